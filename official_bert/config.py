@@ -1,0 +1,152 @@
+"""`BertConfig`: the shape of a BERT, and the released sizes."""
+
+import dataclasses
+import difflib
+import json
+
+from official_bert import files
+from official_bert.errors import UserError
+
+# `hidden_act` as the original spells it. Its last version computes "gelu"
+# with tanh; its first version, and Hugging Face's "gelu", used erf.
+HIDDEN_ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
+
+
+@dataclasses.dataclass(frozen=True)
+class BertConfig:
+    """The numbers that make a BERT (Devlin et al., Sec. 3; `bert_config.json`).
+
+    Follows `BertConfig` in google-research/bert `modeling.py`, default values
+    included.
+
+    Attributes:
+      vocab_size: V, entries of the WordPiece vocabulary.
+      hidden_size: H, width of the encoder.
+      num_hidden_layers: L, Transformer blocks.
+      num_attention_heads: A; H must be divisible by A.
+      intermediate_size: width of the feed-forward layer, 4H in the paper.
+      hidden_act: "gelu" (tanh form), "gelu_erf", "relu", "tanh" or "linear".
+      hidden_dropout_prob: dropout of embeddings and of each sub-layer output.
+      attention_probs_dropout_prob: dropout of the attention probabilities.
+      max_position_embeddings: longest sequence the model can read.
+      type_vocab_size: kinds of segment; 2 in all released models.
+      initializer_range: deviation of the truncated normal initialiser.
+      extra: keys of a released file that the model has no use for; they are
+        kept, so that reading and writing loses nothing.
+    """
+
+    vocab_size: int
+    hidden_size: int = 768
+    num_hidden_layers: int = 12
+    num_attention_heads: int = 12
+    intermediate_size: int = 3072
+    hidden_act: str = "gelu"
+    hidden_dropout_prob: float = 0.1
+    attention_probs_dropout_prob: float = 0.1
+    max_position_embeddings: int = 512
+    type_vocab_size: int = 16
+    initializer_range: float = 0.02
+    extra: dict = dataclasses.field(default_factory=dict)
+
+    def __post_init__(self):
+        for field in dataclasses.fields(self):
+            if field.name != "extra":
+                _check_value(field, getattr(self, field.name))
+        if self.hidden_size % self.num_attention_heads:
+            raise UserError(
+                f"hidden_size {self.hidden_size} is not a multiple of "
+                f"num_attention_heads {self.num_attention_heads}."
+            )
+
+    @property
+    def head_size(self):
+        """D = H / A, the width of one attention head."""
+        return self.hidden_size // self.num_attention_heads
+
+    @classmethod
+    def from_dict(cls, values):
+        """Build a config from a dict with the keys of `bert_config.json`.
+
+        Raises:
+          UserError: a value is impossible, or a key looks like a misspelt one.
+        """
+        known = [f.name for f in dataclasses.fields(cls) if f.name != "extra"]
+        extra = {key: value for key, value in values.items() if key not in known}
+        for key in extra:
+            close = difflib.get_close_matches(key, known, n=1, cutoff=0.9)
+            if close and close[0] not in values:
+                raise UserError(f"Unknown key {key!r}: did you mean {close[0]!r}?")
+        if "vocab_size" not in values:
+            raise UserError("The key 'vocab_size' is missing.")
+        own = {key: values[key] for key in known if key in values}
+        return cls(**own, extra=extra)
+
+    @classmethod
+    def from_json_file(cls, path):
+        """Read a `bert_config.json`; a `UserError` names the file."""
+        try:
+            return cls.from_dict(files.read_json(path, "a BERT config"))
+        except UserError as error:
+            if str(path) in str(error):
+                raise
+            raise UserError(f"{path}: {error}") from error
+
+    def to_dict(self):
+        """Return a plain dict with the keys of `bert_config.json`."""
+        values = {
+            field.name: getattr(self, field.name)
+            for field in dataclasses.fields(self)
+            if field.name != "extra"
+        }
+        return {**values, **self.extra}
+
+    def to_json_string(self):
+        """Serialise byte for byte as the original's `to_json_string`."""
+        return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
+
+    @classmethod
+    def named(cls, size, vocab_size=30522):
+        """Return the released config called `size` (a key of `SIZES`)."""
+        if size not in SIZES:
+            raise UserError(f"Unknown size {size!r}: choose from {', '.join(SIZES)}.")
+        layers, hidden, heads = SIZES[size]
+        return cls(
+            vocab_size=vocab_size,
+            hidden_size=hidden,
+            num_hidden_layers=layers,
+            num_attention_heads=heads,
+            intermediate_size=4 * hidden,
+            type_vocab_size=2,
+        )
+
+
+# Name -> (L, H, A). Base and large are the paper's (Sec. 3); the others are
+# the released "smaller BERT models" of google-research/bert.
+SIZES = {
+    "tiny": (2, 128, 2),
+    "mini": (4, 256, 4),
+    "small": (4, 512, 8),
+    "medium": (8, 512, 8),
+    "base": (12, 768, 12),
+    "large": (24, 1024, 16),
+}
+
+
+def _check_value(field, value):
+    """Raise `UserError` unless `value` is possible for the config's field."""
+    name = field.name
+    if name == "hidden_act":
+        if value not in HIDDEN_ACTIVATIONS:
+            raise UserError(
+                f"hidden_act is {value!r}: choose from {', '.join(HIDDEN_ACTIVATIONS)}."
+            )
+    elif field.type is int:
+        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
+            raise UserError(f"{name} is {value!r}: it must be a whole number above 0.")
+    elif not isinstance(value, (int, float)) or isinstance(value, bool):
+        raise UserError(f"{name} is {value!r}: it must be a number.")
+    elif name == "initializer_range":
+        if not 0 < value < float("inf"):
+            raise UserError(f"{name} is {value!r}: it must be above 0.")
+    elif not 0 <= value < 1:
+        raise UserError(f"{name} is {value!r}: it must be at least 0 and below 1.")

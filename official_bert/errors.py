@@ -1,0 +1,10 @@
+"""The one exception for mistakes a user can mend."""
+
+
+class UserError(ValueError):
+    """A mistake in what the user gave: its message is the whole answer.
+
+    The message is one sentence that says what is wrong, where (file, row,
+    flag) and what to do. Run scripts print it and exit with status 1;
+    anything else that escapes is a defect of ours and keeps its traceback.
+    """

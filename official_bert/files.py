@@ -1,0 +1,154 @@
+"""Files on the way in and out: finding inputs, writing without halves."""
+
+import contextlib
+import errno
+import glob
+import hashlib
+import json
+import os
+import pathlib
+
+from official_bert.errors import UserError
+
+
+def split_list(value):
+    """Split a comma-separated flag into its stripped, non-empty parts."""
+    parts = value if isinstance(value, (list, tuple)) else value.split(",")
+    return [part.strip() for part in parts if part.strip()]
+
+
+def find_input_files(patterns, flag="--input_file"):
+    """Return the files that a list of names and globs stands for.
+
+    Args:
+      patterns: a comma-separated string or a list of paths and globs. The
+        order of the patterns is kept and each glob is sorted, as in the
+        original's `tf.gfile.Glob`.
+      flag: the flag the patterns came from, for the message.
+
+    Returns:
+      list of str.
+
+    Raises:
+      UserError: no file matches, or a match is a directory.
+    """
+    patterns = split_list(patterns)
+    if not patterns:
+        raise UserError(f"{flag} is empty: name at least one file or glob.")
+    found = []
+    for pattern in patterns:
+        matches = sorted(glob.glob(pattern))
+        # A name with brackets in it is a file before it is a glob.
+        if os.path.exists(pattern):
+            matches = [pattern]
+        if not matches:
+            raise UserError(f"{flag}: no file matches {pattern!r}.")
+        found += matches
+    for path in found:
+        require_readable(path, flag)
+    return found
+
+
+def require_readable(path, flag):
+    """Raise `UserError` unless `path` is a file that can be opened."""
+    if os.path.isdir(path):
+        raise UserError(
+            f"{flag}: {path} is a directory; name its files, for example "
+            f"{os.path.join(path, '*')}."
+        )
+    try:
+        with open(path, "rb"):
+            pass
+    except OSError as error:
+        raise UserError(f"{flag}: cannot read {path}: {error.strerror}.") from error
+
+
+def require_parent(path, flag):
+    """Raise `UserError` unless the folder that will hold `path` exists."""
+    parent = os.path.dirname(os.path.abspath(path))
+    if not os.path.isdir(parent):
+        raise UserError(
+            f"{flag}: the folder {parent} does not exist; create it first "
+            f"(mkdir -p {parent})."
+        )
+    if os.path.isdir(path):
+        raise UserError(f"{flag}: {path} is a directory; name a file in it.")
+    if not os.access(parent, os.W_OK):
+        raise UserError(f"{flag}: the folder {parent} is not writable.")
+
+
+def make_directory(path, flag):
+    """Create `path` and its parents; a `UserError` says why it cannot."""
+    try:
+        os.makedirs(path, exist_ok=True)
+    except OSError as error:
+        raise UserError(f"{flag}: cannot create {path}: {error.strerror}.") from error
+    if not os.access(path, os.W_OK):
+        raise UserError(f"{flag}: {path} is not writable.")
+
+
+@contextlib.contextmanager
+def atomic_path(path):
+    """Yield a temporary name beside `path`; rename it onto `path` at the end.
+
+    A reader sees the old file or the whole new one. When the block raises,
+    the temporary file is removed and `path` is as it was. A full disk is the
+    user's to mend, so it becomes a `UserError`.
+    """
+    path = os.fspath(path)
+    temporary = f"{path}.tmp.{os.getpid()}"
+    try:
+        yield temporary
+        with open(temporary, "rb") as written:
+            os.fsync(written.fileno())
+        os.replace(temporary, path)
+    except OSError as error:
+        if error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise UserError(
+                f"No space left on the disk of {path}: free some and run the "
+                "command again; nothing half-written was left behind."
+            ) from error
+        raise
+    finally:
+        pathlib.Path(temporary).unlink(missing_ok=True)
+
+
+def write_text(path, text):
+    """Write `text` as UTF-8 with `\\n` line ends, atomically."""
+    with atomic_path(path) as temporary:
+        with open(temporary, "w", encoding="utf-8", newline="\n") as output:
+            output.write(text)
+
+
+def write_json(path, value):
+    """Write `value` as indented JSON, atomically."""
+    write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_json(path, what):
+    """Read a JSON object; a `UserError` names the file and the line.
+
+    Args:
+      path: the file.
+      what: what the file should be, for the message ("a BERT config").
+    """
+    try:
+        with open(path, encoding="utf-8") as source:
+            value = json.load(source)
+    except OSError as error:
+        raise UserError(f"Cannot read {what} from {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not {what}: it is not UTF-8 text.") from error
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{path} is not {what}: line {error.lineno}: {error.msg}."
+        ) from error
+    if not isinstance(value, dict):
+        raise UserError(f"{path} is not {what}: it holds no JSON object.")
+    return value
+
+
+def sha256_of(path):
+    """Return the hex SHA-256 of a file's bytes."""
+    with open(path, "rb") as source:
+        return hashlib.file_digest(source, "sha256").hexdigest()

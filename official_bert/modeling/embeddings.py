@@ -1,0 +1,70 @@
+"""Word + position + segment embeddings (Sec. 3, Figure 2)."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.modeling import layers
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class Embeddings(keras.layers.Layer):
+    """Sum of three tables, then LayerNorm and dropout.
+
+    Follows `embedding_lookup` and `embedding_postprocessor` in
+    google-research/bert `modeling.py`: no scaling by sqrt(H), and the row of
+    `[PAD]` is an ordinary row.
+
+    Args:
+      config: `BertConfig`.
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.layer_norm = layers.LayerNorm(name="LayerNorm", dtype=self.dtype_policy)
+
+    def build(self, input_shape=None):
+        """Create the tables [V, H], [types, H], [max positions, H]."""
+        config, width = self.config, self.config.hidden_size
+
+        def table(name, rows):
+            return self.add_weight(
+                shape=(rows, width),
+                initializer=layers.initializer(config),
+                name=name,
+            )
+
+        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        self.token_type_embeddings = table(
+            "token_type_embeddings", config.type_vocab_size
+        )
+        self.position_embeddings = table(
+            "position_embeddings", config.max_position_embeddings
+        )
+        self.layer_norm.build((None, width))
+
+    def call(self, input_ids, segment_ids, dropout_seed=None):
+        """Embed tokens.
+
+        Args:
+          input_ids: int [B, S].
+          segment_ids: int [B, S].
+          dropout_seed: int64 [2], or None in evaluation.
+
+        Returns:
+          float [B * S, H].
+        """
+        config = self.config
+        length, width = tf.shape(input_ids)[1], config.hidden_size
+        words = tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
+        # A product with one-hot rows, as in the original: the gradient of a
+        # gather from two rows would add up all tokens one after the other.
+        kinds = tf.one_hot(
+            tf.reshape(segment_ids, [-1]), config.type_vocab_size, dtype=words.dtype
+        )
+        segments = tf.matmul(kinds, tf.convert_to_tensor(self.token_type_embeddings))
+        positions = tf.convert_to_tensor(self.position_embeddings)[:length]
+        placed = tf.reshape(words + positions, [-1, width]) + segments
+        return layers.dropout(
+            self.layer_norm(placed), config.hidden_dropout_prob, dropout_seed, site=0
+        )

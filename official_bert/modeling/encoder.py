@@ -1,0 +1,163 @@
+"""`BertEncoder`: token ids in, contextual vectors out."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.modeling import layers, transformer
+from official_bert.modeling.embeddings import Embeddings
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class BertEncoder(keras.layers.Layer):
+    """The bidirectional Transformer encoder with its pooler (Sec. 3).
+
+    Follows `BertModel` in google-research/bert `modeling.py`. It is an
+    ordinary Keras layer: use it in a functional model, `fit` it, save it.
+    Inside a tape of your own, give `dropout_seed` and the masks of a step are
+    a pure function of it.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      name: "bert", the root of the original's variable names.
+    """
+
+    def __init__(self, config, name="bert", **kwargs):
+        super().__init__(name=name, **kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config = config
+        self.embeddings = Embeddings(config, name="embeddings")
+        self.encoder = Encoder(config, name="encoder")
+        self.pooler = Pooler(config, name="pooler")
+        # Used only where the caller gives no seed, as in `fit`.
+        self.seed_generator = keras.random.SeedGenerator()
+        self.build()
+
+    def build(self, input_shape=None):
+        """Create all variables; the config alone decides their shapes."""
+        if not self.built:
+            self.embeddings.build()
+            self.encoder.build()
+            self.pooler.build()
+            self.built = True
+
+    @property
+    def embedding_table(self):
+        """The word embeddings [V, H], which the masked-LM head shares."""
+        return self.embeddings.word_embeddings
+
+    def call(
+        self, inputs, training=False, dropout_seed=None, output_attention_probs=False
+    ):
+        """Encode a batch.
+
+        Args:
+          inputs: dict with `input_ids` int [B, S], and optionally
+            `input_mask` [B, S] (default: all tokens are real) and
+            `segment_ids` [B, S] (default: all 0). Other keys are ignored.
+          training: whether dropout is active.
+          dropout_seed: int64 [2], see `layers.dropout`; by default drawn from
+            the layer's own `keras.random.SeedGenerator`.
+          output_attention_probs: whether to return the attention maps.
+
+        Returns:
+          dict with `sequence_output` float [B, S, H], `pooled_output`
+          [B, H], `embedding_output` [B, S, H], `all_encoder_layers`, a list
+          of L tensors [B, S, H], and on request `attention_probs`, a list of
+          L tensors [B, A, S, S].
+
+        Raises:
+          UserError: S is larger than `max_position_embeddings`.
+        """
+        input_ids = inputs["input_ids"]
+        self._check_length(input_ids.shape[1])
+        input_mask = inputs.get("input_mask")
+        segment_ids = inputs.get("segment_ids")
+        if input_mask is None:
+            input_mask = tf.ones_like(input_ids)
+        if segment_ids is None:
+            segment_ids = tf.zeros_like(input_ids)
+        seed = self._dropout_seed(training, dropout_seed)
+
+        batch, length = tf.shape(input_ids)[0], tf.shape(input_ids)[1]
+        embedded = self.embeddings(input_ids, segment_ids, seed)
+        bias = transformer.attention_bias(input_mask)
+        all_layers, all_probs = self.encoder(embedded, bias, batch, seed)
+
+        def unflatten(x):
+            return tf.reshape(x, [batch, length, self.config.hidden_size])
+
+        all_layers = [unflatten(x) for x in all_layers]
+        outputs = {
+            "sequence_output": all_layers[-1],
+            "pooled_output": self.pooler(all_layers[-1][:, 0]),
+            "embedding_output": unflatten(embedded),
+            "all_encoder_layers": all_layers,
+        }
+        if output_attention_probs:
+            outputs["attention_probs"] = all_probs
+        return outputs
+
+    def _check_length(self, length):
+        limit = self.config.max_position_embeddings
+        if length is not None and length > limit:
+            raise UserError(
+                f"The sequence length {length} is larger than the model's "
+                f"max_position_embeddings {limit}; use shorter sequences."
+            )
+
+    def _dropout_seed(self, training, dropout_seed):
+        if not training:
+            return None
+        if dropout_seed is not None:
+            return dropout_seed
+        state = tf.cast(self.seed_generator.next(), tf.int64)
+        return state * tf.constant([1, layers.SITES], tf.int64)
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        return {**super().get_config(), "config": self.config.to_dict()}
+
+
+class Encoder(keras.layers.Layer):
+    """The stack of Transformer blocks (`encoder/`)."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.blocks = [
+            transformer.TransformerBlock(config, index)
+            for index in range(config.num_hidden_layers)
+        ]
+
+    def build(self, input_shape=None):
+        """Create the blocks' variables."""
+        for block in self.blocks:
+            block.build()
+
+    def call(self, x, bias, batch, dropout_seed=None):
+        """Return (the output of each block [B * S, H], their probabilities)."""
+        all_layers, all_probs = [], []
+        for block in self.blocks:
+            x, probs = block(x, bias, batch, dropout_seed)
+            all_layers.append(x)
+            all_probs.append(probs)
+        return all_layers, all_probs
+
+
+class Pooler(keras.layers.Layer):
+    """tanh(dense) of the `[CLS]` vector: the sentence vector C (Sec. 3)."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.dense = layers.dense(config.hidden_size, config, "dense")
+
+    def build(self, input_shape=None):
+        """Create the projection [H, H]."""
+        self.dense.build((None, self.config.hidden_size))
+
+    def call(self, first_token):
+        """Map [B, H] to [B, H]."""
+        return tf.tanh(self.dense(first_token))

@@ -1,0 +1,125 @@
+"""The two pre-training heads: masked LM and next sentence (Sec. 3.1)."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import layers
+
+
+class Transform(keras.layers.Layer):
+    """LayerNorm(act(dense(x))) before the vocabulary (`transform/`)."""
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        self.config = config
+        self.dense = layers.dense(config.hidden_size, config, "dense")
+        self.activation = layers.activation(config.hidden_act)
+        self.layer_norm = layers.LayerNorm(name="LayerNorm")
+
+    def build(self, input_shape=None):
+        """Create the projection [H, H] and the normalisation."""
+        self.dense.build((None, self.config.hidden_size))
+        self.layer_norm.build((None, self.config.hidden_size))
+
+    def call(self, x):
+        """Map [N, H] to [N, H]."""
+        return self.layer_norm(self.activation(self.dense(x)))
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class MaskedLM(keras.layers.Layer):
+    """Scores of all vocabulary entries at the masked positions.
+
+    Follows `get_masked_lm_output` in google-research/bert
+    `run_pretraining.py`: the output matrix is the word embedding table.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+    """
+
+    def __init__(self, config, name="predictions", **kwargs):
+        super().__init__(name=name, **kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config = config
+        self.transform = Transform(config, name="transform")
+        self.build()
+
+    def build(self, input_shape=None):
+        """Create the transform and the bias [V]."""
+        if not self.built:
+            self.transform.build()
+            self.output_bias = self.add_weight(
+                shape=(self.config.vocab_size,),
+                initializer="zeros",
+                name="output_bias",
+            )
+            self.built = True
+
+    def call(self, sequence_output, masked_lm_positions, embedding_table):
+        """Score the vocabulary where a word was masked.
+
+        Args:
+          sequence_output: float [B, S, H].
+          masked_lm_positions: int [B, P].
+          embedding_table: float [V, H], `BertEncoder.embedding_table`.
+
+        Returns:
+          float32 logits [B, P, V].
+        """
+        # Only the P masked positions go through the vocabulary product,
+        # which at these sizes is a large part of all the arithmetic.
+        gathered = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
+        flat = tf.reshape(gathered, [-1, self.config.hidden_size])
+        table = tf.cast(tf.convert_to_tensor(embedding_table), flat.dtype)
+        logits = tf.matmul(self.transform(flat), table, transpose_b=True)
+        logits = tf.cast(logits, tf.float32) + tf.cast(self.output_bias, tf.float32)
+        shape = tf.shape(masked_lm_positions)
+        return tf.reshape(logits, [shape[0], shape[1], self.config.vocab_size])
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        return {**super().get_config(), "config": self.config.to_dict()}
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class NextSentence(keras.layers.Layer):
+    """Does B follow A? Two scores from the pooled output, without dropout.
+
+    Follows `get_next_sentence_output` in google-research/bert
+    `run_pretraining.py`: class 0 is "is next", class 1 is "random".
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+    """
+
+    def __init__(self, config, name="seq_relationship", **kwargs):
+        super().__init__(name=name, **kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config = config
+        self.build()
+
+    def build(self, input_shape=None):
+        """Create the weights [2, H] (the original's orientation) and bias [2]."""
+        if not self.built:
+            self.output_weights = self.add_weight(
+                shape=(2, self.config.hidden_size),
+                initializer=layers.initializer(self.config),
+                name="output_weights",
+            )
+            self.output_bias = self.add_weight(
+                shape=(2,), initializer="zeros", name="output_bias"
+            )
+            self.built = True
+
+    def call(self, pooled_output):
+        """Map the pooled output [B, H] to float32 logits [B, 2]."""
+        weights = tf.convert_to_tensor(self.output_weights)
+        logits = tf.matmul(pooled_output, weights, transpose_b=True)
+        return tf.cast(logits, tf.float32) + tf.cast(self.output_bias, tf.float32)
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        return {**super().get_config(), "config": self.config.to_dict()}

@@ -1,0 +1,173 @@
+"""The pieces every BERT layer is made of: activations, LayerNorm, dropout.
+
+Shape letters used in this package: B batch, S sequence, P predictions, A
+heads, D head size, H hidden, V vocabulary; T = B * S tokens.
+"""
+
+import math
+
+import keras
+import tensorflow as tf
+
+# ε of the original (`tf.contrib.layers.layer_norm`). It vanishes in float16,
+# which is one reason why LayerNorm always computes in float32.
+LAYER_NORM_EPSILON = 1e-12
+
+# A dropout seed is int64 [2]: the run's seed, and a number whose lowest bits
+# tell the sites of one model apart (see `site_seed`).
+SITES = 1024
+
+_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+
+
+def initializer(config):
+    """Truncated normal of `initializer_range`, as for every table and kernel.
+
+    Values beyond two deviations are drawn again, so the realised deviation is
+    0.88 of the nominal one; that is the original's behaviour too.
+    """
+    return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
+
+
+def dense(units, config, name):
+    """A `keras.layers.Dense` for 2-D inputs [T, in] -> [T, units].
+
+    On 3-D inputs TensorFlow fuses neither the bias nor the activation into
+    the matrix product; callers therefore flatten to [T, in] first.
+    """
+    return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
+
+
+@tf.custom_gradient
+def gelu(x):
+    """GELU in the tanh form of the original's last version.
+
+    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). `tf.nn.gelu` raises x to a
+    power with `Pow` and keeps seven intermediate tensors for the gradient;
+    this keeps x and the tanh.
+
+    Args:
+      x: float tensor of any shape.
+
+    Returns:
+      tensor like `x`.
+    """
+    square = x * x
+    tanh = tf.tanh(_SQRT_2_OVER_PI * x * (1.0 + 0.044715 * square))
+
+    def gradient(upstream):
+        slope = _SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * square)
+        return upstream * 0.5 * (1.0 + tanh + x * (1.0 - tanh * tanh) * slope)
+
+    return 0.5 * x * (1.0 + tanh), gradient
+
+
+def gelu_erf(x):
+    """GELU as the normal distribution's: x Φ(x), the original's first version."""
+    return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
+
+
+def activation(name):
+    """Return the function for a `hidden_act` of `BertConfig`."""
+    return {
+        "gelu": gelu,
+        "gelu_erf": gelu_erf,
+        "relu": tf.nn.relu,
+        "tanh": tf.tanh,
+        "linear": tf.identity,
+    }[name]
+
+
+@tf.custom_gradient
+def _normalize(x, gamma, beta):
+    """LayerNorm of float32 [T, H] with a gradient of few passes."""
+    mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+    centred = x - mean
+    variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
+    scale = tf.math.rsqrt(variance + LAYER_NORM_EPSILON)
+    normal = centred * scale
+
+    def gradient(upstream):
+        d_gamma = tf.reduce_sum(upstream * normal, axis=0)
+        d_beta = tf.reduce_sum(upstream, axis=0)
+        d_normal = upstream * gamma
+        along = tf.reduce_mean(d_normal * normal, axis=-1, keepdims=True)
+        d_x = d_normal - tf.reduce_mean(d_normal, axis=-1, keepdims=True)
+        return scale * (d_x - normal * along), d_gamma, d_beta
+
+    return normal * gamma + beta, gradient
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class LayerNorm(keras.layers.Layer):
+    """Layer normalisation over the last axis of [T, H], in float32.
+
+    Keras' own layer builds about twice as many operations, which the CPU
+    runtime does not fuse. ε is `LAYER_NORM_EPSILON`.
+    """
+
+    def build(self, input_shape):
+        """Create gamma [H] of ones and beta [H] of zeros."""
+        width = (input_shape[-1],)
+        # Held in float32 under every precision policy: no autocast.
+        self.gamma = self.add_weight(
+            shape=width, initializer="ones", name="gamma", autocast=False
+        )
+        self.beta = self.add_weight(
+            shape=width, initializer="zeros", name="beta", autocast=False
+        )
+
+    def call(self, x):
+        """Normalise `x` [T, H]; the result has the dtype of `x`."""
+        normal = _normalize(
+            tf.cast(x, tf.float32),
+            tf.convert_to_tensor(self.gamma),
+            tf.convert_to_tensor(self.beta),
+        )
+        return tf.cast(normal, x.dtype)
+
+    def compute_output_shape(self, input_shape):
+        """Same shape as the input."""
+        return input_shape
+
+
+def site_seed(seed, site):
+    """Return the int64 [2] seed of one dropout site (0 <= site < SITES)."""
+    return seed + tf.constant([0, site], tf.int64)
+
+
+def dropout(x, rate, seed, site):
+    """Zero each element with probability `rate`, scale the rest by 1/(1-rate).
+
+    The mask is a pure function of (seed, site, shape): a restarted run, and a
+    layer that is computed a second time for its gradient, see the same mask.
+    Each element is decided by 16 random bits, so the realised rate is `rate`
+    rounded to a multiple of 2**-16 (0.1 becomes 0.10001), and the scale is
+    exact for it.
+
+    Args:
+      x: float tensor of any shape.
+      rate: probability of zero.
+      seed: int64 [2], or None for no dropout (evaluation).
+      site: number of this dropout within the model.
+
+    Returns:
+      tensor like `x`.
+    """
+    threshold = round(rate * 65536)
+    if seed is None or not threshold:
+        return x
+    shape = tf.shape(x)
+    size = tf.reduce_prod(shape)
+    bits = tf.random.stateless_uniform(
+        [(size + 1) // 2],
+        site_seed(seed, site),
+        minval=None,
+        maxval=None,
+        dtype=tf.uint32,
+        alg="philox",
+    )
+    bits = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
+    keep = tf.reshape(bits >= tf.constant(threshold, tf.uint16), shape)
+    scale = 65536.0 / (65536.0 - threshold)
+    return x * (tf.cast(keep, x.dtype) * tf.cast(scale, x.dtype))

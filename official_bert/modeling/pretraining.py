@@ -1,0 +1,125 @@
+"""The model that is pre-trained: encoder and both heads."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import heads
+from official_bert.modeling.encoder import BertEncoder
+
+
+class PretrainingHeads(keras.layers.Layer):
+    """The two heads under their common scope `cls/`."""
+
+    def __init__(self, config, name="cls", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        self.build()
+
+    def build(self, input_shape=None):
+        """Create both heads."""
+        if not self.built:
+            self.predictions = heads.MaskedLM(self.config)
+            self.seq_relationship = heads.NextSentence(self.config)
+            self.built = True
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class PretrainingModel(keras.Model):
+    """BERT with the masked-LM and next-sentence heads (Sec. 3.1).
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+    """
+
+    def __init__(self, config, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config = config
+        # Both are complete before this model opens a name scope of its own,
+        # so that variable paths start with "bert/" and "cls/".
+        self.bert = BertEncoder(config)
+        self.cls = PretrainingHeads(config)
+        self.built = True
+
+    def call(self, inputs, training=False, dropout_seed=None):
+        """Score the masked words and the sentence pair.
+
+        Args:
+          inputs: the features of a pre-training record: `input_ids`,
+            `input_mask`, `segment_ids` int [B, S] and `masked_lm_positions`
+            int [B, P]; labels are ignored.
+          training: whether dropout is active.
+          dropout_seed: int64 [2], see `BertEncoder.call`.
+
+        Returns:
+          dict with float32 `masked_lm_logits` [B, P, V] and
+          `next_sentence_logits` [B, 2].
+        """
+        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        return {
+            "masked_lm_logits": self.cls.predictions(
+                encoded["sequence_output"],
+                inputs["masked_lm_positions"],
+                self.bert.embedding_table,
+            ),
+            "next_sentence_logits": self.cls.seq_relationship(encoded["pooled_output"]),
+        }
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        return {**super().get_config(), "config": self.config.to_dict()}
+
+
+def masked_lm_terms(logits, features):
+    """Sums over the masked words of a batch.
+
+    Args:
+      logits: float32 [B, P, V].
+      features: dict with `masked_lm_ids` int [B, P] and `masked_lm_weights`
+        float [B, P], 0.0 where there is no prediction.
+
+    Returns:
+      dict name -> (sum, weight): `masked_lm_loss` in nats and
+      `masked_lm_accuracy`; each mean is sum / weight.
+    """
+    labels, weights = features["masked_lm_ids"], features["masked_lm_weights"]
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    guesses = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+    hits = tf.cast(guesses == labels, tf.float32)
+    total = tf.reduce_sum(weights)
+    return {
+        "masked_lm_loss": (tf.reduce_sum(weights * losses), total),
+        "masked_lm_accuracy": (tf.reduce_sum(weights * hits), total),
+    }
+
+
+def next_sentence_terms(logits, features):
+    """Sums over the sentence pairs of a batch.
+
+    Args:
+      logits: float32 [B, 2].
+      features: dict with `next_sentence_labels` int [B, 1]; 1 is "random".
+
+    Returns:
+      dict name -> (sum, weight): `next_sentence_loss` in nats and
+      `next_sentence_accuracy`.
+    """
+    labels = tf.reshape(features["next_sentence_labels"], [-1])
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    guesses = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+    hits = tf.cast(guesses == labels, tf.float32)
+    total = tf.cast(tf.shape(labels)[0], tf.float32)
+    return {
+        "next_sentence_loss": (tf.reduce_sum(losses), total),
+        "next_sentence_accuracy": (tf.reduce_sum(hits), total),
+    }
+
+
+def pretraining_terms(outputs, features):
+    """All sums of a pre-training batch; see the two functions above."""
+    return {
+        **masked_lm_terms(outputs["masked_lm_logits"], features),
+        **next_sentence_terms(outputs["next_sentence_logits"], features),
+    }

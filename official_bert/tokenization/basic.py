@@ -1,0 +1,171 @@
+"""Text to words: cleaning, lower case, accents, punctuation, Chinese."""
+
+import functools
+
+from official_bert.tokenization import characters
+
+
+class BasicTokenizer:
+    """Splits text into words and punctuation, as the original did.
+
+    Follows `BasicTokenizer` in google-research/bert tokenization.py. Special
+    tokens are ordinary text here: "[MASK]" becomes "[", "mask", "]".
+    """
+
+    def __init__(self, do_lower_case=True):
+        """Set the casing.
+
+        Args:
+          do_lower_case: lower-case the text and drop its accents; must be what
+            the vocabulary was made with.
+        """
+        self.do_lower_case = do_lower_case
+        self._rewrite = _rewrites(do_lower_case)
+
+    def tokenize(self, text):
+        """Return the words of a str (or of UTF-8 bytes) as a list of str."""
+        text = to_unicode(text)
+        if self.do_lower_case and not text.isascii():
+            # The only two rules that look at more than one character.
+            if characters.reordered_marks().search(text):
+                return [word for word, _ in self.tokenize_with_offsets(text)]
+            text = characters.resolve_sigmas(text)
+        return [word for word in text.translate(self._rewrite).split(" ") if word]
+
+    def tokenize_with_offsets(self, text):
+        """Return the words of a text and where each of their characters was.
+
+        Args:
+          text: str, or UTF-8 bytes; the offsets then count decoded characters.
+
+        Returns:
+          list of (word, spans): spans[i] is the range [start, end) of the
+          original text that became the i-th character of the word. A dropped
+          accent belongs to the letter before it; a character that turns into
+          several has all of them share its span.
+        """
+        text = to_unicode(text)
+        words = []
+        for chunk in _split_chunks(text):
+            if self.do_lower_case:
+                chunk = _fold(text, chunk)
+            words += _split_punctuation(chunk)
+        return words
+
+
+def to_unicode(text):
+    """Return `text` as str; bytes are read as UTF-8, bad ones skipped.
+
+    Follows `convert_to_unicode` in google-research/bert tokenization.py.
+    """
+    if isinstance(text, str):
+        return text
+    if isinstance(text, bytes):
+        return text.decode("utf-8", "ignore")
+    raise TypeError(f"A text must be str or bytes, not {type(text).__name__}.")
+
+
+class _Rewrites(dict):
+    """Code point -> what a character becomes, filled in as characters occur.
+
+    All rules of the original in one `str.translate`: what is removed becomes
+    nothing, what separates a space, and what stands alone is put in spaces.
+    """
+
+    def __init__(self, do_lower_case):
+        super().__init__()
+        self.do_lower_case = do_lower_case
+
+    def __missing__(self, code_point):
+        self[code_point] = new = _rewrite(code_point, self.do_lower_case)
+        return new
+
+
+@functools.cache
+def _rewrites(do_lower_case):
+    """Return the one table of each casing; every tokenizer shares it."""
+    return _Rewrites(do_lower_case)
+
+
+def _rewrite(code_point, do_lower_case):
+    table = characters.load_table()
+    category = table.category[code_point]
+    if category in characters.REMOVED:
+        return ""
+    if category in characters.SEPARATING:
+        return " "
+    text = chr(code_point)
+    if do_lower_case:
+        text = characters.strip_marks(table.folded.get(code_point, text))
+    if category == characters.CJK:
+        return f" {text} "
+    # Decomposed first: U+037E is not ASCII, but its NFD is a semicolon.
+    return "".join(f" {c} " if characters.is_punctuation(c) else c for c in text)
+
+
+def _split_chunks(text):
+    """Yield what whitespace separates, as lists of (char, start, end).
+
+    Characters to be removed are gone, and each Chinese character is a chunk.
+    """
+    chunk = []
+    for start, char in enumerate(text):
+        category = characters.category(char)
+        if category in characters.REMOVED:
+            continue
+        if category in characters.SEPARATING or category == characters.CJK:
+            yield chunk
+            chunk = []
+        if category == characters.CJK:
+            yield [(char, start, start + 1)]
+        elif category not in characters.SEPARATING:
+            chunk.append((char, start, start + 1))
+    yield chunk
+
+
+def _fold(text, chunk):
+    """Lower-case a chunk, decompose it (NFD) and drop its accents."""
+    folded = characters.load_table().folded
+    decomposed = []
+    for char, start, end in chunk:
+        lower = folded.get(ord(char), char)
+        if char == "Σ":
+            lower = characters.lower_sigma(text, start)
+        decomposed += [(c, start, end) for c in lower]
+    kept = []
+    for char, start, end in _reorder(decomposed):
+        if characters.category(char) != characters.MARK:
+            kept.append((char, start, end))
+        elif kept:
+            letter, letter_start, letter_end = kept[-1]
+            kept[-1] = (letter, letter_start, max(letter_end, end))
+    return kept
+
+
+def _reorder(chunk):
+    """Sort each run of combining characters by class (Unicode 14, D109)."""
+    classes = characters.load_table().combining_class
+    ordered, run = [], []
+    for item in chunk:
+        if classes[ord(item[0])]:
+            run.append(item)
+            continue
+        ordered += sorted(run, key=lambda mark: classes[ord(mark[0])])
+        ordered.append(item)
+        run = []
+    return ordered + sorted(run, key=lambda mark: classes[ord(mark[0])])
+
+
+def _split_punctuation(chunk):
+    """Return the (word, spans) of a chunk; punctuation stands alone."""
+    words = []
+    starts_word = True
+    for char, start, end in chunk:
+        alone = characters.is_punctuation(char)
+        if alone or starts_word:
+            words.append((char, [(start, end)]))
+        else:
+            word, spans = words[-1]
+            words[-1] = (word + char, [*spans, (start, end)])
+        starts_word = alone
+    return words

@@ -1,0 +1,137 @@
+"""`FullTokenizer`: text to the ids that a model reads."""
+
+import itertools
+
+from official_bert.tokenization.basic import BasicTokenizer, to_unicode
+from official_bert.tokenization.vocabulary import load_vocab
+from official_bert.tokenization.wordpiece import CONTINUATION, WordpieceTokenizer
+
+# Text repeats its words, so what they became is remembered. Full memories are
+# emptied: 2**17 entries are some 30 MB, and English fills one in millions of
+# words. Long keys (Chinese text has no spaces) seldom return.
+REMEMBERED = 2**17
+LONGEST_REMEMBERED = 64
+
+
+class FullTokenizer:
+    """Text to WordPieces and their ids, exactly as the original's.
+
+    Follows `FullTokenizer` in google-research/bert tokenization.py.
+
+    Attributes:
+      vocab: dict of piece -> id, in the order of the file.
+      inv_vocab: dict of id -> piece.
+      do_lower_case: whether text is lower-cased and loses its accents.
+    """
+
+    def __init__(self, vocab_file, do_lower_case=True):
+        """Read the vocabulary.
+
+        Args:
+          vocab_file: path of a `vocab.txt`.
+          do_lower_case: True for the uncased and Chinese vocabularies, False
+            for the cased ones.
+
+        Raises:
+          UserError: the vocabulary cannot be read or is not one.
+        """
+        self.vocab = load_vocab(vocab_file)
+        self.inv_vocab = {index: piece for piece, index in self.vocab.items()}
+        self.do_lower_case = do_lower_case
+        self.basic_tokenizer = BasicTokenizer(do_lower_case)
+        self.wordpiece_tokenizer = WordpieceTokenizer(self.vocab)
+        self._word_ids = _Memory(self._look_up_word)
+        self._chunk_ids = _Memory(self._look_up_chunk)
+
+    def tokenize(self, text):
+        """Return the pieces of a str (or of UTF-8 bytes) as a list of str."""
+        return self.convert_ids_to_tokens(self.encode(text))
+
+    def encode(self, text):
+        """Return the ids of `tokenize(text)`, a list of int; the fast way."""
+        text = to_unicode(text)
+        if "\n" in text:
+            text = text.replace("\n", " ")
+        # A space always separates and no rule looks across it, so a chunk
+        # between spaces has the same ids wherever it stands. (Not so between
+        # other whitespace: a vertical tab is removed, and joins its sides.)
+        chunks = map(self._chunk_ids.__getitem__, text.split(" "))
+        return list(itertools.chain.from_iterable(chunks))
+
+    def tokenize_with_offsets(self, text):
+        """Return the pieces of a text and where they are in it.
+
+        Args:
+          text: str, or UTF-8 bytes; the offsets then count decoded characters.
+
+        Returns:
+          (pieces, offsets): the list of `tokenize(text)`, and as many ranges
+          (start, end), so that text[start:end] is what the piece was made
+          from, accents included. An unknown word has the range of the word.
+        """
+        pieces, offsets = [], []
+        for word, spans in self.basic_tokenizer.tokenize_with_offsets(text):
+            word_pieces = self.wordpiece_tokenizer.tokenize_word(word)
+            pieces += word_pieces
+            offsets += _piece_offsets(word_pieces, spans)
+        return pieces, offsets
+
+    def convert_tokens_to_ids(self, tokens):
+        """Return the ids of pieces; KeyError for one not in the vocabulary."""
+        return [self.vocab[token] for token in tokens]
+
+    def convert_ids_to_tokens(self, ids):
+        """Return the pieces of ids; KeyError for one not in the vocabulary."""
+        return [self.inv_vocab[index] for index in ids]
+
+    def _look_up_chunk(self, chunk):
+        """Return the ids, a tuple, of what stands between two spaces."""
+        words = map(self._word_ids.__getitem__, self.basic_tokenizer.tokenize(chunk))
+        return tuple(itertools.chain.from_iterable(words))
+
+    def _look_up_word(self, word):
+        """Return the ids, a tuple, of one word of the basic tokenizer."""
+        pieces = self.wordpiece_tokenizer.tokenize_word(word)
+        return tuple(self.convert_tokens_to_ids(pieces))
+
+
+def _piece_offsets(pieces, spans):
+    """Return a (start, end) per piece of a word.
+
+    Args:
+      pieces: the pieces of the word, or the single unknown token.
+      spans: (start, end) in the original text of each character of the word.
+    """
+    if len(pieces) == 1:
+        return [_cover(spans)]
+    offsets = []
+    for piece in pieces:
+        length = len(piece) - (len(CONTINUATION) if offsets else 0)
+        offsets.append(_cover(spans[:length]))
+        spans = spans[length:]
+    return offsets
+
+
+def _cover(spans):
+    """Return the smallest range that holds all spans."""
+    return min(start for start, _ in spans), max(end for _, end in spans)
+
+
+class _Memory(dict):
+    """A function's results by its argument, of bounded size."""
+
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def __missing__(self, key):
+        value = self.function(key)
+        if len(key) <= LONGEST_REMEMBERED:
+            if len(self) >= REMEMBERED:
+                self.clear()
+            self[key] = value
+        return value
+
+    def __reduce__(self):
+        # Worker processes get the tokenizer without what it remembers.
+        return _Memory, (self.function,)

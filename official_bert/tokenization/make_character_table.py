@@ -1,0 +1,119 @@
+"""Make the shipped table of characters from Python's Unicode database.
+
+  python3.11 -m official_bert.tokenization.make_character_table
+
+The recordings of the original were made with Unicode 14, the version that
+Python 3.11 carries; with any other this refuses to run. The file is made once
+and shipped, so that ids do not depend on the Python a user happens to have.
+"""
+
+import sys
+import unicodedata
+
+import numpy as np
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.tokenization import characters
+
+UNICODE_VERSION = "14.0.0"
+
+# Follows `_is_chinese_char` in google-research/bert tokenization.py.
+CJK_RANGES = (
+    (0x4E00, 0x9FFF),
+    (0x3400, 0x4DBF),
+    (0x20000, 0x2A6DF),
+    (0x2A700, 0x2B73F),
+    (0x2B740, 0x2B81F),
+    (0x2B820, 0x2CEAF),
+    (0xF900, 0xFAFF),
+    (0x2F800, 0x2FA1F),
+)
+
+
+def categorise(code_point):
+    """Return the category class of a code point, one of `characters`."""
+    char = chr(code_point)
+    category = unicodedata.category(char)
+    if char in "\t\n\r" or category == "Zs":
+        return characters.WHITESPACE
+    if category in ("Cc", "Cf"):
+        return characters.CONTROL
+    if char == "\ufffd":
+        return characters.REPLACEMENT
+    if category in ("Zl", "Zp"):
+        return characters.LINE_SEPARATOR
+    if category.startswith("P") or _is_ascii_symbol(code_point):
+        return characters.PUNCTUATION
+    if any(first <= code_point <= last for first, last in CJK_RANGES):
+        return characters.CJK
+    return characters.MARK if category == "Mn" else characters.OTHER
+
+
+def _is_ascii_symbol(code_point):
+    """Tell `$ + < = > ^ ` | ~`, which Unicode calls symbols, from the rest."""
+    return 33 <= code_point <= 126 and not chr(code_point).isalnum()
+
+
+def sigma_context(code_point):
+    """Return how a character counts when it stands beside a capital sigma.
+
+    Unicode's properties Cased and Case_Ignorable are not in `unicodedata`;
+    `str.lower` uses them, so we ask it (rule Final_Sigma, Unicode 14, 3.13).
+    """
+    char = chr(code_point)
+    if categorise(code_point) in characters.REMOVED:
+        # Gone before lower-casing begins, so the rule looks through it.
+        return characters.IGNORABLE
+    if (char + "Σ").lower().endswith("ς"):
+        return characters.CASED
+    if ("A" + char + "Σ").lower().endswith("ς"):
+        return characters.IGNORABLE
+    return characters.UNCASED
+
+
+def lower_nfd(code_point):
+    """Return the decomposed lower case of one character (sigma: `σ`)."""
+    return unicodedata.normalize("NFD", chr(code_point).lower())
+
+
+def make_table():
+    """Return the arrays of the table, by the names `characters` reads."""
+    if unicodedata.unidata_version != UNICODE_VERSION:
+        raise UserError(
+            f"This Python has Unicode {unicodedata.unidata_version}, but the "
+            f"table is defined by Unicode {UNICODE_VERSION}: run it with "
+            "Python 3.11."
+        )
+    everything = range(characters.CODE_POINTS)
+    folded = {c: lower_nfd(c) for c in everything}
+    folded = {c: text for c, text in folded.items() if text != chr(c)}
+    return {
+        "category": np.array([categorise(c) for c in everything], np.uint8),
+        "combining_class": np.array(
+            [unicodedata.combining(chr(c)) for c in everything], np.uint8
+        ),
+        "sigma_context": np.array([sigma_context(c) for c in everything], np.uint8),
+        "folded_code_points": np.array(list(folded), np.int32),
+        "folded_lengths": np.array([len(t) for t in folded.values()], np.uint8),
+        "folded_values": np.array([ord(c) for t in folded.values() for c in t], "i4"),
+    }
+
+
+def main():
+    """Write the table to where `characters` reads it."""
+    try:
+        table = make_table()
+    except UserError as error:
+        sys.exit(f"error: {error}")
+    # Given an open file, numpy does not add a suffix to the temporary name.
+    with (
+        files.atomic_path(characters.TABLE_PATH) as temporary,
+        open(temporary, "wb") as output,
+    ):
+        np.savez_compressed(output, **table)
+    print(f"wrote {characters.TABLE_PATH}")
+
+
+if __name__ == "__main__":
+    main()

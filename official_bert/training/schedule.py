@@ -1,0 +1,44 @@
+"""The original's learning rate: linear warm-up, then linear decay to 0."""
+
+import keras
+import tensorflow as tf
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
+    """Learning rate of `create_optimizer` in google-research/bert.
+
+    The decay is counted over all steps from 0, also during warm-up, where it
+    is replaced by `init_lr * step / num_warmup_steps`. So the first update
+    has rate 0, and the rate falls by `num_warmup_steps / num_train_steps` of
+    itself when the warm-up ends.
+
+    Args:
+      init_lr: the rate that warm-up aims at.
+      num_train_steps: the step at which the rate is 0; it stays there.
+      num_warmup_steps: steps of warm-up; 0 for none.
+    """
+
+    def __init__(self, init_lr, num_train_steps, num_warmup_steps=0):
+        super().__init__()
+        self.init_lr = init_lr
+        self.num_train_steps = num_train_steps
+        self.num_warmup_steps = num_warmup_steps
+
+    def __call__(self, step):
+        """Return the rate of update number `step` (from 0), float32."""
+        step = tf.cast(step, tf.float32)
+        done = tf.minimum(step, self.num_train_steps) / self.num_train_steps
+        decayed = self.init_lr * (1.0 - done)
+        if not self.num_warmup_steps:
+            return decayed
+        warm = self.init_lr * (step / self.num_warmup_steps)
+        return tf.where(step < self.num_warmup_steps, warm, decayed)
+
+    def get_config(self):
+        """Return the constructor's arguments."""
+        return {
+            "init_lr": self.init_lr,
+            "num_train_steps": self.num_train_steps,
+            "num_warmup_steps": self.num_warmup_steps,
+        }

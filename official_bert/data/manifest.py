@@ -1,0 +1,122 @@
+"""`manifest.json`: what the record files beside it are made of.
+
+One manifest describes all record files of its folder, so that several runs can
+write into one: `{"format": 1, "files": {"train.tfrecord": {...}, ...}}`.
+"""
+
+import contextlib
+import math
+import os
+
+from official_bert import files
+from official_bert.errors import UserError
+
+NAME = "manifest.json"
+FORMAT = 1
+
+
+def manifest_path(record_path):
+    """Return where the manifest of a record file is."""
+    return os.path.join(os.path.dirname(os.path.abspath(record_path)), NAME)
+
+
+def read_manifest(record_path):
+    """Return what the manifest says of a record file.
+
+    Args:
+      record_path: a TFRecord file.
+
+    Returns:
+      dict with `max_seq_length`, `max_predictions_per_seq`, `vocab_sha256`,
+      `vocab_size`, `do_lower_case`, `do_whole_word_mask`, `num_records` and
+      the other keys of `write_manifest`; None without a manifest or when it
+      does not mention the file.
+
+    Raises:
+      UserError: the manifest is damaged, or the file has another size than
+        when the manifest was written.
+    """
+    path = manifest_path(record_path)
+    if not os.path.exists(path):
+        return None
+    entry = _read_files(path).get(os.path.basename(record_path))
+    if entry is None:
+        return None
+    size = os.path.getsize(record_path) if os.path.exists(record_path) else 0
+    if size != entry.get("num_bytes"):
+        raise UserError(
+            f"{record_path} has {size} bytes where {path} says "
+            f"{entry.get('num_bytes')}: the file was cut off or replaced; create "
+            "it again, or delete its entry in the manifest."
+        )
+    return entry
+
+
+def write_manifest(entries):
+    """Add record files to the manifests of their folders.
+
+    Args:
+      entries: dict, path of a record file -> dict of what it holds. Earlier
+        entries of the same name are replaced, others stay.
+    """
+    by_manifest = {}
+    for record_path, entry in entries.items():
+        entry = {**entry, "num_bytes": os.path.getsize(record_path)}
+        own = by_manifest.setdefault(manifest_path(record_path), {})
+        own[os.path.basename(record_path)] = entry
+    for path, own in by_manifest.items():
+        with _locked(os.path.dirname(path)):
+            known = _read_files(path) if os.path.exists(path) else {}
+            described = dict(sorted({**known, **own}.items()))
+            files.write_json(path, {"format": FORMAT, "files": described})
+
+
+def label_statistics(counts, inv_vocab):
+    """Summarise the tokens that were masked: what guessing blindly achieves.
+
+    Args:
+      counts: sequence of int; how often each id was a masked token's label.
+      inv_vocab: dict, id -> token.
+
+    Returns:
+      dict with `unigram_entropy`, in nats, the loss of a model that knows
+      the shares of the tokens and nothing else, and `most_frequent_token`,
+      {"token", "share"}, whose share is the accuracy of always guessing it.
+    """
+    total = sum(counts)
+    shares = [count / total for count in counts if count]
+    most = max(range(len(counts)), key=counts.__getitem__)
+    return {
+        "unigram_entropy": -sum(share * math.log(share) for share in shares),
+        "most_frequent_token": {
+            "token": inv_vocab[most],
+            "share": counts[most] / total,
+        },
+    }
+
+
+def _read_files(path):
+    manifest = files.read_json(path, "a manifest of record files")
+    described = manifest.get("files")
+    if manifest.get("format") != FORMAT or not isinstance(described, dict):
+        raise UserError(
+            f'{path} is not a manifest of record files ("format": {FORMAT}, '
+            '"files": {…}): move it out of the way.'
+        )
+    return described
+
+
+@contextlib.contextmanager
+def _locked(folder):
+    """Keep runs that write into the same folder from losing entries."""
+    try:
+        import fcntl
+    except ImportError:  # Windows: one run at a time.
+        yield
+        return
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)

@@ -1,0 +1,201 @@
+"""From text files to record files: read, tokenize, make instances, write."""
+
+import contextlib
+import dataclasses
+import os
+import random
+
+from absl import logging
+
+from official_bert import files
+from official_bert.data import instances, manifest, masking, readers, word_boundaries
+from official_bert.data.example_encoding import make_encoder
+from official_bert.data.progress import progress
+from official_bert.errors import UserError
+
+
+def create_pretraining_data(
+    input_files,
+    output_files,
+    tokenizer,
+    settings,
+    vocab_file,
+    input_format="lines",
+    boundary_files=None,
+):
+    """Write the training instances of text files as TFRecords.
+
+    Same files, settings and seed give the same records in the same files and
+    order as the original's `create_pretraining_data.py`. All records are held
+    in memory, since they are shuffled at the end.
+
+    Args:
+      input_files: list of paths, as `readers.find_inputs` returns.
+      output_files: list of paths; record k goes to file k modulo their number.
+      tokenizer: `FullTokenizer`.
+      settings: `instances.InstanceSettings`.
+      vocab_file: where the tokenizer's vocabulary is from.
+      input_format: one of `readers.FORMATS`.
+      boundary_files: a segmented copy of each input file for whole-word
+        masking, see `word_boundaries`.
+
+    Returns:
+      dict, path -> what the manifest says of the file.
+
+    Raises:
+      UserError: the input has no text or is not what it should be; nothing
+        is written then.
+    """
+    check_output_files(output_files)
+    rng = random.Random(settings.random_seed)
+    documents = _load_documents(
+        input_files, boundary_files, input_format, tokenizer, settings
+    )
+    rng.shuffle(documents)
+    records, statistics = _make_records(documents, settings, tokenizer, rng)
+    rng.shuffle(records)
+    write_records(records, output_files)
+    shared_entry = {
+        **dataclasses.asdict(settings),
+        "do_lower_case": tokenizer.do_lower_case,
+        "vocab_sha256": files.sha256_of(vocab_file),
+        "vocab_size": len(tokenizer.vocab),
+        "has_word_boundaries": bool(boundary_files),
+        "num_documents": len(documents),
+        **statistics,
+    }
+    entries = {}
+    for index, path in enumerate(output_files):
+        num_records = len(range(index, len(records), len(output_files)))
+        entries[path] = {"num_records": num_records, **shared_entry}
+    manifest.write_manifest(entries)
+    logging.info(
+        "%d records of %d documents in %s",
+        len(records),
+        len(documents),
+        ", ".join(output_files),
+    )
+    return entries
+
+
+def check_output_files(output_files):
+    """Raise `UserError` unless all of these paths can be written."""
+    for path in output_files:
+        files.require_parent(path, "--output_file")
+        if output_files.count(path) > 1:
+            raise UserError(f"--output_file names {path} twice.")
+
+
+def _load_documents(input_files, boundary_files, input_format, tokenizer, settings):
+    if boundary_files and input_format != "lines":
+        raise UserError("--word_boundaries needs --input_format=lines.")
+    total = _total_bytes(input_files + (boundary_files or []))
+    with progress(total, "reading", "B") as on_bytes:
+        if boundary_files:
+            documents = word_boundaries.read_documents(
+                input_files, boundary_files, tokenizer, on_bytes
+            )
+        else:
+            texts = readers.read_documents(input_files, input_format, on_bytes)
+            documents = encode_documents(texts, tokenizer, settings.do_whole_word_mask)
+        documents = list(documents)
+    _check_documents(documents, input_files, settings)
+    return documents
+
+
+def encode_documents(documents, tokenizer, whole_words=False):
+    """Yield documents as lists of lists of ids; those without tokens drop out.
+
+    Args:
+      documents: iterable of lists of str.
+      tokenizer: `FullTokenizer`.
+      whole_words: whether to mark the pieces that continue a word, `##…`,
+        with `masking.CONTINUES`.
+    """
+    marked = [
+        index | masking.CONTINUES if whole_words and token.startswith("##") else index
+        for token, index in tokenizer.vocab.items()
+    ]
+    for document in documents:
+        encoded = [tokenizer.encode(sentence) for sentence in document]
+        if whole_words:
+            encoded = [[marked[token] for token in ids] for ids in encoded]
+        encoded = [ids for ids in encoded if ids]
+        if encoded:
+            yield encoded
+
+
+def write_records(records, output_files):
+    """Write records to files in turn; all of the files appear, or none.
+
+    Args:
+      records: list of bytes.
+      output_files: list of paths.
+    """
+    import tensorflow as tf
+
+    with contextlib.ExitStack() as stack:
+        writers = []
+        for path in output_files:
+            temporary = stack.enter_context(files.atomic_path(path))
+            # Opened here too, so that the file exists however few records.
+            writers.append(stack.enter_context(tf.io.TFRecordWriter(temporary)))
+        try:
+            for number, record in enumerate(records):
+                writers[number % len(writers)].write(record)
+            for writer in writers:
+                writer.flush()
+        except tf.errors.OpError as error:
+            raise UserError(
+                f"Cannot write {output_files[0]}: {error.message}; nothing "
+                "half-written was left behind."
+            ) from error
+
+
+def _make_records(documents, settings, tokenizer, rng):
+    """Make all instances and encode each at once: bytes take the least memory."""
+    ids = masking.MaskingIds.of(tokenizer.vocab)
+    encode = make_encoder(
+        settings.max_seq_length, settings.max_predictions_per_seq, len(tokenizer.vocab)
+    )
+    lengths = [sum(map(len, document)) for document in documents]
+    records, num_random = [], 0
+    label_counts = [0] * len(tokenizer.vocab)
+    total = sum(lengths) * settings.dupe_factor
+    with progress(total, "making instances", " tokens") as update:
+        for _ in range(settings.dupe_factor):
+            for index, length in enumerate(lengths):
+                for instance in instances.create_instances_from_document(
+                    documents, index, settings, ids, rng
+                ):
+                    records.append(encode(instance))
+                    num_random += instance.is_random_next
+                    for label in instance.masked_lm_ids:
+                        label_counts[label] += 1
+                update(length)
+    return records, {
+        "share_random_next": num_random / len(records),
+        **manifest.label_statistics(label_counts, tokenizer.inv_vocab),
+    }
+
+
+def _total_bytes(input_files):
+    """Return the size of the text, or None where it is not known."""
+    if any(path.endswith(".gz") or not os.path.exists(path) for path in input_files):
+        return None
+    return sum(map(os.path.getsize, input_files))
+
+
+def _check_documents(documents, input_files, settings):
+    if not documents:
+        raise UserError(
+            f"--input_file: there is no text in {', '.join(input_files)}: nothing "
+            "was written."
+        )
+    if len(documents) == 1 and not settings.next_sentence_fix:
+        logging.warning(
+            "The input is one document (no blank line between two others): there "
+            "is no other text to draw a random next sentence from, so all of them "
+            "come from the same document, and next sentence prediction has little "
+            "to learn. --next_sentence_fix labels no such pair."
+        )

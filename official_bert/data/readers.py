@@ -1,0 +1,222 @@
+"""Text files of several formats, plain or gzipped, as documents of sentences.
+
+Formats (`--input_format`):
+
+* `lines`: one sentence per line, a blank line between documents. As in the
+  original, a document goes on in the next file unless a blank line ends it.
+* `raw`: running text. A blank line or the end of a file ends a document; its
+  lines are joined and split by `sentences.split_sentences`.
+* `wikiextractor`: WikiExtractor's output, `<doc …>` … `</doc>` blocks or JSON
+  lines with a `text`. Each article is a document without its title line; each
+  of its lines is a paragraph and is split into sentences.
+
+All are read as UTF-8. Bytes that are not are left out, as in the original, and
+a warning counts the lines they were in. Lines end at line feeds alone.
+"""
+
+import gzip
+import html
+import json
+import zlib
+
+from absl import logging
+
+from official_bert import files
+from official_bert.data.sentences import split_sentences
+from official_bert.errors import UserError
+
+BUILTIN = "builtin:"
+FORMATS = ("lines", "raw", "wikiextractor")
+
+
+def find_inputs(patterns, flag="--input_file"):
+    """Expand a list of globs; names that begin with `builtin:` stay.
+
+    Args:
+      patterns: comma-separated string, or list, of files, globs and embedded
+        corpora.
+      flag: where they came from, for messages.
+
+    Returns:
+      list of str.
+
+    Raises:
+      UserError: a pattern matches nothing, or a file is unreadable.
+    """
+    found = []
+    for pattern in files.split_list(patterns) or [""]:
+        is_builtin = pattern.startswith(BUILTIN)
+        found += [pattern] if is_builtin else files.find_input_files(pattern, flag)
+    return found
+
+
+def real_files(inputs):
+    """Leave out the embedded corpora, which are no files."""
+    return [path for path in inputs if not path.startswith(BUILTIN)]
+
+
+def read_documents(input_files, input_format="lines", on_bytes=None):
+    """Yield the documents of files, one after another.
+
+    Args:
+      input_files: paths as `find_inputs` returns them, or a string for it.
+      input_format: one of `FORMATS`; an embedded corpus needs none.
+      on_bytes: function, called with the size of each line that was read.
+
+    Returns:
+      iterator of list of str: the sentences of one document, stripped. A
+      document without sentences is left out.
+
+    Raises:
+      UserError: a file is unreadable or of another format; names the line.
+    """
+    if input_format not in FORMATS:
+        raise UserError(
+            f"--input_format is {input_format!r}: choose from {', '.join(FORMATS)}."
+        )
+    if isinstance(input_files, str):
+        input_files = find_inputs(input_files)
+    return group_documents(_read_sentences(input_files, input_format, on_bytes))
+
+
+def group_documents(sentences):
+    """Yield the non-empty lists of what stands between false values."""
+    document = []
+    for sentence in sentences:
+        if sentence:
+            document.append(sentence)
+        elif document:
+            yield document
+            document = []
+    if document:
+        yield document
+
+
+def read_lines(input_files, input_format="lines"):
+    """Yield the sentences of files without their documents.
+
+    Args and errors are those of `read_documents`.
+
+    Yields:
+      str, never blank.
+    """
+    for document in read_documents(input_files, input_format):
+        yield from document
+
+
+def _read_sentences(input_files, input_format, on_bytes):
+    """Yield sentences, and "" wherever a document ends."""
+    read = _FORMAT_READERS[input_format]
+    for path in input_files:
+        if path.startswith(BUILTIN):
+            # Imported late: most runs have no use for it.
+            from official_bert.data import builtin_corpus
+
+            path = builtin_corpus.corpus_file(path)
+            yield from read_text_lines(path, on_bytes)
+            yield ""
+        else:
+            yield from read(path, on_bytes)
+
+
+def read_text_lines(path, on_bytes=None):
+    """Yield the stripped lines of a file; warn of what could not be read."""
+    num_lines = num_invalid = 0
+    for line in _read_byte_lines(path):
+        num_lines += 1
+        if on_bytes:
+            on_bytes(len(line))
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            num_invalid += 1
+            text = line.decode("utf-8", "ignore")
+        yield text.strip()
+    if num_invalid:
+        logging.warning(
+            "%s: %d of %d lines have bytes that are not UTF-8; these were left out.",
+            path,
+            num_invalid,
+            num_lines,
+        )
+    if not num_lines:
+        logging.warning("%s is empty.", path)
+
+
+def _read_byte_lines(path):
+    open_file = gzip.open if path.endswith(".gz") else open
+    try:
+        with open_file(path, "rb") as source:
+            yield from source
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(
+            f"{path} is not a whole gzip file ({error}): fetch or compress it again."
+        ) from error
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _read_raw(path, on_bytes):
+    paragraph = []
+    for line in read_text_lines(path, on_bytes):
+        if line:
+            paragraph.append(line)
+        elif paragraph:
+            yield from split_sentences(" ".join(paragraph))
+            yield ""
+            paragraph = []
+    yield from split_sentences(" ".join(paragraph))
+    yield ""
+
+
+def _read_wikiextractor(path, on_bytes):
+    inside = False
+    title = None
+    for number, line in enumerate(read_text_lines(path, on_bytes), 1):
+        if line.startswith("<doc "):
+            inside, title = True, _title_of(line)
+        elif line == "</doc>":
+            inside = False
+            yield ""
+        elif inside:
+            text = html.unescape(line)
+            if text != title:
+                yield from split_sentences(text)
+            title = None
+        elif line.startswith("{"):
+            yield from _read_json_article(line, f"{path}: line {number}")
+            yield ""
+        elif line:
+            raise UserError(
+                f"{path}: line {number} is neither inside <doc …> … </doc> nor "
+                "JSON: is this WikiExtractor output? (--input_format=lines and "
+                "raw read plain text.)"
+            )
+    yield ""
+
+
+def _title_of(line):
+    """Return the `title` of a `<doc …>` line, or None."""
+    _, found, rest = line.partition('title="')
+    return html.unescape(rest.rpartition('"')[0]) if found else None
+
+
+def _read_json_article(line, where):
+    try:
+        article = json.loads(line)
+    except json.JSONDecodeError as error:
+        raise UserError(f"{where} is not JSON: {error.msg}.") from error
+    if not isinstance(article, dict) or not isinstance(article.get("text"), str):
+        raise UserError(f'{where} has no "text": is this WikiExtractor output?')
+    paragraphs = article["text"].split("\n")
+    if paragraphs[0].strip() == article.get("title"):
+        del paragraphs[0]
+    for paragraph in paragraphs:
+        yield from split_sentences(html.unescape(paragraph))
+
+
+_FORMAT_READERS = {
+    "lines": read_text_lines,
+    "raw": _read_raw,
+    "wikiextractor": _read_wikiextractor,
+}

@@ -1,0 +1,124 @@
+"""Training instances as TFRecords, under the original's feature names."""
+
+import os
+
+from official_bert.errors import UserError
+
+# What each record holds: name -> (whether it is S or P or 1 long, is it float).
+FEATURES = {
+    "input_ids": ("max_seq_length", "int64"),
+    "input_mask": ("max_seq_length", "int64"),
+    "segment_ids": ("max_seq_length", "int64"),
+    "masked_lm_positions": ("max_predictions_per_seq", "int64"),
+    "masked_lm_ids": ("max_predictions_per_seq", "int64"),
+    "masked_lm_weights": ("max_predictions_per_seq", "float32"),
+    "next_sentence_labels": (1, "int64"),
+}
+
+# TensorFlow Model Garden's records say the same under two other names.
+MODEL_GARDEN_NAMES = {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}
+
+
+def feature_spec(max_seq_length, max_predictions_per_seq, names=None):
+    """Return what `tf.io.parse_example` needs to read our records.
+
+    Args:
+      max_seq_length: S.
+      max_predictions_per_seq: P.
+      names: our name -> name in the file, as from `infer_lengths`; without
+        it the names are the original's.
+
+    Returns:
+      dict, name in the file -> `tf.io.FixedLenFeature` of shape [S], [P] or
+      [1], int64 but for the float32 `masked_lm_weights`.
+    """
+    import tensorflow as tf
+
+    lengths = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    return {
+        (names or {}).get(name, name): tf.io.FixedLenFeature(
+            [lengths.get(length, length)], tf.as_dtype(dtype)
+        )
+        for name, (length, dtype) in FEATURES.items()
+    }
+
+
+def infer_lengths(record_path):
+    """Read lengths and feature names off the first record of a file.
+
+    Args:
+      record_path: a TFRecord file, from us, the original or Model Garden.
+
+    Returns:
+      dict with `max_seq_length`, `max_predictions_per_seq` and `names`, the
+      dict that `feature_spec` takes.
+
+    Raises:
+      UserError: the file is unreadable, empty, cut off, or of another kind.
+    """
+    first = next(read_examples(record_path), None)
+    if first is None:
+        raise UserError(f"{record_path} holds no records: create it again.")
+    names = _names_in(first, record_path)
+    return {
+        "max_seq_length": len(_values(first, names["input_ids"])),
+        "max_predictions_per_seq": len(_values(first, names["masked_lm_positions"])),
+        "names": names,
+    }
+
+
+def read_examples(record_path):
+    """Yield the `tf.train.Example`s of a TFRecord file.
+
+    Raises:
+      UserError: the file cannot be read, is cut off or holds something else;
+        the message names the record.
+    """
+    import tensorflow as tf
+    from google.protobuf.message import DecodeError
+
+    if os.path.isdir(record_path):
+        raise UserError(f"{record_path} is a directory: name a TFRecord file.")
+    count = 0
+    try:
+        for record in tf.data.TFRecordDataset(record_path).as_numpy_iterator():
+            yield tf.train.Example.FromString(record)
+            count += 1
+    except DecodeError as error:
+        raise UserError(
+            f"{record_path}: record {count} is no tf.train.Example: name files "
+            "that create_pretraining_data.py wrote."
+        ) from error
+    except tf.errors.NotFoundError as error:
+        raise UserError(f"{record_path} does not exist.") from error
+    except tf.errors.DataLossError as error:
+        what = "is cut off or damaged" if count else "is no TFRecord file, or damaged"
+        raise UserError(
+            f"{record_path} {what} at record {count}: create it again."
+        ) from error
+    except tf.errors.OpError as error:
+        raise UserError(f"Cannot read {record_path}: {error.message}.") from error
+
+
+def _names_in(example, record_path):
+    present = example.features.feature
+    names = {}
+    for name in FEATURES:
+        other = MODEL_GARDEN_NAMES.get(name, name)
+        names[name] = other if name not in present and other in present else name
+    missing = [name for name in names.values() if name not in present]
+    if missing:
+        raise UserError(
+            f"{record_path}: the first record has no {', '.join(missing)} (it has "
+            f"{', '.join(sorted(present)) or 'nothing'}): name files that "
+            "create_pretraining_data.py wrote."
+        )
+    return names
+
+
+def _values(example, name):
+    feature = example.features.feature[name]
+    return feature.int64_list.value or feature.float_list.value

@@ -1,0 +1,54 @@
+"""Running text to sentences, by one rule that fits on this page.
+
+A sentence ends
+
+* after `.`, `!`, `?` or `…` (several, and closing quotes or brackets, go with
+  it), when white space follows and the next word does not begin with a small
+  letter, unless the word before a single `.` is one initial ("J. Smith") or
+  in `ABBREVIATIONS`;
+* after the full stops of scripts that write them otherwise, such as 。！？,
+  whatever follows; 「…。」 keeps its closing bracket.
+"""
+
+import re
+
+ABBREVIATIONS = frozenset(
+    ("mr", "mrs", "ms", "dr", "prof", "rev", "hon", "st", "sr", "jr")
+    + ("capt", "col", "gen", "lt", "sgt", "mt", "vs", "cf", "viz", "al", "ca")
+    + ("approx", "fig", "figs", "eq", "eqs", "sec", "ch", "vol", "pp", "ed", "eds")
+    + ("e.g", "i.e", "etc", "u.s")
+)
+
+_CLOSING = r"[\"'”’»)\]」』）】》〉]*"
+_BOUNDARY = re.compile(rf"[.!?…]+{_CLOSING}(?=\s)|[。！？｡।॥۔؟։]+{_CLOSING}")
+_LAST_WORD = re.compile(r"[^\s(\[\"“‘]*$")
+
+
+def split_sentences(text):
+    """Split running text into sentences.
+
+    Args:
+      text: str; white space in it, line ends included, becomes single spaces.
+
+    Returns:
+      list of str, none of them empty.
+    """
+    text = " ".join(text.split())
+    sentences, start = [], 0
+    for match in _BOUNDARY.finditer(text):
+        if _ends_sentence(text, start, match):
+            sentences.append(text[start : match.end()].strip())
+            start = match.end()
+    sentences.append(text[start:].strip())
+    return [sentence for sentence in sentences if sentence]
+
+
+def _ends_sentence(text, start, match):
+    following = text[match.end() : match.end() + 2].lstrip()
+    if following[:1].islower() and match.group()[0] in ".!?…":
+        return False
+    if match.group() != ".":
+        return True
+    word = _LAST_WORD.search(text[start : match.start()]).group()
+    is_initial = len(word) == 1 and word.isalpha() and word != "I"
+    return not is_initial and word.lower() not in ABBREVIATIONS

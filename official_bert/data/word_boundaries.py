@@ -1,0 +1,81 @@
+"""Whole words for languages that are written without spaces.
+
+The original's whole-word masking knows a word by its `##` pieces, so it does
+nothing for Chinese, whose characters are a token each. Here the user brings a
+segmented copy of the text: the same lines, with spaces between the words. The
+tokens stay those of the text itself; the copy only says which belong together.
+"""
+
+import itertools
+
+from official_bert.data import masking, readers
+from official_bert.errors import UserError
+
+
+def read_documents(input_files, boundary_files, tokenizer, on_bytes=None):
+    """Yield documents of ids, marked where a token continues a word.
+
+    Args:
+      input_files: list of paths, in the format `lines`.
+      boundary_files: list of paths, a segmented copy of each.
+      tokenizer: `FullTokenizer`.
+      on_bytes: as for `readers.read_documents`.
+
+    Returns:
+      iterator of lists of lists of int, ids with `masking.CONTINUES`.
+
+    Raises:
+      UserError: a copy differs by more than spaces; names the line.
+    """
+    if len(input_files) != len(boundary_files):
+        raise UserError(
+            f"--word_boundaries names {len(boundary_files)} files and --input_file "
+            f"{len(input_files)}: each needs its segmented copy."
+        )
+    pairs = zip(input_files, boundary_files, strict=True)
+    return readers.group_documents(_read_sentences(pairs, tokenizer, on_bytes))
+
+
+def mark_words(line, segmented, tokenizer):
+    """Return the ids of a line, marked where a token continues a word.
+
+    Args:
+      line: str.
+      segmented: str, the line with more spaces.
+      tokenizer: `FullTokenizer`.
+
+    Returns:
+      list of int, or None when the two differ by more than spaces.
+    """
+    if "".join(line.split()) != "".join(segmented.split()):
+        return None
+    lengths = map(len, segmented.split())
+    word_starts = {0, *itertools.accumulate(lengths)}
+    # Where each character would be if there were no spaces.
+    places = list(itertools.accumulate((not c.isspace() for c in line), initial=0))
+    pieces, offsets = tokenizer.tokenize_with_offsets(line)
+    ids = tokenizer.convert_tokens_to_ids(pieces)
+    return [
+        index if places[start] in word_starts else index | masking.CONTINUES
+        for index, (start, _) in zip(ids, offsets, strict=True)
+    ]
+
+
+def _read_sentences(pairs, tokenizer, on_bytes):
+    for input_file, boundary_file in pairs:
+        lines = itertools.zip_longest(
+            readers.read_text_lines(input_file, on_bytes),
+            readers.read_text_lines(boundary_file, on_bytes),
+        )
+        for number, (line, segmented) in enumerate(lines, 1):
+            ids = None
+            if line is not None and segmented is not None:
+                ids = mark_words(line, segmented, tokenizer)
+            if ids is None:
+                raise UserError(
+                    f"--word_boundaries: line {number} of {boundary_file} is not "
+                    f"line {number} of {input_file} with spaces between its words."
+                )
+            # A line that holds no token ends no document; a blank one does.
+            if ids or not line:
+                yield ids

@@ -5,6 +5,7 @@ from official_bert.tokenization.basic import to_unicode
 
 UNKNOWN = "[UNK]"
 CONTINUATION = "##"
+MAX_INPUT_CHARS_PER_WORD = 200
 
 
 class WordpieceTokenizer:
@@ -13,7 +14,12 @@ class WordpieceTokenizer:
     Follows `WordpieceTokenizer` in google-research/bert tokenization.py.
     """
 
-    def __init__(self, vocab, unk_token=UNKNOWN, max_input_chars_per_word=200):
+    def __init__(
+        self,
+        vocab,
+        unk_token=UNKNOWN,
+        max_input_chars_per_word=MAX_INPUT_CHARS_PER_WORD,
+    ):
         """Set the vocabulary.
 
         Args:

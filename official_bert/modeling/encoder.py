@@ -49,7 +49,12 @@ class BertEncoder(keras.layers.Layer):
         return self.embeddings.word_embeddings
 
     def call(
-        self, inputs, training=False, dropout_seed=None, output_attention_probs=False
+        self,
+        inputs,
+        training=False,
+        dropout_seed=None,
+        output_attention_probs=False,
+        output_embedding_table=False,
     ):
         """Encode a batch.
 
@@ -61,12 +66,16 @@ class BertEncoder(keras.layers.Layer):
           dropout_seed: int64 [2], see `layers.dropout`; by default drawn from
             the layer's own `keras.random.SeedGenerator`.
           output_attention_probs: whether to return the attention maps.
+          output_embedding_table: whether to return the word embeddings as a
+            tensor. A functional model that is to be saved has to take them
+            from here for its `MaskedLM`: Keras writes a variable among the
+            arguments into the file as a constant.
 
         Returns:
           dict with `sequence_output` float [B, S, H], `pooled_output`
           [B, H], `embedding_output` [B, S, H], `all_encoder_layers`, a list
           of L tensors [B, S, H], and on request `attention_probs`, a list of
-          L tensors [B, A, S, S].
+          L tensors [B, A, S, S], and `embedding_table` [V, H].
 
         Raises:
           UserError: S is larger than `max_position_embeddings`.
@@ -98,6 +107,8 @@ class BertEncoder(keras.layers.Layer):
         }
         if output_attention_probs:
             outputs["attention_probs"] = all_probs
+        if output_embedding_table:
+            outputs["embedding_table"] = tf.convert_to_tensor(self.embedding_table)
         return outputs
 
     def _check_length(self, length):

@@ -63,7 +63,8 @@ class MaskedLM(keras.layers.Layer):
         Args:
           sequence_output: float [B, S, H].
           masked_lm_positions: int [B, P].
-          embedding_table: float [V, H], `BertEncoder.embedding_table`.
+          embedding_table: float [V, H], `BertEncoder.embedding_table`; in a
+            functional model the encoder's output of that name.
 
         Returns:
           float32 logits [B, P, V].

@@ -64,8 +64,12 @@ def infer_lengths(record_path):
         raise UserError(f"{record_path} holds no records: create it again.")
     names = _names_in(first, record_path)
     return {
-        "max_seq_length": len(_values(first, names["input_ids"])),
-        "max_predictions_per_seq": len(_values(first, names["masked_lm_positions"])),
+        "max_seq_length": len(
+            feature_values(first.features.feature[names["input_ids"]])
+        ),
+        "max_predictions_per_seq": len(
+            feature_values(first.features.feature[names["masked_lm_positions"]])
+        ),
         "names": names,
     }
 
@@ -119,6 +123,6 @@ def _names_in(example, record_path):
     return names
 
 
-def _values(example, name):
-    feature = example.features.feature[name]
+def feature_values(feature):
+    """Return the numbers of a `tf.train.Feature`, of either kind."""
     return feature.int64_list.value or feature.float_list.value

@@ -4,8 +4,8 @@ A sentence ends
 
 * after `.`, `!`, `?` or `…` (several, and closing quotes or brackets, go with
   it), when white space follows and the next word does not begin with a small
-  letter, unless the word before a single `.` is one initial ("J. Smith") or
-  in `ABBREVIATIONS`;
+  letter, unless the word before a single `.` is a capital ("J. Smith") or in
+  `ABBREVIATIONS`;
 * after the full stops of scripts that write them otherwise, such as 。！？,
   whatever follows; 「…。」 keeps its closing bracket.
 """
@@ -50,5 +50,5 @@ def _ends_sentence(text, start, match):
     if match.group() != ".":
         return True
     word = _LAST_WORD.search(text[start : match.start()]).group()
-    is_initial = len(word) == 1 and word.isalpha() and word != "I"
+    is_initial = len(word) == 1 and word.isupper() and word != "I"
     return not is_initial and word.lower() not in ABBREVIATIONS

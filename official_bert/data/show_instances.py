@@ -1,0 +1,123 @@
+"""Records decoded for people: `inspect_instances.py` prints these texts."""
+
+import itertools
+import textwrap
+
+from official_bert import files
+from official_bert.data import manifest, records
+from official_bert.errors import UserError
+
+# Escape sequences of terminals (ECMA-48 colours).
+_RESET, _DIM = "\033[0m", "\033[2m"
+_SEGMENT_COLOURS = ("\033[36m", "\033[33m")  # A cyan, B yellow.
+_MASKED, _LABEL = "\033[1;31m", "\033[1;32m"
+
+
+def check_vocabulary(record_files, vocab_file):
+    """Raise `UserError` if a manifest says the records have another vocabulary."""
+    digest = files.sha256_of(vocab_file)
+    for path in record_files:
+        entry = manifest.read_manifest(path)
+        if entry and entry["vocab_sha256"] != digest:
+            raise UserError(
+                f"{path} was made with another vocabulary than {vocab_file} "
+                f"(SHA-256 {entry['vocab_sha256'][:12]}…, not {digest[:12]}…): name "
+                "that one."
+            )
+
+
+def describe_instances(record_files, vocab, skip, count, in_colour):
+    """Yield a text of several lines for each of some records.
+
+    Args:
+      record_files: list of paths of TFRecord files.
+      vocab: list of str, the tokens by id.
+      skip: how many records to pass over.
+      count: how many to describe.
+      in_colour: whether to use a terminal's colours.
+
+    Raises:
+      UserError: a file is not one of ours, has no record left, or has an id
+        that the vocabulary lacks.
+    """
+    found = itertools.chain.from_iterable(map(_read_features, record_files))
+    shown = 0
+    for where, features in itertools.islice(found, skip, skip + count):
+        shown += 1
+        try:
+            yield _describe(where, features, vocab, in_colour)
+        except IndexError as error:
+            raise UserError(
+                f"{where} has an id that is not below {len(vocab)}, the size of the "
+                "vocabulary: name the one the records were made with."
+            ) from error
+    if not shown:
+        raise UserError(f"--skip={skip} passes over all of the records.")
+
+
+def _read_features(path):
+    """Yield (where, dict of lists) for each record of a file."""
+    names = records.infer_lengths(path)["names"]
+    for number, example in enumerate(records.read_examples(path)):
+        present = example.features.feature
+        yield (
+            f"{path}: record {number}",
+            {
+                ours: list(records.feature_values(present[theirs]))
+                for ours, theirs in names.items()
+            },
+        )
+
+
+def _describe(where, features, vocab, in_colour):
+    length = sum(features["input_mask"])
+    was = {
+        position: vocab[label]
+        for position, label, weight in zip(
+            features["masked_lm_positions"],
+            features["masked_lm_ids"],
+            features["masked_lm_weights"],
+            strict=True,
+        )
+        if weight
+    }
+    is_random = features["next_sentence_labels"][0] == 1
+    heading = (
+        f"{where}: {length} of {len(features['input_ids'])} tokens, {len(was)} masked, "
+        f"B is {'a random text' if is_random else 'the next text'} "
+        f"(label {int(is_random)})"
+    )
+    tokens = [vocab[index] for index in features["input_ids"][:length]]
+    segments = features["segment_ids"][:length]
+    lines = [_paint(heading, _DIM, in_colour)]
+    for segment, name in enumerate("AB"):
+        words = [
+            _show_token(token, was.get(position), segment, in_colour)
+            for position, token in enumerate(tokens)
+            if segments[position] == segment
+        ]
+        lines.append(_wrap(name, words))
+    return "\n".join([*lines, ""])
+
+
+def _show_token(token, label, segment, in_colour):
+    if label is None:
+        return _paint(token, _SEGMENT_COLOURS[segment], in_colour)
+    seen = _paint(token, _MASKED, in_colour)
+    return seen + _paint(f"«{label}»", _LABEL, in_colour)
+
+
+def _paint(text, colour, in_colour):
+    return f"{colour}{text}{_RESET}" if in_colour else text
+
+
+def _wrap(name, words):
+    """Break words into lines; colours make them look longer than they are."""
+    wrapper = textwrap.TextWrapper(
+        width=100,
+        initial_indent=f"  {name}  ",
+        subsequent_indent="     ",
+        break_long_words=False,
+        break_on_hyphens=False,
+    )
+    return wrapper.fill(" ".join(words))

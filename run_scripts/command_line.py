@@ -1,9 +1,14 @@
 """What every run script shares: flags, flag files, errors, `run.json`."""
 
+import errno
+import glob
 import importlib.metadata
+import inspect
 import os
 import pathlib
+import re
 import sys
+import textwrap
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
@@ -13,64 +18,162 @@ if str(ROOT) not in sys.path:
 # TensorFlow's start-up chatter is not for users; its errors are.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from absl import app, flags, logging  # noqa: E402
+from absl import flags, logging  # noqa: E402
 
+import official_bert  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 VERSIONED = ("tensorflow", "keras", "numpy", "tokenizers", "absl-py")
+HELP_WIDTH = 80
+_FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
 
 
 def run(main):
-    """Parse the command line and call `main()`.
+    """Parse the command line, call `main()` and exit with its status.
 
-    A `UserError` becomes one line on stderr and exit status 1, an unusable
-    flag one line and status 2. Ctrl-C ends with status 130 and no traceback.
+    `main` may return a status; None is 0. A `UserError` or a full disk
+    becomes one line on stderr and status 1, an unusable flag one line and
+    status 2. Ctrl-C ends with status 130 and a closed pipe (`| head`) with
+    141, both without a traceback.
     """
-    app.run(lambda _: _guarded(main), flags_parser=_parse_flags)
+    if any(re.fullmatch(r"-h|--?help(short|full)?", arg) for arg in sys.argv[1:]):
+        sys.exit(_guarded(lambda: print(_help_text(main), end="")))
+    _parse_flags(sys.argv)
+    logging.use_absl_handler()
+    logging.set_verbosity(logging.INFO)
+    sys.exit(_guarded(main))
 
 
 def _guarded(main):
-    logging.set_verbosity(logging.INFO)
+    """Call `main` and return the exit status; see `run`."""
     try:
-        return main()
+        status = main()
+        # Here, not at the interpreter's end, where it could not be caught.
+        sys.stdout.flush()
+        return status
     except UserError as error:
-        print(f"error: {error}", file=sys.stderr)
-        return 1
+        return _complain(str(error), 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
+    except BrokenPipeError:
+        # What is still buffered has no reader: let the last flush succeed.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 141
+    except OSError as error:
+        if error.errno not in (errno.ENOSPC, errno.EDQUOT):
+            raise
+        where = f" of {error.filename}" if error.filename else ""
+        return _complain(
+            f"No space left on the disk{where}: free some and run the command again.",
+            1,
+        )
+
+
+def _complain(message, status):
+    """Print a message as one line on stderr and return the exit status."""
+    print(f"error: {' '.join(message.split())}", file=sys.stderr)
+    return status
 
 
 def _parse_flags(argv):
     """Parse like absl, with flag files found from anywhere."""
+    origins = {}
     try:
-        rest = flags.FLAGS([_locate_flag_file(arg) for arg in argv])
-    except (flags.Error, UserError) as error:
-        message = " ".join(str(error).split())
-        print(f"error: {message} (--help shows the flags)", file=sys.stderr)
-        sys.exit(2)
+        rest = flags.FLAGS(argv[:1] + _expand_flag_files(argv[1:], origins))
+    except UserError as error:
+        sys.exit(_complain(str(error), 2))
+    except flags.Error as error:
+        names = re.findall(r"\w+", str(error))
+        where = "".join(f"{origins[name]}: " for name in names if name in origins)
+        sys.exit(_complain(f"{where}{error} (--help shows the flags)", 2))
     if len(rest) > 1:
-        print(
-            f"error: {rest[1]!r} is not a flag; flags look like --name=value "
-            "(--help shows them)",
-            file=sys.stderr,
-        )
-        sys.exit(2)
-    return rest
+        message = f"{rest[1]!r} is not a flag; flags look like --name=value"
+        sys.exit(_complain(f"{message} (--help shows them)", 2))
 
 
-def _locate_flag_file(argument):
-    """Resolve `--flagfile=x` against the working directory, then the root."""
-    name, separator, value = argument.partition("=")
-    if not separator or name.lstrip("-") != "flagfile":
-        return argument
-    path = locate(value)
+def _expand_flag_files(arguments, origins, open_files=()):
+    """Replace each `--flagfile=x` or `--flagfile x` by the flags in the file.
+
+    absl can do that too, but looks for the file in the working directory
+    only, and its errors do not name it.
+
+    Args:
+      arguments: list of str.
+      origins: dict that is filled with flag name -> "file, line n".
+      open_files: the flag files that this one was reached through.
+    """
+    expanded = []
+    arguments = iter(arguments)
+    for argument in arguments:
+        match = _FLAG_FILE.match(argument)
+        if not match:
+            expanded.append(argument)
+        else:
+            name = match[1] if match[1] is not None else next(arguments, "")
+            expanded += _read_flag_file(name.strip(), origins, open_files)
+    return expanded
+
+
+def _read_flag_file(name, origins, open_files):
+    """Return the flags in a file: one a line, `#` or `//` starts a comment."""
+    path = locate(os.path.expanduser(name))
     if not os.path.isfile(path):
         raise UserError(
-            f"--flagfile: {value} is neither in {os.getcwd()} nor in {ROOT}."
+            f"--flagfile: {name!r} is neither in {os.getcwd()} nor in {ROOT}."
         )
-    return f"{name}={path}"
+    if os.path.realpath(path) in open_files:
+        raise UserError(f"--flagfile: {path} includes itself.")
+    open_files += (os.path.realpath(path),)
+    expanded = []
+    for number, line in enumerate(files.read_text(path, "--flagfile").splitlines(), 1):
+        line = line.strip()
+        if not line or line.startswith(("#", "//")):
+            continue
+        if not line.startswith("-"):
+            raise UserError(
+                f"{path}, line {number}: {line!r} is not a flag; write --name=value."
+            )
+        origins[line.lstrip("-").partition("=")[0]] = f"{path}, line {number}"
+        words = line.split(maxsplit=1) if _FLAG_FILE.match(line.split()[0]) else [line]
+        expanded += _expand_flag_files(words, origins, open_files)
+    return expanded
+
+
+def _help_text(main):
+    """Return the script's docstring and its flags, in the order of the file."""
+    described = [_describe_flag(flag) for flag in _own_flags()]
+    described.append(
+        "  --flagfile\n      A file of flags, one a line; looked for in the working "
+        "directory,\n      then in the project's root."
+    )
+    docstring = inspect.cleandoc(sys.modules[main.__module__].__doc__)
+    return "\n".join([docstring, "", "Flags, with their defaults:", *described, ""])
+
+
+def _describe_flag(flag):
+    """Return `--name=default` and the wrapped help of one flag."""
+    default = flag.default
+    if isinstance(default, list):
+        default = ",".join(map(str, default))
+    default = "" if default in (None, "") else f"={default}"
+    choices = getattr(flag, "enum_values", None)
+    choices = f"  ({', '.join(choices)})" if choices else ""
+    text = " ".join(flag.help.split())
+    lines = textwrap.wrap(text, HELP_WIDTH - 6, break_on_hyphens=False)
+    return "\n      ".join([f"  --{flag.name}{default}{choices}", *lines])
+
+
+def _own_flags():
+    """Return the flags that a script or its helpers defined, absl's left out."""
+    modules = flags.FLAGS.flags_by_module_dict()
+    return [
+        flag
+        for module, its_flags in modules.items()
+        if not module.startswith("absl.")
+        for flag in its_flags
+    ]
 
 
 def locate(path):
@@ -93,26 +196,47 @@ def require(*names):
 def write_run_json(path, inputs):
     """Write what it takes to repeat this run: command, flags, versions, hashes.
 
+    Every byte that went in is hashed, about a second per gigabyte: a hash of
+    a part would call two different inputs the same.
+
     Args:
-      path: the file to write, by convention `run.json` beside the output or
-        `<output>.run.json`.
-      inputs: paths of the files that went in; their SHA-256 are recorded.
+      path: the file to write, by convention `run.json` in an output directory
+        or `<output>.run.json` beside an output file.
+      inputs: what went in: files, directories (their files are taken),
+        checkpoint prefixes (`<prefix>.*` is taken). What is not on the disk,
+        such as `builtin:python`, is recorded with null; None is left out.
     """
-    values = flags.FLAGS.flags_by_module_dict().get(sys.argv[0], [])
+    hashes = {}
+    for name in filter(None, inputs):
+        found = _input_files(str(name))
+        hashes |= {file: files.sha256_of(file) for file in found} or {str(name): None}
     files.write_json(
         path,
         {
             "command": [os.path.basename(sys.executable), *sys.argv],
-            "flags": {flag.name: flag.value for flag in values},
-            "versions": {"python": sys.version.split()[0], **_versions()},
-            "inputs": {str(name): files.sha256_of(name) for name in inputs},
+            "directory": os.getcwd(),
+            "flags": {flag.name: flag.value for flag in _own_flags()},
+            "versions": _versions(),
+            "inputs": hashes,
             "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
     )
 
 
+def _input_files(name):
+    """Return the files that a file, directory or checkpoint prefix stands for."""
+    if os.path.isfile(name):
+        return [name]
+    pattern = f"{glob.escape(name)}{'/*' if os.path.isdir(name) else '.*'}"
+    return [path for path in sorted(glob.glob(pattern)) if os.path.isfile(path)]
+
+
 def _versions():
-    found = {}
+    """Return the versions that decide a result; None for what is absent."""
+    found = {
+        "official_bert": official_bert.__version__,
+        "python": sys.version.split()[0],
+    }
     for name in VERSIONED:
         try:
             found[name] = importlib.metadata.version(name)

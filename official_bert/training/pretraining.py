@@ -1,8 +1,18 @@
-"""What pre-training minimises, and how it is evaluated (Sec. 3.1, App. A.2)."""
+"""Pre-training: what is minimised, and the run from records to a model."""
 
+import dataclasses
+import os
+
+import keras
 import tensorflow as tf
 
-from official_bert.modeling.pretraining import pretraining_terms
+from official_bert import files
+from official_bert.checkpoints import initialize, model_directory
+from official_bert.data import input_pipeline
+from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
+from official_bert.training import curves, loop, saving
+from official_bert.training.optimizer import BertAdam
+from official_bert.training.schedule import WarmupLinearDecay
 from official_bert.training.step import Objective
 
 
@@ -14,10 +24,145 @@ def _weights(features):
     }
 
 
-# The sum of both mean losses, without a weight between them. The original
-# adds 1e-5 to the number of masked words, so that a batch without any is 0.
+# The sum of both mean losses, without a weight between them (App. A.2). The
+# original adds 1e-5 to the number of masked words, so that a batch without
+# any has a loss of 0.
 PRETRAINING = Objective(
     losses={"masked_lm_loss": 1e-5, "next_sentence_loss": 0.0},
     weights=_weights,
     terms=pretraining_terms,
 )
+
+
+@dataclasses.dataclass(frozen=True)
+class PretrainingSettings:
+    """The flags of `run_pretraining.py`, under the same names."""
+
+    output_dir: str
+    init_checkpoint: str | None
+    vocab_file: str | None
+    do_train: bool
+    do_eval: bool
+    train_batch_size: int
+    eval_batch_size: int
+    learning_rate: float
+    num_train_steps: int
+    num_warmup_steps: int
+    save_checkpoints_steps: int
+    iterations_per_loop: int
+    max_eval_steps: int
+    num_devices: int
+    seed: int
+
+
+def run(config, train_set, eval_set, settings):
+    """Train and evaluate as the settings say; leave a model directory.
+
+    Args:
+      config: `BertConfig`.
+      train_set: `RecordSet` to train on.
+      eval_set: `RecordSet` to evaluate on.
+      settings: `PretrainingSettings`.
+
+    Raises:
+      UserError: the output directory holds something else, a checkpoint does
+        not fit, or a record is bad.
+    """
+    try:
+        _run(config, train_set, eval_set, settings)
+    except tf.errors.OpError as error:
+        sets = (train_set, eval_set)
+        found = [input_pipeline.user_error(error, s.index, s.format) for s in sets]
+        for sentence in filter(None, found):
+            raise sentence from error
+        raise
+
+
+def _run(config, train_set, eval_set, settings):
+    directory = settings.output_dir
+    strategy = loop.one_or_all_devices(settings.num_devices)
+    keras.utils.set_random_seed(settings.seed)
+    with strategy.scope():
+        model = PretrainingModel(config)
+        optimizer = _optimizer(settings)
+        optimizer.build(model.trainable_variables)
+    if settings.init_checkpoint:
+        print(initialize.load_weights(model, settings.init_checkpoint), flush=True)
+    evaluate = loop.make_evaluate(
+        strategy,
+        model,
+        PRETRAINING,
+        eval_set.evaluation_batches(settings.eval_batch_size, settings.max_eval_steps),
+    )
+    entropy, share = eval_set.label_statistics()
+    if settings.do_train:
+        saving.check_settings(directory, _settled(config, train_set, settings))
+        _train(strategy, model, optimizer, train_set, settings, evaluate)
+        path = curves.draw(directory, entropy)
+        print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
+        casing = train_set.manifest.get("do_lower_case")
+        model_directory.save(directory, model, settings.vocab_file, casing)
+        if not settings.vocab_file:
+            print("The model directory has no vocab.txt: give --vocab_file.")
+    else:
+        saving.restore_state(directory, model, optimizer)
+    if settings.do_eval:
+        result = {"global_step": int(optimizer.iterations.numpy()), **evaluate()}
+        _write_results(directory, result)
+        print(
+            f"Without any context: masked_lm_loss {entropy:.3f} (unigram entropy), "
+            f"masked_lm_accuracy {share:.4f} (always the most frequent token)."
+        )
+
+
+def _optimizer(settings):
+    return BertAdam(
+        WarmupLinearDecay(
+            settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
+        )
+    )
+
+
+def _train(strategy, model, optimizer, train_set, settings, evaluate):
+    held_out = settings.do_eval and evaluate
+    loop.train(
+        strategy,
+        model,
+        optimizer,
+        PRETRAINING,
+        lambda first: train_set.training_batches(
+            settings.train_batch_size, settings.seed, first
+        ),
+        loop.LoopSettings(
+            num_train_steps=settings.num_train_steps,
+            save_checkpoints_steps=settings.save_checkpoints_steps,
+            log_steps=settings.iterations_per_loop,
+            batch_size=settings.train_batch_size,
+            seed=settings.seed,
+        ),
+        settings.output_dir,
+        held_out or None,
+    )
+
+
+def _settled(config, train_set, settings):
+    """Return what must stay the same for a run to be continued."""
+    return {
+        "bert_config": config.to_dict(),
+        "train_batch_size": settings.train_batch_size,
+        "learning_rate": settings.learning_rate,
+        "num_train_steps": settings.num_train_steps,
+        "num_warmup_steps": settings.num_warmup_steps,
+        "seed": settings.seed,
+        "input_files": [os.path.basename(path) for path in train_set.index.files],
+        "num_records": train_set.index.num_records,
+    }
+
+
+def _write_results(directory, result):
+    """Write `eval_results.txt` as the original does: sorted `key = value`."""
+    lines = [f"{name} = {result[name]}" for name in sorted(result)]
+    files.write_text(
+        os.path.join(directory, "eval_results.txt"), "\n".join(lines) + "\n"
+    )
+    print("***** Eval results *****", *lines, sep="\n  ", flush=True)

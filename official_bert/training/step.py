@@ -8,6 +8,9 @@ import tensorflow as tf
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
 CLIP_NORM = 1.0
 
+# In a report, the weight of the sum called `name` is called `name` + this.
+WEIGHT = "/weight"
+
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
@@ -139,7 +142,7 @@ def _apply(context, optimizer, gradients, variables):
 
 def _report(terms):
     flat = {name: pair[0] for name, pair in terms.items()}
-    return flat | {f"{name}/weight": pair[1] for name, pair in terms.items()}
+    return flat | {name + WEIGHT: pair[1] for name, pair in terms.items()}
 
 
 def _first(strategy, per_replica):

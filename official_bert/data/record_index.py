@@ -1,0 +1,104 @@
+"""Where the records of TFRecord files begin, so that any of them is near.
+
+A TFRecord is its length (8 bytes) with a checksum (4), then the data with a
+checksum (4); walking from length to length finds every record without
+reading it. We remember the position of each `CHUNK`-th one.
+"""
+
+import dataclasses
+import mmap
+import os
+import struct
+
+import numpy as np
+
+from official_bert.errors import UserError
+
+# Records that are read one after the other. A window of chunks is shuffled in
+# memory (`input_pipeline`), so that disks are read in long runs.
+CHUNK = 256
+
+_FRAME = 16
+_LENGTH = struct.Struct("<Q")
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordIndex:
+    """All chunks of a list of files, in file order.
+
+    Attributes:
+      files: the paths.
+      file_of: int64 [chunks], index of each chunk's file.
+      offset: int64 [chunks], its first byte.
+      first: int64 [chunks], number of its first record within the file.
+      count: int64 [chunks], its records: `CHUNK`, or fewer at a file's end.
+    """
+
+    files: tuple[str, ...]
+    file_of: np.ndarray
+    offset: np.ndarray
+    first: np.ndarray
+    count: np.ndarray
+
+    @property
+    def num_records(self):
+        """Records in all files together."""
+        return int(self.count.sum())
+
+
+def index_files(paths):
+    """Index TFRecord files, checking that each is whole.
+
+    Args:
+      paths: names of uncompressed TFRecord files.
+
+    Returns:
+      `RecordIndex`.
+
+    Raises:
+      UserError: a file is truncated or no TFRecord file (naming the record),
+        or no file holds any record.
+    """
+    rows = []
+    for number, path in enumerate(paths):
+        offsets, total = _chunk_offsets(path)
+        for chunk, offset in enumerate(offsets):
+            first = chunk * CHUNK
+            rows.append((number, offset, first, min(CHUNK, total - first)))
+    if not rows:
+        raise UserError(
+            f"{', '.join(paths)}: no records in there; create them with "
+            "create_pretraining_data.py."
+        )
+    columns = np.array(rows, np.int64).T
+    return RecordIndex(tuple(paths), *columns)
+
+
+def _chunk_offsets(path):
+    """Return ([offset of every CHUNK-th record], number of records)."""
+    size = os.path.getsize(path)
+    if not size:
+        return [], 0
+    offsets, position, records = [], 0, 0
+    with open(path, "rb") as source, _mapped(source) as data:
+        while position < size:
+            if records % CHUNK == 0:
+                offsets.append(position)
+            if position + _FRAME > size:
+                raise _broken(path, records)
+            position += _FRAME + _LENGTH.unpack_from(data, position)[0]
+            records += 1
+    if position != size:
+        raise _broken(path, records - 1)
+    return offsets, records
+
+
+def _mapped(source):
+    return mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _broken(path, record):
+    return UserError(
+        f"{path} is truncated, or no TFRecord file: record {record} reaches "
+        "beyond its end; make the file again."
+    )

@@ -1,0 +1,154 @@
+"""Record files as one data set, checked against the model before use."""
+
+import dataclasses
+import itertools
+
+import numpy as np
+
+from official_bert import files
+from official_bert.data import input_pipeline, record_index, records
+from official_bert.data.manifest import read_manifest
+from official_bert.errors import UserError
+
+# Records that the unigram statistics are taken from.
+SAMPLED = 20_000
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordSet:
+    """Pre-training records and what is known of them.
+
+    Attributes:
+      index: `RecordIndex`, where each record is.
+      format: `RecordFormat`, how it is read.
+      max_seq_length: S.
+      max_predictions_per_seq: P.
+      manifest: the first file's entry in `manifest.json`, {} without one.
+    """
+
+    index: record_index.RecordIndex
+    format: input_pipeline.RecordFormat
+    max_seq_length: int
+    max_predictions_per_seq: int
+    manifest: dict
+
+    def training_batches(self, batch_size, seed, first_batch):
+        """See `input_pipeline.training_batches`."""
+        return input_pipeline.training_batches(
+            self.index, self.format, batch_size, seed, first_batch
+        )
+
+    def evaluation_batches(self, batch_size, max_batches):
+        """See `input_pipeline.evaluation_batches`."""
+        return input_pipeline.evaluation_batches(
+            self.index, self.format, batch_size, max_batches
+        )
+
+    def label_statistics(self):
+        """Count the masked words of the first `SAMPLED` records.
+
+        Returns:
+          (entropy in nats of their unigram distribution, share of the most
+          frequent one): the loss and the accuracy of the best model that
+          looks at no context.
+        """
+        size = 256
+        counts = np.zeros(self.format.vocab_size, np.int64)
+        for batch in self.evaluation_batches(size, max_batches=SAMPLED // size):
+            real = batch["masked_lm_weights"].numpy() > 0
+            np.add.at(counts, batch["masked_lm_ids"].numpy()[real], 1)
+        if not counts.any():
+            return 0.0, 0.0
+        shares = counts[counts > 0] / counts.sum()
+        return float(-(shares * np.log(shares)).sum()), float(shares.max())
+
+
+def open_record_set(
+    patterns,
+    config,
+    flag="--input_file",
+    max_seq_length=None,
+    max_predictions_per_seq=None,
+    vocab_file=None,
+):
+    """Find, index and check record files.
+
+    Args:
+      patterns: comma-separated names and globs.
+      config: the model's `BertConfig`.
+      flag: where the patterns came from, for messages.
+      max_seq_length: S that the user expects; None for that of the records.
+      max_predictions_per_seq: P likewise.
+      vocab_file: the vocabulary that the records should be made with.
+
+    Returns:
+      `RecordSet`.
+
+    Raises:
+      UserError: anything that would fail later, in one sentence.
+    """
+    paths = _find(patterns, flag)
+    manifests = [read_manifest(path) or {} for path in paths]
+    found = records.infer_lengths(paths[0])
+    lengths = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    for name, expected in lengths.items():
+        for path, manifest in zip(paths, manifests, strict=True):
+            _check_length(flag, path, name, expected, manifest.get(name, found[name]))
+        lengths[name] = found[name]
+    if found["max_seq_length"] > config.max_position_embeddings:
+        raise UserError(
+            f"{flag}: {paths[0]} has sequences of {found['max_seq_length']}, but the "
+            f"model reads up to {config.max_position_embeddings} "
+            "(max_position_embeddings); create shorter records."
+        )
+    for path, manifest in zip(paths, manifests, strict=True):
+        _check_vocabulary(flag, path, manifest, config, vocab_file)
+    spec = records.feature_spec(**lengths, names=found["names"])
+    names = {theirs: ours for ours, theirs in found["names"].items()}
+    return RecordSet(
+        record_index.index_files(paths),
+        input_pipeline.RecordFormat(spec, names, config.vocab_size),
+        **lengths,
+        manifest=manifests[0],
+    )
+
+
+def _find(patterns, flag):
+    try:
+        return files.find_input_files(patterns, flag)
+    except UserError as error:
+        if "no file matches" not in str(error):
+            raise
+        first = next(itertools.chain(files.split_list(patterns), [""]))
+        raise UserError(
+            f"{error} Records are made by: python run_scripts/"
+            "create_pretraining_data.py --input_file=YOUR_TEXT.txt "
+            f"--output_file={first.replace('*', '00')} --vocab_file=vocab.txt"
+        ) from error
+
+
+def _check_length(flag, path, name, expected, found):
+    if expected is not None and expected != found:
+        raise UserError(
+            f"--{name} is {expected}, but {path} ({flag}) was made with {found}; "
+            f"give --{name}={found}, or create the records again."
+        )
+
+
+def _check_vocabulary(flag, path, manifest, config, vocab_file):
+    size = manifest.get("vocab_size")
+    if size is not None and size > config.vocab_size:
+        raise UserError(
+            f"{flag}: {path} was made with a vocabulary of {size} entries, but the "
+            f"model's vocab_size is {config.vocab_size}; use the vocabulary of the "
+            "model."
+        )
+    known = manifest.get("vocab_sha256")
+    if vocab_file and known and files.sha256_of(vocab_file) != known:
+        raise UserError(
+            f"--vocab_file: {vocab_file} is not the vocabulary that {path} was made "
+            "with (see manifest.json beside it); give that one."
+        )

@@ -1,0 +1,90 @@
+"""Fill-mask: the words the model expects where a text says `[MASK]`."""
+
+import dataclasses
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert.errors import UserError
+
+MASK = "[MASK]"
+
+
+@dataclasses.dataclass(frozen=True)
+class Candidate:
+    """A word piece for a mask.
+
+    Attributes:
+      token: the piece, as in the vocabulary.
+      probability: that the model gives it at this place.
+    """
+
+    token: str
+    probability: float
+
+
+def fill_mask(bert, text, top_k=5):
+    """Return the likeliest pieces for each `[MASK]` of a text.
+
+    Several masks are predicted independently of each other, as they were in
+    training (Sec. 3.1): the best pieces need not fit together.
+
+    Args:
+      bert: `checkpoints.model_directory.Bert`.
+      text: with one or more `[MASK]`.
+      top_k: pieces per mask.
+
+    Returns:
+      a list with, for each mask, a list of `Candidate`, the likeliest first.
+
+    Raises:
+      UserError: there is no mask, or the text is too long for the model.
+    """
+    input_ids = encode_with_masks(bert.tokenizer, text)
+    limit = bert.config.max_position_embeddings
+    if len(input_ids) > limit:
+        raise UserError(
+            f"The text has {len(input_ids)} tokens and the model reads up to "
+            f"{limit}; shorten it."
+        )
+    mask_id = bert.tokenizer.vocab[MASK]
+    positions = [place for place, token in enumerate(input_ids) if token == mask_id]
+    if not positions:
+        raise UserError(f"There is no {MASK} in the text {text!r}; put one in.")
+    outputs = bert.model(
+        {
+            "input_ids": tf.constant([input_ids]),
+            "masked_lm_positions": tf.constant([positions]),
+        }
+    )
+    logits = outputs["masked_lm_logits"][0, :, : len(bert.tokenizer.vocab)]
+    values, ids = tf.math.top_k(tf.nn.softmax(logits), k=min(top_k, logits.shape[-1]))
+    return [
+        [
+            Candidate(bert.tokenizer.inv_vocab[int(token)], float(probability))
+            for token, probability in zip(row_ids, row, strict=True)
+        ]
+        for row_ids, row in zip(np.asarray(ids), np.asarray(values), strict=True)
+    ]
+
+
+def encode_with_masks(tokenizer, text):
+    """Return the ids of `[CLS] text [SEP]`, with `[MASK]` kept as one token.
+
+    The tokenizer itself takes `[MASK]` in a text for brackets and a word, as
+    the original's does.
+
+    Args:
+      tokenizer: `FullTokenizer`.
+      text: str.
+
+    Returns:
+      list of int.
+    """
+    vocab = tokenizer.vocab
+    input_ids = [vocab["[CLS]"]]
+    for place, part in enumerate(text.split(MASK)):
+        if place:
+            input_ids.append(vocab[MASK])
+        input_ids += tokenizer.encode(part)
+    return [*input_ids, vocab["[SEP]"]]

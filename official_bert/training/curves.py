@@ -1,0 +1,57 @@
+"""A picture of a run: losses and accuracies over the steps."""
+
+import importlib.util
+import os
+
+from official_bert.files import atomic_path
+from official_bert.training.logs import read_metrics
+
+CURVES_FILE = "training_curves.png"
+
+
+def draw(directory, unigram_entropy=None):
+    """Draw `training_curves.png` from a run's `metrics.jsonl`.
+
+    Args:
+      directory: the run's output directory.
+      unigram_entropy: nats, drawn as a line: the loss of a model that knows
+        how often each word occurs and nothing else.
+
+    Returns:
+      the picture's path, or None where matplotlib is not installed or the
+      run has no rows.
+    """
+    rows = read_metrics(directory)
+    if importlib.util.find_spec("matplotlib") is None or not rows:
+        return None
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot
+
+    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
+    for task, colour in (("masked_lm", "tab:blue"), ("next_sentence", "tab:orange")):
+        title = task.replace("_", " ")
+        for axes, kind in ((left, "loss"), (right, "accuracy")):
+            name = f"{task}_{kind}"
+            axes.plot(*_series(rows, name), color=colour, label=f"{title}, training")
+            held_out = _series(rows, "eval_" + name)
+            axes.plot(*held_out, "o--", color=colour, label=f"{title}, held-out")
+    if unigram_entropy is not None:
+        left.axhline(
+            unigram_entropy, color="grey", linestyle=":", label="unigram entropy"
+        )
+    left.set(xlabel="step", ylabel="loss (nats)", ylim=(0, None))
+    right.set(xlabel="step", ylabel="accuracy", ylim=(0, 1))
+    left.legend(fontsize=8)
+    figure.tight_layout()
+    path = os.path.join(directory, CURVES_FILE)
+    with atomic_path(path) as temporary:
+        figure.savefig(temporary, format="png", dpi=110)
+    pyplot.close(figure)
+    return path
+
+
+def _series(rows, name):
+    points = [(row["step"], row[name]) for row in rows if name in row]
+    return [step for step, _ in points], [value for _, value in points]

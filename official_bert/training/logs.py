@@ -1,0 +1,170 @@
+"""What a run tells: a progress bar or lines, JSON lines, TensorBoard events."""
+
+import importlib.util
+import json
+import os
+import sys
+import time
+
+from tqdm import tqdm
+
+from official_bert.training.step import WEIGHT
+
+METRICS_FILE = "metrics.jsonl"
+
+
+def weighted_means(reports):
+    """Average the reports of several steps.
+
+    Args:
+      reports: list of dicts of floats, as from `step.make_train_step`.
+
+    Returns:
+      dict: for a `name` with a `name/weight`, the sum over the sum of
+      weights; for any other, the last value.
+    """
+    row = {}
+    for name in reports[-1]:
+        if name.endswith(WEIGHT):
+            continue
+        numbers = [report[name] for report in reports]
+        weights = [report.get(name + WEIGHT, 0.0) for report in reports]
+        row[name] = sum(numbers) / sum(weights) if any(weights) else numbers[-1]
+    return row
+
+
+class Meter:
+    """Means of reported sums between two log lines."""
+
+    def __init__(self):
+        self._reports = []
+        self._started = time.monotonic()
+
+    def add(self, report):
+        """Keep a step's report; its tensors are not read before `means`."""
+        self._reports.append(report)
+
+    def means(self, batch_size):
+        """Return the mean of each term since the last call, and start anew.
+
+        Args:
+          batch_size: sequences per report, for the rate.
+
+        Returns:
+          dict as of `weighted_means`, with `loss`, the sum of all `…_loss`,
+          and `sequences_per_second` of wall time.
+        """
+        reports = [
+            {name: float(value) for name, value in report.items()}
+            for report in self._reports
+        ]
+        row = weighted_means(reports)
+        losses = [value for name, value in row.items() if name.endswith("_loss")]
+        elapsed = time.monotonic() - self._started
+        rate = len(self._reports) * batch_size / elapsed
+        self._reports, self._started = [], time.monotonic()
+        return {"loss": sum(losses), **row, "sequences_per_second": rate}
+
+
+class RunLog:
+    """Writes the rows of a run where people and programs look for them.
+
+    Rows go to `metrics.jsonl`, to TensorBoard event files where TensorBoard
+    is installed, and to the terminal.
+    """
+
+    def __init__(self, directory, total_steps, first_step=0):
+        """Open the logs; rows past `first_step` are from a lost end: dropped."""
+        self._path = os.path.join(directory, METRICS_FILE)
+        rows = [row for row in read_metrics(directory) if row["step"] <= first_step]
+        with open(self._path, "w", encoding="utf-8") as output:
+            output.writelines(json.dumps(row) + "\n" for row in rows)
+        self._events = _event_writer(directory)
+        self._started, self._first, self._total = (
+            time.monotonic(),
+            first_step,
+            total_steps,
+        )
+        self._bar = None
+        if sys.stderr.isatty():
+            self._bar = tqdm(
+                total=total_steps, initial=first_step, unit="step", dynamic_ncols=True
+            )
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self._bar is not None:
+            self._bar.close()
+        if self._events is not None:
+            self._events.close()
+
+    def training(self, step, row):
+        """Log the means of the steps since the last call."""
+        self._write({"step": step, **row})
+        text = (
+            f"loss {row['loss']:.3f}  mlm {row['masked_lm_loss']:.3f} "
+            f"({row['masked_lm_accuracy']:.1%})  nsp {row['next_sentence_loss']:.3f} "
+            f"({row['next_sentence_accuracy']:.1%})  "
+            f"{row['sequences_per_second']:.0f} seq/s"
+        )
+        if self._bar is not None:
+            self._bar.update(step - self._bar.n)
+            self._bar.set_postfix_str(text)
+        else:
+            print(f"step {step}/{self._total}  {text}  {self._eta(step)}", flush=True)
+
+    def evaluation(self, step, row):
+        """Log an evaluation; its names get the prefix `eval_`."""
+        self._write({"step": step, **{f"eval_{name}": v for name, v in row.items()}})
+        self.say(
+            f"step {step}  held-out: mlm {row['masked_lm_loss']:.3f} "
+            f"({row['masked_lm_accuracy']:.1%})  nsp {row['next_sentence_loss']:.3f} "
+            f"({row['next_sentence_accuracy']:.1%})"
+        )
+
+    def say(self, text):
+        """Print a line without breaking the progress bar."""
+        if self._bar is not None:
+            self._bar.write(text)
+        else:
+            print(text, flush=True)
+
+    def _eta(self, step):
+        done = step - self._first
+        left = (time.monotonic() - self._started) / done * (self._total - step)
+        return f"ETA {int(left // 60)}:{int(left % 60):02d}"
+
+    def _write(self, row):
+        with open(self._path, "a", encoding="utf-8") as output:
+            output.write(json.dumps(row) + "\n")
+        if self._events is not None:
+            import tensorflow as tf
+
+            with self._events.as_default():
+                for name, value in row.items():
+                    tf.summary.scalar(name, value, step=row["step"])
+
+
+def read_metrics(directory):
+    """Return the rows of a run's `metrics.jsonl`; a torn last line is left out."""
+    path = os.path.join(directory, METRICS_FILE)
+    rows = []
+    if os.path.exists(path):
+        with open(path, encoding="utf-8") as lines:
+            for line in lines:
+                try:
+                    rows.append(json.loads(line))
+                except json.JSONDecodeError:
+                    break
+    return rows
+
+
+def _event_writer(directory):
+    """Return a TensorBoard writer, or None where TensorBoard is not installed."""
+    if importlib.util.find_spec("tensorboard") is None:
+        return None
+    import tensorflow as tf
+
+    return tf.summary.create_file_writer(os.path.join(directory, "events"))

@@ -1,0 +1,160 @@
+r"""Pre-train BERT on masked words and next sentences.
+
+    python run_scripts/run_pretraining.py --flagfile=configs/tiny.flags
+
+    python run_scripts/run_pretraining.py \
+        --bert_config_file=configs/bert_tiny.json \
+        --input_file='data/train/*.tfrecord' --output_dir=output/tiny \
+        --do_train --train_batch_size=32 --num_train_steps=2000 \
+        --num_warmup_steps=200 --learning_rate=5e-4
+
+The same command again continues where the output directory stands. In the end
+that directory is a model: `fill_mask.py --model_dir=…` asks it.
+"""
+
+import os
+
+from absl import flags
+from command_line import locate, require, run, start_tensorflow, write_run_json
+
+from official_bert import files
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+AT_LEAST_ONE = (
+    "train_batch_size",
+    "eval_batch_size",
+    "num_train_steps",
+    "save_checkpoints_steps",
+    "iterations_per_loop",
+    "max_eval_steps",
+)
+
+flags.DEFINE_string("bert_config_file", None, "bert_config.json of the model.")
+flags.DEFINE_string("input_file", None, "TFRecords to train on (names and globs).")
+flags.DEFINE_string(
+    "eval_input_file",
+    None,
+    "Held-out TFRecords to evaluate on; without it --input_file, as in the original.",
+)
+flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
+flags.DEFINE_string(
+    "init_checkpoint", None, "Weights to start from: a model directory or a prefix."
+)
+flags.DEFINE_string(
+    "vocab_file", None, "Vocabulary of the records; it goes into the model directory."
+)
+flags.DEFINE_integer(
+    "max_seq_length", None, "Length of the records; default: what they have."
+)
+flags.DEFINE_integer(
+    "max_predictions_per_seq",
+    None,
+    "Masked words per record at most; default: what the records have.",
+)
+flags.DEFINE_bool("do_train", False, "Whether to train.")
+flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
+flags.DEFINE_integer("train_batch_size", 32, "Sequences per update, over all devices.")
+flags.DEFINE_integer("eval_batch_size", 8, "Sequences per evaluation batch.")
+flags.DEFINE_float("learning_rate", 5e-5, "Rate that the warm-up aims at.")
+flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.")
+flags.DEFINE_integer("num_warmup_steps", 10000, "Updates of linear warm-up.")
+flags.DEFINE_integer("save_checkpoints_steps", 1000, "Updates between checkpoints.")
+flags.DEFINE_integer("iterations_per_loop", 100, "Updates between two log lines.")
+flags.DEFINE_integer("max_eval_steps", 100, "Evaluation batches at most.")
+flags.DEFINE_integer(
+    "num_devices", 0, "Devices to train on; 0: all GPUs, or else the CPU."
+)
+flags.DEFINE_integer(
+    "seed", 12345, "Decides initial weights, the order of records, and dropout."
+)
+flags.DEFINE_bool("use_tpu", False, "Not in this version: TPU training.")
+
+
+def main():
+    """Check everything that can be checked, then train and evaluate."""
+    require("bert_config_file", "input_file", "output_dir")
+    _check_numbers()
+    config = BertConfig.from_json_file(locate(FLAGS.bert_config_file))
+    vocab_file = locate(FLAGS.vocab_file)
+    if vocab_file:
+        from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
+
+        check_vocab_size(load_vocab(vocab_file), config, vocab_file)
+    start_tensorflow()
+    train_set, eval_set = _open_records(config, vocab_file)
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+
+    from official_bert.training import pretraining
+
+    settings = pretraining.PretrainingSettings(
+        output_dir=FLAGS.output_dir,
+        init_checkpoint=locate(FLAGS.init_checkpoint),
+        vocab_file=vocab_file or _vocabulary_of(train_set),
+        do_train=FLAGS.do_train,
+        do_eval=FLAGS.do_eval,
+        train_batch_size=FLAGS.train_batch_size,
+        eval_batch_size=FLAGS.eval_batch_size,
+        learning_rate=FLAGS.learning_rate,
+        num_train_steps=FLAGS.num_train_steps,
+        num_warmup_steps=FLAGS.num_warmup_steps,
+        save_checkpoints_steps=FLAGS.save_checkpoints_steps,
+        iterations_per_loop=FLAGS.iterations_per_loop,
+        max_eval_steps=FLAGS.max_eval_steps,
+        num_devices=FLAGS.num_devices,
+        seed=FLAGS.seed,
+    )
+    pretraining.run(config, train_set, eval_set, settings)
+    inputs = [locate(FLAGS.bert_config_file), *train_set.index.files]
+    if FLAGS.eval_input_file:
+        inputs += eval_set.index.files
+    write_run_json(os.path.join(FLAGS.output_dir, "run.json"), inputs)
+
+
+def _check_numbers():
+    if not FLAGS.do_train and not FLAGS.do_eval:
+        raise UserError("At least one of --do_train and --do_eval must be given.")
+    if FLAGS.use_tpu:
+        raise UserError("--use_tpu: this version trains on CPUs and GPUs only.")
+    for name in AT_LEAST_ONE:
+        if FLAGS[name].value < 1:
+            raise UserError(f"--{name} is {FLAGS[name].value}: it must be at least 1.")
+    if FLAGS.num_warmup_steps < 0 or FLAGS.learning_rate <= 0:
+        raise UserError(
+            "--num_warmup_steps must be at least 0 and --learning_rate above 0."
+        )
+
+
+def _open_records(config, vocab_file):
+    """Return the training and the evaluation records."""
+    from official_bert.data.record_set import open_record_set
+
+    def open_set(flag):
+        return open_record_set(
+            ",".join(locate(p) for p in files.split_list(FLAGS[flag].value)),
+            config,
+            f"--{flag}",
+            FLAGS.max_seq_length,
+            FLAGS.max_predictions_per_seq,
+            vocab_file,
+        )
+
+    train_set = open_set("input_file")
+    return train_set, open_set(
+        "eval_input_file"
+    ) if FLAGS.eval_input_file else train_set
+
+
+def _vocabulary_of(record_set):
+    """Return the vocabulary file named in the manifest, if it is still that."""
+    path = record_set.manifest.get("vocab_file")
+    known = record_set.manifest.get("vocab_sha256")
+    if path and os.path.isfile(path) and files.sha256_of(path) == known:
+        return path
+    return None
+
+
+if __name__ == "__main__":
+    run(main)

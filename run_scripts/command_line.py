@@ -8,6 +8,7 @@ import os
 import pathlib
 import re
 import sys
+import tempfile
 import textwrap
 import time
 
@@ -127,7 +128,8 @@ def _read_flag_file(name, origins, open_files):
         raise UserError(f"--flagfile: {path} includes itself.")
     open_files += (os.path.realpath(path),)
     expanded = []
-    for number, line in enumerate(files.read_text(path, "--flagfile").splitlines(), 1):
+    text = files.read_text(path, "a flag file")
+    for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
         if not line or line.startswith(("#", "//")):
             continue
@@ -158,11 +160,9 @@ def _describe_flag(flag):
     if isinstance(default, list):
         default = ",".join(map(str, default))
     default = "" if default in (None, "") else f"={default}"
-    choices = getattr(flag, "enum_values", None)
-    choices = f"  ({', '.join(choices)})" if choices else ""
     text = " ".join(flag.help.split())
     lines = textwrap.wrap(text, HELP_WIDTH - 6, break_on_hyphens=False)
-    return "\n      ".join([f"  --{flag.name}{default}{choices}", *lines])
+    return "\n      ".join([f"  --{flag.name}{default}", *lines])
 
 
 def _own_flags():
@@ -184,6 +184,30 @@ def locate(path):
     if path and not os.path.exists(path) and (ROOT / path).exists():
         return str(ROOT / path)
     return path
+
+
+def start_tensorflow():
+    """Import TensorFlow and find its devices, without its chatter.
+
+    TensorFlow's C++ side greets on stderr with lines that no setting turns
+    off, among them errors about GPUs on machines that have none. They are
+    shown only if the import fails.
+    """
+    sys.stderr.flush()
+    own = os.dup(2)
+    with tempfile.TemporaryFile() as chatter:
+        os.dup2(chatter.fileno(), 2)
+        try:
+            import tensorflow as tf
+
+            tf.config.list_logical_devices()
+        except BaseException:
+            chatter.seek(0)
+            os.write(own, chatter.read())
+            raise
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
 
 
 def require(*names):

@@ -13,7 +13,7 @@ from official_bert.errors import UserError
 
 def split_list(value):
     """Split a comma-separated flag into its stripped, non-empty parts."""
-    parts = value if isinstance(value, (list, tuple)) else value.split(",")
+    parts = value.split(",") if isinstance(value, str) else map(os.fspath, value)
     return [part.strip() for part in parts if part.strip()]
 
 
@@ -99,7 +99,7 @@ def atomic_path(path):
     temporary = f"{path}.tmp.{os.getpid()}"
     try:
         yield temporary
-        with open(temporary, "rb") as written:
+        with open(temporary, "r+b") as written:  # Windows syncs only writable files.
             os.fsync(written.fileno())
         os.replace(temporary, path)
     except OSError as error:
@@ -114,15 +114,33 @@ def atomic_path(path):
 
 
 def write_text(path, text):
-    """Write `text` as UTF-8 with `\\n` line ends, atomically."""
+    """Write `text` as UTF-8, line ends as they are, atomically."""
     with atomic_path(path) as temporary:
-        with open(temporary, "w", encoding="utf-8", newline="\n") as output:
-            output.write(text)
+        pathlib.Path(temporary).write_text(text, encoding="utf-8", newline="\n")
 
 
 def write_json(path, value):
     """Write `value` as indented JSON, atomically."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
+
+
+def read_text(path, what):
+    """Read a UTF-8 file, with or without a byte order mark.
+
+    Args:
+      path: the file.
+      what: what the file should be, for the message ("a BERT config").
+
+    Raises:
+      UserError: the file cannot be read or is not UTF-8.
+    """
+    try:
+        with open(path, encoding="utf-8-sig") as source:
+            return source.read()
+    except OSError as error:
+        raise UserError(f"Cannot read {what} from {path}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UserError(f"{path} is not {what}: it is not UTF-8 text.") from error
 
 
 def read_json(path, what):
@@ -133,12 +151,7 @@ def read_json(path, what):
       what: what the file should be, for the message ("a BERT config").
     """
     try:
-        with open(path, encoding="utf-8") as source:
-            value = json.load(source)
-    except OSError as error:
-        raise UserError(f"Cannot read {what} from {path}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UserError(f"{path} is not {what}: it is not UTF-8 text.") from error
+        value = json.loads(read_text(path, what))
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path} is not {what}: line {error.lineno}: {error.msg}."

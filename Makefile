@@ -1,0 +1,58 @@
+# Every target does its own set-up: all it takes is make and Python 3.11, 3.12
+# or 3.13 with its venv module (Debian: apt install python3-venv make).
+
+PYTHON = .venv/bin/python
+INSTALLED = .venv/.installed
+# pytest processes. TensorFlow needs about 1 GB in each.
+WORKERS = 2
+
+IN_RANGE = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
+
+.PHONY: help test quickstart lint format clean
+
+help: ## Show this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+
+test: lint ## Check the style and run the tests
+	$(PYTHON) -m pytest -rs -n $(WORKERS)
+
+quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten minutes
+	$(PYTHON) run_scripts/quickstart.py
+
+lint: $(INSTALLED) ## Check the style only
+	$(PYTHON) -m ruff format --check .
+	$(PYTHON) -m ruff check .
+
+format: $(INSTALLED) ## Format the code and mend what ruff can mend
+	$(PYTHON) -m ruff format .
+	$(PYTHON) -m ruff check --fix .
+
+clean: ## Remove .venv and all caches, not your output
+	rm -rf .venv .pytest_cache .ruff_cache build *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Written last, so that an interrupted installation is taken up again. A .venv
+# that is broken or of another Python is made anew.
+$(INSTALLED): requirements.txt pyproject.toml
+	@if ! { $(PYTHON) $(IN_RANGE) && $(PYTHON) -m pip --version; } >/dev/null 2>&1; \
+	then \
+	  for python in python3 python3.13 python3.12 python3.11 ""; do \
+	    if $$python $(IN_RANGE) 2>/dev/null; then break; fi; \
+	  done; \
+	  if [ -z "$$python" ]; then \
+	    echo "error: no Python 3.11, 3.12 or 3.13 on the PATH; on Debian:" \
+	      "apt install python3-venv make" >&2; \
+	    exit 1; \
+	  fi; \
+	  if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
+	    echo "error: $$python has no venv module; on Debian:" \
+	      "apt install python3-venv make" >&2; \
+	    exit 1; \
+	  fi; \
+	  echo "Creating .venv with $$($$python --version)."; \
+	  $$python -m venv --clear .venv || exit 1; \
+	fi
+	@echo "Installing TensorFlow and the rest into .venv (some 2 GB, some minutes)."
+	@$(PYTHON) -m pip install --disable-pip-version-check \
+	  -r requirements.txt --editable '.[test]'
+	@touch $(INSTALLED)

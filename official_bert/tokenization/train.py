@@ -87,7 +87,7 @@ def measure_vocab(tokens, counter):
       counter: a `WordCounter` that was given the text, of the same casing.
     """
     tokenizer = WordpieceTokenizer(frozenset(tokens))
-    num_words = num_unknown = num_pieces = counter.num_too_long
+    num_words = num_unknown = num_pieces = counter.num_too_long()
     for word, count in counter.words().items():
         pieces = tokenizer.tokenize_word(word)
         num_words += count

@@ -19,13 +19,12 @@ class WordCounter:
     Attributes:
       pruned: words that occurred this often or less may have been forgotten to
         stay within `most_words`; 0 while nothing was.
-      num_too_long: occurrences of words too long for any WordPiece.
     """
 
     def __init__(self, do_lower_case=True, most_words=MOST_WORDS):
         self.most_words = most_words
         self.pruned = 0
-        self.num_too_long = 0
+        self._num_too_long = 0
         self._tokenize = BasicTokenizer(do_lower_case).tokenize
         self._chunks = collections.Counter()
         self._words = collections.Counter()
@@ -43,6 +42,11 @@ class WordCounter:
         self._count_chunks()
         return self._words
 
+    def num_too_long(self):
+        """Return the occurrences of words too long for any WordPiece."""
+        self._count_chunks()
+        return self._num_too_long
+
     def characters(self):
         """Return a Counter of character -> occurrences, forgotten words' too."""
         counts = self._forgotten_characters.copy()
@@ -55,7 +59,7 @@ class WordCounter:
                 if len(word) <= MAX_INPUT_CHARS_PER_WORD:
                     self._words[word] += count
                 else:
-                    self.num_too_long += count
+                    self._num_too_long += count
         self._chunks.clear()
         if len(self._words) > self.most_words:
             self._forget_rare_words()

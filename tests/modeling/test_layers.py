@@ -1,0 +1,182 @@
+"""Activations, LayerNorm and dropout against their definitions."""
+
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from official_bert.config import HIDDEN_ACTIVATIONS, BertConfig
+from official_bert.modeling import layers
+
+X = np.linspace(-5, 5, 101).astype(np.float32)
+
+
+def gradient(function, *inputs):
+    inputs = [tf.constant(value) for value in inputs]
+    with tf.GradientTape() as tape:
+        tape.watch(inputs)
+        # Squared, so that the upstream gradient is not just ones.
+        loss = tf.reduce_sum(function(*inputs) ** 2)
+    return [value.numpy() for value in tape.gradient(loss, inputs)]
+
+
+def gelu_tanh(x):
+    return 0.5 * x * (1 + np.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))
+
+
+def gelu_erf(x):
+    return 0.5 * x * (1 + np.vectorize(math.erf)(x / math.sqrt(2)))
+
+
+@pytest.mark.parametrize(
+    "name, expected",
+    [
+        ("gelu", gelu_tanh),
+        ("gelu_erf", gelu_erf),
+        ("relu", lambda x: np.maximum(x, 0)),
+        ("tanh", np.tanh),
+        ("linear", lambda x: x),
+    ],
+)
+def test_hidden_act(name, expected):
+    ours = layers.activation(name)(tf.constant(X)).numpy()
+    np.testing.assert_allclose(ours, expected(X.astype(np.float64)), atol=1e-6)
+
+
+def test_every_hidden_act_of_the_config_is_known():
+    for name in HIDDEN_ACTIVATIONS:
+        assert callable(layers.activation(name))
+
+
+def test_gelu_forms_differ_by_a_thousandth():
+    difference = np.abs(layers.gelu(X) - layers.gelu_erf(X)).max()
+    assert 1e-4 < difference < 1e-3
+
+
+def test_gelu_gradient():
+    ours = gradient(layers.gelu, X)[0]
+    plain = gradient(lambda x: tf.nn.gelu(x, approximate=True), X)[0]
+    np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=1e-6)
+
+
+def layer_norm_by_definition(x, gamma, beta):
+    mean = tf.reduce_mean(x, -1, keepdims=True)
+    variance = tf.reduce_mean((x - mean) ** 2, -1, keepdims=True)
+    return (x - mean) / tf.sqrt(variance + 1e-12) * gamma + beta
+
+
+def layer_norm_inputs():
+    rng = np.random.default_rng(0)
+    shapes = [(7, 12), (12,), (12,)]
+    return [rng.normal(1, 2, shape).astype(np.float32) for shape in shapes]
+
+
+def built_layer_norm(gamma, beta, **kwargs):
+    layer = layers.LayerNorm(**kwargs)
+    layer.build((None, len(gamma)))
+    layer.gamma.assign(gamma)
+    layer.beta.assign(beta)
+    return layer
+
+
+def test_layer_norm():
+    x, gamma, beta = layer_norm_inputs()
+    expected = layer_norm_by_definition(x, gamma, beta)
+    ours = built_layer_norm(gamma, beta)(x)
+    np.testing.assert_allclose(ours, expected, atol=1e-5)
+
+
+def test_layer_norm_gradients():
+    inputs = layer_norm_inputs()
+    ours = gradient(layers._normalize, *inputs)
+    plain = gradient(layer_norm_by_definition, *inputs)
+    for a, b in zip(ours, plain, strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-5, rtol=1e-5)
+
+
+def test_layer_norm_epsilon_is_tiny():
+    """A row of deviation 1e-4 is still scaled to 1; ε of 1e-5 would leave 0.03."""
+    x = 1e-4 * np.tile([1.0, -1.0], 6).astype(np.float32)[np.newaxis]
+    ours = built_layer_norm(np.ones(12), np.zeros(12))(x)
+    np.testing.assert_allclose(ours, x * 1e4, rtol=1e-3)
+
+
+def test_layer_norm_of_a_constant_row_is_finite():
+    ones = np.ones(12, np.float32)
+    ours = built_layer_norm(ones, 2 * ones)(3 * ones[np.newaxis])
+    np.testing.assert_array_equal(ours, 2 * ones[np.newaxis])
+
+
+def test_layer_norm_computes_in_float32_under_mixed_precision():
+    """The squares of such numbers, and ε, are zero in float16."""
+    x = tf.constant(1e-4 * np.tile([1.0, -1.0], 6)[np.newaxis], tf.float16)
+    layer = built_layer_norm(np.ones(12), np.zeros(12), dtype="mixed_float16")
+    ours = layer(x)
+    assert ours.dtype == tf.float16
+    assert layer.gamma.dtype == "float32"
+    np.testing.assert_allclose(ours, np.sign(x), rtol=1e-3)
+
+
+def test_initializer_redraws_beyond_two_deviations():
+    values = layers.initializer(BertConfig(10))((500, 500)).numpy()
+    assert np.abs(values).max() <= 0.04
+    assert abs(values.std() - 0.02 * 0.8796) < 1e-4
+    assert abs(values.mean()) < 2e-4
+
+
+def mask(seed=(1, 0), site=0, rate=0.1, shape=(400, 500)):
+    """Return what dropout makes of ones."""
+    seed = tf.constant(seed, tf.int64)
+    return layers.dropout(tf.ones(shape), rate, seed, site).numpy()
+
+
+def test_dropout_rate_and_scale():
+    dropped = mask()
+    zeros = (dropped == 0).mean()
+    # Four standard errors of 200,000 draws.
+    assert abs(zeros - 0.1) < 4 * math.sqrt(0.1 * 0.9 / dropped.size)
+    kept = np.unique(dropped[dropped != 0])
+    threshold = round(0.1 * 65536)
+    np.testing.assert_allclose(kept, [65536 / (65536 - threshold)], rtol=1e-7)
+
+
+def test_dropout_keeps_the_mean():
+    assert abs(mask(rate=0.5).mean() - 1) < 4 / math.sqrt(200_000)
+
+
+def test_dropout_is_independent_along_both_axes():
+    dropped = (mask() == 0) - 0.1
+    for shifted in (dropped[1:] * dropped[:-1], dropped[:, 1:] * dropped[:, :-1]):
+        assert abs(shifted.mean()) < 4 * 0.09 / math.sqrt(shifted.size)
+
+
+def test_dropout_mask_is_a_pure_function_of_its_seed_and_site():
+    np.testing.assert_array_equal(mask(), mask())
+    graph = tf.function(lambda: layers.dropout(tf.ones((400, 500)), 0.1, [1, 0], 0))
+    np.testing.assert_array_equal(mask(), graph())
+
+
+@pytest.mark.parametrize("other", [{"seed": (2, 0)}, {"seed": (1, 1)}, {"site": 1}])
+def test_dropout_masks_differ_and_are_unrelated(other):
+    both = ((mask() == 0) & (mask(**other) == 0)).mean()
+    assert abs(both - 0.01) < 4 * math.sqrt(0.01 * 0.99 / 200_000)
+
+
+def test_dropout_of_an_odd_number_of_elements():
+    assert mask(shape=(3, 5)).shape == (3, 5)
+
+
+def test_no_dropout_without_seed_or_rate():
+    x = tf.constant(X)
+    assert layers.dropout(x, 0.1, None, 0) is x
+    assert layers.dropout(x, 0.0, tf.constant([1, 0], tf.int64), 0) is x
+
+
+def test_dropout_gradient_has_the_same_mask():
+    seed = tf.constant([5, 7], tf.int64)
+    x = tf.ones([30, 30])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        y = layers.dropout(x, 0.3, seed, 2)
+    np.testing.assert_array_equal(tape.gradient(y, x), y)

@@ -104,7 +104,7 @@ def main():
     )
     write_run_json(
         f"{output_files[0]}.run.json",
-        [vocab_file, *readers.real_files(input_files + (boundary_files or []))],
+        [vocab_file, *input_files, *(boundary_files or [])],
     )
 
 

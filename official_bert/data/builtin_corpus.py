@@ -155,11 +155,11 @@ def _docstrings(path):
     except (SyntaxError, ValueError, OSError, RecursionError):
         return
     documented = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
-    for node in ast.walk(tree):
-        if isinstance(node, documented):
-            docstring = ast.get_docstring(node)
-            if docstring:
-                yield docstring
+    nodes = [node for node in ast.walk(tree) if isinstance(node, documented)]
+    for node in sorted(nodes, key=lambda node: getattr(node, "lineno", 0)):
+        docstring = ast.get_docstring(node)
+        if docstring:
+            yield docstring
 
 
 def _fingerprint():
@@ -176,4 +176,5 @@ def _fingerprint():
 
 
 def _to_text(documents):
-    return "\n".join("\n".join(document) + "\n" for document in documents)
+    # A blank line after the last one too, so that no other file continues it.
+    return "".join("\n".join(document) + "\n\n" for document in documents)

@@ -52,6 +52,13 @@ def read_manifest(record_path):
     return entry
 
 
+def check_manifest(record_path):
+    """Raise `UserError` if a file that is no manifest has a manifest's name."""
+    path = manifest_path(record_path)
+    if os.path.exists(path):
+        _read_files(path)
+
+
 def write_manifest(entries):
     """Add record files to the manifests of their folders.
 

@@ -8,7 +8,14 @@ import random
 from absl import logging
 
 from official_bert import files
-from official_bert.data import instances, manifest, masking, readers, word_boundaries
+from official_bert.data import (
+    estimate,
+    instances,
+    manifest,
+    masking,
+    readers,
+    word_boundaries,
+)
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.progress import progress
 from official_bert.errors import UserError
@@ -46,7 +53,8 @@ def create_pretraining_data(
       UserError: the input has no text or is not what it should be; nothing
         is written then.
     """
-    check_output_files(output_files)
+    check_output_files(output_files, input_files)
+    estimate.announce(estimate.estimate(input_files, settings), output_files[0])
     rng = random.Random(settings.random_seed)
     documents = _load_documents(
         input_files, boundary_files, input_format, tokenizer, settings
@@ -78,12 +86,15 @@ def create_pretraining_data(
     return entries
 
 
-def check_output_files(output_files):
+def check_output_files(output_files, input_files=()):
     """Raise `UserError` unless all of these paths can be written."""
     for path in output_files:
         files.require_parent(path, "--output_file")
         if output_files.count(path) > 1:
             raise UserError(f"--output_file names {path} twice.")
+        if any(os.path.realpath(path) == os.path.realpath(old) for old in input_files):
+            raise UserError(f"--output_file: {path} is an input; name another file.")
+        manifest.check_manifest(path)
 
 
 def _load_documents(input_files, boundary_files, input_format, tokenizer, settings):
@@ -134,22 +145,19 @@ def write_records(records, output_files):
     """
     import tensorflow as tf
 
-    with contextlib.ExitStack() as stack:
-        writers = []
-        for path in output_files:
-            temporary = stack.enter_context(files.atomic_path(path))
-            # Opened here too, so that the file exists however few records.
-            writers.append(stack.enter_context(tf.io.TFRecordWriter(temporary)))
-        try:
+    try:
+        with contextlib.ExitStack() as stack:
+            writers = []
+            for path in output_files:
+                temporary = stack.enter_context(files.atomic_path(path))
+                writers.append(stack.enter_context(tf.io.TFRecordWriter(temporary)))
             for number, record in enumerate(records):
                 writers[number % len(writers)].write(record)
-            for writer in writers:
-                writer.flush()
-        except tf.errors.OpError as error:
-            raise UserError(
-                f"Cannot write {output_files[0]}: {error.message}; nothing "
-                "half-written was left behind."
-            ) from error
+    except tf.errors.OpError as error:
+        raise UserError(
+            f"Cannot write {', '.join(output_files)}: {error.message}; is the disk "
+            "full? Nothing half-written was left behind."
+        ) from error
 
 
 def _make_records(documents, settings, tokenizer, rng):
@@ -173,6 +181,11 @@ def _make_records(documents, settings, tokenizer, rng):
                     for label in instance.masked_lm_ids:
                         label_counts[label] += 1
                 update(length)
+    if not records:
+        raise UserError(
+            "The only document has one sentence, which --next_sentence_fix makes no "
+            "pair of: give more text."
+        )
     return records, {
         "share_random_next": num_random / len(records),
         **manifest.label_statistics(label_counts, tokenizer.inv_vocab),
@@ -180,8 +193,8 @@ def _make_records(documents, settings, tokenizer, rng):
 
 
 def _total_bytes(input_files):
-    """Return the size of the text, or None where it is not known."""
-    if any(path.endswith(".gz") or not os.path.exists(path) for path in input_files):
+    """Return the size of the text, or None where compression hides it."""
+    if any(path.endswith(".gz") for path in input_files):
         return None
     return sum(map(os.path.getsize, input_files))
 

@@ -30,7 +30,7 @@ FORMATS = ("lines", "raw", "wikiextractor")
 
 
 def find_inputs(patterns, flag="--input_file"):
-    """Expand a list of globs; names that begin with `builtin:` stay.
+    """Expand a list of globs and of embedded corpora (`builtin:python`).
 
     Args:
       patterns: comma-separated string, or list, of files, globs and embedded
@@ -38,21 +38,21 @@ def find_inputs(patterns, flag="--input_file"):
       flag: where they came from, for messages.
 
     Returns:
-      list of str.
+      list of str, paths.
 
     Raises:
       UserError: a pattern matches nothing, or a file is unreadable.
     """
     found = []
     for pattern in files.split_list(patterns) or [""]:
-        is_builtin = pattern.startswith(BUILTIN)
-        found += [pattern] if is_builtin else files.find_input_files(pattern, flag)
+        if pattern.startswith(BUILTIN):
+            # Imported late: most runs have no use for it.
+            from official_bert.data import builtin_corpus
+
+            found.append(builtin_corpus.corpus_file(pattern))
+        else:
+            found += files.find_input_files(pattern, flag)
     return found
-
-
-def real_files(inputs):
-    """Leave out the embedded corpora, which are no files."""
-    return [path for path in inputs if not path.startswith(BUILTIN)]
 
 
 def read_documents(input_files, input_format="lines", on_bytes=None):
@@ -60,7 +60,7 @@ def read_documents(input_files, input_format="lines", on_bytes=None):
 
     Args:
       input_files: paths as `find_inputs` returns them, or a string for it.
-      input_format: one of `FORMATS`; an embedded corpus needs none.
+      input_format: one of `FORMATS`; an embedded corpus is in `lines`.
       on_bytes: function, called with the size of each line that was read.
 
     Returns:
@@ -108,15 +108,7 @@ def _read_sentences(input_files, input_format, on_bytes):
     """Yield sentences, and "" wherever a document ends."""
     read = _FORMAT_READERS[input_format]
     for path in input_files:
-        if path.startswith(BUILTIN):
-            # Imported late: most runs have no use for it.
-            from official_bert.data import builtin_corpus
-
-            path = builtin_corpus.corpus_file(path)
-            yield from read_text_lines(path, on_bytes)
-            yield ""
-        else:
-            yield from read(path, on_bytes)
+        yield from read(path, on_bytes)
 
 
 def read_text_lines(path, on_bytes=None):

@@ -4,7 +4,7 @@ import unicodedata
 
 import original_rules
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_bert.tokenization import BasicTokenizer
@@ -57,6 +57,7 @@ TELLING = "aAbΣσς'.:·\u00ad\u200d\u0301\u0323\u302e\u1b44\U00016ff0\U0001d16
 TELLING += " \t\n\v\x1c\x85\u00a0\u2028\ufffd\0-,。王ﬁǅⅣ①\ue000\u0378\ud800\U0001d15e"
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=TELLING, max_size=12))
 def test_rules_in_combination(text):
     for tokenizer in (LOWER, CASED):

@@ -2,11 +2,11 @@
 
 import gzip
 import json
+import pathlib
 import pickle
 
 import pytest
-from conftest import MINI
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_bert.tokenization import FullTokenizer, full
@@ -121,6 +121,7 @@ def test_bytes(letters):
     assert offsets == [(0, 1), (1, 2), (3, 4)]
 
 
+@settings(deadline=None)
 @given(st.text(alphabet="abéΣ\u0301 \n\v\u2028\u00a0!王", max_size=20))
 def test_memory_changes_nothing(text):
     tokenizer = MEMORY_TESTED
@@ -131,7 +132,9 @@ def test_memory_changes_nothing(text):
     assert tokenizer.tokenize_with_offsets(text)[0] == pieces
 
 
-MEMORY_TESTED = FullTokenizer(MINI / "vocab.txt")
+MEMORY_TESTED = FullTokenizer(
+    pathlib.Path(__file__).parent.parent / "fixtures" / "mini" / "vocab.txt"
+)
 
 
 def test_memory_is_bounded(letters, monkeypatch):

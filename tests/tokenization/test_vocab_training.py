@@ -3,17 +3,18 @@
 import collections
 import json
 import os
+import pathlib
 import random
 import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
 
 from official_bert.errors import UserError
 from official_bert.tokenization import FullTokenizer, load_vocab, train, word_counts
 from official_bert.tokenization.word_counts import WordCounter
 
+SCRIPT = pathlib.Path(__file__).parents[2] / "run_scripts" / "train_vocab.py"
 HEADER = ["[PAD]", "[unused0]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
@@ -158,7 +159,7 @@ def test_holding_out():
 
 def run_script(*arguments, **environment):
     return subprocess.run(
-        [sys.executable, str(ROOT / "run_scripts/train_vocab.py"), *arguments],
+        [sys.executable, str(SCRIPT), *arguments],
         capture_output=True,
         text=True,
         env={**os.environ, **environment},

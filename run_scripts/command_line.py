@@ -3,7 +3,6 @@
 import errno
 import glob
 import importlib.metadata
-import inspect
 import os
 import pathlib
 import re
@@ -19,7 +18,13 @@ if str(ROOT) not in sys.path:
 # TensorFlow's start-up chatter is not for users; its errors are.
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-from absl import flags, logging  # noqa: E402
+try:
+    from absl import flags, logging
+except ModuleNotFoundError:
+    sys.exit(
+        "error: absl-py is not installed: pip install -r requirements.txt, or run "
+        "the script with the .venv/bin/python that make test makes."
+    )
 
 import official_bert  # noqa: E402
 from official_bert import files  # noqa: E402
@@ -87,7 +92,7 @@ def _parse_flags(argv):
         sys.exit(_complain(str(error), 2))
     except flags.Error as error:
         names = re.findall(r"\w+", str(error))
-        where = "".join(f"{origins[name]}: " for name in names if name in origins)
+        where = next((f"{origins[name]}: " for name in names if name in origins), "")
         sys.exit(_complain(f"{where}{error} (--help shows the flags)", 2))
     if len(rest) > 1:
         message = f"{rest[1]!r} is not a flag; flags look like --name=value"
@@ -110,6 +115,8 @@ def _expand_flag_files(arguments, origins, open_files=()):
     for argument in arguments:
         match = _FLAG_FILE.match(argument)
         if not match:
+            # A flag on the command line hides the same flag in a file.
+            origins.pop(_name_of(argument), None)
             expanded.append(argument)
         else:
             name = match[1] if match[1] is not None else next(arguments, "")
@@ -137,10 +144,15 @@ def _read_flag_file(name, origins, open_files):
             raise UserError(
                 f"{path}, line {number}: {line!r} is not a flag; write --name=value."
             )
-        origins[line.lstrip("-").partition("=")[0]] = f"{path}, line {number}"
         words = line.split(maxsplit=1) if _FLAG_FILE.match(line.split()[0]) else [line]
         expanded += _expand_flag_files(words, origins, open_files)
+        origins[_name_of(line)] = f"{path}, line {number}"
     return expanded
+
+
+def _name_of(argument):
+    """Return `name` of `--name=value`."""
+    return argument.lstrip("-").partition("=")[0]
 
 
 def _help_text(main):
@@ -150,7 +162,7 @@ def _help_text(main):
         "  --flagfile\n      A file of flags, one a line; looked for in the working "
         "directory,\n      then in the project's root."
     )
-    docstring = inspect.cleandoc(sys.modules[main.__module__].__doc__)
+    docstring = sys.modules[main.__module__].__doc__.strip()
     return "\n".join([docstring, "", "Flags, with their defaults:", *described, ""])
 
 

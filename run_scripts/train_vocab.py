@@ -9,6 +9,8 @@ find the pieces. It tells how well the vocabulary fits text that it was not
 made from. The same text gives the same vocabulary, byte for byte.
 """
 
+import os
+
 from absl import flags
 from command_line import require, run, write_run_json
 
@@ -67,17 +69,17 @@ def main():
     held_out_sources = []
     if FLAGS.heldout_file:
         held_out_sources = readers.find_inputs(FLAGS.heldout_file, "--heldout_file")
+    _refuse_to_overwrite(sources + held_out_sources)
 
-    held_out = WordCounter(FLAGS.do_lower_case)
-    lines = _read(sources, "reading text")
-    if held_out_sources:
-        for line in _read(held_out_sources, "reading held-out text"):
-            held_out.add(line)
-    else:
-        lines = train.hold_out(lines, held_out)
     counter = WordCounter(FLAGS.do_lower_case)
+    held_out = WordCounter(FLAGS.do_lower_case)
+    lines = _read(sources, "reading")
+    if not held_out_sources:
+        lines = train.hold_out(lines, held_out)
     for line in lines:
         counter.add(line)
+    for line in _read(held_out_sources, "reading held-out text"):
+        held_out.add(line)
     tokens = train.train_vocab(
         counter,
         FLAGS.vocab_size,
@@ -87,23 +89,31 @@ def main():
     )
     files.write_text(FLAGS.output_file, "".join(f"{token}\n" for token in tokens))
     _report(tokens, counter, held_out)
-    # The embedded corpus is no file; the versions in run.json stand for it.
-    inputs = [
-        name
-        for name in sources + held_out_sources
-        if not name.startswith(readers.BUILTIN)
-    ]
-    write_run_json(f"{FLAGS.output_file}.run.json", inputs)
+    write_run_json(f"{FLAGS.output_file}.run.json", sources + held_out_sources)
+
+
+def _refuse_to_overwrite(sources):
+    """Raise `UserError` if the vocabulary would replace the text."""
+    from official_bert.errors import UserError
+
+    if os.path.realpath(FLAGS.output_file) in map(os.path.realpath, sources):
+        raise UserError(
+            f"--output_file: {FLAGS.output_file} is an input; name another file."
+        )
 
 
 def _read(sources, description):
-    """Yield the lines of files under a progress bar, where there is a terminal."""
-    import tqdm
-
+    """Yield the sentences of files, showing how far the reading is."""
     from official_bert.data import readers
+    from official_bert.data.progress import progress
 
-    lines = readers.read_lines(sources, FLAGS.input_format)
-    return tqdm.tqdm(lines, description, unit=" lines", disable=None)
+    # Compressed files do not tell how much text they hold.
+    total = None
+    if not any(source.endswith(".gz") for source in sources):
+        total = sum(map(os.path.getsize, sources))
+    with progress(total, description, "B") as on_bytes:
+        for document in readers.read_documents(sources, FLAGS.input_format, on_bytes):
+            yield from document
 
 
 def _report(tokens, counter, held_out):

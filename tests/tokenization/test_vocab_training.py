@@ -201,6 +201,27 @@ def test_the_script_says_what_is_wrong(tmp_path):
     folder = run_script(f"--input_file={text}", f"--output_file={tmp_path}/no/v")
     assert folder.returncode == 1
     assert "does not exist" in folder.stderr
+    same = run_script(f"--input_file={text}", f"--output_file={text}")
+    assert same.returncode == 1
+    assert "is an input" in same.stderr
     small = run_script(f"--input_file={text}", f"--output_file={tmp_path}/v")
     assert small.returncode == 0
     assert "smaller than --vocab_size=30522" in small.stdout
+
+
+def test_the_script_measures_on_other_text(tmp_path):
+    text, other = tmp_path / "text.txt", tmp_path / "other.txt"
+    text.write_text("ab ab\n" * 30)
+    other.write_text("ab ba x\n")
+    ran = run_script(
+        f"--input_file={text}",
+        f"--heldout_file={other}",
+        f"--output_file={tmp_path}/v",
+        "--num_unused=0",
+    )
+    assert ran.returncode == 0, ran.stderr
+    # All 60 words are trained on; "x" is unknown and "ba" is in two pieces.
+    assert "from 60 words" in ran.stdout
+    assert "3 words, 33.3333% unknown, 1.333 pieces per word" in ran.stdout
+    record = json.loads((tmp_path / "v.run.json").read_text())
+    assert list(record["inputs"]) == [str(text), str(other)]

@@ -1,0 +1,55 @@
+"""Every command explains itself at once."""
+
+import subprocess
+import sys
+import time
+
+import pytest
+from conftest import ROOT
+
+COMMANDS = sorted(
+    path.name
+    for path in (ROOT / "run_scripts").glob("*.py")
+    if "__main__" in path.read_text(encoding="utf-8")
+)
+SECONDS = 1.5
+# Each takes about a second to import, or is an extra that may be absent.
+HEAVY = {"tensorflow", "keras", "keras_hub", "matplotlib", "tensorboard"}
+
+
+def ask_for_help(name, *python_options):
+    """Return the finished process and the seconds it took."""
+    started = time.monotonic()
+    done = subprocess.run(
+        [sys.executable, *python_options, f"run_scripts/{name}", "--help"],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+    )
+    return done, time.monotonic() - started
+
+
+def test_there_are_commands():
+    assert {"create_pretraining_data.py", "doctor.py"} <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_is_quick_and_shows_how_to_call(name):
+    done, seconds = ask_for_help(name)
+    assert (done.returncode, done.stderr) == (0, "")
+    if seconds > SECONDS:  # Another process may have had the processor.
+        seconds = min(ask_for_help(name)[1], ask_for_help(name)[1])
+    assert seconds < SECONDS
+    first, *rest = done.stdout.splitlines()
+    assert first.endswith((".", "?", ",")) or rest[0], "no summary line"
+    example = next(line.strip() for line in rest if "python " in line)
+    assert example.startswith(f"python run_scripts/{name}")
+    assert max(map(len, done.stdout.splitlines())) <= 88
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_imports_nothing_heavy(name):
+    done, _ = ask_for_help(name, "-X", "importtime")
+    imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
+    assert "command_line" in imported
+    assert not imported & HEAVY

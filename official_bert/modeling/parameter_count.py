@@ -1,0 +1,107 @@
+"""How many parameters and operations a BERT has, by arithmetic alone.
+
+No TensorFlow here: the answer for BERT-Large takes no memory and no time.
+Letters as in the paper: L layers, H hidden, A heads, V vocabulary; besides,
+I intermediate size (4H in the paper), P positions, T segment types.
+"""
+
+import dataclasses
+
+ENCODER, HEADS = "encoder", "pre-training heads"
+
+
+@dataclasses.dataclass(frozen=True)
+class Part:
+    """One row of the account.
+
+    Attributes:
+      group: `ENCODER` or `HEADS`.
+      name: what it is.
+      rough_formula: what a reader of the paper would write down; "" for what
+        a reader leaves out.
+      rough: its value.
+      formula: the exact one, with biases and LayerNorm.
+      exact: its value.
+    """
+
+    group: str
+    name: str
+    rough_formula: str
+    rough: int
+    formula: str
+    exact: int
+
+
+def parameter_parts(config):
+    """Return the account of a `BertConfig` as a list of `Part`.
+
+    The masked-LM head has no matrix of its own: it is tied to the word
+    embeddings. Attention counts 4H² a layer (query, key, value, output) and
+    feed-forward 2HI, which is 8H² where I = 4H; together 12LH².
+    """
+    depth, h, i = config.num_hidden_layers, config.hidden_size, config.intermediate_size
+    v, p, t = config.vocab_size, config.max_position_embeddings, config.type_vocab_size
+    wide, written = 2 * depth * h * i, "8·L·H²" if i == 4 * h else "2·L·H·I"
+    attention = depth * (4 * h * h + 6 * h)
+    feed_forward = depth * (2 * h * i + i + 3 * h)
+    transform = h * h + 3 * h + v
+    return [
+        Part(ENCODER, "word embeddings", "V·H", v * h, "V·H", v * h),
+        Part(ENCODER, "position embeddings", "P·H", p * h, "P·H", p * h),
+        Part(ENCODER, "segment embeddings", "T·H", t * h, "T·H", t * h),
+        Part(ENCODER, "their LayerNorm", "", 0, "2·H", 2 * h),
+        Part(
+            ENCODER,
+            "attention",
+            "4·L·H²",
+            4 * depth * h * h,
+            "L·(4·H² + 6·H)",
+            attention,
+        ),
+        Part(
+            ENCODER,
+            "feed-forward",
+            written,
+            wide,
+            "L·(2·H·I + I + 3·H)",
+            feed_forward,
+        ),
+        Part(ENCODER, "pooler", "H²", h * h, "H² + H", h * h + h),
+        Part(HEADS, "masked LM", "H²", h * h, "H² + 3·H + V", transform),
+        Part(HEADS, "next sentence", "2·H", 2 * h, "2·H + 2", 2 * h + 2),
+    ]
+
+
+def count_parameters(config, with_heads=False):
+    """Return the exact number of parameters of a `BertConfig`.
+
+    Args:
+      config: `BertConfig`.
+      with_heads: whether to count the two pre-training heads too.
+    """
+    return sum(
+        part.exact
+        for part in parameter_parts(config)
+        if with_heads or part.group == ENCODER
+    )
+
+
+def training_flops(config, max_seq_length, max_predictions_per_seq):
+    """Return the floating-point operations of one training sequence.
+
+    Matrix products only, two operations for each multiply-add, and the
+    backward pass as two forward passes: the convention behind published
+    utilisation figures.
+
+    Args:
+      config: `BertConfig`.
+      max_seq_length: tokens in the sequence, padding included.
+      max_predictions_per_seq: positions that go through the masked-LM head.
+    """
+    h, i, s = config.hidden_size, config.intermediate_size, max_seq_length
+    projections = 8 * s * h * h + 4 * s * h * i
+    scores = 4 * s * s * h  # QKᵀ and the weighted sum of values
+    masked_lm = 2 * max_predictions_per_seq * (h * h + h * config.vocab_size)
+    pooler = 2 * h * h
+    forward = config.num_hidden_layers * (projections + scores) + masked_lm + pooler
+    return 3 * forward

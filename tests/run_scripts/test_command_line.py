@@ -49,7 +49,12 @@ def script(tmp_path):
         return subprocess.run(
             [sys.executable, path, *arguments],
             cwd=options.pop("cwd", tmp_path),
-            env={**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")},
+            # "": buffered, as a user's Python is.
+            env={
+                **os.environ,
+                "PYTHONPATH": str(ROOT / "run_scripts"),
+                "PYTHONUNBUFFERED": "",
+            },
             text=True,
             stderr=subprocess.PIPE,
             **{"stdout": subprocess.PIPE, **options},

@@ -13,7 +13,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from official_bert.data.record_index import CHUNK, RecordIndex
+from official_bert.data.record_index import CHUNK
 from official_bert.errors import UserError
 
 # Chunks that are shuffled together: 64 * 256 records, some 20 MB at length
@@ -229,21 +229,20 @@ def user_error(error, index, record_format):
 def _find_bad_record(index, record_format):
     """Read the files record by record until one cannot be read or parsed."""
     for path in index.files:
-        number = -1
+        good = 0
         try:
-            for number, record in enumerate(tf.data.TFRecordDataset(path)):
+            for record in tf.data.TFRecordDataset(path):
                 tf.io.parse_single_example(record, record_format.spec)
+                good += 1
         except tf.errors.DataLossError:
-            return UserError(
-                f"{path}: record {number + 1} is damaged; make the file again."
-            )
+            return UserError(f"{path}: record {good} is damaged; make the file again.")
         except tf.errors.InvalidArgumentError:
             lengths = {
                 record_format.names.get(name, name): feature.shape[0]
                 for name, feature in record_format.spec.items()
             }
             return UserError(
-                f"{path}: record {number} does not hold the features of a "
+                f"{path}: record {good} does not hold the features of a "
                 f"pre-training record of these lengths: {lengths}."
             )
     return None

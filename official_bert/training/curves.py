@@ -9,13 +9,14 @@ from official_bert.training.logs import read_metrics
 CURVES_FILE = "training_curves.png"
 
 
-def draw(directory, unigram_entropy=None):
+def draw(directory):
     """Draw `training_curves.png` from a run's `metrics.jsonl`.
+
+    A dotted line is the unigram entropy of the held-out data: the loss of a
+    model that knows how often each word occurs and nothing else.
 
     Args:
       directory: the run's output directory.
-      unigram_entropy: nats, drawn as a line: the loss of a model that knows
-        how often each word occurs and nothing else.
 
     Returns:
       the picture's path, or None where matplotlib is not installed or the
@@ -37,10 +38,9 @@ def draw(directory, unigram_entropy=None):
             axes.plot(*_series(rows, name), color=colour, label=f"{title}, training")
             held_out = _series(rows, "eval_" + name)
             axes.plot(*held_out, "o--", color=colour, label=f"{title}, held-out")
-    if unigram_entropy is not None:
-        left.axhline(
-            unigram_entropy, color="grey", linestyle=":", label="unigram entropy"
-        )
+    entropies = _series(rows, "eval_unigram_entropy")[1]
+    if entropies:
+        left.axhline(entropies[-1], color="grey", ls=":", label="unigram entropy")
     left.set(xlabel="step", ylabel="loss (nats)", ylim=(0, None))
     right.set(xlabel="step", ylabel="accuracy", ylim=(0, 1))
     left.legend(fontsize=8)

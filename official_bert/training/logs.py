@@ -8,29 +8,9 @@ import time
 
 from tqdm import tqdm
 
-from official_bert.training.step import WEIGHT
+from official_bert.training.reports import weighted_means
 
 METRICS_FILE = "metrics.jsonl"
-
-
-def weighted_means(reports):
-    """Average the reports of several steps.
-
-    Args:
-      reports: list of dicts of floats, as from `step.make_train_step`.
-
-    Returns:
-      dict: for a `name` with a `name/weight`, the sum over the sum of
-      weights; for any other, the last value.
-    """
-    row = {}
-    for name in reports[-1]:
-        if name.endswith(WEIGHT):
-            continue
-        numbers = [report[name] for report in reports]
-        weights = [report.get(name + WEIGHT, 0.0) for report in reports]
-        row[name] = sum(numbers) / sum(weights) if any(weights) else numbers[-1]
-    return row
 
 
 class Meter:

@@ -6,8 +6,9 @@ import tensorflow as tf
 
 from official_bert.errors import UserError
 from official_bert.training import saving
-from official_bert.training.logs import Meter, RunLog, weighted_means
-from official_bert.training.step import WEIGHT, make_eval_step, make_train_step
+from official_bert.training.logs import Meter, RunLog
+from official_bert.training.reports import WEIGHT, weighted_means
+from official_bert.training.step import make_eval_step, make_train_step
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,6 +1,7 @@
 """Pre-training: what is minimised, and the run from records to a model."""
 
 import dataclasses
+import functools
 import os
 
 import keras
@@ -31,6 +32,15 @@ PRETRAINING = Objective(
     losses={"masked_lm_loss": 1e-5, "next_sentence_loss": 0.0},
     weights=_weights,
     terms=pretraining_terms,
+)
+
+# What `eval_results.txt` holds beside `global_step`, as the original's.
+RESULTS = (
+    "loss",
+    "masked_lm_accuracy",
+    "masked_lm_loss",
+    "next_sentence_accuracy",
+    "next_sentence_loss",
 )
 
 
@@ -88,31 +98,46 @@ def _run(config, train_set, eval_set, settings):
         optimizer.build(model.trainable_variables)
     if settings.init_checkpoint:
         print(initialize.load_weights(model, settings.init_checkpoint), flush=True)
+    evaluate = _make_evaluate(strategy, model, eval_set, settings)
+    if settings.do_train:
+        saving.check_settings(directory, _settled(config, train_set, settings))
+        _train(strategy, model, optimizer, train_set, settings, evaluate)
+        _finish(model, train_set, settings)
+    else:
+        saving.restore_state(directory, model, optimizer)
+    if settings.do_eval:
+        _write_results(directory, int(optimizer.iterations.numpy()), evaluate())
+
+
+def _make_evaluate(strategy, model, eval_set, settings):
+    """Return a function: () -> row of metrics and of what no context gives."""
     evaluate = loop.make_evaluate(
         strategy,
         model,
         PRETRAINING,
         eval_set.evaluation_batches(settings.eval_batch_size, settings.max_eval_steps),
     )
-    entropy, share = eval_set.label_statistics()
-    if settings.do_train:
-        saving.check_settings(directory, _settled(config, train_set, settings))
-        _train(strategy, model, optimizer, train_set, settings, evaluate)
-        path = curves.draw(directory, entropy)
-        print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
-        casing = train_set.manifest.get("do_lower_case")
-        model_directory.save(directory, model, settings.vocab_file, casing)
-        if not settings.vocab_file:
-            print("The model directory has no vocab.txt: give --vocab_file.")
-    else:
-        saving.restore_state(directory, model, optimizer)
-    if settings.do_eval:
-        result = {"global_step": int(optimizer.iterations.numpy()), **evaluate()}
-        _write_results(directory, result)
-        print(
-            f"Without any context: masked_lm_loss {entropy:.3f} (unigram entropy), "
-            f"masked_lm_accuracy {share:.4f} (always the most frequent token)."
-        )
+    statistics = functools.cache(eval_set.label_statistics)
+
+    def evaluate_beside_unigram():
+        entropy, share = statistics()
+        return {
+            **evaluate(),
+            "unigram_entropy": entropy,
+            "most_frequent_share": share,
+        }
+
+    return evaluate_beside_unigram
+
+
+def _finish(model, train_set, settings):
+    """Draw the curves and write the model directory."""
+    path = curves.draw(settings.output_dir)
+    print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
+    casing = train_set.manifest.get("do_lower_case")
+    model_directory.save(settings.output_dir, model, settings.vocab_file, casing)
+    if not settings.vocab_file:
+        print("The model directory has no vocab.txt: give --vocab_file.")
 
 
 def _optimizer(settings):
@@ -124,7 +149,6 @@ def _optimizer(settings):
 
 
 def _train(strategy, model, optimizer, train_set, settings, evaluate):
-    held_out = settings.do_eval and evaluate
     loop.train(
         strategy,
         model,
@@ -141,7 +165,7 @@ def _train(strategy, model, optimizer, train_set, settings, evaluate):
             seed=settings.seed,
         ),
         settings.output_dir,
-        held_out or None,
+        evaluate if settings.do_eval else None,
     )
 
 
@@ -159,10 +183,17 @@ def _settled(config, train_set, settings):
     }
 
 
-def _write_results(directory, result):
+def _write_results(directory, step, row):
     """Write `eval_results.txt` as the original does: sorted `key = value`."""
+    result = {"global_step": step, **{name: row[name] for name in RESULTS}}
     lines = [f"{name} = {result[name]}" for name in sorted(result)]
     files.write_text(
         os.path.join(directory, "eval_results.txt"), "\n".join(lines) + "\n"
     )
-    print("***** Eval results *****", *lines, sep="\n  ", flush=True)
+    print("***** Eval results *****", *lines, sep="\n  ")
+    print(
+        f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} (unigram "
+        f"entropy), masked_lm_accuracy {row['most_frequent_share']:.4f} (always the "
+        "most frequent token).",
+        flush=True,
+    )

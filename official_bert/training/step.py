@@ -5,11 +5,10 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from official_bert.training.reports import report_of
+
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
 CLIP_NORM = 1.0
-
-# In a report, the weight of the sum called `name` is called `name` + this.
-WEIGHT = "/weight"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -85,7 +84,7 @@ def make_train_step(strategy, model, optimizer, objective, seed):
         gradients, terms = forward_backward(features, denominators, dropout_seed)
         gradients, terms = context.all_reduce("SUM", (gradients, terms))
         gradients, norm = tf.clip_by_global_norm(gradients, CLIP_NORM)
-        report = _report(terms)
+        report = report_of(terms)
         report["gradient_norm"] = norm
         report["learning_rate"] = tf.convert_to_tensor(optimizer.learning_rate)
         _apply(context, optimizer, gradients, variables)
@@ -110,7 +109,7 @@ def make_eval_step(strategy, model, objective):
         outputs = model(features, training=False)
         terms = objective.terms(outputs, features)
         context = tf.distribute.get_replica_context()
-        return _report(context.all_reduce("SUM", terms))
+        return report_of(context.all_reduce("SUM", terms))
 
     @tf.function(autograph=False, reduce_retracing=True)
     def eval_step(features):
@@ -138,11 +137,6 @@ def _apply(context, optimizer, gradients, variables):
         optimizer.iterations.assign_add(1)
 
     context.merge_call(merged, args=tuple(gradients))
-
-
-def _report(terms):
-    flat = {name: pair[0] for name, pair in terms.items()}
-    return flat | {name + WEIGHT: pair[1] for name, pair in terms.items()}
 
 
 def _first(strategy, per_replica):

@@ -1,0 +1,30 @@
+"""What a step reports: sums with their weights, and their means."""
+
+# In a report, the weight of the sum called `name` is called `name` + this.
+WEIGHT = "/weight"
+
+
+def report_of(terms):
+    """Flatten a dict of name -> (sum, weight) into `name` and `name/weight`."""
+    sums = {name: pair[0] for name, pair in terms.items()}
+    return sums | {name + WEIGHT: pair[1] for name, pair in terms.items()}
+
+
+def weighted_means(reports):
+    """Average the reports of several steps.
+
+    Args:
+      reports: list of dicts of floats, as from `step.make_train_step`.
+
+    Returns:
+      dict: for a `name` with a `name/weight`, the sum over the sum of
+      weights; for any other, the last value.
+    """
+    row = {}
+    for name in reports[-1]:
+        if name.endswith(WEIGHT):
+            continue
+        numbers = [report[name] for report in reports]
+        weights = [report.get(name + WEIGHT, 0.0) for report in reports]
+        row[name] = sum(numbers) / sum(weights) if any(weights) else numbers[-1]
+    return row

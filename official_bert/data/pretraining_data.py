@@ -63,7 +63,7 @@ def create_pretraining_data(
     records, statistics = _make_records(documents, settings, tokenizer, rng)
     rng.shuffle(records)
     write_records(records, output_files)
-    shared_entry = {
+    entry = {
         **dataclasses.asdict(settings),
         "do_lower_case": tokenizer.do_lower_case,
         "vocab_sha256": files.sha256_of(vocab_file),
@@ -72,18 +72,21 @@ def create_pretraining_data(
         "num_documents": len(documents),
         **statistics,
     }
-    entries = {}
-    for index, path in enumerate(output_files):
-        num_records = len(range(index, len(records), len(output_files)))
-        entries[path] = {"num_records": num_records, **shared_entry}
+    entries = _split_entry(entry, len(records), output_files)
     manifest.write_manifest(entries)
-    logging.info(
-        "%d records of %d documents in %s",
-        len(records),
-        len(documents),
-        ", ".join(output_files),
-    )
+    logging.info("%d records in %s", len(records), ", ".join(output_files))
     return entries
+
+
+def _split_entry(entry, num_records, output_files):
+    """Return a manifest entry for each of the files that records went to."""
+    return {
+        path: {
+            "num_records": len(range(index, num_records, len(output_files))),
+            **entry,
+        }
+        for index, path in enumerate(output_files)
+    }
 
 
 def check_output_files(output_files, input_files=()):
@@ -155,8 +158,8 @@ def write_records(records, output_files):
                 writers[number % len(writers)].write(record)
     except tf.errors.OpError as error:
         raise UserError(
-            f"Cannot write {', '.join(output_files)}: {error.message}; is the disk "
-            "full? Nothing half-written was left behind."
+            f"Cannot write {', '.join(output_files)} ({error.message}): is the disk "
+            "full? (nothing half-written was left behind)"
         ) from error
 
 

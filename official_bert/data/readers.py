@@ -181,8 +181,8 @@ def _read_wikiextractor(path, on_bytes):
         elif line:
             raise UserError(
                 f"{path}: line {number} is neither inside <doc …> … </doc> nor "
-                "JSON: is this WikiExtractor output? (--input_format=lines and "
-                "raw read plain text.)"
+                "JSON, so this is no WikiExtractor output: plain text needs "
+                "--input_format=lines or raw."
             )
     yield ""
 

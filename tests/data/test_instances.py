@@ -97,6 +97,31 @@ def test_short_sequences_have_their_share():
     assert sum(length < 100 for length in longest[40:]) > 20
 
 
+def test_short_sequences_aim_at_two_tokens_and_more():
+    settings = instances.InstanceSettings(
+        max_seq_length=20, max_predictions_per_seq=3, short_seq_prob=1.0
+    )
+    rng = random.Random(1)
+    drawn = {instances._draw_target_length(settings, rng) for _ in range(2000)}
+    assert drawn == set(range(2, 18))
+
+
+def test_ten_draws_look_for_another_document():
+    class Recording(random.Random):
+        def randint(self, a, b):
+            drawn.append((a, b))
+            return super().randint(a, b)
+
+    drawn = []
+    documents = _documents([50, 50])
+    settings = instances.InstanceSettings(max_seq_length=20, max_predictions_per_seq=3)
+    made = instances.create_instances_from_document(
+        documents, 0, settings, VOCAB, Recording(1)
+    )
+    assert len(list(made)) == 2
+    assert drawn.count((0, 0)) == 2 * 10
+
+
 def test_one_document_is_mislabelled_as_in_the_original_and_fixed_by_the_flag():
     documents = _documents([6, 3, 9, 4] * 15)
     original = [one for seed in range(10) for one in _make(documents, seed=seed)]

@@ -152,6 +152,14 @@ def test_manifest_says_what_was_made(create, mini, tmp_path):
     assert entry["share_random_next"] == pytest.approx(np.mean(random_next))
 
 
+def test_lines_and_documents_without_tokens_drop_out(mini_tokenizer):
+    texts = [["the bread.", "\u200e", "water"], ["\x01", "\u200e"]]
+    for whole_words in (False, True):
+        encoded = pretraining_data.encode_documents(texts, mini_tokenizer, whole_words)
+        (document,) = encoded
+        assert len(document) == 2
+
+
 def test_the_seed_decides(create, tmp_path):
     create(["a"])
     create(["b"])

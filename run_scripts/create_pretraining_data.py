@@ -9,7 +9,7 @@ record for record. `manifest.json` beside the output says what it holds.
 """
 
 from absl import flags
-from command_line import locate, require, run, write_run_json
+from command_line import locate, require, run, start_tensorflow, write_run_json
 
 from official_bert import files
 from official_bert.data.readers import FORMATS
@@ -93,6 +93,7 @@ def main():
     boundary_files = None
     if FLAGS.word_boundaries:
         boundary_files = readers.find_inputs(FLAGS.word_boundaries, "--word_boundaries")
+    start_tensorflow()
     pretraining_data.create_pretraining_data(
         input_files,
         output_files,

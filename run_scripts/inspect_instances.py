@@ -11,7 +11,7 @@ import os
 import sys
 
 from absl import flags
-from command_line import locate, require, run
+from command_line import locate, require, run, start_tensorflow
 
 from official_bert import files
 
@@ -35,6 +35,7 @@ def main():
     vocab_file = locate(FLAGS.vocab_file)
     vocab = load_vocab(vocab_file)
     show_instances.check_vocabulary(input_files, vocab_file)
+    start_tensorflow()
     in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     shown = show_instances.describe_instances(
         input_files, list(vocab), FLAGS.skip, FLAGS.num_instances, in_colour

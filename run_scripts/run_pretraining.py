@@ -23,15 +23,6 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-AT_LEAST_ONE = (
-    "train_batch_size",
-    "eval_batch_size",
-    "num_train_steps",
-    "save_checkpoints_steps",
-    "iterations_per_loop",
-    "max_eval_steps",
-)
-
 flags.DEFINE_string("bert_config_file", None, "bert_config.json of the model.")
 flags.DEFINE_string("input_file", None, "TFRecords to train on (names and globs).")
 flags.DEFINE_string(
@@ -56,14 +47,26 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_bool("do_train", False, "Whether to train.")
 flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
-flags.DEFINE_integer("train_batch_size", 32, "Sequences per update, over all devices.")
-flags.DEFINE_integer("eval_batch_size", 8, "Sequences per evaluation batch.")
+flags.DEFINE_integer(
+    "train_batch_size", 32, "Sequences per update, over all devices.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "eval_batch_size", 8, "Sequences per evaluation batch.", lower_bound=1
+)
 flags.DEFINE_float("learning_rate", 5e-5, "Rate that the warm-up aims at.")
-flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.")
-flags.DEFINE_integer("num_warmup_steps", 10000, "Updates of linear warm-up.")
-flags.DEFINE_integer("save_checkpoints_steps", 1000, "Updates between checkpoints.")
-flags.DEFINE_integer("iterations_per_loop", 100, "Updates between two log lines.")
-flags.DEFINE_integer("max_eval_steps", 100, "Evaluation batches at most.")
+flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.", lower_bound=1)
+flags.DEFINE_integer(
+    "num_warmup_steps", 10000, "Updates of linear warm-up.", lower_bound=0
+)
+flags.DEFINE_integer(
+    "save_checkpoints_steps", 1000, "Updates between checkpoints.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "iterations_per_loop", 100, "Updates between two log lines.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
+)
 flags.DEFINE_integer(
     "num_devices", 0, "Devices to train on; 0: all GPUs, or else the CPU."
 )
@@ -76,7 +79,7 @@ flags.DEFINE_bool("use_tpu", False, "Not in this version: TPU training.")
 def main():
     """Check everything that can be checked, then train and evaluate."""
     require("bert_config_file", "input_file", "output_dir")
-    _check_numbers()
+    _check_flags()
     config = BertConfig.from_json_file(locate(FLAGS.bert_config_file))
     vocab_file = locate(FLAGS.vocab_file)
     if vocab_file:
@@ -92,7 +95,7 @@ def main():
     settings = pretraining.PretrainingSettings(
         output_dir=FLAGS.output_dir,
         init_checkpoint=locate(FLAGS.init_checkpoint),
-        vocab_file=vocab_file or _vocabulary_of(train_set),
+        vocab_file=vocab_file,
         do_train=FLAGS.do_train,
         do_eval=FLAGS.do_eval,
         train_batch_size=FLAGS.train_batch_size,
@@ -113,17 +116,14 @@ def main():
     write_run_json(os.path.join(FLAGS.output_dir, "run.json"), inputs)
 
 
-def _check_numbers():
+def _check_flags():
     if not FLAGS.do_train and not FLAGS.do_eval:
         raise UserError("At least one of --do_train and --do_eval must be given.")
     if FLAGS.use_tpu:
         raise UserError("--use_tpu: this version trains on CPUs and GPUs only.")
-    for name in AT_LEAST_ONE:
-        if FLAGS[name].value < 1:
-            raise UserError(f"--{name} is {FLAGS[name].value}: it must be at least 1.")
-    if FLAGS.num_warmup_steps < 0 or FLAGS.learning_rate <= 0:
+    if FLAGS.learning_rate <= 0:
         raise UserError(
-            "--num_warmup_steps must be at least 0 and --learning_rate above 0."
+            f"--learning_rate is {FLAGS.learning_rate}: it must be above 0."
         )
 
 
@@ -145,15 +145,6 @@ def _open_records(config, vocab_file):
     return train_set, open_set(
         "eval_input_file"
     ) if FLAGS.eval_input_file else train_set
-
-
-def _vocabulary_of(record_set):
-    """Return the vocabulary file named in the manifest, if it is still that."""
-    path = record_set.manifest.get("vocab_file")
-    known = record_set.manifest.get("vocab_sha256")
-    if path and os.path.isfile(path) and files.sha256_of(path) == known:
-        return path
-    return None
 
 
 if __name__ == "__main__":

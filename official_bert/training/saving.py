@@ -79,6 +79,12 @@ def check_settings(directory, settings):
       UserError: they differ; the message names the first difference.
     """
     path = os.path.join(directory, SETTINGS_FILE)
+    model = os.path.join(directory, google.MODEL_PREFIX + ".index")
+    if os.path.exists(model) and not os.path.exists(path):
+        raise UserError(
+            f"--output_dir: {directory} holds a model that was not trained there; "
+            "choose another directory, or give it as --init_checkpoint."
+        )
     if not google.numbered_checkpoints(directory) or not os.path.exists(path):
         files.write_json(path, settings)
         return

@@ -1,16 +1,11 @@
 """Where the recordings are: those we ship, and the large ones if present."""
 
 import os
-import pathlib
 
 import pytest
+from places import MINI, SHARED
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
-
-TESTS = pathlib.Path(__file__).parent
-ROOT = TESTS.parent
-MINI = TESTS / "fixtures" / "mini"
-SHARED = ROOT.parent / "shared"
 
 
 @pytest.fixture

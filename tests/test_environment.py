@@ -8,8 +8,8 @@ import sys
 import tomllib
 
 import pytest
-from conftest import ROOT
 from packaging.requirements import Requirement
+from places import ROOT
 
 import official_bert
 

@@ -5,7 +5,7 @@ import sys
 import time
 
 import pytest
-from conftest import ROOT
+from places import ROOT
 
 COMMANDS = sorted(
     path.name

@@ -5,7 +5,7 @@ import subprocess
 import sys
 
 import pytest
-from conftest import ROOT
+from places import ROOT
 
 from official_bert.config import SIZES, BertConfig
 from official_bert.modeling import parameter_count

@@ -9,7 +9,7 @@ import textwrap
 import time
 
 import pytest
-from conftest import ROOT
+from places import ROOT
 
 SCRIPT = '''
 """Say a word.

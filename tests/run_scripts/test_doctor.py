@@ -8,7 +8,7 @@ import tomllib
 
 import doctor
 import pytest
-from conftest import ROOT
+from places import ROOT
 
 HEALTHY = {"backend": "tensorflow", "gpus": [], "onednn": True}
 

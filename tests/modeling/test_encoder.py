@@ -197,17 +197,24 @@ def test_each_kind_of_dropout_acts(name):
     assert np.abs(one - dropped(plain, [1, 2])).max() > 0.1
 
 
-def test_every_dropout_site_has_its_own_number(monkeypatch):
-    sites, plain = [], layers.dropout
-    monkeypatch.setattr(
-        layers,
-        "dropout",
-        lambda x, rate, seed, site: sites.append(site) or plain(x, rate, seed, site),
+def test_every_dropout_site_has_its_own_number_and_its_rate(monkeypatch):
+    rates, plain = {}, layers.dropout
+
+    def spy(x, rate, seed, site):
+        assert site not in rates
+        rates[site] = rate
+        return plain(x, rate, seed, site)
+
+    monkeypatch.setattr(layers, "dropout", spy)
+    hidden, attention = 0.1, 0.2
+    encoder = make_encoder(
+        hidden_dropout_prob=hidden, attention_probs_dropout_prob=attention
     )
-    dropped(make_encoder(), [1, 2])
-    # The embeddings', and three in each of two blocks.
-    assert sorted(sites) == list(range(7))
-    assert max(sites) < layers.SITES
+    dropped(encoder, [1, 2])
+    # The embeddings', then attention map and both outputs of each block.
+    block = [attention, hidden, hidden]
+    assert rates == dict(enumerate([hidden, *block, *block]))
+    assert max(rates) < layers.SITES
 
 
 def keras_inputs(length=16):

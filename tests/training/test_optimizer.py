@@ -116,6 +116,14 @@ def test_decay_alone_shrinks_only_what_is_decayed():
         np.testing.assert_allclose(variable, kept * old, rtol=1e-6)
 
 
+def test_decay_is_of_the_weights_before_the_update():
+    variable = keras.Variable([2.0], name="kernel")
+    optimizer = BertAdam(1.0, weight_decay_rate=0.5)
+    optimizer.build([variable])
+    optimizer.apply([tf.constant([1.0])], [variable])
+    np.testing.assert_allclose(variable, [2 - 0.5 * 2 - np.sqrt(10)], rtol=1e-4)
+
+
 def test_first_update_is_three_times_adams():
     """Without bias correction it is 0.1 g / √(0.001 g²), whatever g is."""
     variable = keras.Variable(tf.zeros([3]), name="kernel")

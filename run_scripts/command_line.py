@@ -64,8 +64,6 @@ def _guarded(main):
         print("interrupted", file=sys.stderr)
         return 130
     except BrokenPipeError:
-        # What is still buffered has no reader: let the last flush succeed.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 141
     except OSError as error:
         if error.errno not in (errno.ENOSPC, errno.EDQUOT):
@@ -75,6 +73,16 @@ def _guarded(main):
             f"No space left on the disk{where}: free some and run the command again.",
             1,
         )
+    finally:
+        _settle_stdout()
+
+
+def _settle_stdout():
+    """Drop what stdout cannot take, lest the interpreter's last flush complain."""
+    try:
+        sys.stdout.flush()
+    except OSError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message, status):

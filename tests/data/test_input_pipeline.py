@@ -1,0 +1,246 @@
+"""Batch k is a function of (files, seed, k), and bad records are named."""
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+import record_files
+import tensorflow as tf
+
+from official_bert.data import input_pipeline, record_index, records
+from official_bert.data.input_pipeline import evaluation_batches, training_batches
+from official_bert.errors import UserError
+
+# Records of three files, one of which fits into no chunk and one is empty.
+COUNTS = (10, 0, 1, 12)
+TOTAL = sum(COUNTS)
+RECORD_FORMAT = input_pipeline.RecordFormat(records.feature_spec(4, 2), {}, 1000)
+
+
+@pytest.fixture(scope="module")
+def paths(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("records")
+    starts = itertools.accumulate(COUNTS, initial=0)
+    return [
+        record_files.write(
+            folder / str(file), record_files.numbered(start, count) if count else []
+        )
+        for file, (start, count) in enumerate(zip(starts, COUNTS, strict=False))
+    ]
+
+
+@pytest.fixture(params=[(256, 64), (4, 2), (1, 3)], ids=str)
+def index(request, paths, monkeypatch):
+    """The files, at several sizes of chunks and windows."""
+    chunk, window = request.param
+    monkeypatch.setattr(record_index, "CHUNK", chunk)
+    monkeypatch.setattr(input_pipeline, "CHUNK", chunk)
+    monkeypatch.setattr(input_pipeline, "WINDOW", window)
+    return record_index.index_files(paths)
+
+
+def numbers(batches, count):
+    """Return the numbers of the records of the first `count` batches."""
+    return [batch["input_ids"][:, 0].numpy().tolist() for batch in batches.take(count)]
+
+
+def train(index, batch_size, seed=1, first=0, count=10):
+    return numbers(
+        training_batches(index, RECORD_FORMAT, batch_size, seed, first), count
+    )
+
+
+def test_any_batch_without_those_before(index):
+    """Batches of 5 in 23 records: borders of files, windows, epochs, and not."""
+    whole = train(index, 5, count=15)
+    assert all(len(batch) == 5 for batch in whole)
+    for first in (4, 9, 13):
+        assert train(index, 5, first=first, count=15 - first) == whole[first:]
+
+
+def test_any_record_without_those_before(index):
+    (whole,) = train(index, TOTAL, count=1)
+    for first in (1, 12, 22):
+        assert train(index, 1, first=first, count=1) == [[whole[first]]]
+    assert train(index, 1, first=0, count=TOTAL) == [[number] for number in whole]
+
+
+def test_every_record_once_in_each_epoch(index):
+    order = list(itertools.chain(*train(index, 4, count=TOTAL)))
+    epochs = [order[start : start + TOTAL] for start in range(0, 4 * TOTAL, TOTAL)]
+    for epoch in epochs:
+        assert sorted(epoch) == list(range(TOTAL))
+    assert len({tuple(epoch) for epoch in epochs}) == 4
+
+
+def test_each_seed_has_its_order(index):
+    orders = {tuple(train(index, TOTAL, seed, count=1)[0]) for seed in (0, 1, 2)}
+    assert len(orders) == 3
+    assert train(index, TOTAL, 2, count=1)[0] in map(list, orders)
+
+
+@pytest.mark.parametrize("size", [1, 2, 23, 64, 256, 1000])
+def test_orders_are_as_if_drawn_by_lot(size):
+    """Neither neighbours nor places are kept more often than by chance."""
+    places = tf.range(size, dtype=tf.int64)
+    orders = [
+        input_pipeline._permuted(places, size, 1, epoch, window).numpy()
+        for epoch in range(10)
+        for window in range(3)
+    ]
+    for order in orders:
+        assert sorted(order) == list(range(size))
+    if size > 2:
+        by_chance = 1 / size + 3 / math.sqrt(size * len(orders) * size)
+        assert np.mean([np.diff(order) == 1 for order in orders]) < by_chance
+        assert np.mean([order == places for order in orders]) < by_chance
+        assert len(set(map(tuple, orders))) == len(orders)
+
+
+def test_files_are_mixed_within_a_window(paths):
+    """Most first batches are not of one file."""
+    index = record_index.index_files(paths)
+    firsts = [train(index, 8, seed, count=1)[0] for seed in range(3)]
+    assert sum({n < 10 for n in batch} == {True, False} for batch in firsts) > 1
+
+
+def test_more_than_one_window_of_the_real_size(tmp_path, monkeypatch):
+    """600 records in windows of 512: the border is at a batch's middle."""
+    monkeypatch.setattr(input_pipeline, "WINDOW", 2)
+    path = record_files.write(tmp_path / "a", record_files.numbered(0, 600))
+    index = record_index.index_files([path])
+    whole = train(index, 100, count=13)
+    assert sorted(itertools.chain(*whole[:6])) == list(range(600))
+    assert sorted(itertools.chain(*whole[6:12])) == list(range(600))
+    for first in (4, 5, 6, 11):
+        assert train(index, 100, first=first, count=1) == whole[first : first + 1]
+
+
+def test_far_into_a_run(paths):
+    index = record_index.index_files(paths)
+    first = 10**9
+    a = train(index, 8, first=first, count=3)
+    assert a[1:] == train(index, 8, first=first + 1, count=2)
+
+
+def test_evaluation_is_in_file_order(index):
+    batches = evaluation_batches(index, RECORD_FORMAT, 5, 100)
+    expected = [list(range(start, min(start + 5, TOTAL))) for start in range(0, 23, 5)]
+    assert numbers(batches, 100) == expected
+    assert len(expected[-1]) == 3
+    assert numbers(evaluation_batches(index, RECORD_FORMAT, 5, 2), 100) == expected[:2]
+
+
+def test_features_are_the_records(tmp_path):
+    path = record_files.write(tmp_path / "mini", record_files.mini_records())
+    index = record_index.index_files([path])
+    record_format = input_pipeline.RecordFormat(records.feature_spec(32, 5), {}, 125)
+    (batch,) = evaluation_batches(index, record_format, 100, 1)
+    expected = record_files.stacked(record_files.mini_records())
+    assert set(batch) == set(expected)
+    for name, values in expected.items():
+        assert batch[name].numpy().dtype == values.dtype
+        np.testing.assert_array_equal(batch[name], values)
+
+
+def test_other_names_become_the_original_s(tmp_path):
+    values = record_files.numbered(3, 1)[0]
+    values["input_word_ids"] = values.pop("input_ids")
+    path = record_files.write(tmp_path / "a", [values])
+    theirs = {"input_ids": "input_word_ids"}
+    record_format = input_pipeline.RecordFormat(
+        records.feature_spec(4, 2, theirs), {"input_word_ids": "input_ids"}, 10
+    )
+    index = record_index.index_files([path])
+    (batch,) = evaluation_batches(index, record_format, 1, 1)
+    assert batch["input_ids"].numpy().tolist() == [[3, 1, 1, 1]]
+    assert "input_word_ids" not in batch
+
+
+def test_batch_larger_than_the_data(index):
+    with pytest.raises(UserError, match="batch size 24 .* 23 records"):
+        training_batches(index, RECORD_FORMAT, 24, 1)
+    assert len(train(index, 23, count=1)[0]) == 23
+
+
+def failure(path, record_format=RECORD_FORMAT, batches=evaluation_batches):
+    """Return the sentence for reading a bad file."""
+    index = record_index.index_files([path])
+    with pytest.raises(tf.errors.OpError) as caught:
+        list(batches(index, record_format, 4, 1000))
+    return str(input_pipeline.user_error(caught.value, index, record_format))
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"input_ids": [1, 999, 1000, 2]}, "input_ids goes up to 1000"),
+        ({"masked_lm_ids": [5, 30000]}, "masked_lm_ids goes up to 30000"),
+    ],
+)
+@pytest.mark.parametrize("bad", [0, 6])
+def test_ids_outside_the_vocabulary(tmp_path, change, words, bad):
+    values = record_files.numbered(1, 7)
+    values[bad] |= change
+    path = record_files.write(tmp_path / "records of me", values)
+    message = failure(path)
+    assert f"{path} record {bad}: {words}" in message
+    assert "vocab_size is 1000" in message
+    assert "\\" not in message and "\n" not in message
+
+
+def test_largest_id_is_allowed(tmp_path):
+    values = record_files.numbered(1, 2, input_ids=[0, 999, 5, 5])
+    index = record_index.index_files([record_files.write(tmp_path / "a", values)])
+    assert len(list(evaluation_batches(index, RECORD_FORMAT, 4, 1))) == 1
+
+
+def test_negative_ids(tmp_path):
+    path = record_files.write(
+        tmp_path / "a", record_files.numbered(1, 2, input_ids=[0, -1, 5, 5])
+    )
+    assert f"{path} record 0: input_ids" in failure(path)
+
+
+def test_bad_ids_in_the_second_file_while_training(paths, tmp_path):
+    values = record_files.numbered(1, 5)
+    values[3]["input_ids"][2] = 4000
+    bad = record_files.write(tmp_path / "bad", values)
+    index = record_index.index_files([paths[0], bad])
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        list(training_batches(index, RECORD_FORMAT, 5, 1).take(3))
+    error = input_pipeline.user_error(caught.value, index, RECORD_FORMAT)
+    assert f"{bad} record 3: input_ids goes up to 4000" in str(error)
+
+
+def test_non_ascii_path(tmp_path):
+    values = record_files.numbered(1, 2, input_ids=[0, 2000, 5, 5])
+    path = record_files.write(tmp_path / "größe 王", values)
+    assert f"{path} record 0:" in failure(path)
+
+
+@pytest.mark.parametrize(
+    "change", [{"input_ids": [1, 2, 3]}, {"masked_lm_weights": [1.0] * 3}]
+)
+def test_other_lengths_later_in_the_file(tmp_path, change):
+    values = record_files.numbered(1, 5)
+    values[3] |= change
+    path = record_files.write(tmp_path / "a", values)
+    message = failure(path)
+    assert f"{path}: record 3 does not hold the features" in message
+    assert "'input_ids': 4" in message and "'masked_lm_ids': 2" in message
+
+
+def test_damaged_record(tmp_path):
+    path = record_files.write(tmp_path / "a", record_files.numbered(1, 5))
+    data = bytearray((tmp_path / "a").read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    (tmp_path / "a").write_bytes(data)
+    assert failure(path) == f"{path}: record 2 is damaged; make the file again."
+
+
+def test_other_errors_are_not_the_data_s(paths):
+    index = record_index.index_files(paths)
+    error = tf.errors.InternalError(None, None, "out of everything")
+    assert input_pipeline.user_error(error, index, RECORD_FORMAT) is None

@@ -1,0 +1,102 @@
+"""Record files and small models for the tests of pre-training."""
+
+import json
+import pathlib
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.data.manifest import write_manifest
+
+MINI = pathlib.Path(__file__).parent / "fixtures" / "mini"
+FLOATS = ("masked_lm_weights",)
+
+# A model that reads the records of `fixtures/mini` (125 tokens, length 32).
+MINI_CONFIG = BertConfig(
+    vocab_size=128,
+    hidden_size=16,
+    num_hidden_layers=1,
+    num_attention_heads=2,
+    intermediate_size=24,
+    max_position_embeddings=32,
+    type_vocab_size=2,
+)
+
+
+def example(values):
+    """Return a dict of name -> numbers as a `tf.train.Example`."""
+    features = {}
+    for name, numbers in values.items():
+        if name in FLOATS:
+            kind = {"float_list": tf.train.FloatList(value=numbers)}
+        else:
+            kind = {"int64_list": tf.train.Int64List(value=numbers)}
+        features[name] = tf.train.Feature(**kind)
+    return tf.train.Example(features=tf.train.Features(feature=features))
+
+
+def write(path, records):
+    """Write dicts of numbers as one TFRecord file and return its name."""
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for values in records:
+            writer.write(example(values).SerializeToString())
+    return str(path)
+
+
+def numbered(first, count, length=4, predictions=2, **changes):
+    """Return records whose first id is their number, `first` and up."""
+    return [
+        {
+            "input_ids": [number] + [1] * (length - 1),
+            "input_mask": [1] * length,
+            "segment_ids": [0] * length,
+            "masked_lm_positions": [1] * predictions,
+            "masked_lm_ids": [2] * predictions,
+            "masked_lm_weights": [1.0] * predictions,
+            "next_sentence_labels": [number % 2],
+            **changes,
+        }
+        for number in range(first, first + count)
+    ]
+
+
+def mini_records(file=0):
+    """Return the original's records of one file of `fixtures/mini`."""
+    recorded = json.loads((MINI / "instances.json").read_text())
+    return recorded["plain"]["files"][file]
+
+
+def write_mini(folder, manifest=False):
+    """Write both record files of `fixtures/mini`; return their glob."""
+    for file in range(2):
+        path = write(folder / f"{file}.tfrecord", mini_records(file))
+        if manifest:
+            write_manifest({path: mini_manifest()})
+    return str(folder / "*.tfrecord")
+
+
+def mini_manifest(**changes):
+    """Return what `create_pretraining_data.py` says of the mini records."""
+    from official_bert.files import sha256_of
+
+    return {
+        "max_seq_length": 32,
+        "max_predictions_per_seq": 5,
+        "vocab_file": str(MINI / "vocab.txt"),
+        "vocab_sha256": sha256_of(MINI / "vocab.txt"),
+        "vocab_size": 125,
+        "do_lower_case": True,
+        **changes,
+    }
+
+
+def stacked(records):
+    """Return records as one batch of arrays, as the pipeline would."""
+    return {
+        name: np.array(
+            [record[name] for record in records],
+            np.float32 if name in FLOATS else np.int32,
+        )
+        for name in records[0]
+    }

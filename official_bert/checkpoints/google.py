@@ -11,6 +11,10 @@ from official_bert.errors import UserError
 # What a released model's checkpoint is called within its directory.
 MODEL_PREFIX = "bert_model.ckpt"
 
+# A checkpoint's files. There is one while there is an index, so that is
+# written last and removed first.
+ENDINGS = (".index", ".data-00000-of-00001")
+
 
 def find_prefix(path):
     """Return the checkpoint prefix that a path stands for.
@@ -66,7 +70,7 @@ def read_tensor(reader, name, prefix):
     """Return one tensor as an array; a `UserError` names file and tensor."""
     try:
         return reader.get_tensor(name)
-    except (tf.errors.OpError, ValueError, RuntimeError) as error:
+    except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
         raise UserError(
             f"{prefix}: cannot read {name}; it may be truncated."
         ) from error
@@ -76,14 +80,15 @@ def write_checkpoint(prefix, tensors):
     """Write tensors under their names, readable by any TensorFlow 1 tool.
 
     The data file is put in place before the index, which is what makes a
-    checkpoint exist: a reader sees the whole of it, or none.
+    checkpoint exist, and an old index goes first: a reader sees the whole of
+    a checkpoint, or none.
 
     Args:
       prefix: path without the endings `.index`, `.data-00000-of-00001`.
       tensors: dict of name -> array.
 
     Raises:
-      UserError: the disk is full.
+      UserError: the disk is full, or the file larger than is allowed.
     """
     temporary = f"{prefix}.tmp.{os.getpid()}"
     os.makedirs(temporary, exist_ok=True)
@@ -96,21 +101,26 @@ def write_checkpoint(prefix, tensors):
             shape_and_slices=[""] * len(names),
             tensors=[tensors[name] for name in names],
         )
-        for ending in (".data-00000-of-00001", ".index"):
+        for ending in ENDINGS:
             with open(inside + ending, "rb") as written:
                 os.fsync(written.fileno())
+        delete_checkpoint(prefix)
+        for ending in reversed(ENDINGS):
             os.replace(inside + ending, prefix + ending)
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(
             f"No space left on the disk of {prefix}: free some and run the "
             "command again."
         ) from error
+    except tf.errors.OpError as error:
+        reason = error.message.rpartition(";")[2].partition(" [Op:")[0].strip()
+        raise UserError(f"Cannot write {prefix}: {reason}.") from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
 def delete_checkpoint(prefix):
     """Remove a checkpoint, index first."""
-    for ending in (".index", ".data-00000-of-00001"):
+    for ending in ENDINGS:
         if os.path.exists(prefix + ending):
             os.remove(prefix + ending)

@@ -12,6 +12,7 @@ The same command again continues where the output directory stands. In the end
 that directory is a model: `fill_mask.py --model_dir=…` asks it.
 """
 
+import math
 import os
 
 from absl import flags
@@ -68,10 +69,17 @@ flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
 )
 flags.DEFINE_integer(
-    "num_devices", 0, "Devices to train on; 0: all GPUs, or else the CPU."
+    "num_devices",
+    0,
+    "Devices to train on; 0: all GPUs, or else the CPU.",
+    lower_bound=0,
 )
 flags.DEFINE_integer(
-    "seed", 12345, "Decides initial weights, the order of records, and dropout."
+    "seed",
+    12345,
+    "Decides initial weights, the order of records, and dropout.",
+    lower_bound=0,
+    upper_bound=2**32 - 1,
 )
 flags.DEFINE_bool("use_tpu", False, "Not in this version: TPU training.")
 
@@ -110,7 +118,12 @@ def main():
         seed=FLAGS.seed,
     )
     pretraining.run(config, train_set, eval_set, settings)
-    inputs = [locate(FLAGS.bert_config_file), *train_set.index.files]
+    inputs = [
+        locate(FLAGS.bert_config_file),
+        settings.init_checkpoint,
+        settings.vocab_file,
+        *train_set.index.files,
+    ]
     if FLAGS.eval_input_file:
         inputs += eval_set.index.files
     write_run_json(os.path.join(FLAGS.output_dir, "run.json"), inputs)
@@ -121,9 +134,9 @@ def _check_flags():
         raise UserError("At least one of --do_train and --do_eval must be given.")
     if FLAGS.use_tpu:
         raise UserError("--use_tpu: this version trains on CPUs and GPUs only.")
-    if FLAGS.learning_rate <= 0:
+    if not 0 < FLAGS.learning_rate < math.inf:
         raise UserError(
-            f"--learning_rate is {FLAGS.learning_rate}: it must be above 0."
+            f"--learning_rate is {FLAGS.learning_rate}: it must be a number above 0."
         )
 
 
@@ -142,9 +155,17 @@ def _open_records(config, vocab_file):
         )
 
     train_set = open_set("input_file")
-    return train_set, open_set(
-        "eval_input_file"
-    ) if FLAGS.eval_input_file else train_set
+    if not FLAGS.eval_input_file:
+        return train_set, train_set
+    eval_set = open_set("eval_input_file")
+    known = {records.manifest.get("vocab_sha256") for records in (train_set, eval_set)}
+    if len(known - {None}) > 1:
+        raise UserError(
+            f"--eval_input_file: {FLAGS.eval_input_file} was made with another "
+            "vocabulary than --input_file (see the manifest.json beside each); "
+            "create it with the same."
+        )
+    return train_set, eval_set
 
 
 if __name__ == "__main__":

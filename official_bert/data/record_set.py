@@ -89,27 +89,25 @@ def open_record_set(
     """
     paths = _find(patterns, flag)
     manifests = [read_manifest(path) or {} for path in paths]
-    found = records.infer_lengths(paths[0])
+    index = record_index.index_files(paths)
     lengths = {
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
-    for name, expected in lengths.items():
-        for path, manifest in zip(paths, manifests, strict=True):
-            _check_length(flag, path, name, expected, manifest.get(name, found[name]))
-        lengths[name] = found[name]
-    if found["max_seq_length"] > config.max_position_embeddings:
+    filled = [paths[file] for file in np.unique(index.file_of)]
+    lengths, names = _lengths_and_names(flag, filled, lengths)
+    if lengths["max_seq_length"] > config.max_position_embeddings:
         raise UserError(
-            f"{flag}: {paths[0]} has sequences of {found['max_seq_length']}, but the "
-            f"model reads up to {config.max_position_embeddings} "
+            f"{flag}: {filled[0]} has sequences of {lengths['max_seq_length']}, but "
+            f"the model reads up to {config.max_position_embeddings} "
             "(max_position_embeddings); create shorter records."
         )
     for path, manifest in zip(paths, manifests, strict=True):
         _check_vocabulary(flag, path, manifest, config, vocab_file)
-    spec = records.feature_spec(**lengths, names=found["names"])
-    names = {theirs: ours for ours, theirs in found["names"].items()}
+    spec = records.feature_spec(**lengths, names=names)
+    names = {theirs: ours for ours, theirs in names.items()}
     return RecordSet(
-        record_index.index_files(paths),
+        index,
         input_pipeline.RecordFormat(spec, names, config.vocab_size),
         **lengths,
         manifest=manifests[0],
@@ -128,6 +126,22 @@ def _find(patterns, flag):
             "create_pretraining_data.py --input_file=YOUR_TEXT.txt "
             f"--output_file={first.replace('*', '00')} --vocab_file=vocab.txt"
         ) from error
+
+
+def _lengths_and_names(flag, paths, asked):
+    """Return lengths and feature names that all files have, or say who differs."""
+    first = records.infer_lengths(paths[0])
+    lengths = {name: first[name] for name in asked}
+    for path in paths:
+        own = first if path == paths[0] else records.infer_lengths(path)
+        for name, expected in asked.items():
+            _check_length(flag, path, name, expected, own[name])
+            if own[name] != lengths[name]:
+                raise UserError(
+                    f"{flag}: {path} was made with {name} {own[name]}, and {paths[0]} "
+                    f"with {lengths[name]}; give files of one length."
+                )
+    return lengths, first["names"]
 
 
 def _check_length(flag, path, name, expected, found):

@@ -36,8 +36,10 @@ def main():
     from official_bert.tasks.fill_mask import fill_mask
 
     bert = model_directory.load(FLAGS.model_dir)
-    texts = FLAGS.text or (line.strip() for line in sys.stdin)
-    for text in filter(None, texts):
+    # One unreadable byte should not end a long list.
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+    texts = FLAGS.text or filter(None, (line.strip() for line in sys.stdin))
+    for text in texts:
         answers = fill_mask(bert, text, FLAGS.top_k)
         print(_as_json(text, answers) if FLAGS.json else _as_lines(text, answers))
 

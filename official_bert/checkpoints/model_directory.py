@@ -11,7 +11,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.tokenization.full import FullTokenizer
-from official_bert.tokenization.vocabulary import guess_do_lower_case
+from official_bert.tokenization.vocabulary import check_vocab_size, guess_do_lower_case
 
 CONFIG_FILE = "bert_config.json"
 VOCAB_FILE = "vocab.txt"
@@ -51,8 +51,14 @@ def load(directory):
         raise UserError(f"{directory} is no directory; give a model's directory.")
     config = BertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
     tokenizer = load_tokenizer(directory)
+    check_vocab_size(tokenizer.vocab, config, os.path.join(directory, VOCAB_FILE))
     model = PretrainingModel(config)
-    load_weights(model, directory)
+    report = load_weights(model, directory)
+    if report.new:
+        raise UserError(
+            f"{report.prefix} is no pre-trained model with both heads: it lacks "
+            f"{', '.join(report.new)}."
+        )
     return Bert(model, tokenizer, config)
 
 

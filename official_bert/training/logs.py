@@ -8,6 +8,7 @@ import time
 
 from tqdm import tqdm
 
+from official_bert import files
 from official_bert.training.reports import weighted_means
 
 METRICS_FILE = "metrics.jsonl"
@@ -57,8 +58,7 @@ class RunLog:
         """Open the logs; rows past `first_step` are from a lost end: dropped."""
         self._path = os.path.join(directory, METRICS_FILE)
         rows = [row for row in read_metrics(directory) if row["step"] <= first_step]
-        with open(self._path, "w", encoding="utf-8") as output:
-            output.writelines(json.dumps(row) + "\n" for row in rows)
+        files.write_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))
         self._events = _event_writer(directory)
         self._started, self._first, self._total = (
             time.monotonic(),

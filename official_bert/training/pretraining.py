@@ -10,6 +10,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import initialize, model_directory
 from official_bert.data import input_pipeline
+from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training import curves, loop, saving
 from official_bert.training.optimizer import BertAdam
@@ -103,8 +104,12 @@ def _run(config, train_set, eval_set, settings):
         saving.check_settings(directory, _settled(config, train_set, settings))
         _train(strategy, model, optimizer, train_set, settings, evaluate)
         _finish(model, train_set, settings)
-    else:
-        saving.restore_state(directory, model, optimizer)
+    elif not saving.restore_state(directory, model, optimizer):
+        if not settings.init_checkpoint:
+            raise UserError(
+                f"--output_dir: {directory} holds no checkpoint to evaluate "
+                "(model.ckpt-N); train first, or give --init_checkpoint."
+            )
     if settings.do_eval:
         _write_results(directory, int(optimizer.iterations.numpy()), evaluate())
 

@@ -80,12 +80,13 @@ def check_settings(directory, settings):
     """
     path = os.path.join(directory, SETTINGS_FILE)
     model = os.path.join(directory, google.MODEL_PREFIX + ".index")
-    if os.path.exists(model) and not os.path.exists(path):
+    begun = google.numbered_checkpoints(directory) and os.path.exists(path)
+    if os.path.exists(model) and not begun:
         raise UserError(
-            f"--output_dir: {directory} holds a model that was not trained there; "
+            f"--output_dir: {directory} holds a model and no run to continue; "
             "choose another directory, or give it as --init_checkpoint."
         )
-    if not google.numbered_checkpoints(directory) or not os.path.exists(path):
+    if not begun:
         files.write_json(path, settings)
         return
     before = files.read_json(path, "the settings of a run")

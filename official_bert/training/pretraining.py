@@ -104,8 +104,9 @@ def _run(config, train_set, eval_set, settings):
         saving.check_settings(directory, _settled(config, train_set, settings))
         _train(strategy, model, optimizer, train_set, settings, evaluate)
         _finish(model, train_set, settings)
-    elif not saving.restore_state(directory, model, optimizer):
-        if not settings.init_checkpoint:
+    else:
+        step = saving.restore_state(directory, model, optimizer)
+        if not step and not settings.init_checkpoint:
             raise UserError(
                 f"--output_dir: {directory} holds no checkpoint to evaluate "
                 "(model.ckpt-N); train first, or give --init_checkpoint."

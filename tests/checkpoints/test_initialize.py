@@ -1,0 +1,131 @@
+"""Weights into a model: Google's names, all or nothing."""
+
+import dataclasses
+
+import numpy as np
+import original_head
+import pytest
+import tensorflow as tf
+
+from official_bert.checkpoints import google
+from official_bert.checkpoints.initialize import load_weights
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.pretraining import PretrainingModel
+
+CHECKPOINT = original_head.HEAD / "checkpoint"
+
+
+@pytest.fixture
+def model():
+    return PretrainingModel(original_head.head_config())
+
+
+def values(model):
+    return {v.path: v.numpy() for v in model.trainable_variables}
+
+
+@pytest.mark.parametrize("path", [CHECKPOINT, CHECKPOINT / "bert_model.ckpt"])
+def test_the_original_s_checkpoint_gives_its_activations(model, path):
+    report = load_weights(model, path)
+    assert not report.new and not report.unused
+    assert len(report.loaded) == len(model.trainable_variables)
+    arrays = original_head.recording()
+    outputs = model(original_head.features(arrays))
+    # The recording has a row for each prediction.
+    logits = tf.nn.log_softmax(outputs["masked_lm_logits"]).numpy()
+    expected = arrays["out_mlm_log_probs"].reshape(logits.shape)
+    np.testing.assert_allclose(logits, expected, atol=1e-5)
+
+
+def test_names_and_shapes_are_those_of_the_original_s_saver(model):
+    shapes = {v.path: list(v.shape) for v in model.trainable_variables}
+    assert shapes == dict(tf.train.list_variables(str(CHECKPOINT / "bert_model.ckpt")))
+
+
+def test_names_and_shapes_of_a_release(shared):
+    folder = shared / "golden/checkpoint_fixtures/index-only/uncased_L-4_H-256_A-4"
+    config = BertConfig.from_json_file(folder / "bert_config.json")
+    model = PretrainingModel(config)
+    shapes = {v.path: list(v.shape) for v in model.trainable_variables}
+    assert shapes == dict(tf.train.list_variables(str(folder / "bert_model.ckpt")))
+    before = values(model)
+    with pytest.raises(UserError, match="cannot read"):
+        load_weights(model, folder)
+    for name, value in values(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_a_checkpoint_of_tensorflow_1_with_slots(shared):
+    folder = shared / "golden/modeling/tf1_checkpoint_L2_H4"
+    model = PretrainingModel(BertConfig.from_json_file(folder / "bert_config.json"))
+    report = load_weights(model, folder)
+    assert not report.new
+    assert not [name for name in report.unused if "adam" in name or "step" in name]
+    reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
+    for name, value in values(model).items():
+        np.testing.assert_array_equal(value, reader.get_tensor(name))
+
+
+def write(folder, model, **changes):
+    """Write a model's weights; a change of None leaves the variable out."""
+    tensors = {**values(model), **changes}
+    tensors = {name: value for name, value in tensors.items() if value is not None}
+    google.write_checkpoint(str(folder / "bert_model.ckpt"), tensors)
+    return folder
+
+
+def test_slots_and_step_are_not_weights(tmp_path, model):
+    table = "bert/embeddings/word_embeddings"
+    slots = {f"{table}/adam_m": np.ones(3), f"{table}/adam_v": np.ones(3)}
+    write(tmp_path, model, **slots, global_step=np.int64(5), extra=np.ones(2))
+    report = load_weights(model, tmp_path)
+    assert report.unused == ["extra"]
+    assert "not used: extra" in str(report)
+
+
+def test_a_missing_head_is_new(tmp_path, model):
+    name = "cls/predictions/transform/dense/kernel"
+    write(tmp_path, model, **{name: None})
+    before = values(model)[name]
+    report = load_weights(model, tmp_path)
+    assert report.new == [name]
+    assert f"so new: {name}" in str(report)
+    np.testing.assert_array_equal(values(model)[name], before)
+
+
+def test_heads_are_unused_by_an_encoder(tmp_path, model):
+    encoder = BertEncoder(model.config)
+    report = load_weights(encoder, write(tmp_path, model))
+    assert not report.new
+    assert report.unused and all(name.startswith("cls/") for name in report.unused)
+    table = values(model)["bert/embeddings/word_embeddings"]
+    np.testing.assert_array_equal(encoder.embedding_table, table)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"hidden_size": 48}, ["word_embeddings is [60, 24]", "[60, 48]"]),
+        ({"vocab_size": 61}, ["word_embeddings is [60, 24]", "[61, 24]"]),
+        ({"num_hidden_layers": 4}, ["lacks 16", "layer_3"]),
+        ({"max_position_embeddings": 8}, ["position_embeddings"]),
+    ],
+)
+def test_checkpoint_of_another_size(change, words):
+    config = dataclasses.replace(original_head.head_config(), **change)
+    model = PretrainingModel(config)
+    before = values(model)
+    with pytest.raises(UserError) as caught:
+        load_weights(model, CHECKPOINT)
+    for word in [*words, "bert_model.ckpt does not fit the model", "bert_config.json"]:
+        assert word in str(caught.value)
+    for name, value in values(model).items():
+        np.testing.assert_array_equal(value, before[name])
+
+
+def test_checkpoint_of_something_else(tmp_path, model):
+    google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), {"w": np.ones(3)})
+    with pytest.raises(UserError, match="lacks .* the first is bert/embeddings"):
+        load_weights(model, tmp_path)

@@ -1,0 +1,147 @@
+"""What a run tells, and that it tells it once."""
+
+import json
+import math
+import sys
+
+import pytest
+import tensorflow as tf
+
+from official_bert.training import logs
+from official_bert.training.logs import Meter, RunLog, read_metrics
+from official_bert.training.reports import report_of, weighted_means
+
+ROW = {
+    "loss": 3.5,
+    "masked_lm_loss": 3.0,
+    "masked_lm_accuracy": 0.25,
+    "next_sentence_loss": 0.5,
+    "next_sentence_accuracy": 0.75,
+    "sequences_per_second": 10.0,
+}
+
+
+def test_means_are_weighted():
+    """By hand: 10/4 and 2/1 make 12/5, not the mean of 2.5 and 2."""
+    reports = [
+        {"a": 10.0, "a/weight": 4.0, "rate": 0.1},
+        {"a": 2.0, "a/weight": 1.0, "rate": 0.2},
+    ]
+    assert weighted_means(reports) == {"a": 2.4, "rate": 0.2}
+    empty = [{"a": 0.0, "a/weight": 0.0}]
+    assert weighted_means(empty) == {"a": 0.0}
+    assert report_of({"a": (1, 2)}) == {"a": 1, "a/weight": 2}
+
+
+def test_meter():
+    meter = Meter()
+    for value in (1.0, 3.0):
+        meter.add(
+            {
+                "x_loss": tf.constant(value),
+                "x_loss/weight": tf.constant(1.0),
+                "y_loss": tf.constant(8.0),
+                "y_loss/weight": tf.constant(2.0),
+                "x_accuracy": tf.constant(1.0),
+                "x_accuracy/weight": tf.constant(4.0),
+            }
+        )
+    row = meter.means(batch_size=16)
+    assert row["x_loss"] == 2.0 and row["y_loss"] == 4.0
+    assert row["loss"] == 6.0
+    assert row["x_accuracy"] == 0.25
+    assert row["sequences_per_second"] > 0
+    meter.add({"x_loss": tf.constant(7.0), "x_loss/weight": tf.constant(1.0)})
+    assert meter.means(16)["loss"] == 7.0
+
+
+def write(directory, steps, first=0):
+    with RunLog(str(directory), 10, first) as log:
+        for step in steps:
+            log.training(step, {**ROW, "loss": float(step)})
+            log.evaluation(step, ROW)
+
+
+def test_rows(tmp_path, capsys):
+    write(tmp_path, [2, 4])
+    rows = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
+    assert [row["step"] for row in rows] == [2, 2, 4, 4]
+    assert rows[0] == {"step": 2, **ROW, "loss": 2.0}
+    assert rows[1] == {"step": 2, **{f"eval_{name}": v for name, v in ROW.items()}}
+    out = capsys.readouterr().out
+    assert "step 2/10  loss 2.000  mlm 3.000 (25.0%)  nsp 0.500 (75.0%)" in out
+    assert "ETA" in out and "step 4  held-out: mlm 3.000 (25.0%)" in out
+
+
+def test_rows_after_the_resumed_step_are_dropped(tmp_path):
+    write(tmp_path, [2, 4, 6])
+    write(tmp_path, [6, 8], first=5)
+    assert [row["step"] for row in read_metrics(tmp_path)] == [2, 2, 4, 4, 6, 6, 8, 8]
+    write(tmp_path, [8], first=4)
+    assert [row["step"] for row in read_metrics(tmp_path)] == [2, 2, 4, 4, 8, 8]
+
+
+def test_a_fresh_run_forgets_an_unsaved_one(tmp_path):
+    write(tmp_path, [2, 4])
+    write(tmp_path, [], first=0)
+    assert read_metrics(tmp_path) == []
+
+
+def test_torn_last_line(tmp_path):
+    write(tmp_path, [2, 4])
+    path = tmp_path / "metrics.jsonl"
+    path.write_text(path.read_text()[:-20])
+    assert [row["step"] for row in read_metrics(tmp_path)] == [2, 2, 4]
+    write(tmp_path, [6], first=4)
+    assert [row["step"] for row in read_metrics(tmp_path)] == [2, 2, 4, 6, 6]
+
+
+def test_killed_while_dropping_rows(tmp_path, monkeypatch):
+    """The old rows stay until the new file is whole."""
+    write(tmp_path, [2, 4])
+    before = (tmp_path / "metrics.jsonl").read_bytes()
+
+    def killed(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("os.replace", killed)
+    with pytest.raises(KeyboardInterrupt):
+        RunLog(str(tmp_path), 10, 2)
+    assert (tmp_path / "metrics.jsonl").read_bytes() == before
+
+
+def test_a_loss_that_is_no_number_can_be_read_again(tmp_path):
+    with RunLog(str(tmp_path), 10) as log:
+        log.training(1, {**ROW, "loss": math.nan})
+    (row,) = read_metrics(tmp_path)
+    assert math.isnan(row["loss"])
+
+
+def test_progress_bar_on_a_terminal(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
+    write(tmp_path, [5, 10])
+    captured = capsys.readouterr()
+    assert "10/10" in captured.err
+    assert "loss 10.000" in captured.err
+    assert "held-out" in captured.out
+    assert "step 5/10" not in captured.out
+
+
+def test_without_tensorboard(tmp_path, monkeypatch):
+    monkeypatch.setattr(logs.importlib.util, "find_spec", lambda name: None)
+    write(tmp_path, [1])
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.jsonl"]
+
+
+def test_with_tensorboard(tmp_path):
+    pytest.importorskip("tensorboard")
+    write(tmp_path, [1, 2])
+    (path,) = (tmp_path / "events").iterdir()
+    found = {}
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+            found.setdefault(value.tag, []).append(
+                (event.step, float(tf.make_ndarray(value.tensor)))
+            )
+    assert found["loss"] == [(1, 1.0), (2, 2.0)]
+    assert found["eval_masked_lm_accuracy"] == [(1, 0.25), (2, 0.25)]

@@ -15,6 +15,8 @@ SCRIPT = '''
 """Say a word.
 
     python say.py --word=hello
+
+It says it.
 """
 
 from absl import flags

@@ -52,7 +52,7 @@ $(INSTALLED): requirements.txt pyproject.toml
 	  echo "Creating .venv with $$($$python --version)."; \
 	  $$python -m venv --clear .venv || exit 1; \
 	fi
-	@echo "Installing TensorFlow and the rest into .venv (some 2 GB, some minutes)."
+	@echo "Installing TensorFlow and the rest into .venv (2.5 GB of disk, some minutes)."
 	@$(PYTHON) -m pip install --disable-pip-version-check \
 	  -r requirements.txt --editable '.[test]'
 	@touch $(INSTALLED)

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import textwrap
 import time
+from logging import Formatter
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 # The scripts run from a checkout, installed or not.
@@ -48,6 +49,8 @@ def run(main):
     _parse_flags(sys.argv)
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
+    # What scripts log is meant for people: no time stamps, no line numbers.
+    logging.get_absl_handler().setFormatter(Formatter("%(message)s"))
     sys.exit(_guarded(main))
 
 

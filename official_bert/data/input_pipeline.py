@@ -25,8 +25,14 @@ WINDOW = 64
 # 8 on, orders are like those drawn by lot.
 ROUNDS = 16
 
-# The features that hold vocabulary ids.
-ID_FEATURES = ("input_ids", "masked_lm_ids")
+# What each feature's numbers must be below, in words.
+LIMITED_BY = {
+    "input_ids": "the model's vocab_size",
+    "masked_lm_ids": "the model's vocab_size",
+    "segment_ids": "the model's type_vocab_size",
+    "masked_lm_positions": "max_seq_length",
+    "next_sentence_labels": "the number of labels",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,12 +42,12 @@ class RecordFormat:
     Attributes:
       spec: name in the record -> `tf.io.FixedLenFeature`.
       names: name in the record -> the original's name, where they differ.
-      vocab_size: ids at or above it are an error.
+      limits: the original's name -> number that is too large for it.
     """
 
     spec: dict
     names: dict[str, str]
-    vocab_size: int
+    limits: dict[str, int]
 
 
 def training_batches(index, record_format, batch_size, seed, first_batch=0):
@@ -179,7 +185,7 @@ class _TFRecordsFrom(tf.data.Dataset):
 
 
 def _parsed(batches, paths, record_format):
-    """Parse batches of serialized records, and check their ids."""
+    """Parse batches of serialized records, and check their numbers."""
 
     def parse(serialized, file, number):
         parsed = tf.io.parse_example(serialized, record_format.spec)
@@ -190,9 +196,8 @@ def _parsed(batches, paths, record_format):
             for name, value in parsed.items()
         }
         checks = [
-            _check_ids(features[name], name, paths, file, number, record_format)
-            for name in ID_FEATURES
-            if name in features
+            _check_below(limit, features[name], name, paths, file, number)
+            for name, limit in record_format.limits.items()
         ]
         with tf.control_dependencies(checks):
             return tf.nest.map_structure(tf.identity, features)
@@ -200,19 +205,18 @@ def _parsed(batches, paths, record_format):
     return batches.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)
 
 
-def _check_ids(ids, name, paths, file, number, record_format):
-    """Assert 0 <= ids < vocab_size; the message finds the record."""
-    size = record_format.vocab_size
-    bad = tf.reduce_any((ids < 0) | (ids >= size), axis=1)
-    row = tf.argmax(tf.cast(bad, tf.int32))
-    largest = tf.reduce_max(ids[row])
+def _check_below(limit, values, name, paths, file, number):
+    """Assert 0 <= values < limit, [B, …]; the message finds the record."""
+    wrong = (values < 0) | (values >= limit)
+    row = tf.argmax(tf.cast(tf.reduce_any(wrong, axis=1), tf.int32))
+    place = tf.argmax(tf.cast(wrong[row], tf.int32))
     path = tf.gather(tf.constant(paths), file[row])
     message = tf.strings.format(
-        "{} record {}: " + name + " goes up to {}, but the model's vocab_size is "
-        f"{size}; create the records with the vocabulary of the model.",
-        (path, number[row], largest),
+        "{} record {}: " + name + " holds {}, but " + LIMITED_BY[name] + f" is {limit};"
+        " create the records with the vocabulary of the model.",
+        (path, number[row], values[row, place]),
     )
-    return tf.debugging.Assert(~tf.reduce_any(bad), [message], summarize=-1)
+    return tf.debugging.Assert(~tf.reduce_any(wrong), [message], summarize=-1)
 
 
 def user_error(error, index, record_format):

@@ -53,7 +53,7 @@ class RecordSet:
           looks at no context.
         """
         size = 256
-        counts = np.zeros(self.format.vocab_size, np.int64)
+        counts = np.zeros(self.format.limits["masked_lm_ids"], np.int64)
         for batch in self.evaluation_batches(size, max_batches=SAMPLED // size):
             real = batch["masked_lm_weights"].numpy() > 0
             np.add.at(counts, batch["masked_lm_ids"].numpy()[real], 1)
@@ -104,11 +104,18 @@ def open_record_set(
         )
     for path, manifest in zip(paths, manifests, strict=True):
         _check_vocabulary(flag, path, manifest, config, vocab_file)
+    limits = {
+        "input_ids": config.vocab_size,
+        "masked_lm_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        "masked_lm_positions": lengths["max_seq_length"],
+        "next_sentence_labels": 2,
+    }
     spec = records.feature_spec(**lengths, names=names)
     names = {theirs: ours for ours, theirs in names.items()}
     return RecordSet(
         index,
-        input_pipeline.RecordFormat(spec, names, config.vocab_size),
+        input_pipeline.RecordFormat(spec, names, limits),
         **lengths,
         manifest=manifests[0],
     )

@@ -27,7 +27,8 @@ def test_lengths_are_those_of_the_records(tmp_path, manifest):
     found = open_record_set(record_files.write_mini(tmp_path, manifest), MINI_CONFIG)
     assert (found.max_seq_length, found.max_predictions_per_seq) == (32, 5)
     assert found.index.num_records == 41
-    assert found.format.vocab_size == 128
+    assert found.format.limits["input_ids"] == 128
+    assert found.format.limits["masked_lm_positions"] == 32
     assert found.manifest.get("do_lower_case") == (True if manifest else None)
 
 

@@ -7,6 +7,7 @@ seed and the step.
 """
 
 import os
+import reprlib
 
 import numpy as np
 
@@ -90,13 +91,27 @@ def check_settings(directory, settings):
         files.write_json(path, settings)
         return
     before = files.read_json(path, "the settings of a run")
+    difference = _first_difference(before, settings)
+    if difference:
+        name, old, new = difference
+        raise UserError(
+            f"--output_dir: {directory} holds a run with {name} "
+            f"{reprlib.repr(old)}, and now it is {reprlib.repr(new)}; choose another "
+            "directory, or give the same flags to continue that run."
+        )
+
+
+def _first_difference(before, settings, prefix=""):
+    """Return (name, old value, new value) of a setting that differs, or None."""
     for name, value in settings.items():
-        if before.get(name) != value:
-            raise UserError(
-                f"--output_dir: {directory} holds a run with {name} "
-                f"{before.get(name)!r}, and now it is {value!r}; choose another "
-                "directory, or give the same flags to continue that run."
-            )
+        old = before.get(name)
+        if isinstance(old, dict) and isinstance(value, dict):
+            found = _first_difference(old, value, f"{name}: ")
+            if found:
+                return found
+        elif old != value:
+            return prefix + name, old, value
+    return None
 
 
 def _saved_variables(model, optimizer):

@@ -155,9 +155,19 @@ def test_other_settings_are_refused(tmp_path, name):
     saving.check_settings(tmp_path, SETTINGS)
     saving.save_state(tmp_path, *make(step=1))
     before = (tmp_path / "training.json").read_bytes()
-    with pytest.raises(UserError, match=f"--output_dir: .* a run with {name} "):
+    with pytest.raises(UserError, match=f"--output_dir: .* a run with {name}"):
         saving.check_settings(tmp_path, {**SETTINGS, name: 5})
     assert (tmp_path / "training.json").read_bytes() == before
+
+
+def test_long_lists_of_files_make_no_long_sentence(tmp_path):
+    names = [f"{number}.tfrecord" for number in range(500)]
+    saving.check_settings(tmp_path, {"input_files": names})
+    saving.save_state(tmp_path, *make(step=1))
+    with pytest.raises(UserError) as caught:
+        saving.check_settings(tmp_path, {"input_files": names[1:]})
+    assert "input_files ['0.tfrecord', " in str(caught.value)
+    assert len(str(caught.value)) < 600
 
 
 def test_a_run_that_never_saved_may_change(tmp_path):

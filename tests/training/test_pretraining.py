@@ -244,7 +244,7 @@ def test_a_finished_run_started_again_changes_nothing(whole, records, tmp_path):
         ({"train_batch_size": 8}, "train_batch_size 16, and now it is 8"),
         (
             {"config": dataclasses.replace(MINI_CONFIG, num_attention_heads=4)},
-            "bert_config",
+            "bert_config: num_attention_heads 2, and now it is 4",
         ),
     ],
 )
@@ -271,7 +271,7 @@ def test_bad_ids_are_found_in_either_set(records, tmp_path, eval_only):
     sets = {"records": records, "eval_set": bad} if eval_only else {"records": bad}
     with pytest.raises(UserError) as caught:
         run(directory=tmp_path / "out", **sets)
-    words = f"{path} record 17: masked_lm_ids goes up to 128"
+    words = f"{path} record 17: masked_lm_ids holds 128"
     assert words in str(caught.value)
     assert "vocab_size is 128" in str(caught.value)
 

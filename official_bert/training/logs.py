@@ -21,6 +21,10 @@ class Meter:
         self._reports = []
         self._started = time.monotonic()
 
+    def leave_out(self, seconds):
+        """Do not count time that was not spent on steps."""
+        self._started += seconds
+
     def add(self, report):
         """Keep a step's report; its tensors are not read before `means`."""
         self._reports.append(report)

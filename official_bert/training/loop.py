@@ -1,6 +1,7 @@
 """The training loop, and the evaluation that goes with it."""
 
 import dataclasses
+import time
 
 import tensorflow as tf
 
@@ -65,10 +66,11 @@ def train(
             if step % settings.log_steps == 0 or last:
                 log.training(step, meter.means(settings.batch_size))
             if step % settings.save_checkpoints_steps == 0 or last:
+                pause = time.monotonic()
                 saving.save_state(directory, model, optimizer)
                 if evaluate is not None:
                     log.evaluation(step, evaluate())
-                    meter = Meter()
+                meter.leave_out(time.monotonic() - pause)
     return step
 
 

@@ -200,12 +200,14 @@ def _own_flags():
 
 
 def locate(path):
-    """Return `path`, or the file of that name under the project's root.
+    """Return `path`, or what has that name or fits that glob under the root.
 
     So `configs/base.flags` and what it names work from any directory.
     """
-    if path and not os.path.exists(path) and (ROOT / path).exists():
-        return str(ROOT / path)
+    if path and not os.path.exists(path) and not glob.glob(path):
+        from_root = str(ROOT / path)
+        if os.path.exists(from_root) or glob.glob(from_root):
+            return from_root
     return path
 
 

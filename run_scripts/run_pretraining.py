@@ -90,12 +90,12 @@ def main():
     _check_flags()
     config = BertConfig.from_json_file(locate(FLAGS.bert_config_file))
     vocab_file = locate(FLAGS.vocab_file)
+    start_tensorflow()
+    train_set, eval_set = _open_records(config, vocab_file)
     if vocab_file:
         from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
         check_vocab_size(load_vocab(vocab_file), config, vocab_file)
-    start_tensorflow()
-    train_set, eval_set = _open_records(config, vocab_file)
     files.make_directory(FLAGS.output_dir, "--output_dir")
 
     from official_bert.training import pretraining

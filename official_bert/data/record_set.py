@@ -1,7 +1,6 @@
 """Record files as one data set, checked against the model before use."""
 
 import dataclasses
-import itertools
 
 import numpy as np
 
@@ -9,6 +8,7 @@ from official_bert import files
 from official_bert.data import input_pipeline, record_index, records
 from official_bert.data.manifest import read_manifest
 from official_bert.errors import UserError
+from official_bert.tokenization.vocabulary import require_vocab
 
 # Records that the unigram statistics are taken from.
 SAMPLED = 20_000
@@ -87,13 +87,15 @@ def open_record_set(
     Raises:
       UserError: anything that would fail later, in one sentence.
     """
-    paths = _find(patterns, flag)
-    manifests = [read_manifest(path) or {} for path in paths]
-    index = record_index.index_files(paths)
     lengths = {
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
+    paths = _find(patterns, flag, lengths, vocab_file)
+    if vocab_file:
+        require_vocab(vocab_file)
+    manifests = [read_manifest(path) or {} for path in paths]
+    index = record_index.index_files(paths)
     filled = [paths[file] for file in np.unique(index.file_of)]
     lengths, names = _lengths_and_names(flag, filled, lengths)
     if lengths["max_seq_length"] > config.max_position_embeddings:
@@ -121,18 +123,21 @@ def open_record_set(
     )
 
 
-def _find(patterns, flag):
+def _find(patterns, flag, lengths, vocab_file):
+    """Return the files, or say by which command they are made."""
     try:
         return files.find_input_files(patterns, flag)
     except UserError as error:
         if "no file matches" not in str(error):
             raise
-        first = next(itertools.chain(files.split_list(patterns), [""]))
-        raise UserError(
-            f"{error} Records are made by: python run_scripts/"
-            "create_pretraining_data.py --input_file=YOUR_TEXT.txt "
-            f"--output_file={first.replace('*', '00')} --vocab_file=vocab.txt"
-        ) from error
+        output = files.split_list(patterns)[0].replace("*", "00")
+        asked = [f"--{name}={value}" for name, value in lengths.items() if value]
+        command = [
+            "python run_scripts/create_pretraining_data.py --input_file=YOUR_TEXT.txt",
+            f"--output_file={output} --vocab_file={vocab_file or 'vocab.txt'}",
+            *asked,
+        ]
+        raise UserError(f"{error} Make records with: {' '.join(command)}") from error
 
 
 def _lengths_and_names(flag, paths, asked):

@@ -1,5 +1,7 @@
 """Vocabularies: reading `vocab.txt`, and what can be wrong with one."""
 
+import os
+
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.tokenization import characters
@@ -29,7 +31,7 @@ def load_vocab(vocab_file):
     Raises:
       UserError: unreadable, not UTF-8, a token twice, a special one missing.
     """
-    files.require_readable(vocab_file, "vocab_file")
+    require_vocab(vocab_file)
     vocab = {}
     with open(vocab_file, "rb") as lines:
         for index, line in enumerate(lines):
@@ -48,6 +50,17 @@ def load_vocab(vocab_file):
             f"{' '.join(SPECIAL_TOKENS)}, one token a line."
         )
     return vocab
+
+
+def require_vocab(vocab_file):
+    """Raise `UserError`, which says how to make one, unless the file is there."""
+    if not os.path.exists(vocab_file):
+        raise UserError(
+            f"--vocab_file: there is no {vocab_file}; take the one of a released "
+            "model, or make it with: python run_scripts/train_vocab.py "
+            f"--input_file=YOUR_TEXT.txt --output_file={vocab_file}"
+        )
+    files.require_readable(vocab_file, "--vocab_file")
 
 
 def _decode(line, vocab_file, number):

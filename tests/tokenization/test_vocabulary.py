@@ -57,7 +57,7 @@ def test_missing_special_tokens(tmp_path, token):
 
 
 def test_what_is_no_vocabulary(tmp_path):
-    with pytest.raises(UserError, match="No such file"):
+    with pytest.raises(UserError, match="train_vocab.py"):
         load_vocab(tmp_path / "none")
     with pytest.raises(UserError, match="is a directory"):
         load_vocab(tmp_path)

@@ -3,6 +3,7 @@
 import dataclasses
 import os
 import resource
+import shutil
 
 import keras
 import numpy as np
@@ -11,6 +12,7 @@ import tensorflow as tf
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import google
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.training import saving
@@ -186,3 +188,29 @@ def test_a_model_without_its_run_is_not_overwritten(tmp_path, trained_here):
     with pytest.raises(UserError, match="holds a model .*choose another directory"):
         saving.check_settings(tmp_path, SETTINGS)
     assert sorted(os.listdir(tmp_path)) == before
+
+
+def test_a_run_of_the_original_goes_on(shared, tmp_path):
+    """Its `model.ckpt-N`, with Adam's moments, is continued where it stands."""
+    source = shared / "golden" / "modeling" / "tf1_checkpoint_L2_H4"
+    reader = tf.train.load_checkpoint(str(source / "bert_model.ckpt"))
+    step = int(reader.get_tensor("global_step"))
+    for ending in google.ENDINGS:
+        shutil.copy(f"{source}/bert_model.ckpt{ending}", tmp_path)
+        os.rename(
+            tmp_path / f"bert_model.ckpt{ending}",
+            tmp_path / f"model.ckpt-{step}{ending}",
+        )
+    config = BertConfig.from_json_file(source / "bert_config.json")
+    model, optimizer = make(config)
+    saving.check_settings(tmp_path, {"seed": 1})
+    assert saving.restore_state(tmp_path, model, optimizer) == step > 0
+    moments = np.concatenate([v.numpy().ravel() for v in optimizer.adam_v])
+    assert moments.any()
+    for index, weight in enumerate(model.trainable_variables):
+        for name, variable in (
+            (weight.path, weight),
+            (weight.path + "/adam_m", optimizer.adam_m[index]),
+            (weight.path + "/adam_v", optimizer.adam_v[index]),
+        ):
+            np.testing.assert_array_equal(variable.numpy(), reader.get_tensor(name))

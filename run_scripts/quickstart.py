@@ -23,16 +23,18 @@ FLAGS = flags.FLAGS
 
 flags.DEFINE_string("output_dir", "output/quickstart", "Where everything goes.")
 
-# Prompts and the word that belongs there, fixed before any training.
+# Prompts and the word that belongs there, fixed before any training. Each turn
+# of phrase ("greater than", "according to") is in the training text forty
+# times or more; these sentences are not.
 PROMPTS = (
     ("Return true if x is a string, [MASK] otherwise.", "false"),
     ("Convert the text to a floating [MASK] number.", "point"),
     ("The value must be greater [MASK] zero.", "than"),
-    ("Changed in [MASK] 3.8: the parameter was added.", "version"),
+    ("The names are sorted [MASK] to their length.", "according"),
     ("For more [MASK], see the documentation of the module.", "information"),
-    ("This function takes two [MASK] and returns a string.", "arguments"),
-    ("Raised when the system runs [MASK] of memory.", "out"),
-    ("The keys and [MASK] of the dictionary are copied.", "values"),
+    ("It accepts types such [MASK] strings and numbers.", "as"),
+    ("A new value is returned instead [MASK] the old one.", "of"),
+    ("The default [MASK] is the empty string.", "value"),
     ("The method must [MASK] called before the file is closed.", "be"),
     ("Read up to n bytes [MASK] the file.", "from"),
 )

@@ -28,7 +28,7 @@ from command_line import run  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.config import SIZES, BertConfig  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
-from official_bert.modeling.parameter_count import training_flops  # noqa: E402
+from official_bert.parameter_count import training_flops  # noqa: E402
 
 FLAGS = flags.FLAGS
 

@@ -239,7 +239,7 @@ def require(*names):
     """Raise `UserError` for the first of these flags that was not given."""
     for name in names:
         if not flags.FLAGS[name].value:
-            raise UserError(f"--{name} is missing: {flags.FLAGS[name].help}")
+            raise UserError(f"Give --{name}: {flags.FLAGS[name].help}")
 
 
 def write_run_json(path, inputs):
@@ -253,7 +253,7 @@ def write_run_json(path, inputs):
         or `<output>.run.json` beside an output file.
       inputs: what went in: files, directories (their files are taken),
         checkpoint prefixes (`<prefix>.*` is taken). What is not on the disk,
-        such as `builtin:python`, is recorded with null; None is left out.
+        is recorded with null; None is left out.
     """
     hashes = {}
     for name in filter(None, inputs):
@@ -267,7 +267,7 @@ def write_run_json(path, inputs):
             "flags": {flag.name: flag.value for flag in _own_flags()},
             "versions": _versions(),
             "inputs": hashes,
-            "finished": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+            "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
     )
 

@@ -8,7 +8,7 @@ Same files, flags and seed give the records of google-research/bert's script,
 record for record. `manifest.json` beside the output says what it holds.
 """
 
-from absl import flags
+from absl import flags, logging
 from command_line import locate, require, run, start_tensorflow, write_run_json
 
 from official_bert import files
@@ -73,6 +73,7 @@ def main():
     from official_bert.data import pretraining_data, readers
     from official_bert.data.instances import InstanceSettings
     from official_bert.tokenization.full import FullTokenizer
+    from official_bert.tokenization.vocabulary import guess_do_lower_case
 
     require("input_file", "output_file", "vocab_file")
     settings = InstanceSettings(
@@ -89,6 +90,14 @@ def main():
     pretraining_data.check_output_files(output_files)
     vocab_file = locate(FLAGS.vocab_file)
     tokenizer = FullTokenizer(vocab_file, FLAGS.do_lower_case)
+    if FLAGS.do_lower_case != guess_do_lower_case(tokenizer.vocab):
+        logging.warning(
+            "--do_lower_case is %s, but %s looks like the vocabulary of %s text; is "
+            "it the right one?",
+            FLAGS.do_lower_case,
+            vocab_file,
+            "cased" if FLAGS.do_lower_case else "lower-cased",
+        )
     input_files = readers.find_inputs(FLAGS.input_file)
     boundary_files = None
     if FLAGS.word_boundaries:

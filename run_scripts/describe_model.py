@@ -12,8 +12,8 @@ from absl import flags
 from command_line import locate, run
 
 from official_bert import config as bert_config
+from official_bert import parameter_count
 from official_bert.errors import UserError
-from official_bert.modeling import parameter_count
 
 FLAGS = flags.FLAGS
 

@@ -9,6 +9,7 @@ The exit status is 0 if all is well and 1 if something has to be mended.
 
 import dataclasses
 import importlib.metadata
+import importlib.util
 import json
 import os
 import pathlib
@@ -77,8 +78,11 @@ def main():
 
 def examine():
     """Yield the findings one by one, the quick ones first."""
-    versions = installed_versions([*requirements(), "tensorboard"])
     yield check_python(sys.version_info)
+    if importlib.util.find_spec("packaging") is None:
+        yield Finding("bad", "nothing is installed: pip install -r requirements.txt")
+        return
+    versions = installed_versions([*requirements(), "tensorboard"])
     yield from check_versions(versions)
     yield from check_environment(os.environ)
     yield check_machine(*count_cores_and_memory())

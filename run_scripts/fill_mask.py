@@ -12,7 +12,7 @@ import json
 import sys
 
 from absl import flags
-from command_line import require, run, start_tensorflow
+from command_line import locate, require, run, start_tensorflow
 
 from official_bert.errors import UserError
 
@@ -35,13 +35,19 @@ def main():
     from official_bert.checkpoints import model_directory
     from official_bert.tasks.fill_mask import fill_mask
 
-    bert = model_directory.load(FLAGS.model_dir)
-    # One unreadable byte should not end a long list.
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-    texts = FLAGS.text or filter(None, (line.strip() for line in sys.stdin))
-    for text in texts:
+    bert = model_directory.load(locate(FLAGS.model_dir))
+    for text in FLAGS.text or _lines_of_input():
         answers = fill_mask(bert, text, FLAGS.top_k)
         print(_as_json(text, answers) if FLAGS.json else _as_lines(text, answers))
+
+
+def _lines_of_input():
+    """Yield the lines of standard input that are not empty."""
+    if sys.stdin.isatty():
+        print("One text with [MASK] a line; Ctrl-D ends.", file=sys.stderr)
+    # One unreadable byte should not end a long list.
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace")
+    yield from filter(None, map(str.strip, sys.stdin))
 
 
 def _as_json(text, answers):

@@ -27,7 +27,9 @@ FLAGS = flags.FLAGS
 def main():
     """Print the asked-for instances."""
     require("input_file", "vocab_file")
-    input_files = files.find_input_files(FLAGS.input_file)
+    input_files = files.find_input_files(
+        [locate(pattern) for pattern in files.split_list(FLAGS.input_file)]
+    )
 
     from official_bert.data import show_instances
     from official_bert.tokenization.vocabulary import load_vocab

@@ -12,10 +12,11 @@ The same command again continues where the output directory stands. In the end
 that directory is a model: `fill_mask.py --model_dir=…` asks it.
 """
 
+import dataclasses
 import math
 import os
 
-from absl import flags
+from absl import flags, logging
 from command_line import locate, require, run, start_tensorflow, write_run_json
 
 from official_bert import files
@@ -54,7 +55,7 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "eval_batch_size", 8, "Sequences per evaluation batch.", lower_bound=1
 )
-flags.DEFINE_float("learning_rate", 5e-5, "Rate that the warm-up aims at.")
+flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
 flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.", lower_bound=1)
 flags.DEFINE_integer(
     "num_warmup_steps", 10000, "Updates of linear warm-up.", lower_bound=0
@@ -81,52 +82,45 @@ flags.DEFINE_integer(
     lower_bound=0,
     upper_bound=2**32 - 1,
 )
-flags.DEFINE_bool("use_tpu", False, "Not in this version: TPU training.")
+flags.DEFINE_bool("use_tpu", False, "For old commands; only False works so far.")
+for name in ("tpu_name", "tpu_zone", "gcp_project", "master"):
+    flags.DEFINE_string(name, None, "For old commands; it has no effect so far.")
+flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; it has no effect so far.")
 
 
 def main():
     """Check everything that can be checked, then train and evaluate."""
     require("bert_config_file", "input_file", "output_dir")
     _check_flags()
-    config = BertConfig.from_json_file(locate(FLAGS.bert_config_file))
+    config_file = locate(FLAGS.bert_config_file)
+    init_checkpoint = locate(FLAGS.init_checkpoint)
     vocab_file = locate(FLAGS.vocab_file)
+    config = BertConfig.from_json_file(config_file)
     start_tensorflow()
     train_set, eval_set = _open_records(config, vocab_file)
     if vocab_file:
         from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
         check_vocab_size(load_vocab(vocab_file), config, vocab_file)
+    if FLAGS.do_train:
+        train_set.check_batch_size(FLAGS.train_batch_size)
     files.make_directory(FLAGS.output_dir, "--output_dir")
 
     from official_bert.training import pretraining
 
-    settings = pretraining.PretrainingSettings(
-        output_dir=FLAGS.output_dir,
-        init_checkpoint=locate(FLAGS.init_checkpoint),
-        vocab_file=vocab_file,
-        do_train=FLAGS.do_train,
-        do_eval=FLAGS.do_eval,
-        train_batch_size=FLAGS.train_batch_size,
-        eval_batch_size=FLAGS.eval_batch_size,
-        learning_rate=FLAGS.learning_rate,
-        num_train_steps=FLAGS.num_train_steps,
-        num_warmup_steps=FLAGS.num_warmup_steps,
-        save_checkpoints_steps=FLAGS.save_checkpoints_steps,
-        iterations_per_loop=FLAGS.iterations_per_loop,
-        max_eval_steps=FLAGS.max_eval_steps,
-        num_devices=FLAGS.num_devices,
-        seed=FLAGS.seed,
-    )
+    given = {
+        field.name: FLAGS[field.name].value
+        for field in dataclasses.fields(pretraining.PretrainingSettings)
+    }
+    given |= {"init_checkpoint": init_checkpoint, "vocab_file": vocab_file}
+    settings = pretraining.PretrainingSettings(**given)
     pretraining.run(config, train_set, eval_set, settings)
-    inputs = [
-        locate(FLAGS.bert_config_file),
-        settings.init_checkpoint,
-        settings.vocab_file,
-        *train_set.index.files,
-    ]
+    # An evaluation does not replace what is known of the training.
+    name = "run.json" if FLAGS.do_train else "eval_run.json"
+    inputs = [config_file, init_checkpoint, vocab_file, *train_set.index.files]
     if FLAGS.eval_input_file:
         inputs += eval_set.index.files
-    write_run_json(os.path.join(FLAGS.output_dir, "run.json"), inputs)
+    write_run_json(os.path.join(FLAGS.output_dir, name), inputs)
 
 
 def _check_flags():
@@ -138,11 +132,18 @@ def _check_flags():
         raise UserError(
             f"--learning_rate is {FLAGS.learning_rate}: it must be a number above 0."
         )
+    if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
+        logging.warning(
+            "--num_warmup_steps=%d is not below --num_train_steps=%d: the learning "
+            "rate will never reach --learning_rate.",
+            FLAGS.num_warmup_steps,
+            FLAGS.num_train_steps,
+        )
 
 
 def _open_records(config, vocab_file):
     """Return the training and the evaluation records."""
-    from official_bert.data.record_set import open_record_set
+    from official_bert.data.record_set import check_agreement, open_record_set
 
     def open_set(flag):
         return open_record_set(
@@ -158,13 +159,7 @@ def _open_records(config, vocab_file):
     if not FLAGS.eval_input_file:
         return train_set, train_set
     eval_set = open_set("eval_input_file")
-    known = {records.manifest.get("vocab_sha256") for records in (train_set, eval_set)}
-    if len(known - {None}) > 1:
-        raise UserError(
-            f"--eval_input_file: {FLAGS.eval_input_file} was made with another "
-            "vocabulary than --input_file (see the manifest.json beside each); "
-            "create it with the same."
-        )
+    check_agreement({**train_set.manifests, **eval_set.manifests})
     return train_set, eval_set
 
 

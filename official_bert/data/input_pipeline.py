@@ -66,12 +66,7 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0):
     Raises:
       UserError: the batch is larger than the data.
     """
-    if batch_size > index.num_records:
-        raise UserError(
-            f"The batch size {batch_size} is larger than the data, which has "
-            f"{index.num_records} records; lower --train_batch_size or create "
-            "more records."
-        )
+    check_batch_size(index, batch_size)
     windows = math.ceil(len(index.count) / WINDOW)
     epoch, rest = divmod(first_batch * batch_size, index.num_records)
     window, skipped = _find_window(index, seed, epoch, rest)
@@ -83,6 +78,16 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0):
     )
     batches = records.skip(skipped).batch(batch_size, drop_remainder=True)
     return _parsed(batches, index.files, record_format)
+
+
+def check_batch_size(index, batch_size):
+    """Raise `UserError` if a batch is larger than the data."""
+    if batch_size > index.num_records:
+        raise UserError(
+            f"The batch size {batch_size} is larger than the data, which has "
+            f"{index.num_records} records; lower --train_batch_size or create "
+            "more records."
+        )
 
 
 def evaluation_batches(index, record_format, batch_size, max_batches):
@@ -213,7 +218,7 @@ def _check_below(limit, values, name, paths, file, number):
     path = tf.gather(tf.constant(paths), file[row])
     message = tf.strings.format(
         "{} record {}: " + name + " holds {}, but " + LIMITED_BY[name] + f" is {limit};"
-        " create the records with the vocabulary of the model.",
+        " create the records anew, for this model.",
         (path, number[row], values[row, place]),
     )
     return tf.debugging.Assert(~tf.reduce_any(wrong), [message], summarize=-1)

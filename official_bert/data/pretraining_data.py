@@ -91,9 +91,12 @@ def _split_entry(entry, num_records, output_files):
 
 def check_output_files(output_files, input_files=()):
     """Raise `UserError` unless all of these paths can be written."""
+    if not output_files:
+        raise UserError("--output_file is empty: name at least one file.")
+    real = [os.path.realpath(path) for path in output_files]
     for path in output_files:
         files.require_parent(path, "--output_file")
-        if output_files.count(path) > 1:
+        if real.count(os.path.realpath(path)) > 1:
             raise UserError(f"--output_file names {path} twice.")
         if any(os.path.realpath(path) == os.path.realpath(old) for old in input_files):
             raise UserError(f"--output_file: {path} is an input; name another file.")
@@ -149,11 +152,12 @@ def write_records(records, output_files):
     import tensorflow as tf
 
     try:
-        with contextlib.ExitStack() as stack:
+        # All writers are closed before any file gets its name.
+        with contextlib.ExitStack() as renames, contextlib.ExitStack() as closes:
             writers = []
             for path in output_files:
-                temporary = stack.enter_context(files.atomic_path(path))
-                writers.append(stack.enter_context(tf.io.TFRecordWriter(temporary)))
+                temporary = renames.enter_context(files.atomic_path(path))
+                writers.append(closes.enter_context(tf.io.TFRecordWriter(temporary)))
             for number, record in enumerate(records):
                 writers[number % len(writers)].write(record)
     except tf.errors.OpError as error:

@@ -1,6 +1,7 @@
 """Record files as one data set, checked against the model before use."""
 
 import dataclasses
+import os
 
 import numpy as np
 
@@ -23,14 +24,23 @@ class RecordSet:
       format: `RecordFormat`, how it is read.
       max_seq_length: S.
       max_predictions_per_seq: P.
-      manifest: the first file's entry in `manifest.json`, {} without one.
+      manifests: path -> the file's entry in `manifest.json`, {} without one.
     """
 
     index: record_index.RecordIndex
     format: input_pipeline.RecordFormat
     max_seq_length: int
     max_predictions_per_seq: int
-    manifest: dict
+    manifests: dict
+
+    @property
+    def manifest(self):
+        """The first file's entry; what matters is the same in all."""
+        return next(iter(self.manifests.values()))
+
+    def check_batch_size(self, batch_size):
+        """See `input_pipeline.check_batch_size`."""
+        input_pipeline.check_batch_size(self.index, batch_size)
 
     def training_batches(self, batch_size, seed, first_batch):
         """See `input_pipeline.training_batches`."""
@@ -94,7 +104,8 @@ def open_record_set(
     paths = _find(patterns, flag, lengths, vocab_file)
     if vocab_file:
         require_vocab(vocab_file)
-    manifests = [read_manifest(path) or {} for path in paths]
+    manifests = {path: read_manifest(path) or {} for path in paths}
+    check_agreement(manifests)
     index = record_index.index_files(paths)
     filled = [paths[file] for file in np.unique(index.file_of)]
     lengths, names = _lengths_and_names(flag, filled, lengths)
@@ -104,7 +115,7 @@ def open_record_set(
             f"the model reads up to {config.max_position_embeddings} "
             "(max_position_embeddings); create shorter records."
         )
-    for path, manifest in zip(paths, manifests, strict=True):
+    for path, manifest in manifests.items():
         _check_vocabulary(flag, path, manifest, config, vocab_file)
     limits = {
         "input_ids": config.vocab_size,
@@ -119,7 +130,7 @@ def open_record_set(
         index,
         input_pipeline.RecordFormat(spec, names, limits),
         **lengths,
-        manifest=manifests[0],
+        manifests=manifests,
     )
 
 
@@ -137,6 +148,9 @@ def _find(patterns, flag, lengths, vocab_file):
             f"--output_file={output} --vocab_file={vocab_file or 'vocab.txt'}",
             *asked,
         ]
+        folder = os.path.dirname(output)
+        if folder and not os.path.isdir(folder):
+            command.insert(0, f"mkdir -p {folder} &&")
         raise UserError(f"{error} Make records with: {' '.join(command)}") from error
 
 
@@ -176,5 +190,27 @@ def _check_vocabulary(flag, path, manifest, config, vocab_file):
     if vocab_file and known and files.sha256_of(vocab_file) != known:
         raise UserError(
             f"--vocab_file: {vocab_file} is not the vocabulary that {path} was made "
-            "with (see manifest.json beside it); give that one."
+            f"with (SHA-256 {files.sha256_of(vocab_file)[:12]}…, and {known[:12]}… in "
+            "its manifest.json); give that one."
         )
+
+
+# What all records that are used together must share.
+SHARED = ("vocab_sha256", "do_lower_case")
+
+
+def check_agreement(manifests):
+    """Raise `UserError` if records were made with different text settings.
+
+    Args:
+      manifests: dict, path of a record file -> its manifest entry or {}.
+    """
+    for name in SHARED:
+        known = {path: m[name] for path, m in manifests.items() if name in m}
+        for path, value in known.items():
+            first, expected = next(iter(known.items()))
+            if value != expected:
+                raise UserError(
+                    f"{path} was made with {name} {value}, and {first} with "
+                    f"{expected}; create both with the same vocabulary and casing."
+                )

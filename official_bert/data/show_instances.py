@@ -18,7 +18,7 @@ def check_vocabulary(record_files, vocab_file):
     digest = files.sha256_of(vocab_file)
     for path in record_files:
         entry = manifest.read_manifest(path)
-        if entry and entry["vocab_sha256"] != digest:
+        if entry and entry.get("vocab_sha256", digest) != digest:
             raise UserError(
                 f"{path} was made with another vocabulary than {vocab_file} "
                 f"(SHA-256 {entry['vocab_sha256'][:12]}…, not {digest[:12]}…): name "

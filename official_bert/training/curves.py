@@ -9,14 +9,15 @@ from official_bert.training.logs import read_metrics
 CURVES_FILE = "training_curves.png"
 
 
-def draw(directory):
+def draw(directory, unigram_entropy=None):
     """Draw `training_curves.png` from a run's `metrics.jsonl`.
 
-    A dotted line is the unigram entropy of the held-out data: the loss of a
-    model that knows how often each word occurs and nothing else.
+    Follows the run from its first step; what was evaluated has dots.
 
     Args:
       directory: the run's output directory.
+      unigram_entropy: nats, drawn as a dotted line: the loss of a model that
+        knows how often each word occurs and nothing else.
 
     Returns:
       the picture's path, or None where matplotlib is not installed or the
@@ -38,9 +39,8 @@ def draw(directory):
             axes.plot(*_series(rows, name), color=colour, label=f"{title}, training")
             held_out = _series(rows, "eval_" + name)
             axes.plot(*held_out, "o--", color=colour, label=f"{title}, held-out")
-    entropies = _series(rows, "eval_unigram_entropy")[1]
-    if entropies:
-        left.axhline(entropies[-1], color="grey", ls=":", label="unigram entropy")
+    if unigram_entropy:
+        left.axhline(unigram_entropy, color="grey", ls=":", label="unigram entropy")
     left.set(xlabel="step", ylabel="loss (nats)", ylim=(0, None))
     right.set(xlabel="step", ylabel="accuracy", ylim=(0, 1))
     left.legend(fontsize=8)

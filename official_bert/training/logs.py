@@ -1,5 +1,6 @@
 """What a run tells: a progress bar or lines, JSON lines, TensorBoard events."""
 
+import datetime
 import importlib.util
 import json
 import os
@@ -84,6 +85,11 @@ class RunLog:
         if self._events is not None:
             self._events.close()
 
+    def step(self):
+        """Move the progress bar by one update."""
+        if self._bar is not None:
+            self._bar.update()
+
     def training(self, step, row):
         """Log the means of the steps since the last call."""
         self._write({"step": step, **row})
@@ -94,7 +100,6 @@ class RunLog:
             f"{row['sequences_per_second']:.0f} seq/s"
         )
         if self._bar is not None:
-            self._bar.update(step - self._bar.n)
             self._bar.set_postfix_str(text)
         else:
             print(f"step {step}/{self._total}  {text}  {self._eta(step)}", flush=True)
@@ -118,7 +123,7 @@ class RunLog:
     def _eta(self, step):
         done = step - self._first
         left = (time.monotonic() - self._started) / done * (self._total - step)
-        return f"ETA {int(left // 60)}:{int(left % 60):02d}"
+        return f"ETA {datetime.timedelta(seconds=int(left))}"
 
     def _write(self, row):
         with open(self._path, "a", encoding="utf-8") as output:

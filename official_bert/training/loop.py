@@ -53,6 +53,9 @@ def train(
       the last step.
     """
     step = saving.restore_state(directory, model, optimizer)
+    if step:
+        done = "is done" if step >= settings.num_train_steps else "goes on"
+        print(f"The run in {directory} {done} at step {step}.", flush=True)
     if step >= settings.num_train_steps:
         return step
     train_step = make_train_step(strategy, model, optimizer, objective, settings.seed)
@@ -62,6 +65,7 @@ def train(
         while step < settings.num_train_steps:
             meter.add(train_step(split(strategy, next(batches))))
             step += 1
+            log.step()
             last = step == settings.num_train_steps
             if step % settings.log_steps == 0 or last:
                 log.training(step, meter.means(settings.batch_size))

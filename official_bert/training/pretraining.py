@@ -8,7 +8,7 @@ import keras
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.checkpoints import initialize, model_directory
+from official_bert.checkpoints import google, initialize, model_directory
 from official_bert.data import input_pipeline
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
@@ -97,13 +97,15 @@ def _run(config, train_set, eval_set, settings):
         model = PretrainingModel(config)
         optimizer = _optimizer(settings)
         optimizer.build(model.trainable_variables)
-    if settings.init_checkpoint:
+    # Later, a run continues from its own checkpoints and not from here.
+    if settings.init_checkpoint and not google.numbered_checkpoints(directory):
         print(initialize.load_weights(model, settings.init_checkpoint), flush=True)
-    evaluate = _make_evaluate(strategy, model, eval_set, settings)
+    unigram = functools.cache(eval_set.label_statistics)
+    evaluate = _make_evaluate(strategy, model, eval_set, unigram, settings)
     if settings.do_train:
         saving.check_settings(directory, _settled(config, train_set, settings))
         _train(strategy, model, optimizer, train_set, settings, evaluate)
-        _finish(model, train_set, settings)
+        _finish(model, train_set, unigram, settings)
     else:
         step = saving.restore_state(directory, model, optimizer)
         if not step and not settings.init_checkpoint:
@@ -115,7 +117,7 @@ def _run(config, train_set, eval_set, settings):
         _write_results(directory, int(optimizer.iterations.numpy()), evaluate())
 
 
-def _make_evaluate(strategy, model, eval_set, settings):
+def _make_evaluate(strategy, model, eval_set, unigram, settings):
     """Return a function: () -> row of metrics and of what no context gives."""
     evaluate = loop.make_evaluate(
         strategy,
@@ -123,10 +125,9 @@ def _make_evaluate(strategy, model, eval_set, settings):
         PRETRAINING,
         eval_set.evaluation_batches(settings.eval_batch_size, settings.max_eval_steps),
     )
-    statistics = functools.cache(eval_set.label_statistics)
 
     def evaluate_beside_unigram():
-        entropy, share = statistics()
+        entropy, share = unigram()
         return {
             **evaluate(),
             "unigram_entropy": entropy,
@@ -136,9 +137,9 @@ def _make_evaluate(strategy, model, eval_set, settings):
     return evaluate_beside_unigram
 
 
-def _finish(model, train_set, settings):
+def _finish(model, train_set, unigram, settings):
     """Draw the curves and write the model directory."""
-    path = curves.draw(settings.output_dir)
+    path = curves.draw(settings.output_dir, unigram()[0])
     print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
     casing = train_set.manifest.get("do_lower_case")
     model_directory.save(settings.output_dir, model, settings.vocab_file, casing)
@@ -185,6 +186,7 @@ def _settled(config, train_set, settings):
         "num_warmup_steps": settings.num_warmup_steps,
         "seed": settings.seed,
         "input_files": [os.path.basename(path) for path in train_set.index.files],
+        "input_bytes": [os.path.getsize(path) for path in train_set.index.files],
         "num_records": train_set.index.num_records,
     }
 

@@ -119,7 +119,7 @@ def test_unusable_flag_is_one_line_and_status_2(script, arguments, words):
 def test_missing_flag_is_named(script):
     done = script(body='require("times", "word")')
     assert done.returncode == 1
-    assert done.stderr.startswith("error: --word is missing: What to say.")
+    assert done.stderr.startswith("error: Give --word: What to say.")
 
 
 def test_full_disk_is_one_line(script):
@@ -303,7 +303,7 @@ def test_run_json_tells_how_to_repeat_the_run(script, tmp_path):
         "bert.ckpt.data-00000-of-00001": hashlib.sha256(b"data").hexdigest(),
         "bert.ckpt.index": hashlib.sha256(b"index").hexdigest(),
     }
-    assert time.strptime(written["finished"], "%Y-%m-%dT%H:%M:%S%z")
+    assert time.strptime(written["written"], "%Y-%m-%dT%H:%M:%S%z")
 
 
 def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):

@@ -31,9 +31,8 @@ def drawn(monkeypatch):
 
 
 def test_lines_of_a_run(tmp_path, drawn):
-    rows = [row(2), row(4), {**row(4, "eval_"), "eval_unigram_entropy": 2.5}]
-    write(tmp_path, rows)
-    assert curves.draw(str(tmp_path)) == str(tmp_path / "training_curves.png")
+    write(tmp_path, [row(2), row(4), row(4, "eval_")])
+    assert curves.draw(str(tmp_path), 2.5) == str(tmp_path / "training_curves.png")
     assert (tmp_path / "training_curves.png").read_bytes().startswith(b"\x89PNG")
     assert sorted(os.listdir(tmp_path)) == ["metrics.jsonl", "training_curves.png"]
     lines = {line.get_label(): line for line in drawn()[0].lines}

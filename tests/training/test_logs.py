@@ -57,7 +57,10 @@ def test_meter():
 
 def write(directory, steps, first=0):
     with RunLog(str(directory), 10, first) as log:
-        for step in steps:
+        for step in range(first + 1, max(steps, default=0) + 1):
+            log.step()
+            if step not in steps:
+                continue
             log.training(step, {**ROW, "loss": float(step)})
             log.evaluation(step, ROW)
 

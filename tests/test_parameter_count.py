@@ -7,8 +7,8 @@ import sys
 import pytest
 from places import ROOT
 
+from official_bert import parameter_count
 from official_bert.config import SIZES, BertConfig
-from official_bert.modeling import parameter_count
 
 # size, vocabulary -> encoder with pooler, the same with both heads.
 RELEASED = [
@@ -104,7 +104,7 @@ def test_training_flops(size, length, predictions, expected):
 
 def test_no_tensorflow_is_needed():
     code = (
-        "import sys; from official_bert.modeling import parameter_count; "
+        "import sys; from official_bert import parameter_count; "
         "sys.exit('tensorflow' in sys.modules or 'keras' in sys.modules)"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=False)

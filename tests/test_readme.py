@@ -1,0 +1,47 @@
+"""The commands of README and docs name scripts, flags and files that exist."""
+
+import re
+import shlex
+
+import pytest
+from places import ROOT
+
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+
+
+def commands():
+    """Return (page, words) of each command that runs one of our programs."""
+    found = []
+    for page in PAGES:
+        for block in re.findall(r"```\n(.*?)```", page.read_text("utf-8"), re.DOTALL):
+            for line in block.replace("\\\n", " ").splitlines():
+                words = shlex.split(line, comments=True)
+                if words[:1] == ["python"]:
+                    found.append((page.name, words[1:]))
+    return found
+
+
+def flags_of(script):
+    """Return the names of the flags that a script defines."""
+    text = script.read_text("utf-8")
+    defined = re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text)
+    return {"flagfile", "help", *defined}
+
+
+def test_commands_were_found():
+    pages = [page for page, _ in commands()]
+    assert pages.count("README.md") >= 8
+    assert {"data.md", "results.md"} <= set(pages)
+
+
+@pytest.mark.parametrize(
+    "words", [words for _, words in commands()], ids=lambda words: words[0]
+)
+def test_command_exists(words):
+    script = ROOT / words[0]
+    assert script.is_file()
+    for word in words[1:]:
+        name, _, value = word.lstrip("-").partition("=")
+        assert name in flags_of(script)
+        if value.startswith("configs/"):
+            assert (ROOT / value).is_file()

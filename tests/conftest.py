@@ -1,5 +1,6 @@
 """Where the recordings are: those we ship, and the large ones if present."""
 
+import collections
 import os
 
 import pytest
@@ -20,3 +21,17 @@ def shared():
     if not SHARED.is_dir():
         pytest.skip("the large recordings (../shared) are not on this machine")
     return SHARED
+
+
+def pytest_terminal_summary(terminalreporter):
+    """List what was compared with the original and with KerasHub."""
+    outcomes = collections.Counter(
+        (report.nodeid.partition("[")[0], outcome)
+        for outcome in ("passed", "failed", "skipped")
+        for report in terminalreporter.stats.get(outcome, [])
+        if "comparison" in getattr(report, "keywords", ())
+    )
+    if outcomes:
+        terminalreporter.section("comparisons with the original and with KerasHub")
+    for (test, outcome), count in sorted(outcomes.items()):
+        terminalreporter.write_line(f"{outcome} {count:4}  {test}")

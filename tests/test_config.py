@@ -35,6 +35,7 @@ EXTRA = {
 }
 
 
+@pytest.mark.comparison
 def test_byte_identical_to_the_original():
     assert BertConfig.named("base").to_json_string() == BASE
 

@@ -25,6 +25,7 @@ RELEASED = [
 ]
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("size, vocab_size, encoder, with_heads", RELEASED)
 def test_released_sizes(size, vocab_size, encoder, with_heads):
     config = BertConfig.named(size, vocab_size)

@@ -26,6 +26,7 @@ def values(model):
     return {v.path: v.numpy() for v in model.trainable_variables}
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("path", [CHECKPOINT, CHECKPOINT / "bert_model.ckpt"])
 def test_the_original_s_checkpoint_gives_its_activations(model, path):
     report = load_weights(model, path)
@@ -39,6 +40,7 @@ def test_the_original_s_checkpoint_gives_its_activations(model, path):
     np.testing.assert_allclose(logits, expected, atol=1e-5)
 
 
+@pytest.mark.comparison
 def test_names_and_shapes_are_those_of_the_original_s_saver(model):
     shapes = {v.path: list(v.shape) for v in model.trainable_variables}
     assert shapes == dict(tf.train.list_variables(str(CHECKPOINT / "bert_model.ckpt")))

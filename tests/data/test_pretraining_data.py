@@ -30,6 +30,7 @@ def _read(path):
     ]
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("name", ["plain", "whole_word"])
 def test_mini_recordings(mini, mini_tokenizer, tmp_path, name):
     recorded = json.loads((mini / "instances.json").read_text())[name]
@@ -60,6 +61,7 @@ def _create_with_base(shared, tokenizer, inputs, outputs, settings):
     )
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("name", ["seq128", "seq128_wwm", "seq64_short", "seq512"])
 def test_large_recordings(shared, base_tokenizer, tmp_path, name):
     folder = shared / "golden/instances"
@@ -79,6 +81,7 @@ def test_large_recordings(shared, base_tokenizer, tmp_path, name):
                 )
 
 
+@pytest.mark.comparison
 def test_the_records_of_a_real_run_of_the_original(shared, base_tokenizer, tmp_path):
     folder = shared / "golden/original_runs"
     output = str(tmp_path / "out.tfrecord")
@@ -91,6 +94,7 @@ def test_the_records_of_a_real_run_of_the_original(shared, base_tokenizer, tmp_p
     assert _read(output) == theirs
 
 
+@pytest.mark.comparison
 def test_one_document_of_the_recordings(shared, base_tokenizer, tmp_path, caplog):
     inputs = [str(shared / "golden/instances/one_document.txt")]
     labels = {}

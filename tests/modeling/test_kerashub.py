@@ -86,6 +86,7 @@ def outputs():
     return ours(features), expected
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("name", ["sequence_output", "pooled_output"])
 def test_equal_to_kerashub(outputs, name):
     ours, theirs = outputs

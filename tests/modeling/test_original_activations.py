@@ -48,11 +48,13 @@ def first_version():
     return arrays, *run(original_head.ERF_CONFIG, arrays)
 
 
+@pytest.mark.comparison
 def test_embeddings(last_version):
     arrays, encoded, _, _ = last_version
     assert worst(encoded["embedding_output"], arrays["out_embedding_output"]) < 1e-5
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("layer", range(3))
 def test_each_layer(last_version, layer):
     arrays, encoded, _, _ = last_version
@@ -60,17 +62,20 @@ def test_each_layer(last_version, layer):
     assert worst(ours, arrays[f"out_layer_{layer}"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 def test_sequence_output_is_the_last_layer(last_version):
     arrays, encoded, _, _ = last_version
     assert len(encoded["all_encoder_layers"]) == 3
     assert worst(encoded["sequence_output"], arrays["out_layer_2"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 def test_pooled_output(last_version):
     arrays, encoded, _, _ = last_version
     assert worst(encoded["pooled_output"], arrays["out_pooled_output"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("head", ["mlm", "nsp"])
 def test_log_probabilities_and_loss(last_version, head):
     arrays, _, log_probs, losses = last_version
@@ -78,17 +83,20 @@ def test_log_probabilities_and_loss(last_version, head):
     assert abs(float(losses[head]) - arrays[f"out_{head}_loss"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 def test_total_loss_is_the_plain_sum(last_version):
     arrays, _, _, losses = last_version
     total = float(losses["mlm"] + losses["nsp"])
     assert abs(total - arrays["out_total_loss"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 def test_first_version_embeddings(first_version):
     arrays, encoded, _, _ = first_version
     assert worst(encoded["embedding_output"], arrays["out_embedding_output"]) < 1e-5
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("layer", range(2))
 def test_first_version_each_layer(first_version, layer):
     arrays, encoded, _, _ = first_version
@@ -96,6 +104,7 @@ def test_first_version_each_layer(first_version, layer):
     assert worst(ours, arrays[f"out_layer_{layer}"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("layer", range(2))
 def test_first_version_attention_maps(first_version, layer):
     arrays, encoded, _, _ = first_version
@@ -105,11 +114,13 @@ def test_first_version_attention_maps(first_version, layer):
     assert worst(ours, recorded) < TOLERANCE
 
 
+@pytest.mark.comparison
 def test_first_version_pooled_output(first_version):
     arrays, encoded, _, _ = first_version
     assert worst(encoded["pooled_output"], arrays["out_pooled"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("head", ["mlm", "nsp"])
 def test_first_version_log_probabilities_and_loss(first_version, head):
     arrays, _, log_probs, losses = first_version
@@ -122,6 +133,7 @@ def test_first_version_log_probabilities_and_loss(first_version, head):
     assert abs(float(losses[head]) - arrays[f"out_{head}_loss"]) < TOLERANCE
 
 
+@pytest.mark.comparison
 def test_recordings_are_those_of_the_original(shared):
     for path in original_head.FOLDER.rglob("*"):
         twin = shared / "golden/modeling" / path.relative_to(original_head.FOLDER)

@@ -30,6 +30,7 @@ def unicode_14():
         )
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize(
     ("name", "tokenizer", "code_points", "forms"),
     [
@@ -44,6 +45,7 @@ def test_every_code_point_as_the_original(name, tokenizer, code_points, forms):
     assert digest == DIGESTS[name]
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("tokenizer", [LOWER, CASED])
 def test_varied_code_points_beside_the_original_rules(tokenizer, unicode_14):
     forms = original_rules.FORMS + original_rules.SIGMA_FORMS

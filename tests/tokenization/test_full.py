@@ -27,6 +27,7 @@ def check_recording(tokenizer, text, ids):
     assert all(0 <= start < end <= len(text) for start, end in offsets)
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize("casing", ["uncased", "cased"])
 def test_mini_recordings(mini, casing):
     tokenizer = FullTokenizer(mini / "vocab.txt", do_lower_case=casing == "uncased")
@@ -36,6 +37,7 @@ def test_mini_recordings(mini, casing):
         check_recording(tokenizer, recorded["text"], recorded[casing])
 
 
+@pytest.mark.comparison
 @pytest.mark.parametrize(
     ("recording", "vocabulary", "do_lower_case"),
     [

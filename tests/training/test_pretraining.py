@@ -305,3 +305,14 @@ def test_the_loss_falls_below_what_no_context_gives(records, tmp_path):
     first = metrics(directory)[0]["masked_lm_loss"]
     assert found["masked_lm_loss"] < first < math.log(128) + 0.2
     assert metrics(directory)[-1]["eval_unigram_entropy"] == entropy
+
+
+def test_what_no_context_gives_is_told_of_the_right_data(records, tmp_path):
+    """The entropy is of the training words, the share of the held-out ones."""
+    held_out = record_files.write(tmp_path / "held_out.tfrecord", mini_records()[:5])
+    eval_set = open_record_set(str(held_out), MINI_CONFIG)
+    directory = run(records, tmp_path / "run", eval_set=eval_set, num_train_steps=2)
+    row = metrics(directory)[-1]
+    assert row["eval_unigram_entropy"] == records.label_statistics()[0]
+    assert row["eval_most_frequent_share"] == eval_set.label_statistics()[1]
+    assert records.label_statistics() != eval_set.label_statistics()

@@ -44,6 +44,7 @@ def test_every_step():
     np.testing.assert_allclose(ours, expected, rtol=1e-4, atol=1e-11)
 
 
+@pytest.mark.comparison
 def test_rates_of_the_original():
     settings = original_head.SETTINGS
     schedule = WarmupLinearDecay(

@@ -60,6 +60,7 @@ def distances(request):
     return run_on_two_replicas("replay.py")
 
 
+@pytest.mark.comparison
 def test_six_steps_end_where_the_original_did(distances):
     assert distances["steps"] == 6
     assert distances["adam_m"] < 1e-6
@@ -70,6 +71,7 @@ def test_six_steps_end_where_the_original_did(distances):
     assert distances["norm"] > 1.0
 
 
+@pytest.mark.comparison
 def test_losses_and_rates_of_the_six_steps(distances):
     assert distances["mlm"] < 1e-5
     assert distances["nsp"] < 1e-5

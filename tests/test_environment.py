@@ -102,8 +102,8 @@ def test_no_file_names_a_machine_or_a_package_registry():
     folders = "|".join(["root", "home", "Users", "work", "opt", "tmp"])
     patterns = [
         rf"(?<![\w.}}/*])/({folders})/\w",
-        r"pypi\." + "org",
-        "pythonhosted" + r"\.org",
+        "pyp" + r"i\.org",
+        "python" + r"hosted\.org",
         r"--(extra-)?index" + "-url",
     ]
     forbidden = re.compile("|".join(patterns))

@@ -92,18 +92,6 @@ def group_documents(sentences):
         yield document
 
 
-def read_lines(input_files, input_format="lines"):
-    """Yield the sentences of files without their documents.
-
-    Args and errors are those of `read_documents`.
-
-    Yields:
-      str, never blank.
-    """
-    for document in read_documents(input_files, input_format):
-        yield from document
-
-
 def _read_sentences(input_files, input_format, on_bytes):
     """Yield sentences, and "" wherever a document ends."""
     read = _FORMAT_READERS[input_format]

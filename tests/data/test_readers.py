@@ -131,10 +131,6 @@ def test_other_text_is_no_wikiextractor_output(write, line, message):
         _read([path], "wikiextractor")
 
 
-def test_read_lines_forgets_the_documents(write):
-    assert list(readers.read_lines(write("a.txt", "a\n\nb\nc\n"))) == ["a", "b", "c"]
-
-
 def test_every_byte_is_reported(write):
     path, sizes = write("a.txt", "ab\n\ncé\n"), []
     list(readers.read_documents([path], "lines", sizes.append))

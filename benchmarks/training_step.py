@@ -95,13 +95,16 @@ def _our_step(config, features):
     from official_bert.training.optimizer import BertAdam
     from official_bert.training.pretraining import PRETRAINING
     from official_bert.training.schedule import WarmupLinearDecay
-    from official_bert.training.step import make_train_step
+    from official_bert.training.guard import Guard
+    from official_bert.training.step import StepSettings, make_train_step
 
     model = PretrainingModel(config)
     optimizer = BertAdam(WarmupLinearDecay(1e-4, 1_000_000, 10_000))
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()
-    step = make_train_step(strategy, model, optimizer, PRETRAINING, seed=1)
+    step = make_train_step(
+        strategy, model, optimizer, Guard(), PRETRAINING, StepSettings(seed=1)
+    )
     batches = iter(tf.data.Dataset.from_tensors(features).repeat())
     return lambda: float(step(next(batches))["masked_lm_loss"])
 

@@ -7,6 +7,9 @@ import hashlib
 import json
 import os
 import pathlib
+import shutil
+
+import filelock
 
 from official_bert.errors import UserError
 
@@ -88,6 +91,34 @@ def make_directory(path, flag):
 
 
 @contextlib.contextmanager
+def locked_directory(path, flag="--output_dir"):
+    """Hold a directory for one process; the lock goes when the process does.
+
+    Raises:
+      UserError: another process holds it.
+    """
+    lock = filelock.FileLock(os.path.join(path, ".lock"))
+    try:
+        with lock.acquire(timeout=0):
+            yield
+    except filelock.Timeout as error:
+        raise UserError(
+            f"{flag}: another process is at work in {path}; wait for it, or choose "
+            "another directory."
+        ) from error
+
+
+def remove_leftovers(directory):
+    """Remove the temporary files and folders of writers that were killed."""
+    for path in glob.glob(os.path.join(glob.escape(directory), "*.tmp.*")):
+        if path.rpartition(".")[2].isdigit():
+            if os.path.isdir(path):
+                shutil.rmtree(path, ignore_errors=True)
+            else:
+                os.remove(path)
+
+
+@contextlib.contextmanager
 def atomic_path(path):
     """Yield a temporary name beside `path`; rename it onto `path` at the end.
 
@@ -102,6 +133,7 @@ def atomic_path(path):
         with open(temporary, "r+b") as written:  # Windows syncs only writable files.
             os.fsync(written.fileno())
         os.replace(temporary, path)
+        sync_directory(os.path.dirname(path))
     except OSError as error:
         if error.errno in (errno.ENOSPC, errno.EDQUOT):
             raise UserError(
@@ -111,6 +143,16 @@ def atomic_path(path):
         raise
     finally:
         pathlib.Path(temporary).unlink(missing_ok=True)
+
+
+def sync_directory(path):
+    """Let the names in a directory outlive a power cut, where a system can."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
 
 
 def write_text(path, text):

@@ -211,8 +211,15 @@ def locate(path):
     return path
 
 
-def start_tensorflow():
+def start_tensorflow(use=None):
     """Import TensorFlow and find its devices, without its chatter.
+
+    Args:
+      use: function of no arguments to call as the first thing; by default the
+        devices are listed.
+
+    Returns:
+      what `use` returns.
 
     TensorFlow's C++ side greets on stderr with lines that no setting turns
     off, among them errors about GPUs on machines that have none. They are
@@ -225,7 +232,10 @@ def start_tensorflow():
         try:
             import tensorflow as tf
 
-            tf.config.list_logical_devices()
+            tf.get_logger().setLevel("WARNING")
+            return use() if use else tf.config.list_logical_devices()
+        except UserError:
+            raise
         except BaseException:
             chatter.seek(0)
             os.write(own, chatter.read())

@@ -8,8 +8,9 @@ r"""Pre-train BERT on masked words and next sentences.
         --do_train --train_batch_size=32 --num_train_steps=2000 \
         --num_warmup_steps=200 --learning_rate=5e-4
 
-The same command again continues where the output directory stands. In the end
-that directory is a model: `fill_mask.py --model_dir=…` asks it.
+The same command again continues where the output directory stands, also after a
+kill. In the end that directory is a model: `fill_mask.py --model_dir=…` asks it.
+More in docs/pretraining.md.
 """
 
 import dataclasses
@@ -23,6 +24,8 @@ from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
+PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("bert_config_file", None, "bert_config.json of the model.")
@@ -34,7 +37,16 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
 flags.DEFINE_string(
-    "init_checkpoint", None, "Weights to start from: a model directory or a prefix."
+    "init_checkpoint",
+    None,
+    "Weights to start a new run from: a model directory or a prefix. Moments and "
+    "step start anew.",
+)
+flags.DEFINE_string(
+    "continue_from",
+    None,
+    "Output directory of another run to go on from, with its weights, moments and "
+    "step, as from length 128 to 512; --num_train_steps counts both runs.",
 )
 flags.DEFINE_string(
     "vocab_file", None, "Vocabulary of the records; it goes into the model directory."
@@ -55,6 +67,16 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "eval_batch_size", 8, "Sequences per evaluation batch.", lower_bound=1
 )
+flags.DEFINE_integer(
+    "micro_batch_size",
+    0,
+    "Sequences that a device handles at once, to save memory; the update is the "
+    "same. 0: all of its share.",
+    lower_bound=0,
+)
+flags.DEFINE_enum(
+    "optimizer", "adam", ("adam", "lamb"), "adam: the original's; lamb: Keras' Lamb."
+)
 flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
 flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.", lower_bound=1)
 flags.DEFINE_integer(
@@ -64,16 +86,60 @@ flags.DEFINE_integer(
     "save_checkpoints_steps", 1000, "Updates between checkpoints.", lower_bound=1
 )
 flags.DEFINE_integer(
+    "keep_checkpoint_max",
+    5,
+    "Newest checkpoints to keep; the best is kept besides.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
     "iterations_per_loop", 100, "Updates between two log lines.", lower_bound=1
 )
 flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
 )
 flags.DEFINE_integer(
+    "max_skipped_updates",
+    20,
+    "End the run after so many updates in a row whose gradient was not finite.",
+    lower_bound=1,
+)
+flags.DEFINE_enum(
+    "strategy",
+    "auto",
+    STRATEGIES,
+    "auto: the workers of TF_CONFIG, or all GPUs, or one device.",
+)
+flags.DEFINE_integer(
     "num_devices",
     0,
-    "Devices to train on; 0: all GPUs, or else the CPU.",
+    "Devices of this machine to train on; 0: all GPUs, or else the CPU. Without GPUs "
+    "the CPU is split into so many, to try it.",
     lower_bound=0,
+)
+flags.DEFINE_bool(
+    "per_replica_update",
+    False,
+    "Take means and clip on each device by itself, as the original did on TPUs.",
+)
+flags.DEFINE_enum(
+    "precision", "float32", PRECISIONS, "Of products and activations; see the docs."
+)
+flags.DEFINE_bool("xla", False, "Let XLA compile the forward and backward passes.")
+flags.DEFINE_bool(
+    "recompute",
+    False,
+    "Compute each layer again for its gradient instead of keeping it: less memory, "
+    "more time.",
+)
+flags.DEFINE_bool(
+    "deterministic",
+    False,
+    "Make GPUs repeat a run bit for bit, at some cost; CPUs always do.",
+)
+flags.DEFINE_bool(
+    "allow_changed_settings",
+    False,
+    "Continue a run with another batch, schedule or data than it began with.",
 )
 flags.DEFINE_integer(
     "seed",
@@ -82,10 +148,14 @@ flags.DEFINE_integer(
     lower_bound=0,
     upper_bound=2**32 - 1,
 )
-flags.DEFINE_bool("use_tpu", False, "For old commands; only False works so far.")
-for name in ("tpu_name", "tpu_zone", "gcp_project", "master"):
-    flags.DEFINE_string(name, None, "For old commands; it has no effect so far.")
-flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; it has no effect so far.")
+flags.DEFINE_bool("use_tpu", False, "The same as --strategy=tpu.")
+flags.DEFINE_string(
+    "tpu_name", None, "Name or address of the TPU; default: that of this machine."
+)
+flags.DEFINE_string("tpu_zone", None, "Zone of the TPU, where it is not this one.")
+flags.DEFINE_string("gcp_project", None, "Project of the TPU, likewise.")
+flags.DEFINE_string("master", None, "For old commands; it has no effect.")
+flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used.")
 
 
 def main():
@@ -94,9 +164,12 @@ def main():
     _check_flags()
     config_file = locate(FLAGS.bert_config_file)
     init_checkpoint = locate(FLAGS.init_checkpoint)
+    continue_from = locate(FLAGS.continue_from)
     vocab_file = locate(FLAGS.vocab_file)
     config = BertConfig.from_json_file(config_file)
-    start_tensorflow()
+    strategy = start_tensorflow(_make_strategy)
+    from official_bert.training import strategies
+
     train_set, eval_set = _open_records(config, vocab_file)
     if vocab_file:
         from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
@@ -104,6 +177,9 @@ def main():
         check_vocab_size(load_vocab(vocab_file), config, vocab_file)
     if FLAGS.do_train:
         train_set.check_batch_size(FLAGS.train_batch_size)
+        strategies.check_shares(
+            strategy, FLAGS.train_batch_size, FLAGS.micro_batch_size
+        )
     files.make_directory(FLAGS.output_dir, "--output_dir")
 
     from official_bert.training import pretraining
@@ -112,9 +188,15 @@ def main():
         field.name: FLAGS[field.name].value
         for field in dataclasses.fields(pretraining.PretrainingSettings)
     }
-    given |= {"init_checkpoint": init_checkpoint, "vocab_file": vocab_file}
+    given |= {
+        "init_checkpoint": init_checkpoint,
+        "continue_from": continue_from,
+        "vocab_file": vocab_file,
+    }
     settings = pretraining.PretrainingSettings(**given)
-    pretraining.run(config, train_set, eval_set, settings)
+    pretraining.run(strategy, config, train_set, eval_set, settings)
+    if not strategies.is_chief(strategy):
+        return
     # An evaluation does not replace what is known of the training.
     name = "run.json" if FLAGS.do_train else "eval_run.json"
     inputs = [config_file, init_checkpoint, vocab_file, *train_set.index.files]
@@ -126,8 +208,15 @@ def main():
 def _check_flags():
     if not FLAGS.do_train and not FLAGS.do_eval:
         raise UserError("At least one of --do_train and --do_eval must be given.")
-    if FLAGS.use_tpu:
-        raise UserError("--use_tpu: this version trains on CPUs and GPUs only.")
+    if FLAGS.use_tpu and FLAGS.strategy not in ("auto", "tpu"):
+        raise UserError(
+            f"--use_tpu and --strategy={FLAGS.strategy} are given; give one of them."
+        )
+    if FLAGS.init_checkpoint and FLAGS.continue_from:
+        raise UserError(
+            "--init_checkpoint starts a new run from weights, --continue_from goes on "
+            "with another run; give one of them."
+        )
     if not 0 < FLAGS.learning_rate < math.inf:
         raise UserError(
             f"--learning_rate is {FLAGS.learning_rate}: it must be a number above 0."
@@ -139,6 +228,22 @@ def _check_flags():
             FLAGS.num_warmup_steps,
             FLAGS.num_train_steps,
         )
+
+
+def _make_strategy():
+    import tensorflow as tf
+
+    from official_bert.training import strategies
+
+    if FLAGS.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return strategies.make_strategy(
+        "tpu" if FLAGS.use_tpu else FLAGS.strategy,
+        FLAGS.num_devices,
+        FLAGS.tpu_name,
+        FLAGS.tpu_zone,
+        FLAGS.gcp_project,
+    )
 
 
 def _open_records(config, vocab_file):

@@ -6,6 +6,7 @@ import shutil
 
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.errors import UserError
 
 # What a released model's checkpoint is called within its directory.
@@ -107,6 +108,7 @@ def write_checkpoint(prefix, tensors):
         delete_checkpoint(prefix)
         for ending in reversed(ENDINGS):
             os.replace(inside + ending, prefix + ending)
+        files.sync_directory(os.path.dirname(prefix))
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(
             f"No space left on the disk of {prefix}: free some and run the "
@@ -124,3 +126,13 @@ def delete_checkpoint(prefix):
     for ending in ENDINGS:
         if os.path.exists(prefix + ending):
             os.remove(prefix + ending)
+
+
+def remove_halves(directory):
+    """Remove the data of checkpoints whose index was never put in place."""
+    pattern = os.path.join(
+        glob.escape(os.fspath(directory)), "model.ckpt-*" + ENDINGS[1]
+    )
+    for path in glob.glob(pattern):
+        if not os.path.exists(path.removesuffix(ENDINGS[1]) + ENDINGS[0]):
+            os.remove(path)

@@ -7,7 +7,10 @@ here.
 
 # Google's optimizer slots are `<variable>/adam_m` and `<variable>/adam_v`.
 FIRST_MOMENT, SECOND_MOMENT = "adam_m", "adam_v"
+LAMB_MOMENTS = ("lamb_m", "lamb_v")
 GLOBAL_STEP = "global_step"
+# What our training remembers beside them.
+TRAINING = "training/"
 
 
 def google_name(variable):
@@ -18,4 +21,5 @@ def google_name(variable):
 def is_weight(name):
     """Whether a name in a checkpoint is a model's, not the optimizer's."""
     leaf = name.rsplit("/", 1)[-1]
-    return leaf not in (FIRST_MOMENT, SECOND_MOMENT, GLOBAL_STEP)
+    of_optimizer = leaf in (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, GLOBAL_STEP)
+    return not of_optimizer and not name.startswith(TRAINING)

@@ -13,11 +13,12 @@ import re
 import numpy as np
 import tensorflow as tf
 
+from official_bert.data.lanes import Lane, split_into_lanes
 from official_bert.data.record_index import CHUNK
 from official_bert.errors import UserError
 
-# Chunks that are shuffled together: 64 * 256 records, some 20 MB at length
-# 128. Smaller data is shuffled as a whole.
+# Chunks that are shuffled together, in all lanes: 64 * 256 records, some 20 MB
+# at length 128. Smaller data is shuffled as a whole (each lane for itself).
 WINDOW = 64
 
 # Of the cipher behind `index_shuffle`. TensorFlow's own 4 leave a third of a
@@ -50,7 +51,7 @@ class RecordFormat:
     limits: dict[str, int]
 
 
-def training_batches(index, record_format, batch_size, seed, first_batch=0):
+def training_batches(index, record_format, batch_size, seed, first_batch=0, rows=None):
     """Return the endless stream of training batches from batch `first_batch`.
 
     Args:
@@ -59,25 +60,44 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0):
       batch_size: B, records per batch; batches run on across epochs.
       seed: int, decides the order.
       first_batch: k of the first batch to deliver.
+      rows: (start, stop), the rows of each batch that are wanted; None for
+        all. What other rows hold is not parsed, nor are the files opened
+        that only they need.
 
     Returns:
-      `tf.data.Dataset` of dicts: int32 [B, S] and so on, float32 weights.
+      `tf.data.Dataset` of dicts: int32 [stop - start, S] and so on, float32
+      weights; all shapes are static.
 
     Raises:
       UserError: the batch is larger than the data.
+      ValueError: there are no such rows in a batch.
     """
-    check_batch_size(index, batch_size)
-    windows = math.ceil(len(index.count) / WINDOW)
-    epoch, rest = divmod(first_batch * batch_size, index.num_records)
-    window, skipped = _find_window(index, seed, epoch, rest)
-    start = epoch * windows + window
-    records = tf.data.Dataset.range(start, np.iinfo(np.int64).max).flat_map(
-        lambda number: _window_records(
-            index, seed, epoch=number // windows, window=number % windows
-        )
-    )
-    batches = records.skip(skipped).batch(batch_size, drop_remainder=True)
+    batches = _serialized_batches(index, batch_size, seed, first_batch, rows)
     return _parsed(batches, index.files, record_format)
+
+
+def batch_records(index, batch_size, seed, batch):
+    """Return the records of one batch, to tell what a bad one was made of.
+
+    Args:
+      index: `RecordIndex` of the files.
+      batch_size: B.
+      seed: int, as in `training_batches`.
+      batch: k, the number of the batch.
+
+    Returns:
+      list of B tuples (path, number of the record in that file, its bytes).
+
+    Raises:
+      UserError: the batch is larger than the data.
+      tf.errors.OpError: a file cannot be read.
+    """
+    batches = _serialized_batches(index, batch_size, seed, batch, rows=None)
+    (columns,) = batches.take(1).as_numpy_iterator()
+    return [
+        (index.files[file], int(number), record)
+        for record, file, number in zip(*columns, strict=True)
+    ]
 
 
 def check_batch_size(index, batch_size):
@@ -104,13 +124,61 @@ def evaluation_batches(index, record_format, batch_size, max_batches):
     """
     chunks = tf.data.Dataset.range(len(index.count))
     records = chunks.flat_map(lambda chunk: _chunk_records(index, chunk))
-    batches = records.batch(batch_size).take(max_batches)
+    batches = records.rebatch(batch_size).take(max_batches)
     return _parsed(batches, index.files, record_format)
 
 
-def _chunk_order(index, seed, epoch, places):
+def _serialized_batches(index, batch_size, seed, first_batch, rows):
+    """Return the rows of all batches as (record, file number, record number).
+
+    A batch is the rows of lane 0, then those of lane 1 and so on.
+    """
+    check_batch_size(index, batch_size)
+    start, stop = (0, batch_size) if rows is None else rows
+    if not 0 <= start < stop <= batch_size:
+        raise ValueError(f"No rows {start} to {stop} in a batch of {batch_size}.")
+    index, lanes = split_into_lanes(index, batch_size, seed)
+    share, window_size = batch_size // len(lanes), max(1, WINDOW // len(lanes))
+    wanted = []
+    for number, lane in enumerate(lanes):
+        own_start = max(start - number * share, 0)
+        own_stop = min(stop - number * share, share)
+        if own_start < own_stop:
+            place = _find_window(index, lane, window_size, first_batch * share)
+            wanted.append((*lane, *place, own_start, own_stop))
+
+    def lane_rows(first, chunks, seed, number, skipped, own_start, own_stop):
+        lane = Lane(first, chunks, seed)
+        pools = _pools(index, lane, window_size, number, skipped)
+        return pools.rebatch(share).map(
+            lambda *columns: tuple(column[own_start:own_stop] for column in columns)
+        )
+
+    return (
+        tf.data.Dataset.from_tensor_slices(tuple(np.array(wanted, np.int64).T))
+        .interleave(lane_rows, cycle_length=len(wanted), block_length=1)
+        .rebatch(stop - start, drop_remainder=True)
+    )
+
+
+def _pools(index, lane, window_size, start, skipped):
+    """Return the endless stream of a lane's shuffled windows."""
+    windows = -(-lane.chunks // window_size)
+    return tf.data.Dataset.range(start, np.iinfo(np.int64).max).flat_map(
+        lambda number: _window_records(
+            index,
+            lane,
+            window_size,
+            epoch=number // windows,
+            window=number % windows,
+            skipped=tf.where(number == start, skipped, 0),
+        )
+    )
+
+
+def _chunk_order(lane, epoch, places):
     """Return which chunks stand at `places` of an epoch's order."""
-    return _permuted(places, len(index.count), seed, epoch, 0)
+    return lane.first + _permuted(places, lane.chunks, lane.seed, epoch, 0)
 
 
 def _permuted(places, size, seed, epoch, window):
@@ -126,47 +194,60 @@ def _permuted(places, size, seed, epoch, window):
     )
 
 
-def _find_window(index, seed, epoch, record):
-    """Return (window of an epoch that has its `record`-th, place within it)."""
-    places = tf.range(len(index.count), dtype=tf.int64)
-    counts = index.count[_chunk_order(index, seed, epoch, places).numpy()]
-    ends = np.cumsum(counts)[WINDOW - 1 :: WINDOW]
-    window = int(np.searchsorted(ends, record, side="right"))
-    return window, record - (int(ends[window - 1]) if window else 0)
+def _find_window(index, lane, window_size, record):
+    """Return (number of the window with a record, the record's place in it).
+
+    Windows and records are counted from the first epoch on.
+    """
+    records = index.count[lane.first : lane.first + lane.chunks]
+    epoch, rest = divmod(record, int(records.sum()))
+    places = tf.range(lane.chunks, dtype=tf.int64)
+    counts = index.count[_chunk_order(lane, epoch, places).numpy()]
+    ends = np.cumsum(counts)[window_size - 1 :: window_size]
+    window = int(np.searchsorted(ends, rest, side="right"))
+    skipped = rest - (int(ends[window - 1]) if window else 0)
+    return epoch * math.ceil(lane.chunks / window_size) + window, skipped
 
 
-def _window_records(index, seed, epoch, window):
-    """Return the shuffled records of one window as a dataset."""
-    stop = tf.minimum((window + 1) * WINDOW, len(index.count))
-    places = tf.range(window * WINDOW, stop, dtype=tf.int64)
-    chunks = _chunk_order(index, seed, epoch, places)
+def _window_records(index, lane, window_size, epoch, window, skipped):
+    """Return one window shuffled, without its first `skipped`, as one batch."""
+    stop = tf.minimum((window + 1) * window_size, lane.chunks)
+    places = tf.range(window * window_size, stop, dtype=tf.int64)
+    chunks = _chunk_order(lane, epoch, places)
     pool = (
         tf.data.Dataset.from_tensor_slices(chunks)
         .flat_map(lambda chunk: _chunk_records(index, chunk))
-        .batch(WINDOW * CHUNK)
+        .rebatch(window_size * CHUNK)
     )
 
     def shuffle(*columns):
         size = tf.shape(columns[0], tf.int64)[0]
-        order = _permuted(tf.range(size), size, seed, epoch, window + 1)
-        return tuple(tf.gather(column, order) for column in columns)
+        order = _permuted(tf.range(size), size, lane.seed, epoch, window + 1)
+        return tuple(tf.gather(column, order[skipped:]) for column in columns)
 
-    return pool.map(shuffle).unbatch()
+    return pool.map(shuffle)
 
 
 def _chunk_records(index, chunk):
-    """Return (serialized record, file number, record number) of one chunk."""
-    count = tf.constant(index.count)[chunk]
+    """Return one chunk as one batch: records, file numbers, record numbers.
+
+    Going record by record through tf.data would take longer than parsing.
+    """
     file = tf.constant(index.file_of)[chunk]
     serialized = _TFRecordsFrom(
         tf.constant(index.files)[file], tf.constant(index.offset)[chunk]
     )
-    numbers = tf.data.Dataset.range(count).map(
-        lambda place: (file, tf.constant(index.first)[chunk] + place)
-    )
-    return tf.data.Dataset.zip(serialized, numbers).map(
-        lambda record, where: (record, *where)
-    )
+
+    def with_place(records):
+        places = tf.range(tf.size(records, tf.int64))
+        return (
+            records,
+            tf.fill(tf.shape(records), file),
+            tf.constant(index.first)[chunk] + places,
+        )
+
+    count = tf.constant(index.count)[chunk]
+    return serialized.take(count).batch(CHUNK).map(with_place)
 
 
 class _TFRecordsFrom(tf.data.Dataset):

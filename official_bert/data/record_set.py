@@ -42,11 +42,15 @@ class RecordSet:
         """See `input_pipeline.check_batch_size`."""
         input_pipeline.check_batch_size(self.index, batch_size)
 
-    def training_batches(self, batch_size, seed, first_batch):
+    def training_batches(self, batch_size, seed, first_batch, rows=None):
         """See `input_pipeline.training_batches`."""
         return input_pipeline.training_batches(
-            self.index, self.format, batch_size, seed, first_batch
+            self.index, self.format, batch_size, seed, first_batch, rows
         )
+
+    def batch_records(self, batch_size, seed, batch):
+        """See `input_pipeline.batch_records`."""
+        return input_pipeline.batch_records(self.index, batch_size, seed, batch)
 
     def evaluation_batches(self, batch_size, max_batches):
         """See `input_pipeline.evaluation_batches`."""

@@ -20,16 +20,20 @@ class BertEncoder(keras.layers.Layer):
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
+      recompute: keep only each block's input for the gradient, and compute
+        the rest of the block a second time: less memory, a third more work.
+        Attention maps are not returned then.
       name: "bert", the root of the original's variable names.
     """
 
-    def __init__(self, config, name="bert", **kwargs):
+    def __init__(self, config, recompute=False, name="bert", **kwargs):
         super().__init__(name=name, **kwargs)
         if isinstance(config, dict):
             config = BertConfig.from_dict(config)
         self.config = config
         self.embeddings = Embeddings(config, name="embeddings")
-        self.encoder = Encoder(config, name="encoder")
+        self.recompute = recompute
+        self.encoder = Encoder(config, recompute, name="encoder")
         self.pooler = Pooler(config, name="pooler")
         # Used only where the caller gives no seed, as in `fit`.
         self.seed_generator = keras.random.SeedGenerator()
@@ -129,14 +133,16 @@ class BertEncoder(keras.layers.Layer):
 
     def get_config(self):
         """Return what `from_config` needs."""
-        return {**super().get_config(), "config": self.config.to_dict()}
+        own = {"config": self.config.to_dict(), "recompute": self.recompute}
+        return {**super().get_config(), **own}
 
 
 class Encoder(keras.layers.Layer):
     """The stack of Transformer blocks (`encoder/`)."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config, recompute=False, **kwargs):
         super().__init__(**kwargs)
+        self.recompute = recompute
         self.blocks = [
             transformer.TransformerBlock(config, index)
             for index in range(config.num_hidden_layers)
@@ -151,10 +157,22 @@ class Encoder(keras.layers.Layer):
         """Return (the output of each block [B * S, H], their probabilities)."""
         all_layers, all_probs = [], []
         for block in self.blocks:
-            x, probs = block(x, bias, batch, dropout_seed)
+            if self.recompute:
+                x, probs = _recomputed(block, x, bias, batch, dropout_seed), None
+            else:
+                x, probs = block(x, bias, batch, dropout_seed)
             all_layers.append(x)
             all_probs.append(probs)
         return all_layers, all_probs
+
+
+def _recomputed(block, x, bias, batch, dropout_seed):
+    """Return a block's output, nothing of which is kept for the gradient.
+
+    The second computation sees the same dropout masks: they are functions of
+    the seed.
+    """
+    return tf.recompute_grad(lambda x: block(x, bias, batch, dropout_seed)[0])(x)
 
 
 class Pooler(keras.layers.Layer):

@@ -165,7 +165,9 @@ def dropout(x, rate, seed, site):
         minval=None,
         maxval=None,
         dtype=tf.uint32,
-        alg="philox",
+        # The generator that is fast where this runs: Philox, or Threefry in
+        # what XLA compiles for CPUs and GPUs.
+        alg="auto_select",
     )
     bits = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
     keep = tf.reshape(bits >= tf.constant(threshold, tf.uint16), shape)

@@ -31,16 +31,17 @@ class PretrainingModel(keras.Model):
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
+      recompute: see `BertEncoder`.
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config, recompute=False, **kwargs):
         super().__init__(**kwargs)
         if isinstance(config, dict):
             config = BertConfig.from_dict(config)
         self.config = config
         # Both are complete before this model opens a name scope of its own,
         # so that variable paths start with "bert/" and "cls/".
-        self.bert = BertEncoder(config)
+        self.bert = BertEncoder(config, recompute)
         self.cls = PretrainingHeads(config)
         self.built = True
 
@@ -70,7 +71,8 @@ class PretrainingModel(keras.Model):
 
     def get_config(self):
         """Return what `from_config` needs."""
-        return {**super().get_config(), "config": self.config.to_dict()}
+        own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
+        return {**super().get_config(), **own}
 
 
 def masked_lm_terms(logits, features):

@@ -53,5 +53,5 @@ def draw(directory, unigram_entropy=None):
 
 
 def _series(rows, name):
-    points = [(row["step"], row[name]) for row in rows if name in row]
+    points = [(row["step"], row[name]) for row in rows if row.get(name) is not None]
     return [step for step, _ in points], [value for _, value in points]

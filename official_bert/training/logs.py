@@ -3,6 +3,7 @@
 import datetime
 import importlib.util
 import json
+import math
 import os
 import sys
 import time
@@ -10,7 +11,7 @@ import time
 from tqdm import tqdm
 
 from official_bert import files
-from official_bert.training.reports import weighted_means
+from official_bert.training.reports import WEIGHT, weighted_means
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -45,6 +46,9 @@ class Meter:
             for report in self._reports
         ]
         row = weighted_means(reports)
+        if all(report.get("skipped_in_row") for report in reports):
+            # No update was made, so there are no sums to take means of.
+            row |= {name: math.nan for name in row if name + WEIGHT in reports[0]}
         losses = [value for name, value in row.items() if name.endswith("_loss")]
         elapsed = time.monotonic() - self._started
         rate = len(self._reports) * batch_size / elapsed
@@ -59,19 +63,29 @@ class RunLog:
     is installed, and to the terminal.
     """
 
-    def __init__(self, directory, total_steps, first_step=0):
-        """Open the logs; rows past `first_step` are from a lost end: dropped."""
+    def __init__(self, directory, total_steps, first_step=0, writes=True):
+        """Open the logs; rows past `first_step` are from a lost end: dropped.
+
+        Args:
+          directory: the run's output directory.
+          total_steps: the number of the last step.
+          first_step: the step that the run goes on from.
+          writes: False for all workers but one: they log nothing.
+        """
         self._path = os.path.join(directory, METRICS_FILE)
-        rows = [row for row in read_metrics(directory) if row["step"] <= first_step]
-        files.write_text(self._path, "".join(json.dumps(row) + "\n" for row in rows))
-        self._events = _event_writer(directory)
+        self._writes = writes
+        if writes:
+            rows = [row for row in read_metrics(directory) if row["step"] <= first_step]
+            text = "".join(json.dumps(row) + "\n" for row in rows)
+            files.write_text(self._path, text)
+        self._events = _event_writer(directory) if writes else None
         self._started, self._first, self._total = (
             time.monotonic(),
             first_step,
             total_steps,
         )
         self._bar = None
-        if sys.stderr.isatty():
+        if writes and sys.stderr.isatty():
             self._bar = tqdm(
                 total=total_steps, initial=first_step, unit="step", dynamic_ncols=True
             )
@@ -92,6 +106,8 @@ class RunLog:
 
     def training(self, step, row):
         """Log the means of the steps since the last call."""
+        if not self._writes:
+            return
         self._write({"step": step, **row})
         text = (
             f"loss {row['loss']:.3f}  mlm {row['masked_lm_loss']:.3f} "
@@ -99,6 +115,8 @@ class RunLog:
             f"({row['next_sentence_accuracy']:.1%})  "
             f"{row['sequences_per_second']:.0f} seq/s"
         )
+        if row.get("skipped_updates"):
+            text += f"  {row['skipped_updates']:.0f} updates skipped"
         if self._bar is not None:
             self._bar.set_postfix_str(text)
         else:
@@ -106,6 +124,8 @@ class RunLog:
 
     def evaluation(self, step, row):
         """Log an evaluation; its names get the prefix `eval_`."""
+        if not self._writes:
+            return
         self._write({"step": step, **{f"eval_{name}": v for name, v in row.items()}})
         self.say(
             f"step {step}  held-out: mlm {row['masked_lm_loss']:.3f} "
@@ -126,8 +146,10 @@ class RunLog:
         return f"ETA {datetime.timedelta(seconds=int(left))}"
 
     def _write(self, row):
+        # JSON has no word for NaN and infinity.
+        plain = {k: v if math.isfinite(v) else None for k, v in row.items()}
         with open(self._path, "a", encoding="utf-8") as output:
-            output.write(json.dumps(row) + "\n")
+            output.write(json.dumps(plain) + "\n")
         if self._events is not None:
             import tensorflow as tf
 

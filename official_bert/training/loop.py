@@ -1,15 +1,23 @@
 """The training loop, and the evaluation that goes with it."""
 
 import dataclasses
+import signal
 import time
+from collections.abc import Callable
 
 import tensorflow as tf
 
 from official_bert.errors import UserError
-from official_bert.training import saving
-from official_bert.training.logs import Meter, RunLog
+from official_bert.training import saving, strategies
+from official_bert.training.logs import Meter, RunLog, read_metrics
 from official_bert.training.reports import WEIGHT, weighted_means
-from official_bert.training.step import make_eval_step, make_train_step
+from official_bert.training.step import (
+    STOP,
+    StepSettings,
+    make_eval_step,
+    make_train_step,
+)
+from official_bert.training.stopping import StopRequest
 
 
 @dataclasses.dataclass(frozen=True)
@@ -19,63 +27,192 @@ class LoopSettings:
     Attributes:
       num_train_steps: the last update's number.
       save_checkpoints_steps: updates between two checkpoints.
+      keep_checkpoint_max: how many of the newest are kept, beside the best.
       log_steps: updates between two log lines.
+      max_skipped_updates: so many in a row that were not finite end the run.
       batch_size: sequences per update, on all replicas together.
-      seed: of dropout.
+      run_id: of the run in the output directory.
+      step: `StepSettings`.
     """
 
     num_train_steps: int
     save_checkpoints_steps: int
+    keep_checkpoint_max: int
     log_steps: int
+    max_skipped_updates: int
     batch_size: int
-    seed: int
+    run_id: int
+    step: StepSettings
 
 
-def train(
-    strategy, model, optimizer, objective, batches_from, settings, directory, evaluate
-):
-    """Train until `num_train_steps`, continuing what the directory holds.
+@dataclasses.dataclass(frozen=True)
+class Batches:
+    """Where batches come from; batch k is a pure function of k.
+
+    Attributes:
+      starting: (k, rows) -> `tf.data.Dataset` of batches from batch k on, of
+        which only the `rows` (start, stop) are delivered.
+      blame: k -> sentence that says what batch k held, and where it was saved.
+    """
+
+    starting: Callable
+    blame: Callable
+
+
+def train(strategy, state, objective, batches, settings, directory, evaluate):
+    """Train from the state's step to `num_train_steps`.
+
+    SIGTERM and Ctrl-C save the state first.
 
     Args:
-      strategy: a `tf.distribute` strategy; model and optimizer were made in
-        its scope.
-      model: a Keras model with Google's names.
-      optimizer: a built `BertAdam`.
+      strategy: a `tf.distribute` strategy.
+      state: `saving.State`, made in its scope; restored, if there was a run.
       objective: `step.Objective`.
-      batches_from: function: k -> `tf.data.Dataset` of whole batches from
-        batch k on.
+      batches: `Batches`.
       settings: `LoopSettings`.
       directory: where checkpoints and logs go.
-      evaluate: function of no arguments that returns a row of held-out
-        metrics, called at each checkpoint; or None.
+      evaluate: function: (callable that tells whether to break off) -> row of
+        held-out metrics, or None if it broke off. Called at each checkpoint.
+        None for no evaluations.
 
     Returns:
-      the last step.
+      whether the training is complete; it is not after SIGTERM.
+
+    Raises:
+      UserError: the gradient was not finite too often.
+      KeyboardInterrupt: Ctrl-C; the state was saved.
     """
-    step = saving.restore_state(directory, model, optimizer)
-    if step:
-        done = "is done" if step >= settings.num_train_steps else "goes on"
-        print(f"The run in {directory} {done} at step {step}.", flush=True)
-    if step >= settings.num_train_steps:
-        return step
-    train_step = make_train_step(strategy, model, optimizer, objective, settings.seed)
-    batches = iter(batches_from(step))
-    meter = Meter()
-    with RunLog(directory, settings.num_train_steps, step) as log:
-        while step < settings.num_train_steps:
-            meter.add(train_step(split(strategy, next(batches))))
+    chief, last = strategies.is_chief(strategy), settings.num_train_steps
+    with (
+        StopRequest() as request,
+        RunLog(directory, last, state.step, chief) as log,
+    ):
+        run = _Run(strategy, state, settings, directory, evaluate, request, log)
+        run.make_up_evaluation()
+        if state.step < last:
+            run.make_updates(objective, batches)
+    return state.step >= last
+
+
+@dataclasses.dataclass(frozen=True)
+class _Run:
+    """A run that is under way; see `train` for the attributes."""
+
+    strategy: tf.distribute.Strategy
+    state: saving.State
+    settings: LoopSettings
+    directory: str
+    evaluate: Callable | None
+    request: StopRequest
+    log: RunLog
+
+    def make_updates(self, objective, batches):
+        """Make all updates that are left, or those until a stop is asked for."""
+        state, settings = self.state, self.settings
+        train_step = make_train_step(
+            self.strategy,
+            state.model,
+            state.optimizer,
+            state.guard,
+            objective,
+            settings.step,
+        )
+        step, last = state.step, settings.num_train_steps
+        shares = self._shares(batches, step)
+        meter, stop = Meter(), False
+        while step < last and not stop:
+            report = train_step(next(shares))
+            meter.add(report)
             step += 1
-            log.step()
-            last = step == settings.num_train_steps
-            if step % settings.log_steps == 0 or last:
-                log.training(step, meter.means(settings.batch_size))
-            if step % settings.save_checkpoints_steps == 0 or last:
-                pause = time.monotonic()
-                saving.save_state(directory, model, optimizer)
-                if evaluate is not None:
-                    log.evaluation(step, evaluate())
-                meter.leave_out(time.monotonic() - pause)
-    return step
+            self.log.step()
+            if step % settings.log_steps == 0 or step == last:
+                row = meter.means(settings.batch_size)
+                self.log.training(step, row)
+                _check_finite(step, row, settings.max_skipped_updates, batches)
+            stop = self._is_to_stop(report)
+            pause = time.monotonic()
+            if self._is_to_save(step):
+                self._save(step)
+                self._evaluate(step)
+            elif stop:
+                self._save(step)
+            meter.leave_out(time.monotonic() - pause)
+        if step < last:
+            self._say_stopped(step)
+
+    def make_up_evaluation(self):
+        """Evaluate a checkpoint after which the run was killed."""
+        step = self.state.step
+        rows = read_metrics(self.directory)
+        missing = not any(row["step"] == step and "eval_loss" in row for row in rows)
+        owed = step and self._is_to_save(step) and missing
+        if strategies.from_chief(self.strategy, int(bool(owed))):
+            self._evaluate(step)
+
+    def _shares(self, batches, step):
+        """Yield each step's batch, shared out to the replicas."""
+        size = self.settings.batch_size
+        start, stop = strategies.local_rows(self.strategy, size)
+        for batch in batches.starting(step, (start, stop)):
+            if strategies.is_multi_worker(self.strategy):
+                batch[STOP] = tf.constant(float(bool(self.request)))
+            yield strategies.distribute(self.strategy, batch, size, start)
+
+    def _is_to_stop(self, report):
+        """Whether all workers stop after the step of this report.
+
+        Workers have to stop at the same step, so each tells the others with
+        its batch; reading that waits for the step to end.
+        """
+        if strategies.is_multi_worker(self.strategy):
+            return float(report[STOP]) > 0
+        return bool(self.request)
+
+    def _is_to_save(self, step):
+        settings = self.settings
+        is_last = step == settings.num_train_steps
+        return is_last or step % settings.save_checkpoints_steps == 0
+
+    def _save(self, step):
+        if strategies.is_chief(self.strategy):
+            settings = self.settings
+            saving.save_state(
+                self.directory,
+                self.state,
+                settings.run_id,
+                settings.keep_checkpoint_max,
+            )
+
+    def _evaluate(self, step):
+        if self.evaluate is None:
+            return
+        # Several workers evaluate together and could not break off alone.
+        together = strategies.is_multi_worker(self.strategy)
+        row = self.evaluate(lambda: bool(self.request) and not together)
+        if row is not None:
+            self.log.evaluation(step, row)
+            if strategies.is_chief(self.strategy):
+                saving.note_evaluation(self.directory, step, row["loss"])
+
+    def _say_stopped(self, step):
+        self.log.say(
+            f"Stopped at step {step} and saved; the same command goes on from here."
+        )
+        if self.request.signal == signal.SIGINT:
+            raise KeyboardInterrupt
+
+
+def _check_finite(step, row, limit, batches):
+    """Raise `UserError` if the last `limit` updates were all skipped."""
+    count = int(row["skipped_in_row"])
+    if count >= limit:
+        first = step - count
+        raise UserError(
+            f"The gradient was not finite in {count} updates in a row, from step "
+            f"{first} on; the weights are those before it. {batches.blame(first)} "
+            "Look at these records, lower --learning_rate, or use "
+            "--precision=float32 if it was not."
+        )
 
 
 def make_evaluate(strategy, model, objective, batches):
@@ -88,17 +225,20 @@ def make_evaluate(strategy, model, objective, batches):
       batches: `tf.data.Dataset` of whole batches.
 
     Returns:
-      function of no arguments -> dict: the weighted mean of each term over
-      all batches, and `loss`, the mean over batches of the batch's total
-      loss, as the original reports it.
+      function: (callable that tells whether to break off) -> dict: the
+      weighted mean of each term over all batches, and `loss`, the mean over
+      batches of the batch's total loss, as the original reports it; None if
+      it broke off.
     """
     eval_step = make_eval_step(strategy, model, objective)
 
-    def evaluate():
-        reports = [
-            {name: float(value) for name, value in report.items()}
-            for report in (eval_step(split(strategy, batch)) for batch in batches)
-        ]
+    def evaluate(break_off=lambda: False):
+        reports = []
+        for batch in batches:
+            if break_off():
+                return None
+            report = eval_step(strategies.distribute(strategy, batch))
+            reports.append({name: float(value) for name, value in report.items()})
         losses = [_total_loss(objective, report) for report in reports]
         return {"loss": sum(losses) / len(losses), **weighted_means(reports)}
 
@@ -110,52 +250,3 @@ def _total_loss(objective, report):
         report[name] / (report[name + WEIGHT] + added)
         for name, added in objective.losses.items()
     )
-
-
-def split(strategy, batch):
-    """Give each replica its share of a batch's rows.
-
-    The shares are as even as they can be; the update does not depend on how
-    rows are shared, since all denominators are of the whole batch.
-
-    Args:
-      strategy: a `tf.distribute` strategy.
-      batch: dict of tensors [B, ...].
-
-    Returns:
-      the same dict of per-replica tensors.
-    """
-    replicas = strategy.num_replicas_in_sync
-    if replicas == 1:
-        return batch
-
-    def share(context):
-        index = context.replica_id_in_sync_group
-        return {
-            name: value[
-                len(value) * index // replicas : len(value) * (index + 1) // replicas
-            ]
-            for name, value in batch.items()
-        }
-
-    return strategy.experimental_distribute_values_from_function(share)
-
-
-def one_or_all_devices(num_devices):
-    """Return a strategy: one device, or `MirroredStrategy` over several GPUs.
-
-    Args:
-      num_devices: how many; 0 for all GPUs, or the CPU where there is none.
-    """
-    gpus = [device.name for device in tf.config.list_logical_devices("GPU")]
-    cpus = [device.name for device in tf.config.list_logical_devices("CPU")]
-    devices = gpus or cpus
-    wanted = num_devices or max(len(gpus), 1)
-    if wanted == 1:
-        return tf.distribute.get_strategy()
-    if wanted > len(devices):
-        raise UserError(
-            f"--num_devices is {wanted}, but TensorFlow sees {len(devices)}: "
-            f"{', '.join(devices)}."
-        )
-    return tf.distribute.MirroredStrategy(devices[:wanted])

@@ -1,14 +1,21 @@
-"""`BertAdam`: Adam with decoupled weight decay, as BERT was trained."""
+"""`BertAdam`: Adam with decoupled weight decay, as BERT was trained; and LAMB."""
 
 import re
 
 import keras
 import tensorflow as tf
 
+from official_bert.checkpoints import names
+
 # Variables whose name contains one of these are not decayed. Google's names
 # make it the LayerNorm parameters and every bias, `output_bias` included;
 # embedding tables are decayed.
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
+
+
+def decays(variable, patterns=EXCLUDE_FROM_WEIGHT_DECAY):
+    """Whether weight decay applies to a Keras variable, by its path."""
+    return not any(re.search(pattern, variable.path) for pattern in patterns)
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -65,11 +72,11 @@ class BertAdam(keras.optimizers.Optimizer):
         self.adam_m, self.adam_v = self.add_optimizer_variables(
             var_list, ["adam_m", "adam_v"]
         )
-        self._decayed = [self.decays(variable) for variable in var_list]
+        self._decayed = [decays(variable, self.patterns) for variable in var_list]
 
-    def decays(self, variable):
-        """Whether weight decay applies to a Keras variable, by its path."""
-        return not any(re.search(pattern, variable.path) for pattern in self.patterns)
+    def slots(self):
+        """Return name -> list of variables, as they are called in checkpoints."""
+        return {names.FIRST_MOMENT: self.adam_m, names.SECOND_MOMENT: self.adam_v}
 
     def update_step(self, gradient, variable, learning_rate):
         """Update one variable and its moments in place.
@@ -121,3 +128,43 @@ class BertAdam(keras.optimizers.Optimizer):
             "exclude_from_weight_decay": list(self.patterns),
             "bias_correction": self.bias_correction,
         }
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class BertLamb(keras.optimizers.Lamb):
+    """Keras' own LAMB (You et al., 2020) with the original's decay exclusions.
+
+    For batches of thousands of sequences. Keras decays the weights apart from
+    the trust ratio, and takes that ratio for every variable, excluded or not.
+
+    Args:
+      learning_rate: float or schedule.
+      decay_rate: weight decay per step, in units of the learning rate.
+      **kwargs: of `keras.optimizers.Lamb`.
+    """
+
+    def __init__(self, learning_rate=1e-3, decay_rate=0.01, epsilon=1e-6, **kwargs):
+        kwargs.setdefault("name", "bert_lamb")
+        super().__init__(learning_rate=learning_rate, epsilon=epsilon, **kwargs)
+        self.decay_rate = decay_rate
+
+    def build(self, var_list):
+        """Create both moments of each variable, as zeros."""
+        super().build(var_list)
+        self._decayed = [decays(variable) for variable in var_list]
+
+    def slots(self):
+        """Return name -> list of variables, as they are called in checkpoints."""
+        first, second = names.LAMB_MOMENTS
+        return {first: self._momentums, second: self._velocities}
+
+    def update_step(self, gradient, variable, learning_rate):
+        """Decay one variable, then update it and its moments in place."""
+        if self._decayed[self._get_variable_index(variable)] and self.decay_rate:
+            kept = 1.0 - tf.cast(learning_rate, variable.dtype) * self.decay_rate
+            variable.assign(variable * kept)
+        super().update_step(gradient, variable, learning_rate)
+
+    def get_config(self):
+        """Return the constructor's arguments."""
+        return {**super().get_config(), "decay_rate": self.decay_rate}

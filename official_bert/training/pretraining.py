@@ -1,5 +1,6 @@
 """Pre-training: what is minimised, and the run from records to a model."""
 
+import contextlib
 import dataclasses
 import functools
 import os
@@ -12,10 +13,19 @@ from official_bert.checkpoints import google, initialize, model_directory
 from official_bert.data import input_pipeline
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
-from official_bert.training import curves, loop, saving
-from official_bert.training.optimizer import BertAdam
+from official_bert.training import (
+    curves,
+    environment,
+    loop,
+    run_manifest,
+    saving,
+    strategies,
+)
+from official_bert.training.guard import Guard
+from official_bert.training.optimizer import BertAdam, BertLamb
+from official_bert.training.precision import computing_in
 from official_bert.training.schedule import WarmupLinearDecay
-from official_bert.training.step import Objective
+from official_bert.training.step import Objective, StepSettings
 
 
 def _weights(features):
@@ -51,25 +61,35 @@ class PretrainingSettings:
 
     output_dir: str
     init_checkpoint: str | None
+    continue_from: str | None
     vocab_file: str | None
     do_train: bool
     do_eval: bool
     train_batch_size: int
     eval_batch_size: int
+    micro_batch_size: int
+    optimizer: str
     learning_rate: float
     num_train_steps: int
     num_warmup_steps: int
     save_checkpoints_steps: int
+    keep_checkpoint_max: int
     iterations_per_loop: int
     max_eval_steps: int
-    num_devices: int
+    max_skipped_updates: int
+    precision: str
+    xla: bool
+    recompute: bool
+    per_replica_update: bool
+    allow_changed_settings: bool
     seed: int
 
 
-def run(config, train_set, eval_set, settings):
+def run(strategy, config, train_set, eval_set, settings):
     """Train and evaluate as the settings say; leave a model directory.
 
     Args:
+      strategy: a `tf.distribute` strategy.
       config: `BertConfig`.
       train_set: `RecordSet` to train on.
       eval_set: `RecordSet` to evaluate on.
@@ -77,44 +97,147 @@ def run(config, train_set, eval_set, settings):
 
     Raises:
       UserError: the output directory holds something else, a checkpoint does
-        not fit, or a record is bad.
+        not fit, a record is bad, memory is short, or another worker is gone.
     """
     try:
-        _run(config, train_set, eval_set, settings)
+        with contextlib.ExitStack() as stack:
+            if settings.do_train and strategies.is_chief(strategy):
+                stack.enter_context(files.locked_directory(settings.output_dir))
+                files.remove_leftovers(settings.output_dir)
+                google.remove_halves(settings.output_dir)
+            _run(strategy, config, train_set, eval_set, settings)
     except tf.errors.OpError as error:
         sets = (train_set, eval_set)
         found = [input_pipeline.user_error(error, s.index, s.format) for s in sets]
+        found.append(_device_error(error, strategy, settings))
         for sentence in filter(None, found):
             raise sentence from error
         raise
 
 
-def _run(config, train_set, eval_set, settings):
-    directory = settings.output_dir
-    strategy = loop.one_or_all_devices(settings.num_devices)
+def _device_error(error, strategy, settings):
+    """Return the sentence for what went wrong with the devices, or None."""
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return UserError(
+            f"Out of memory with --train_batch_size={settings.train_batch_size} and "
+            f"--micro_batch_size={settings.micro_batch_size}; give a smaller "
+            "--micro_batch_size (the update stays the same), or --recompute."
+        )
+    lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.InternalError)
+    if strategies.is_multi_worker(strategy) and isinstance(
+        error, (*lost, tf.errors.CancelledError, tf.errors.DeadlineExceededError)
+    ):
+        steps = google.numbered_checkpoints(settings.output_dir)
+        return UserError(
+            f"Worker {strategies.worker_number(strategy)} has lost another worker; "
+            "start all workers again with the same commands, and the run goes on "
+            f"from step {steps[-1] if steps else 0}."
+        )
+    return None
+
+
+def _run(strategy, config, train_set, eval_set, settings):
+    state = _make_state(strategy, config, settings)
+    unigram = functools.cache(lambda: _without_context(train_set, eval_set))
+    evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
+    if settings.do_train:
+        run_id = _open_run(strategy, config, train_set, settings)
+        _restore_or_start(strategy, state, run_id, settings)
+        if not _train(strategy, state, train_set, run_id, evaluate, settings):
+            return
+    elif not saving.restore_state(settings.output_dir, state):
+        _start_to_evaluate(state, settings)
+    row = evaluate() if settings.do_eval else None
+    if strategies.is_chief(strategy):
+        if settings.do_train:
+            _finish(state.model, train_set, unigram, settings)
+        if row:
+            _write_results(settings.output_dir, state.step, row)
+    # No worker leaves while the chief still writes.
+    strategies.from_chief(strategy, 0)
+
+
+def _make_state(strategy, config, settings):
     keras.utils.set_random_seed(settings.seed)
-    with strategy.scope():
-        model = PretrainingModel(config)
+    with strategy.scope(), computing_in(settings.precision):
+        model = PretrainingModel(config, settings.recompute)
         optimizer = _optimizer(settings)
         optimizer.build(model.trainable_variables)
-    # Later, a run continues from its own checkpoints and not from here.
-    if settings.init_checkpoint and not google.numbered_checkpoints(directory):
-        print(initialize.load_weights(model, settings.init_checkpoint), flush=True)
-    unigram = functools.cache(lambda: _without_context(train_set, eval_set))
-    evaluate = _make_evaluate(strategy, model, eval_set, unigram, settings)
-    if settings.do_train:
-        saving.check_settings(directory, _settled(config, train_set, settings))
-        _train(strategy, model, optimizer, train_set, settings, evaluate)
-        _finish(model, train_set, unigram, settings)
-    else:
-        step = saving.restore_state(directory, model, optimizer)
-        if not step and not settings.init_checkpoint:
-            raise UserError(
-                f"--output_dir: {directory} holds no checkpoint to evaluate "
-                "(model.ckpt-N); train first, or give --init_checkpoint."
-            )
-    if settings.do_eval:
-        _write_results(directory, int(optimizer.iterations.numpy()), evaluate())
+        guard = Guard(scaled=settings.precision == "float16")
+    return saving.State(model, optimizer, guard)
+
+
+def _open_run(strategy, config, train_set, settings):
+    """Check the run's settings, on the chief; return its id, on all workers."""
+    settled = _settled(config, train_set, settings)
+    run_id = 0
+    if strategies.is_chief(strategy):
+        run_id = run_manifest.open_run(
+            settings.output_dir, settled, settings.allow_changed_settings
+        )
+    return strategies.from_chief(strategy, run_id)
+
+
+def _restore_or_start(strategy, state, run_id, settings):
+    """Bring the state to where the run stands, on all workers alike."""
+    directory, step = settings.output_dir, 0
+    if strategies.is_chief(strategy):
+        step = saving.restore_state(directory, state, run_id)
+    step = strategies.from_chief(strategy, step)
+    if step:
+        if not strategies.is_chief(strategy):
+            saving.restore_state(directory, state, run_id, step)
+        done = "is done" if step >= settings.num_train_steps else "goes on"
+        print(f"The run in {directory} {done} at step {step}.", flush=True)
+    elif settings.continue_from:
+        step = _continue_other(state, settings)
+    elif settings.init_checkpoint:
+        print(
+            initialize.load_weights(state.model, settings.init_checkpoint), flush=True
+        )
+    if strategies.is_chief(strategy):
+        run_manifest.note_environment(
+            directory,
+            step,
+            environment.describe(
+                strategy,
+                precision=settings.precision,
+                xla=settings.xla,
+                recompute=settings.recompute,
+                micro_batch_size=settings.micro_batch_size,
+            ),
+        )
+
+
+def _continue_other(state, settings):
+    """Start where another run ended: weights, moments and step."""
+    step = saving.restore_state(settings.continue_from, state)
+    if not step:
+        raise UserError(
+            f"--continue_from: {settings.continue_from} holds no checkpoint of a "
+            "training run (model.ckpt-N); give its output directory."
+        )
+    if step >= settings.num_train_steps:
+        raise UserError(
+            f"--continue_from: {settings.continue_from} stands at step {step}, and "
+            f"--num_train_steps={settings.num_train_steps} counts from the first "
+            "step of all; give a larger number."
+        )
+    print(
+        f"Going on from step {step} of {settings.continue_from}, with its weights "
+        "and moments.",
+        flush=True,
+    )
+    return step
+
+
+def _start_to_evaluate(state, settings):
+    if not settings.init_checkpoint:
+        raise UserError(
+            f"--output_dir: {settings.output_dir} holds no checkpoint to evaluate "
+            "(model.ckpt-N); train first, or give --init_checkpoint."
+        )
+    print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)
 
 
 def _without_context(train_set, eval_set):
@@ -128,7 +251,7 @@ def _without_context(train_set, eval_set):
 
 
 def _make_evaluate(strategy, model, eval_set, unigram, settings):
-    """Return a function: () -> row of metrics and of what no context gives."""
+    """Return the function that evaluates, with what no context gives beside it."""
     evaluate = loop.make_evaluate(
         strategy,
         model,
@@ -136,13 +259,12 @@ def _make_evaluate(strategy, model, eval_set, unigram, settings):
         eval_set.evaluation_batches(settings.eval_batch_size, settings.max_eval_steps),
     )
 
-    def evaluate_beside_unigram():
+    def evaluate_beside_unigram(break_off=lambda: False):
+        row = evaluate(break_off)
+        if row is None:
+            return None
         entropy, share = unigram()
-        return {
-            **evaluate(),
-            "unigram_entropy": entropy,
-            "most_frequent_share": share,
-        }
+        return row | {"unigram_entropy": entropy, "most_frequent_share": share}
 
     return evaluate_beside_unigram
 
@@ -158,32 +280,63 @@ def _finish(model, train_set, unigram, settings):
 
 
 def _optimizer(settings):
-    return BertAdam(
-        WarmupLinearDecay(
-            settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
-        )
+    schedule = WarmupLinearDecay(
+        settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
     )
+    return {"adam": BertAdam, "lamb": BertLamb}[settings.optimizer](schedule)
 
 
-def _train(strategy, model, optimizer, train_set, settings, evaluate):
-    loop.train(
+def _train(strategy, state, train_set, run_id, evaluate, settings):
+    """Make the updates that are left; return whether that was all of them."""
+    size, seed = settings.train_batch_size, settings.seed
+
+    def blame(batch):
+        return _save_batch(
+            settings.output_dir, batch, train_set.batch_records(size, seed, batch)
+        )
+
+    return loop.train(
         strategy,
-        model,
-        optimizer,
+        state,
         PRETRAINING,
-        lambda first: train_set.training_batches(
-            settings.train_batch_size, settings.seed, first
+        loop.Batches(
+            lambda first, rows: train_set.training_batches(size, seed, first, rows),
+            blame,
         ),
         loop.LoopSettings(
             num_train_steps=settings.num_train_steps,
             save_checkpoints_steps=settings.save_checkpoints_steps,
+            keep_checkpoint_max=settings.keep_checkpoint_max,
             log_steps=settings.iterations_per_loop,
-            batch_size=settings.train_batch_size,
-            seed=settings.seed,
+            max_skipped_updates=settings.max_skipped_updates,
+            batch_size=size,
+            run_id=run_id,
+            step=StepSettings(
+                seed,
+                settings.micro_batch_size,
+                settings.xla,
+                settings.per_replica_update,
+            ),
         ),
         settings.output_dir,
         evaluate if settings.do_eval else None,
     )
+
+
+def _save_batch(directory, batch, records):
+    """Write a batch's records to a file; return a sentence that tells of it."""
+    path = os.path.join(directory, f"not_finite_batch-{batch}.tfrecord")
+    with files.atomic_path(path) as temporary, tf.io.TFRecordWriter(temporary) as out:
+        for _, _, serialized in records:
+            out.write(serialized)
+    numbers = {}
+    for file, number, _ in records:
+        numbers.setdefault(file, []).append(number)
+    held = "; ".join(
+        f"{', '.join(map(str, sorted(found)))} of {file}"
+        for file, found in numbers.items()
+    )
+    return f"That batch is in {path}; it held the records {held}."
 
 
 def _settled(config, train_set, settings):
@@ -191,10 +344,14 @@ def _settled(config, train_set, settings):
     return {
         "bert_config": config.to_dict(),
         "train_batch_size": settings.train_batch_size,
+        "optimizer": settings.optimizer,
+        "per_replica_update": settings.per_replica_update,
         "learning_rate": settings.learning_rate,
         "num_train_steps": settings.num_train_steps,
         "num_warmup_steps": settings.num_warmup_steps,
         "seed": settings.seed,
+        "init_checkpoint": settings.init_checkpoint,
+        "continue_from": settings.continue_from,
         "input_files": [os.path.basename(path) for path in train_set.index.files],
         "input_bytes": [os.path.getsize(path) for path in train_set.index.files],
         "num_records": train_set.index.num_records,

@@ -1,128 +1,200 @@
 """A training run on disk: `model.ckpt-N` with everything the run needs.
 
 The files are checkpoints as the original wrote them, weights, `adam_m`,
-`adam_v` and `global_step`, so that any TensorFlow tool reads them. The order
-of the data and the dropout masks need no saving: both are functions of the
-seed and the step.
+`adam_v` and `global_step`, so that any TensorFlow tool reads them; what else
+a run must remember is under `training/`. The order of the data and the
+dropout masks need no saving: both are functions of the seed and the step.
 """
 
+import dataclasses
 import os
-import reprlib
 
+import keras
 import numpy as np
 
 from official_bert import files
 from official_bert.checkpoints import google, names
 from official_bert.errors import UserError
+from official_bert.training.guard import Guard
 
-# The original's Estimator kept as many.
-KEPT = 5
-
-SETTINGS_FILE = "training.json"
+BEST_FILE = "best_checkpoint.json"
+RUN_ID = names.TRAINING + "run_id"
 
 
-def save_state(directory, model, optimizer):
-    """Write `model.ckpt-<step>` and forget all but the newest `KEPT`.
+@dataclasses.dataclass(frozen=True)
+class State:
+    """All that training changes.
+
+    Attributes:
+      model: a Keras model with Google's names.
+      optimizer: built; its `iterations` is the step, its `slots()` its state.
+      guard: `Guard`.
+    """
+
+    model: keras.Model
+    optimizer: keras.optimizers.Optimizer
+    guard: Guard
+
+    @property
+    def step(self):
+        """The number of updates so far."""
+        return int(self.optimizer.iterations.numpy())
+
+    def weights_and_slots(self):
+        """Return name -> Keras variable, for the weights and the moments."""
+        variables = {}
+        for index, weight in enumerate(self.model.trainable_variables):
+            name = names.google_name(weight)
+            variables[name] = weight
+            for slot, values in self.optimizer.slots().items():
+                variables[f"{name}/{slot}"] = values[index]
+        return variables
+
+    def guard_variables(self):
+        """Return name -> variable, for what no original checkpoint holds."""
+        return {
+            names.TRAINING + name: variable
+            for name, variable in self.guard.variables().items()
+        }
+
+
+def save_state(directory, state, run_id, keep):
+    """Write `model.ckpt-<step>` and forget old ones.
 
     Args:
       directory: the run's output directory.
-      model: the model, with Google's names.
-      optimizer: a built `BertAdam`; its `iterations` is the step.
+      state: `State`.
+      run_id: int, tells which run the checkpoint belongs to.
+      keep: how many of the newest checkpoints to keep, beside the best.
     """
-    step = int(optimizer.iterations.numpy())
-    tensors = {names.GLOBAL_STEP: np.int64(step)}
-    for name, variable in _saved_variables(model, optimizer).items():
+    tensors = {names.GLOBAL_STEP: np.int64(state.step), RUN_ID: np.int64(run_id)}
+    for name, variable in (state.weights_and_slots() | state.guard_variables()).items():
         tensors[name] = variable.numpy()
-    google.write_checkpoint(os.path.join(directory, f"model.ckpt-{step}"), tensors)
-    kept = google.numbered_checkpoints(directory)
-    for old in kept[:-KEPT]:
-        google.delete_checkpoint(os.path.join(directory, f"model.ckpt-{old}"))
-    _write_latest(directory, kept[-KEPT:])
+    google.write_checkpoint(_prefix(directory, state.step), tensors)
+    forget_old(directory, keep)
 
 
-def restore_state(directory, model, optimizer):
-    """Continue from the newest `model.ckpt-N`, if there is one.
+def forget_old(directory, keep):
+    """Delete all checkpoints but the newest `keep` and the best."""
+    steps = google.numbered_checkpoints(directory)
+    kept = [step for step in steps if step in steps[-keep:] or step == _best(directory)]
+    _write_latest(directory, kept)
+    for step in sorted(set(steps) - set(kept)):
+        google.delete_checkpoint(_prefix(directory, step))
+
+
+def note_evaluation(directory, step, loss):
+    """Remember a checkpoint as the best if its held-out loss is the lowest.
+
+    Args:
+      directory: the run's output directory.
+      step: of the checkpoint.
+      loss: its held-out loss.
+    """
+    path = os.path.join(directory, BEST_FILE)
+    if _best(directory) is None or loss < files.read_json(path, "the best")["loss"]:
+        files.write_json(path, {"step": step, "loss": loss})
+
+
+def _best(directory):
+    """Return the step of the best checkpoint so far, or None."""
+    path = os.path.join(directory, BEST_FILE)
+    if not os.path.exists(path):
+        return None
+    step = files.read_json(path, "the note of the best checkpoint").get("step")
+    return step if step in google.numbered_checkpoints(directory) else None
+
+
+def restore_state(directory, state, run_id=None, step=None):
+    """Continue from the newest `model.ckpt-N` that can be read, if there is one.
+
+    Args:
+      directory: an output directory.
+      state: `State`; it is not touched unless a whole checkpoint was read.
+      run_id: the run that the checkpoint should belong to; None for any.
+      step: the N to read, where another worker has chosen it.
 
     Returns:
       the step it was saved at, or 0.
 
     Raises:
-      UserError: the checkpoint is of another model.
+      UserError: the checkpoint is of another model or another run, or none of
+        them can be read.
     """
-    steps = google.numbered_checkpoints(directory)
-    if not steps:
-        return 0
-    prefix = os.path.join(directory, f"model.ckpt-{steps[-1]}")
-    reader = google.open_checkpoint(prefix)
+    steps = google.numbered_checkpoints(directory) if step is None else [step]
+    damaged = []
+    for number in reversed(steps):
+        try:
+            values = _read(_prefix(directory, number), state)
+        except _DamagedError as error:
+            damaged.append(str(error))
+            continue
+        _check_run(directory, number, values.pop(RUN_ID, None), run_id)
+        for sentence in damaged:
+            print(f"{sentence} Going on from model.ckpt-{number}.", flush=True)
+        _assign(state, values, number)
+        return number
+    if damaged:
+        raise UserError(
+            f"--output_dir: no checkpoint in {directory} can be read: "
+            f"{' '.join(damaged)} Choose another directory."
+        )
+    return 0
+
+
+class _DamagedError(Exception):
+    """A checkpoint cannot be read; the message is a sentence."""
+
+
+def _read(prefix, state):
+    """Return name -> array of all that the state needs."""
+    try:
+        reader = google.open_checkpoint(prefix)
+    except UserError as error:
+        raise _DamagedError(f"{prefix} is damaged.") from error
     shapes = reader.get_variable_to_shape_map()
-    variables = _saved_variables(model, optimizer)
+    required = state.weights_and_slots()
+    _check_shapes(prefix, shapes, required)
+    wanted = [*required, *state.guard_variables(), RUN_ID]
+    try:
+        return {
+            name: google.read_tensor(reader, name, prefix)
+            for name in wanted
+            if name in shapes
+        }
+    except UserError as error:
+        raise _DamagedError(f"{prefix} is damaged.") from error
+
+
+def _check_shapes(prefix, shapes, variables):
     for name, variable in variables.items():
         if tuple(shapes.get(name, ())) != tuple(variable.shape):
             raise UserError(
-                f"--output_dir: {directory} holds the training of a different "
-                f"model ({name} is {shapes.get(name, 'missing')} in {prefix}, "
-                f"and {list(variable.shape)} now); choose another directory."
+                f"--output_dir: {os.path.dirname(prefix)} holds the training of a "
+                f"different model or optimizer ({name} is "
+                f"{shapes.get(name, 'missing')} in {prefix}, and "
+                f"{list(variable.shape)} now); choose another directory."
             )
-    for name, variable in variables.items():
-        variable.assign(google.read_tensor(reader, name, prefix))
-    optimizer.iterations.assign(steps[-1])
-    return steps[-1]
 
 
-def check_settings(directory, settings):
-    """Record the settings of a run, or compare them with those it began with.
-
-    Args:
-      directory: the run's output directory.
-      settings: dict of what must not change when the run is continued.
-
-    Raises:
-      UserError: they differ; the message names the first difference.
-    """
-    path = os.path.join(directory, SETTINGS_FILE)
-    model = os.path.join(directory, google.MODEL_PREFIX + ".index")
-    begun = google.numbered_checkpoints(directory) and os.path.exists(path)
-    if os.path.exists(model) and not begun:
+def _check_run(directory, step, found, expected):
+    if None not in (found, expected) and int(found) != expected:
         raise UserError(
-            f"--output_dir: {directory} holds a model and no run to continue; "
-            "choose another directory, or give it as --init_checkpoint."
-        )
-    if not begun:
-        files.write_json(path, settings)
-        return
-    before = files.read_json(path, "the settings of a run")
-    difference = _first_difference(before, settings)
-    if difference:
-        name, old, new = difference
-        raise UserError(
-            f"--output_dir: {directory} holds a run with {name} "
-            f"{reprlib.repr(old)}, and now it is {reprlib.repr(new)}; choose another "
-            "directory, or give the same flags to continue that run."
+            f"--output_dir: {_prefix(directory, step)} belongs to another run than "
+            f"the training.json beside it (run_id {int(found)}, and {expected}); "
+            "choose another directory, or take that checkpoint away."
         )
 
 
-def _first_difference(before, settings, prefix=""):
-    """Return (name, old value, new value) of a setting that differs, or None."""
-    for name, value in settings.items():
-        old = before.get(name)
-        if isinstance(old, dict) and isinstance(value, dict):
-            found = _first_difference(old, value, f"{name}: ")
-            if found:
-                return found
-        elif old != value:
-            return prefix + name, old, value
-    return None
+def _assign(state, values, step):
+    variables = state.weights_and_slots() | state.guard_variables()
+    for name, value in values.items():
+        variables[name].assign(value)
+    state.optimizer.iterations.assign(step)
 
 
-def _saved_variables(model, optimizer):
-    """Name -> Keras variable, for the weights and both moments."""
-    variables = {}
-    for index, weight in enumerate(model.trainable_variables):
-        name = names.google_name(weight)
-        variables[name] = weight
-        variables[f"{name}/{names.FIRST_MOMENT}"] = optimizer.adam_m[index]
-        variables[f"{name}/{names.SECOND_MOMENT}"] = optimizer.adam_v[index]
-    return variables
+def _prefix(directory, step):
+    return os.path.join(directory, f"model.ckpt-{step}")
 
 
 def _write_latest(directory, steps):

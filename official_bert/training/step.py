@@ -10,6 +10,13 @@ from official_bert.training.reports import report_of
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
 CLIP_NORM = 1.0
 
+# Places in the 64 bits of a dropout seed. Below them are 2^10 dropout sites, so
+# there can be 2^10 micro-batches, 2^12 replicas and 2^31 steps.
+MICRO_BATCH, REPLICA, STEP = 2**10, 2**20, 2**32
+
+# A batch may carry this float32 scalar: above 0, the worker wants to stop.
+STOP = "stop"
+
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
@@ -19,8 +26,8 @@ class Objective:
       losses: name -> number added to the denominator of that loss's mean.
         Their sum is what is minimised.
       weights: features -> dict of each loss's weight, a float32 scalar. They
-        are known before the forward pass, so that all replicas can agree on
-        one denominator for the whole batch.
+        are known before the forward pass, so that all replicas and
+        micro-batches can agree on one denominator for the whole batch.
       terms: (model outputs, features) -> dict of name -> (sum, weight), for
         the losses and for whatever else is to be reported.
     """
@@ -30,6 +37,26 @@ class Objective:
     terms: Callable
 
 
+@dataclasses.dataclass(frozen=True)
+class StepSettings:
+    """How an update is computed; by default all of these come to the same.
+
+    Attributes:
+      seed: of dropout.
+      micro_batch_size: rows that a device handles at once; 0 for all. It
+        must divide each replica's share of the batch.
+      xla: whether XLA compiles the forward and backward passes.
+      per_replica: take means, and clip, on each replica by itself before the
+        gradients are summed, as the original did on TPUs. The update then
+        depends on how the batch is split.
+    """
+
+    seed: int
+    micro_batch_size: int = 0
+    xla: bool = False
+    per_replica: bool = False
+
+
 def step_seed(seed, step, replica):
     """Return the dropout seed of one replica in one step, int64 [2].
 
@@ -37,57 +64,70 @@ def step_seed(seed, step, replica):
     4096 replicas; the lowest bits are left to micro-batches and dropout
     sites (`modeling.layers.site_seed`).
     """
-    place = tf.cast(step, tf.int64) * 2**32 + tf.cast(replica, tf.int64) * 2**20
+    place = tf.cast(step, tf.int64) * STEP + tf.cast(replica, tf.int64) * REPLICA
     return tf.stack([tf.constant(seed, tf.int64), place])
 
 
-def make_train_step(strategy, model, optimizer, objective, seed):
+def make_train_step(strategy, model, optimizer, guard, objective, settings):
     """Return the compiled function that makes one update.
 
     The update is that of the whole batch, however it is split: denominators
-    and gradients are summed over the replicas, and the clipping norm is taken
-    of the summed gradient, embeddings as dense matrices included.
+    and gradients are summed over micro-batches and replicas, and the clipping
+    norm is taken of the summed gradient, embeddings as dense matrices
+    included. Where that gradient is not finite, weights and moments stay as
+    they are; the step still counts, so that step k always sees batch k.
 
     Args:
       strategy: a `tf.distribute` strategy.
       model: a Keras model whose call takes `training` and `dropout_seed`.
       optimizer: a built Keras optimizer; its `iterations` is the step.
+      guard: `Guard`, made like model and optimizer in the strategy's scope.
       objective: `Objective`.
-      seed: int, of the run.
+      settings: `StepSettings`.
 
     Returns:
       function: per-replica features -> dict of float32 scalars: `name` and
-      `name/weight` for each term, summed over the replicas, `gradient_norm`
-      before clipping, and `learning_rate`.
+      `name/weight` for each term, summed over the replicas, 0 if the update
+      was skipped; `gradient_norm` before clipping; `learning_rate`;
+      `skipped_updates`, of the whole run, and `skipped_in_row`; `loss_scale`
+      where there is one; `stop` where the features have it.
     """
     variables = model.trainable_variables
-
-    def forward_backward(features, denominators, dropout_seed):
-        with tf.GradientTape() as tape:
-            outputs = model(features, training=True, dropout_seed=dropout_seed)
-            terms = objective.terms(outputs, features)
-            loss = sum(terms[name][0] / denominators[name] for name in denominators)
-        gradients = tape.gradient(loss, [variable.value for variable in variables])
-        # Embedding rows arrive as a list of slices with repetitions; their
-        # norm is not that of the matrix they add up to.
-        return [tf.convert_to_tensor(gradient) for gradient in gradients], terms
+    gradients_of = _make_gradients_of(model, objective, settings.micro_batch_size)
+    if settings.xla:
+        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
 
     def replica_step(features):
         context = tf.distribute.get_replica_context()
-        summed = context.all_reduce("SUM", objective.weights(features))
+        features = dict(features)
+        weights = objective.weights(features)
+        if STOP in features:
+            # A computed tensor has a device, which the reduction asks for.
+            weights[STOP] = tf.identity(features.pop(STOP))
+        summed = context.all_reduce("SUM", weights)
+        counted = weights if settings.per_replica else summed
         denominators = {
-            name: summed[name] + added for name, added in objective.losses.items()
+            name: counted[name] + added for name, added in objective.losses.items()
         }
-        dropout_seed = step_seed(
-            seed, optimizer.iterations, context.replica_id_in_sync_group
-        )
-        gradients, terms = forward_backward(features, denominators, dropout_seed)
-        gradients, terms = context.all_reduce("SUM", (gradients, terms))
-        gradients, norm = tf.clip_by_global_norm(gradients, CLIP_NORM)
-        report = report_of(terms)
+        replica = context.replica_id_in_sync_group
+        seed = step_seed(settings.seed, optimizer.iterations, replica)
+        scale = tf.convert_to_tensor(guard.loss_scale) if guard.scaled else None
+        gradients, terms = gradients_of(features, denominators, seed, scale)
+        gradients, terms, norm = _reduce(context, gradients, terms, settings)
+        finite = tf.math.is_finite(norm)
+        report = {
+            name: tf.where(finite, value, tf.zeros_like(value))
+            for name, value in report_of(terms).items()
+        }
         report["gradient_norm"] = norm
         report["learning_rate"] = tf.convert_to_tensor(optimizer.learning_rate)
-        _apply(context, optimizer, gradients, variables)
+        if guard.scaled:
+            report["loss_scale"] = scale
+        if STOP in summed:
+            report[STOP] = summed[STOP]
+        _update(strategy, optimizer, guard, variables, finite, gradients)
+        report["skipped_updates"] = guard.skipped.read_value()
+        report["skipped_in_row"] = guard.skipped_in_row.read_value()
         return report
 
     @tf.function(autograph=False, reduce_retracing=True)
@@ -95,6 +135,126 @@ def make_train_step(strategy, model, optimizer, objective, seed):
         return _first(strategy, strategy.run(replica_step, args=(features,)))
 
     return train_step
+
+
+def _make_gradients_of(model, objective, micro_batch_size):
+    """Return the function that computes the gradients of one replica's rows.
+
+    Returns:
+      function: (features, denominators, dropout seed, loss scale or None) ->
+      (dense float32 gradients, terms), summed over the micro-batches.
+    """
+    variables = model.trainable_variables
+
+    def of_rows(features, denominators, seed, scale):
+        with tf.GradientTape() as tape:
+            outputs = model(features, training=True, dropout_seed=seed)
+            terms = objective.terms(outputs, features)
+            loss = sum(terms[name][0] / denominators[name] for name in denominators)
+            if scale is not None:
+                loss *= scale
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        # Embedding rows arrive as a list of slices with repetitions; their
+        # norm is not that of the matrix they add up to.
+        gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
+        if scale is not None:
+            gradients = [gradient / scale for gradient in gradients]
+        return gradients, terms
+
+    def of_share(features, denominators, seed, scale):
+        rows = next(iter(features.values())).shape[0]
+        if not micro_batch_size or rows == micro_batch_size:
+            return of_rows(features, denominators, seed, scale)
+
+        def of_micro_batch(number):
+            part = {
+                name: _rows(value, number * micro_batch_size, micro_batch_size)
+                for name, value in features.items()
+            }
+            own = seed + tf.stack([tf.constant(0, tf.int64), _micro_place(number)])
+            return of_rows(part, denominators, own, scale)
+
+        return _sum_over(rows // micro_batch_size, of_micro_batch)
+
+    return of_share
+
+
+def _micro_place(number):
+    return tf.cast(number, tf.int64) * MICRO_BATCH
+
+
+def _rows(value, start, count):
+    """Return `count` rows of a tensor [B, …], with a static shape."""
+    rest = value.shape[1:]
+    return tf.slice(value, [start] + [0] * len(rest), [count, *rest])
+
+
+def _sum_over(count, function):
+    """Return function(0) + … + function(count - 1), one after the other.
+
+    Args:
+      count: int.
+      function: int32 scalar tensor -> nest of tensors.
+    """
+    traced = tf.function(function, autograph=False)
+    number = tf.TensorSpec([], tf.int32)
+    outputs = traced.get_concrete_function(number).structured_outputs
+    zeros = tf.nest.map_structure(
+        lambda spec: tf.zeros(spec.shape, spec.dtype), outputs
+    )
+    _, total = tf.while_loop(
+        lambda number, _: number < count,
+        lambda number, total: (
+            number + 1,
+            tf.nest.map_structure(tf.add, total, traced(number)),
+        ),
+        (tf.constant(0), zeros),
+        maximum_iterations=count,
+    )
+    return total
+
+
+def _reduce(context, gradients, terms, settings):
+    """Sum over the replicas and clip; also return the norm before clipping."""
+    if settings.per_replica:
+        gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
+    gradients, terms = context.all_reduce("SUM", (gradients, terms))
+    norm = tf.linalg.global_norm(gradients)
+    if not settings.per_replica:
+        gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM, use_norm=norm)
+    return gradients, terms, norm
+
+
+def _update(strategy, optimizer, guard, variables, finite, gradients):
+    """Let the optimizer apply gradients that are already summed.
+
+    `optimizer.apply` would sum them over the replicas once more, so its
+    per-variable step is called on each device directly.
+    """
+
+    def on_device(step, finite, *gradients):
+        rate = tf.convert_to_tensor(optimizer.learning_rate)
+
+        def apply():
+            for variable, gradient in zip(variables, gradients, strict=True):
+                optimizer.update_step(gradient, variable, rate)
+            return True
+
+        tf.cond(finite, apply, lambda: False)
+        guard.count(finite)
+        step.assign_add(1)
+
+    def on_all_devices(strategy, finite, *gradients):
+        strategy.extended.update(
+            optimizer.iterations.value,
+            on_device,
+            args=(finite, *gradients),
+            group=False,
+        )
+
+    tf.__internal__.distribute.interim.maybe_merge_call(
+        on_all_devices, strategy, finite, *gradients
+    )
 
 
 def make_eval_step(strategy, model, objective):
@@ -116,27 +276,6 @@ def make_eval_step(strategy, model, objective):
         return _first(strategy, strategy.run(replica_step, args=(features,)))
 
     return eval_step
-
-
-def _apply(context, optimizer, gradients, variables):
-    """Let the optimizer apply gradients that are already summed.
-
-    `optimizer.apply` would sum them over the replicas once more, so its
-    per-variable step is called on each replica's copy directly.
-    """
-
-    def merged(strategy, *gradients):
-        rate = tf.convert_to_tensor(optimizer.learning_rate)
-        for variable, gradient in zip(variables, gradients, strict=True):
-            strategy.extended.update(
-                variable.value,
-                lambda copy, gradient: optimizer.update_step(gradient, copy, rate),
-                args=(gradient,),
-                group=False,
-            )
-        optimizer.iterations.assign_add(1)
-
-    context.merge_call(merged, args=tuple(gradients))
 
 
 def _first(strategy, per_replica):

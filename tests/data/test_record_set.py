@@ -115,6 +115,18 @@ def test_records_of_something_else(tmp_path):
     refused([path, "input_ids", "image, label"], path)
 
 
+def test_rows_and_records_of_a_batch(tmp_path):
+    found = open_record_set(record_files.write_mini(tmp_path), MINI_CONFIG)
+    (whole,) = found.training_batches(6, seed=3, first_batch=9).take(1)
+    (rows,) = found.training_batches(6, seed=3, first_batch=9, rows=(1, 4)).take(1)
+    written = found.batch_records(6, seed=3, batch=9)
+    for name, values in rows.items():
+        np.testing.assert_array_equal(values, whole[name][1:4])
+    for row, (path, record, _) in enumerate(written):
+        values = mini_records(found.index.files.index(path))[record]
+        assert whole["input_ids"][row].numpy().tolist() == values["input_ids"]
+
+
 def test_statistics_by_hand(tmp_path, monkeypatch):
     found = open_record_set(record_files.write_mini(tmp_path), MINI_CONFIG)
     counts = np.zeros(125)

@@ -94,7 +94,26 @@ BAD = {
         {"do_train": None, "do_eval": True},
         ["holds no checkpoint", "--init_checkpoint"],
     ),
-    "tpu": ({"use_tpu": True}, ["--use_tpu"]),
+    "tpu": ({"use_tpu": True}, ["--use_tpu: no TPU answers"]),
+    "tpu and more": (
+        {"use_tpu": True, "strategy": "mirrored"},
+        ["--use_tpu and --strategy=mirrored"],
+    ),
+    "alone with many": (
+        {"strategy": "one_device", "num_devices": 2},
+        ["--num_devices is 2", "--strategy=mirrored"],
+    ),
+    "no workers": ({"strategy": "multi_worker"}, ["TF_CONFIG", '"cluster"']),
+    "micro batch": ({"micro_batch_size": 5}, ["--micro_batch_size=5", "16"]),
+    "optimizer": ({"optimizer": "sgd"}, ["optimizer", "adam"]),
+    "two starts": (
+        {"init_checkpoint": "other.ckpt", "continue_from": "run"},
+        ["--init_checkpoint", "--continue_from"],
+    ),
+    "continue from nothing": (
+        {"continue_from": "records"},
+        ["--continue_from: records holds no checkpoint"],
+    ),
     "steps": ({"num_train_steps": 0}, ["num_train_steps", "0"]),
     "warmup": ({"num_warmup_steps": -1}, ["num_warmup_steps", "-1"]),
     "train batch": ({"train_batch_size": -4}, ["train_batch_size", "-4"]),
@@ -128,7 +147,7 @@ BAD = {
     ),
     "output with other settings": (
         {"output_dir": "begun"},
-        ["--output_dir", "begun holds a run with seed 1, and now it is 12345"],
+        ["--output_dir", "begun holds a run with ", "--allow_changed_settings"],
     ),
 }
 # What `GOOD` would have written, with another seed.
@@ -138,6 +157,7 @@ BEGUN = {
     "learning_rate": 1e-3,
     "num_train_steps": 2,
     "num_warmup_steps": 1,
+    "optimizer": "adam",
     "seed": 1,
 }
 # The good runs come last in the process, so that they also show that the
@@ -213,7 +233,7 @@ def write_checkpoints(folder):
     google.write_checkpoint(str(folder / "model" / "bert_model.ckpt"), tensors)
     google.write_checkpoint(str(folder / "run" / "model.ckpt-7"), tensors)
     google.write_checkpoint(str(folder / "begun" / "model.ckpt-1"), tensors)
-    (folder / "begun" / "training.json").write_text(json.dumps(BEGUN))
+    (folder / "begun" / "training.json").write_text(json.dumps({"run_id": 1, "settings": BEGUN}))
 
 
 def listing(folder):
@@ -260,7 +280,7 @@ def test_refused_runs_left_nothing(results, place):
     new = set(after) - set(before)
     refused = {name for name in new if not name.startswith(("out/", "out of eval ids"))}
     leavings = {name.split("/")[-1] for name in refused if "/events/" not in name}
-    assert leavings <= {"training.json", "metrics.jsonl"}
+    assert leavings <= {"training.json", "metrics.jsonl", ".lock"}
     assert not [name for name in new if ".tmp" in name]
 
 

@@ -13,10 +13,11 @@ import original_head
 import tensorflow as tf
 
 from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.training.guard import Guard
 from official_bert.training.optimizer import BertAdam
 from official_bert.training.pretraining import PRETRAINING
 from official_bert.training.schedule import WarmupLinearDecay
-from official_bert.training.step import make_train_step
+from official_bert.training.step import StepSettings, make_train_step
 
 
 def two_replicas():
@@ -50,8 +51,11 @@ def start(strategy):
         model = PretrainingModel(original_head.head_config())
         optimizer = BertAdam(schedule)
         optimizer.build(model.trainable_variables)
+        guard = Guard()
     original_head.assign(model, original_head.recording())
-    step = make_train_step(strategy, model, optimizer, PRETRAINING, seed=1)
+    step = make_train_step(
+        strategy, model, optimizer, guard, PRETRAINING, StepSettings(seed=1)
+    )
     return model, optimizer, step
 
 

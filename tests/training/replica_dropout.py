@@ -13,9 +13,15 @@ from original_head import features, head_config, recording
 
 from official_bert.config import BertConfig
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
+from official_bert.training.guard import Guard
 from official_bert.training.optimizer import BertAdam
 from official_bert.training.pretraining import PRETRAINING
-from official_bert.training.step import make_eval_step, make_train_step, step_seed
+from official_bert.training.step import (
+    StepSettings,
+    make_eval_step,
+    make_train_step,
+    step_seed,
+)
 
 SEED, STEP = 3, 4
 
@@ -29,6 +35,7 @@ def main():
     with strategy.scope():
         model, optimizer = PretrainingModel(BertConfig.from_dict(config)), BertAdam(0.0)
         optimizer.build(model.trainable_variables)
+        guard = Guard()
     optimizer.iterations.assign(STEP)
     batch = {name: tf.constant(x) for name, x in features(recording()).items()}
     both = strategy.experimental_distribute_values_from_function(lambda _: batch)
@@ -41,7 +48,9 @@ def main():
         loss(training=True, dropout_seed=step_seed(SEED, STEP, replica))
         for replica in (0, 1)
     ]
-    train_step = make_train_step(strategy, model, optimizer, PRETRAINING, SEED)
+    train_step = make_train_step(
+        strategy, model, optimizer, guard, PRETRAINING, StepSettings(SEED)
+    )
     eval_step = make_eval_step(strategy, model, PRETRAINING)
     found = {
         "alone": alone,

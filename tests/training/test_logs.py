@@ -113,11 +113,12 @@ def test_killed_while_dropping_rows(tmp_path, monkeypatch):
     assert (tmp_path / "metrics.jsonl").read_bytes() == before
 
 
-def test_a_loss_that_is_no_number_can_be_read_again(tmp_path):
+def test_what_is_no_number_is_null(tmp_path):
     with RunLog(str(tmp_path), 10) as log:
-        log.training(1, {**ROW, "loss": math.nan})
+        log.training(1, {**ROW, "loss": math.nan, "gradient_norm": math.inf})
     (row,) = read_metrics(tmp_path)
-    assert math.isnan(row["loss"])
+    assert row["loss"] is None and row["gradient_norm"] is None
+    assert "NaN" not in (tmp_path / "metrics.jsonl").read_text()
 
 
 def test_progress_bar_on_a_terminal(tmp_path, monkeypatch, capsys):

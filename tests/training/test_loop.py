@@ -1,11 +1,8 @@
-"""Evaluation's means, shares of a batch, and which devices are used."""
-
-import types
+"""The means that an evaluation gives."""
 
 import pytest
 import tensorflow as tf
 
-from official_bert.errors import UserError
 from official_bert.training import loop
 from official_bert.training.step import Objective
 
@@ -40,35 +37,17 @@ def test_evaluation_by_hand():
     assert evaluate() == row
 
 
-@pytest.mark.parametrize(("rows", "replicas"), [(7, 2), (8, 3), (5, 5), (4, 1)])
-def test_shares_are_even_and_whole(rows, replicas):
-    def distribute(share):
-        contexts = [
-            types.SimpleNamespace(replica_id_in_sync_group=index)
-            for index in range(replicas)
-        ]
-        return [share(context) for context in contexts]
+def test_an_evaluation_breaks_off_when_asked_to():
+    data = {"x": [1.0, 2.0, 3.0], "w": [1.0, 1.0, 1.0]}
+    batches = tf.data.Dataset.from_tensor_slices(data).batch(1)
+    seen = []
 
-    strategy = types.SimpleNamespace(
-        num_replicas_in_sync=replicas,
-        experimental_distribute_values_from_function=distribute,
+    def model(features, training):
+        seen.append(1)
+        return features["x"]
+
+    evaluate = loop.make_evaluate(
+        tf.distribute.get_strategy(), model, OBJECTIVE, batches
     )
-    batch = {"x": tf.range(rows)}
-    shares = loop.split(strategy, batch)
-    if replicas == 1:
-        shares = [shares]
-    found = [share["x"].numpy().tolist() for share in shares]
-    assert sum(found, []) == list(range(rows))
-    sizes = [len(share) for share in found]
-    assert max(sizes) - min(sizes) <= 1
-
-
-def test_devices():
-    cpus = len(tf.config.list_logical_devices("CPU"))
-    if tf.config.list_logical_devices("GPU"):
-        pytest.skip("this machine has GPUs")
-    assert loop.one_or_all_devices(0).num_replicas_in_sync == 1
-    assert loop.one_or_all_devices(1).num_replicas_in_sync == 1
-    words = f"--num_devices is {cpus + 1}, but TensorFlow sees {cpus}"
-    with pytest.raises(UserError, match=words):
-        loop.one_or_all_devices(cpus + 1)
+    assert evaluate(lambda: bool(seen)) is None
+    assert evaluate() is not None

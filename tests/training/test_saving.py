@@ -1,7 +1,9 @@
 """A run on disk: what is written, kept, restored and refused."""
 
 import dataclasses
+import json
 import os
+import pathlib
 import resource
 import shutil
 
@@ -15,106 +17,164 @@ from official_bert.checkpoints import google
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.training import saving
-from official_bert.training.optimizer import BertAdam
+from official_bert.training import run_manifest, saving
+from official_bert.training.guard import Guard
+from official_bert.training.optimizer import BertAdam, BertLamb
+
+RUN = 77
 
 
-def make(config=MINI_CONFIG, step=0, seed=0):
-    """Return (model, optimizer), every variable of them random."""
+def make(config=MINI_CONFIG, step=0, seed=0, scaled=False, kind=BertAdam):
+    """Return a `State`, every variable of it random."""
     keras.utils.set_random_seed(seed)
-    model, optimizer = PretrainingModel(config), BertAdam(0.1)
+    model, optimizer = PretrainingModel(config), kind(0.1)
     optimizer.build(model.trainable_variables)
     rng = np.random.default_rng(seed)
-    for variable in (*optimizer.adam_m, *optimizer.adam_v):
-        variable.assign(rng.random(variable.shape))
+    for slot in optimizer.slots().values():
+        for variable in slot:
+            variable.assign(rng.random(variable.shape))
     optimizer.iterations.assign(step)
-    return model, optimizer
+    guard = Guard(scaled)
+    for variable in guard.variables().values():
+        variable.assign(int(rng.integers(1, 100)))
+    return saving.State(model, optimizer, guard)
 
 
-def state(model, optimizer):
-    groups = (model.trainable_variables, optimizer.adam_m, optimizer.adam_v)
-    return [[v.numpy() for v in group] for group in groups]
+def save(directory, state, keep=5):
+    saving.save_state(str(directory), state, RUN, keep)
+
+
+def numbers(state):
+    named = state.weights_and_slots() | state.guard_variables()
+    return {name: variable.numpy() for name, variable in named.items()}
 
 
 def equal(one, other):
-    for group, other_group in zip(one, other, strict=True):
-        for a, b in zip(group, other_group, strict=True):
-            np.testing.assert_array_equal(a, b)
+    assert set(one) == set(other)
+    for name, value in one.items():
+        np.testing.assert_array_equal(value, other[name], err_msg=name)
 
 
-def test_what_is_restored_is_what_was_saved(tmp_path):
-    saved = make(step=7, seed=1)
-    saving.save_state(tmp_path, *saved)
-    model, optimizer = make(seed=2)
-    assert saving.restore_state(tmp_path, model, optimizer) == 7
-    assert int(optimizer.iterations) == 7
-    equal(state(model, optimizer), state(*saved))
+@pytest.mark.parametrize("kind", [BertAdam, BertLamb])
+def test_what_is_restored_is_what_was_saved(tmp_path, kind):
+    saved = make(step=7, seed=1, kind=kind)
+    save(tmp_path, saved)
+    other = make(seed=2, kind=kind)
+    assert saving.restore_state(tmp_path, other) == 7
+    assert other.step == 7
+    equal(numbers(other), numbers(saved))
 
 
 def test_nothing_to_restore(tmp_path):
-    model, optimizer = make()
-    before = state(model, optimizer)
-    assert saving.restore_state(tmp_path, model, optimizer) == 0
-    assert saving.restore_state(tmp_path / "none", model, optimizer) == 0
-    equal(state(model, optimizer), before)
+    state = make()
+    before = numbers(state)
+    assert saving.restore_state(tmp_path, state) == 0
+    assert saving.restore_state(tmp_path / "none", state) == 0
+    equal(numbers(state), before)
 
 
 def test_names_are_the_original_s(tmp_path):
     """Weights, `adam_m` and `adam_v` of each, and the step, for TensorFlow 1."""
-    model, optimizer = make(step=3)
-    saving.save_state(tmp_path, model, optimizer)
+    state = make(step=3)
+    save(tmp_path, state)
     prefix = tf.train.latest_checkpoint(str(tmp_path))
     assert prefix == str(tmp_path / "model.ckpt-3")
     expected = {"global_step": []}
-    for variable in model.trainable_variables:
+    for variable in state.model.trainable_variables:
         for ending in ("", "/adam_m", "/adam_v"):
             expected[variable.path + ending] = list(variable.shape)
-    assert dict(tf.train.list_variables(prefix)) == expected
+    found = dict(tf.train.list_variables(prefix))
+    ours = {name for name in found if name.startswith("training/")}
+    assert ours == {
+        f"training/{name}"
+        for name in (
+            "run_id",
+            "loss_scale",
+            "good_updates",
+            "skipped",
+            "skipped_in_row",
+        )
+    }
+    assert {name: found[name] for name in found.keys() - ours} == expected
     reader = tf.compat.v1.train.NewCheckpointReader(prefix)
     assert reader.get_tensor("global_step") == 3
     assert reader.get_tensor("global_step").dtype == np.int64
-    name = model.trainable_variables[4].path
+    name = state.model.trainable_variables[4].path
     np.testing.assert_array_equal(
-        reader.get_tensor(f"{name}/adam_v"), optimizer.adam_v[4]
+        reader.get_tensor(f"{name}/adam_v"), state.optimizer.adam_v[4]
     )
 
 
-def test_the_newest_five_are_kept(tmp_path):
-    model, optimizer = make()
-    for step in (2, 4, 6, 8, 10, 12, 14):
-        optimizer.iterations.assign(step)
-        saving.save_state(tmp_path, model, optimizer)
+def save_steps(directory, steps, keep=5):
+    state = make()
+    for step in steps:
+        state.optimizer.iterations.assign(step)
+        save(directory, state, keep)
+    return state
+
+
+def test_the_newest_are_kept(tmp_path):
+    state = save_steps(tmp_path, (2, 4, 6, 8, 10, 12, 14))
     assert google.numbered_checkpoints(tmp_path) == [6, 8, 10, 12, 14]
     assert len(os.listdir(tmp_path)) == 2 * 5 + 1
     found = tf.train.get_checkpoint_state(str(tmp_path))
     assert found.model_checkpoint_path == str(tmp_path / "model.ckpt-14")
     assert len(found.all_model_checkpoint_paths) == 5
-    assert saving.restore_state(tmp_path, model, optimizer) == 14
+    assert saving.restore_state(tmp_path, state) == 14
+
+
+def test_the_best_is_kept_besides(tmp_path):
+    state = make()
+    losses = {2: 3.0, 4: 1.0, 6: 2.0, 8: 1.0, 10: 1.5}
+    for step, loss in losses.items():
+        state.optimizer.iterations.assign(step)
+        save(tmp_path, state, keep=2)
+        saving.note_evaluation(tmp_path, step, loss)
+    # Of two equal ones the first stays the best.
+    assert google.numbered_checkpoints(tmp_path) == [4, 8, 10]
+    assert json.loads((tmp_path / "best_checkpoint.json").read_text()) == {
+        "step": 4,
+        "loss": 1.0,
+    }
+    state.optimizer.iterations.assign(12)
+    save(tmp_path, state, keep=2)
+    saving.note_evaluation(tmp_path, 12, 0.5)
+    save(tmp_path, state, keep=2)
+    assert google.numbered_checkpoints(tmp_path) == [10, 12]
+
+
+def test_a_best_checkpoint_that_is_gone_is_no_longer_the_best(tmp_path):
+    state = save_steps(tmp_path, (2, 4))
+    saving.note_evaluation(tmp_path, 2, 0.5)
+    google.delete_checkpoint(str(tmp_path / "model.ckpt-2"))
+    saving.note_evaluation(tmp_path, 4, 1.5)
+    save(tmp_path, state, keep=1)
+    assert json.loads((tmp_path / "best_checkpoint.json").read_text())["step"] == 4
 
 
 def test_a_full_disk_costs_only_the_new_checkpoint(tmp_path):
-    model, optimizer = make(step=1)
-    saving.save_state(tmp_path, model, optimizer)
+    state = save_steps(tmp_path, [1])
     before = sorted(os.listdir(tmp_path))
-    optimizer.iterations.assign(2)
+    state.optimizer.iterations.assign(2)
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (20_000, hard))
     try:
         with pytest.raises(UserError, match="model.ckpt-2"):
-            saving.save_state(tmp_path, model, optimizer)
+            save(tmp_path, state)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
     assert sorted(os.listdir(tmp_path)) == before
-    assert saving.restore_state(tmp_path, *make(seed=5)) == 1
+    assert saving.restore_state(tmp_path, make(seed=5)) == 1
 
 
 def test_half_of_a_checkpoint_is_none(tmp_path):
     """Killed between data and index: the run continues from the one before."""
-    model, optimizer = make(step=1)
-    saving.save_state(tmp_path, model, optimizer)
+    state = save_steps(tmp_path, [1])
+    before = sorted(os.listdir(tmp_path))
     (tmp_path / "model.ckpt-2.data-00000-of-00001").write_bytes(b"half")
-    (tmp_path / "model.ckpt-2.tmp.99").mkdir()
-    assert saving.restore_state(tmp_path, model, optimizer) == 1
+    assert saving.restore_state(tmp_path, state) == 1
+    google.remove_halves(tmp_path)
+    assert sorted(os.listdir(tmp_path)) == before
 
 
 @pytest.mark.parametrize(
@@ -125,69 +185,85 @@ def test_half_of_a_checkpoint_is_none(tmp_path):
     ],
 )
 def test_another_model(tmp_path, change, words):
-    saving.save_state(tmp_path, *make(step=3))
-    model, optimizer = make(dataclasses.replace(MINI_CONFIG, **change))
-    before = state(model, optimizer)
+    save(tmp_path, make(step=3))
+    state = make(dataclasses.replace(MINI_CONFIG, **change))
+    before = numbers(state)
     with pytest.raises(UserError) as caught:
-        saving.restore_state(tmp_path, model, optimizer)
+        saving.restore_state(tmp_path, state)
     for word in ["--output_dir", str(tmp_path), "model.ckpt-3", *words]:
         assert word in str(caught.value)
-    equal(state(model, optimizer), before)
-    assert int(optimizer.iterations) == 0
+    equal(numbers(state), before)
+    assert state.step == 0
 
 
-def test_truncated_checkpoint(tmp_path):
-    saving.save_state(tmp_path, *make(step=3))
-    os.truncate(tmp_path / "model.ckpt-3.data-00000-of-00001", 50)
-    with pytest.raises(UserError, match="model.ckpt-3: cannot read"):
-        saving.restore_state(tmp_path, *make())
+def test_another_optimizer(tmp_path):
+    save(tmp_path, make(step=3))
+    with pytest.raises(UserError, match="lamb_m is missing"):
+        saving.restore_state(tmp_path, make(kind=BertLamb))
 
 
-SETTINGS = {"bert_config": {"hidden_size": 16}, "learning_rate": 1e-4, "seed": 3}
+def truncate_data(prefix):
+    os.truncate(f"{prefix}.data-00000-of-00001", 50)
 
 
-def test_same_settings_continue(tmp_path):
-    saving.check_settings(tmp_path, SETTINGS)
-    saving.save_state(tmp_path, *make(step=1))
-    saving.check_settings(tmp_path, dict(SETTINGS))
+def truncate_index(prefix):
+    os.truncate(f"{prefix}.index", 30)
 
 
-@pytest.mark.parametrize("name", list(SETTINGS))
-def test_other_settings_are_refused(tmp_path, name):
-    saving.check_settings(tmp_path, SETTINGS)
-    saving.save_state(tmp_path, *make(step=1))
-    before = (tmp_path / "training.json").read_bytes()
-    with pytest.raises(UserError, match=f"--output_dir: .* a run with {name}"):
-        saving.check_settings(tmp_path, {**SETTINGS, name: 5})
-    assert (tmp_path / "training.json").read_bytes() == before
+def empty_index(prefix):
+    os.truncate(f"{prefix}.index", 0)
 
 
-def test_long_lists_of_files_make_no_long_sentence(tmp_path):
-    names = [f"{number}.tfrecord" for number in range(500)]
-    saving.check_settings(tmp_path, {"input_files": names})
-    saving.save_state(tmp_path, *make(step=1))
-    with pytest.raises(UserError) as caught:
-        saving.check_settings(tmp_path, {"input_files": names[1:]})
-    assert "input_files ['0.tfrecord', " in str(caught.value)
-    assert len(str(caught.value)) < 600
+def flip_a_bit(prefix):
+    path = pathlib.Path(f"{prefix}.data-00000-of-00001")
+    data = bytearray(path.read_bytes())
+    data[len(data) // 2] ^= 1
+    path.write_bytes(data)
 
 
-def test_a_run_that_never_saved_may_change(tmp_path):
-    saving.check_settings(tmp_path, SETTINGS)
-    saving.check_settings(tmp_path, {**SETTINGS, "seed": 4})
-    saving.save_state(tmp_path, *make(step=1))
-    saving.check_settings(tmp_path, {**SETTINGS, "seed": 4})
+def lose_data(prefix):
+    os.remove(f"{prefix}.data-00000-of-00001")
 
 
-@pytest.mark.parametrize("trained_here", [True, False])
-def test_a_model_without_its_run_is_not_overwritten(tmp_path, trained_here):
-    if trained_here:
-        saving.check_settings(tmp_path, SETTINGS)
-    google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), {"a": np.ones(2)})
-    before = sorted(os.listdir(tmp_path))
-    with pytest.raises(UserError, match="holds a model .*choose another directory"):
-        saving.check_settings(tmp_path, SETTINGS)
-    assert sorted(os.listdir(tmp_path)) == before
+DAMAGES = [truncate_data, truncate_index, empty_index, flip_a_bit, lose_data]
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_damaged_checkpoint_is_passed_over(tmp_path, damage, capsys):
+    saved = make(step=1, seed=1)
+    save(tmp_path, saved)
+    save(tmp_path, make(step=3, seed=3))
+    damage(tmp_path / "model.ckpt-3")
+    state = make()
+    assert saving.restore_state(tmp_path, state) == 1
+    equal(numbers(state), numbers(saved))
+    said = capsys.readouterr().out
+    assert f"{tmp_path}/model.ckpt-3 is damaged. Going on from model.ckpt-1." in said
+
+
+@pytest.mark.parametrize("damage", DAMAGES)
+def test_a_run_whose_checkpoints_are_all_damaged_does_not_start_over(tmp_path, damage):
+    save(tmp_path, make(step=3))
+    damage(tmp_path / "model.ckpt-3")
+    state = make()
+    before = numbers(state)
+    with pytest.raises(UserError, match="no checkpoint in .* can be read"):
+        saving.restore_state(tmp_path, state)
+    equal(numbers(state), before)
+
+
+def test_a_checkpoint_of_another_run(tmp_path):
+    save(tmp_path, make(step=3))
+    assert saving.restore_state(tmp_path, make(), RUN) == 3
+    with pytest.raises(UserError, match="belongs to another run"):
+        saving.restore_state(tmp_path, make(), RUN + 1)
+
+
+def test_a_worker_reads_what_the_chief_has_chosen(tmp_path):
+    save_steps(tmp_path, (2, 4))
+    assert saving.restore_state(tmp_path, make(), RUN, step=2) == 2
+    with pytest.raises(UserError, match="no checkpoint in"):
+        saving.restore_state(tmp_path, make(), RUN, step=6)
 
 
 def test_a_run_of_the_original_goes_on(shared, tmp_path):
@@ -202,9 +278,10 @@ def test_a_run_of_the_original_goes_on(shared, tmp_path):
             tmp_path / f"model.ckpt-{step}{ending}",
         )
     config = BertConfig.from_json_file(source / "bert_config.json")
-    model, optimizer = make(config)
-    saving.check_settings(tmp_path, {"seed": 1})
-    assert saving.restore_state(tmp_path, model, optimizer) == step > 0
+    state = make(config)
+    model, optimizer = state.model, state.optimizer
+    run_id = run_manifest.open_run(tmp_path, {"seed": 1})
+    assert saving.restore_state(tmp_path, state, run_id) == step > 0
     moments = np.concatenate([v.numpy().ravel() for v in optimizer.adam_v])
     assert moments.any()
     for index, weight in enumerate(model.trainable_variables):

@@ -1,0 +1,99 @@
+"""A data set in lanes: groups of files with almost equally many records.
+
+Every batch takes the same number of rows from each lane, so that a worker
+that needs some rows of each batch opens the files of their lanes only. The
+number of lanes follows from the files and the batch size, never from the
+number of workers: the batches of a run are the same on one and on many.
+"""
+
+import itertools
+import typing
+
+import numpy as np
+
+from official_bert.data.record_index import RecordIndex
+
+# How many lanes there may be: powers of two, as numbers of workers mostly are.
+NUMBERS = (16, 8, 4, 2, 1)
+
+
+class Lane(typing.NamedTuple):
+    """Chunks of an index that have an order of their own.
+
+    Within tf.data, the numbers are int64 scalars.
+
+    Attributes:
+      first: int, place of the lane's first chunk in the index.
+      chunks: int, how many chunks it has.
+      seed: int, decides the order.
+    """
+
+    first: int
+    chunks: int
+    seed: int
+
+
+def split_into_lanes(index, batch_size, seed):
+    """Deal the files to as many lanes as batch size and file sizes allow.
+
+    Args:
+      index: `RecordIndex` of the files.
+      batch_size: B; the number of lanes divides it.
+      seed: int, decides all orders; that of a single lane is the same seed.
+
+    Returns:
+      (`RecordIndex` of the same files, its chunks lane by lane; list of `Lane`).
+    """
+    records = np.bincount(index.file_of, index.count, len(index.files)).astype(int)
+    number = next(n for n in NUMBERS if batch_size % n == 0 and _is_fair(records, n))
+    lane_of = _deal(records, number)[index.file_of]
+    chunks = np.bincount(lane_of, minlength=number).tolist()
+    firsts = itertools.accumulate(chunks, initial=0)
+    lanes = [
+        Lane(first, count, _seed(seed, lane))
+        for lane, (first, count) in enumerate(zip(firsts, chunks, strict=False))
+    ]
+    return _reordered(index, np.argsort(lane_of, kind="stable")), lanes
+
+
+def _is_fair(records, number):
+    """Whether the lanes differ by at most 1 %; small ones are repeated sooner."""
+    sizes = np.bincount(_deal(records, number), records, number)
+    return 100 * (sizes.max() - sizes.min()) <= sizes.max()
+
+
+def _deal(records, number):
+    """Give each file to the emptiest lane, large files first.
+
+    Args:
+      records: int64 [files], how many each file has.
+      number: how many lanes.
+
+    Returns:
+      int64 [files], each file's lane.
+    """
+    lane_of, sizes = np.zeros_like(records), np.zeros(number, np.int64)
+    for file in np.argsort(-records, kind="stable"):
+        lane_of[file] = np.argmin(sizes)
+        sizes[lane_of[file]] += records[file]
+    return lane_of
+
+
+def _reordered(index, places):
+    """Return an index of the chunks at `places`, int64 [chunks]."""
+    return RecordIndex(
+        index.files,
+        index.file_of[places],
+        index.offset[places],
+        index.first[places],
+        index.count[places],
+    )
+
+
+def _seed(seed, lane):
+    """Return a seed that differs between lanes within its lowest 8 bits.
+
+    The cipher behind `index_shuffle` uses no others where it orders up to
+    65,536 places.
+    """
+    return seed ^ (lane << 4)

@@ -1,0 +1,66 @@
+"""What decides the last bits of a run besides its settings."""
+
+import os
+import pathlib
+import platform
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+import official_bert
+
+
+def describe(strategy, **settings):
+    """Return what has to be the same for two runs to agree bit for bit.
+
+    Args:
+      strategy: the `tf.distribute` strategy.
+      **settings: how steps are computed: precision, XLA and so on.
+
+    Returns:
+      dict of plain values.
+    """
+    return {
+        "replicas": strategy.num_replicas_in_sync,
+        "device": _device_name(strategy),
+        "intra_op_threads": _threads(
+            tf.config.threading.get_intra_op_parallelism_threads
+        ),
+        "inter_op_threads": _threads(
+            tf.config.threading.get_inter_op_parallelism_threads
+        ),
+        "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
+        **settings,
+        "official_bert": official_bert.__version__,
+        "python": platform.python_version(),
+        "tensorflow": tf.__version__,
+        "keras": keras.__version__,
+        "numpy": np.__version__,
+    }
+
+
+def _threads(configured):
+    """Return a number of threads; TensorFlow's 0 stands for one per core."""
+    if configured():
+        return configured()
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
+def _device_name(strategy):
+    """Return the product name of what trains; all replicas have the same."""
+    if isinstance(strategy, tf.distribute.TPUStrategy):
+        return "TPU"
+    gpus = tf.config.list_physical_devices("GPU")
+    if not gpus:
+        return _cpu_name()
+    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU")
+
+
+def _cpu_name():
+    info = pathlib.Path("/proc/cpuinfo")
+    lines = info.read_text().splitlines() if info.exists() else []
+    names = [line.partition(":")[2].strip() for line in lines if "model name" in line]
+    return names[0] if names else platform.machine()

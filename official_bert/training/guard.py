@@ -1,0 +1,62 @@
+"""The guard of the updates: none is made of a gradient that is not finite.
+
+It also keeps the loss scale of float16, whose numbers end at 65,504 and
+vanish below 6e-8: the loss is multiplied by the scale before the backward
+pass, and the gradients are divided by it after (Micikevicius et al., 2018).
+"""
+
+import tensorflow as tf
+
+FIRST_LOSS_SCALE = 2.0**15
+# Good updates after which the scale is doubled, as in Keras'
+# `LossScaleOptimizer`.
+GROWTH_STEPS = 2000
+
+
+class Guard:
+    """Counts skipped updates and adapts the loss scale.
+
+    Make it in the scope of the strategy that trains.
+
+    Args:
+      scaled: whether the loss is scaled, for float16; else the scale stays 1.
+
+    Attributes:
+      loss_scale: float32 variable.
+      good_updates: int64 variable, updates since the scale last changed.
+      skipped: int64 variable, skipped updates of the whole run.
+      skipped_in_row: int64 variable, skipped updates since the last good one.
+    """
+
+    def __init__(self, scaled=False):
+        self.scaled = scaled
+        first = FIRST_LOSS_SCALE if scaled else 1.0
+        self.loss_scale = tf.Variable(first, trainable=False, dtype=tf.float32)
+        self.good_updates = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.skipped = tf.Variable(0, trainable=False, dtype=tf.int64)
+        self.skipped_in_row = tf.Variable(0, trainable=False, dtype=tf.int64)
+
+    def variables(self):
+        """Return the state by name, to be saved with a run."""
+        names = ("loss_scale", "good_updates", "skipped", "skipped_in_row")
+        return {name: getattr(self, name) for name in names}
+
+    def count(self, finite):
+        """Count one update, on one device.
+
+        Args:
+          finite: bool tensor, whether its gradient was finite.
+        """
+        bad = tf.cast(~finite, tf.int64)
+        self.skipped.assign_add(bad)
+        self.skipped_in_row.assign((self.skipped_in_row + bad) * bad)
+        if self.scaled:
+            self._adapt(finite)
+
+    def _adapt(self, finite):
+        """Halve the scale after an overflow, double it after many updates."""
+        scale, good = self.loss_scale.read_value(), self.good_updates + 1
+        grown = finite & (good >= GROWTH_STEPS)
+        up = tf.where(grown, scale * 2.0, scale)
+        self.loss_scale.assign(tf.where(finite, up, tf.maximum(scale / 2.0, 1.0)))
+        self.good_updates.assign(tf.where(finite & ~grown, good, 0))

@@ -1,0 +1,107 @@
+"""`training.json`: what a run is, and what it has run on.
+
+    {"run_id": …,                     also in each of its checkpoints
+     "settings": {…},                 must not change when it is continued
+     "history": [{"from_step": 0, "environment": {…}}, …]}
+
+The same settings in the same environment give the same bits.
+"""
+
+import os
+import reprlib
+import secrets
+
+from official_bert import files
+from official_bert.checkpoints import google
+from official_bert.errors import UserError
+
+MANIFEST_FILE = "training.json"
+
+
+def open_run(directory, settings, allow_changes=False):
+    """Record the settings of a run, or compare them with those it began with.
+
+    Args:
+      directory: the run's output directory.
+      settings: dict of what must not change when the run is continued.
+      allow_changes: go on with other settings, and tell.
+
+    Returns:
+      the run's id, an int.
+
+    Raises:
+      UserError: they differ; the message names the first difference.
+    """
+    path = os.path.join(directory, MANIFEST_FILE)
+    begun = bool(google.numbered_checkpoints(directory)) and os.path.exists(path)
+    if not begun:
+        _refuse_a_finished_model(directory)
+        return _begin(path, settings)
+    manifest = files.read_json(path, "the manifest of a run")
+    differences = list(_differences(manifest.get("settings", {}), settings))
+    if not differences:
+        return manifest["run_id"]
+    name, old, new = differences[0]
+    if not allow_changes:
+        raise UserError(
+            f"--output_dir: {directory} holds a run with {name} {reprlib.repr(old)}, "
+            f"and now it is {reprlib.repr(new)}; choose another directory, give the "
+            "same flags to continue that run, or --allow_changed_settings to continue "
+            "it with these."
+        )
+    print(f"Going on with other settings: {_tell(differences)}.", flush=True)
+    files.write_json(path, manifest | {"settings": settings})
+    return manifest["run_id"]
+
+
+def note_environment(directory, step, environment):
+    """Add an environment to the run's history, and tell what changed.
+
+    Args:
+      directory: the run's output directory.
+      step: where the run goes on.
+      environment: dict, as of `environment.describe`.
+    """
+    path = os.path.join(directory, MANIFEST_FILE)
+    manifest = files.read_json(path, "the manifest of a run")
+    # A kill may have taken back steps that a later environment had made.
+    history = [part for part in manifest["history"] if part["from_step"] < step]
+    before = history[-1]["environment"] if history else {}
+    differences = list(_differences(before, environment)) if before else []
+    if differences:
+        print(f"Going on, not bit-exact because {_tell(differences)}.", flush=True)
+    if differences or not history:
+        history.append({"from_step": step, "environment": environment})
+    files.write_json(path, manifest | {"history": history})
+
+
+def _begin(path, settings):
+    run_id = secrets.randbits(63)
+    manifest = {"run_id": run_id, "settings": settings, "history": []}
+    files.write_json(path, manifest)
+    return run_id
+
+
+def _refuse_a_finished_model(directory):
+    if os.path.exists(os.path.join(directory, google.MODEL_PREFIX + ".index")):
+        raise UserError(
+            f"--output_dir: {directory} holds a model and no run to continue; "
+            "choose another directory, or give it as --init_checkpoint."
+        )
+
+
+def _differences(before, now, prefix=""):
+    """Yield (name, old value, new value) of each difference."""
+    for name in sorted({*before, *now}):
+        old, new = before.get(name), now.get(name)
+        if isinstance(old, dict) and isinstance(new, dict):
+            yield from _differences(old, new, f"{name}: ")
+        elif old != new:
+            yield prefix + name, old, new
+
+
+def _tell(differences):
+    return "; ".join(
+        f"{name} was {reprlib.repr(old)} and is {reprlib.repr(new)}"
+        for name, old, new in differences
+    )

@@ -1,0 +1,38 @@
+"""Stopping when asked to: SIGTERM, as machines give before they vanish, and Ctrl-C."""
+
+import signal
+import threading
+
+
+class StopRequest:
+    """Turns the first SIGTERM or SIGINT into a wish that the loop can read.
+
+    As a context manager it puts the handlers in place and takes them back. A
+    second signal does what it always did.
+
+    Attributes:
+      signal: the signal's number, or None.
+    """
+
+    def __init__(self):
+        self.signal = None
+        self._before = {}
+
+    def __enter__(self):
+        # Only the main thread may set handlers; elsewhere nothing changes.
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGTERM, signal.SIGINT):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_):
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+
+    def __bool__(self):
+        return self.signal is not None
+
+    def _note(self, number, _):
+        self.signal = number
+        for each, handler in self._before.items():
+            signal.signal(each, handler)

@@ -1,0 +1,265 @@
+"""Which devices train: the `tf.distribute` strategy, and who does what in it."""
+
+import json
+import os
+
+import tensorflow as tf
+
+from official_bert.errors import UserError
+
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
+
+
+def make_strategy(
+    name="auto", num_devices=0, tpu_name=None, tpu_zone=None, gcp_project=None
+):
+    """Return the strategy of that name.
+
+    Call it before TensorFlow does anything else: several workers, and a CPU
+    that is split into several devices, have to be known when it starts.
+
+    Args:
+      name: one of `STRATEGIES`. `auto` is several workers where `TF_CONFIG`
+        names them, else all GPUs of this machine, else one device.
+      num_devices: of this machine; 0 for all GPUs, or else the CPU. A machine
+        without GPUs is split into so many logical devices of its CPU, which
+        makes nothing faster, but shows what several devices do.
+      tpu_name: name or address of a Cloud TPU; None for that of this machine.
+      tpu_zone: its zone, where it is not that of this machine.
+      gcp_project: its project likewise.
+
+    Raises:
+      UserError: there are no such devices.
+    """
+    if name == "auto":
+        name = _choose(num_devices)
+    if name == "tpu":
+        return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
+    if name == "multi_worker":
+        return _multi_worker_strategy(num_devices)
+    if name == "one_device":
+        if num_devices > 1:
+            raise UserError(
+                f"--num_devices is {num_devices}, but --strategy=one_device; "
+                "give --strategy=mirrored."
+            )
+        return tf.distribute.get_strategy()
+    return tf.distribute.MirroredStrategy(_local_devices(num_devices))
+
+
+def is_chief(strategy):
+    """Whether this process writes the run's files: only one of all workers."""
+    return worker_number(strategy) == 0
+
+
+def is_multi_worker(strategy):
+    """Whether several processes train together."""
+    return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
+
+
+def worker_number(strategy):
+    """Return this process' place among the workers, the chief's being 0."""
+    if not is_multi_worker(strategy):
+        return 0
+    resolver = strategy.cluster_resolver
+    chiefs = len(resolver.cluster_spec().as_dict().get("chief", []))
+    is_worker = resolver.task_type == "worker"
+    return resolver.task_id + (chiefs if is_worker else 0)
+
+
+def local_replicas(strategy):
+    """Return the numbers of the replicas that this process feeds."""
+    if strategy.num_replicas_in_sync == 1:
+        return [0]
+    numbers = []
+
+    def note(context):
+        numbers.append(context.replica_id_in_sync_group)
+        return tf.constant(0)
+
+    strategy.experimental_distribute_values_from_function(note)
+    return numbers
+
+
+def share_of(rows, replica, replicas):
+    """Return (start, stop) of a replica's rows of a batch, as even as can be."""
+    return rows * replica // replicas, rows * (replica + 1) // replicas
+
+
+def local_rows(strategy, batch_size):
+    """Return (start, stop) of the rows of each batch that this process needs."""
+    numbers, replicas = local_replicas(strategy), strategy.num_replicas_in_sync
+    start, _ = share_of(batch_size, numbers[0], replicas)
+    _, stop = share_of(batch_size, numbers[-1], replicas)
+    return start, stop
+
+
+def distribute(strategy, batch, batch_size=None, first_row=0):
+    """Give each replica its share of a batch's rows.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      batch: dict of tensors: scalars, which every replica gets, and [rows, …].
+      batch_size: rows of the whole batch, where `batch` holds only those that
+        this process needs.
+      first_row: the whole batch's row that `batch` starts with.
+
+    Returns:
+      the same dict of per-replica tensors.
+    """
+    replicas = strategy.num_replicas_in_sync
+    if replicas == 1:
+        return batch
+    if batch_size is None:
+        batch_size = len(next(value for value in batch.values() if value.shape.rank))
+
+    def share(context):
+        start, stop = share_of(batch_size, context.replica_id_in_sync_group, replicas)
+        return {
+            name: value[start - first_row : stop - first_row]
+            if value.shape.rank
+            else value
+            for name, value in batch.items()
+        }
+
+    return strategy.experimental_distribute_values_from_function(share)
+
+
+def check_shares(strategy, batch_size, micro_batch_size=0):
+    """Raise `UserError` if a batch cannot be shared out as it should be.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      batch_size: sequences per update, over all replicas.
+      micro_batch_size: sequences that a replica handles at once; 0 for all.
+    """
+    replicas = strategy.num_replicas_in_sync
+    share, rest = divmod(batch_size, replicas)
+    if batch_size < replicas:
+        raise UserError(
+            f"--train_batch_size={batch_size} is less than one sequence for each of "
+            f"{replicas} devices; give a larger one."
+        )
+    if rest and (micro_batch_size or isinstance(strategy, tf.distribute.TPUStrategy)):
+        raise UserError(
+            f"--train_batch_size={batch_size} is no multiple of the {replicas} "
+            f"devices; give {batch_size - rest} or {batch_size - rest + replicas}."
+        )
+    if micro_batch_size and share % micro_batch_size:
+        raise UserError(
+            f"--micro_batch_size={micro_batch_size} does not divide the {share} "
+            "sequences that each device has in an update "
+            f"(--train_batch_size={batch_size} on {replicas} device(s))."
+        )
+
+
+def from_chief(strategy, number):
+    """Return the chief's number (int) on every worker; all have to call it."""
+    if not is_multi_worker(strategy):
+        return number
+    mine = local_replicas(strategy)[0] == 0
+
+    def of_replica(context):
+        is_first = mine and context.replica_id_in_sync_group == 0
+        return tf.constant(number if is_first else 0, tf.int64)
+
+    @tf.function
+    def total(values):
+        return strategy.reduce("SUM", strategy.run(tf.identity, (values,)), axis=None)
+
+    return int(total(strategy.experimental_distribute_values_from_function(of_replica)))
+
+
+def _choose(num_devices):
+    if len(_workers(os.environ.get("TF_CONFIG"))) > 1:
+        return "multi_worker"
+    gpus = len(tf.config.list_physical_devices("GPU"))
+    return "mirrored" if (num_devices or gpus) > 1 else "one_device"
+
+
+def _local_devices(num_devices):
+    """Return the names of the devices to use, GPUs if there are any."""
+    gpus = tf.config.list_physical_devices("GPU")
+    if gpus and num_devices > len(gpus):
+        raise UserError(
+            f"--num_devices is {num_devices}, but this machine has {len(gpus)} GPUs."
+        )
+    if gpus:
+        return [f"GPU:{number}" for number in range(num_devices or len(gpus))]
+    count = num_devices or 1
+    if count > 1:
+        _split_cpu(count)
+    return [f"CPU:{number}" for number in range(count)]
+
+
+def _split_cpu(count):
+    cpu = tf.config.list_physical_devices("CPU")[0]
+    logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+    try:
+        tf.config.set_logical_device_configuration(cpu, logical)
+    except RuntimeError as error:
+        found = len(tf.config.list_logical_devices("CPU"))
+        if found < count:
+            raise UserError(
+                f"--num_devices is {count}, but TensorFlow has already started with "
+                f"{found} CPU device(s)."
+            ) from error
+
+
+EXAMPLE = (
+    '\'{"cluster": {"worker": ["host0:2222", "host1:2222"]}, '
+    '"task": {"type": "worker", "index": 0}}\''
+)
+
+
+def _workers(tf_config):
+    """Return the addresses of the workers that `TF_CONFIG` names."""
+    if not tf_config:
+        return []
+    try:
+        config = json.loads(tf_config)
+        cluster, task = config.get("cluster", {}), config.get("task", {})
+        found = [*cluster.get("chief", []), *cluster.get("worker", [])]
+        if found:
+            cluster[task["type"]][int(task["index"])]
+    except (ValueError, LookupError, TypeError, AttributeError) as error:
+        raise UserError(
+            f"TF_CONFIG is {tf_config!r}, which names no worker of a cluster "
+            f"({type(error).__name__}: {error}); it looks like {EXAMPLE}."
+        ) from error
+    return found
+
+
+def _multi_worker_strategy(num_devices):
+    workers = _workers(os.environ.get("TF_CONFIG"))
+    if not workers:
+        raise UserError(
+            "--strategy=multi_worker needs the environment variable TF_CONFIG on "
+            f"each worker, for example {EXAMPLE} on the first."
+        )
+    gpus = tf.config.list_physical_devices("GPU")
+    if num_devices > max(len(gpus), 1):
+        raise UserError(
+            f"--num_devices is {num_devices}, but this worker has {len(gpus)} GPUs; "
+            "several workers do not split their CPUs."
+        )
+    if gpus and num_devices:
+        tf.config.set_visible_devices(gpus[:num_devices], "GPU")
+    print(f"Waiting for all {len(workers)} workers: {', '.join(workers)}.", flush=True)
+    return tf.distribute.MultiWorkerMirroredStrategy()
+
+
+def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
+    try:
+        resolver = tf.distribute.cluster_resolver.TPUClusterResolver(
+            tpu_name or "local", zone=tpu_zone, project=gcp_project
+        )
+        if tpu_name not in (None, "local"):
+            tf.config.experimental_connect_to_cluster(resolver)
+        tf.tpu.experimental.initialize_tpu_system(resolver)
+        return tf.distribute.TPUStrategy(resolver)
+    except (tf.errors.OpError, ValueError, RuntimeError, OSError, ImportError) as error:
+        raise UserError(
+            f"--use_tpu: no TPU answers as {tpu_name or 'local'} "
+            f"(--tpu_name): {str(error).splitlines()[0]}"
+        ) from error

@@ -1,0 +1,62 @@
+"""Scripts of this folder as processes, some of them as workers of one cluster."""
+
+import contextlib
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+
+FOLDER = pathlib.Path(__file__).parent
+TIMEOUT = 300
+
+
+def start(script, *arguments, **changes):
+    """Start a script of this folder, or one with a path, in a group of its own."""
+    paths = f"{FOLDER.parent}:{FOLDER.parent.parent}:{FOLDER}"
+    environment = {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return subprocess.Popen(
+        [sys.executable, str(FOLDER / script), *map(str, arguments)],
+        env=environment | changes,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def finish(process):
+    """Return a process' output; it has to end well."""
+    output, _ = process.communicate(timeout=TIMEOUT)
+    assert process.returncode == 0, output[-3000:]
+    return output
+
+
+@contextlib.contextmanager
+def running(*processes):
+    """Kill what is still alive of some processes in the end."""
+    try:
+        yield processes
+    finally:
+        for process in processes:
+            process.kill()
+            process.communicate()
+
+
+def cluster(size=2):
+    """Return a `TF_CONFIG` for each worker of a cluster on this machine."""
+    with contextlib.ExitStack() as stack:
+        sockets = [stack.enter_context(socket.socket()) for _ in range(size)]
+        for each in sockets:
+            each.bind(("localhost", 0))
+        hosts = [f"localhost:{each.getsockname()[1]}" for each in sockets]
+    return [
+        json.dumps(
+            {
+                "cluster": {"worker": hosts},
+                "task": {"type": "worker", "index": index},
+            }
+        )
+        for index in range(size)
+    ]

@@ -1,0 +1,125 @@
+"""`training.json`: what continues a run, what is refused, what is only told."""
+
+import json
+
+import numpy as np
+import pytest
+
+from official_bert.checkpoints import google
+from official_bert.errors import UserError
+from official_bert.training import run_manifest
+
+SETTINGS = {"bert_config": {"hidden_size": 16}, "learning_rate": 1e-4, "seed": 3}
+HERE = {"replicas": 1, "intra_op_threads": 2, "tensorflow": "2.21.0"}
+
+
+def save(directory, step=1):
+    google.write_checkpoint(str(directory / f"model.ckpt-{step}"), {"a": np.ones(2)})
+
+
+def manifest(directory):
+    return json.loads((directory / "training.json").read_text())
+
+
+def test_same_settings_continue(tmp_path):
+    run_id = run_manifest.open_run(tmp_path, SETTINGS)
+    save(tmp_path)
+    assert run_manifest.open_run(tmp_path, dict(SETTINGS)) == run_id
+    assert manifest(tmp_path)["run_id"] == run_id
+
+
+@pytest.mark.parametrize("name", list(SETTINGS))
+def test_other_settings_are_refused(tmp_path, name):
+    run_manifest.open_run(tmp_path, SETTINGS)
+    save(tmp_path)
+    before = (tmp_path / "training.json").read_bytes()
+    with pytest.raises(UserError, match=f"--output_dir: .* a run with {name}"):
+        run_manifest.open_run(tmp_path, {**SETTINGS, name: 5})
+    assert (tmp_path / "training.json").read_bytes() == before
+
+
+def test_a_setting_that_is_gone_is_a_difference(tmp_path):
+    run_manifest.open_run(tmp_path, SETTINGS)
+    save(tmp_path)
+    with pytest.raises(UserError, match="a run with seed 3, and now it is None"):
+        run_manifest.open_run(tmp_path, {k: SETTINGS[k] for k in list(SETTINGS)[:2]})
+
+
+def test_other_settings_go_on_when_told_to(tmp_path, capsys):
+    run_id = run_manifest.open_run(tmp_path, SETTINGS)
+    save(tmp_path)
+    other = {**SETTINGS, "bert_config": {"hidden_size": 32}, "seed": 4}
+    assert run_manifest.open_run(tmp_path, other, allow_changes=True) == run_id
+    said = capsys.readouterr().out
+    assert (
+        "other settings: bert_config: hidden_size was 16 and is 32; seed was 3" in said
+    )
+    # From here on these are the run's settings.
+    assert run_manifest.open_run(tmp_path, other) == run_id
+    with pytest.raises(UserError, match="seed 4, and now it is 3"):
+        run_manifest.open_run(tmp_path, {**other, "seed": 3})
+
+
+def test_long_lists_of_files_make_no_long_sentence(tmp_path):
+    names = [f"{number}.tfrecord" for number in range(500)]
+    run_manifest.open_run(tmp_path, {"input_files": names})
+    save(tmp_path)
+    with pytest.raises(UserError) as caught:
+        run_manifest.open_run(tmp_path, {"input_files": names[1:]})
+    assert "input_files ['0.tfrecord', " in str(caught.value)
+    assert len(str(caught.value)) < 600
+
+
+def test_a_run_that_never_saved_may_change(tmp_path):
+    run_manifest.open_run(tmp_path, SETTINGS)
+    run_manifest.open_run(tmp_path, {**SETTINGS, "seed": 4})
+    save(tmp_path)
+    run_manifest.open_run(tmp_path, {**SETTINGS, "seed": 4})
+
+
+@pytest.mark.parametrize("trained_here", [True, False])
+def test_a_model_without_its_run_is_not_overwritten(tmp_path, trained_here):
+    if trained_here:
+        run_manifest.open_run(tmp_path, SETTINGS)
+    google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), {"a": np.ones(2)})
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(UserError, match="holds a model .*choose another directory"):
+        run_manifest.open_run(tmp_path, SETTINGS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_the_same_environment_is_noted_once_and_not_told(tmp_path, capsys):
+    run_manifest.open_run(tmp_path, SETTINGS)
+    for step in (0, 10, 20):
+        run_manifest.note_environment(tmp_path, step, HERE)
+    assert manifest(tmp_path)["history"] == [{"from_step": 0, "environment": HERE}]
+    assert capsys.readouterr().out == ""
+
+
+def test_another_environment_is_told_and_noted(tmp_path, capsys):
+    run_manifest.open_run(tmp_path, SETTINGS)
+    run_manifest.note_environment(tmp_path, 0, HERE)
+    other = HERE | {"intra_op_threads": 4, "tensorflow": "2.20.0"}
+    run_manifest.note_environment(tmp_path, 10, other)
+    assert capsys.readouterr().out == (
+        "Going on, not bit-exact because intra_op_threads was 2 and is 4; tensorflow "
+        "was '2.21.0' and is '2.20.0'.\n"
+    )
+    run_manifest.note_environment(tmp_path, 20, other)
+    assert capsys.readouterr().out == ""
+    history = manifest(tmp_path)["history"]
+    assert history == [
+        {"from_step": 0, "environment": HERE},
+        {"from_step": 10, "environment": other},
+    ]
+
+
+def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys):
+    """Ran on two threads to 10, on four to a kill before 20, on two from 10 again."""
+    run_manifest.open_run(tmp_path, SETTINGS)
+    run_manifest.note_environment(tmp_path, 0, HERE)
+    run_manifest.note_environment(tmp_path, 10, HERE | {"intra_op_threads": 4})
+    capsys.readouterr()
+    run_manifest.note_environment(tmp_path, 10, HERE)
+    assert capsys.readouterr().out == ""
+    assert manifest(tmp_path)["history"] == [{"from_step": 0, "environment": HERE}]

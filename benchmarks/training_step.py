@@ -92,10 +92,10 @@ def _our_step(config, features):
     import tensorflow as tf
 
     from official_bert.modeling.pretraining import PretrainingModel
+    from official_bert.training.guard import Guard
     from official_bert.training.optimizer import BertAdam
     from official_bert.training.pretraining import PRETRAINING
     from official_bert.training.schedule import WarmupLinearDecay
-    from official_bert.training.guard import Guard
     from official_bert.training.step import StepSettings, make_train_step
 
     model = PretrainingModel(config)

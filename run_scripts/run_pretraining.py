@@ -78,7 +78,18 @@ flags.DEFINE_enum(
     "optimizer", "adam", ("adam", "lamb"), "adam: the original's; lamb: Keras' Lamb."
 )
 flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
-flags.DEFINE_integer("num_train_steps", 100000, "Updates in all.", lower_bound=1)
+flags.DEFINE_integer(
+    "num_train_steps",
+    100000,
+    "Updates in all; the learning rate reaches 0 with the last.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "stop_at_step",
+    None,
+    "End after this update, before the last; a later run can go on.",
+    lower_bound=1,
+)
 flags.DEFINE_integer(
     "num_warmup_steps", 10000, "Updates of linear warm-up.", lower_bound=0
 )
@@ -211,6 +222,11 @@ def _check_flags():
     if FLAGS.use_tpu and FLAGS.strategy not in ("auto", "tpu"):
         raise UserError(
             f"--use_tpu and --strategy={FLAGS.strategy} are given; give one of them."
+        )
+    if FLAGS.stop_at_step and FLAGS.stop_at_step > FLAGS.num_train_steps:
+        raise UserError(
+            f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
+            f"--num_train_steps={FLAGS.num_train_steps}; give a smaller one."
         )
     if FLAGS.init_checkpoint and FLAGS.continue_from:
         raise UserError(

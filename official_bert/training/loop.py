@@ -25,7 +25,7 @@ class LoopSettings:
     """How long a run is and when it does what.
 
     Attributes:
-      num_train_steps: the last update's number.
+      last_step: the number of the last update.
       save_checkpoints_steps: updates between two checkpoints.
       keep_checkpoint_max: how many of the newest are kept, beside the best.
       log_steps: updates between two log lines.
@@ -35,7 +35,7 @@ class LoopSettings:
       step: `StepSettings`.
     """
 
-    num_train_steps: int
+    last_step: int
     save_checkpoints_steps: int
     keep_checkpoint_max: int
     log_steps: int
@@ -60,7 +60,7 @@ class Batches:
 
 
 def train(strategy, state, objective, batches, settings, directory, evaluate):
-    """Train from the state's step to `num_train_steps`.
+    """Train from the state's step to `last_step`.
 
     SIGTERM and Ctrl-C save the state first.
 
@@ -82,7 +82,7 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
       UserError: the gradient was not finite too often.
       KeyboardInterrupt: Ctrl-C; the state was saved.
     """
-    chief, last = strategies.is_chief(strategy), settings.num_train_steps
+    chief, last = strategies.is_chief(strategy), settings.last_step
     with (
         StopRequest() as request,
         RunLog(directory, last, state.step, chief) as log,
@@ -117,7 +117,7 @@ class _Run:
             objective,
             settings.step,
         )
-        step, last = state.step, settings.num_train_steps
+        step, last = state.step, settings.last_step
         shares = self._shares(batches, step)
         meter, stop = Meter(), False
         while step < last and not stop:
@@ -170,7 +170,7 @@ class _Run:
 
     def _is_to_save(self, step):
         settings = self.settings
-        is_last = step == settings.num_train_steps
+        is_last = step == settings.last_step
         return is_last or step % settings.save_checkpoints_steps == 0
 
     def _save(self, step):

@@ -3,7 +3,9 @@
 import contextlib
 import dataclasses
 import functools
+import json
 import os
+import zlib
 
 import keras
 import tensorflow as tf
@@ -72,6 +74,7 @@ class PretrainingSettings:
     learning_rate: float
     num_train_steps: int
     num_warmup_steps: int
+    stop_at_step: int | None
     save_checkpoints_steps: int
     keep_checkpoint_max: int
     iterations_per_loop: int
@@ -83,6 +86,11 @@ class PretrainingSettings:
     per_replica_update: bool
     allow_changed_settings: bool
     seed: int
+
+    @property
+    def last_step(self):
+        """The update after which the run ends."""
+        return self.stop_at_step or self.num_train_steps
 
 
 def run(strategy, config, train_set, eval_set, settings):
@@ -170,12 +178,27 @@ def _make_state(strategy, config, settings):
 def _open_run(strategy, config, train_set, settings):
     """Check the run's settings, on the chief; return its id, on all workers."""
     settled = _settled(config, train_set, settings)
+    _check_workers_agree(strategy, settled, settings)
     run_id = 0
     if strategies.is_chief(strategy):
         run_id = run_manifest.open_run(
             settings.output_dir, settled, settings.allow_changed_settings
         )
     return strategies.from_chief(strategy, run_id)
+
+
+def _check_workers_agree(strategy, settled, settings):
+    """Raise `UserError` on a worker whose flags are not those of the chief."""
+    flags = dataclasses.asdict(settings) | {"settled": settled}
+    # Folders may be mounted elsewhere, and are not part of what is computed.
+    for name in ("output_dir", "vocab_file", "init_checkpoint", "continue_from"):
+        del flags[name]
+    mine = zlib.crc32(json.dumps(flags, sort_keys=True).encode())
+    if strategies.from_chief(strategy, mine) != mine:
+        raise UserError(
+            f"Worker {strategies.worker_number(strategy)} was started with other flags "
+            "or other records than the first worker; start all with the same command."
+        )
 
 
 def _restore_or_start(strategy, state, run_id, settings):
@@ -187,7 +210,7 @@ def _restore_or_start(strategy, state, run_id, settings):
     if step:
         if not strategies.is_chief(strategy):
             saving.restore_state(directory, state, run_id, step)
-        done = "is done" if step >= settings.num_train_steps else "goes on"
+        done = "is done" if step >= settings.last_step else "goes on"
         print(f"The run in {directory} {done} at step {step}.", flush=True)
     elif settings.continue_from:
         step = _continue_other(state, settings)
@@ -217,11 +240,11 @@ def _continue_other(state, settings):
             f"--continue_from: {settings.continue_from} holds no checkpoint of a "
             "training run (model.ckpt-N); give its output directory."
         )
-    if step >= settings.num_train_steps:
+    if step >= settings.last_step:
         raise UserError(
             f"--continue_from: {settings.continue_from} stands at step {step}, and "
-            f"--num_train_steps={settings.num_train_steps} counts from the first "
-            "step of all; give a larger number."
+            f"this run ends at step {settings.last_step}, counted from the first of "
+            "all (--num_train_steps, --stop_at_step); give a larger number."
         )
     print(
         f"Going on from step {step} of {settings.continue_from}, with its weights "
@@ -304,7 +327,7 @@ def _train(strategy, state, train_set, run_id, evaluate, settings):
             blame,
         ),
         loop.LoopSettings(
-            num_train_steps=settings.num_train_steps,
+            last_step=settings.last_step,
             save_checkpoints_steps=settings.save_checkpoints_steps,
             keep_checkpoint_max=settings.keep_checkpoint_max,
             log_steps=settings.iterations_per_loop,
@@ -350,12 +373,16 @@ def _settled(config, train_set, settings):
         "num_train_steps": settings.num_train_steps,
         "num_warmup_steps": settings.num_warmup_steps,
         "seed": settings.seed,
-        "init_checkpoint": settings.init_checkpoint,
-        "continue_from": settings.continue_from,
+        "init_checkpoint": _base_name(settings.init_checkpoint),
+        "continue_from": _base_name(settings.continue_from),
         "input_files": [os.path.basename(path) for path in train_set.index.files],
         "input_bytes": [os.path.getsize(path) for path in train_set.index.files],
         "num_records": train_set.index.num_records,
     }
+
+
+def _base_name(path):
+    return path and os.path.basename(os.path.normpath(path))
 
 
 def _write_results(directory, step, row):

@@ -106,6 +106,7 @@ BAD = {
     "no workers": ({"strategy": "multi_worker"}, ["TF_CONFIG", '"cluster"']),
     "micro batch": ({"micro_batch_size": 5}, ["--micro_batch_size=5", "16"]),
     "optimizer": ({"optimizer": "sgd"}, ["optimizer", "adam"]),
+    "stop behind the end": ({"stop_at_step": 3}, ["--stop_at_step=3"]),
     "two starts": (
         {"init_checkpoint": "other.ckpt", "continue_from": "run"},
         ["--init_checkpoint", "--continue_from"],
@@ -233,7 +234,8 @@ def write_checkpoints(folder):
     google.write_checkpoint(str(folder / "model" / "bert_model.ckpt"), tensors)
     google.write_checkpoint(str(folder / "run" / "model.ckpt-7"), tensors)
     google.write_checkpoint(str(folder / "begun" / "model.ckpt-1"), tensors)
-    (folder / "begun" / "training.json").write_text(json.dumps({"run_id": 1, "settings": BEGUN}))
+    manifest = json.dumps({"run_id": 1, "settings": BEGUN})
+    (folder / "begun" / "training.json").write_text(manifest)
 
 
 def listing(folder):

@@ -32,6 +32,7 @@ SETTINGS = pretraining.PretrainingSettings(
     learning_rate=5e-3,
     num_train_steps=STEPS,
     num_warmup_steps=2,
+    stop_at_step=None,
     save_checkpoints_steps=2,
     keep_checkpoint_max=5,
     iterations_per_loop=1,

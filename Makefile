@@ -8,7 +8,7 @@ WORKERS = 2
 
 IN_RANGE = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
 
-.PHONY: help test quickstart lint format clean
+.PHONY: help test quickstart torture lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
@@ -18,6 +18,9 @@ test: lint ## Check the style and run the tests
 
 quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten minutes
 	$(PYTHON) run_scripts/quickstart.py
+
+torture: $(INSTALLED) ## Kill training runs at 26 moments; they must end as if nobody had
+	$(PYTHON) tests/training/torture.py
 
 lint: $(INSTALLED) ## Check the style only
 	$(PYTHON) -m ruff format --check .

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from official_bert.checkpoints import google
 from official_bert.errors import UserError
 from official_bert.training import saving, strategies
 from official_bert.training.logs import Meter, RunLog, read_metrics
@@ -88,7 +89,7 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
         RunLog(directory, last, state.step, chief) as log,
     ):
         run = _Run(strategy, state, settings, directory, evaluate, request, log)
-        run.make_up_evaluation()
+        run.make_up_for_a_kill()
         if state.step < last:
             run.make_updates(objective, batches)
     return state.step >= last
@@ -122,35 +123,55 @@ class _Run:
         meter, stop = Meter(), False
         while step < last and not stop:
             report = train_step(next(shares))
+            wishes = report.pop(STOP, None)
             meter.add(report)
             step += 1
             self.log.step()
-            if step % settings.log_steps == 0 or step == last:
+            stop = bool(self.request) if wishes is None else float(wishes) > 0
+            saves = self._is_to_save(step)
+            # Also before the state is saved: no row spans two lives of a run.
+            if step % settings.log_steps == 0 or saves or stop:
                 row = meter.means(settings.batch_size)
                 self.log.training(step, row)
                 _check_finite(step, row, settings.max_skipped_updates, batches)
-            stop = self._is_to_stop(report)
             pause = time.monotonic()
-            if self._is_to_save(step):
-                self._save(step)
+            if saves or stop:
+                self._save()
+            if saves:
                 self._evaluate(step)
-            elif stop:
-                self._save(step)
             meter.leave_out(time.monotonic() - pause)
         if step < last:
             self._say_stopped(step)
 
-    def make_up_evaluation(self):
-        """Evaluate a checkpoint after which the run was killed."""
-        step = self.state.step
-        rows = read_metrics(self.directory)
-        missing = not any(row["step"] == step and "eval_loss" in row for row in rows)
-        owed = step and self._is_to_save(step) and missing
-        if strategies.from_chief(self.strategy, int(bool(owed))):
+    def make_up_for_a_kill(self):
+        """Do what follows a checkpoint, where a kill has left it undone."""
+        step, owed = self.state.step, False
+        if self._has_saved(step) and strategies.is_chief(self.strategy):
+            losses = self._evaluated(step)
+            if losses:
+                saving.note_evaluation(self.directory, step, losses[0])
+            saving.forget_old(self.directory, self.settings.keep_checkpoint_max)
+            owed = self._is_to_save(step) and not losses
+        if strategies.from_chief(self.strategy, int(owed)):
             self._evaluate(step)
 
+    def _has_saved(self, step):
+        return step in google.numbered_checkpoints(self.directory)
+
+    def _evaluated(self, step):
+        """Return the held-out losses of a step in the log: one, or none."""
+        return [
+            row["eval_loss"]
+            for row in read_metrics(self.directory)
+            if row["step"] == step and "eval_loss" in row
+        ]
+
     def _shares(self, batches, step):
-        """Yield each step's batch, shared out to the replicas."""
+        """Yield each step's batch, shared out to the replicas.
+
+        Workers have to stop at the same step, so with its batch each tells
+        all whether it was asked to.
+        """
         size = self.settings.batch_size
         start, stop = strategies.local_rows(self.strategy, size)
         for batch in batches.starting(step, (start, stop)):
@@ -158,22 +179,12 @@ class _Run:
                 batch[STOP] = tf.constant(float(bool(self.request)))
             yield strategies.distribute(self.strategy, batch, size, start)
 
-    def _is_to_stop(self, report):
-        """Whether all workers stop after the step of this report.
-
-        Workers have to stop at the same step, so each tells the others with
-        its batch; reading that waits for the step to end.
-        """
-        if strategies.is_multi_worker(self.strategy):
-            return float(report[STOP]) > 0
-        return bool(self.request)
-
     def _is_to_save(self, step):
         settings = self.settings
         is_last = step == settings.last_step
         return is_last or step % settings.save_checkpoints_steps == 0
 
-    def _save(self, step):
+    def _save(self):
         if strategies.is_chief(self.strategy):
             settings = self.settings
             saving.save_state(

@@ -219,17 +219,14 @@ def _restore_or_start(strategy, state, run_id, settings):
             initialize.load_weights(state.model, settings.init_checkpoint), flush=True
         )
     if strategies.is_chief(strategy):
-        run_manifest.note_environment(
-            directory,
-            step,
-            environment.describe(
-                strategy,
-                precision=settings.precision,
-                xla=settings.xla,
-                recompute=settings.recompute,
-                micro_batch_size=settings.micro_batch_size,
-            ),
+        found = environment.describe(
+            strategy,
+            precision=settings.precision,
+            xla=settings.xla,
+            recompute=settings.recompute,
+            micro_batch_size=settings.micro_batch_size,
         )
+        run_manifest.note_environment(directory, step, found)
 
 
 def _continue_other(state, settings):

@@ -7,6 +7,7 @@ dropout masks need no saving: both are functions of the seed and the step.
 """
 
 import dataclasses
+import math
 import os
 
 import keras
@@ -92,6 +93,8 @@ def note_evaluation(directory, step, loss):
       loss: its held-out loss.
     """
     path = os.path.join(directory, BEST_FILE)
+    if not math.isfinite(loss):
+        return
     if _best(directory) is None or loss < files.read_json(path, "the best")["loss"]:
         files.write_json(path, {"step": step, "loss": loss})
 

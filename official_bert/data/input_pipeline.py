@@ -183,12 +183,22 @@ def _chunk_order(lane, epoch, places):
 
 def _permuted(places, size, seed, epoch, window):
     """Return the images of `places` under a permutation of 0 … size - 1."""
-    seeds = tf.stack([tf.cast(part, tf.int64) for part in (seed, epoch, window)])
-    # The operation behind `tf.random.experimental.index_shuffle`, which takes
-    # two numbers of its own choice of the three.
+    parts = [tf.cast(part, tf.int64) for part in (seed, epoch, window)]
+    # Of each of its three keys the cipher takes the lowest 8 bits where it orders
+    # up to 65,536 places: keys are drawn, so that seeds 1 and 257 differ.
+    keys = tf.random.stateless_uniform(
+        [3],
+        [parts[0], parts[1] * 2**32 + parts[2]],
+        minval=None,
+        maxval=None,
+        dtype=tf.int64,
+        alg="philox",
+    )
+    # The operation behind `tf.random.experimental.index_shuffle`, which makes
+    # the three keys of two numbers by itself.
     return tf.raw_ops.RandomIndexShuffle(
         index=places,
-        seed=seeds,
+        seed=keys,
         max_index=tf.cast(size, tf.int64) - 1,
         rounds=ROUNDS,
     )

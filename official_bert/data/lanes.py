@@ -39,7 +39,7 @@ def split_into_lanes(index, batch_size, seed):
     Args:
       index: `RecordIndex` of the files.
       batch_size: B; the number of lanes divides it.
-      seed: int, decides all orders; that of a single lane is the same seed.
+      seed: int, decides all orders.
 
     Returns:
       (`RecordIndex` of the same files, its chunks lane by lane; list of `Lane`).
@@ -50,7 +50,7 @@ def split_into_lanes(index, batch_size, seed):
     chunks = np.bincount(lane_of, minlength=number).tolist()
     firsts = itertools.accumulate(chunks, initial=0)
     lanes = [
-        Lane(first, count, _seed(seed, lane))
+        Lane(first, count, seed * NUMBERS[0] + lane)
         for lane, (first, count) in enumerate(zip(firsts, chunks, strict=False))
     ]
     return _reordered(index, np.argsort(lane_of, kind="stable")), lanes
@@ -88,12 +88,3 @@ def _reordered(index, places):
         index.first[places],
         index.count[places],
     )
-
-
-def _seed(seed, lane):
-    """Return a seed that differs between lanes within its lowest 8 bits.
-
-    The cipher behind `index_shuffle` uses no others where it orders up to
-    65,536 places.
-    """
-    return seed ^ (lane << 4)

@@ -82,8 +82,9 @@ def test_every_record_once_in_each_epoch(index):
 
 
 def test_each_seed_has_its_order(index):
-    orders = {tuple(train(index, TOTAL, seed, count=1)[0]) for seed in (0, 1, 2)}
-    assert len(orders) == 3
+    seeds = (0, 1, 2, 257, 2**32 - 1)
+    orders = {tuple(train(index, TOTAL, seed, count=1)[0]) for seed in seeds}
+    assert len(orders) == len(seeds)
     assert train(index, TOTAL, 2, count=1)[0] in map(list, orders)
 
 

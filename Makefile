@@ -14,7 +14,7 @@ help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
 
 test: lint ## Check the style and run the tests
-	$(PYTHON) -m pytest -rs -n $(WORKERS)
+	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile
 
 quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten minutes
 	$(PYTHON) run_scripts/quickstart.py

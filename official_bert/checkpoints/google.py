@@ -128,6 +128,13 @@ def delete_checkpoint(prefix):
             os.remove(prefix + ending)
 
 
+def set_aside(prefix):
+    """Add `.damaged` to the names of a checkpoint's files, index first."""
+    for ending in ENDINGS:
+        if os.path.exists(prefix + ending):
+            os.replace(prefix + ending, f"{prefix}{ending}.damaged")
+
+
 def remove_halves(directory):
     """Remove the data of checkpoints whose index was never put in place."""
     pattern = os.path.join(

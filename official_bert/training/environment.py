@@ -25,10 +25,12 @@ def describe(strategy, **settings):
         "replicas": strategy.num_replicas_in_sync,
         "device": _device_name(strategy),
         "intra_op_threads": _threads(
-            tf.config.threading.get_intra_op_parallelism_threads
+            tf.config.threading.get_intra_op_parallelism_threads(),
+            "TF_NUM_INTRAOP_THREADS",
         ),
         "inter_op_threads": _threads(
-            tf.config.threading.get_inter_op_parallelism_threads
+            tf.config.threading.get_inter_op_parallelism_threads(),
+            "TF_NUM_INTEROP_THREADS",
         ),
         "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
         **settings,
@@ -40,10 +42,11 @@ def describe(strategy, **settings):
     }
 
 
-def _threads(configured):
+def _threads(configured, variable):
     """Return a number of threads; TensorFlow's 0 stands for one per core."""
-    if configured():
-        return configured()
+    named = os.environ.get(variable, "")
+    if configured or (named.isdigit() and int(named)):
+        return configured or int(named)
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count()

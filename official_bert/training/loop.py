@@ -138,7 +138,8 @@ class _Run:
             if saves or stop:
                 self._save()
             if saves:
-                self._evaluate(step)
+                # One that broke off is made up when the run goes on from here.
+                stop |= not self._evaluate(step)
             meter.leave_out(time.monotonic() - pause)
         if step < last:
             self._say_stopped(step)
@@ -195,8 +196,9 @@ class _Run:
             )
 
     def _evaluate(self, step):
+        """Evaluate and log; return whether it came to its end."""
         if self.evaluate is None:
-            return
+            return True
         # Several workers evaluate together and could not break off alone.
         together = strategies.is_multi_worker(self.strategy)
         row = self.evaluate(lambda: bool(self.request) and not together)
@@ -204,6 +206,7 @@ class _Run:
             self.log.evaluation(step, row)
             if strategies.is_chief(self.strategy):
                 saving.note_evaluation(self.directory, step, row["loss"])
+        return row is not None
 
     def _say_stopped(self, step):
         self.log.say(

@@ -149,8 +149,9 @@ def _run(strategy, config, train_set, eval_set, settings):
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
     if settings.do_train:
-        run_id = _open_run(strategy, config, train_set, settings)
-        _restore_or_start(strategy, state, run_id, settings)
+        settled = _settled(config, train_set, settings)
+        run_id = _open_run(strategy, settled, settings)
+        _restore_or_start(strategy, state, run_id, settled, settings)
         if not _train(strategy, state, train_set, run_id, evaluate, settings):
             return
     elif not saving.restore_state(settings.output_dir, state):
@@ -175,9 +176,8 @@ def _make_state(strategy, config, settings):
     return saving.State(model, optimizer, guard)
 
 
-def _open_run(strategy, config, train_set, settings):
+def _open_run(strategy, settled, settings):
     """Check the run's settings, on the chief; return its id, on all workers."""
-    settled = _settled(config, train_set, settings)
     _check_workers_agree(strategy, settled, settings)
     run_id = 0
     if strategies.is_chief(strategy):
@@ -201,11 +201,12 @@ def _check_workers_agree(strategy, settled, settings):
         )
 
 
-def _restore_or_start(strategy, state, run_id, settings):
+def _restore_or_start(strategy, state, run_id, settled, settings):
     """Bring the state to where the run stands, on all workers alike."""
     directory, step = settings.output_dir, 0
     if strategies.is_chief(strategy):
         step = saving.restore_state(directory, state, run_id)
+        saving.set_aside_newer(directory, step)
     step = strategies.from_chief(strategy, step)
     if step:
         if not strategies.is_chief(strategy):
@@ -226,7 +227,7 @@ def _restore_or_start(strategy, state, run_id, settings):
             recompute=settings.recompute,
             micro_batch_size=settings.micro_batch_size,
         )
-        run_manifest.note_environment(directory, step, found)
+        run_manifest.note_start(directory, step, settled, found)
 
 
 def _continue_other(state, settings):

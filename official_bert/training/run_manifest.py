@@ -19,7 +19,7 @@ MANIFEST_FILE = "training.json"
 
 
 def open_run(directory, settings, allow_changes=False):
-    """Record the settings of a run, or compare them with those it began with.
+    """Begin a run, or compare its settings with those it began with.
 
     Args:
       directory: the run's output directory.
@@ -50,16 +50,16 @@ def open_run(directory, settings, allow_changes=False):
             "it with these."
         )
     print(f"Going on with other settings: {_tell(differences)}.", flush=True)
-    files.write_json(path, manifest | {"settings": settings})
     return manifest["run_id"]
 
 
-def note_environment(directory, step, environment):
-    """Add an environment to the run's history, and tell what changed.
+def note_start(directory, step, settings, environment):
+    """Note with what a run goes on, and tell how the environment changed.
 
     Args:
       directory: the run's output directory.
       step: where the run goes on.
+      settings: dict, as given to `open_run`.
       environment: dict, as of `environment.describe`.
     """
     path = os.path.join(directory, MANIFEST_FILE)
@@ -72,7 +72,7 @@ def note_environment(directory, step, environment):
         print(f"Going on, not bit-exact because {_tell(differences)}.", flush=True)
     if differences or not history:
         history.append({"from_step": step, "environment": environment})
-    files.write_json(path, manifest | {"history": history})
+    files.write_json(path, manifest | {"settings": settings, "history": history})
 
 
 def _begin(path, settings):

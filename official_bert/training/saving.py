@@ -145,6 +145,13 @@ def restore_state(directory, state, run_id=None, step=None):
     return 0
 
 
+def set_aside_newer(directory, step):
+    """Rename the checkpoints that were passed over, lest they count as kept."""
+    for newer in google.numbered_checkpoints(directory):
+        if newer > step:
+            google.set_aside(_prefix(directory, newer))
+
+
 class _DamagedError(Exception):
     """A checkpoint cannot be read; the message is a sentence."""
 

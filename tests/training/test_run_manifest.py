@@ -17,6 +17,10 @@ def save(directory, step=1):
     google.write_checkpoint(str(directory / f"model.ckpt-{step}"), {"a": np.ones(2)})
 
 
+def note(directory, step, environment):
+    run_manifest.note_start(directory, step, SETTINGS, environment)
+
+
 def manifest(directory):
     return json.loads((directory / "training.json").read_text())
 
@@ -54,7 +58,9 @@ def test_other_settings_go_on_when_told_to(tmp_path, capsys):
     assert (
         "other settings: bert_config: hidden_size was 16 and is 32; seed was 3" in said
     )
-    # From here on these are the run's settings.
+    # Only a run that really goes on makes them its settings.
+    assert manifest(tmp_path)["settings"] == SETTINGS
+    run_manifest.note_start(tmp_path, 1, other, HERE)
     assert run_manifest.open_run(tmp_path, other) == run_id
     with pytest.raises(UserError, match="seed 4, and now it is 3"):
         run_manifest.open_run(tmp_path, {**other, "seed": 3})
@@ -91,21 +97,21 @@ def test_a_model_without_its_run_is_not_overwritten(tmp_path, trained_here):
 def test_the_same_environment_is_noted_once_and_not_told(tmp_path, capsys):
     run_manifest.open_run(tmp_path, SETTINGS)
     for step in (0, 10, 20):
-        run_manifest.note_environment(tmp_path, step, HERE)
+        note(tmp_path, step, HERE)
     assert manifest(tmp_path)["history"] == [{"from_step": 0, "environment": HERE}]
     assert capsys.readouterr().out == ""
 
 
 def test_another_environment_is_told_and_noted(tmp_path, capsys):
     run_manifest.open_run(tmp_path, SETTINGS)
-    run_manifest.note_environment(tmp_path, 0, HERE)
+    note(tmp_path, 0, HERE)
     other = HERE | {"intra_op_threads": 4, "tensorflow": "2.20.0"}
-    run_manifest.note_environment(tmp_path, 10, other)
+    note(tmp_path, 10, other)
     assert capsys.readouterr().out == (
         "Going on, not bit-exact because intra_op_threads was 2 and is 4; tensorflow "
         "was '2.21.0' and is '2.20.0'.\n"
     )
-    run_manifest.note_environment(tmp_path, 20, other)
+    note(tmp_path, 20, other)
     assert capsys.readouterr().out == ""
     history = manifest(tmp_path)["history"]
     assert history == [
@@ -117,9 +123,9 @@ def test_another_environment_is_told_and_noted(tmp_path, capsys):
 def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys):
     """Ran on two threads to 10, on four to a kill before 20, on two from 10 again."""
     run_manifest.open_run(tmp_path, SETTINGS)
-    run_manifest.note_environment(tmp_path, 0, HERE)
-    run_manifest.note_environment(tmp_path, 10, HERE | {"intra_op_threads": 4})
+    note(tmp_path, 0, HERE)
+    note(tmp_path, 10, HERE | {"intra_op_threads": 4})
     capsys.readouterr()
-    run_manifest.note_environment(tmp_path, 10, HERE)
+    note(tmp_path, 10, HERE)
     assert capsys.readouterr().out == ""
     assert manifest(tmp_path)["history"] == [{"from_step": 0, "environment": HERE}]

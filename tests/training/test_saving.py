@@ -241,6 +241,18 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, damage, capsys):
     assert f"{tmp_path}/model.ckpt-3 is damaged. Going on from model.ckpt-1." in said
 
 
+def test_what_was_passed_over_is_set_aside(tmp_path):
+    """Else it would count among the newest, and a good one be deleted."""
+    save_steps(tmp_path, (2, 4, 6))
+    truncate_data(tmp_path / "model.ckpt-6")
+    state = make()
+    saving.set_aside_newer(tmp_path, saving.restore_state(tmp_path, state))
+    saving.forget_old(tmp_path, keep=1)
+    assert google.numbered_checkpoints(tmp_path) == [4]
+    assert (tmp_path / "model.ckpt-6.index.damaged").exists()
+    assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-4")
+
+
 @pytest.mark.parametrize("damage", DAMAGES)
 def test_a_run_whose_checkpoints_are_all_damaged_does_not_start_over(tmp_path, damage):
     save(tmp_path, make(step=3))

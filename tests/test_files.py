@@ -1,10 +1,15 @@
 """Finding inputs and writing outputs without halves."""
 
+import contextlib
 import errno
 import hashlib
 import os
+import signal
+import subprocess
+import sys
 
 import pytest
+from places import ROOT
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -182,3 +187,171 @@ def test_sha256_of(tmp_path):
     (tmp_path / "a").write_bytes(data)
     digest = files.sha256_of(tmp_path / "a")
     assert digest == hashlib.sha256(data).hexdigest()
+
+
+# A process that holds a directory until it is told to go.
+HOLDER = """
+import sys
+from official_bert.files import locked_directory
+with locked_directory(sys.argv[1]):
+    print("held", flush=True)
+    sys.stdin.readline()
+"""
+
+
+@contextlib.contextmanager
+def held(directory):
+    """Let another process hold a directory; yield it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLDER, str(directory)],
+        cwd=ROOT,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        text=True,
+    ) as process:
+        try:
+            assert process.stdout.readline() == "held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_directory_is_held_by_one_process(tmp_path):
+    with held(tmp_path) as holder:
+        for flag in ("--output_dir", "--data_dir"):
+            with (
+                pytest.raises(UserError) as error,
+                files.locked_directory(tmp_path, flag),
+            ):
+                pytest.fail("the block began")
+            one_sentence(error, flag, tmp_path, "another process")
+        holder.communicate("go\n")
+        assert holder.returncode == 0
+    with files.locked_directory(tmp_path):
+        pass
+
+
+def test_the_other_process_is_refused_too(tmp_path):
+    with files.locked_directory(tmp_path):
+        done = subprocess.run(
+            [sys.executable, "-c", HOLDER, str(tmp_path)],
+            cwd=ROOT,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+        )
+    assert done.stdout == ""
+    last_line = done.stderr.splitlines()[-1]
+    assert last_line.startswith("official_bert.errors.UserError: --output_dir: ")
+    assert str(tmp_path) in last_line
+
+
+def test_a_lock_goes_with_a_process_that_is_killed(tmp_path):
+    with held(tmp_path) as holder:
+        holder.kill()
+        assert holder.wait() == -signal.SIGKILL
+        with files.locked_directory(tmp_path):
+            pass
+
+
+def test_a_lock_goes_after_an_error(tmp_path):
+    with pytest.raises(RuntimeError), files.locked_directory(tmp_path):
+        raise RuntimeError
+    with files.locked_directory(tmp_path):
+        pass
+
+
+def test_other_directories_are_free(tmp_path):
+    for name in ("one", "other"):
+        (tmp_path / name).mkdir()
+    with (
+        files.locked_directory(tmp_path / "one"),
+        files.locked_directory(tmp_path / "other"),
+    ):
+        pass
+
+
+def test_only_leftovers_of_writers_are_removed(tmp_path):
+    directory = tmp_path / "run [1]"
+    kept = {
+        "model.ckpt-3.index",
+        "a.tmp",
+        "a.tmp.",
+        "a.tmp.txt",
+        "a.tmp.12x",
+        "a.tmp.1-2",
+        "tmp.12",
+        "a.12",
+        "deep/b.tmp.12",
+    }
+    removed = {
+        "a.tmp.12",
+        "model.ckpt-3.index.tmp.7",
+        "b.tmp.txt.34",
+        "half.tmp.1/file",
+    }
+    for name in kept | removed:
+        (directory / name).parent.mkdir(parents=True, exist_ok=True)
+        (directory / name).write_text("")
+    files.remove_leftovers(directory)
+    left = {str(p.relative_to(directory)) for p in directory.rglob("*") if p.is_file()}
+    assert left == kept
+    assert not (directory / "half.tmp.1").exists()
+
+
+def test_what_a_killed_writer_leaves_is_a_leftover(tmp_path):
+    """The names of `atomic_path` and those that are removed go together."""
+    with files.atomic_path(tmp_path / "out.txt") as temporary:
+        open(temporary, "w").close()
+        files.remove_leftovers(tmp_path)
+        assert os.listdir(tmp_path) == []
+        open(temporary, "w").close()
+    assert os.listdir(tmp_path) == ["out.txt"]
+
+
+@pytest.fixture
+def synced(monkeypatch):
+    """What is given to `os.fsync`, as (device, inode) pairs."""
+    found, plain = [], os.fsync
+
+    def note(descriptor):
+        found.append(identity(os.fstat(descriptor)))
+        plain(descriptor)
+
+    monkeypatch.setattr(files.os, "fsync", note)
+    return found
+
+
+def identity(status):
+    return status.st_dev, status.st_ino
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="no such system")
+def test_a_written_file_and_then_its_name_are_synced(tmp_path, synced, monkeypatch):
+    files.write_text(tmp_path / "out.txt", "new")
+    places = [tmp_path / "out.txt", tmp_path]
+    assert synced == [identity(os.stat(place)) for place in places]
+    # A file without a folder in its name is in this one.
+    monkeypatch.chdir(tmp_path)
+    files.sync_directory("")
+    assert synced[2:] == [identity(os.stat(tmp_path))]
+
+
+@pytest.mark.skipif(not hasattr(os, "O_DIRECTORY"), reason="no such system")
+def test_syncing_a_directory_keeps_nothing_open(tmp_path, monkeypatch):
+    def fail(descriptor):
+        descriptors.append(descriptor)
+        raise OSError
+
+    descriptors = []
+    monkeypatch.setattr(files.os, "fsync", fail)
+    with pytest.raises(OSError):
+        files.sync_directory(tmp_path)
+    with pytest.raises(OSError, match="Bad file descriptor"):
+        os.fstat(*descriptors)
+
+
+def test_systems_that_cannot_sync_a_directory(tmp_path, synced, monkeypatch):
+    monkeypatch.delattr(files.os, "O_DIRECTORY", raising=False)
+    files.sync_directory(tmp_path)
+    assert synced == []

@@ -77,6 +77,8 @@ class SelfAttention(keras.layers.Layer):
 
         query, key = split(self.query(x)), split(self.key(x))
         scores = tf.matmul(query, key, transpose_b=True)  # [B, A, S, S]
+        # Keras hands all floats over in the layer's precision, the bias too.
+        bias = tf.cast(bias, tf.float32)
         scores = tf.cast(scores, tf.float32) * (1.0 / math.sqrt(width)) + bias
         probs = tf.cast(tf.nn.softmax(scores), x.dtype)
         dropped = layers.dropout(

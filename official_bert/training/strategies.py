@@ -259,7 +259,7 @@ def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
         tf.tpu.experimental.initialize_tpu_system(resolver)
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError, ImportError) as error:
+        reason = str(error).partition("\n")[0] or type(error).__name__
         raise UserError(
-            f"--use_tpu: no TPU answers as {tpu_name or 'local'} "
-            f"(--tpu_name): {str(error).splitlines()[0]}"
+            f"--use_tpu: no TPU answers as {tpu_name or 'local'} (--tpu_name): {reason}"
         ) from error

@@ -1,0 +1,150 @@
+"""What a run tells of the machine that it was on."""
+
+import json
+import os
+import pathlib
+import platform
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+import official_bert
+from official_bert.training import environment
+
+ONE_DEVICE = tf.distribute.get_strategy()
+CPU_INFO = """processor\t: 0
+model name\t: A CPU: 2 GHz
+processor\t: 1
+model name\t: Another
+"""
+
+
+def described(**settings):
+    return environment.describe(ONE_DEVICE, **settings)
+
+
+def test_names_and_versions():
+    found = described(precision="bfloat16", xla=True)
+    assert set(found) == {
+        "replicas",
+        "device",
+        "intra_op_threads",
+        "inter_op_threads",
+        "tensor_float_32",
+        "precision",
+        "xla",
+        "official_bert",
+        "python",
+        "tensorflow",
+        "keras",
+        "numpy",
+    }
+    assert found["replicas"] == 1
+    assert (found["precision"], found["xla"]) == ("bfloat16", True)
+    assert found["official_bert"] == official_bert.__version__
+    assert found["python"] == platform.python_version()
+    assert found["tensorflow"] == tf.__version__
+    assert found["keras"] == keras.__version__
+    assert found["numpy"] == np.__version__
+
+
+def test_it_is_the_same_each_time_and_after_json():
+    assert described() == described()
+    assert json.loads(json.dumps(described())) == described()
+
+
+VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
+
+
+def set_threads(monkeypatch, configured, named=(None, None)):
+    """Let threads be configured in TensorFlow, and named by the environment."""
+    kinds = ("intra", "inter")
+    for kind, variable, number, text in zip(
+        kinds, VARIABLES, configured, named, strict=True
+    ):
+        getter = f"get_{kind}_op_parallelism_threads"
+        monkeypatch.setattr(tf.config.threading, getter, lambda found=number: found)
+        if text is None:
+            monkeypatch.delenv(variable, raising=False)
+        else:
+            monkeypatch.setenv(variable, text)
+
+
+def threads(found):
+    return found["intra_op_threads"], found["inter_op_threads"]
+
+
+def test_threads_as_they_were_set(monkeypatch):
+    set_threads(monkeypatch, (3, 5))
+    assert threads(described()) == (3, 5)
+
+
+def test_threads_of_the_environment(monkeypatch):
+    set_threads(monkeypatch, (0, 0), ("6", "7"))
+    assert threads(described()) == (6, 7)
+    set_threads(monkeypatch, (3, 0), ("6", "7"))
+    assert threads(described()) == (3, 7)
+
+
+@pytest.mark.parametrize("named", [(None, None), ("0", ""), ("many", "-1")])
+def test_threads_that_were_not_set_are_one_for_each_core(monkeypatch, named):
+    """The cores that this process may use, which are not all of the machine."""
+    set_threads(monkeypatch, (0, 0), named)
+    cores = {0, 4, 6}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores, raising=False)
+    assert threads(described()) == (3, 3)
+    monkeypatch.delattr(os, "sched_getaffinity")
+    monkeypatch.setattr(os, "cpu_count", lambda: 12)
+    assert threads(described()) == (12, 12)
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_tensor_float_32(monkeypatch, enabled):
+    monkeypatch.setattr(
+        tf.config.experimental, "tensor_float_32_execution_enabled", lambda: enabled
+    )
+    assert described()["tensor_float_32"] is enabled
+
+
+def without_gpus(monkeypatch):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [])
+
+
+def test_a_cpu_is_named_by_the_first_line_that_does(monkeypatch):
+    without_gpus(monkeypatch)
+    monkeypatch.setattr(pathlib.Path, "exists", lambda path: True)
+    monkeypatch.setattr(pathlib.Path, "read_text", lambda path: CPU_INFO)
+    assert described()["device"] == "A CPU: 2 GHz"
+
+
+def test_a_system_that_does_not_name_its_cpu(monkeypatch):
+    without_gpus(monkeypatch)
+    monkeypatch.setattr(platform, "machine", lambda: "arm64")
+    monkeypatch.setattr(pathlib.Path, "exists", lambda path: True)
+    monkeypatch.setattr(pathlib.Path, "read_text", lambda path: "processor: 0\n")
+    assert described()["device"] == "arm64"
+    monkeypatch.setattr(pathlib.Path, "exists", lambda path: False)
+    assert described()["device"] == "arm64"
+
+
+@pytest.mark.parametrize(
+    ("details", "name"), [({"device_name": "NVIDIA X"}, "NVIDIA X"), ({}, "GPU")]
+)
+def test_a_gpu_is_named_by_its_product(monkeypatch, details, name):
+    monkeypatch.setattr(tf.config, "list_physical_devices", lambda kind: [kind])
+    monkeypatch.setattr(
+        tf.config.experimental, "get_device_details", lambda device: details
+    )
+    assert described()["device"] == name
+
+
+class FakeTpu:
+    num_replicas_in_sync = 8
+
+
+def test_a_tpu(monkeypatch):
+    monkeypatch.setattr(tf.distribute, "TPUStrategy", FakeTpu)
+    found = environment.describe(FakeTpu())
+    assert (found["device"], found["replicas"]) == ("TPU", 8)

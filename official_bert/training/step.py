@@ -86,7 +86,7 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
       settings: `StepSettings`.
 
     Returns:
-      function: per-replica features -> dict of float32 scalars: `name` and
+      function: per-replica features -> dict of scalars: `name` and
       `name/weight` for each term, summed over the replicas, 0 if the update
       was skipped; `gradient_norm` before clipping; `learning_rate`;
       `skipped_updates`, of the whole run, and `skipped_in_row`; `loss_scale`

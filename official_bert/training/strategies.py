@@ -220,8 +220,8 @@ def _workers(tf_config):
         config = json.loads(tf_config)
         cluster, task = config.get("cluster", {}), config.get("task", {})
         found = [*cluster.get("chief", []), *cluster.get("worker", [])]
-        if found:
-            cluster[task["type"]][int(task["index"])]
+        if found and int(task["index"]) not in range(len(cluster[task["type"]])):
+            raise LookupError(f"no {task['type']} {task['index']}")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(
             f"TF_CONFIG is {tf_config!r}, which names no worker of a cluster "

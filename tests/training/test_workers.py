@@ -1,0 +1,124 @@
+"""`run_pretraining.py` by two workers: as one machine's devices, stopped, killed."""
+
+import shutil
+import signal
+
+import pretraining_runs as runs
+import processes
+import pytest
+from pretraining_runs import LOG, STEPS
+
+from official_bert.checkpoints import google
+
+# In one of two workers' place a run of its own takes two devices.
+TWO_DEVICES = {"strategy": "mirrored", "num_devices": 2}
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("workers")
+
+
+@pytest.fixture(scope="module")
+def flags(folder):
+    return {**runs.write_inputs(folder), "do_eval": True}
+
+
+def start_both(*flags):
+    """Start two workers, whose flags may differ; both may end as they like."""
+    pairs = zip(processes.cluster(), flags, strict=True)
+    return processes.running(
+        *[runs.start(each, TF_CONFIG=config) for config, each in pairs]
+    )
+
+
+def ends(workers, limit=processes.TIMEOUT):
+    """Return (status, output) of each; a `TimeoutExpired` if one does not end."""
+    for worker in workers:
+        worker.wait(limit)
+    return [(worker.returncode, worker.stdout.read()) for worker in workers]
+
+
+@pytest.fixture(scope="module")
+def whole(folder, flags):
+    """Output directory of two workers that nobody disturbed."""
+    place = folder / "whole"
+    own = flags | {"output_dir": place}
+    with start_both(own, own) as workers:
+        for status, output in ends(workers):
+            assert status == 0, output[-3000:]
+    return place
+
+
+def test_two_workers_are_two_devices(folder, flags, whole):
+    place = folder / "devices"
+    runs.run(flags | TWO_DEVICES | {"output_dir": place})
+    for kind in ("loss", "eval_loss"):
+        assert runs.rows(whole, kind) == runs.rows(place, kind)
+    runs.assert_same_end(whole, place)
+
+
+@pytest.fixture(scope="module")
+def stopped(folder, flags):
+    """(status, output) of two workers, the second of which got a SIGTERM."""
+    own = flags | {"output_dir": folder / "run"}
+    with start_both(own, own) as workers:
+        runs.wait_for(workers[0], f"step {LOG}/")
+        workers[1].send_signal(signal.SIGTERM)
+        return ends(workers)
+
+
+def test_sigterm_to_one_stops_both_at_one_step(folder, stopped):
+    sentences = set()
+    for status, output in stopped:
+        assert status == 0, output[-3000:]
+        assert "Traceback" not in output
+        sentences |= {line for line in output.splitlines() if "Stopped at" in line}
+    (sentence,) = sentences
+    step = google.numbered_checkpoints(folder / "run")[-1]
+    assert LOG <= step < STEPS
+    assert f"Stopped at step {step} and saved;" in sentence
+
+
+@pytest.fixture(scope="module")
+def killed(folder, flags, stopped):
+    """(status, output) of the same two; this time the second was killed."""
+    own = flags | {"output_dir": folder / "run"}
+    with start_both(own, own) as workers:
+        runs.wait_for(workers[0], "step ")
+        workers[1].kill()
+        return ends(workers, limit=60)
+
+
+def test_a_worker_tells_that_another_was_killed(folder, killed):
+    (status, output), (other, _) = killed
+    assert (status, other) == (1, -signal.SIGKILL)
+    sentence = runs.error_of(output)
+    step = google.numbered_checkpoints(folder / "run")[-1]
+    assert "Worker 0 has lost another worker; start all workers again" in sentence
+    assert f"goes on from step {step}." in sentence
+    assert "Traceback" not in output
+
+
+def test_started_again_both_end_as_if_undisturbed(folder, flags, whole, killed):
+    own = flags | {"output_dir": folder / "run"}
+    with start_both(own, own) as workers:
+        for status, output in ends(workers):
+            assert status == 0, output[-3000:]
+            assert "goes on at step " in output
+    runs.assert_same_end(folder / "run", whole)
+    evaluations = (runs.rows(place, "eval_loss") for place in (folder / "run", whole))
+    assert next(evaluations) == next(evaluations)
+
+
+def test_workers_with_different_flags_do_not_train(folder, flags, whole):
+    place = folder / "different"
+    shutil.copytree(whole, place)
+    before = runs.contents(place)
+    own = flags | {"output_dir": place}
+    with start_both(own, own | {"learning_rate": 1e-3}) as workers:
+        (chief, first), (other, second) = ends(workers, limit=90)
+    assert (chief, other) == (1, 1)
+    assert "Worker 1 was started with other flags" in runs.error_of(second)
+    assert "has lost another worker" in runs.error_of(first)
+    assert runs.contents(place) == before

@@ -221,7 +221,7 @@ def _workers(tf_config):
         cluster, task = config.get("cluster", {}), config.get("task", {})
         found = [*cluster.get("chief", []), *cluster.get("worker", [])]
         if found and int(task["index"]) not in range(len(cluster[task["type"]])):
-            raise LookupError(f"no {task['type']} {task['index']}")
+            raise IndexError(f"no {task['type']} {task['index']}")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(
             f"TF_CONFIG is {tf_config!r}, which names no worker of a cluster "

@@ -2,11 +2,16 @@
 
 import collections
 import os
+import signal
 
 import pytest
 from places import MINI, SHARED
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# A shell lets what it starts in the background ignore Ctrl-C, and the tests'
+# processes would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture

@@ -22,7 +22,9 @@ class StopRequest:
         # Only the main thread may set handlers; elsewhere nothing changes.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
-                self._before[number] = signal.signal(number, self._note)
+                # What a shell has told a background job to ignore stays ignored.
+                if signal.getsignal(number) not in (signal.SIG_IGN, None):
+                    self._before[number] = signal.signal(number, self._note)
         return self
 
     def __exit__(self, *_):

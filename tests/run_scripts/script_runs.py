@@ -17,7 +17,7 @@ def run_many(script, runs, cwd):
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
+        timeout=1200,
     )
     assert done.returncode == 0, done.stderr[-3000:]
     results = json.loads(done.stdout.splitlines()[-1])
@@ -32,4 +32,5 @@ def assert_refused(result, words):
     assert result["stderr"].count("\n") == 1, result["stderr"]
     for word in words:
         assert word in result["stderr"], result["stderr"]
-    assert result["seconds"] < 20
+    # Seconds on a machine that does nothing else.
+    assert result["seconds"] < 60

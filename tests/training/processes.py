@@ -9,7 +9,7 @@ import subprocess
 import sys
 
 FOLDER = pathlib.Path(__file__).parent
-TIMEOUT = 300
+TIMEOUT = 900
 
 
 def start(script, *arguments, **changes):

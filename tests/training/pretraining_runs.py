@@ -132,6 +132,15 @@ def rows(directory, kind="loss"):
     return found
 
 
+def assert_same_rows(directory, whole, stop=None):
+    """All rows are those of the whole run, but for those that a stop splits."""
+    found, expected = rows(directory), rows(whole)
+    assert set(found) == {*range(LOG, STEPS + 1, LOG)} | ({stop} - {None})
+    for step, row in expected.items():
+        if stop is None or not step - LOG < stop < step:
+            assert found[step] == row
+
+
 def _refuse(word):
     raise AssertionError(f"metrics.jsonl holds {word}, which is no JSON.")
 

@@ -115,17 +115,8 @@ def test_after_sigterm_the_same_command_ends_as_if_undisturbed(
     assert MINI_CONFIG.hidden_dropout_prob == 0.1
 
 
-def assert_same_rows(directory, whole, stop=None):
-    """All rows are those of the whole run, but for those that a stop splits."""
-    found, expected = runs.rows(directory), runs.rows(whole)
-    assert set(found) == {*range(LOG, STEPS + 1, LOG)} | ({stop} - {None})
-    for step, row in expected.items():
-        if stop is None or not step - LOG < stop < step:
-            assert found[step] == row
-
-
 def test_after_sigterm_rows_are_there_once(folder, stopped, continued):
-    assert_same_rows(folder / "term", folder / "whole", step_of(stopped[1][1]))
+    runs.assert_same_rows(folder / "term", folder / "whole", step_of(stopped[1][1]))
     evaluations = (runs.rows(folder / name, "eval_loss") for name in ("term", "whole"))
     assert next(evaluations) == next(evaluations)
 
@@ -387,7 +378,7 @@ def new_runs():
 
 
 @pytest.fixture(scope="module")
-def results(folder, flags, whole, halted, full, continued):
+def results(folder, flags, whole, halted, full):
     """Name -> status and output of all commands that follow each other."""
     write_changed_inputs(folder, whole)
     commands = {
@@ -434,7 +425,7 @@ def test_after_a_full_disk_the_same_command_ends_as_if_undisturbed(
         pytest.skip("a small disk cannot be mounted here: that takes rights of root")
     said(results, "disk/run")
     runs.assert_same_end(folder / "disk/run", whole)
-    assert_same_rows(folder / "disk/run", whole)
+    runs.assert_same_rows(folder / "disk/run", whole)
 
 
 def test_a_run_goes_on_from_the_newest_whole_checkpoint(folder, whole, results):
@@ -444,7 +435,7 @@ def test_a_run_goes_on_from_the_newest_whole_checkpoint(folder, whole, results):
         assert words in output
     assert "The run in damaged goes on at step 20." in output
     runs.assert_same_end(folder / "damaged", whole)
-    assert_same_rows(folder / "damaged", whole)
+    runs.assert_same_rows(folder / "damaged", whole)
 
 
 def test_where_all_are_damaged_nothing_is_touched(folder, results):

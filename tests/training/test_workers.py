@@ -1,6 +1,6 @@
 """`run_pretraining.py` by two workers: as one machine's devices, stopped, killed."""
 
-import shutil
+import re
 import signal
 
 import pretraining_runs as runs
@@ -9,9 +9,6 @@ import pytest
 from pretraining_runs import LOG, STEPS
 
 from official_bert.checkpoints import google
-
-# In one of two workers' place a run of its own takes two devices.
-TWO_DEVICES = {"strategy": "mirrored", "num_devices": 2}
 
 
 @pytest.fixture(scope="module")
@@ -40,22 +37,12 @@ def ends(workers, limit=processes.TIMEOUT):
 
 
 @pytest.fixture(scope="module")
-def whole(folder, flags):
-    """Output directory of two workers that nobody disturbed."""
-    place = folder / "whole"
-    own = flags | {"output_dir": place}
-    with start_both(own, own) as workers:
-        for status, output in ends(workers):
-            assert status == 0, output[-3000:]
-    return place
-
-
-def test_two_workers_are_two_devices(folder, flags, whole):
+def devices(folder, flags):
+    """Output directory of one process with two devices, that nobody disturbed."""
     place = folder / "devices"
-    runs.run(flags | TWO_DEVICES | {"output_dir": place})
-    for kind in ("loss", "eval_loss"):
-        assert runs.rows(whole, kind) == runs.rows(place, kind)
-    runs.assert_same_end(whole, place)
+    two = {"strategy": "mirrored", "num_devices": 2}
+    runs.run(flags | two | {"output_dir": place})
+    return place
 
 
 @pytest.fixture(scope="module")
@@ -100,25 +87,33 @@ def test_a_worker_tells_that_another_was_killed(folder, killed):
     assert "Traceback" not in output
 
 
-def test_started_again_both_end_as_if_undisturbed(folder, flags, whole, killed):
+@pytest.fixture(scope="module")
+def ended(folder, flags, killed):
+    """Output directory of the same two, who were started again and came to the end."""
     own = flags | {"output_dir": folder / "run"}
     with start_both(own, own) as workers:
         for status, output in ends(workers):
             assert status == 0, output[-3000:]
             assert "goes on at step " in output
-    runs.assert_same_end(folder / "run", whole)
-    evaluations = (runs.rows(place, "eval_loss") for place in (folder / "run", whole))
-    assert next(evaluations) == next(evaluations)
+    return folder / "run"
 
 
-def test_workers_with_different_flags_do_not_train(folder, flags, whole):
-    place = folder / "different"
-    shutil.copytree(whole, place)
-    before = runs.contents(place)
-    own = flags | {"output_dir": place}
+def test_two_workers_end_as_two_devices_that_nobody_disturbed(devices, ended):
+    runs.assert_same_end(ended, devices)
+
+
+def test_the_rows_of_two_workers_are_those_of_two_devices(devices, ended, stopped):
+    assert runs.rows(ended, "eval_loss") == runs.rows(devices, "eval_loss")
+    step = int(re.search(r"Stopped at step (\d+)", stopped[0][1]).group(1))
+    runs.assert_same_rows(ended, devices, step)
+
+
+def test_workers_with_different_flags_do_not_train(flags, ended):
+    before = runs.contents(ended)
+    own = flags | {"output_dir": ended}
     with start_both(own, own | {"learning_rate": 1e-3}) as workers:
         (chief, first), (other, second) = ends(workers, limit=90)
     assert (chief, other) == (1, 1)
     assert "Worker 1 was started with other flags" in runs.error_of(second)
     assert "has lost another worker" in runs.error_of(first)
-    assert runs.contents(place) == before
+    assert runs.contents(ended) == before

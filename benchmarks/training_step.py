@@ -6,7 +6,8 @@ A step is forward, backward, clipping and update on one batch, dropout on. Ours
 is that of `run_pretraining.py`: masked LM and next sentence. KerasHub's is the
 step `fit` compiles for `BertBackbone` with `MaskedLMHead` on the same masked
 positions and Keras' `AdamW` with the same clipping, without a next-sentence
-head; once as `fit` runs it by default, once with `jit_compile=True`.
+head; once as `fit` runs it by default, once with `jit_compile=True`. With
+--variants it is our own step under --xla, --recompute and so on.
 
 Absolute times depend on what else the machine does; the ratios, each of two
 steps measured within seconds of each other, much less. Beside them stands what
@@ -36,6 +37,9 @@ flags.DEFINE_list("sizes", ["tiny", "mini", "base"], "Released sizes to measure.
 flags.DEFINE_integer("rounds", 15, "Turns of every contender.", 2)
 flags.DEFINE_integer("steps", 3, "Steps in a turn; the fastest of them counts.", 1)
 flags.DEFINE_bool("jit", True, "Whether to measure KerasHub under XLA too.")
+flags.DEFINE_bool(
+    "variants", False, "Measure ours with its own flags instead of KerasHub's."
+)
 flags.DEFINE_string("output", None, "JSON file for all figures.")
 
 LENGTH, PREDICTIONS = 128, 20
@@ -63,10 +67,23 @@ def _contenders(size):
     config, batch = BertConfig.named(size), BATCH[size]
     features = _features(config, batch)
     steps = {OURS: _our_step(config, features)}
-    steps[DEFAULT] = _kerashub_step(config, features, "auto")
-    if FLAGS.jit:
-        steps[JIT] = _kerashub_step(config, features, True)
+    if FLAGS.variants:
+        steps |= _variants(config, features, batch)
+    else:
+        steps[DEFAULT] = _kerashub_step(config, features, "auto")
+        if FLAGS.jit:
+            steps[JIT] = _kerashub_step(config, features, True)
     return {**steps, PRODUCT: _matrix_product()}
+
+
+def _variants(config, features, batch):
+    """Return our step under the flags of `run_pretraining.py`."""
+    return {
+        "--xla": _our_step(config, features, xla=True),
+        "--recompute": _our_step(config, features, recompute=True),
+        "bfloat16": _our_step(config, features, precision="bfloat16"),
+        "micro-batches": _our_step(config, features, micro_batch_size=batch // 4),
+    }
 
 
 def _features(config, batch):
@@ -88,22 +105,29 @@ def _features(config, batch):
     }
 
 
-def _our_step(config, features):
+def _our_step(config, features, precision="float32", recompute=False, **settings):
     import tensorflow as tf
 
     from official_bert.modeling.pretraining import PretrainingModel
     from official_bert.training.guard import Guard
     from official_bert.training.optimizer import BertAdam
+    from official_bert.training.precision import computing_in
     from official_bert.training.pretraining import PRETRAINING
     from official_bert.training.schedule import WarmupLinearDecay
     from official_bert.training.step import StepSettings, make_train_step
 
-    model = PretrainingModel(config)
+    with computing_in(precision):
+        model = PretrainingModel(config, recompute)
     optimizer = BertAdam(WarmupLinearDecay(1e-4, 1_000_000, 10_000))
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()
     step = make_train_step(
-        strategy, model, optimizer, Guard(), PRETRAINING, StepSettings(seed=1)
+        strategy,
+        model,
+        optimizer,
+        Guard(),
+        PRETRAINING,
+        StepSettings(seed=1, **settings),
     )
     batches = iter(tf.data.Dataset.from_tensors(features).repeat())
     return lambda: float(step(next(batches))["masked_lm_loss"])
@@ -190,7 +214,7 @@ def _summary(size, seconds):
     ratios = {
         name: [theirs / own for theirs, own in zip(times, seconds[OURS], strict=True)]
         for name, times in seconds.items()
-        if name in (DEFAULT, JIT)
+        if name not in (OURS, PRODUCT)
     }
     return {
         "batch": batch,

@@ -1,0 +1,340 @@
+"""A training run in its output directory: opened, continued, trained.
+
+What every training command shares, whatever it minimises.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+import zlib
+
+import keras
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.checkpoints import google, initialize
+from official_bert.errors import UserError
+from official_bert.training import (
+    environment,
+    loop,
+    run_manifest,
+    saving,
+    strategies,
+)
+from official_bert.training.guard import Guard
+from official_bert.training.optimizer import BertAdam, BertLamb
+from official_bert.training.precision import computing_in
+from official_bert.training.schedule import WarmupLinearDecay
+from official_bert.training.step import StepSettings
+
+
+@dataclasses.dataclass(frozen=True)
+class RunSettings:
+    """The flags that every training command has, under the same names."""
+
+    output_dir: str
+    init_checkpoint: str | None
+    continue_from: str | None
+    train_batch_size: int
+    micro_batch_size: int
+    optimizer: str
+    learning_rate: float
+    num_train_steps: int
+    num_warmup_steps: int
+    stop_at_step: int | None
+    save_checkpoints_steps: int
+    keep_checkpoint_max: int
+    iterations_per_loop: int
+    max_skipped_updates: int
+    precision: str
+    xla: bool
+    recompute: bool
+    per_replica_update: bool
+    allow_changed_settings: bool
+    seed: int
+
+    @property
+    def last_step(self):
+        """The update after which the run ends."""
+        return self.stop_at_step or self.num_train_steps
+
+
+@contextlib.contextmanager
+def opened_directory(strategy, directory):
+    """Keep other processes out of a run's directory, rid of half-written files."""
+    if not strategies.is_chief(strategy):
+        yield
+        return
+    with files.locked_directory(directory):
+        files.remove_leftovers(directory)
+        google.remove_halves(directory)
+        yield
+
+
+@contextlib.contextmanager
+def device_errors(strategy, settings):
+    """Turn what goes wrong with the devices into a `UserError`."""
+    try:
+        yield
+    except tf.errors.OpError as error:
+        sentence = _device_error(error, strategy, settings)
+        if sentence:
+            raise UserError(sentence) from error
+        raise
+
+
+def _device_error(error, strategy, settings):
+    if isinstance(error, tf.errors.ResourceExhaustedError):
+        return (
+            f"Out of memory with --train_batch_size={settings.train_batch_size} and "
+            f"--micro_batch_size={settings.micro_batch_size}; give a smaller "
+            "--micro_batch_size (the update stays the same), or --recompute."
+        )
+    lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.InternalError)
+    if strategies.is_multi_worker(strategy) and isinstance(
+        error, (*lost, tf.errors.CancelledError, tf.errors.DeadlineExceededError)
+    ):
+        steps = google.numbered_checkpoints(settings.output_dir)
+        return (
+            f"Worker {strategies.worker_number(strategy)} has lost another worker; "
+            "start all workers again with the same commands, and the run goes on "
+            f"from step {steps[-1] if steps else 0}."
+        )
+    return None
+
+
+def make_state(strategy, make_model, settings):
+    """Return a run's `saving.State` before its first update.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      make_model: function: () -> Keras model with Google's names.
+      settings: `RunSettings`.
+    """
+    keras.utils.set_random_seed(settings.seed)
+    with strategy.scope(), computing_in(settings.precision):
+        model = make_model()
+        optimizer = _optimizer(settings)
+        optimizer.build(model.trainable_variables)
+        guard = Guard(scaled=settings.precision == "float16")
+    return saving.State(model, optimizer, guard)
+
+
+def _optimizer(settings):
+    schedule = WarmupLinearDecay(
+        settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
+    )
+    return {"adam": BertAdam, "lamb": BertLamb}[settings.optimizer](schedule)
+
+
+def fixed_settings(config, index, settings):
+    """Return what must stay the same for a run to be continued, as a dict.
+
+    Args:
+      config: `BertConfig`.
+      index: `RecordIndex` of the training data.
+      settings: `RunSettings`.
+    """
+    return {
+        "bert_config": config.to_dict(),
+        "train_batch_size": settings.train_batch_size,
+        "optimizer": settings.optimizer,
+        "per_replica_update": settings.per_replica_update,
+        "learning_rate": settings.learning_rate,
+        "num_train_steps": settings.num_train_steps,
+        "num_warmup_steps": settings.num_warmup_steps,
+        "seed": settings.seed,
+        "init_checkpoint": _base_name(settings.init_checkpoint),
+        "continue_from": _base_name(settings.continue_from),
+        "input_files": [os.path.basename(path) for path in index.files],
+        "input_bytes": [os.path.getsize(path) for path in index.files],
+        "num_records": index.num_records,
+    }
+
+
+def _base_name(path):
+    return path and os.path.basename(os.path.normpath(path))
+
+
+def start(strategy, state, fixed, settings):
+    """Bring a run's state to where the run stands, on all workers alike.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      state: `saving.State`, new.
+      fixed: dict of what must not change when the run is continued.
+      settings: `RunSettings`.
+
+    Returns:
+      the run's id, an int.
+
+    Raises:
+      UserError: the directory holds another run or model, a checkpoint does not
+        fit, or workers were started with different flags.
+    """
+    run_id = _open(strategy, fixed, settings)
+    step = _restore(strategy, state, run_id, settings)
+    if strategies.is_chief(strategy):
+        found = environment.describe(
+            strategy,
+            precision=settings.precision,
+            xla=settings.xla,
+            recompute=settings.recompute,
+            micro_batch_size=settings.micro_batch_size,
+        )
+        run_manifest.note_start(settings.output_dir, step, fixed, found)
+    return run_id
+
+
+def _open(strategy, fixed, settings):
+    """Check the run's settings, on the chief; return its id, on all workers."""
+    _check_workers_agree(strategy, fixed, settings)
+    run_id = 0
+    if strategies.is_chief(strategy):
+        run_id = run_manifest.open_run(
+            settings.output_dir, fixed, settings.allow_changed_settings
+        )
+    return strategies.from_chief(strategy, run_id)
+
+
+def _check_workers_agree(strategy, fixed, settings):
+    """Raise `UserError` on a worker whose flags are not those of the chief."""
+    flags = dataclasses.asdict(settings) | {"fixed": fixed}
+    # Folders may be mounted elsewhere, and are not part of what is computed.
+    for name in ("output_dir", "vocab_file", "init_checkpoint", "continue_from"):
+        flags.pop(name, None)
+    mine = zlib.crc32(json.dumps(flags, sort_keys=True).encode())
+    if strategies.from_chief(strategy, mine) != mine:
+        raise UserError(
+            f"Worker {strategies.worker_number(strategy)} was started with other flags "
+            "or other records than the first worker; start all with the same command."
+        )
+
+
+def _restore(strategy, state, run_id, settings):
+    """Restore or begin the run; return the step it stands at."""
+    directory, step = settings.output_dir, 0
+    if strategies.is_chief(strategy):
+        step = saving.restore_state(directory, state, run_id)
+        saving.set_aside_newer(directory, step)
+    step = strategies.from_chief(strategy, step)
+    if step:
+        if not strategies.is_chief(strategy):
+            saving.restore_state(directory, state, run_id, step)
+        done = "is done" if step >= settings.last_step else "goes on"
+        print(f"The run in {directory} {done} at step {step}.", flush=True)
+    elif settings.continue_from:
+        step = _continue_other(state, settings)
+    elif settings.init_checkpoint:
+        _load_weights(state, settings)
+    return step
+
+
+def _continue_other(state, settings):
+    """Start where another run ended: weights, moments and step."""
+    step = saving.restore_state(settings.continue_from, state)
+    if not step:
+        raise UserError(
+            f"--continue_from: {settings.continue_from} holds no checkpoint of a "
+            "training run (model.ckpt-N); give its output directory."
+        )
+    if step >= settings.last_step:
+        raise UserError(
+            f"--continue_from: {settings.continue_from} stands at step {step}, and "
+            f"this run ends at step {settings.last_step}, counted from the first of "
+            "all (--num_train_steps, --stop_at_step); give a larger number."
+        )
+    print(
+        f"Going on from step {step} of {settings.continue_from}, with its weights "
+        "and moments.",
+        flush=True,
+    )
+    return step
+
+
+def _load_weights(state, settings):
+    print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)
+
+
+def restore_to_evaluate(state, settings):
+    """Restore the newest checkpoint of a run, or load `--init_checkpoint`.
+
+    Raises:
+      UserError: there is neither, or it does not fit.
+    """
+    if saving.restore_state(settings.output_dir, state):
+        return
+    if not settings.init_checkpoint:
+        raise UserError(
+            f"--output_dir: {settings.output_dir} holds no checkpoint to evaluate "
+            "(model.ckpt-N); train first, or give --init_checkpoint."
+        )
+    _load_weights(state, settings)
+
+
+def train(strategy, state, objective, dataset, run_id, evaluate, settings):
+    """Make the updates that are left; return whether that was all of them.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      state: `saving.State`, as `start` left it.
+      objective: `step.Objective`.
+      dataset: has `training_batches(batch_size, seed, first_batch, rows)` and
+        `batch_records(batch_size, seed, batch)`, as `RecordSet` has.
+      run_id: as `start` gave it.
+      evaluate: as `loop.train` takes it.
+      settings: `RunSettings`.
+
+    Raises:
+      UserError: the gradient was not finite too often.
+      KeyboardInterrupt: Ctrl-C; the state was saved.
+    """
+    size, seed = settings.train_batch_size, settings.seed
+
+    def starting(first, rows):
+        return dataset.training_batches(size, seed, first, rows)
+
+    def blame(batch):
+        records = dataset.batch_records(size, seed, batch)
+        return _save_batch(settings.output_dir, batch, records)
+
+    return loop.train(
+        strategy,
+        state,
+        objective,
+        loop.Batches(starting, blame),
+        loop.LoopSettings(
+            last_step=settings.last_step,
+            save_checkpoints_steps=settings.save_checkpoints_steps,
+            keep_checkpoint_max=settings.keep_checkpoint_max,
+            log_steps=settings.iterations_per_loop,
+            max_skipped_updates=settings.max_skipped_updates,
+            batch_size=size,
+            run_id=run_id,
+            step=StepSettings(
+                seed,
+                settings.micro_batch_size,
+                settings.xla,
+                settings.per_replica_update,
+            ),
+        ),
+        settings.output_dir,
+        evaluate,
+    )
+
+
+def _save_batch(directory, batch, records):
+    """Write a batch's records to a file; return a sentence that tells of it."""
+    path = os.path.join(directory, f"not_finite_batch-{batch}.tfrecord")
+    with files.atomic_path(path) as temporary, tf.io.TFRecordWriter(temporary) as out:
+        for _, _, serialized in records:
+            out.write(serialized)
+    numbers = {}
+    for file, number, _ in records:
+        numbers.setdefault(file, []).append(number)
+    held = "; ".join(
+        f"{', '.join(map(str, sorted(found)))} of {file}"
+        for file, found in numbers.items()
+    )
+    return f"That batch is in {path}; it held the records {held}."

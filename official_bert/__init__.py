@@ -13,6 +13,7 @@ _HOME = {
     "FullTokenizer": "official_bert.tokenization.full",
     "BertEncoder": "official_bert.modeling.encoder",
     "load": "official_bert.checkpoints.model_directory",
+    "load_encoder": "official_bert.checkpoints.model_directory",
 }
 __all__ = list(_HOME)
 

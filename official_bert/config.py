@@ -11,6 +11,9 @@ from official_bert.errors import UserError
 # with tanh; its first version, and Hugging Face's "gelu", used erf.
 HIDDEN_ACTIVATIONS = ("gelu", "gelu_erf", "relu", "tanh", "linear")
 
+# Of `tf.contrib.layers.layer_norm`.
+ORIGINAL_EPSILON = 1e-12
+
 
 @dataclasses.dataclass(frozen=True)
 class BertConfig:
@@ -31,6 +34,8 @@ class BertConfig:
       max_position_embeddings: longest sequence the model can read.
       type_vocab_size: kinds of segment; 2 in all released models.
       initializer_range: deviation of the truncated normal initialiser.
+      layer_norm_eps: ε of each LayerNorm. The original has no such key, and a
+        file has it only where it is not the original's 1e-12.
       extra: keys of a released file that the model has no use for; they are
         kept, so that reading and writing loses nothing.
     """
@@ -46,6 +51,7 @@ class BertConfig:
     max_position_embeddings: int = 512
     type_vocab_size: int = 16
     initializer_range: float = 0.02
+    layer_norm_eps: float = ORIGINAL_EPSILON
     extra: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -98,6 +104,8 @@ class BertConfig:
             for field in dataclasses.fields(self)
             if field.name != "extra"
         }
+        if self.layer_norm_eps == ORIGINAL_EPSILON:
+            del values["layer_norm_eps"]
         return {**values, **self.extra}
 
     def to_json_string(self):
@@ -145,7 +153,7 @@ def _check_value(field, value):
             raise UserError(f"{name} is {value!r}: it must be a whole number above 0.")
     elif not isinstance(value, (int, float)) or isinstance(value, bool):
         raise UserError(f"{name} is {value!r}: it must be a number.")
-    elif name == "initializer_range":
+    elif name in ("initializer_range", "layer_norm_eps"):
         if not 0 < value < float("inf"):
             raise UserError(f"{name} is {value!r}: it must be above 0.")
     elif not 0 <= value < 1:

@@ -145,6 +145,40 @@ def atomic_path(path):
         pathlib.Path(temporary).unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def atomic_directory(path, flag):
+    """Yield a temporary folder beside `path`; rename it to `path` at the end.
+
+    Args:
+      path: must not exist yet, or be an empty directory.
+      flag: the flag it came from, for the message.
+
+    Raises:
+      UserError: there is something at `path` already, its place cannot be
+        written, or the disk is full. Nothing is left behind then.
+    """
+    path = os.path.normpath(path)
+    if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
+        raise UserError(
+            f"{flag}: {path} exists already and is not an empty directory; choose "
+            "another one."
+        )
+    temporary = f"{path}.tmp.{os.getpid()}"
+    make_directory(temporary, flag)
+    try:
+        yield temporary
+        os.replace(temporary, path)
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def copy(source, path):
+    """Copy a file atomically; nothing happens if both are the same file."""
+    if not (os.path.exists(path) and os.path.samefile(source, path)):
+        with atomic_path(path) as temporary:
+            shutil.copyfile(source, temporary)
+
+
 def sync_directory(path):
     """Let the names in a directory outlive a power cut, where a system can."""
     if hasattr(os, "O_DIRECTORY"):

@@ -1,6 +1,7 @@
 """What every run script shares: flags, flag files, errors, `run.json`."""
 
 import errno
+import functools
 import glob
 import importlib.metadata
 import os
@@ -47,6 +48,7 @@ def run(main):
     if any(re.fullmatch(r"-h|--?help(short|full)?", arg) for arg in sys.argv[1:]):
         sys.exit(_guarded(lambda: print(_help_text(main), end="")))
     _parse_flags(sys.argv)
+    _own_flags()
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     # What scripts log is meant for people: no time stamps, no line numbers.
@@ -188,8 +190,12 @@ def _describe_flag(flag):
     return "\n      ".join([f"  --{flag.name}{default}", *lines])
 
 
+@functools.cache
 def _own_flags():
-    """Return the flags that a script or its helpers defined, absl's left out."""
+    """Return the flags that a script or its helpers defined, absl's left out.
+
+    As they are at the first call: libraries that are loaded later add theirs.
+    """
     modules = flags.FLAGS.flags_by_module_dict()
     return [
         flag

@@ -28,7 +28,11 @@ STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("bert_config_file", None, "bert_config.json of the model.")
+flags.DEFINE_string(
+    "bert_config_file",
+    None,
+    "bert_config.json of the model; default: that of --init_checkpoint.",
+)
 flags.DEFINE_string("input_file", None, "TFRecords to train on (names and globs).")
 flags.DEFINE_string(
     "eval_input_file",
@@ -39,14 +43,15 @@ flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
 flags.DEFINE_string(
     "init_checkpoint",
     None,
-    "Weights to start a new run from: a model directory or a prefix. Moments and "
-    "step start anew.",
+    "Weights to start a new run from, in any format (docs/checkpoints.md). Moments "
+    "and step start anew.",
 )
 flags.DEFINE_string(
     "continue_from",
     None,
-    "Output directory of another run to go on from, with its weights, moments and "
-    "step, as from length 128 to 512; --num_train_steps counts both runs.",
+    "Output directory (or checkpoint prefix) of another run to go on from, with its "
+    "weights, moments and step, as from length 128 to 512; --num_train_steps counts "
+    "both runs.",
 )
 flags.DEFINE_string(
     "vocab_file", None, "Vocabulary of the records; it goes into the model directory."
@@ -171,16 +176,19 @@ flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used."
 
 def main():
     """Check everything that can be checked, then train and evaluate."""
-    require("bert_config_file", "input_file", "output_dir")
+    require("input_file", "output_dir")
+    if not FLAGS.init_checkpoint:
+        require("bert_config_file")
     _check_flags()
     config_file = locate(FLAGS.bert_config_file)
     init_checkpoint = locate(FLAGS.init_checkpoint)
     continue_from = locate(FLAGS.continue_from)
     vocab_file = locate(FLAGS.vocab_file)
-    config = BertConfig.from_json_file(config_file)
+    config = BertConfig.from_json_file(config_file) if config_file else None
     strategy = start_tensorflow(_make_strategy)
     from official_bert.training import strategies
 
+    config = config or _config_of(init_checkpoint)
     train_set, eval_set = _open_records(config, vocab_file)
     if vocab_file:
         from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
@@ -214,6 +222,14 @@ def main():
     if FLAGS.eval_input_file:
         inputs += eval_set.index.files
     write_run_json(os.path.join(FLAGS.output_dir, name), inputs)
+
+
+def _config_of(init_checkpoint):
+    """Return the `BertConfig` that came with a checkpoint."""
+    from official_bert.checkpoints import any_format, model_directory
+
+    with any_format.opened(init_checkpoint) as checkpoint:
+        return model_directory.config_of(checkpoint)
 
 
 def _check_flags():

@@ -73,12 +73,14 @@ def main():
 
     counter = WordCounter(FLAGS.do_lower_case)
     held_out = WordCounter(FLAGS.do_lower_case)
-    lines = _read(sources, "reading")
+    lines = readers.read_sentences(sources, FLAGS.input_format, "reading")
     if not held_out_sources:
         lines = train.hold_out(lines, held_out)
     for line in lines:
         counter.add(line)
-    for line in _read(held_out_sources, "reading held-out text"):
+    for line in readers.read_sentences(
+        held_out_sources, FLAGS.input_format, "reading held-out text"
+    ):
         held_out.add(line)
     tokens = train.train_vocab(
         counter,
@@ -100,20 +102,6 @@ def _refuse_to_overwrite(sources):
         raise UserError(
             f"--output_file: {FLAGS.output_file} is an input; name another file."
         )
-
-
-def _read(sources, description):
-    """Yield the sentences of files, showing how far the reading is."""
-    from official_bert.data import readers
-    from official_bert.data.progress import progress
-
-    # Compressed files do not tell how much text they hold.
-    total = None
-    if not any(source.endswith(".gz") for source in sources):
-        total = sum(map(os.path.getsize, sources))
-    with progress(total, description, "B") as on_bytes:
-        for document in readers.read_documents(sources, FLAGS.input_format, on_bytes):
-            yield from document
 
 
 def _report(tokens, counter, held_out):

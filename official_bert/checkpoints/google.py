@@ -1,13 +1,25 @@
-"""Checkpoints in TensorFlow 1's name-based format, read and written."""
+"""Google's format: TensorFlow 1's name-based checkpoints, and a model's files.
+
+The project's own format too; whatever is trained here is written in it.
+"""
 
 import glob
 import os
 import shutil
 
+import numpy as np
 import tensorflow as tf
 
 from official_bert import files
+from official_bert.checkpoints import names
+from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
+
+# What the files of a model directory are called.
+CONFIG_FILE = "bert_config.json"
+VOCAB_FILE = "vocab.txt"
+TOKENIZER_FILE = "tokenizer_config.json"
 
 # What a released model's checkpoint is called within its directory.
 MODEL_PREFIX = "bert_model.ckpt"
@@ -51,6 +63,70 @@ def numbered_checkpoints(directory):
         for name in glob.glob(pattern)
     ]
     return sorted(int(number) for number in numbers if number.isdigit())
+
+
+def open_weights(prefix, path):
+    """Open the weights at a prefix, with the files of a model beside them.
+
+    Args:
+      prefix: of the checkpoint.
+      path: what the user gave, for messages.
+
+    Returns:
+      `Checkpoint`, without optimizer slots, step, and what else a training run
+      remembers.
+
+    Raises:
+      UserError: the checkpoint or a file beside it is damaged.
+    """
+    reader = open_checkpoint(prefix)
+    shapes = reader.get_variable_to_shape_map()
+    directory = os.path.dirname(prefix)
+    config_file, vocab_file, tokenizer_file = (
+        _existing(os.path.join(directory, name))
+        for name in (CONFIG_FILE, VOCAB_FILE, TOKENIZER_FILE)
+    )
+    casing = None
+    if tokenizer_file:
+        settings = files.read_json(tokenizer_file, "a tokenizer config")
+        casing = settings.get("do_lower_case")
+    return Checkpoint(
+        path,
+        "google",
+        {name: tuple(shapes[name]) for name in sorted(shapes) if names.is_weight(name)},
+        lambda name: np.asarray(read_tensor(reader, name, prefix), np.float32),
+        config_file and BertConfig.from_json_file(config_file),
+        vocab_file,
+        casing,
+    )
+
+
+def _existing(path):
+    return path if os.path.exists(path) else None
+
+
+def write_model(directory, checkpoint):
+    """Write a model directory: config, vocabulary, casing, and last the weights.
+
+    No optimizer state goes into it.
+
+    Args:
+      directory: exists already.
+      checkpoint: `Checkpoint`.
+
+    Returns:
+      sentences about what this format cannot hold: none.
+    """
+    place = os.path.join(directory, "")
+    if checkpoint.config:
+        files.write_text(place + CONFIG_FILE, checkpoint.config.to_json_string())
+    if checkpoint.vocab_file:
+        files.copy(checkpoint.vocab_file, place + VOCAB_FILE)
+    if checkpoint.do_lower_case is not None:
+        settings = {"do_lower_case": checkpoint.do_lower_case}
+        files.write_json(place + TOKENIZER_FILE, settings)
+    write_checkpoint(place + MODEL_PREFIX, checkpoint.tensors())
+    return []
 
 
 def open_checkpoint(prefix):

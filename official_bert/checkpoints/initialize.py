@@ -1,9 +1,15 @@
 """Weights from a checkpoint into a model, strictly, with a report."""
 
+import collections
 import dataclasses
+import difflib
+import re
 
-from official_bert.checkpoints import google, names
+from official_bert.checkpoints import any_format, names
 from official_bert.errors import UserError
+
+# What a released checkpoint may lack: all but this.
+ENCODER = ("bert/embeddings/", "bert/encoder/")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -11,36 +17,44 @@ class Report:
     """What became of each name.
 
     Attributes:
-      prefix: the checkpoint.
+      path: of the checkpoint, as the user gave it.
       loaded: variables that were read.
       new: variables of a head that the checkpoint lacks; they keep their
         initial values.
       unused: weights in the checkpoint that the model has no use for.
+      notes: sentences about the checkpoint.
     """
 
-    prefix: str
+    path: str
     loaded: list[str]
     new: list[str]
     unused: list[str]
+    notes: list[str]
 
     def __str__(self):
-        lines = [f"Initialised {len(self.loaded)} variables from {self.prefix}."]
+        lines = [
+            f"Initialised {len(self.loaded)} variables from {self.path}: "
+            f"{_summary(self.loaded)}."
+        ]
         if self.new:
-            lines.append(f"Not in the checkpoint, so new: {', '.join(self.new)}.")
+            lines.append(
+                "Not in the checkpoint, so new (kernels random, biases 0): "
+                f"{', '.join(self.new)}."
+            )
         if self.unused:
             lines.append(f"In the checkpoint, not used: {', '.join(self.unused)}.")
-        return "\n".join(lines)
+        return "\n".join([*lines, *self.notes])
 
 
 def load_weights(model, path):
-    """Set a model's variables from a checkpoint with Google's names.
+    """Set a model's variables from a checkpoint of any format.
 
     Optimizer slots and the step are not read: a run that starts from a
     checkpoint starts at step 0 (`init_checkpoint` of the original).
 
     Args:
       model: a Keras model or layer of this package.
-      path: see `google.find_prefix`.
+      path: see `any_format.opened`.
 
     Returns:
       `Report`.
@@ -49,35 +63,113 @@ def load_weights(model, path):
       UserError: no checkpoint there, a shape that differs, or a variable of
         the encoder that is missing. The model is then unchanged.
     """
-    prefix = google.find_prefix(path)
-    reader = google.open_checkpoint(prefix)
-    shapes = reader.get_variable_to_shape_map()
+    with any_format.opened(path) as checkpoint:
+        return load_opened(model, checkpoint)
+
+
+def load_opened(model, checkpoint):
+    """Like `load_weights`, from a `Checkpoint`."""
+    shapes = checkpoint.shapes
     wanted = {names.google_name(v): v for v in model.trainable_variables}
-    _check(prefix, shapes, wanted)
+    notes = [*checkpoint.notes, *_check_config(checkpoint, model.config)]
+    check_size(checkpoint, model.config)
+    _check_names(checkpoint, wanted)
     loaded = [name for name in wanted if name in shapes]
-    values = {name: google.read_tensor(reader, name, prefix) for name in loaded}
+    values = {name: checkpoint.read(name) for name in loaded}
     for name, value in values.items():
         wanted[name].assign(value)
     return Report(
-        prefix,
+        checkpoint.path,
         loaded,
         new=[name for name in wanted if name not in shapes],
-        unused=sorted(n for n in shapes if n not in wanted and names.is_weight(n)),
+        unused=sorted(name for name in shapes if name not in wanted),
+        notes=notes,
     )
 
 
-def _check(prefix, shapes, wanted):
+def _check_config(checkpoint, config):
+    """Compare what no shape shows; return notes on what may be meant to differ."""
+    stated = checkpoint.config
+    if stated is None:
+        return []
+    if stated.num_attention_heads != config.num_attention_heads:
+        raise UserError(
+            f"{checkpoint.path} does not fit the model: num_attention_heads is "
+            f"{stated.num_attention_heads} in its config and "
+            f"{config.num_attention_heads} in the model's; correct the model's "
+            "bert_config.json."
+        )
+    return [
+        f"Note: {name} is {getattr(stated, name)!r} in the checkpoint's config and "
+        f"{getattr(config, name)!r} in the model's, which counts."
+        for name in ("hidden_act", "layer_norm_eps")
+        if getattr(stated, name) != getattr(config, name)
+    ]
+
+
+def sizes(shapes):
+    """Return the lines of a `bert_config.json` that a checkpoint's shapes tell.
+
+    Args:
+      shapes: dict of Google's name -> shape.
+
+    Returns:
+      dict of name -> int, without what the checkpoint does not tell.
+    """
+    places = {
+        "vocab_size": ("bert/embeddings/word_embeddings", 0),
+        "hidden_size": ("bert/embeddings/word_embeddings", 1),
+        "max_position_embeddings": ("bert/embeddings/position_embeddings", 0),
+        "type_vocab_size": ("bert/embeddings/token_type_embeddings", 0),
+        "intermediate_size": ("bert/encoder/layer_0/intermediate/dense/kernel", 1),
+    }
+    found = {
+        key: shapes[name][axis]
+        for key, (name, axis) in places.items()
+        if len(shapes.get(name, ())) == 2
+    }
+    numbers = re.findall(r"bert/encoder/layer_(\d+)/", "\n".join(shapes))
+    if numbers:
+        found["num_hidden_layers"] = max(map(int, numbers)) + 1
+    return found
+
+
+def check_size(checkpoint, config):
+    """Raise `UserError`, in the config's words, for a model of another size."""
+    different = [
+        f"{key} is {size} in the checkpoint and {getattr(config, key)} in the model"
+        for key, size in sizes(checkpoint.shapes).items()
+        if size != getattr(config, key)
+    ]
+    if different:
+        raise UserError(
+            f"{checkpoint.path} does not fit the model: {'; '.join(different)}; "
+            "give the bert_config.json that came with the checkpoint."
+        )
+
+
+def _check_names(checkpoint, wanted):
+    """Raise `UserError` for a missing variable or a wrong shape."""
+    shapes = checkpoint.shapes
     for name, variable in wanted.items():
         if name in shapes and tuple(shapes[name]) != tuple(variable.shape):
             raise UserError(
-                f"{prefix} does not fit the model: {name} is {shapes[name]} in the "
-                f"checkpoint and {list(variable.shape)} in the model; give the "
-                "bert_config.json that came with the checkpoint."
+                f"{checkpoint.path} does not fit the model: {name} is "
+                f"{list(shapes[name])} in the checkpoint and {list(variable.shape)} in "
+                "the model."
             )
-    missing = [n for n in wanted if n.startswith("bert/") and n not in shapes]
+    missing = [n for n in wanted if n.startswith(ENCODER) and n not in shapes]
     if missing:
+        free = [name for name in shapes if name not in wanted]
+        close = difflib.get_close_matches(missing[0], free, n=1)
+        hint = f" (it has {close[0]})" if close else ""
         raise UserError(
-            f"{prefix} does not fit the model: it lacks {len(missing)} of its "
-            f"variables, the first is {missing[0]}; give the bert_config.json "
-            "that came with the checkpoint."
+            f"{checkpoint.path} does not fit the model: it lacks {len(missing)} of "
+            f"its variables, the first is {missing[0]}{hint}; is it a BERT checkpoint?"
         )
+
+
+def _summary(loaded):
+    """Return the first two parts of the names, with the number of variables."""
+    parts = collections.Counter("/".join(name.split("/")[:2]) for name in loaded)
+    return ", ".join(f"{part} ({count})" for part, count in parts.items())

@@ -1,45 +1,56 @@
 """A model is a directory: config, vocabulary, casing, weights."""
 
 import dataclasses
-import os
-import shutil
 
-from official_bert import files
-from official_bert.checkpoints import google, names
-from official_bert.checkpoints.initialize import load_weights
+import keras
+
+from official_bert.checkpoints import any_format, google, names
+from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.initialize import Report, load_opened
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
+from official_bert.modeling.encoder import BertEncoder
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size, guess_do_lower_case
 
-CONFIG_FILE = "bert_config.json"
-VOCAB_FILE = "vocab.txt"
-TOKENIZER_FILE = "tokenizer_config.json"
+# What a model without the next-sentence head may lack.
+NEXT_SENTENCE = ("bert/pooler/", "cls/seq_relationship/")
+# Of a model that was not read from a checkpoint.
+IN_MEMORY = Report("memory", loaded=[], new=[], unused=[], notes=[])
 
 
 @dataclasses.dataclass(frozen=True)
 class Bert:
-    """What `load` returns.
+    """What `load` and `load_encoder` return.
 
     Attributes:
-      model: `PretrainingModel`; its encoder is `model.bert`.
+      model: `PretrainingModel`, whose encoder is `model.bert`; from
+        `load_encoder` the `BertEncoder` itself.
       tokenizer: `FullTokenizer`.
       config: `BertConfig`.
+      report: `initialize.Report`, what became of each weight.
     """
 
-    model: PretrainingModel
+    model: keras.Model | keras.layers.Layer
     tokenizer: FullTokenizer
     config: BertConfig
+    report: Report = IN_MEMORY
 
 
-def load(directory):
-    """Load a pre-trained model from its directory.
+def load(
+    path, config_file=None, vocab_file=None, do_lower_case=None, next_sentence=True
+):
+    """Load a pre-trained model, with its heads, from any format.
 
     Args:
-      directory: holds `bert_config.json`, `vocab.txt` and `bert_model.ckpt.*`
-        (Google's release, or what `run_pretraining.py` wrote). Casing is read
-        from `tokenizer_config.json`, or guessed from the vocabulary.
+      path: see `any_format.opened`; mostly a model's directory.
+      config_file: a `bert_config.json`; by default the checkpoint's own.
+      vocab_file: a `vocab.txt`, likewise.
+      do_lower_case: bool; by default what the checkpoint's files state, or
+        else what its vocabulary looks like.
+      next_sentence: whether its head is needed. False takes models that have
+        the masked-LM head only; the other is then random.
 
     Returns:
       `Bert`.
@@ -47,32 +58,86 @@ def load(directory):
     Raises:
       UserError: something is missing or does not fit.
     """
-    if not os.path.isdir(directory):
-        raise UserError(f"{directory} is no directory; give a model's directory.")
-    config = BertConfig.from_json_file(os.path.join(directory, CONFIG_FILE))
-    tokenizer = load_tokenizer(directory)
-    check_vocab_size(tokenizer.vocab, config, os.path.join(directory, VOCAB_FILE))
-    model = PretrainingModel(config)
-    report = load_weights(model, directory)
-    if report.new:
+    bert = _load(path, PretrainingModel, config_file, vocab_file, do_lower_case)
+    optional = () if next_sentence else NEXT_SENTENCE
+    missing = [name for name in bert.report.new if not name.startswith(optional)]
+    if missing:
+        heads = "both heads" if next_sentence else "the masked-LM head"
         raise UserError(
-            f"{report.prefix} is no pre-trained model with both heads: it lacks "
-            f"{', '.join(report.new)}."
+            f"{path} is no pre-trained model with {heads}: it lacks "
+            f"{', '.join(missing)}."
         )
-    return Bert(model, tokenizer, config)
+    return bert
 
 
-def load_tokenizer(directory):
-    """Return the `FullTokenizer` of a model directory, with its casing."""
-    vocab_file = os.path.join(directory, VOCAB_FILE)
-    stated = os.path.join(directory, TOKENIZER_FILE)
-    if os.path.exists(stated):
-        settings = files.read_json(stated, "a tokenizer config")
-        return FullTokenizer(vocab_file, settings.get("do_lower_case", True))
-    tokenizer = FullTokenizer(vocab_file)
-    if guess_do_lower_case(tokenizer.vocab):
-        return tokenizer
-    return FullTokenizer(vocab_file, do_lower_case=False)
+def load_encoder(path, config_file=None, vocab_file=None, do_lower_case=None):
+    """Load the encoder alone; see `load`. Its pooler is new where there is none."""
+    return _load(path, BertEncoder, config_file, vocab_file, do_lower_case)
+
+
+def _load(path, make_model, config_file, vocab_file, do_lower_case):
+    with any_format.opened(path) as checkpoint:
+        config = config_of(checkpoint, config_file)
+        tokenizer = tokenizer_of(checkpoint, vocab_file, do_lower_case)
+        check_vocab_size(tokenizer.vocab, config, vocab_file or checkpoint.vocab_file)
+        model = make_model(config)
+        return Bert(model, tokenizer, config, load_opened(model, checkpoint))
+
+
+def config_of(checkpoint, config_file=None):
+    """Return the `BertConfig` of a file, or else of a `Checkpoint`.
+
+    Raises:
+      UserError: neither has one.
+    """
+    if config_file:
+        return BertConfig.from_json_file(config_file)
+    if checkpoint.config is None:
+        raise UserError(
+            f"{checkpoint.path} comes without a {google.CONFIG_FILE}; put it beside "
+            "the weights, or give --bert_config_file."
+        )
+    return checkpoint.config
+
+
+def tokenizer_of(checkpoint, vocab_file=None, do_lower_case=None):
+    """Return the `FullTokenizer` of a `Checkpoint`, with its casing.
+
+    Args:
+      checkpoint: `Checkpoint`.
+      vocab_file: path of another vocabulary than the checkpoint's.
+      do_lower_case: bool, to overrule what is stated or guessed.
+
+    Raises:
+      UserError: there is no vocabulary, or the stated casing contradicts it.
+    """
+    vocab_file = vocab_file or checkpoint.vocab_file
+    if not vocab_file:
+        raise UserError(
+            f"{checkpoint.path} comes without a {google.VOCAB_FILE}; put it beside the "
+            "weights, or give --vocab_file."
+        )
+    if do_lower_case is None:
+        vocab = FullTokenizer(vocab_file).vocab
+        do_lower_case = guess_do_lower_case(vocab)
+        if checkpoint.do_lower_case is not None:
+            _check_casing(checkpoint, do_lower_case)
+            do_lower_case = checkpoint.do_lower_case
+    return FullTokenizer(vocab_file, do_lower_case)
+
+
+def _check_casing(checkpoint, guess):
+    """Refuse lower-casing with a vocabulary of words that it makes unreachable.
+
+    The other way round is common: the Chinese vocabulary has no capitals, and
+    some call it cased.
+    """
+    if checkpoint.do_lower_case and not guess:
+        raise UserError(
+            f"{checkpoint.path} states do_lower_case true, but its vocabulary has "
+            "capitals or accents, which lower-cased text never has; correct its "
+            f"{google.TOKENIZER_FILE}, or give --do_lower_case or --nodo_lower_case."
+        )
 
 
 def save(directory, model, vocab_file=None, do_lower_case=None):
@@ -84,15 +149,18 @@ def save(directory, model, vocab_file=None, do_lower_case=None):
       vocab_file: its vocabulary, copied beside it, if known.
       do_lower_case: its casing, if known.
     """
-    place = os.path.join(directory, "")
-    files.write_text(place + CONFIG_FILE, model.config.to_json_string())
-    copy = place + VOCAB_FILE
-    if vocab_file and not (os.path.exists(copy) and os.path.samefile(vocab_file, copy)):
-        with files.atomic_path(copy) as temporary:
-            shutil.copyfile(vocab_file, temporary)
-    if do_lower_case is not None:
-        files.write_json(place + TOKENIZER_FILE, {"do_lower_case": do_lower_case})
-    google.write_checkpoint(
-        place + google.MODEL_PREFIX,
-        {names.google_name(v): v.numpy() for v in model.trainable_variables},
+    google.write_model(directory, checkpoint_of(model, vocab_file, do_lower_case))
+
+
+def checkpoint_of(model, vocab_file=None, do_lower_case=None):
+    """Return a model in memory as a `Checkpoint`, to be written in any format."""
+    variables = {names.google_name(v): v for v in model.trainable_variables}
+    return Checkpoint(
+        path="the model",
+        format="google",
+        shapes={name: tuple(v.shape) for name, v in variables.items()},
+        read=lambda name: variables[name].numpy(),
+        config=model.config,
+        vocab_file=vocab_file,
+        do_lower_case=do_lower_case,
     )

@@ -17,11 +17,13 @@ a warning counts the lines they were in. Lines end at line feeds alone.
 import gzip
 import html
 import json
+import os
 import zlib
 
 from absl import logging
 
 from official_bert import files
+from official_bert.data.progress import progress
 from official_bert.data.sentences import split_sentences
 from official_bert.errors import UserError
 
@@ -200,3 +202,20 @@ _FORMAT_READERS = {
     "raw": _read_raw,
     "wikiextractor": _read_wikiextractor,
 }
+
+
+def read_sentences(sources, input_format, description):
+    """Yield the sentences of files, showing how far the reading is.
+
+    Args:
+      sources: paths, see `find_inputs`.
+      input_format: see `read_documents`.
+      description: what is being done, "reading".
+    """
+    # Compressed files do not tell how much text they hold.
+    total = None
+    if not any(source.endswith(".gz") for source in sources):
+        total = sum(map(os.path.getsize, sources))
+    with progress(total, description, "B") as on_bytes:
+        for document in read_documents(sources, input_format, on_bytes):
+            yield from document

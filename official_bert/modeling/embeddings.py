@@ -21,7 +21,9 @@ class Embeddings(keras.layers.Layer):
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
         self.config = config
-        self.layer_norm = layers.LayerNorm(name="LayerNorm", dtype=self.dtype_policy)
+        self.layer_norm = layers.LayerNorm(
+            config.layer_norm_eps, name="LayerNorm", dtype=self.dtype_policy
+        )
 
     def build(self, input_shape=None):
         """Create the tables [V, H], [types, H], [max positions, H]."""

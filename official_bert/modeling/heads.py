@@ -15,7 +15,7 @@ class Transform(keras.layers.Layer):
         self.config = config
         self.dense = layers.dense(config.hidden_size, config, "dense")
         self.activation = layers.activation(config.hidden_act)
-        self.layer_norm = layers.LayerNorm(name="LayerNorm")
+        self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
 
     def build(self, input_shape=None):
         """Create the projection [H, H] and the normalisation."""

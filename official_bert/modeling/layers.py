@@ -9,9 +9,7 @@ import math
 import keras
 import tensorflow as tf
 
-# ε of the original (`tf.contrib.layers.layer_norm`). It vanishes in float16,
-# which is one reason why LayerNorm always computes in float32.
-LAYER_NORM_EPSILON = 1e-12
+from official_bert.config import ORIGINAL_EPSILON
 
 # A dropout seed is int64 [2]: the run's seed, and a number whose lowest bits
 # tell the sites of one model apart (see `site_seed`).
@@ -78,24 +76,28 @@ def activation(name):
     }[name]
 
 
-@tf.custom_gradient
-def _normalize(x, gamma, beta):
+def _normalize(x, gamma, beta, epsilon):
     """LayerNorm of float32 [T, H] with a gradient of few passes."""
-    mean = tf.reduce_mean(x, axis=-1, keepdims=True)
-    centred = x - mean
-    variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
-    scale = tf.math.rsqrt(variance + LAYER_NORM_EPSILON)
-    normal = centred * scale
 
-    def gradient(upstream):
-        d_gamma = tf.reduce_sum(upstream * normal, axis=0)
-        d_beta = tf.reduce_sum(upstream, axis=0)
-        d_normal = upstream * gamma
-        along = tf.reduce_mean(d_normal * normal, axis=-1, keepdims=True)
-        d_x = d_normal - tf.reduce_mean(d_normal, axis=-1, keepdims=True)
-        return scale * (d_x - normal * along), d_gamma, d_beta
+    @tf.custom_gradient
+    def normalize(x, gamma, beta):
+        mean = tf.reduce_mean(x, axis=-1, keepdims=True)
+        centred = x - mean
+        variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
+        scale = tf.math.rsqrt(variance + epsilon)
+        normal = centred * scale
 
-    return normal * gamma + beta, gradient
+        def gradient(upstream):
+            d_gamma = tf.reduce_sum(upstream * normal, axis=0)
+            d_beta = tf.reduce_sum(upstream, axis=0)
+            d_normal = upstream * gamma
+            along = tf.reduce_mean(d_normal * normal, axis=-1, keepdims=True)
+            d_x = d_normal - tf.reduce_mean(d_normal, axis=-1, keepdims=True)
+            return scale * (d_x - normal * along), d_gamma, d_beta
+
+        return normal * gamma + beta, gradient
+
+    return normalize(x, gamma, beta)
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -103,8 +105,16 @@ class LayerNorm(keras.layers.Layer):
     """Layer normalisation over the last axis of [T, H], in float32.
 
     Keras' own layer builds about twice as many operations, which the CPU
-    runtime does not fuse. ε is `LAYER_NORM_EPSILON`.
+    runtime does not fuse.
+
+    Args:
+      epsilon: ε, added to the variance. The original's 1e-12 vanishes in
+        float16, one reason why this always computes in float32.
     """
+
+    def __init__(self, epsilon=ORIGINAL_EPSILON, **kwargs):
+        super().__init__(**kwargs)
+        self.epsilon = epsilon
 
     def build(self, input_shape):
         """Create gamma [H] of ones and beta [H] of zeros."""
@@ -123,12 +133,17 @@ class LayerNorm(keras.layers.Layer):
             tf.cast(x, tf.float32),
             tf.convert_to_tensor(self.gamma),
             tf.convert_to_tensor(self.beta),
+            self.epsilon,
         )
         return tf.cast(normal, x.dtype)
 
     def compute_output_shape(self, input_shape):
         """Same shape as the input."""
         return input_shape
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        return {**super().get_config(), "epsilon": self.epsilon}
 
 
 def site_seed(seed, site):

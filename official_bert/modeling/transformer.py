@@ -103,7 +103,7 @@ class ResidualOutput(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config, self.input_width, self.site = config, input_width, site
         self.dense = layers.dense(config.hidden_size, config, "dense")
-        self.layer_norm = layers.LayerNorm(name="LayerNorm")
+        self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
 
     def build(self, input_shape=None):
         """Create the projection and the normalisation."""

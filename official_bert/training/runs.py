@@ -233,7 +233,10 @@ def _restore(strategy, state, run_id, settings):
 
 def _continue_other(state, settings):
     """Start where another run ended: weights, moments and step."""
-    step = saving.restore_state(settings.continue_from, state)
+    restore = saving.restore_prefix
+    if os.path.isdir(settings.continue_from):
+        restore = saving.restore_state
+    step = restore(settings.continue_from, state)
     if not step:
         raise UserError(
             f"--continue_from: {settings.continue_from} holds no checkpoint of a "

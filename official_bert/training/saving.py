@@ -145,6 +145,36 @@ def restore_state(directory, state, run_id=None, step=None):
     return 0
 
 
+def restore_prefix(prefix, state):
+    """Continue from one checkpoint with moments, such as the original wrote.
+
+    Args:
+      prefix: see `google.find_prefix`.
+      state: `State`; it is not touched unless the whole checkpoint was read.
+
+    Returns:
+      the step it was saved at.
+
+    Raises:
+      UserError: it is damaged, has no moments, or is of another model.
+    """
+    prefix = google.find_prefix(prefix)
+    reader = google.open_checkpoint(prefix)
+    if not reader.has_tensor(names.GLOBAL_STEP):
+        raise UserError(
+            f"{prefix} has no {names.GLOBAL_STEP}, so it is a model and not a run to "
+            "go on with; --init_checkpoint takes its weights."
+        )
+    step = google.read_tensor(reader, names.GLOBAL_STEP, prefix)
+    try:
+        values = _read(prefix, state)
+    except _DamagedError as error:
+        raise UserError(f"{error} Give another checkpoint.") from error
+    values.pop(RUN_ID, None)
+    _assign(state, values, int(step))
+    return int(step)
+
+
 def set_aside_newer(directory, step):
     """Rename the checkpoints that were passed over, lest they count as kept."""
     for newer in google.numbered_checkpoints(directory):
@@ -180,10 +210,9 @@ def _check_shapes(prefix, shapes, variables):
     for name, variable in variables.items():
         if tuple(shapes.get(name, ())) != tuple(variable.shape):
             raise UserError(
-                f"--output_dir: {os.path.dirname(prefix)} holds the training of a "
-                f"different model or optimizer ({name} is "
-                f"{shapes.get(name, 'missing')} in {prefix}, and "
-                f"{list(variable.shape)} now); choose another directory."
+                f"{prefix} is of the training of a different model or optimizer "
+                f"({name} is {shapes.get(name, 'missing')} there, and "
+                f"{list(variable.shape)} now); choose another one."
             )
 
 

@@ -10,7 +10,7 @@ import tensorflow as tf
 from record_files import MINI, MINI_CONFIG
 
 import official_bert
-from official_bert.checkpoints import google, model_directory
+from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel
@@ -75,16 +75,31 @@ def test_load_gives_the_same_model(directory, model):
 @pytest.mark.parametrize("do_lower_case", [True, False])
 def test_casing_is_kept(tmp_path, model, do_lower_case):
     model_directory.save(str(tmp_path), model, VOCAB, do_lower_case)
-    tokenizer = model_directory.load_tokenizer(tmp_path)
+    tokenizer = tokenizer_of(tmp_path)
     assert (tokenizer.tokenize("THE")[0] == "the") == do_lower_case
 
 
 @pytest.mark.parametrize(("token", "lowers"), [("zzz", True), ("Zzz", False)])
-def test_casing_is_guessed_of_a_release(tmp_path, token, lowers):
-    text = VOCAB.read_text()
-    (tmp_path / "vocab.txt").write_text(text + token + "\n")
-    tokenizer = model_directory.load_tokenizer(tmp_path)
+def test_casing_is_guessed_of_a_release(tmp_path, model, token, lowers):
+    model_directory.save(str(tmp_path), model)
+    (tmp_path / "vocab.txt").write_text(VOCAB.read_text() + token + "\n")
+    tokenizer = tokenizer_of(tmp_path)
     assert (tokenizer.tokenize("THE")[0] == "the") == lowers
+
+
+def test_a_casing_that_contradicts_the_vocabulary(tmp_path, model):
+    model_directory.save(str(tmp_path), model, VOCAB, do_lower_case=True)
+    (tmp_path / "vocab.txt").write_text(VOCAB.read_text() + "Zzz\n")
+    with pytest.raises(UserError, match="do_lower_case true.*has capitals"):
+        tokenizer_of(tmp_path)
+    # Who insists is obeyed.
+    assert tokenizer_of(tmp_path, do_lower_case=True).do_lower_case
+    assert not tokenizer_of(tmp_path, do_lower_case=False).do_lower_case
+
+
+def tokenizer_of(directory, **given):
+    with any_format.opened(directory) as checkpoint:
+        return model_directory.tokenizer_of(checkpoint, **given)
 
 
 def test_saving_beside_its_own_vocabulary(directory, model):
@@ -102,7 +117,7 @@ def refused(directory, *words):
 @pytest.mark.parametrize("name", ["bert_config.json", "vocab.txt"])
 def test_a_file_is_missing(directory, name):
     (directory / name).unlink()
-    refused(directory, str(directory / name))
+    refused(directory, f"{directory} comes without a {name}")
 
 
 def test_no_checkpoint(directory):
@@ -111,13 +126,15 @@ def test_no_checkpoint(directory):
 
 
 def test_no_directory(directory):
-    refused(directory / "other", "other is no directory")
+    refused(directory / "other", "no checkpoint at", "other.index is missing")
 
 
 def test_config_of_another_size(directory):
     config = {**MINI_CONFIG.to_dict(), "hidden_size": 32}
     (directory / "bert_config.json").write_text(json.dumps(config))
-    refused(directory, "does not fit the model", "[128, 16]", "[128, 32]")
+    refused(
+        directory, "does not fit", "hidden_size is 16 in the", "and 32 in the model"
+    )
 
 
 def test_damaged_config(directory):

@@ -1,5 +1,6 @@
 """Activations, LayerNorm and dropout against their definitions."""
 
+import functools
 import math
 
 import numpy as np
@@ -89,7 +90,7 @@ def test_layer_norm():
 
 def test_layer_norm_gradients():
     inputs = layer_norm_inputs()
-    ours = gradient(layers._normalize, *inputs)
+    ours = gradient(functools.partial(layers._normalize, epsilon=1e-12), *inputs)
     plain = gradient(layer_norm_by_definition, *inputs)
     for a, b in zip(ours, plain, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5, rtol=1e-5)
@@ -100,6 +101,13 @@ def test_layer_norm_epsilon_is_tiny():
     x = 1e-4 * np.tile([1.0, -1.0], 6).astype(np.float32)[np.newaxis]
     ours = built_layer_norm(np.ones(12), np.zeros(12))(x)
     np.testing.assert_allclose(ours, x * 1e4, rtol=1e-3)
+
+
+def test_layer_norm_epsilon_of_a_config():
+    """Of variance 1e-8 and ε 3e-8 the root is 2e-4: half of the scaling is left."""
+    x = 1e-4 * np.tile([1.0, -1.0], 6).astype(np.float32)[np.newaxis]
+    ours = built_layer_norm(np.ones(12), np.zeros(12), epsilon=3e-8)(x)
+    np.testing.assert_allclose(ours, x * 0.5e4, rtol=1e-5)
 
 
 def test_layer_norm_of_a_constant_row_is_finite():

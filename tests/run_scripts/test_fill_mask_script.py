@@ -1,14 +1,21 @@
 """`fill_mask.py` as people call it."""
 
+import dataclasses
 import json
+import shutil
+import zipfile
 
+import keras
 import pytest
 from record_files import MINI, MINI_CONFIG
 from script_runs import assert_refused, run_many
 
 from official_bert.checkpoints import google, model_directory
 
+CONFIG = dataclasses.replace(MINI_CONFIG, initializer_range=0.3)
 MODEL = ["--model_dir=model"]
+SCORE = [*MODEL, "--score"]
+PAIR = ["--text=the [MASK] of water", "--text_b=she is on it"]
 GOOD = {
     "one": {"arguments": [*MODEL, "--text=the [MASK] of water"]},
     "two": {"arguments": [*MODEL, "--text=[MASK] is [MASK]", "--top_k=2"]},
@@ -18,6 +25,41 @@ GOOD = {
         "stdin": "the [MASK]\n\n  [MASK] 师 [MASK]  \r\nbad \udcff [MASK]\n",
     },
     "nothing": {"arguments": MODEL, "stdin": ""},
+    "zip": {"arguments": ["--init_checkpoint=model.zip", "--text=the [MASK] of water"]},
+    "index": {
+        "arguments": [
+            "--init_checkpoint=weights/bert_model.ckpt.index",
+            "--bert_config_file=model/bert_config.json",
+            "--vocab_file=model/vocab.txt",
+            "--do_lower_case",
+            "--text=the [MASK] of water",
+        ]
+    },
+    "cased": {
+        "arguments": [*MODEL, "--nodo_lower_case", "--score", "--json", "--text=The a"]
+    },
+    "score": {"arguments": [*SCORE, "--text=the light", "--text=water"]},
+    "score json": {"arguments": [*SCORE, "--json", "--text=the light of 老"]},
+    "score batch": {
+        "arguments": [*SCORE, "--json", "--text=the light of 老", "--batch_size=1"]
+    },
+    "score lines": {"arguments": SCORE, "stdin": "the light\n\n  water \n"},
+    "pair": {"arguments": [*MODEL, *PAIR]},
+    "pair json": {"arguments": [*MODEL, "--json", *PAIR]},
+    "pair only": {"arguments": [*MODEL, "--text=the light", "--text_b=she is on it"]},
+    "pair score": {
+        "arguments": [
+            *SCORE,
+            "--json",
+            "--text=the light",
+            "--text_b=she is on it",
+            "--text=she is on it",
+            "--text_b=the light",
+        ]
+    },
+    "no next-sentence head": {
+        "arguments": ["--model_dir=headless", "--score", "--text=the light"]
+    },
 }
 BAD = {
     "no model": ({"arguments": ["--text=[MASK]"]}, ["--model_dir"]),
@@ -31,11 +73,52 @@ BAD = {
     "top_k": ({"arguments": [*MODEL, "--text=[MASK]", "--top_k=0"]}, ["top_k", "0"]),
     "no vocabulary": (
         {"arguments": ["--model_dir=bare", "--text=[MASK]"]},
-        ["bare/vocab.txt"],
+        ["bare comes without a vocab.txt"],
     ),
     "half a model": (
         {"arguments": ["--model_dir=half", "--text=[MASK]"]},
         ["half holds no checkpoint"],
+    ),
+    "two names": (
+        {"arguments": [*MODEL, "--init_checkpoint=model", "--text=[MASK]"]},
+        ["--model_dir and --init_checkpoint", "give one"],
+    ),
+    "missing vocabulary": (
+        {"arguments": [*MODEL, "--vocab_file=gone.txt", "--text=[MASK]"]},
+        ["gone.txt"],
+    ),
+    "nothing to score": ({"arguments": [*SCORE, "--text="]}, ["nothing to score"]),
+    "a mask to score": (
+        {"arguments": [*SCORE, "--text=the [MASK]"]},
+        ["There is a [MASK]"],
+    ),
+    "too long to score": (
+        {"arguments": [*SCORE, "--text=" + "of " * 31]},
+        ["33 tokens", "32"],
+    ),
+    "no batch": (
+        {"arguments": [*SCORE, "--text=the", "--batch_size=0"]},
+        ["batch_size", "positive"],
+    ),
+    "more second texts": (
+        {"arguments": [*MODEL, *PAIR, "--text_b=the"]},
+        ["--text_b is given 2 times and --text 1"],
+    ),
+    "second texts only": (
+        {"arguments": [*MODEL, "--text_b=the"], "stdin": "the\n"},
+        ["--text_b is given 1 times and --text 0"],
+    ),
+    "empty second text": (
+        {"arguments": [*MODEL, "--text=the", "--text_b="]},
+        ["is empty; give two texts"],
+    ),
+    "no head for pairs": (
+        {"arguments": ["--model_dir=headless", *PAIR]},
+        ["headless", "cls/seq_relationship/output_weights"],
+    ),
+    "no heads": (
+        {"arguments": ["--model_dir=encoder", "--text=[MASK]"]},
+        ["encoder", "masked-LM head", "cls/predictions/output_bias"],
     ),
 }
 
@@ -45,12 +128,29 @@ def results(tmp_path_factory):
     from official_bert.modeling.pretraining import PretrainingModel
 
     folder = tmp_path_factory.mktemp("models")
-    model = PretrainingModel(MINI_CONFIG)
-    for name, vocab_file in {"model": 1, "bare": 0, "half": 1}.items():
+    keras.utils.set_random_seed(1)
+    model = PretrainingModel(CONFIG)
+    for name in ("model", "bare", "half", "headless", "encoder"):
         (folder / name).mkdir()
-        vocab = MINI / "vocab.txt" if vocab_file else None
+        vocab = MINI / "vocab.txt" if name != "bare" else None
         model_directory.save(str(folder / name), model, vocab, True)
     google.delete_checkpoint(str(folder / "half" / "bert_model.ckpt"))
+    for name, left_out in {
+        "headless": "cls/seq_relationship",
+        "encoder": "cls",
+    }.items():
+        kept = {
+            v.path: v.numpy()
+            for v in model.trainable_variables
+            if not v.path.startswith(left_out)
+        }
+        google.write_checkpoint(str(folder / name / "bert_model.ckpt"), kept)
+    (folder / "weights").mkdir()
+    with zipfile.ZipFile(folder / "model.zip", "w") as archive:
+        for path in (folder / "model").iterdir():
+            archive.write(path, f"uncased/{path.name}")
+            if path.name.startswith("bert_model"):
+                shutil.copy(path, folder / "weights")
     runs = {**{name: run for name, (run, _) in BAD.items()}, **GOOD}
     return run_many("fill_mask", runs, folder)
 
@@ -102,3 +202,64 @@ def test_lines_of_standard_input(results):
 
 def test_no_lines_no_answers(results):
     assert good(results, "nothing") == []
+
+
+@pytest.mark.parametrize("name", ["zip", "index"])
+def test_other_places_of_the_same_model(results, name):
+    assert good(results, name) == good(results, "one")
+
+
+def test_casing_can_be_given(results):
+    """Cased, "The" is no word of this vocabulary."""
+    (answer,) = map(json.loads, good(results, "cased"))
+    assert [t["token"] for t in answer["tokens"]] == ["[UNK]", "a"]
+
+
+def test_scores(results):
+    first, score, second, _ = good(results, "score")
+    assert (first, second) == ("the light", "water")
+    assert score.startswith("  pseudo-log-likelihood: -")
+    assert "nats   tokens: 2   pseudo-perplexity: " in score
+    assert good(results, "score lines") == good(results, "score")
+
+
+def test_scores_as_json(results):
+    (answer,) = map(json.loads, good(results, "score json"))
+    assert [t["token"] for t in answer["tokens"]] == ["the", "light", "of", "老"]
+    total = sum(t["log_probability"] for t in answer["tokens"])
+    assert answer["pseudo_log_likelihood"] == pytest.approx(total)
+    assert answer["num_tokens"] == 4
+    assert answer["pseudo_perplexity"] == pytest.approx(2.718281828 ** (-total / 4))
+    assert "masks" not in answer
+    (one_by_one,) = map(json.loads, good(results, "score batch"))
+    other = one_by_one["pseudo_log_likelihood"]
+    assert other == pytest.approx(total, abs=1e-4)
+
+
+def test_a_next_sentence(results):
+    *before, last = good(results, "pair")
+    assert before == good(results, "one")
+    assert last.startswith("  next sentence: ") and last.endswith("%   she is on it")
+    (answer,) = map(json.loads, good(results, "pair json"))
+    assert list(answer) == ["text", "masks", "text_b", "next_sentence_probability"]
+    assert f"{answer['next_sentence_probability']:.1%}" in last
+
+
+def test_a_next_sentence_alone(results):
+    """Without a mask there is nothing else to say."""
+    text, last = good(results, "pair only")
+    assert text == "the light"
+    assert last.startswith("  next sentence: ")
+
+
+def test_each_pair_has_its_probability(results):
+    there, back = map(json.loads, good(results, "pair score"))
+    assert (there["text"], there["text_b"]) == ("the light", "she is on it")
+    assert (back["text"], back["text_b"]) == ("she is on it", "the light")
+    ways = [answer["next_sentence_probability"] for answer in (there, back)]
+    assert min(ways) > 0 and max(ways) < 1 and ways[0] != ways[1]
+    assert all("pseudo_log_likelihood" in answer for answer in (there, back))
+
+
+def test_scores_need_the_masked_lm_head_only(results):
+    assert good(results, "no next-sentence head") == good(results, "score")[:2]

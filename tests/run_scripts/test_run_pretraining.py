@@ -136,7 +136,7 @@ BAD = {
     "data cut": ({"init_checkpoint": "data.ckpt"}, ["data.ckpt", "word_embeddings"]),
     "checkpoint of another size": (
         {"init_checkpoint": "large.ckpt"},
-        ["large.ckpt", "[128, 32]", "[128, 16]", "bert_config.json"],
+        ["large.ckpt", "hidden_size is 32", "16 in the model", "bert_config.json"],
     ),
     "other checkpoint": ({"init_checkpoint": "other.ckpt"}, ["other.ckpt", "lacks"]),
     "output is a file": ({"output_dir": "text.txt"}, ["--output_dir", "text.txt"]),
@@ -144,7 +144,7 @@ BAD = {
     "output is a model": ({"output_dir": "model"}, ["model holds a model"]),
     "output of another model": (
         {"output_dir": "run"},
-        ["--output_dir", "run holds the training of a different model", "model.ckpt-7"],
+        ["run/model.ckpt-7 is of the training of a different model"],
     ),
     "output with other settings": (
         {"output_dir": "begun"},

@@ -190,7 +190,7 @@ def test_another_model(tmp_path, change, words):
     before = numbers(state)
     with pytest.raises(UserError) as caught:
         saving.restore_state(tmp_path, state)
-    for word in ["--output_dir", str(tmp_path), "model.ckpt-3", *words]:
+    for word in [str(tmp_path / "model.ckpt-3"), "different model", *words]:
         assert word in str(caught.value)
     equal(numbers(state), before)
     assert state.step == 0
@@ -200,6 +200,24 @@ def test_another_optimizer(tmp_path):
     save(tmp_path, make(step=3))
     with pytest.raises(UserError, match="lamb_m is missing"):
         saving.restore_state(tmp_path, make(kind=BertLamb))
+
+
+def test_going_on_from_a_prefix(tmp_path):
+    saved = make(step=7, seed=1)
+    save(tmp_path, saved)
+    state = make()
+    assert saving.restore_prefix(str(tmp_path / "model.ckpt-7"), state) == 7
+    equal(numbers(state), numbers(saved))
+    truncate_data(str(tmp_path / "model.ckpt-7"))
+    with pytest.raises(UserError, match="model.ckpt-7: cannot read.*truncated"):
+        saving.restore_prefix(str(tmp_path / "model.ckpt-7"), state)
+
+
+def test_a_model_is_no_run(tmp_path):
+    weights = {v.path: v.numpy() for v in make().model.trainable_variables}
+    google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), weights)
+    with pytest.raises(UserError, match="no global_step.*--init_checkpoint takes"):
+        saving.restore_prefix(str(tmp_path / "bert_model.ckpt"), make())
 
 
 def truncate_data(prefix):

@@ -1,0 +1,68 @@
+"""Opening a checkpoint of whatever format a path holds."""
+
+import contextlib
+import os
+import tempfile
+import zipfile
+import zlib
+
+from official_bert.checkpoints import google, huggingface, keras_hub, model_garden
+from official_bert.errors import UserError
+
+
+@contextlib.contextmanager
+def opened(path):
+    """Open a checkpoint; use it as `with any_format.opened(path) as checkpoint`.
+
+    Args:
+      path: of a model's directory (Google's, ours, an output directory of a
+        training run, Hugging Face's, a KerasHub preset), of a checkpoint
+        prefix or its `.index` (Google's or Model Garden's), of a single
+        `.safetensors`, `.h5` or `.bin` of Hugging Face, or of a zip file with
+        one of these, such as Google's releases.
+
+    Yields:
+      `Checkpoint`.
+
+    Raises:
+      UserError: there is no checkpoint, or it is damaged.
+    """
+    path = os.fspath(path)
+    with contextlib.ExitStack() as stack:
+        place = path
+        if path.endswith(".zip") and os.path.isfile(path):
+            place = _unpack(path, stack.enter_context(tempfile.TemporaryDirectory()))
+        if keras_hub.is_preset(place):
+            yield keras_hub.open_preset(place, path)
+        elif huggingface.is_model(place):
+            yield huggingface.open_model(place, path)
+        else:
+            prefix = google.find_prefix(place)
+            if model_garden.is_checkpoint(prefix):
+                yield model_garden.open_checkpoint(prefix, path)
+            else:
+                yield google.open_weights(prefix, path)
+
+
+def _unpack(path, folder):
+    """Unpack an archive; return the folder within that holds the checkpoint."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            archive.extractall(folder)
+    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
+        raise UserError(f"{path} is a damaged zip file ({error}).") from error
+    found = [
+        where for where, _, names in os.walk(folder) if _holds_a_model(where, names)
+    ]
+    if len(found) != 1:
+        what = "more than one model" if found else "no checkpoint (bert_model.ckpt)"
+        raise UserError(f"{path} holds {what}; unpack it and give the directory.")
+    return found[0]
+
+
+def _holds_a_model(directory, names):
+    return (
+        any(name.endswith(".index") for name in names)
+        or keras_hub.is_preset(directory)
+        or huggingface.is_model(directory)
+    )

@@ -1,0 +1,42 @@
+"""`Checkpoint`: weights under Google's names, whatever file they came from."""
+
+import dataclasses
+from collections.abc import Callable
+
+from official_bert.config import BertConfig
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkpoint:
+    """An open checkpoint of any format.
+
+    Names are Google's (`bert/encoder/layer_0/attention/self/query/kernel`,
+    `cls/predictions/output_bias`, `output_weights`, …), and so are shapes:
+    kernels are [in, out]. A tensor that no part of BERT is known by keeps the
+    name of its file. Optimizer slots and the step are left out.
+
+    Attributes:
+      path: what the user gave, for messages.
+      format: "google", "model_garden", "huggingface" or "keras_hub".
+      shapes: dict of name -> tuple of int.
+      read: function: name -> float32 array; raises `UserError` if the file is
+        damaged.
+      config: `BertConfig`, or None where no file states it.
+      vocab_file: path of its `vocab.txt`, or None. It may be gone once the
+        checkpoint is closed.
+      do_lower_case: its casing, or None where no file states it.
+      notes: sentences about it that a user should read.
+    """
+
+    path: str
+    format: str
+    shapes: dict[str, tuple[int, ...]]
+    read: Callable
+    config: BertConfig | None = None
+    vocab_file: str | None = None
+    do_lower_case: bool | None = None
+    notes: tuple[str, ...] = ()
+
+    def tensors(self):
+        """Return all weights: dict of name -> float32 array."""
+        return {name: self.read(name) for name in self.shapes}

@@ -1,0 +1,59 @@
+"""From any format to any other: a reader, a writer, and no model in between."""
+
+import dataclasses
+
+from official_bert import files
+from official_bert.checkpoints import (
+    any_format,
+    google,
+    huggingface,
+    initialize,
+    keras_hub,
+    model_directory,
+)
+
+WRITERS = {
+    "google": google.write_model,
+    "huggingface": huggingface.write_model,
+    "keras_hub": keras_hub.write_preset,
+}
+
+
+def convert(path, directory, to, config_file=None, vocab_file=None, do_lower_case=None):
+    """Write a checkpoint's weights in another format, bit for bit.
+
+    Optimizer slots and the step are left behind: what comes out is a model.
+
+    Args:
+      path: see `any_format.opened`.
+      directory: where the new model goes: a directory that is empty or new.
+      to: a key of `WRITERS`.
+      config_file: a `bert_config.json`; by default the checkpoint's own.
+      vocab_file: a `vocab.txt`, likewise.
+      do_lower_case: bool; by default what is stated, or else what the
+        vocabulary looks like.
+
+    Returns:
+      (the `Checkpoint`, closed; sentences that a user should read).
+
+    Raises:
+      UserError: the checkpoint cannot be read or contradicts its config, or
+        the new format cannot hold it.
+    """
+    with any_format.opened(path) as checkpoint:
+        config = model_directory.config_of(checkpoint, config_file)
+        initialize.check_size(checkpoint, config)
+        checkpoint = dataclasses.replace(checkpoint, config=config)
+        notes = list(checkpoint.notes)
+        if vocab_file or checkpoint.vocab_file:
+            found = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
+            checkpoint = dataclasses.replace(
+                checkpoint,
+                vocab_file=vocab_file or checkpoint.vocab_file,
+                do_lower_case=found.do_lower_case,
+            )
+        else:
+            notes.append("There is no vocab.txt: give --vocab_file to add one.")
+        with files.atomic_directory(directory, "--to") as temporary:
+            notes += WRITERS[to](temporary, checkpoint)
+    return checkpoint, notes

@@ -1,0 +1,180 @@
+"""Names of tensors: those of Hugging Face's files, and Google's.
+
+Two kinds of file exist. In one, tensors are named and oriented as PyTorch's
+modules (`bert.encoder.layer.0.intermediate.dense.weight`, kernels [out, in]);
+in the other, as the variables of the `TFBert*` classes
+(`tf_bert_model/bert/encoder/layer_._0/intermediate/dense/kernel:0`, kernels
+[in, out], but heads [H, C]). Google's kernels are [in, out], its heads [C, H].
+"""
+
+import re
+
+TORCH, TENSORFLOW = "torch", "tensorflow"
+
+# Google's names of the parts, with # for the number of a layer. PyTorch's
+# differ in their dots and in what the tensors of each part are called.
+_BLOCK = "bert/encoder/layer_#/"
+_TABLES = (
+    "bert/embeddings/word_embeddings",
+    "bert/embeddings/position_embeddings",
+    "bert/embeddings/token_type_embeddings",
+)
+_DENSE = (
+    _BLOCK + "attention/self/query",
+    _BLOCK + "attention/self/key",
+    _BLOCK + "attention/self/value",
+    _BLOCK + "attention/output/dense",
+    _BLOCK + "intermediate/dense",
+    _BLOCK + "output/dense",
+    "bert/pooler/dense",
+    "cls/predictions/transform/dense",
+)
+_NORMS = (
+    "bert/embeddings/LayerNorm",
+    _BLOCK + "attention/output/LayerNorm",
+    _BLOCK + "output/LayerNorm",
+    "cls/predictions/transform/LayerNorm",
+)
+_LEAVES = (
+    (_TABLES, {"": "weight"}),
+    (_DENSE, {"/kernel": "weight", "/bias": "bias"}),
+    (_NORMS, {"/gamma": "weight", "/beta": "bias"}),
+)
+_HEADS = {
+    "cls/predictions/output_bias": "cls.predictions.bias",
+    "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
+    "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
+    "output_weights": "classifier.weight",
+    "output_bias": "classifier.bias",
+    "cls/squad/output_weights": "qa_outputs.weight",
+    "cls/squad/output_bias": "qa_outputs.bias",
+}
+# The output layer of the masked LM shares its weights with others, and some
+# files have them twice.
+_COPIES = {
+    "cls.predictions.decoder.weight": "bert/embeddings/word_embeddings",
+    "cls.predictions.decoder.bias": "cls/predictions/output_bias",
+}
+_TORCH_OF = _HEADS | {
+    part + google: part.replace("/", ".").replace("layer_", "layer.") + "." + torch
+    for parts, leaves in _LEAVES
+    for part in parts
+    for google, torch in leaves.items()
+}
+_GOOGLE_OF = {torch: google for google, torch in _TORCH_OF.items()} | _COPIES
+
+# Where in the name of a `TFBert*` variable the part begins that counts, and
+# how PyTorch calls that.
+_ROOTS = {
+    "bert": "bert",
+    "predictions": "cls.predictions",
+    "seq_relationship": "cls.seq_relationship",
+    "classifier": "classifier",
+    "qa_outputs": "qa_outputs",
+}
+
+
+def google_name(own, layout):
+    """Return Google's name for a name in a file, or the name itself if unknown.
+
+    Args:
+      own: the name in the file, older spellings included.
+      layout: `TORCH` or `TENSORFLOW`.
+    """
+    name = _torch_spelling(own) if layout == TENSORFLOW else own
+    # The first releases had TensorFlow's names for these two.
+    name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
+    name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
+    # A model without heads may lack the prefix.
+    name = re.sub(r"^(?=(embeddings|encoder|pooler)\.)", "bert.", name)
+    pattern, number = _split_number(name)
+    return _GOOGLE_OF[pattern].replace("#", number) if pattern in _GOOGLE_OF else own
+
+
+def torch_name(name, prefix):
+    """Return PyTorch's name for a Google name, or the name itself if unknown.
+
+    Args:
+      name: Google's.
+      prefix: whether the encoder's names begin with `bert.`; those of a
+        `BertModel` do not.
+    """
+    pattern, number = _split_number(name)
+    if pattern not in _TORCH_OF:
+        return name
+    torch = _TORCH_OF[pattern].replace("#", number)
+    return torch if prefix else torch.removeprefix("bert.")
+
+
+def _split_number(name):
+    """Return a name with # for the number of its layer, and that number."""
+    number = re.search(r"(?<=layer[._])\d+(?=[./])", name)
+    if not number:
+        return name, ""
+    return f"{name[: number.start()]}#{name[number.end() :]}", number.group()
+
+
+def _torch_spelling(name):
+    """Return PyTorch's spelling of the name of a `TFBert*` variable.
+
+    It may have any number of levels before the one that counts: the group in
+    the file, the name of the model, `mlm___cls` and the like.
+    """
+    parts = name.removesuffix(":0").replace("layer_._", "layer/").split("/")
+    roots = [index for index, part in enumerate(parts) if part in _ROOTS]
+    if roots:
+        parts = [_ROOTS[parts[roots[-1]]], *parts[roots[-1] + 1 :]]
+    *scopes, leaf = parts
+    # A table's variable was called "weight", "embeddings" or as the table.
+    if leaf == "kernel" or (scopes and scopes[-1].endswith("_embeddings")):
+        leaf = "weight"
+    return ".".join([*scopes, leaf])
+
+
+def is_known(name):
+    """Whether a name is Google's for a part of BERT."""
+    return _split_number(name)[0] in _TORCH_OF
+
+
+def is_copy(own):
+    """Whether a name in a file is of what should be a copy of another tensor."""
+    return own in _COPIES
+
+
+def is_buffer(own):
+    """Whether a name in a file is of something that is computed, not learnt."""
+    return bool(re.search(r"(^|\.)embeddings\.(position|token_type)_ids$", own))
+
+
+def is_transposed(name, layout):
+    """Whether Google has a tensor the other way round than a file.
+
+    Args:
+      name: Google's, or an unknown one.
+      layout: of the file.
+    """
+    leaf = {TORCH: "kernel", TENSORFLOW: "output_weights"}[layout]
+    return is_known(name) and name.rpartition("/")[2] == leaf
+
+
+def google_shape(name, shape, layout):
+    """Return the shape that Google has for a tensor of a file.
+
+    Transformers 4.1 and 4.2 wrote the attention of `TFBert*` with an axis for
+    the heads: kernels [H, A, D] and, after it, [A, D, H], biases [A, D].
+
+    Args:
+      name: Google's, or an unknown one.
+      shape: tuple of int, in the file.
+      layout: of the file.
+    """
+    if is_transposed(name, layout):
+        return shape[::-1]
+    if layout == TENSORFLOW and is_known(name) and "/attention/" in name:
+        if name.endswith("/output/dense/kernel") and len(shape) == 3:
+            return shape[0] * shape[1], shape[2]
+        if name.endswith("/kernel") and len(shape) == 3:
+            return shape[0], shape[1] * shape[2]
+        if name.endswith("/bias") and len(shape) == 2:
+            return (shape[0] * shape[1],)
+    return shape

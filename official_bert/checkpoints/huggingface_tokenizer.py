@@ -1,0 +1,180 @@
+"""The tokenizer's files of Hugging Face, read and written.
+
+`tokenizer_config.json` is of all versions, `tokenizer.json` of the fast
+tokenizers, `vocab.txt` of those before version 5.
+"""
+
+import atexit
+import os
+import shutil
+import tempfile
+from typing import NamedTuple
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.tokenization.vocabulary import SPECIAL_TOKENS, guess_do_lower_case
+
+VOCAB_FILE = "vocab.txt"
+SETTINGS_FILE = "tokenizer_config.json"
+FAST_FILE = "tokenizer.json"
+
+OUR_CLASSES = (None, "BertTokenizer", "BertTokenizerFast")
+# They do what `tokenizer.json` says, whatever that is.
+GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
+
+
+class Tokenizer(NamedTuple):
+    """What a directory says of its tokenizer.
+
+    Attributes:
+      vocab_file: path of a `vocab.txt`, or None.
+      do_lower_case: bool, or None where no file states it.
+      notes: sentences on what `FullTokenizer` does otherwise.
+    """
+
+    vocab_file: str | None
+    do_lower_case: bool | None
+    notes: tuple[str, ...]
+
+
+def read(directory):
+    """Read what a directory says of its tokenizer.
+
+    Returns:
+      `Tokenizer`.
+
+    Raises:
+      UserError: a file is no JSON, or two contradict each other on casing.
+    """
+    settings_path = os.path.join(directory, SETTINGS_FILE)
+    fast_path = os.path.join(directory, FAST_FILE)
+    settings = _read_if_there(settings_path)
+    fast = _read_fast(fast_path)
+    normalizer = _bert_normalizer(fast)
+    casing = _flag(settings, "do_lower_case")
+    fast_casing = _flag(normalizer, "lowercase")
+    if None not in (casing, fast_casing) and casing != fast_casing:
+        raise UserError(
+            f"{settings_path} says do_lower_case {casing}, {fast_path} says "
+            f"lowercase {fast_casing}: one is wrong; correct or remove that file."
+        )
+    if casing is None:
+        casing = fast_casing
+    vocab_file, note = _find_vocab(directory, fast)
+    notes = [*_differences(settings, fast, normalizer, casing), note]
+    return Tokenizer(vocab_file, casing, tuple(filter(None, notes)))
+
+
+def _read_if_there(path):
+    return files.read_json(path, "a tokenizer's file") if os.path.isfile(path) else {}
+
+
+def _read_fast(path):
+    """Return the dict in a `tokenizer.json`; {} if there is none."""
+    fast = _read_if_there(path)
+    for key in ("normalizer", "model"):
+        if not isinstance(fast.get(key) or {}, dict):
+            raise UserError(f"{path} is no tokenizer: its {key} is no object.")
+    return fast
+
+
+def _flag(values, key):
+    """Return a bool of a file, or None if there is none."""
+    return values[key] if isinstance(values.get(key), bool) else None
+
+
+def _bert_normalizer(fast):
+    """Return the part of a `tokenizer.json` with the casing; {} if none has it."""
+    normalizer = fast.get("normalizer") or {}
+    steps = normalizer.get("normalizers") or [normalizer]
+    return next((s for s in steps if s.get("type") == "BertNormalizer"), {})
+
+
+def _differences(settings, fast, normalizer, casing):
+    """Return notes on what our tokenizer does otherwise; None for no note."""
+    name = settings.get("tokenizer_class")
+    general = name in GENERAL_CLASSES and normalizer
+    if name not in OUR_CLASSES and not general:
+        yield _note(SETTINGS_FILE, f"the tokenizer is {name}")
+    if fast and not normalizer:
+        yield _note(FAST_FILE, "the normalizer is not BERT's")
+    if fast and (fast.get("model") or {}).get("type", "WordPiece") != "WordPiece":
+        yield _note(FAST_FILE, f"the model is {fast['model']['type']}")
+    for source, stated, chinese in (
+        (SETTINGS_FILE, settings, "tokenize_chinese_chars"),
+        (FAST_FILE, normalizer, "handle_chinese_chars"),
+    ):
+        if _flag(stated, chinese) is False:
+            yield _note(source, f"{chinese} is false")
+        strips = _flag(stated, "strip_accents")
+        if strips is not None and casing is not None and strips != casing:
+            yield _note(source, f"strip_accents is {strips} and lower-casing {casing}")
+    if _flag(settings, "do_basic_tokenize") is False:
+        yield _note(SETTINGS_FILE, "do_basic_tokenize is false")
+
+
+def _note(source, what):
+    return (
+        f"{source}: {what}, which the tokenizer here does not follow; texts may "
+        "become other tokens than where the model comes from."
+    )
+
+
+def _find_vocab(directory, fast):
+    """Return (path of a `vocab.txt` or None, a note or None)."""
+    path = os.path.join(directory, VOCAB_FILE)
+    if os.path.isfile(path):
+        return path, None
+    if not fast:
+        return None, None
+    tokens = _tokens(fast)
+    if tokens is None:
+        return None, f"There is no {VOCAB_FILE}, and {FAST_FILE} holds none either."
+    # Version 5 writes no vocab.txt, so this is not worth a note.
+    folder = tempfile.mkdtemp()
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
+    path = os.path.join(folder, VOCAB_FILE)
+    files.write_text(path, "".join(token + "\n" for token in tokens))
+    return path, None
+
+
+def _tokens(fast):
+    """Return the tokens of a `tokenizer.json` by their ids; None if impossible."""
+    model = fast.get("model") or {}
+    if model.get("type", "WordPiece") != "WordPiece" or not model.get("vocab"):
+        return None
+    ids = dict(model["vocab"])
+    ids |= {token["content"]: token["id"] for token in fast.get("added_tokens") or ()}
+    tokens = sorted(ids, key=ids.get)
+    is_vocab = [ids[token] for token in tokens] == list(range(len(tokens)))
+    # A token with a line end in it has no line of a file.
+    return tokens if is_vocab and not any("\n" in token for token in tokens) else None
+
+
+def write(directory, vocab_file, do_lower_case, config):
+    """Write `vocab.txt` and `tokenizer_config.json`.
+
+    Args:
+      directory: exists already.
+      vocab_file: to copy, or None; then neither file can be complete, and the
+        second is written only if the casing is known.
+      do_lower_case: bool, or None to guess it from the vocabulary.
+      config: `BertConfig`.
+    """
+    if vocab_file:
+        files.copy(vocab_file, os.path.join(directory, VOCAB_FILE))
+        if do_lower_case is None:
+            vocab = files.read_text(vocab_file, "a vocabulary").split("\n")
+            do_lower_case = guess_do_lower_case(vocab)
+    if do_lower_case is None:
+        return
+    names = ("pad_token", "unk_token", "cls_token", "sep_token", "mask_token")
+    settings = {
+        "tokenizer_class": "BertTokenizer",
+        "do_lower_case": do_lower_case,
+        "strip_accents": None,
+        "tokenize_chinese_chars": True,
+        "model_max_length": config.max_position_embeddings,
+        **dict(zip(names, SPECIAL_TOKENS, strict=True)),
+    }
+    files.write_json(os.path.join(directory, SETTINGS_FILE), settings)

@@ -1,0 +1,286 @@
+"""PyTorch's files of tensors (`pytorch_model.bin`), read without PyTorch.
+
+`torch.save` writes a pickle, and a pickle is a program: one from a stranger
+may run any command. The reader here lets it build ordered dicts and tensors,
+and refuses whatever else it names before anything is called.
+
+There are two layouts. Since version 1.6 the file is a zip archive with the
+pickle in `<name>/data.pkl` and the numbers of each storage in
+`<name>/data/<key>`. Before, it was five pickles in a row (a magic number, the
+version, the machine, the tensors, the keys of the storages), and then the
+storages in the order of the keys, each a count (int64) and its numbers.
+"""
+
+import collections
+import contextlib
+import functools
+import io
+import os
+import pickle
+import zipfile
+from typing import NamedTuple
+
+import ml_dtypes
+import numpy as np
+
+from official_bert.checkpoints.stored_tensor import StoredTensor
+from official_bert.errors import UserError
+
+# The first pickle of the older layout.
+MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
+
+# PyTorch's classes of storages: what type the numbers have.
+STORAGES = {
+    "FloatStorage": np.dtype(np.float32),
+    "HalfStorage": np.dtype(np.float16),
+    "BFloat16Storage": np.dtype(ml_dtypes.bfloat16),
+    "DoubleStorage": np.dtype(np.float64),
+    "LongStorage": np.dtype(np.int64),
+    "IntStorage": np.dtype(np.int32),
+    "ShortStorage": np.dtype(np.int16),
+    "CharStorage": np.dtype(np.int8),
+    "ByteStorage": np.dtype(np.uint8),
+    "BoolStorage": np.dtype(np.bool_),
+}
+
+
+class Storage(NamedTuple):
+    """A run of numbers in the file.
+
+    Attributes:
+      key: what the file calls it.
+      dtype: of the numbers.
+      count: how many they are.
+      start: where in it offsets count from; above 0 only in the oldest files.
+    """
+
+    key: str
+    dtype: np.dtype
+    count: int
+    start: int
+
+
+class View(NamedTuple):
+    """A tensor, as the numbers of a storage; several may share one.
+
+    Attributes:
+      storage: `Storage`.
+      offset: of its first number from the storage's start.
+      shape: tuple of int.
+      strides: tuple of int, the distance between neighbours on each axis,
+        counted in numbers.
+    """
+
+    storage: Storage
+    offset: int
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+
+
+def open_tensors(path):
+    """Open a file that `torch.save` wrote from a `state_dict()`.
+
+    Args:
+      path: of the file.
+
+    Returns:
+      dict of name -> `StoredTensor`, in the order of the file.
+
+    Raises:
+      UserError: it is truncated, no such file, or holds something else than
+        tensors.
+    """
+    with _reading(path):
+        is_archive = zipfile.is_zipfile(path)
+        views, read = _open_archive(path) if is_archive else _open_older(path)
+    # Tensors that share a storage mostly follow one another.
+    read = functools.lru_cache(maxsize=1)(read)
+    return {
+        name: StoredTensor(
+            view.shape, view.storage.dtype, functools.partial(_read, path, view, read)
+        )
+        for name, view in views.items()
+    }
+
+
+@contextlib.contextmanager
+def _reading(path):
+    """Turn what a damaged file raises into a `UserError`.
+
+    Bytes that are no pickle, or no zip archive, can raise anything.
+    """
+    try:
+        yield
+    except UserError:
+        raise
+    except Exception as error:
+        raise _damaged(path, error) from error
+
+
+def _open_archive(path):
+    """Open the newer layout.
+
+    Returns:
+      (views, read): dict of name -> `View`, and a function from `Storage` to
+      its numbers.
+    """
+    with zipfile.ZipFile(path) as archive:
+        sizes = {info.filename: info.file_size for info in archive.infolist()}
+        pickles = [name for name in sizes if name.endswith("/data.pkl")]
+        if len(pickles) != 1:
+            raise _damaged(path, "it is a zip file without a data.pkl")
+        root = pickles[0].removesuffix("data.pkl")
+        if root + "byteorder" in sizes:
+            order = archive.read(root + "byteorder").decode("ascii", "replace")
+            _require_little_endian(path, order == "little")
+        views = _views(path, _unpickle(path, io.BytesIO(archive.read(pickles[0]))))
+    for view in views.values():
+        storage = view.storage
+        if sizes[f"{root}data/{storage.key}"] < storage.count * storage.dtype.itemsize:
+            raise _damaged(path, f"its storage {storage.key} is too short")
+
+    def read(storage):
+        with zipfile.ZipFile(path) as archive:
+            return archive.read(f"{root}data/{storage.key}")
+
+    return views, read
+
+
+def _open_older(path):
+    """Open the older layout; returns what `_open_archive` does."""
+    with open(path, "rb") as file:
+        if file.read(2) == b"PK":
+            raise _damaged(path, "its end, the list of its parts, is missing")
+        file.seek(0)
+        if _unpickle(path, file) != MAGIC_NUMBER:
+            raise _damaged(path, "it does not begin as one")
+        _unpickle(path, file)
+        machine = _unpickle(path, file)
+        little = isinstance(machine, dict) and machine.get("little_endian", True)
+        _require_little_endian(path, little)
+        views = _views(path, _unpickle(path, file))
+        storages = {view.storage.key: view.storage for view in views.values()}
+        places = _find_storages(path, file, _unpickle(path, file), storages)
+
+    def read(storage):
+        with open(path, "rb") as file:
+            file.seek(places[storage.key])
+            return file.read(storage.count * storage.dtype.itemsize)
+
+    return views, read
+
+
+def _find_storages(path, file, keys, storages):
+    """Return dict of key -> position in the file of a storage's first number.
+
+    Args:
+      path: for messages.
+      file: at the first storage.
+      keys: list of the keys, in the order of the file.
+      storages: dict of key -> `Storage`.
+    """
+    size = os.fstat(file.fileno()).st_size
+    places = {}
+    for key in keys:
+        storage = storages[key]
+        if int.from_bytes(file.read(8), "little") != storage.count:
+            raise _damaged(path, f"its storage {key} is not where it should be")
+        places[key] = file.tell()
+        file.seek(storage.count * storage.dtype.itemsize, os.SEEK_CUR)
+        if file.tell() > size:
+            raise _damaged(path, f"its storage {key} is cut off")
+    if places.keys() != storages.keys():
+        raise _damaged(path, "it lacks a storage")
+    return places
+
+
+class _Unpickler(pickle.Unpickler):
+    """Knows the names that tensors need, and no other."""
+
+    def __init__(self, path, file):
+        super().__init__(file)
+        self.path = path
+
+    def find_class(self, module, name):
+        """Return what stands for a global; called before any global is used."""
+        # A pickle can also set attributes of what it got from here. So this is
+        # either nothing it could change, or made anew each time.
+        if (module, name) == ("collections", "OrderedDict"):
+            return collections.OrderedDict
+        if module == "torch" and name in STORAGES:
+            return name
+        if module == "torch._utils":
+            if name in ("_rebuild_tensor", "_rebuild_tensor_v2"):
+                return lambda storage, offset, shape, strides, *_: View(
+                    storage, offset, tuple(shape), tuple(strides)
+                )
+            if name == "_rebuild_parameter":
+                return lambda view, *_: view
+        raise UserError(
+            f"{self.path} holds {module}.{name}, which is no tensor and could run a "
+            "program, so it was not loaded: save model.state_dict() alone, best as "
+            "model.safetensors."
+        )
+
+    def persistent_load(self, pid):
+        """Return the `Storage` of ("storage", class, key, device, count, view)."""
+        _, kind, key, _, count, *rest = pid
+        # The oldest files: a storage that is a part of another one.
+        start = rest[0][1] if rest and rest[0] else 0
+        return Storage(key, STORAGES[kind], count, start)
+
+
+def _unpickle(path, file):
+    """Return what one pickle holds; a `UserError` names what is refused."""
+    return _Unpickler(path, file).load()
+
+
+def _views(path, loaded):
+    """Check what the pickle of tensors held; returns dict of name -> `View`."""
+    if not isinstance(loaded, dict):
+        raise UserError(f"{path} holds no tensors by name: save model.state_dict().")
+    views = dict(dict.items(loaded))
+    for name, view in views.items():
+        if not (isinstance(name, str) and isinstance(view, View)):
+            raise UserError(
+                f"{path} holds {str(name)[:80]!r}, which is no tensor: save "
+                "model.state_dict() alone."
+            )
+        if not _lies_within_its_storage(view):
+            raise _damaged(path, f"{name} lies outside its storage")
+    return views
+
+
+def _lies_within_its_storage(view):
+    storage, offset, shape, strides = view
+    if not isinstance(storage, Storage) or len(shape) != len(strides):
+        return False
+    numbers = (storage.count, storage.start, offset, *shape, *strides)
+    if not all(type(number) is int and number >= 0 for number in numbers):
+        return False
+    steps = sum((n - 1) * stride for n, stride in zip(shape, strides, strict=True))
+    return 0 in shape or storage.start + offset + steps < storage.count
+
+
+def _read(path, view, read):
+    """Return the numbers of a view, read-only, with its shape and type."""
+    storage = view.storage
+    with _reading(path):
+        numbers = np.frombuffer(read(storage), storage.dtype, storage.count)
+    strides = [stride * storage.dtype.itemsize for stride in view.strides]
+    first = numbers[storage.start + view.offset :]
+    return np.lib.stride_tricks.as_strided(first, view.shape, strides, writeable=False)
+
+
+def _require_little_endian(path, is_little):
+    if not is_little:
+        raise UserError(
+            f"{path} was written on a big-endian machine: save it again as "
+            "model.safetensors, which is the same everywhere."
+        )
+
+
+def _damaged(path, reason):
+    return UserError(
+        f"{path} is no readable PyTorch file; it may be truncated ({reason})."
+    )

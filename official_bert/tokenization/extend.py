@@ -1,0 +1,348 @@
+"""Adding words to the vocabulary of a pre-trained model.
+
+A word of a special field that the model cuts into many pieces can get a token
+of its own, in the place of an `[unused…]` token or after the last one. The ids
+of all other tokens stay.
+
+What that does to texts: WordPiece takes the longest piece from the left, so a
+new word becomes a piece that longer words can begin with. With a new word
+"bio", "biology" may turn from "bi ##ology" into "bio ##logy". A word is cut as
+before unless it is a new word, or begins with one that is longer than its first
+piece was; a text without such words has the same ids. No choice of words keeps
+every other text as it was (there is always some "bioxyz"), unless they are
+characters that stand alone. But words can be left out until no other word of a
+given text changes (`harmless_words`).
+"""
+
+import collections
+import dataclasses
+import itertools
+import re
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.tokenization.wordpiece import (
+    CONTINUATION,
+    MAX_INPUT_CHARS_PER_WORD,
+    UNKNOWN,
+    WordpieceTokenizer,
+)
+
+# Of the file of suggestions; the first one is what is read back.
+COLUMNS = ("word", "count", "pieces", "saved", "cut")
+
+# A list with more mistakes than this is the wrong file.
+MOST_PROBLEMS = 100
+
+_UNUSED = re.compile(r"\[unused\d+\]")
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Suggestion:
+    """A word of a text that is worth a token.
+
+    Attributes:
+      word: as the basic tokenizer leaves it.
+      count: its occurrences.
+      pieces: what it is cut into, a tuple of str.
+    """
+
+    word: str
+    count: int
+    pieces: tuple[str, ...]
+
+    @property
+    def saved(self):
+        """Tokens of the text that the word would save, its score."""
+        return self.count * (len(self.pieces) - 1)
+
+
+@dataclasses.dataclass(frozen=True)
+class Change:
+    """A word that is no new one and is cut differently with the new words.
+
+    Attributes:
+      word: the word.
+      count: its occurrences.
+      before: its pieces by the old vocabulary, a list of str.
+      after: its pieces by the new one.
+    """
+
+    word: str
+    count: int
+    before: list[str]
+    after: list[str]
+
+
+def suggest_words(counter, tokenizer, num_words, min_frequency=5, keep_others=False):
+    """Return the words whose tokens would save most.
+
+    Args:
+      counter: a `WordCounter` that was given the text, in the tokenizer's casing.
+      tokenizer: `FullTokenizer` of the model.
+      num_words: suggestions wanted; there may be fewer.
+      min_frequency: how often a word has to occur.
+      keep_others: leave out words that change how another word of the text is
+        cut; see `harmless_words`.
+
+    Returns:
+      list of `Suggestion`, by `saved`, then by count, then by word. Words that
+      are [UNK] are not among them, since they are one token already.
+    """
+    cut = tokenizer.wordpiece_tokenizer.tokenize_word
+    found = [
+        Suggestion(word, count, tuple(cut(word)))
+        for word, count in counter.words().items()
+        if count >= min_frequency
+    ]
+    found = [one for one in found if len(one.pieces) > 1 and _can_add(one, tokenizer)]
+    found.sort(key=lambda one: (-one.saved, -one.count, one.word))
+    if not keep_others:
+        return found[:num_words]
+    ranked = [one.word for one in found]
+    kept = set(harmless_words(counter.words(), tokenizer, ranked, num_words))
+    return [one for one in found if one.word in kept]
+
+
+def _can_add(suggestion, tokenizer):
+    """Whether a word can be written into a file and comes back from text.
+
+    Half of a surrogate pair cannot, and a few letters change once more when
+    their word is lower-cased again.
+    """
+    word = suggestion.word
+    whole = tokenizer.basic_tokenizer.tokenize(word) == [word]
+    return whole and not _SURROGATE.search(word)
+
+
+def unknown_words(counter, tokenizer):
+    """Return the words of a text that are [UNK] and could be added, commonest first.
+
+    Returns:
+      list of (word, count).
+    """
+    cut = tokenizer.wordpiece_tokenizer.tokenize_word
+    unknown = [
+        (word, count)
+        for word, count in counter.words().items()
+        if cut(word) == [UNKNOWN] and not _SURROGATE.search(word)
+    ]
+    return sorted(unknown, key=lambda item: (-item[1], item[0]))
+
+
+def suggestions_text(suggestions):
+    """Return suggestions as lines of tab-separated `COLUMNS`, with a header.
+
+    `read_words` takes the lines back, also when some were removed or added.
+    """
+    rows = [
+        (one.word, str(one.count), str(len(one.pieces)), str(one.saved), _join(one))
+        for one in suggestions
+    ]
+    return "".join("\t".join(row) + "\n" for row in [COLUMNS, *rows])
+
+
+def _join(suggestion):
+    return " ".join(suggestion.pieces)
+
+
+def read_words(path, tokenizer):
+    """Read a list of words to add.
+
+    Args:
+      path: UTF-8 text with a word a line, alone or before a tab (the file of
+        `suggestions_text`). Blank lines are passed over.
+      tokenizer: `FullTokenizer` of the model. Words are taken as it would meet
+        them: lower-cased and without accents, if it does that.
+
+    Returns:
+      (words, notes): list of str, in the order of the file, that are no tokens
+      yet; and sentences about what was changed or passed over.
+
+    Raises:
+      UserError: some lines cannot become tokens (all are named), or no word is
+        left.
+    """
+    rows = _rows(files.read_text(path, "a list of words"))
+    problems = [
+        f"line {number} {problem}"
+        for number, text in rows
+        if (problem := _problem(text, tokenizer))
+    ]
+    if problems:
+        raise UserError(
+            f"{path}: {len(problems)} of its {len(rows)} words cannot become tokens; "
+            f"mend or remove these lines: {_listed(problems, MOST_PROBLEMS, '; ')}."
+        )
+    words, notes = _sort_out(rows, tokenizer)
+    notes = [f"{path}: {note}" for note in notes]
+    if not words:
+        raise UserError(" ".join([f"{path}: there is no word to add.", *notes]))
+    return words, notes
+
+
+def _rows(text):
+    """Return the (line number, word) of lines that are not blank."""
+    rows = []
+    for number, line in enumerate(text.split("\n"), 1):
+        if line.strip() and tuple(line.split("\t")) != COLUMNS:
+            rows.append((number, line.split("\t")[0].strip()))
+    return rows
+
+
+def _problem(text, tokenizer):
+    """Return why a text cannot become a token, or None."""
+    words = tokenizer.basic_tokenizer.tokenize(text)
+    shown = repr(text if len(text) <= 40 else f"{text[:40]}…")
+    if not words:
+        return f"({shown}) is empty to the tokenizer"
+    if CONTINUATION in text:
+        return f"({shown}) has {CONTINUATION}, and only whole words can be added"
+    if len(words) > 1:
+        return f"({shown}) is {len(words)} words: {_listed(words, 5, ' ')}"
+    if len(words[0]) > MAX_INPUT_CHARS_PER_WORD:
+        return (
+            f"({shown}) has {len(words[0])} characters, and words of more than "
+            f"{MAX_INPUT_CHARS_PER_WORD} are always {UNKNOWN}"
+        )
+    return None
+
+
+def _sort_out(rows, tokenizer):
+    """Return the new words of good rows, and notes on the others."""
+    words, changed, known, again = {}, [], [], []
+    for number, text in rows:
+        (word,) = tokenizer.basic_tokenizer.tokenize(text)
+        where = f"{text} (line {number})"
+        if word in tokenizer.vocab:
+            known.append(where)
+        elif word in words:
+            again.append(where)
+        else:
+            words[word] = number
+            if word != text:
+                changed.append(f"{text} as {word} (line {number})")
+    told = {
+        "taken as the tokenizer writes them": changed,
+        "tokens already, passed over": known,
+        "there before, passed over": again,
+    }
+    notes = [f"{what}: {_listed(those)}." for what, those in told.items() if those]
+    return list(words), notes
+
+
+def _listed(texts, most=10, separator=", "):
+    """Return at most so many texts as one, and how many more there are."""
+    more = [f"and {len(texts) - most} more"] if len(texts) > most else []
+    return separator.join([*texts[:most], *more])
+
+
+def place_words(vocab, words, use_unused=True):
+    """Return the ids that new words get.
+
+    Args:
+      vocab: dict of token -> id of the model, in order.
+      words: list of str, none of them in it.
+      use_unused: put them in the places of `[unused…]` tokens first, those of
+        lower ids before others.
+
+    Returns:
+      dict of word -> id. Ids from `len(vocab)` on are new lines of the
+      vocabulary, and follow each other.
+    """
+    free = [index for token, index in vocab.items() if _UNUSED.fullmatch(token)]
+    ids = itertools.chain(free if use_unused else [], itertools.count(len(vocab)))
+    return dict(zip(words, ids, strict=False))
+
+
+def extended_vocab(vocab_file, ids):
+    """Return the bytes of a vocabulary with new words in it.
+
+    All other lines keep every byte, since some hold what only looks empty (see
+    `load_vocab`).
+
+    Args:
+      vocab_file: path of the old one.
+      ids: dict of word -> id, of `place_words`.
+    """
+    with open(vocab_file, "rb") as source:
+        lines = list(source)
+    if not lines[-1].endswith(b"\n"):
+        lines[-1] += b"\n"
+    for word, index in ids.items():
+        line = word.encode("utf-8") + b"\n"
+        lines[index : index + 1] = [line]
+    return b"".join(lines)
+
+
+def changed_words(words, tokenizer, new_words):
+    """Return the other words of a text that are cut differently from now on.
+
+    Args:
+      words: Counter of the words of a text.
+      tokenizer: `FullTokenizer` of the model, still without the new words.
+      new_words: iterable of str.
+
+    Returns:
+      list of `Change`, most frequent first.
+    """
+    new = set(new_words)
+    before = tokenizer.wordpiece_tokenizer
+    after = WordpieceTokenizer(new.union(before.vocab))
+    changes = [
+        Change(word, count, before.tokenize_word(word), after.tokenize_word(word))
+        for word, count in words.items()
+        if word not in new and any(_beginnings(word, new))
+    ]
+    changes = [change for change in changes if change.before != change.after]
+    return sorted(changes, key=lambda change: (-change.count, change.word))
+
+
+def harmless_words(words, tokenizer, candidates, num_words):
+    """Return the first candidates with which all other words keep their pieces.
+
+    Args:
+      words: iterable of the words of a text.
+      tokenizer: `FullTokenizer` of the model, still without the new words.
+      candidates: list of new words, the best first.
+      num_words: how many to return at most.
+
+    Returns:
+      list of str. Each word of the text is one of them, or is cut as before.
+    """
+    while True:
+        chosen = candidates[:num_words]
+        harmful = _harmful_words(words, tokenizer, set(chosen))
+        if not harmful:
+            return chosen
+        # What is left out is another word again, which a shorter one may change.
+        candidates = [word for word in candidates if word not in harmful]
+
+
+def _harmful_words(words, tokenizer, new_words):
+    """Return those of a set of new words that change other words of a text.
+
+    It is enough to look at one new word at a time: only the first piece of a
+    word can be one, and there is one first piece.
+    """
+    begun = collections.defaultdict(list)
+    for word in words:
+        if word not in new_words:
+            for beginning in _beginnings(word, new_words):
+                begun[beginning].append(word)
+    before = tokenizer.wordpiece_tokenizer.tokenize_word
+    pieces = set(tokenizer.vocab)
+    after = WordpieceTokenizer(pieces).tokenize_word
+    harmful = set()
+    for new_word, others in begun.items():
+        pieces.add(new_word)
+        if any(before(other) != after(other) for other in others):
+            harmful.add(new_word)
+        pieces.remove(new_word)
+    return harmful
+
+
+def _beginnings(word, new_words):
+    """Yield the new words that a longer word begins with."""
+    return (word[:n] for n in range(1, len(word)) if word[:n] in new_words)

@@ -1,0 +1,79 @@
+r"""Convert a BERT checkpoint from any format to any other.
+
+    python run_scripts/convert_checkpoint.py --from=uncased_L-12_H-768_A-12.zip \
+        --to=bert-base-uncased --format=huggingface
+
+--from takes Google's directories, prefixes, .index and zip files, the output
+directory of a training run, Model Garden's checkpoints, Hugging Face
+directories and KerasHub presets. Weights arrive bit for bit, heads included;
+optimizer state stays behind. Without --to it tells what --from holds. More in
+docs/checkpoints.md.
+"""
+
+import os
+
+from absl import flags
+from command_line import locate, require, run, start_tensorflow, write_run_json
+
+from official_bert.errors import UserError
+
+FORMATS = ("google", "huggingface", "keras_hub")
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("from", None, "Checkpoint to read.")
+flags.DEFINE_string("to", None, "Directory to write; new or empty.")
+flags.DEFINE_enum("format", None, FORMATS, "Format to write.")
+flags.DEFINE_string(
+    "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
+)
+flags.DEFINE_string("vocab_file", None, "Vocabulary; default: the checkpoint's own.")
+flags.DEFINE_bool(
+    "do_lower_case",
+    None,
+    "Casing; default: what the checkpoint states, or its vocabulary looks like.",
+)
+
+
+def main():
+    """Convert, or list."""
+    require("from")
+    if bool(FLAGS.to) != bool(FLAGS.format):
+        raise UserError("Give --to and --format together, or none of them.")
+    start_tensorflow()
+    source = locate(FLAGS["from"].value)
+    if FLAGS.to:
+        _convert(source)
+    else:
+        _list(source)
+
+
+def _convert(source):
+    from official_bert.checkpoints.convert import convert
+
+    config_file, vocab_file = locate(FLAGS.bert_config_file), locate(FLAGS.vocab_file)
+    checkpoint, notes = convert(
+        source, FLAGS.to, FLAGS.format, config_file, vocab_file, FLAGS.do_lower_case
+    )
+    inputs = [source, config_file, vocab_file]
+    write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
+    for note in notes:
+        print(note)
+    print(
+        f"Wrote {len(checkpoint.shapes)} tensors of {source} ({checkpoint.format}) to "
+        f"{FLAGS.to} ({FLAGS.format})."
+    )
+
+
+def _list(source):
+    from official_bert.checkpoints import any_format
+
+    with any_format.opened(source) as checkpoint:
+        for name, shape in checkpoint.shapes.items():
+            print(f"{name}  {list(shape)}")
+        for note in checkpoint.notes:
+            print(note)
+        print(f"{len(checkpoint.shapes)} tensors, {checkpoint.format}.")
+
+
+if __name__ == "__main__":
+    run(main)

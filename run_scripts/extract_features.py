@@ -1,0 +1,229 @@
+r"""Turn texts into vectors: each token's, or one for each text.
+
+    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+      --input_file=input.txt --output_file=output.jsonl --layers=-1,-2,-3,-4
+
+    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+      --input_file=input.txt --sentence_vectors=vectors.npy --pooling=mean
+
+Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines are
+those of google-research/bert's script: tokens, layers, values of 6 digits.
+"""
+
+import contextlib
+import os
+import sys
+
+from absl import flags, logging
+from command_line import locate, require, run, start_tensorflow, write_run_json
+
+from official_bert import files
+from official_bert.errors import UserError
+
+STANDARD = "-"
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "input_file", None, "Text, one a line, plain or .gz; - is standard input."
+)
+flags.DEFINE_string(
+    "output_file", None, "JSON lines with the vectors of each token; - prints them."
+)
+flags.DEFINE_string(
+    "sentence_vectors",
+    None,
+    "Instead of --output_file: a .npy file for one vector a line, float32 [N, H].",
+)
+flags.DEFINE_enum(
+    "pooling",
+    "mean",
+    ("mean", "cls", "pooler"),
+    "What a sentence's vector is. mean: of all its tokens, [CLS] and [SEP] among "
+    "them. cls: the vector of [CLS]. pooler: the pooled output.",
+)
+flags.DEFINE_string(
+    "layers",
+    None,
+    "Layers, -1 being the last and 0 the first. Default: -1,-2,-3,-4 for tokens, -1 "
+    "for sentences; the mean of several makes a sentence's vector.",
+)
+flags.DEFINE_string(
+    "init_checkpoint", None, "The model: a directory, prefix or zip of any format."
+)
+flags.DEFINE_string(
+    "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
+)
+flags.DEFINE_string("vocab_file", None, "Vocabulary; default: the checkpoint's own.")
+flags.DEFINE_bool(
+    "do_lower_case",
+    None,
+    "Casing; default: what the checkpoint states, or its vocabulary looks like.",
+)
+flags.DEFINE_integer(
+    "max_seq_length",
+    128,
+    "Tokens that the model reads at once, [CLS] and [SEP] among them.",
+    lower_bound=3,
+)
+flags.DEFINE_enum(
+    "long_text",
+    "truncate",
+    ("truncate", "window"),
+    "What becomes of longer texts. truncate: cut off, as in the original. window: "
+    "read through overlapping windows, each token taken from the one where it has "
+    "the most context.",
+)
+flags.DEFINE_integer(
+    "doc_stride",
+    None,
+    "Tokens from one window's start to the next one's; default: half a window.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "batch_size", 32, "Rows that go through the model together.", lower_bound=1
+)
+flags.DEFINE_bool("use_tpu", False, "For old commands; a GPU or the CPU is used.")
+flags.DEFINE_string("master", None, "For old commands; it has no effect.")
+flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; it has no effect.")
+flags.DEFINE_bool(
+    "use_one_hot_embeddings", False, "For old commands; it has no effect."
+)
+
+
+def main():
+    """Check the flags, load the model, write the features."""
+    require("input_file", "init_checkpoint")
+    layers = _parse_layers()
+    _check_files()
+    config_file, vocab_file = locate(FLAGS.bert_config_file), locate(FLAGS.vocab_file)
+    checkpoint = locate(FLAGS.init_checkpoint)
+    start_tensorflow()
+    from official_bert.checkpoints import model_directory
+    from official_bert.tasks.feature_extraction import Reading
+
+    reading = Reading(
+        FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.long_text, FLAGS.doc_stride
+    )
+    bert = model_directory.load_encoder(
+        checkpoint, config_file, vocab_file, FLAGS.do_lower_case
+    )
+    _extract(bert, layers, reading)
+    output = FLAGS.sentence_vectors or FLAGS.output_file
+    if output != STANDARD:
+        read = None if FLAGS.input_file == STANDARD else FLAGS.input_file
+        inputs = [checkpoint, config_file, vocab_file, read]
+        write_run_json(f"{output}.run.json", inputs)
+
+
+def _extract(bert, layers, reading):
+    """Write what --output_file or --sentence_vectors asks for."""
+    from official_bert.data.progress import progress
+    from official_bert.tasks import feature_extraction as extraction
+
+    with progress(_input_size(), "extracting", "B") as on_bytes:
+        texts = map(extraction.split_line, _lines_of_input(on_bytes))
+        if FLAGS.sentence_vectors:
+            vectors = extraction.each_sentence_vector(
+                bert, texts, FLAGS.pooling, layers, reading
+            )
+            logging.info("%s", bert.report)
+            width = bert.config.hidden_size
+            extraction.save_vectors(FLAGS.sentence_vectors, vectors, width)
+        else:
+            features = extraction.token_features(bert, texts, layers, reading)
+            logging.info("%s", bert.report)
+            with _output() as out:
+                extraction.write_json_lines(out, features, layers)
+
+
+@contextlib.contextmanager
+def _output():
+    """Yield a text stream for --output_file; a file is there when it is whole."""
+    if FLAGS.output_file == STANDARD:
+        yield sys.stdout
+        return
+    with (
+        files.atomic_path(FLAGS.output_file) as temporary,
+        open(temporary, "w", encoding="utf-8", newline="\n") as out,
+    ):
+        yield out
+
+
+def _parse_layers():
+    """Return the layers' numbers, of --layers or the default."""
+    if FLAGS.layers is None:
+        return (-1,) if FLAGS.sentence_vectors else (-1, -2, -3, -4)
+    if FLAGS.sentence_vectors and FLAGS.pooling == "pooler":
+        raise UserError(
+            "--layers has no effect with --pooling=pooler, which is made from the last "
+            "layer; leave one of them out."
+        )
+    try:
+        return tuple(int(number) for number in FLAGS.layers.split(","))
+    except ValueError as error:
+        raise UserError(
+            f"--layers is {FLAGS.layers!r}: it must be whole numbers with commas "
+            "between them, such as -1,-2."
+        ) from error
+
+
+def _check_files():
+    """Raise `UserError` before the model is loaded, not after."""
+    if bool(FLAGS.output_file) == bool(FLAGS.sentence_vectors):
+        raise UserError(
+            "Give --output_file for the vectors of tokens, or --sentence_vectors for "
+            "those of whole texts: one of them."
+        )
+    if FLAGS.sentence_vectors == STANDARD:
+        raise UserError(
+            "--sentence_vectors: a .npy file begins with the number of its rows, which "
+            "is known in the end only, so it cannot be printed; give a file."
+        )
+    if FLAGS.sentence_vectors:
+        files.require_parent(FLAGS.sentence_vectors, "--sentence_vectors")
+    elif FLAGS.output_file != STANDARD:
+        files.require_parent(FLAGS.output_file, "--output_file")
+    if FLAGS.input_file != STANDARD:
+        files.require_readable(FLAGS.input_file, "--input_file")
+    if FLAGS.use_tpu:
+        logging.warning("--use_tpu has no effect here: a GPU or the CPU is used.")
+
+
+def _input_size():
+    """Return the bytes to read, or None where nobody knows them."""
+    if FLAGS.input_file == STANDARD or FLAGS.input_file.endswith(".gz"):
+        return None
+    return os.path.getsize(FLAGS.input_file)
+
+
+def _lines_of_input(on_bytes):
+    """Yield the stripped lines of the file or of standard input."""
+    if FLAGS.input_file == STANDARD:
+        return _lines_of_standard_input(on_bytes)
+    from official_bert.data.readers import read_text_lines
+
+    return read_text_lines(FLAGS.input_file, on_bytes)
+
+
+def _lines_of_standard_input(on_bytes):
+    # What is not UTF-8 becomes U+FFFD, which the tokenizer leaves out.
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    num_lines = num_invalid = 0
+    for line in sys.stdin:
+        num_lines += 1
+        num_invalid += "\ufffd" in line
+        on_bytes(len(line))
+        yield line.strip()
+    if num_invalid:
+        logging.warning(
+            "Standard input: %d of %d lines have bytes that are not UTF-8; these were "
+            "left out.",
+            num_invalid,
+            num_lines,
+        )
+    if not num_lines:
+        logging.warning("Standard input is empty.")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,121 @@
+"""One argument opens whatever a person has on disk."""
+
+import pathlib
+import zipfile
+
+import numpy as np
+import pytest
+import tiny_model
+
+from official_bert.checkpoints import any_format, google
+from official_bert.errors import UserError
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    return tiny_model.write(tmp_path_factory.mktemp("models") / "tiny")
+
+
+def all_of(path):
+    """Return what a checkpoint holds, read while it is open."""
+    with any_format.opened(path) as checkpoint:
+        vocab = pathlib.Path(checkpoint.vocab_file).read_bytes()
+        casing = checkpoint.do_lower_case
+        return checkpoint.tensors(), checkpoint.config, vocab, casing
+
+
+def assert_is_the_model(path):
+    tensors, config, vocab, casing = all_of(path)
+    expected = tiny_model.tensors()
+    assert tensors.keys() == expected.keys()
+    for name, value in tensors.items():
+        assert value.tobytes() == expected[name].tobytes(), name
+    assert (config, casing) == (tiny_model.MINI_CONFIG, True)
+    assert vocab == tiny_model.VOCAB.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["", "bert_model.ckpt", "bert_model.ckpt.index"])
+def test_directory_prefix_and_index(model, name):
+    assert_is_the_model(model / name)
+
+
+@pytest.mark.parametrize("folder", ["", "uncased_L-2_H-16_A-2/", "a/b/"])
+def test_a_zip_file_as_released(model, tmp_path, folder, monkeypatch):
+    archive = pack(model, tmp_path / "release.zip", folder)
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    assert_is_the_model(archive)
+    # Unpacked nowhere but in a temporary folder, which is gone.
+    assert {path.name for path in tmp_path.iterdir()} == {"release.zip", "temporary"}
+    assert not list((tmp_path / "temporary").iterdir())
+
+
+def pack(directory, archive, folder=""):
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.writestr(f"{folder}README.txt", "a release")
+        for path in directory.iterdir():
+            packed.write(path, folder + path.name)
+    return archive
+
+
+def test_optimizer_state_is_left_out(tmp_path):
+    tensors = tiny_model.tensors()
+    slots = {
+        f"{name}/{slot}": value
+        for name, value in tensors.items()
+        for slot in ("adam_m", "adam_v")
+    }
+    more = {"global_step": np.int64(7), "training/run_id": np.int64(1)}
+    google.write_checkpoint(
+        str(tmp_path / "model.ckpt-7"), {**tensors, **slots, **more}
+    )
+    with any_format.opened(tmp_path) as checkpoint:
+        assert checkpoint.shapes.keys() == tensors.keys()
+        assert (checkpoint.config, checkpoint.vocab_file) == (None, None)
+
+
+def refused(path, *words):
+    with pytest.raises(UserError) as caught, any_format.opened(path):
+        pass
+    for word in words:
+        assert word in str(caught.value)
+
+
+def test_nothing_there(tmp_path):
+    refused(tmp_path, str(tmp_path), "holds no checkpoint")
+    refused(tmp_path / "x.zip", "no checkpoint at", "x.zip")
+
+
+def test_zip_files_of_something_else(model, tmp_path):
+    with zipfile.ZipFile(tmp_path / "text.zip", "w") as packed:
+        packed.writestr("text.txt", "words")
+    refused(tmp_path / "text.zip", "text.zip holds no checkpoint")
+    with zipfile.ZipFile(tmp_path / "two.zip", "w") as packed:
+        for folder in ("a", "b"):
+            for path in model.iterdir():
+                packed.write(path, f"{folder}/{path.name}")
+    refused(tmp_path / "two.zip", "more than one model", "unpack it")
+
+
+def test_a_truncated_zip_file(model, tmp_path):
+    archive = pack(model, tmp_path / "whole.zip")
+    whole = archive.read_bytes()
+    (tmp_path / "half.zip").write_bytes(whole[: len(whole) // 2])
+    refused(tmp_path / "half.zip", "half.zip is a damaged zip file")
+    # The list of files at the end is there, the contents are not.
+    damaged = bytearray(whole)
+    damaged[200:5000] = bytes(4800)
+    (tmp_path / "bad.zip").write_bytes(damaged)
+    refused(tmp_path / "bad.zip", "bad.zip is a damaged zip file")
+
+
+def test_a_truncated_data_file(model, tmp_path):
+    for path in model.iterdir():
+        (tmp_path / path.name).write_bytes(path.read_bytes())
+    data = tmp_path / "bert_model.ckpt.data-00000-of-00001"
+    data.write_bytes(data.read_bytes()[:1000])
+    with (
+        pytest.raises(UserError, match="bert_model.ckpt"),
+        any_format.opened(tmp_path) as checkpoint,
+    ):
+        checkpoint.tensors()

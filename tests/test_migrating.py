@@ -1,0 +1,131 @@
+"""Each line of docs/migrating.md runs, in the page's order."""
+
+import dataclasses
+import json
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import zipfile
+
+import numpy as np
+import pytest
+import tiny_model
+from places import MINI, ROOT
+
+from official_bert.checkpoints import google
+
+PAGE = (ROOT / "docs" / "migrating.md").read_text("utf-8")
+RELEASE = "uncased_L-12_H-768_A-12"
+CONFIG = dataclasses.replace(
+    tiny_model.MINI_CONFIG, num_hidden_layers=4, max_position_embeddings=128
+)
+
+
+def blocks():
+    """Return (language, text) of each code block."""
+    return re.findall(r"```(\w*)\n(.*?)```", PAGE, re.DOTALL)
+
+
+def commands(text):
+    return [shlex.split(line) for line in text.replace("\\\n", " ").splitlines()]
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """The files that the page takes for granted, with tiny models in them."""
+    folder = tmp_path_factory.mktemp("migrating")
+    shutil.copy(MINI / "text.txt", folder / "sample_text.txt")
+    (folder / "input.txt").write_text("the water ||| of the lamps\nthe gulls\n")
+    release = folder / RELEASE
+    release.mkdir()
+    tensors = pretraining_tensors()
+    google.write_checkpoint(str(release / "bert_model.ckpt"), tensors)
+    (release / "bert_config.json").write_text(CONFIG.to_json_string())
+    shutil.copy(tiny_model.VOCAB, release / "vocab.txt")
+    with zipfile.ZipFile(folder / f"{RELEASE}.zip", "w") as archive:
+        for path in release.iterdir():
+            archive.write(path, f"{RELEASE}/{path.name}")
+    write_run_of_the_original(folder / "original_output", tensors)
+    write_tf_bert(folder / "my_tf_bert", tensors)
+    return folder
+
+
+def pretraining_tensors():
+    return {
+        name: 0.1 * value
+        for name, value in tiny_model.tensors(CONFIG).items()
+        if name.startswith(("bert/", *tiny_model.PRETRAINING_HEADS))
+    }
+
+
+def write_run_of_the_original(directory, tensors):
+    directory.mkdir()
+    slots = {
+        f"{name}/{slot}": np.full_like(value, 1e-4)
+        for name, value in tensors.items()
+        for slot in ("adam_m", "adam_v")
+    }
+    step = {"global_step": np.int64(20)}
+    prefix = str(directory / "model.ckpt-20")
+    google.write_checkpoint(prefix, {**tensors, **slots, **step})
+
+
+def write_tf_bert(directory, tensors):
+    """Write what `TFBertForPreTraining.save_pretrained` wrote."""
+    import huggingface_files
+
+    directory.mkdir()
+    huggingface_files.write_h5(
+        directory / "tf_model.h5",
+        {
+            f"tf_bert_for_pre_training/{huggingface_files.tf_name(name)}:0": (
+                value.T if name.endswith("output_weights") else value
+            )
+            for name, value in tensors.items()
+        },
+    )
+    config = {**CONFIG.to_dict(), "model_type": "bert", "hidden_act": "gelu"}
+    (directory / "config.json").write_text(json.dumps(config))
+    shutil.copy(tiny_model.VOCAB, directory / "vocab.txt")
+
+
+def test_every_line_runs(folder):
+    found = blocks()
+    assert [language for language, _ in found].count("python") == 2
+    for language, text in found:
+        if language == "python":
+            run(["-c", text], folder)
+            continue
+        for command in commands(text):
+            assert command[0] == "python"
+            run([str(ROOT / command[1]), *command[2:]], folder)
+    check_what_was_made(folder)
+
+
+def run(arguments, folder):
+    done = subprocess.run(
+        [sys.executable, *arguments],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, (arguments, done.stdout, done.stderr)
+
+
+def check_what_was_made(folder):
+    features = [
+        json.loads(line) for line in (folder / "output.jsonl").read_text().splitlines()
+    ]
+    assert [f["linex_index"] for f in features] == [0, 1]
+    assert features == [
+        json.loads(line)
+        for line in (folder / "output_zip.jsonl").read_text().splitlines()
+    ]
+    assert (folder / "pretraining_output" / "bert_model.ckpt.index").exists()
+    steps = (folder / "pretraining_goes_on" / "metrics.jsonl").read_text()
+    assert min(json.loads(row)["step"] for row in steps.splitlines()) > 20
+    for name in ("my_pytorch_bert", "my_safetensors_bert"):
+        assert (folder / name / "model.safetensors").exists()

@@ -13,6 +13,10 @@ import filelock
 
 from official_bert.errors import UserError
 
+# What the system wants new files to lack. It can only be read by setting it.
+_UMASK = os.umask(0)
+os.umask(_UMASK)
+
 
 def split_list(value):
     """Split a comma-separated flag into its stripped, non-empty parts."""
@@ -130,6 +134,8 @@ def atomic_path(path):
     temporary = f"{path}.tmp.{os.getpid()}"
     try:
         yield temporary
+        # Some writers (safetensors) make files that only their owner may read.
+        os.chmod(temporary, 0o666 & ~_UMASK)
         with open(temporary, "r+b") as written:  # Windows syncs only writable files.
             os.fsync(written.fileno())
         os.replace(temporary, path)
@@ -154,8 +160,8 @@ def atomic_directory(path, flag):
       flag: the flag it came from, for the message.
 
     Raises:
-      UserError: there is something at `path` already, its place cannot be
-        written, or the disk is full. Nothing is left behind then.
+      UserError: there is something at `path` already, or its place cannot be
+        written. Whatever is raised in the block, nothing is left behind.
     """
     path = os.path.normpath(path)
     if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):

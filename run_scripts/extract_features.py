@@ -109,7 +109,7 @@ def main():
     )
     _extract(bert, layers, reading)
     output = FLAGS.sentence_vectors or FLAGS.output_file
-    if output != STANDARD:
+    if not _is_stream(output):
         read = None if FLAGS.input_file == STANDARD else FLAGS.input_file
         inputs = [checkpoint, config_file, vocab_file, read]
         write_run_json(f"{output}.run.json", inputs)
@@ -139,14 +139,21 @@ def _extract(bert, layers, reading):
 @contextlib.contextmanager
 def _output():
     """Yield a text stream for --output_file; a file is there when it is whole."""
-    if FLAGS.output_file == STANDARD:
-        yield sys.stdout
-        return
-    with (
-        files.atomic_path(FLAGS.output_file) as temporary,
-        open(temporary, "w", encoding="utf-8", newline="\n") as out,
-    ):
-        yield out
+    with contextlib.ExitStack() as stack:
+        path = FLAGS.output_file
+        if path == STANDARD:
+            yield sys.stdout
+            return
+        if not _is_stream(path):
+            path = stack.enter_context(files.atomic_path(path))
+        yield stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
+
+
+def _is_stream(path):
+    """Whether an output is a pipe or device, which no new file may replace."""
+    if path == STANDARD:
+        return True
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _parse_layers():
@@ -174,15 +181,15 @@ def _check_files():
             "Give --output_file for the vectors of tokens, or --sentence_vectors for "
             "those of whole texts: one of them."
         )
-    if FLAGS.sentence_vectors == STANDARD:
+    output = FLAGS.sentence_vectors or FLAGS.output_file
+    if FLAGS.sentence_vectors and _is_stream(output):
         raise UserError(
             "--sentence_vectors: a .npy file begins with the number of its rows, which "
             "is known in the end only, so it cannot be printed; give a file."
         )
-    if FLAGS.sentence_vectors:
-        files.require_parent(FLAGS.sentence_vectors, "--sentence_vectors")
-    elif FLAGS.output_file != STANDARD:
-        files.require_parent(FLAGS.output_file, "--output_file")
+    if not _is_stream(output):
+        flag = "--sentence_vectors" if FLAGS.sentence_vectors else "--output_file"
+        files.require_parent(output, flag)
     if FLAGS.input_file != STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
     if FLAGS.use_tpu:

@@ -355,3 +355,11 @@ def test_systems_that_cannot_sync_a_directory(tmp_path, synced, monkeypatch):
     monkeypatch.delattr(files.os, "O_DIRECTORY", raising=False)
     files.sync_directory(tmp_path)
     assert synced == []
+
+
+def test_what_is_written_can_be_read_by_whoever_reads_other_files(tmp_path):
+    (tmp_path / "plain").touch()
+    with files.atomic_path(tmp_path / "out") as temporary:
+        os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
+    modes = {path.stat().st_mode for path in tmp_path.iterdir()}
+    assert len(modes) == 1

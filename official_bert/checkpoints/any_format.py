@@ -2,12 +2,16 @@
 
 import contextlib
 import os
+import shutil
+import tarfile
 import tempfile
 import zipfile
 import zlib
 
 from official_bert.checkpoints import google, huggingface, keras_hub, model_garden
 from official_bert.errors import UserError
+
+ARCHIVES = (".zip", ".tar.gz", ".tgz")
 
 
 @contextlib.contextmanager
@@ -18,8 +22,8 @@ def opened(path):
       path: of a model's directory (Google's, ours, an output directory of a
         training run, Hugging Face's, a KerasHub preset), of a checkpoint
         prefix or its `.index` (Google's or Model Garden's), of a single
-        `.safetensors`, `.h5` or `.bin` of Hugging Face, or of a zip file with
-        one of these, such as Google's releases.
+        `.safetensors`, `.h5` or `.bin` of Hugging Face, or of a `.zip` or
+        `.tar.gz` with one of these, such as Google's releases.
 
     Yields:
       `Checkpoint`.
@@ -30,7 +34,7 @@ def opened(path):
     path = os.fspath(path)
     with contextlib.ExitStack() as stack:
         place = path
-        if path.endswith(".zip") and os.path.isfile(path):
+        if path.endswith(ARCHIVES) and os.path.isfile(path):
             place = _unpack(path, stack.enter_context(tempfile.TemporaryDirectory()))
         if keras_hub.is_preset(place):
             yield keras_hub.open_preset(place, path)
@@ -47,10 +51,12 @@ def opened(path):
 def _unpack(path, folder):
     """Unpack an archive; return the folder within that holds the checkpoint."""
     try:
-        with zipfile.ZipFile(path) as archive:
-            archive.extractall(folder)
-    except (zipfile.BadZipFile, zlib.error, EOFError) as error:
-        raise UserError(f"{path} is a damaged zip file ({error}).") from error
+        # Without files outside of the folder, whatever the archive says.
+        shutil.unpack_archive(path, folder, filter=_filter_of(path))
+    except (shutil.ReadError, zipfile.BadZipFile, tarfile.TarError) as error:
+        raise UserError(f"{path} is a damaged archive ({error}).") from error
+    except (zlib.error, EOFError) as error:
+        raise UserError(f"{path} is a damaged archive ({error}).") from error
     found = [
         where for where, _, names in os.walk(folder) if _holds_a_model(where, names)
     ]
@@ -58,6 +64,10 @@ def _unpack(path, folder):
         what = "more than one model" if found else "no checkpoint (bert_model.ckpt)"
         raise UserError(f"{path} holds {what}; unpack it and give the directory.")
     return found[0]
+
+
+def _filter_of(path):
+    return None if path.endswith(".zip") else "data"
 
 
 def _holds_a_model(directory, names):

@@ -19,8 +19,8 @@ class Checkpoint:
       path: what the user gave, for messages.
       format: "google", "model_garden", "huggingface" or "keras_hub".
       shapes: dict of name -> tuple of int.
-      read: function: name -> float32 array; raises `UserError` if the file is
-        damaged.
+      read: function: name -> float32 array, C-contiguous; raises `UserError` if
+        the file is damaged.
       config: `BertConfig`, or None where no file states it.
       vocab_file: path of its `vocab.txt`, or None. It may be gone once the
         checkpoint is closed.

@@ -34,7 +34,9 @@ def find_prefix(path):
 
     Args:
       path: a prefix (`…/bert_model.ckpt`), its `.index` file, or a directory
-        with `bert_model.ckpt` or, in an output directory, `model.ckpt-N`.
+        with `bert_model.ckpt` or, in an output directory, `model.ckpt-N`, or
+        else with one `.index` file or several numbered ones, as Model Garden
+        has them (`bert_model.ckpt-1`, `ckpt-20000`).
 
     Raises:
       UserError: there is no checkpoint.
@@ -51,8 +53,17 @@ def find_prefix(path):
         steps = numbered_checkpoints(path)
         if steps:
             return os.path.join(path, f"model.ckpt-{steps[-1]}")
+        others = glob.glob(os.path.join(glob.escape(path), "*.index"))
+        if others:
+            return max(others, key=_number_of).removesuffix(".index")
         raise UserError(f"{path} holds no checkpoint ({MODEL_PREFIX}.index).")
     raise UserError(f"There is no checkpoint at {path} ({path}.index is missing).")
+
+
+def _number_of(index_file):
+    """Return the number that the name of an `.index` file ends with, or -1."""
+    number = index_file.removesuffix(".index").rpartition("-")[2]
+    return int(number) if number.isdigit() else -1
 
 
 def numbered_checkpoints(directory):

@@ -1,4 +1,4 @@
-"""KerasHub presets, read and written, and `BertBackbone` in memory.
+"""KerasHub presets, read and written.
 
 A preset is the directory that KerasHub's `save_to_preset` writes. It holds less
 than a checkpoint may: one dropout rate, no choice of activation, no next-sentence
@@ -20,9 +20,8 @@ import safetensors
 from safetensors.numpy import save_file
 
 from official_bert import files
-from official_bert.checkpoints import google
-from official_bert.checkpoints.checkpoint import Checkpoint
-from official_bert.config import ORIGINAL_EPSILON, BertConfig
+from official_bert.checkpoints import google, keras_hub_backbone
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import guess_do_lower_case, load_vocab
 
@@ -40,19 +39,6 @@ OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 # What `registered_name` begins with; KerasHub was KerasNLP once.
 PACKAGES = ("keras_hub>", "keras_nlp>")
 
-# `BertConfig` -> `BertBackbone`. `dropout` is that of the attention as well.
-SIZES = {
-    "vocab_size": "vocabulary_size",
-    "hidden_size": "hidden_dim",
-    "num_hidden_layers": "num_layers",
-    "num_attention_heads": "num_heads",
-    "intermediate_size": "intermediate_dim",
-    "hidden_dropout_prob": "dropout",
-    "max_position_embeddings": "max_sequence_length",
-    "type_vocab_size": "num_segments",
-}
-
-POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 MASKED_LM = (
     "cls/predictions/transform/dense/kernel",
     "cls/predictions/transform/dense/bias",
@@ -106,7 +92,7 @@ def open_preset(place, path):
     settings = files.read_json(os.path.join(place, CONFIG_FILE), "a KerasHub config")
     notes = _check_kind(settings, path)
     config, is_ours = _read_config(place, settings)
-    backbone = _new_backbone(config)
+    backbone = keras_hub_backbone.new_backbone(config)
     whole = _exists(place, WEIGHTS_FILE) or not _exists(place, SHARDS_FILE)
     _load(backbone.load_weights, place, WEIGHTS_FILE if whole else SHARDS_FILE, path)
     task = _read_task(place, path, backbone, notes)
@@ -114,55 +100,17 @@ def open_preset(place, path):
         notes.append(HEAD_NOTE)
     vocab_file, casing = _read_tokenizer(place, notes)
     others, absent = _read_others(place)
-    variables = {**_encoder_variables(backbone), **_head_variables(task)}
+    variables = {
+        **keras_hub_backbone.encoder_variables(backbone),
+        **_head_variables(task),
+    }
     for name in absent:
         # Anything else than our zeros was trained by KerasHub since.
         if not np.any(variables[name]):
             del variables[name]
-    return _checkpoint(path, config, variables, others, vocab_file, casing, notes)
-
-
-def from_backbone(backbone):
-    """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`.
-
-    Args:
-      backbone: is read when the checkpoint is, so with its weights of then.
-
-    Raises:
-      UserError: it is another model.
-    """
-    import keras_hub
-
-    if not isinstance(backbone, keras_hub.models.BertBackbone):
-        raise UserError(
-            f"A {type(backbone).__name__} is no keras_hub.models.BertBackbone; give "
-            "the backbone of a BERT."
-        )
-    config = _config_from(backbone.get_config(), "The BertBackbone")
-    return _checkpoint("the BertBackbone", config, _encoder_variables(backbone))
-
-
-def to_backbone(checkpoint):
-    """Return a `keras_hub.models.BertBackbone` with a checkpoint's encoder.
-
-    Args:
-      checkpoint: `Checkpoint` with a config. Where it has no pooler, the
-        backbone's is 0.
-
-    Raises:
-      UserError: KerasHub has no such encoder: other activations than GELU,
-        another epsilon; or a tensor is missing or of another size than the
-        config's.
-    """
-    _require_possible(checkpoint)
-    backbone = _new_backbone(checkpoint.config)
-    variables = _encoder_variables(backbone)
-    for name in POOLER:
-        if name not in checkpoint.shapes:
-            variable = variables.pop(name)
-            variable.assign(np.zeros(variable.shape, np.float32))
-    _assign(variables, checkpoint)
-    return backbone
+    return keras_hub_backbone.checkpoint_of(
+        path, config, variables, others, vocab_file, casing, notes
+    )
 
 
 def write_preset(directory, checkpoint):
@@ -180,15 +128,15 @@ def write_preset(directory, checkpoint):
       sentences on what KerasHub will do otherwise, or not see.
 
     Raises:
-      UserError: see `to_backbone`.
+      UserError: see `keras_hub_backbone.to_backbone`.
     """
-    backbone = to_backbone(checkpoint)
+    backbone = keras_hub_backbone.to_backbone(checkpoint)
     preset = task = _new_task(checkpoint, backbone)
     if task is None:
         preset = backbone
     preset.save_to_preset(directory, max_shard_size=None)
     _write_tokenizer(directory, checkpoint, task)
-    places = {**_encoder_variables(backbone), **_head_variables(task)}
+    places = {**keras_hub_backbone.encoder_variables(backbone), **_head_variables(task)}
     others = [name for name in checkpoint.shapes if name not in places]
     absent = [name for name in places if name not in checkpoint.shapes]
     _write_others(directory, checkpoint, others, absent)
@@ -224,12 +172,12 @@ def _check_kind(settings, path):
 def _read_config(place, settings):
     """Return (`BertConfig`, whether it is from a file of ours)."""
     config_file = os.path.join(place, CONFIG_FILE)
-    theirs = _config_from(settings.get("config") or {}, config_file)
+    theirs = keras_hub_backbone.config_from(settings.get("config") or {}, config_file)
     own_file = os.path.join(place, google.CONFIG_FILE)
     if not os.path.exists(own_file):
         return theirs, False
     ours = BertConfig.from_json_file(own_file)
-    for name in SIZES:
+    for name in keras_hub_backbone.SIZES:
         if getattr(ours, name) != getattr(theirs, name):
             raise UserError(
                 f"{own_file} says {name} {getattr(ours, name)} and {CONFIG_FILE} "
@@ -237,25 +185,6 @@ def _read_config(place, settings):
                 f"{google.CONFIG_FILE} and {OTHER_WEIGHTS_FILE}."
             )
     return ours, True
-
-
-def _config_from(values, where):
-    """Return the `BertConfig` of a `BertBackbone`'s config."""
-    missing = [theirs for theirs in SIZES.values() if theirs not in values]
-    if missing:
-        raise UserError(f"{where} lacks {missing[0]}; is it a BertBackbone's?")
-    sizes = {ours: values[theirs] for ours, theirs in SIZES.items()}
-    try:
-        return BertConfig(**sizes, attention_probs_dropout_prob=values["dropout"])
-    except UserError as error:
-        raise UserError(f"{where}: {error}") from error
-
-
-def _new_backbone(config):
-    import keras_hub
-
-    sizes = {theirs: getattr(config, ours) for ours, theirs in SIZES.items()}
-    return keras_hub.models.BertBackbone(**sizes, dtype="float32", name="bert_backbone")
 
 
 def _load(load, place, name, path):
@@ -287,7 +216,9 @@ def _read_task(place, path, backbone, notes):
     elif kind in ("BertTextClassifier", "BertClassifier"):
         classes = (settings.get("config") or {}).get("num_classes")
         if not isinstance(classes, int):
-            raise UserError(f"{path}: its {TASK_FILE} states no num_classes.")
+            raise UserError(
+                f"{path}: its {TASK_FILE} states no num_classes; copy the whole preset."
+            )
         task = keras_hub.models.BertTextClassifier(backbone, classes, compile=False)
     else:
         notes.append(f"Of its task, a {kind}, only the encoder was read.")
@@ -354,45 +285,8 @@ def _new_task(checkpoint, backbone):
         tokenizer = _new_tokenizer(checkpoint)
         options["preprocessor"] = preprocessor(tokenizer, sequence_length=length)
     task = kind(backbone, **options)
-    _assign(_head_variables(task), checkpoint)
+    keras_hub_backbone.assign(_head_variables(task), checkpoint)
     return task
-
-
-def _encoder_variables(backbone):
-    """Return Google's name -> variable of a `BertBackbone`, in its own shape."""
-    scope = "bert/embeddings/"
-    variables = {
-        scope + "word_embeddings": backbone.token_embedding.embeddings,
-        scope + "token_type_embeddings": backbone.segment_embedding.embeddings,
-        scope + "position_embeddings": backbone.position_embedding.position_embeddings,
-    }
-    layers = {scope + "LayerNorm": backbone.embeddings_layer_norm}
-    for index, block in enumerate(backbone.transformer_layers):
-        layers |= _block_layers(f"bert/encoder/layer_{index}/", block)
-    layers["bert/pooler/dense"] = backbone.pooled_dense
-    for name, layer in layers.items():
-        variables |= _layer_variables(name, layer)
-    return variables
-
-
-def _block_layers(scope, block):
-    """Return Google's name -> layer of a KerasHub `TransformerEncoder`."""
-    attention = block._self_attention_layer
-    return {
-        scope + "attention/self/query": attention.query_dense,
-        scope + "attention/self/key": attention.key_dense,
-        scope + "attention/self/value": attention.value_dense,
-        scope + "attention/output/dense": attention.output_dense,
-        scope + "attention/output/LayerNorm": block._self_attention_layer_norm,
-        scope + "intermediate/dense": block._feedforward_intermediate_dense,
-        scope + "output/dense": block._feedforward_output_dense,
-        scope + "output/LayerNorm": block._feedforward_layer_norm,
-    }
-
-
-def _layer_variables(name, layer):
-    leaves = ("gamma", "beta") if name.endswith("LayerNorm") else ("kernel", "bias")
-    return {f"{name}/{leaf}": getattr(layer, leaf) for leaf in leaves}
 
 
 def _head_variables(task):
@@ -401,102 +295,18 @@ def _head_variables(task):
         head = task.masked_lm_head
         scope = "cls/predictions/transform/"
         return {
-            **_layer_variables(scope + "dense", head._intermediate_dense),
-            **_layer_variables(scope + "LayerNorm", head._intermediate_layer_norm),
+            **keras_hub_backbone.layer_variables(
+                scope + "dense", head._intermediate_dense
+            ),
+            **keras_hub_backbone.layer_variables(
+                scope + "LayerNorm", head._intermediate_layer_norm
+            ),
             "cls/predictions/output_bias": head._bias,
         }
     if hasattr(task, "output_dense"):
         head = task.output_dense
         return dict(zip(CLASSIFIER, (head.kernel, head.bias), strict=True))
     return {}
-
-
-def _google_shape(name, variable, width):
-    """Return the shape that Google has for a variable of KerasHub.
-
-    KerasHub's query, key and value kernels are [H, A, D] with biases [A, D], its
-    attention output's kernel is [A, D, H], a classifier's [H, C].
-    """
-    if "/attention/" in name:
-        return (width, width) if name.endswith("kernel") else (width,)
-    shape = tuple(variable.shape)
-    return shape[::-1] if name == "output_weights" else shape
-
-
-def _checkpoint(
-    path, config, variables, others=None, vocab_file=None, casing=None, notes=()
-):
-    """Return a `Checkpoint` of variables of KerasHub, and of other arrays.
-
-    Args:
-      path: for messages.
-      config: `BertConfig`.
-      variables: dict of Google's name -> variable.
-      others: dict of name -> float32 array.
-      vocab_file: path, or None.
-      casing: whether the tokenizer lower-cases, or None.
-      notes: sentences.
-    """
-    from keras import ops
-
-    others = {n: v for n, v in (others or {}).items() if n not in variables}
-    shapes = {
-        name: _google_shape(name, variable, config.hidden_size)
-        for name, variable in variables.items()
-    }
-
-    def read(name):
-        if name in others:
-            return others[name]
-        value = np.asarray(ops.convert_to_numpy(variables[name]), np.float32)
-        if name == "output_weights":
-            return np.ascontiguousarray(value.T)
-        return value.reshape(shapes[name])
-
-    shapes |= {name: value.shape for name, value in others.items()}
-    return Checkpoint(
-        path, "keras_hub", shapes, read, config, vocab_file, casing, tuple(notes)
-    )
-
-
-def _assign(variables, checkpoint):
-    """Set variables of KerasHub from a checkpoint, all or none of them."""
-    width = checkpoint.config.hidden_size
-    for name, variable in variables.items():
-        expected = _google_shape(name, variable, width)
-        found = checkpoint.shapes.get(name)
-        if found is None:
-            raise UserError(f"{checkpoint.path} lacks {name}; is it a whole BERT?")
-        if tuple(found) != expected:
-            raise UserError(
-                f"{checkpoint.path} does not fit its config: {name} is {list(found)} "
-                f"and should be {list(expected)}."
-            )
-    for name, variable in variables.items():
-        value = checkpoint.read(name)
-        if name == "output_weights":
-            value = value.T
-        variable.assign(np.reshape(value, variable.shape))
-
-
-def _require_possible(checkpoint):
-    """Raise `UserError` for a model that KerasHub cannot compute."""
-    config = checkpoint.config
-    if config is None:
-        raise UserError(
-            f"{checkpoint.path} states no config, which a KerasHub model needs; put "
-            f"its {google.CONFIG_FILE} beside it."
-        )
-    if config.hidden_act not in ("gelu", "gelu_erf"):
-        raise UserError(
-            f"{checkpoint.path} has hidden_act {config.hidden_act!r}, and KerasHub's "
-            "BERT computes only gelu; choose another format."
-        )
-    if config.layer_norm_eps != ORIGINAL_EPSILON:
-        raise UserError(
-            f"{checkpoint.path} has layer_norm_eps {config.layer_norm_eps}, and "
-            f"KerasHub's BERT computes only {ORIGINAL_EPSILON}; choose another format."
-        )
 
 
 def _writing_notes(checkpoint, task, others, absent):

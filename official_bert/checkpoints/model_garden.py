@@ -8,9 +8,9 @@ it. That path depends on what was saved: the word embeddings are
 and `masked_lm/embedding_table` where a masked-LM head was saved too. So variables
 are looked for by walking the graph, and their keys are only used to read them.
 
-Covered are `BertEncoder` (version 1, a functional model; version 2, a layer) and
-the token-dropping encoder, `BertPretrainer` and its V2, `BertClassifier`,
-`BertTokenClassifier` and `BertSpanLabeler`.
+Covered are `BertEncoder` (a functional model), `BertEncoderV2` (a layer) and what
+has its attributes, as the token-dropping encoder; `BertPretrainer`,
+`BertPretrainerV2`, `BertClassifier`, `BertTokenClassifier` and `BertSpanLabeler`.
 """
 
 import dataclasses
@@ -18,6 +18,7 @@ import math
 import os
 
 import numpy as np
+import yaml
 from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
@@ -218,7 +219,7 @@ def _places(graph, shapes, path):
     trained, notes = _head_pooler(graph) or own, []
     if None not in own.values() and trained != own:
         name = own[POOLER + "/kernel"].removesuffix(KEY_ENDING)
-        notes.append(f"The pooler is that of its head; {name} was never trained.")
+        notes.append(f"The pooler is that of its head; {name} was not trained with it.")
     places |= {**trained, **_head_places(graph, shapes)}
     return {name: key for name, key in places.items() if key in shapes}, notes
 
@@ -397,33 +398,24 @@ def _shape(name, stored):
 
 
 def _read_params(directory):
-    """Return the `BertConfig` that a `params.yaml` states, or None without one.
-
-    Model Garden writes one key a line, indented by its depth. Only the lines
-    below `encoder:` count, so nothing of YAML is needed but that.
-    """
+    """Return the `BertConfig` that a `params.yaml` states, or None without one."""
     path = os.path.join(directory, PARAMS_FILE)
     if not os.path.exists(path):
         return None
-    found = {}
-    depth = None
-    for line in files.read_text(path, "the parameters of a training run").splitlines():
-        key, _, value = line.strip().partition(": ")
-        indent = len(line) - len(line.lstrip())
-        if key.rstrip(":") == "encoder":
-            depth = indent
-        elif depth is not None and indent <= depth:
-            depth = None
-        elif depth is not None:
-            found[key] = _scalar(value)
-    if not found:
+    text = files.read_text(path, "the parameters of a training run")
+    try:
+        encoder = _find(yaml.load(text, _Loader), "encoder")
+    except yaml.YAMLError as error:
+        reason = str(error).partition("\n")[0]
+        raise UserError(f"{path} is no YAML: {reason}.") from error
+    if not isinstance(encoder, dict):
         return None
+    kind = encoder.get("type")
+    found = encoder.get(kind)
+    if kind not in ("bert", "any") or not isinstance(found, dict):
+        raise UserError(f"{path}: the encoder's type is {kind!r}, not bert.")
     if found.get("norm_first"):
         raise UserError(f"{path}: norm_first is true, which no BERT of Google's has.")
-    if found.get("type") not in ("bert", "any"):
-        raise UserError(
-            f"{path}: the encoder's type is {found.get('type')!r}, not bert."
-        )
     known = {ours: found[key] for key, ours in PARAMS.items() if key in found}
     try:
         return BertConfig.from_dict(known)
@@ -431,11 +423,18 @@ def _read_params(directory):
         raise UserError(f"{path}: {error}") from error
 
 
-def _scalar(text):
-    """Return a YAML scalar as a number, a bool or a string."""
-    for kind in (int, float):
-        try:
-            return kind(text)
-        except ValueError:
-            pass
-    return {"true": True, "false": False, "null": None}.get(text, text)
+class _Loader(yaml.SafeLoader):
+    """Takes what is tagged as an object of Python for nothing, and builds none."""
+
+
+_Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
+
+
+def _find(value, key):
+    """Return what a key stands for anywhere in nested dicts, or None."""
+    if not isinstance(value, dict):
+        return None
+    if key in value:
+        return value[key]
+    found = (_find(part, key) for part in value.values())
+    return next((part for part in found if part is not None), None)

@@ -7,6 +7,7 @@ are held in memory.
 """
 
 import dataclasses
+import functools
 import json
 from typing import NamedTuple
 
@@ -129,9 +130,7 @@ def token_features(bert, texts, layers=LAYERS, reading=DEFAULT_READING):
     _check_layers(layers, bert.config)
     _check_length(reading, bert.config)
     width = len(layers) * bert.config.hidden_size
-    run = _compiled(
-        bert.model, lambda encoded, _: tf.stack(_chosen(encoded, layers), axis=2)
-    )
+    run = _compiled(bert.model, tuple(layers))
     chunks = _chunks(bert, texts, reading, READ_AHEAD_BYTES // (4 * width))
 
     def features():
@@ -187,9 +186,7 @@ def each_sentence_vector(
     _check_pooling(pooling, bert)
     _check_layers(layers, bert.config)
     _check_length(reading, bert.config)
-    run = _compiled(
-        bert.model, lambda encoded, kept: _pooled(encoded, kept, pooling, layers)
-    )
+    run = _compiled(bert.model, tuple(layers), pooling)
     chunks = _chunks(bert, texts, reading)
 
     def vectors():
@@ -204,32 +201,33 @@ def each_sentence_vector(
     return vectors()
 
 
-def _chosen(encoded, layers):
-    """Return a list of float32 [B, S, H]."""
-    return [tf.cast(encoded["all_encoder_layers"][n], tf.float32) for n in layers]
+def _compiled(model, layers, pooling=None):
+    """Return a function of the arrays of `_batch`, whatever their shapes.
+
+    It returns the chosen layers, float32 [B, S, K, H], or with a pooling
+    [B, H]: for "mean" sums over the kept tokens, else vectors. A second one
+    for the same model and choice costs nothing.
+    """
+    ids = tf.TensorSpec([None, None], tf.int32)
+    features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
+    kept = tf.TensorSpec([None, None], tf.float32)
+    _run.get_concrete_function(model, layers, pooling, features, kept)
+    return functools.partial(_run, model, layers, pooling)
 
 
-def _pooled(encoded, kept, pooling, layers):
-    """Return [B, H]: for "mean" sums over the kept tokens, else vectors."""
+@tf.function(autograph=False)
+def _run(model, layers, pooling, features, kept):
+    encoded = model(features)
     if pooling == "pooler":
         return tf.cast(encoded["pooled_output"], tf.float32)
-    mean = tf.add_n(_chosen(encoded, layers)) / len(layers)  # [B, S, H]
+    all_layers = encoded["all_encoder_layers"]
+    chosen = [tf.cast(all_layers[layer], tf.float32) for layer in layers]
+    if pooling is None:
+        return tf.stack(chosen, axis=2)
+    mean = tf.add_n(chosen) / len(chosen)  # [B, S, H]
     if pooling == "cls":
         return mean[:, 0]
     return tf.matmul(kept[:, tf.newaxis], mean)[:, 0]
-
-
-def _compiled(model, choose):
-    """Return a function: arrays of `_batch` -> choose(the encoder's outputs)."""
-    ids = tf.TensorSpec([None, None], tf.int32)
-    names = ("input_ids", "input_mask", "segment_ids")
-    kept = tf.TensorSpec([None, None], tf.float32)
-
-    @tf.function(input_signature=[dict.fromkeys(names, ids), kept])
-    def run(features, kept):
-        return choose(model(features), kept)
-
-    return run
 
 
 def _chunks(bert, texts, reading, max_tokens=None):

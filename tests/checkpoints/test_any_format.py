@@ -1,6 +1,7 @@
 """One argument opens whatever a person has on disk."""
 
 import pathlib
+import tarfile
 import zipfile
 
 import numpy as np
@@ -48,6 +49,34 @@ def test_a_zip_file_as_released(model, tmp_path, folder, monkeypatch):
     # Unpacked nowhere but in a temporary folder, which is gone.
     assert {path.name for path in tmp_path.iterdir()} == {"release.zip", "temporary"}
     assert not list((tmp_path / "temporary").iterdir())
+
+
+@pytest.mark.parametrize("name", ["bert.tar.gz", "bert.tgz"])
+def test_a_tar_file(model, tmp_path, name):
+    with tarfile.open(tmp_path / name, "w:gz") as archive:
+        archive.add(model, "uncased")
+    assert_is_the_model(tmp_path / name)
+    whole = (tmp_path / name).read_bytes()
+    (tmp_path / name).write_bytes(whole[: len(whole) // 2])
+    refused(tmp_path / name, f"{name} is a damaged archive")
+
+
+@pytest.mark.parametrize(
+    ("names", "wanted"),
+    [
+        (["other.ckpt"], "other.ckpt"),
+        (["bert_model.ckpt-1"], "bert_model.ckpt-1"),
+        (["ckpt-9", "ckpt-10"], "ckpt-10"),
+        (["bert_model.ckpt", "ckpt-10", "model.ckpt-5"], "bert_model.ckpt"),
+        (["ckpt-10", "model.ckpt-5"], "model.ckpt-5"),
+    ],
+)
+def test_which_checkpoint_of_a_directory(tmp_path, names, wanted):
+    for number, name in enumerate(names):
+        tensors = {"number": np.float32([number])}
+        google.write_checkpoint(str(tmp_path / name), tensors)
+    with any_format.opened(tmp_path) as checkpoint:
+        assert checkpoint.read("number") == names.index(wanted)
 
 
 def pack(directory, archive, folder=""):
@@ -101,12 +130,12 @@ def test_a_truncated_zip_file(model, tmp_path):
     archive = pack(model, tmp_path / "whole.zip")
     whole = archive.read_bytes()
     (tmp_path / "half.zip").write_bytes(whole[: len(whole) // 2])
-    refused(tmp_path / "half.zip", "half.zip is a damaged zip file")
+    refused(tmp_path / "half.zip", "half.zip is a damaged archive")
     # The list of files at the end is there, the contents are not.
     damaged = bytearray(whole)
     damaged[200:5000] = bytes(4800)
     (tmp_path / "bad.zip").write_bytes(damaged)
-    refused(tmp_path / "bad.zip", "bad.zip is a damaged zip file")
+    refused(tmp_path / "bad.zip", "bad.zip is a damaged archive")
 
 
 def test_a_truncated_data_file(model, tmp_path):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import tiny_model
 
-from official_bert.checkpoints import initialize, keras_hub
+from official_bert.checkpoints import initialize, keras_hub, keras_hub_backbone
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -83,7 +83,9 @@ CASES = {
     "half a pooler": made(
         named("bert/embeddings", "bert/encoder", "bert/pooler/dense/kernel")
     ),
-    "unknown": made(named("bert/"), mine=np.ones([2, 3], np.float32).T),
+    "unknown": made(
+        named("bert/"), mine=np.arange(6, dtype=np.float32).reshape(2, 3).T
+    ),
     "no vocabulary": made(vocab_file=None, casing=False),
     "cased": made(named("bert/", "output_"), casing=False),
     "erf": made(config=dataclasses.replace(CONFIG, hidden_act="gelu_erf")),
@@ -185,7 +187,7 @@ def scramble(variables):
 
 @pytest.mark.comparison
 def test_their_backbone_becomes_our_encoder(backbone):
-    checkpoint = keras_hub.from_backbone(backbone)
+    checkpoint = keras_hub_backbone.from_backbone(backbone)
     assert checkpoint.config == CONFIG
     assert_same_outputs(encoder(checkpoint), backbone)
 
@@ -193,18 +195,18 @@ def test_their_backbone_becomes_our_encoder(backbone):
 @pytest.mark.comparison
 def test_our_weights_become_their_backbone():
     checkpoint = made(named("bert/"))
-    assert_same_outputs(encoder(checkpoint), keras_hub.to_backbone(checkpoint))
+    assert_same_outputs(encoder(checkpoint), keras_hub_backbone.to_backbone(checkpoint))
 
 
 def test_to_a_backbone_and_back():
     checkpoint = made(named("bert/"))
-    back = keras_hub.from_backbone(keras_hub.to_backbone(checkpoint))
+    back = keras_hub_backbone.from_backbone(keras_hub_backbone.to_backbone(checkpoint))
     assert_same_tensors(back, checkpoint)
 
 
 def test_only_a_backbone_is_one():
     with pytest.raises(UserError, match="A Dense is no keras_hub.models.BertBackbone"):
-        keras_hub.from_backbone(keras.layers.Dense(3))
+        keras_hub_backbone.from_backbone(keras.layers.Dense(3))
 
 
 @pytest.mark.comparison
@@ -284,7 +286,7 @@ def preprocessor(kind):
 def test_a_preset_of_their_backbone(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     checkpoint = opened(tmp_path)
-    assert_same_tensors(checkpoint, keras_hub.from_backbone(backbone))
+    assert_same_tensors(checkpoint, keras_hub_backbone.from_backbone(backbone))
     assert checkpoint.config == CONFIG
     assert (checkpoint.vocab_file, checkpoint.do_lower_case) == (None, None)
     assert checkpoint.notes == ()
@@ -339,7 +341,7 @@ def test_a_preset_of_their_classifier(tmp_path, backbone, tokenizer):
 def test_a_preset_of_a_task_without_head(tmp_path, backbone):
     library.models.BertTextEmbedder(backbone).save_to_preset(str(tmp_path))
     checkpoint = opened(tmp_path)
-    assert_same_tensors(checkpoint, keras_hub.from_backbone(backbone))
+    assert_same_tensors(checkpoint, keras_hub_backbone.from_backbone(backbone))
     assert checkpoint.notes == (
         "Of its task, a BertTextEmbedder, only the encoder was read.",
     )
@@ -356,7 +358,7 @@ def test_half_precision_becomes_float32(tmp_path, dtype):
             checkpoint,
             shapes={n: s for n, s in checkpoint.shapes.items() if n not in CLASSIFIER},
         ),
-        keras_hub.from_backbone(half),
+        keras_hub_backbone.from_backbone(half),
     )
     kernel = keras.ops.convert_to_numpy(task.output_dense.kernel).astype(np.float32)
     np.testing.assert_array_equal(checkpoint.read("output_weights"), kernel.T)
@@ -367,13 +369,13 @@ def test_a_preset_of_kerasnlp(tmp_path, backbone):
     """What the package was called when many presets were made."""
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", registered_name="keras_nlp>BertBackbone")
-    assert_same_tensors(opened(tmp_path), keras_hub.from_backbone(backbone))
+    assert_same_tensors(opened(tmp_path), keras_hub_backbone.from_backbone(backbone))
 
 
 def test_shards(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path), max_shard_size=5e-5)
     assert len(list(tmp_path.glob("model_*.weights.h5"))) > 1
-    assert_same_tensors(opened(tmp_path), keras_hub.from_backbone(backbone))
+    assert_same_tensors(opened(tmp_path), keras_hub_backbone.from_backbone(backbone))
 
 
 def edit(path, **changes):
@@ -444,6 +446,12 @@ def test_damaged_files(tmp_path):
         (tmp_path / name).write_text(whole)
 
 
+def test_a_classifier_without_number_of_classes(tmp_path):
+    write(tmp_path, CASES["classifier"])
+    edit(tmp_path / "task.json", config__num_classes=None)
+    refused(tmp_path, "its task.json states no num_classes; copy the whole preset")
+
+
 def test_weights_of_another_size(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", config__vocabulary_size=100)
@@ -479,7 +487,7 @@ def test_a_pooler_that_kerashub_trained_since(tmp_path):
     assert not np.any(theirs.pooled_dense.kernel)
     scramble(theirs.pooled_dense.weights)
     theirs.save_to_preset(str(tmp_path))
-    assert_same_tensors(opened(tmp_path), keras_hub.from_backbone(theirs))
+    assert_same_tensors(opened(tmp_path), keras_hub_backbone.from_backbone(theirs))
 
 
 def notes_of(tmp_path, checkpoint):

@@ -242,7 +242,7 @@ def test_a_pretraining_run(tmp_path):
     }
     for name, value in checkpoint.tensors().items():
         np.testing.assert_array_equal(value, VALUES.get(name, np.zeros_like(value)))
-    assert "layer_with_weights-15/kernel was never trained" in checkpoint.notes[0]
+    assert "layer_with_weights-15/kernel was not trained with it" in checkpoint.notes[0]
 
 
 def test_a_released_encoder_with_the_pooler_of_its_head(tmp_path):
@@ -254,7 +254,7 @@ def test_a_released_encoder_with_the_pooler_of_its_head(tmp_path):
     np.testing.assert_array_equal(
         checkpoint.read("bert/pooler/dense/bias"), VALUES["bert/pooler/dense/bias"]
     )
-    assert "was never trained" in checkpoint.notes[0]
+    assert "was not trained with it" in checkpoint.notes[0]
 
 
 @pytest.mark.parametrize("name", ["output_bias/bias", "bias"])
@@ -263,6 +263,18 @@ def test_names_of_the_output_bias(tmp_path, name):
     objects = {"encoder": encoder, "masked_lm": masked_lm(encoder, [name])}
     names = {name for name in VALUES if name.startswith("cls/predictions")}
     assert_holds(opened(write(tmp_path, objects)), ENCODER | names)
+
+
+def test_a_pretrainer_of_the_first_version(tmp_path):
+    """`BertPretrainer`: its head is a model, and takes the encoder's pooler."""
+    encoder = encoder_v1()
+    model = module(
+        encoder=encoder,
+        masked_lm=masked_lm(encoder),
+        classification=numbered([logits("cls/seq_relationship/")]),
+    )
+    names = {name for name in VALUES if name.startswith("cls/") and "squad" not in name}
+    assert_holds(opened(write(tmp_path, {"model": model})), ENCODER | names)
 
 
 def test_other_heads_keep_their_names(tmp_path):
@@ -311,7 +323,7 @@ def test_a_classifier_with_a_pooler_of_its_own(tmp_path):
     np.testing.assert_array_equal(
         checkpoint.read("bert/pooler/dense/kernel"), VALUES["bert/pooler/dense/kernel"]
     )
-    assert "was never trained" in checkpoint.notes[0]
+    assert "was not trained with it" in checkpoint.notes[0]
 
 
 def test_a_span_labeler(tmp_path):

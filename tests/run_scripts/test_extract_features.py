@@ -5,6 +5,7 @@ import dataclasses
 import gzip
 import io
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -108,6 +109,10 @@ BAD = {
     "no output": (READ, ["Give --output_file", "--sentence_vectors"]),
     "two outputs": ([*READ, *TO_FILE, *TO_NPY], ["one of them"]),
     "printed rows": ([*READ, "--sentence_vectors=-"], ["cannot be printed"]),
+    "rows through a pipe": (
+        [*READ, "--sentence_vectors=pipe"],
+        ["cannot be printed"],
+    ),
     "missing input": ([*MODEL, "--input_file=gone.txt", *TO_FILE], ["gone.txt"]),
     "input is a folder": ([*MODEL, "--input_file=model", *TO_FILE], ["directory"]),
     "cut gzip": ([*MODEL, "--input_file=cut.gz", *TO_FILE], ["whole gzip"]),
@@ -183,6 +188,7 @@ def folder(tmp_path_factory):
         if "pooler" not in v.path
     }
     google.write_checkpoint(str(folder / "bare" / "bert_model.ckpt"), without_pooler)
+    os.mkfifo(folder / "pipe")
     (folder / "small.json").write_text(MINI_CONFIG.to_json_string())
     (folder / "input.txt").write_text(STDIN, encoding="utf-8")
     (folder / "input.txt.gz").write_bytes(gzip.compress(STDIN.encode()))
@@ -266,6 +272,19 @@ def test_what_the_checkpoint_s_files_state_need_not_be_given(results, folder, na
 def test_through_pipes(results, folder):
     """Standard output holds the lines and nothing else."""
     assert good(results, "pipe") == (folder / "short.jsonl").read_text()
+
+
+def test_a_pipe_stays_a_pipe(folder):
+    """A file in its place would be a surprise; think of /dev/null."""
+    with subprocess.Popen(["cat", "pipe"], cwd=folder, stdout=subprocess.PIPE) as cat:
+        done = run_alone(folder, *READ, "--output_file=pipe", "--layers=-1")
+        # Opened once more, lest `cat` waits for a writer who never came.
+        os.close(os.open(folder / "pipe", os.O_RDWR | os.O_NONBLOCK))
+        printed = cat.stdout.read()
+    assert done.returncode == 0, done.stderr
+    assert len(printed.splitlines()) == 6
+    assert (folder / "pipe").is_fifo()
+    assert not list(folder.glob("pipe.*"))
 
 
 def test_layers(results, bert):

@@ -1,7 +1,9 @@
 """Pseudo-log-likelihood and next-sentence probability, against the plain sums."""
 
 import dataclasses
+import gc
 import math
+import weakref
 
 import keras
 import numpy as np
@@ -94,6 +96,16 @@ def test_texts_of_all_lengths_share_a_graph(bert):
     for length in range(4, 12):
         pseudo_log_likelihood(bert, "the " * length, 3)
     assert count() == before
+
+
+def test_a_model_that_is_done_with_leaves_memory():
+    other = make_bert(6)
+    reference = weakref.ref(other.model)
+    pseudo_log_likelihood(other, "the light")
+    next_sentence_probability(other, "the light", "the")
+    del other
+    gc.collect()
+    assert reference() is None
 
 
 def set_head(bert, weights, bias):

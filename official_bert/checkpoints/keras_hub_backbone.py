@@ -1,0 +1,215 @@
+"""KerasHub's `BertBackbone` in memory: to and from a `Checkpoint`.
+
+Its attention has kernels with an axis for the heads; all else is a matter of
+names. It computes the tanh GELU, whatever a model was trained with.
+"""
+
+import numpy as np
+
+from official_bert.checkpoints import google
+from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.config import ORIGINAL_EPSILON, BertConfig
+from official_bert.errors import UserError
+
+# `BertConfig` -> `BertBackbone`. `dropout` is that of the attention as well.
+SIZES = {
+    "vocab_size": "vocabulary_size",
+    "hidden_size": "hidden_dim",
+    "num_hidden_layers": "num_layers",
+    "num_attention_heads": "num_heads",
+    "intermediate_size": "intermediate_dim",
+    "hidden_dropout_prob": "dropout",
+    "max_position_embeddings": "max_sequence_length",
+    "type_vocab_size": "num_segments",
+}
+
+POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
+
+
+def from_backbone(backbone):
+    """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`.
+
+    Args:
+      backbone: is read when the checkpoint is, so with its weights of then.
+
+    Raises:
+      UserError: it is another model.
+    """
+    import keras_hub
+
+    if not isinstance(backbone, keras_hub.models.BertBackbone):
+        raise UserError(
+            f"A {type(backbone).__name__} is no keras_hub.models.BertBackbone; give "
+            "the backbone of a BERT."
+        )
+    config = config_from(backbone.get_config(), "The BertBackbone")
+    return checkpoint_of("the BertBackbone", config, encoder_variables(backbone))
+
+
+def to_backbone(checkpoint):
+    """Return a `keras_hub.models.BertBackbone` with a checkpoint's encoder.
+
+    Args:
+      checkpoint: `Checkpoint` with a config. Where it has no pooler, the
+        backbone's is 0.
+
+    Raises:
+      UserError: KerasHub has no such encoder: other activations than GELU,
+        another epsilon; or a tensor is missing or of another size than the
+        config's.
+    """
+    _require_possible(checkpoint)
+    backbone = new_backbone(checkpoint.config)
+    variables = encoder_variables(backbone)
+    for name in POOLER:
+        if name not in checkpoint.shapes:
+            variable = variables.pop(name)
+            variable.assign(np.zeros(variable.shape, np.float32))
+    assign(variables, checkpoint)
+    return backbone
+
+
+def _require_possible(checkpoint):
+    """Raise `UserError` for a model that KerasHub cannot compute."""
+    config = checkpoint.config
+    if config is None:
+        raise UserError(
+            f"{checkpoint.path} states no config, which a KerasHub model needs; put "
+            f"its {google.CONFIG_FILE} beside it."
+        )
+    if config.hidden_act not in ("gelu", "gelu_erf"):
+        raise UserError(
+            f"{checkpoint.path} has hidden_act {config.hidden_act!r}, and KerasHub's "
+            "BERT computes only gelu; choose another format."
+        )
+    if config.layer_norm_eps != ORIGINAL_EPSILON:
+        raise UserError(
+            f"{checkpoint.path} has layer_norm_eps {config.layer_norm_eps}, and "
+            f"KerasHub's BERT computes only {ORIGINAL_EPSILON}; choose another format."
+        )
+
+
+def config_from(values, where):
+    """Return the `BertConfig` of a `BertBackbone`'s config."""
+    missing = [theirs for theirs in SIZES.values() if theirs not in values]
+    if missing:
+        raise UserError(f"{where} lacks {missing[0]}; is it a BertBackbone's?")
+    sizes = {ours: values[theirs] for ours, theirs in SIZES.items()}
+    try:
+        return BertConfig(**sizes, attention_probs_dropout_prob=values["dropout"])
+    except UserError as error:
+        raise UserError(f"{where}: {error}") from error
+
+
+def new_backbone(config):
+    """Return a `BertBackbone` of random weights, of a `BertConfig`'s sizes."""
+    import keras_hub
+
+    sizes = {theirs: getattr(config, ours) for ours, theirs in SIZES.items()}
+    return keras_hub.models.BertBackbone(**sizes, dtype="float32", name="bert_backbone")
+
+
+def encoder_variables(backbone):
+    """Return Google's name -> variable of a `BertBackbone`, in its own shape."""
+    scope = "bert/embeddings/"
+    variables = {
+        scope + "word_embeddings": backbone.token_embedding.embeddings,
+        scope + "token_type_embeddings": backbone.segment_embedding.embeddings,
+        scope + "position_embeddings": backbone.position_embedding.position_embeddings,
+    }
+    layers = {scope + "LayerNorm": backbone.embeddings_layer_norm}
+    for index, block in enumerate(backbone.transformer_layers):
+        layers |= _block_layers(f"bert/encoder/layer_{index}/", block)
+    layers["bert/pooler/dense"] = backbone.pooled_dense
+    for name, layer in layers.items():
+        variables |= layer_variables(name, layer)
+    return variables
+
+
+def _block_layers(scope, block):
+    """Return Google's name -> layer of a KerasHub `TransformerEncoder`."""
+    attention = block._self_attention_layer
+    return {
+        scope + "attention/self/query": attention.query_dense,
+        scope + "attention/self/key": attention.key_dense,
+        scope + "attention/self/value": attention.value_dense,
+        scope + "attention/output/dense": attention.output_dense,
+        scope + "attention/output/LayerNorm": block._self_attention_layer_norm,
+        scope + "intermediate/dense": block._feedforward_intermediate_dense,
+        scope + "output/dense": block._feedforward_output_dense,
+        scope + "output/LayerNorm": block._feedforward_layer_norm,
+    }
+
+
+def layer_variables(name, layer):
+    """Return Google's name -> variable of a dense or LayerNorm layer."""
+    leaves = ("gamma", "beta") if name.endswith("LayerNorm") else ("kernel", "bias")
+    return {f"{name}/{leaf}": getattr(layer, leaf) for leaf in leaves}
+
+
+def _google_shape(name, variable, width):
+    """Return the shape that Google has for a variable of KerasHub.
+
+    KerasHub's query, key and value kernels are [H, A, D] with biases [A, D], its
+    attention output's kernel is [A, D, H], a classifier's [H, C].
+    """
+    if "/attention/" in name:
+        return (width, width) if name.endswith("kernel") else (width,)
+    shape = tuple(variable.shape)
+    return shape[::-1] if name == "output_weights" else shape
+
+
+def checkpoint_of(
+    path, config, variables, others=None, vocab_file=None, casing=None, notes=()
+):
+    """Return a `Checkpoint` of variables of KerasHub, and of other arrays.
+
+    Args:
+      path: for messages.
+      config: `BertConfig`.
+      variables: dict of Google's name -> variable.
+      others: dict of name -> float32 array.
+      vocab_file: path, or None.
+      casing: whether the tokenizer lower-cases, or None.
+      notes: sentences.
+    """
+    from keras import ops
+
+    others = {n: v for n, v in (others or {}).items() if n not in variables}
+    shapes = {
+        name: _google_shape(name, variable, config.hidden_size)
+        for name, variable in variables.items()
+    }
+
+    def read(name):
+        if name in others:
+            return others[name]
+        value = np.asarray(ops.convert_to_numpy(variables[name]), np.float32)
+        if name == "output_weights":
+            return np.ascontiguousarray(value.T)
+        return value.reshape(shapes[name])
+
+    shapes |= {name: value.shape for name, value in others.items()}
+    return Checkpoint(
+        path, "keras_hub", shapes, read, config, vocab_file, casing, tuple(notes)
+    )
+
+
+def assign(variables, checkpoint):
+    """Set variables of KerasHub from a checkpoint, all or none of them."""
+    width = checkpoint.config.hidden_size
+    for name, variable in variables.items():
+        expected = _google_shape(name, variable, width)
+        found = checkpoint.shapes.get(name)
+        if found is None:
+            raise UserError(f"{checkpoint.path} lacks {name}; is it a whole BERT?")
+        if tuple(found) != expected:
+            raise UserError(
+                f"{checkpoint.path} does not fit its config: {name} is {list(found)} "
+                f"and should be {list(expected)}."
+            )
+    for name, variable in variables.items():
+        value = checkpoint.read(name)
+        if name == "output_weights":
+            value = value.T
+        variable.assign(np.reshape(value, variable.shape))

@@ -33,7 +33,13 @@ def test_the_original_s_checkpoint_gives_its_activations(model, path):
     assert not report.new and not report.unused
     assert len(report.loaded) == len(model.trainable_variables)
     arrays = original_head.recording()
-    outputs = model(original_head.features(arrays))
+    features = original_head.features(arrays)
+    encoded, outputs = model.bert(features), model(features)
+    for number, layer in enumerate(encoded["all_encoder_layers"]):
+        expected = arrays[f"out_layer_{number}"].reshape(layer.shape)
+        np.testing.assert_allclose(layer, expected, atol=1e-5)
+    pooled = arrays["out_pooled_output"]
+    np.testing.assert_allclose(encoded["pooled_output"], pooled, atol=1e-5)
     # The recording has a row for each prediction.
     logits = tf.nn.log_softmax(outputs["masked_lm_logits"]).numpy()
     expected = arrays["out_mlm_log_probs"].reshape(logits.shape)
@@ -61,13 +67,49 @@ def test_names_and_shapes_of_a_release(shared):
 
 def test_a_checkpoint_of_tensorflow_1_with_slots(shared):
     folder = shared / "golden/modeling/tf1_checkpoint_L2_H4"
-    model = PretrainingModel(BertConfig.from_json_file(folder / "bert_config.json"))
+    config = BertConfig.from_json_file(folder / "bert_config.json")
+    # What the code of its time computed.
+    model = PretrainingModel(dataclasses.replace(config, hidden_act="gelu_erf"))
     report = load_weights(model, folder)
     assert not report.new
+    note = "hidden_act is 'gelu' in the checkpoint's config and 'gelu_erf'"
+    assert note in str(report)
     assert not [name for name in report.unused if "adam" in name or "step" in name]
     reader = tf.train.load_checkpoint(str(folder / "bert_model.ckpt"))
     for name, value in values(model).items():
         np.testing.assert_array_equal(value, reader.get_tensor(name))
+
+
+def test_more_layers_than_the_config_says(tmp_path):
+    """As one line: a checkpoint of 24 layers offered to a config of 12."""
+    config = dataclasses.replace(original_head.head_config(), num_hidden_layers=24)
+    write(tmp_path, BertEncoder(config))
+    with pytest.raises(UserError) as caught:
+        load_weights(
+            BertEncoder(dataclasses.replace(config, num_hidden_layers=12)), tmp_path
+        )
+    assert "num_hidden_layers is 24 in the checkpoint and 12 in" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_another_number_of_attention_heads(tmp_path):
+    """No shape shows it; the config beside the checkpoint does."""
+    config = original_head.head_config()
+    write(tmp_path, BertEncoder(config))
+    (tmp_path / "bert_config.json").write_text(config.to_json_string())
+    heads = config.num_attention_heads // 2
+    model = BertEncoder(dataclasses.replace(config, num_attention_heads=heads))
+    with pytest.raises(UserError, match=f"num_attention_heads is .* and {heads} in"):
+        load_weights(model, tmp_path)
+
+
+def test_a_misnamed_variable(tmp_path, model):
+    name = "bert/encoder/layer_1/attention/self/query/kernel"
+    other = name.replace("query", "qurey")
+    write(tmp_path, model, **{name: None, other: values(model)[name]})
+    with pytest.raises(UserError) as caught:
+        load_weights(model, tmp_path)
+    assert f"the first is {name} (it has {other})" in str(caught.value)
 
 
 def write(folder, model, **changes):

@@ -308,7 +308,7 @@ def test_a_run_of_the_original_goes_on(shared, tmp_path):
             tmp_path / f"model.ckpt-{step}{ending}",
         )
     config = BertConfig.from_json_file(source / "bert_config.json")
-    state = make(config)
+    state = make(dataclasses.replace(config, hidden_act="gelu_erf"))
     model, optimizer = state.model, state.optimizer
     run_id = run_manifest.open_run(tmp_path, {"seed": 1})
     assert saving.restore_state(tmp_path, state, run_id) == step > 0

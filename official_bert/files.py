@@ -170,7 +170,10 @@ def atomic_directory(path, flag):
             "another one."
         )
     temporary = f"{path}.tmp.{os.getpid()}"
-    make_directory(temporary, flag)
+    try:
+        make_directory(temporary, flag)
+    except UserError as error:
+        raise UserError(str(error).replace(temporary, path)) from error
     try:
         yield temporary
         os.replace(temporary, path)

@@ -61,8 +61,9 @@ flags.DEFINE_bool(
 )
 flags.DEFINE_integer(
     "max_seq_length",
-    128,
-    "Tokens that the model reads at once, [CLS] and [SEP] among them.",
+    None,
+    "Tokens that the model reads at once, [CLS] and [SEP] among them; default: 128, or "
+    "what the model can read if that is less.",
     lower_bound=3,
 )
 flags.DEFINE_enum(
@@ -119,21 +120,22 @@ def _extract(bert, layers, reading):
     """Write what --output_file or --sentence_vectors asks for."""
     from official_bert.data.progress import progress
     from official_bert.tasks import feature_extraction as extraction
+    from official_bert.tasks import feature_files
 
     with progress(_input_size(), "extracting", "B") as on_bytes:
-        texts = map(extraction.split_line, _lines_of_input(on_bytes))
+        texts = map(feature_files.split_line, _lines_of_input(on_bytes))
         if FLAGS.sentence_vectors:
             vectors = extraction.each_sentence_vector(
                 bert, texts, FLAGS.pooling, layers, reading
             )
             logging.info("%s", bert.report)
             width = bert.config.hidden_size
-            extraction.save_vectors(FLAGS.sentence_vectors, vectors, width)
+            feature_files.save_vectors(FLAGS.sentence_vectors, vectors, width)
         else:
             features = extraction.token_features(bert, texts, layers, reading)
             logging.info("%s", bert.report)
             with _output() as out:
-                extraction.write_json_lines(out, features, layers)
+                feature_files.write_json_lines(out, features, layers)
 
 
 @contextlib.contextmanager

@@ -8,23 +8,19 @@ are held in memory.
 
 import dataclasses
 import functools
-import json
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
-from official_bert import files
 from official_bert.errors import UserError
 from official_bert.tasks.windows import best_spans, make_spans, truncate_pair
 
 LAYERS = (-1, -2, -3, -4)
 POOLINGS = ("mean", "cls", "pooler")
 LONG_TEXT = ("truncate", "window")
-
-# What stands between two texts in a line.
-SEPARATOR = " ||| "
+DEFAULT_LENGTH = 128
 
 # Rows are read ahead and sorted, so that those of like length share a batch
 # and little of it is padding: so many batches, or so many bytes of vectors.
@@ -41,7 +37,8 @@ class Reading:
     """How texts become the rows of batches.
 
     Attributes:
-      max_seq_length: tokens of a row at most, `[CLS]` and `[SEP]` among them.
+      max_seq_length: tokens of a row at most, `[CLS]` and `[SEP]` among them;
+        None for 128, the original's, or what the model reads if that is less.
       batch_size: rows that go through the model together.
       long_text: what becomes of a longer text: "truncate" cuts it off, as the
         original does; "window" reads it through overlapping windows, and
@@ -51,13 +48,13 @@ class Reading:
         half of a window.
     """
 
-    max_seq_length: int = 128
+    max_seq_length: int | None = None
     batch_size: int = 32
     long_text: str = "truncate"
     doc_stride: int | None = None
 
     def __post_init__(self):
-        if self.max_seq_length < 3:
+        if self.max_seq_length is not None and self.max_seq_length < 3:
             raise UserError(
                 f"max_seq_length is {self.max_seq_length}: it must be at least 3, "
                 "for [CLS], a token and [SEP]."
@@ -128,7 +125,7 @@ def token_features(bert, texts, layers=LAYERS, reading=DEFAULT_READING):
       UserError: there is no such layer, or the model reads no such length.
     """
     _check_layers(layers, bert.config)
-    _check_length(reading, bert.config)
+    reading = _fitting(reading, bert.config)
     width = len(layers) * bert.config.hidden_size
     run = _compiled(bert.model, tuple(layers))
     chunks = _chunks(bert, texts, reading, READ_AHEAD_BYTES // (4 * width))
@@ -185,7 +182,7 @@ def each_sentence_vector(
     """
     _check_pooling(pooling, bert)
     _check_layers(layers, bert.config)
-    _check_length(reading, bert.config)
+    reading = _fitting(reading, bert.config)
     run = _compiled(bert.model, tuple(layers), pooling)
     chunks = _chunks(bert, texts, reading)
 
@@ -386,13 +383,18 @@ def _check_layers(layers, config):
         raise UserError("--layers is empty: name at least one layer.")
 
 
-def _check_length(reading, config):
+def _fitting(reading, config):
+    """Return a `Reading` with a length, which the model reads."""
     limit = config.max_position_embeddings
+    if reading.max_seq_length is None:
+        length = min(DEFAULT_LENGTH, limit)
+        return dataclasses.replace(reading, max_seq_length=length)
     if reading.max_seq_length > limit:
         raise UserError(
             f"max_seq_length {reading.max_seq_length} is larger than the model's "
             f"max_position_embeddings {limit}; give a smaller --max_seq_length."
         )
+    return reading
 
 
 def _check_pooling(pooling, bert):
@@ -404,68 +406,3 @@ def _check_pooling(pooling, bert):
             f"{bert.report.path} has no pooler (bert/pooler/dense), and a random one "
             "means nothing; give --pooling=mean or cls."
         )
-
-
-def split_line(line):
-    """Return the text of a line, or the pair of one like "text a ||| text b"."""
-    text_a, found, text_b = line.rpartition(SEPARATOR)
-    return (text_a, text_b) if found else line
-
-
-def write_json_lines(out, features, layers):
-    """Write features as the original does: a line of JSON for each text.
-
-    Args:
-      out: text stream.
-      features: iterable of `TokenFeatures`.
-      layers: the numbers that they were asked for by.
-    """
-    for index, of_text in enumerate(features):
-        # "linex_index" is how the original spells it.
-        out.write(f'{{"linex_index": {index}, "features": [')
-        between = ""
-        for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
-            named = [
-                {"index": layer, "values": values}
-                for layer, values in zip(layers, _rounded(vectors), strict=True)
-            ]
-            out.write(between + json.dumps({"token": token, "layers": named}))
-            between = ", "
-        out.write("]}\n")
-
-
-def _rounded(vectors):
-    """Return float32 numbers as lists of floats, `round(float(x), 6)` each.
-
-    A float32 times 1e6 is exact in float64, so this ties to even and comes
-    out to the last bit as Python's `round` does.
-    """
-    return (np.rint(vectors.astype(np.float64) * 1e6) / 1e6).tolist()
-
-
-def save_vectors(path, vectors, width):
-    """Write vectors as they come into a `.npy` file; none is there until the end.
-
-    Args:
-      path: of the file.
-      vectors: iterable of float arrays [width].
-      width: H.
-
-    Returns:
-      how many there were.
-    """
-    count = 0
-    with files.atomic_path(path) as temporary, open(temporary, "wb") as out:
-        _write_npy_header(out, 0, width)
-        for vector in vectors:
-            out.write(vector.astype("<f4").tobytes())
-            count += 1
-        # NumPy leaves room in a header for the rows to grow in number.
-        out.seek(0)
-        _write_npy_header(out, count, width)
-    return count
-
-
-def _write_npy_header(out, rows, width):
-    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
-    np.lib.format.write_array_header_1_0(out, header)

@@ -54,7 +54,12 @@ def make_spans(num_tokens, max_tokens, doc_stride):
 
     Returns:
       list of `Span`.
+
+    Raises:
+      ValueError: `max_tokens` or `doc_stride` is below 1.
     """
+    if max_tokens < 1 or doc_stride < 1:
+        raise ValueError(f"No windows of {max_tokens} tokens every {doc_stride}.")
     spans, start = [], 0
     while start < num_tokens:
         length = min(num_tokens - start, max_tokens)

@@ -21,8 +21,10 @@ from official_bert.checkpoints import google, model_directory
 from official_bert.tasks.feature_extraction import (
     Reading,
     sentence_vectors,
-    split_line,
     token_features,
+)
+from official_bert.tasks.feature_files import (
+    split_line,
     write_json_lines,
 )
 
@@ -276,11 +278,10 @@ def test_through_pipes(results, folder):
 
 def test_a_pipe_stays_a_pipe(folder):
     """A file in its place would be a surprise; think of /dev/null."""
-    with subprocess.Popen(["cat", "pipe"], cwd=folder, stdout=subprocess.PIPE) as cat:
-        done = run_alone(folder, *READ, "--output_file=pipe", "--layers=-1")
-        # Opened once more, lest `cat` waits for a writer who never came.
-        os.close(os.open(folder / "pipe", os.O_RDWR | os.O_NONBLOCK))
-        printed = cat.stdout.read()
+    reader = os.open(folder / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    done = run_alone(folder, *READ, "--output_file=pipe", "--layers=-1")
+    with open(reader) as pipe:
+        printed = pipe.read()
     assert done.returncode == 0, done.stderr
     assert len(printed.splitlines()) == 6
     assert (folder / "pipe").is_fifo()

@@ -24,10 +24,12 @@ from official_bert.tasks.feature_extraction import (
     Reading,
     TokenFeatures,
     each_sentence_vector,
-    save_vectors,
     sentence_vectors,
-    split_line,
     token_features,
+)
+from official_bert.tasks.feature_files import (
+    save_vectors,
+    split_line,
     write_json_lines,
 )
 from official_bert.tokenization.full import FullTokenizer
@@ -550,3 +552,10 @@ def test_out_of_memory(bert, monkeypatch):
     monkeypatch.setattr(feature_extraction, "_compiled", lambda *_: run)
     match = "Out of memory with --batch_size=32; give a smaller"
     refused(match, sentence_vectors, bert, ["the"], reading=LENGTH)
+
+
+def test_the_default_length_is_what_the_model_reads(bert):
+    """128 as in the original, but no more than its positions; here 32."""
+    text = "the water " * 40
+    (features,) = token_features(bert, [text], (-1,))
+    assert len(features.tokens) == CONFIG.max_position_embeddings == 32

@@ -25,6 +25,12 @@ def test_a_stride_beyond_the_window_leaves_no_gap():
     assert make_spans(5, 2, 9) == [Span(0, 2), Span(2, 2), Span(4, 1)]
 
 
+@pytest.mark.parametrize(("size", "stride"), [(0, 1), (-1, 1), (1, 0), (1, -1)])
+def test_windows_that_would_never_end(size, stride):
+    with pytest.raises(ValueError, match="No windows"):
+        make_spans(5, size, stride)
+
+
 @pytest.mark.parametrize(("num_tokens", "size", "stride"), SIZES)
 def test_windows_cover_the_text(num_tokens, size, stride):
     spans = make_spans(num_tokens, size, stride)

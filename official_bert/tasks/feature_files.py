@@ -1,0 +1,75 @@
+"""Files of features: lines of text in, JSON lines or a `.npy` out."""
+
+import json
+
+import numpy as np
+
+from official_bert import files
+
+# What stands between two texts in a line.
+SEPARATOR = " ||| "
+
+
+def split_line(line):
+    """Return the text of a line, or the pair of one like "text a ||| text b"."""
+    text_a, found, text_b = line.rpartition(SEPARATOR)
+    return (text_a, text_b) if found else line
+
+
+def write_json_lines(out, features, layers):
+    """Write features as the original does: a line of JSON for each text.
+
+    Args:
+      out: text stream.
+      features: iterable of `TokenFeatures`.
+      layers: the numbers that they were asked for by.
+    """
+    for index, of_text in enumerate(features):
+        # "linex_index" is how the original spells it.
+        out.write(f'{{"linex_index": {index}, "features": [')
+        between = ""
+        for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
+            named = [
+                {"index": layer, "values": values}
+                for layer, values in zip(layers, _rounded(vectors), strict=True)
+            ]
+            out.write(between + json.dumps({"token": token, "layers": named}))
+            between = ", "
+        out.write("]}\n")
+
+
+def _rounded(vectors):
+    """Return float32 numbers as lists of floats, `round(float(x), 6)` each.
+
+    A float32 times 1e6 is exact in float64, so this ties to even and comes
+    out to the last bit as Python's `round` does.
+    """
+    return (np.rint(vectors.astype(np.float64) * 1e6) / 1e6).tolist()
+
+
+def save_vectors(path, vectors, width):
+    """Write vectors as they come into a `.npy` file; none is there until the end.
+
+    Args:
+      path: of the file.
+      vectors: iterable of float arrays [width].
+      width: H.
+
+    Returns:
+      how many there were.
+    """
+    count = 0
+    with files.atomic_path(path) as temporary, open(temporary, "wb") as out:
+        _write_npy_header(out, 0, width)
+        for vector in vectors:
+            out.write(vector.astype("<f4").tobytes())
+            count += 1
+        # NumPy leaves room in a header for the rows to grow in number.
+        out.seek(0)
+        _write_npy_header(out, count, width)
+    return count
+
+
+def _write_npy_header(out, rows, width):
+    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
+    np.lib.format.write_array_header_1_0(out, header)

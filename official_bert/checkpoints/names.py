@@ -12,10 +12,14 @@ GLOBAL_STEP = "global_step"
 # What our training remembers beside them.
 TRAINING = "training/"
 
+# The classifier's weights have no scope in the original, and every Keras layer
+# has one.
+CLASSIFIER = "classifier/"
+
 
 def google_name(variable):
     """Return the TensorFlow 1 name of a Keras variable."""
-    return variable.path
+    return variable.path.removeprefix(CLASSIFIER)
 
 
 def is_weight(name):

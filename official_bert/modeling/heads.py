@@ -1,4 +1,4 @@
-"""The two pre-training heads: masked LM and next sentence (Sec. 3.1)."""
+"""The heads: masked LM (Sec. 3.1), and scores of classes."""
 
 import keras
 import tensorflow as tf
@@ -85,42 +85,44 @@ class MaskedLM(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class NextSentence(keras.layers.Layer):
-    """Does B follow A? Two scores from the pooled output, without dropout.
+class Scores(keras.layers.Layer):
+    """One score for each of C classes, x Wᵀ + b: next sentence, classifier.
 
     Follows `get_next_sentence_output` in google-research/bert
-    `run_pretraining.py`: class 0 is "is next", class 1 is "random".
+    `run_pretraining.py` and `create_model` in `run_classifier.py`.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
+      num_outputs: C.
     """
 
-    def __init__(self, config, name="seq_relationship", **kwargs):
-        super().__init__(name=name, **kwargs)
+    def __init__(self, config, num_outputs, **kwargs):
+        super().__init__(**kwargs)
         if isinstance(config, dict):
             config = BertConfig.from_dict(config)
-        self.config = config
+        self.config, self.num_outputs = config, num_outputs
         self.build()
 
     def build(self, input_shape=None):
-        """Create the weights [2, H] (the original's orientation) and bias [2]."""
+        """Create the weights [C, H] (the original's orientation) and bias [C]."""
         if not self.built:
             self.output_weights = self.add_weight(
-                shape=(2, self.config.hidden_size),
+                shape=(self.num_outputs, self.config.hidden_size),
                 initializer=layers.initializer(self.config),
                 name="output_weights",
             )
             self.output_bias = self.add_weight(
-                shape=(2,), initializer="zeros", name="output_bias"
+                shape=(self.num_outputs,), initializer="zeros", name="output_bias"
             )
             self.built = True
 
-    def call(self, pooled_output):
-        """Map the pooled output [B, H] to float32 logits [B, 2]."""
+    def call(self, x):
+        """Map vectors [B, H] to float32 logits [B, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
-        logits = tf.matmul(pooled_output, weights, transpose_b=True)
+        logits = tf.matmul(x, weights, transpose_b=True)
         return tf.cast(logits, tf.float32) + tf.cast(self.output_bias, tf.float32)
 
     def get_config(self):
         """Return what `from_config` needs."""
-        return {**super().get_config(), "config": self.config.to_dict()}
+        own = {"config": self.config.to_dict(), "num_outputs": self.num_outputs}
+        return {**super().get_config(), **own}

@@ -21,7 +21,10 @@ class PretrainingHeads(keras.layers.Layer):
         """Create both heads."""
         if not self.built:
             self.predictions = heads.MaskedLM(self.config)
-            self.seq_relationship = heads.NextSentence(self.config)
+            # Class 0 is "is next", class 1 is "random".
+            self.seq_relationship = heads.Scores(
+                self.config, 2, name="seq_relationship"
+            )
             self.built = True
 
 

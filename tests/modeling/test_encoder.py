@@ -270,7 +270,7 @@ def test_both_heads_in_a_users_model_stay_tied_when_reloaded(tmp_path):
         inputs["masked_lm_positions"],
         encoded["embedding_table"],
     )
-    pair = heads.NextSentence(encoder.config)(encoded["pooled_output"])
+    pair = heads.Scores(encoder.config, 2)(encoded["pooled_output"])
     model = keras.Model(inputs, {"words": words, "pair": pair})
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(keras.optimizers.Adam(1e-3), {"words": loss, "pair": loss})

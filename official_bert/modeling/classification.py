@@ -1,0 +1,128 @@
+"""The model of the sentence tasks: encoder and one layer of scores (Sec. 4.1)."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import heads, layers
+from official_bert.modeling.encoder import BertEncoder
+
+# Of the pooled output in training. The original has it as a constant.
+DROPOUT = 0.1
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class ClassificationModel(keras.Model):
+    """BERT with a score for each class, from the vector of `[CLS]`.
+
+    Follows `create_model` in google-research/bert `run_classifier.py`.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      num_outputs: C: classes, labels of which several may hold, or 1 for a
+        number.
+      recompute: see `BertEncoder`.
+    """
+
+    def __init__(self, config, num_outputs, recompute=False, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config, self.num_outputs = config, num_outputs
+        # Complete before this model opens a name scope of its own.
+        self.bert = BertEncoder(config, recompute)
+        self.classifier = heads.Scores(config, num_outputs, name="classifier")
+        self.built = True
+
+    def call(self, inputs, training=False, dropout_seed=None):
+        """Score texts.
+
+        Args:
+          inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; labels
+            are ignored.
+          training: whether dropout is active.
+          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+
+        Returns:
+          dict with float32 `logits` [B, C].
+        """
+        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        # The first site that the encoder leaves free.
+        site = 1 + 3 * self.config.num_hidden_layers
+        pooled = layers.dropout(
+            encoded["pooled_output"],
+            DROPOUT,
+            dropout_seed if training else None,
+            site,
+        )
+        return {"logits": self.classifier(pooled)}
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        own = {
+            "config": self.config.to_dict(),
+            "num_outputs": self.num_outputs,
+            "recompute": self.bert.recompute,
+        }
+        return {**super().get_config(), **own}
+
+
+def single_label_terms(outputs, features):
+    """Sums over texts of which each has one label.
+
+    Args:
+      outputs: `logits` float32 [B, C].
+      features: `label_ids` int [B].
+
+    Returns:
+      dict name -> (sum, weight): `classification_loss`, cross-entropy in nats,
+      and `accuracy`.
+    """
+    logits, labels = outputs["logits"], features["label_ids"]
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+    hits = tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels
+    return {
+        "classification_loss": _summed(losses),
+        "accuracy": _summed(tf.cast(hits, tf.float32)),
+    }
+
+
+def multi_label_terms(outputs, features):
+    """Sums over texts with any number of labels.
+
+    Args:
+      outputs: `logits` float32 [B, C].
+      features: `label_ids` [B, C], 1 where a label holds and else 0.
+
+    Returns:
+      dict name -> (sum, weight): `classification_loss`, the mean over the
+      labels of each one's cross-entropy, and `accuracy`, of the texts all of
+      whose labels are right.
+    """
+    logits = outputs["logits"]
+    labels = tf.cast(features["label_ids"], tf.float32)
+    losses = tf.nn.sigmoid_cross_entropy_with_logits(labels, logits)
+    hits = tf.reduce_all((logits > 0) == (labels > 0.5), axis=-1)
+    return {
+        "classification_loss": _summed(tf.reduce_mean(losses, axis=-1)),
+        "accuracy": _summed(tf.cast(hits, tf.float32)),
+    }
+
+
+def regression_terms(outputs, features):
+    """Sums over texts with a number each.
+
+    Args:
+      outputs: `logits` float32 [B, 1].
+      features: `label_ids` float [B].
+
+    Returns:
+      dict name -> (sum, weight): `regression_loss`, the squared error.
+    """
+    errors = outputs["logits"][:, 0] - tf.cast(features["label_ids"], tf.float32)
+    return {"regression_loss": _summed(errors * errors)}
+
+
+def _summed(values):
+    """Return (the sum of float32 [B], B)."""
+    return tf.reduce_sum(values), tf.cast(tf.shape(values)[0], tf.float32)

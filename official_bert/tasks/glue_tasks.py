@@ -1,0 +1,207 @@
+"""The tasks of GLUE (Wang et al. 2018) and XNLI: one row of a table each.
+
+What their files look like, which labels they have in which order, how they are
+scored and what the GLUE server wants to be sent. Columns count from 0, from
+the end if negative. The orders of the labels are those of the original's
+processors, where it has one; Hugging Face numbers MNLI's differently.
+"""
+
+import dataclasses
+
+from official_bert.errors import UserError
+
+# Where a task's scores are of two kinds, the first decides what is best.
+ACCURACY = ("accuracy",)
+F1_AND_ACCURACY = ("f1", "accuracy")
+MATTHEWS = ("matthews_correlation",)
+CORRELATIONS = ("pearson", "spearman")
+
+TWO = ("0", "1")
+ENTAILMENT = ("entailment", "not_entailment")
+THREE = ("contradiction", "entailment", "neutral")
+
+
+@dataclasses.dataclass(frozen=True)
+class Layout:
+    """The layout of one file of a task.
+
+    Attributes:
+      files: names it may have in the task's folder, the best one first.
+      text_a: column of the (first) text.
+      text_b: column of the second text, or None.
+      label: column of the label, or None where it is not told.
+      num_columns: None where the first row is a header, and says it.
+      language: None, or what column 0 must say for a row to be read.
+    """
+
+    files: tuple[str, ...]
+    text_a: int
+    text_b: int | None = None
+    label: int | None = None
+    num_columns: int | None = None
+    language: str | None = None
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueTask:
+    """One task.
+
+    Attributes:
+      name: what `--task_name` says.
+      directory: its folder among those of GLUE.
+      layouts: dict of split ("train", "dev", "test") -> `Layout`.
+      labels: names of its classes, in the order of their numbers; none where
+        the label is a number (see `label_range`).
+      metrics: names of its scores in `official_bert.metrics.glue`.
+      submission: name of the file for the server; None where it takes none.
+      label_range: lowest and highest label of a regression task, or None.
+      aliases: other names of labels -> those in `labels`.
+    """
+
+    name: str
+    directory: str
+    layouts: dict[str, Layout]
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    submission: str | None
+    label_range: tuple[float, float] | None = None
+    aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+
+    @property
+    def main_metric(self):
+        """The score that decides which model is best."""
+        return self.metrics[0]
+
+
+def _same_layouts(train, test):
+    """Return the layouts of a task with train.tsv, dev.tsv and test.tsv.
+
+    Args:
+      train: columns of text_a, text_b and the label, also those of dev.tsv.
+      test: columns of text_a and text_b.
+    """
+    return {
+        "train": Layout(("train.tsv",), *train),
+        "dev": Layout(("dev.tsv",), *train),
+        "test": Layout(("test.tsv",), *test),
+    }
+
+
+def _cola_layouts():
+    return {
+        "train": Layout(("train.tsv",), 3, label=1, num_columns=4),
+        "dev": Layout(("dev.tsv",), 3, label=1, num_columns=4),
+        "test": Layout(("test.tsv",), 1),
+    }
+
+
+# Microsoft's own files, which GLUE's train.tsv and dev.tsv are made from: the
+# rows that dev_ids.tsv names are the dev set.
+MSR_TRAIN = "msr_paraphrase_train.txt"
+MSR_TEST = "msr_paraphrase_test.txt"
+
+
+def _mrpc_layouts():
+    return {
+        "train": Layout(("train.tsv", MSR_TRAIN), 3, 4, 0),
+        "dev": Layout(("dev.tsv", MSR_TRAIN), 3, 4, 0),
+        "test": Layout(("test.tsv", MSR_TEST), 3, 4),
+    }
+
+
+def _mnli_layouts(half):
+    return {
+        "train": Layout(("train.tsv",), 8, 9, -1),
+        "dev": Layout((f"dev_{half}.tsv",), 8, 9, -1),
+        "test": Layout((f"test_{half}.tsv",), 8, 9),
+    }
+
+
+def _ax_layouts():
+    # Whoever predicts it has trained on MNLI, and may have named its folder.
+    files = ("diagnostic.tsv", "../diagnostic/diagnostic.tsv")
+    return {"test": Layout(files, 1, 2)}
+
+
+def _xnli_layouts(language):
+    train = f"multinli.train.{language}.tsv"
+    return {
+        "train": Layout((f"multinli/{train}", train), 0, 1, 2),
+        "dev": Layout(("xnli.dev.tsv",), 6, 7, 1, language=language),
+        "test": Layout(("xnli.test.tsv",), 6, 7, 1, language=language),
+    }
+
+
+_ALL = (
+    GlueTask("cola", "CoLA", _cola_layouts(), TWO, MATTHEWS, "CoLA.tsv"),
+    GlueTask(
+        "sst-2",
+        "SST-2",
+        _same_layouts((0, None, 1), (1, None)),
+        TWO,
+        ACCURACY,
+        "SST-2.tsv",
+    ),
+    GlueTask("mrpc", "MRPC", _mrpc_layouts(), TWO, F1_AND_ACCURACY, "MRPC.tsv"),
+    GlueTask(
+        "sts-b",
+        "STS-B",
+        _same_layouts((-3, -2, -1), (-2, -1)),
+        (),
+        CORRELATIONS,
+        "STS-B.tsv",
+        label_range=(0.0, 5.0),
+    ),
+    GlueTask(
+        "qqp", "QQP", _same_layouts((3, 4, 5), (1, 2)), TWO, F1_AND_ACCURACY, "QQP.tsv"
+    ),
+    GlueTask("mnli", "MNLI", _mnli_layouts("matched"), THREE, ACCURACY, "MNLI-m.tsv"),
+    GlueTask(
+        "mnli-mm", "MNLI", _mnli_layouts("mismatched"), THREE, ACCURACY, "MNLI-mm.tsv"
+    ),
+    GlueTask("ax", "diagnostic", _ax_layouts(), THREE, MATTHEWS, "AX.tsv"),
+    GlueTask(
+        "qnli",
+        "QNLI",
+        _same_layouts((1, 2, 3), (1, 2)),
+        ENTAILMENT,
+        ACCURACY,
+        "QNLI.tsv",
+    ),
+    GlueTask(
+        "rte", "RTE", _same_layouts((1, 2, 3), (1, 2)), ENTAILMENT, ACCURACY, "RTE.tsv"
+    ),
+    GlueTask(
+        "wnli", "WNLI", _same_layouts((1, 2, 3), (1, 2)), TWO, ACCURACY, "WNLI.tsv"
+    ),
+    # Chinese, trained on MNLI as it was translated: the original's setting.
+    GlueTask(
+        "xnli",
+        "XNLI",
+        _xnli_layouts("zh"),
+        THREE,
+        ACCURACY,
+        None,
+        aliases={"contradictory": "contradiction"},
+    ),
+)
+
+TASKS = {task.name: task for task in _ALL}
+
+
+def find_task(name):
+    """Return the task of a `--task_name`, in whatever case it is written.
+
+    Hyphens may be missing or underscores ("sst2", "MNLI_mm").
+
+    Raises:
+      UserError: there is no such task; lists those there are.
+    """
+    for task in _ALL:
+        if _plain(task.name) == _plain(name):
+            return task
+    raise UserError(f"--task_name: no task {name!r}; choose from {', '.join(TASKS)}.")
+
+
+def _plain(name):
+    return name.lower().replace("-", "").replace("_", "")

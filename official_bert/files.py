@@ -128,9 +128,12 @@ def atomic_path(path):
 
     A reader sees the old file or the whole new one. When the block raises,
     the temporary file is removed and `path` is as it was. A full disk is the
-    user's to mend, so it becomes a `UserError`.
+    user's to mend, so it becomes a `UserError`; so does a device, pipe or
+    directory, which no file may replace.
     """
     path = os.fspath(path)
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"{path} is there and is no file; choose another name.")
     temporary = f"{path}.tmp.{os.getpid()}"
     try:
         yield temporary

@@ -363,3 +363,14 @@ def test_what_is_written_can_be_read_by_whoever_reads_other_files(tmp_path):
         os.close(os.open(temporary, os.O_CREAT | os.O_WRONLY, 0o600))
     modes = {path.stat().st_mode for path in tmp_path.iterdir()}
     assert len(modes) == 1
+
+
+def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    with (
+        pytest.raises(UserError, match="pipe is there and is no file"),
+        files.atomic_path(tmp_path / "pipe"),
+    ):
+        raise AssertionError("nothing is to be written")
+    assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
+    assert not (tmp_path / "pipe").is_file()

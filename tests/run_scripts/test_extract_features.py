@@ -97,7 +97,7 @@ GOOD = {
     },
     "bytes in a pipe": {
         "arguments": [*MODEL, "--input_file=-", "--sentence_vectors=piped.npy"],
-        "stdin": "the \udcfflight\r\non\u2028water\n",
+        "stdin": "the \udcfflight\r\non\u2028\rwater\n",
     },
     "empty": {"arguments": [*MODEL, "--input_file=empty.txt", "--output_file=-"]},
     "no lines": {
@@ -195,7 +195,7 @@ def folder(tmp_path_factory):
     (folder / "input.txt").write_text(STDIN, encoding="utf-8")
     (folder / "input.txt.gz").write_bytes(gzip.compress(STDIN.encode()))
     (folder / "cut.gz").write_bytes(gzip.compress(STDIN.encode() * 100)[:-20])
-    (folder / "bytes.txt").write_bytes(b"the \xfflight\r\non\xe2\x80\xa8water")
+    (folder / "bytes.txt").write_bytes(b"the \xfflight\r\non\xe2\x80\xa8\rwater")
     (folder / "empty.txt").write_text("")
     (folder / "pairs.txt").write_text("the " * 40 + "||| of\n")
     return folder

@@ -11,6 +11,7 @@ from record_files import MINI, MINI_CONFIG
 from script_runs import assert_refused, run_many
 
 from official_bert.checkpoints import google, model_directory
+from official_bert.tasks.scores import next_sentence_probability
 
 CONFIG = dataclasses.replace(MINI_CONFIG, initializer_range=0.3)
 MODEL = ["--model_dir=model"]
@@ -124,7 +125,7 @@ BAD = {
 
 
 @pytest.fixture(scope="module")
-def results(tmp_path_factory):
+def folder(tmp_path_factory):
     from official_bert.modeling.pretraining import PretrainingModel
 
     folder = tmp_path_factory.mktemp("models")
@@ -151,6 +152,11 @@ def results(tmp_path_factory):
             archive.write(path, f"uncased/{path.name}")
             if path.name.startswith("bert_model"):
                 shutil.copy(path, folder / "weights")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def results(folder):
     runs = {**{name: run for name, (run, _) in BAD.items()}, **GOOD}
     return run_many("fill_mask", runs, folder)
 
@@ -252,12 +258,16 @@ def test_a_next_sentence_alone(results):
     assert last.startswith("  next sentence: ")
 
 
-def test_each_pair_has_its_probability(results):
+def test_each_pair_has_its_probability(results, folder):
     there, back = map(json.loads, good(results, "pair score"))
     assert (there["text"], there["text_b"]) == ("the light", "she is on it")
     assert (back["text"], back["text_b"]) == ("she is on it", "the light")
+    bert = model_directory.load(str(folder / "model"))
+    for answer in (there, back):
+        wanted = next_sentence_probability(bert, answer["text"], answer["text_b"])
+        assert answer["next_sentence_probability"] == pytest.approx(wanted, abs=1e-6)
     ways = [answer["next_sentence_probability"] for answer in (there, back)]
-    assert min(ways) > 0 and max(ways) < 1 and ways[0] != ways[1]
+    assert abs(ways[0] - ways[1]) > 1e-5
     assert all("pseudo_log_likelihood" in answer for answer in (there, back))
 
 

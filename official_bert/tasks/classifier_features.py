@@ -4,7 +4,6 @@ Follows `convert_single_example` in google-research/bert `run_classifier.py`,
 except that nothing is padded here: a batch is as long as it needs to be.
 """
 
-import dataclasses
 from typing import NamedTuple
 
 import numpy as np
@@ -12,24 +11,6 @@ from absl import logging
 
 from official_bert.errors import UserError
 from official_bert.tasks.windows import truncate_pair
-
-
-@dataclasses.dataclass(frozen=True)
-class Example:
-    """One row of a data set.
-
-    Attributes:
-      guid: which row it is, for messages: "dev-12".
-      text_a: the text, or the first of two.
-      text_b: the second text; None or "" where there is none.
-      label: the label's name, a number for a regression task, or None where
-        it is not known.
-    """
-
-    guid: str
-    text_a: str
-    text_b: str | None = None
-    label: str | float | None = None
 
 
 class Features(NamedTuple):

@@ -11,7 +11,7 @@ import pathlib
 from absl import logging
 
 from official_bert.errors import UserError
-from official_bert.tasks.classifier_features import Example
+from official_bert.tasks.examples import Example
 from official_bert.tasks.glue_tasks import MSR_TRAIN
 
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"

@@ -13,6 +13,7 @@ import dataclasses
 
 from official_bert.errors import UserError
 from official_bert.tasks import table_columns
+from official_bert.tasks.examples import Example
 from official_bert.tasks.labels import (
     KINDS,
     MULTI_LABEL,
@@ -26,24 +27,6 @@ from official_bert.tasks.labels import (
     show,
 )
 from official_bert.tasks.tables import fail_for_rows, name_lines, read_table
-
-
-@dataclasses.dataclass(frozen=True)
-class Example:
-    """One text or pair, with its label if it has one.
-
-    Attributes:
-      line: int, the line of the file in which the row starts, from 1.
-      text_a: str.
-      text_b: str, or None if there are no pairs.
-      label: str; tuple of str, without repetitions (multi-label); float
-        (regression); or None.
-    """
-
-    line: int
-    text_a: str
-    text_b: str | None = None
-    label: str | tuple[str, ...] | float | None = None
 
 
 def read_training_examples(
@@ -145,7 +128,7 @@ def _select(table, columns):
 
 def _without_text(rows):
     """Return the lines of rows that lack a text."""
-    return [row.line for row in rows if _is_blank(row.text_a) or _is_blank(row.text_b)]
+    return [row.guid for row in rows if _is_blank(row.text_a) or _is_blank(row.text_b)]
 
 
 def _usable_rows(table, columns):
@@ -158,7 +141,7 @@ def _usable_rows(table, columns):
 
 def _without_lines(rows, lines):
     lines = set(lines)
-    return [row for row in rows if row.line not in lines]
+    return [row for row in rows if row.guid not in lines]
 
 
 def _notes_on(path, which, lines, done):
@@ -170,7 +153,7 @@ def _notes_on(path, which, lines, done):
 
 def _labelled_examples(path, rows, notes, labels):
     """Return examples of the rows that have a label, and notes on the others."""
-    bad = [row.line for row in rows if _has_no_label(row, labels)]
+    bad = [row.guid for row in rows if _has_no_label(row, labels)]
     rows = _without_lines(rows, bad)
     if not rows:
         raise UserError(
@@ -191,7 +174,7 @@ def _with_labels(path, rows, labels):
                 label = parse_label(row.label, labels)
             examples.append(dataclasses.replace(row, label=label))
         except ValueError as error:
-            problems.append((row.line, str(error)))
+            problems.append((row.guid, str(error)))
     if problems:
         fail_for_rows(path, problems, advice_on(labels))
     return examples

@@ -9,11 +9,11 @@ import tensorflow as tf
 
 from official_bert.errors import UserError
 from official_bert.tasks.classifier_features import (
-    Example,
     convert_example,
     convert_examples,
     pad_features,
 )
+from official_bert.tasks.examples import Example
 from official_bert.tasks.glue_files import read_examples
 from official_bert.tasks.glue_tasks import TASKS
 from official_bert.tokenization.full import FullTokenizer

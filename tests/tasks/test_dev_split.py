@@ -10,8 +10,8 @@ from official_bert.tasks.dev_split import (
     count_shared_texts,
     split_off_dev,
 )
+from official_bert.tasks.examples import Example
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL, Labels
-from official_bert.tasks.own_data import Example
 
 
 def examples_of(labels):
@@ -27,9 +27,9 @@ def test_every_label_gets_its_share():
     examples = examples_of(labels)
     train, dev = split_off_dev(examples, SINGLE_LABEL, seed=1)
     assert [count(dev, label) for label in "abcde"] == [10, 4, 1, 1, 0]
-    assert sorted(train + dev, key=lambda each: each.line) == examples
+    assert sorted(train + dev, key=lambda each: each.guid) == examples
     for part in (train, dev):
-        assert [each.line for each in part] == sorted(each.line for each in part)
+        assert [each.guid for each in part] == sorted(each.guid for each in part)
 
 
 def test_the_split_is_a_function_of_seed_and_rows():
@@ -38,7 +38,7 @@ def test_the_split_is_a_function_of_seed_and_rows():
     assert split_off_dev(list(examples), SINGLE_LABEL, seed=1)[1] == dev
     assert split_off_dev(examples, SINGLE_LABEL, seed=2)[1] != dev
     # Whatever the process's hash seed is.
-    assert [each.line for each in dev][:4] == [15, 17, 21, 38]
+    assert [each.guid for each in dev][:4] == [15, 17, 21, 38]
     shuffled = random.Random(0).sample(examples, len(examples))
     assert set(split_off_dev(shuffled, SINGLE_LABEL, seed=1)[1]) == set(dev)
 

@@ -6,7 +6,7 @@ import shutil
 import pytest
 
 from official_bert.errors import UserError
-from official_bert.tasks.classifier_features import Example
+from official_bert.tasks.examples import Example
 from official_bert.tasks.glue_files import read_examples, read_file
 from official_bert.tasks.glue_tasks import TASKS
 

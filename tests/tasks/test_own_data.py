@@ -10,6 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_bert.errors import UserError
+from official_bert.tasks.examples import Example
 from official_bert.tasks.labels import (
     KINDS,
     MULTI_LABEL,
@@ -21,7 +22,6 @@ from official_bert.tasks.labels import (
     parse_label,
 )
 from official_bert.tasks.own_data import (
-    Example,
     read_examples,
     read_training_examples,
 )
@@ -103,7 +103,7 @@ def test_rows_without_text_or_label_are_left_out_and_counted(tmp_path):
     rows = ["a,pos", " ,neg", "c,", '"d\ne",neg', ",", "f,  "]
     path = write(tmp_path, "text,label\n" + "\n".join(rows) + "\n")
     examples, _, labels, notes = read_training_examples(path)
-    assert [(each.line, each.label) for each in examples] == [(2, "pos"), (5, "neg")]
+    assert [(each.guid, each.label) for each in examples] == [(2, "pos"), (5, "neg")]
     assert notes[-2:] == [
         f"{path}: 2 rows without a text were left out (lines 3, 7).",
         f"{path}: 2 rows without a label were left out (lines 4, 8).",
@@ -120,7 +120,7 @@ def test_a_label_of_a_row_without_text_is_no_label(tmp_path):
 def test_pairs_need_both_texts(tmp_path):
     path = write(tmp_path, "a,b,label\nx,y,0\nx,,1\n,y,1\nx,y,1\n")
     examples, _, _, notes = read_training_examples(path, "a", "b")
-    assert [each.line for each in examples] == [2, 5]
+    assert [each.guid for each in examples] == [2, 5]
     assert notes[-1].endswith("left out (lines 3, 4).")
 
 
@@ -388,6 +388,6 @@ def test_whatever_a_file_holds_there_is_no_traceback(folder, text, name, kind, c
         assert read_examples(path, columns, labels, "--dev_file")[0] == examples
         # May fail: a label of a row without text is none in training.
         tests, _ = read_examples(path, columns, labels, "--test_file", is_test=True)
-        assert {each.line for each in tests} >= {each.line for each in examples}
+        assert {each.guid for each in tests} >= {each.guid for each in examples}
     except UserError as error:
         assert str(error).endswith(".")

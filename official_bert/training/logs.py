@@ -11,7 +11,7 @@ import time
 from tqdm import tqdm
 
 from official_bert import files
-from official_bert.training.reports import WEIGHT, weighted_means
+from official_bert.training.reports import WEIGHT, describe, weighted_means
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -63,7 +63,9 @@ class RunLog:
     is installed, and to the terminal.
     """
 
-    def __init__(self, directory, total_steps, first_step=0, writes=True):
+    def __init__(
+        self, directory, total_steps, first_step=0, writes=True, describe=describe
+    ):
         """Open the logs; rows past `first_step` are from a lost end: dropped.
 
         Args:
@@ -71,7 +73,9 @@ class RunLog:
           total_steps: the number of the last step.
           first_step: the step that the run goes on from.
           writes: False for all workers but one: they log nothing.
+          describe: function: row of means -> what a line says of it.
         """
+        self._describe = describe
         self._path = os.path.join(directory, METRICS_FILE)
         self._writes = writes
         if writes:
@@ -109,12 +113,8 @@ class RunLog:
         if not self._writes:
             return
         self._write({"step": step, **row})
-        text = (
-            f"loss {row['loss']:.3f}  mlm {row['masked_lm_loss']:.3f} "
-            f"({row['masked_lm_accuracy']:.1%})  nsp {row['next_sentence_loss']:.3f} "
-            f"({row['next_sentence_accuracy']:.1%})  "
-            f"{row['sequences_per_second']:.0f} seq/s"
-        )
+        rate = row["sequences_per_second"]
+        text = f"{self._describe(row)}  {rate:.0f} seq/s"
         if row.get("skipped_updates"):
             text += f"  {row['skipped_updates']:.0f} updates skipped"
         if self._bar is not None:
@@ -127,11 +127,7 @@ class RunLog:
         if not self._writes:
             return
         self._write({"step": step, **{f"eval_{name}": v for name, v in row.items()}})
-        self.say(
-            f"step {step}  held-out: mlm {row['masked_lm_loss']:.3f} "
-            f"({row['masked_lm_accuracy']:.1%})  nsp {row['next_sentence_loss']:.3f} "
-            f"({row['next_sentence_accuracy']:.1%})"
-        )
+        self.say(f"step {step}  held-out: {self._describe(row)}")
 
     def say(self, text):
         """Print a line without breaking the progress bar."""

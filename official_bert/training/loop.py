@@ -34,6 +34,8 @@ class LoopSettings:
       batch_size: sequences per update, on all replicas together.
       run_id: of the run in the output directory.
       step: `StepSettings`.
+      best_by: which held-out measure tells the best checkpoint; see
+        `saving.note_evaluation`.
     """
 
     last_step: int
@@ -44,6 +46,7 @@ class LoopSettings:
     batch_size: int
     run_id: int
     step: StepSettings
+    best_by: str = "loss"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -86,7 +89,7 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
     chief, last = strategies.is_chief(strategy), settings.last_step
     with (
         StopRequest() as request,
-        RunLog(directory, last, state.step, chief) as log,
+        RunLog(directory, last, state.step, chief, objective.describe) as log,
     ):
         run = _Run(strategy, state, settings, directory, evaluate, request, log)
         run.make_up_for_a_kill()
@@ -148,11 +151,11 @@ class _Run:
         """Do what follows a checkpoint, where a kill has left it undone."""
         step, owed = self.state.step, False
         if self._has_saved(step) and strategies.is_chief(self.strategy):
-            losses = self._evaluated(step)
-            if losses:
-                saving.note_evaluation(self.directory, step, losses[0])
+            values = self._evaluated(step)
+            if values:
+                self._note(step, values[0])
             saving.forget_old(self.directory, self.settings.keep_checkpoint_max)
-            owed = self._is_to_save(step) and not losses
+            owed = self._is_to_save(step) and not values
         if strategies.from_chief(self.strategy, int(owed)):
             self._evaluate(step)
 
@@ -160,12 +163,16 @@ class _Run:
         return step in google.numbered_checkpoints(self.directory)
 
     def _evaluated(self, step):
-        """Return the held-out losses of a step in the log: one, or none."""
+        """Return the measure of a step in the log that tells the best: 1 or 0."""
+        name = f"eval_{self.settings.best_by}"
         return [
-            row["eval_loss"]
+            row[name]
             for row in read_metrics(self.directory)
-            if row["step"] == step and "eval_loss" in row
+            if row["step"] == step and name in row
         ]
+
+    def _note(self, step, value):
+        saving.note_evaluation(self.directory, step, value, self.settings.best_by)
 
     def _shares(self, batches, step):
         """Yield each step's batch, shared out to the replicas.
@@ -205,7 +212,7 @@ class _Run:
         if row is not None:
             self.log.evaluation(step, row)
             if strategies.is_chief(self.strategy):
-                saving.note_evaluation(self.directory, step, row["loss"])
+                self._note(step, row[self.settings.best_by])
         return row is not None
 
     def _say_stopped(self, step):

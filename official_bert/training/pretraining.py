@@ -23,6 +23,15 @@ def _weights(features):
     }
 
 
+def describe(row):
+    """Return both losses and accuracies of a row, for people."""
+    return (
+        f"loss {row['loss']:.3f}  mlm {row['masked_lm_loss']:.3f} "
+        f"({row['masked_lm_accuracy']:.1%})  nsp {row['next_sentence_loss']:.3f} "
+        f"({row['next_sentence_accuracy']:.1%})"
+    )
+
+
 # The sum of both mean losses, without a weight between them (App. A.2). The
 # original adds 1e-5 to the number of masked words, so that a batch without
 # any has a loss of 0.
@@ -30,6 +39,7 @@ PRETRAINING = Objective(
     losses={"masked_lm_loss": 1e-5, "next_sentence_loss": 0.0},
     weights=_weights,
     terms=pretraining_terms,
+    describe=describe,
 )
 
 # What `eval_results.txt` holds beside `global_step`, as the original's.
@@ -96,7 +106,7 @@ def _run(strategy, config, train_set, eval_set, settings):
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
     if settings.do_train:
-        fixed = runs.fixed_settings(config, train_set.index, settings)
+        fixed = runs.fixed_settings(config, _identity(train_set.index), settings)
         run_id = runs.start(strategy, state, fixed, settings)
         during = evaluate if settings.do_eval else None
         if not runs.train(
@@ -113,6 +123,15 @@ def _run(strategy, config, train_set, eval_set, settings):
             _write_results(settings.output_dir, state.step, row)
     # No worker leaves while the chief still writes.
     strategies.from_chief(strategy, 0)
+
+
+def _identity(index):
+    """Return what tells a run's records from others, as a dict."""
+    return {
+        "input_files": [os.path.basename(path) for path in index.files],
+        "input_bytes": [os.path.getsize(path) for path in index.files],
+        "num_records": index.num_records,
+    }
 
 
 def _without_context(train_set, eval_set):

@@ -28,3 +28,9 @@ def weighted_means(reports):
         weights = [report.get(name + WEIGHT, 0.0) for report in reports]
         row[name] = sum(numbers) / sum(weights) if any(weights) else numbers[-1]
     return row
+
+
+def describe(row):
+    """Return the loss of a row, and its accuracy if it has one, for people."""
+    text = f"loss {row['loss']:.3f}"
+    return text + (f"  accuracy {row['accuracy']:.1%}" if "accuracy" in row else "")

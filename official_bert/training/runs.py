@@ -128,12 +128,12 @@ def _optimizer(settings):
     return {"adam": BertAdam, "lamb": BertLamb}[settings.optimizer](schedule)
 
 
-def fixed_settings(config, index, settings):
+def fixed_settings(config, data, settings):
     """Return what must stay the same for a run to be continued, as a dict.
 
     Args:
       config: `BertConfig`.
-      index: `RecordIndex` of the training data.
+      data: dict that tells the training data from other data.
       settings: `RunSettings`.
     """
     return {
@@ -147,9 +147,7 @@ def fixed_settings(config, index, settings):
         "seed": settings.seed,
         "init_checkpoint": _base_name(settings.init_checkpoint),
         "continue_from": _base_name(settings.continue_from),
-        "input_files": [os.path.basename(path) for path in index.files],
-        "input_bytes": [os.path.getsize(path) for path in index.files],
-        "num_records": index.num_records,
+        **data,
     }
 
 
@@ -276,7 +274,9 @@ def restore_to_evaluate(state, settings):
     _load_weights(state, settings)
 
 
-def train(strategy, state, objective, dataset, run_id, evaluate, settings):
+def train(
+    strategy, state, objective, dataset, run_id, evaluate, settings, best_by="loss"
+):
     """Make the updates that are left; return whether that was all of them.
 
     Args:
@@ -288,6 +288,7 @@ def train(strategy, state, objective, dataset, run_id, evaluate, settings):
       run_id: as `start` gave it.
       evaluate: as `loop.train` takes it.
       settings: `RunSettings`.
+      best_by: which measure of `evaluate` tells the best checkpoint.
 
     Raises:
       UserError: the gradient was not finite too often.
@@ -321,6 +322,7 @@ def train(strategy, state, objective, dataset, run_id, evaluate, settings):
                 settings.xla,
                 settings.per_replica_update,
             ),
+            best_by=best_by,
         ),
         settings.output_dir,
         evaluate,

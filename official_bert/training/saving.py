@@ -78,28 +78,38 @@ def save_state(directory, state, run_id, keep):
 def forget_old(directory, keep):
     """Delete all checkpoints but the newest `keep` and the best."""
     steps = google.numbered_checkpoints(directory)
-    kept = [step for step in steps if step in steps[-keep:] or step == _best(directory)]
+    kept = [
+        step for step in steps if step in steps[-keep:] or step == best_step(directory)
+    ]
     _write_latest(directory, kept)
     for step in sorted(set(steps) - set(kept)):
         google.delete_checkpoint(_prefix(directory, step))
 
 
-def note_evaluation(directory, step, loss):
-    """Remember a checkpoint as the best if its held-out loss is the lowest.
+def note_evaluation(directory, step, value, name="loss"):
+    """Remember a checkpoint as the best if its held-out measure is.
 
     Args:
       directory: the run's output directory.
       step: of the checkpoint.
-      loss: its held-out loss.
+      value: its held-out measure.
+      name: of the measure. The lowest of what ends with "loss" is the best,
+        and the highest of anything else.
     """
     path = os.path.join(directory, BEST_FILE)
-    if not math.isfinite(loss):
+    if not math.isfinite(value):
         return
-    if _best(directory) is None or loss < files.read_json(path, "the best")["loss"]:
-        files.write_json(path, {"step": step, "loss": loss})
+    if best_step(directory) is not None:
+        best = files.read_json(path, "the note of the best checkpoint").get(name)
+        is_better = best is None or (
+            value < best if name.endswith("loss") else value > best
+        )
+        if not is_better:
+            return
+    files.write_json(path, {"step": step, name: value})
 
 
-def _best(directory):
+def best_step(directory):
     """Return the step of the best checkpoint so far, or None."""
     path = os.path.join(directory, BEST_FILE)
     if not os.path.exists(path):

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from official_bert.training.reports import report_of
+from official_bert.training.reports import describe, report_of
 
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
 CLIP_NORM = 1.0
@@ -30,11 +30,13 @@ class Objective:
         micro-batches can agree on one denominator for the whole batch.
       terms: (model outputs, features) -> dict of name -> (sum, weight), for
         the losses and for whatever else is to be reported.
+      describe: row of means -> what a log line says of it.
     """
 
     losses: dict[str, float]
     weights: Callable
     terms: Callable
+    describe: Callable = describe
 
 
 @dataclasses.dataclass(frozen=True)

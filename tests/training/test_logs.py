@@ -7,7 +7,7 @@ import sys
 import pytest
 import tensorflow as tf
 
-from official_bert.training import logs
+from official_bert.training import logs, pretraining
 from official_bert.training.logs import Meter, RunLog, read_metrics
 from official_bert.training.reports import report_of, weighted_means
 
@@ -56,7 +56,7 @@ def test_meter():
 
 
 def write(directory, steps, first=0):
-    with RunLog(str(directory), 10, first) as log:
+    with RunLog(str(directory), 10, first, describe=pretraining.describe) as log:
         for step in range(first + 1, max(steps, default=0) + 1):
             log.step()
             if step not in steps:
@@ -73,7 +73,7 @@ def test_rows(tmp_path, capsys):
     assert rows[1] == {"step": 2, **{f"eval_{name}": v for name, v in ROW.items()}}
     out = capsys.readouterr().out
     assert "step 2/10  loss 2.000  mlm 3.000 (25.0%)  nsp 0.500 (75.0%)" in out
-    assert "ETA" in out and "step 4  held-out: mlm 3.000 (25.0%)" in out
+    assert "ETA" in out and "step 4  held-out: loss 3.500  mlm 3.000" in out
 
 
 def test_rows_after_the_resumed_step_are_dropped(tmp_path):

@@ -143,6 +143,19 @@ def test_the_best_is_kept_besides(tmp_path):
     assert google.numbered_checkpoints(tmp_path) == [10, 12]
 
 
+def test_of_a_score_the_highest_is_the_best(tmp_path):
+    state = make()
+    for step, accuracy in {2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7}.items():
+        state.optimizer.iterations.assign(step)
+        save(tmp_path, state, keep=1)
+        saving.note_evaluation(tmp_path, step, accuracy, "accuracy")
+    assert google.numbered_checkpoints(tmp_path) == [4, 8]
+    assert json.loads((tmp_path / "best_checkpoint.json").read_text()) == {
+        "step": 4,
+        "accuracy": 0.7,
+    }
+
+
 def test_a_best_checkpoint_that_is_gone_is_no_longer_the_best(tmp_path):
     state = save_steps(tmp_path, (2, 4))
     saving.note_evaluation(tmp_path, 2, 0.5)

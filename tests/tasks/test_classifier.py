@@ -1,0 +1,213 @@
+"""Fine-tuning on tiny tasks: it learns, comes back, and keeps the best."""
+
+import dataclasses
+import json
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_model
+
+from official_bert.checkpoints import any_format
+from official_bert.errors import UserError
+from official_bert.tasks import classifier
+from official_bert.tasks.classifier import ClassifierTask
+from official_bert.tasks.classifier_features import Features
+from official_bert.training import loop, saving
+
+# So narrow a model learns soon if its weights are not as small as usual.
+CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
+STRATEGY = tf.distribute.get_strategy()
+TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
+STEPS = 60
+SETTINGS = classifier.ClassifierSettings(
+    output_dir="",
+    init_checkpoint=None,
+    continue_from=None,
+    train_batch_size=16,
+    micro_batch_size=0,
+    optimizer="adam",
+    learning_rate=3e-3,
+    num_train_steps=STEPS,
+    num_warmup_steps=6,
+    stop_at_step=None,
+    save_checkpoints_steps=20,
+    keep_checkpoint_max=1,
+    iterations_per_loop=10,
+    max_skipped_updates=3,
+    precision="float32",
+    xla=False,
+    recompute=False,
+    per_replica_update=False,
+    allow_changed_settings=False,
+    seed=3,
+    vocab_file=str(tiny_model.VOCAB),
+    do_lower_case=True,
+    eval_batch_size=8,
+)
+CLS, SEP, YES = 2, 3, 20
+
+
+def examples(count, seed, label_of=int):
+    """Return random texts; the label is whether the token 20 is in it."""
+    rng = np.random.default_rng(seed)
+    found = []
+    for _ in range(count):
+        words = rng.integers(21, 100, rng.integers(3, 12))
+        is_yes = bool(rng.integers(2))
+        if is_yes:
+            words[rng.integers(len(words))] = YES
+        ids = np.array([CLS, *words, SEP], np.int32)
+        found.append(Features(ids, np.zeros_like(ids), label_of(is_yes), 0))
+    return found
+
+
+TRAIN, DEV = examples(200, 1), examples(50, 2)
+
+
+@pytest.fixture(scope="module")
+def start(tmp_path_factory):
+    """A checkpoint whose embeddings are large enough to learn from quickly."""
+    return tiny_model.write(tmp_path_factory.mktemp("start") / "model")
+
+
+def run(directory, start, task=TASK, train=TRAIN, dev=DEV, **changes):
+    directory.mkdir(exist_ok=True)
+    settings = dataclasses.replace(
+        SETTINGS,
+        output_dir=str(directory),
+        **{"init_checkpoint": None if start is None else str(start), **changes},
+    )
+    return classifier.fine_tune(STRATEGY, CONFIG, task, train, dev, settings)
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(output directory, scores) of a run that nobody disturbed."""
+    directory = tmp_path_factory.mktemp("whole")
+    return directory, run(directory, None)
+
+
+def tensors(directory):
+    with any_format.opened(directory) as checkpoint:
+        return checkpoint.tensors()
+
+
+def test_it_learns(whole):
+    _, row = whole
+    assert row["accuracy"] > 0.9
+
+
+def test_the_best_model_is_left(whole):
+    directory, row = whole
+    rows = [json.loads(line) for line in (directory / "metrics.jsonl").open()]
+    scores = {r["step"]: r["eval_accuracy"] for r in rows if "eval_accuracy" in r}
+    assert list(scores) == [20, 40, 60]
+    best = max(scores, key=scores.get)
+    assert row["global_step"] == best and row["accuracy"] == scores[best]
+    reader = tf.train.load_checkpoint(str(directory / f"model.ckpt-{best}"))
+    for name, value in tensors(directory).items():
+        np.testing.assert_array_equal(value, reader.get_tensor(name))
+
+
+def test_it_is_a_model_directory_that_knows_its_labels(whole):
+    directory, _ = whole
+    task = json.loads((directory / "task.json").read_text())
+    assert task["labels"] == ["no", "yes"] and task["kind"] == "single_label"
+    assert task["max_seq_length"] == 16
+    assert {"output_weights", "output_bias"} <= set(tensors(directory))
+    for name in ("bert_config.json", "vocab.txt", "tokenizer_config.json"):
+        assert (directory / name).exists()
+
+
+def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
+    log_row = loop.RunLog.training
+
+    def log_and_die(self, step, row):
+        log_row(self, step, row)
+        if step == 50:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop.RunLog, "training", log_and_die)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, None)
+    monkeypatch.undo()
+    row = run(tmp_path, None)
+    assert row == whole[1]
+    expected = tensors(whole[0])
+    for name, value in tensors(tmp_path).items():
+        assert value.tobytes() == expected[name].tobytes(), name
+
+
+def test_other_examples_or_labels_are_another_run(whole, tmp_path):
+    run(tmp_path, None, num_train_steps=20)
+    with pytest.raises(UserError, match="examples_crc32"):
+        run(tmp_path, None, train=TRAIN[1:] + TRAIN[:1], num_train_steps=20)
+    other = dataclasses.replace(TASK, labels=("bad", "good"))
+    with pytest.raises(UserError, match="task: labels"):
+        run(tmp_path, None, task=other, num_train_steps=20)
+
+
+def test_a_pre_trained_model_gets_a_new_head(start, tmp_path, capsys):
+    task = dataclasses.replace(TASK, labels=("a", "b", "c"))
+    run(tmp_path, start, task, num_train_steps=20, learning_rate=1e-9)
+    assert "In the checkpoint, not used: cls/" in capsys.readouterr().out
+    # The checkpoint of these tests has a classifier of three classes already.
+    before, after = tiny_model.tensors(), tensors(tmp_path)
+    np.testing.assert_allclose(
+        after["output_weights"], before["output_weights"], atol=1e-6
+    )
+
+
+def test_a_number(tmp_path):
+    task = ClassifierTask("regression", (), ("pearson", "spearman"), 16)
+    train, dev = (
+        examples(n, s, label_of=lambda y: 5.0 * y) for n, s in ((200, 1), (50, 2))
+    )
+    row = run(tmp_path, None, task, train, dev)
+    assert row["pearson"] > 0.8
+    assert set(row) == {"global_step", "loss", "pearson", "spearman"}
+
+
+def test_several_labels(tmp_path):
+    task = ClassifierTask("multi_label", ("yes", "no", "never"), ("accuracy",), 16)
+    train, dev = (
+        examples(n, s, label_of=lambda y: (int(y), int(not y), 0))
+        for n, s in ((200, 1), (50, 2))
+    )
+    row = run(tmp_path, None, task, train, dev, num_train_steps=100)
+    assert row["accuracy"] > 0.9
+
+
+def test_scores_come_in_the_order_of_the_examples(whole):
+    directory, row = whole
+    model = classifier.ClassificationModel(CONFIG, 2)
+    from official_bert.checkpoints.initialize import load_weights
+
+    load_weights(model, directory)
+    logits = classifier.predict(model, DEV, 8, 16)
+    alone = np.concatenate([classifier.predict(model, [one], 1, 16) for one in DEV])
+    np.testing.assert_allclose(logits, alone, atol=1e-4)
+    found = classifier.evaluate(TASK, logits, DEV)
+    assert found["accuracy"] == row["accuracy"]
+
+
+def test_one_class_only_is_called_out():
+    always_no = np.tile([1.0, 0.0], (len(DEV), 1)).astype(np.float32)
+    assert classifier.only_class(TASK, always_no, DEV) == "no"
+    assert classifier.only_class(TASK, always_no[::-1] * [[1, 1]], DEV) == "no"
+    always_no[0] = [0.0, 1.0]
+    assert classifier.only_class(TASK, always_no, DEV) is None
+    same = [one for one in DEV if one.label_id == 0]
+    assert classifier.only_class(TASK, always_no[1 : len(same) + 1], same) is None
+
+
+def test_a_run_that_learns_nothing_says_so(tmp_path, capsys):
+    shuffled = [one._replace(label_id=1) for one in TRAIN]
+    run(tmp_path, None, train=shuffled, num_train_steps=20)
+    assert "All 50 dev examples are predicted as 'yes'" in capsys.readouterr().out
+
+
+def test_the_best_is_by_the_task_s_metric(whole):
+    note = json.loads((whole[0] / saving.BEST_FILE).read_text())
+    assert set(note) == {"step", "accuracy"}

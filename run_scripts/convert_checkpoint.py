@@ -14,6 +14,7 @@ import os
 
 from absl import flags
 from command_line import locate, require, run, start_tensorflow, write_run_json
+from model_flags import given_files
 
 from official_bert.errors import UserError
 
@@ -23,15 +24,6 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("from", None, "Checkpoint to read.")
 flags.DEFINE_string("to", None, "Directory to write; new or empty.")
 flags.DEFINE_enum("format", None, FORMATS, "Format to write.")
-flags.DEFINE_string(
-    "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
-)
-flags.DEFINE_string("vocab_file", None, "Vocabulary; default: the checkpoint's own.")
-flags.DEFINE_bool(
-    "do_lower_case",
-    None,
-    "Casing; default: what the checkpoint states, or its vocabulary looks like.",
-)
 
 
 def main():
@@ -50,11 +42,9 @@ def main():
 def _convert(source):
     from official_bert.checkpoints.convert import convert
 
-    config_file, vocab_file = locate(FLAGS.bert_config_file), locate(FLAGS.vocab_file)
-    checkpoint, notes = convert(
-        source, FLAGS.to, FLAGS.format, config_file, vocab_file, FLAGS.do_lower_case
-    )
-    inputs = [source, config_file, vocab_file]
+    given = given_files()
+    checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given)
+    inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
     for note in notes:
         print(note)

@@ -20,6 +20,7 @@ import tempfile
 
 from absl import flags
 from command_line import locate, require, run, start_tensorflow, write_run_json
+from model_flags import given_files
 
 from official_bert import files
 from official_bert.data.readers import FORMATS
@@ -80,15 +81,6 @@ flags.DEFINE_bool(
     True,
     "Replace [unused…] tokens before appending. Not for models that were fine-tuned "
     "with such tokens as markers.",
-)
-flags.DEFINE_string(
-    "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
-)
-flags.DEFINE_string("vocab_file", None, "Vocabulary; default: the checkpoint's own.")
-flags.DEFINE_bool(
-    "do_lower_case",
-    None,
-    "Casing; default: what the checkpoint states, or its vocabulary looks like.",
 )
 
 
@@ -159,12 +151,12 @@ def _check_model(checkpoint):
     from official_bert.checkpoints import initialize, model_directory
     from official_bert.tokenization.vocabulary import check_vocab_size
 
-    config = model_directory.config_of(checkpoint, locate(FLAGS.bert_config_file))
-    vocab_file = locate(FLAGS.vocab_file)
+    given = given_files()
+    config = model_directory.config_of(checkpoint, given["config_file"])
     tokenizer = model_directory.tokenizer_of(
-        checkpoint, vocab_file, FLAGS.do_lower_case
+        checkpoint, given["vocab_file"], given["do_lower_case"]
     )
-    vocab_file = vocab_file or checkpoint.vocab_file
+    vocab_file = given["vocab_file"] or checkpoint.vocab_file
     initialize.check_size(checkpoint, config)
     check_vocab_size(tokenizer.vocab, config, vocab_file)
     checkpoint = dataclasses.replace(

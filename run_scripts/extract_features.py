@@ -16,6 +16,7 @@ import sys
 
 from absl import flags, logging
 from command_line import locate, require, run, start_tensorflow, write_run_json
+from model_flags import given_files
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -49,15 +50,6 @@ flags.DEFINE_string(
 )
 flags.DEFINE_string(
     "init_checkpoint", None, "The model: a directory, prefix or zip of any format."
-)
-flags.DEFINE_string(
-    "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
-)
-flags.DEFINE_string("vocab_file", None, "Vocabulary; default: the checkpoint's own.")
-flags.DEFINE_bool(
-    "do_lower_case",
-    None,
-    "Casing; default: what the checkpoint states, or its vocabulary looks like.",
 )
 flags.DEFINE_integer(
     "max_seq_length",
@@ -96,7 +88,7 @@ def main():
     require("input_file", "init_checkpoint")
     layers = _parse_layers()
     _check_files()
-    config_file, vocab_file = locate(FLAGS.bert_config_file), locate(FLAGS.vocab_file)
+    given = given_files()
     checkpoint = locate(FLAGS.init_checkpoint)
     start_tensorflow()
     from official_bert.checkpoints import model_directory
@@ -105,14 +97,12 @@ def main():
     reading = Reading(
         FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.long_text, FLAGS.doc_stride
     )
-    bert = model_directory.load_encoder(
-        checkpoint, config_file, vocab_file, FLAGS.do_lower_case
-    )
+    bert = model_directory.load_encoder(checkpoint, **given)
     _extract(bert, layers, reading)
     output = FLAGS.sentence_vectors or FLAGS.output_file
     if not _is_stream(output):
         read = None if FLAGS.input_file == STANDARD else FLAGS.input_file
-        inputs = [checkpoint, config_file, vocab_file, read]
+        inputs = [checkpoint, given["config_file"], given["vocab_file"], read]
         write_run_json(f"{output}.run.json", inputs)
 
 

@@ -16,6 +16,7 @@ import sys
 
 from absl import flags
 from command_line import locate, require, run, start_tensorflow
+from model_flags import given_files
 
 from official_bert.errors import UserError
 
@@ -25,15 +26,6 @@ flags.DEFINE_string(
     "model_dir", None, "The model: a directory, prefix or zip file of any format."
 )
 flags.DEFINE_string("init_checkpoint", None, "Another name of --model_dir.")
-flags.DEFINE_string(
-    "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
-)
-flags.DEFINE_string("vocab_file", None, "Vocabulary; default: the checkpoint's own.")
-flags.DEFINE_bool(
-    "do_lower_case",
-    None,
-    "Casing; default: what the checkpoint states, or its vocabulary looks like.",
-)
 flags.DEFINE_multi_string("text", [], "Text with [MASK]; may be given several times.")
 flags.DEFINE_multi_string(
     "text_b",
@@ -70,13 +62,7 @@ def main():
     start_tensorflow()
     from official_bert.checkpoints import model_directory
 
-    bert = model_directory.load(
-        path,
-        locate(FLAGS.bert_config_file),
-        locate(FLAGS.vocab_file),
-        FLAGS.do_lower_case,
-        next_sentence=bool(FLAGS.text_b),
-    )
+    bert = model_directory.load(path, **given_files(), next_sentence=bool(FLAGS.text_b))
     for number, text in enumerate(FLAGS.text or _lines_of_input()):
         answer = _answer(bert, text, FLAGS.text_b[number] if FLAGS.text_b else None)
         if FLAGS.json:

@@ -23,8 +23,10 @@ def commands():
 
 
 def flags_of(script):
-    """Return the names of the flags that a script defines."""
+    """Return the names of the flags that a script defines or takes over."""
     text = script.read_text("utf-8")
+    if "from model_flags import" in text:
+        text += (ROOT / "run_scripts" / "model_flags.py").read_text("utf-8")
     defined = re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text)
     return {"flagfile", "help", *defined}
 

@@ -12,6 +12,14 @@ from official_bert.checkpoints import google, huggingface, keras_hub, model_gard
 from official_bert.errors import UserError
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz")
+# What unpacking a damaged one may raise.
+DAMAGED = (
+    shutil.ReadError,
+    zipfile.BadZipFile,
+    tarfile.TarError,
+    zlib.error,
+    EOFError,
+)
 
 
 @contextlib.contextmanager
@@ -53,9 +61,7 @@ def _unpack(path, folder):
     try:
         # Without files outside of the folder, whatever the archive says.
         shutil.unpack_archive(path, folder, filter=_filter_of(path))
-    except (shutil.ReadError, zipfile.BadZipFile, tarfile.TarError) as error:
-        raise UserError(f"{path} is a damaged archive ({error}).") from error
-    except (zlib.error, EOFError) as error:
+    except DAMAGED as error:
         raise UserError(f"{path} is a damaged archive ({error}).") from error
     found = [
         where for where, _, names in os.walk(folder) if _holds_a_model(where, names)

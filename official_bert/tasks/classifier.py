@@ -224,8 +224,11 @@ def _identity(task, features):
         for part in (one.input_ids, one.segment_ids, np.array(one.label_id)):
             digest = zlib.crc32(part.tobytes(), digest)
     return {
-        "task": {**dataclasses.asdict(task), "labels": list(task.labels)}
-        | {"metrics": list(task.metrics)},
+        # Lists, as they come back from JSON.
+        "task": {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(task).items()
+        },
         "num_examples": len(features),
         "examples_crc32": digest,
     }

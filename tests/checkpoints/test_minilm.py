@@ -15,7 +15,9 @@ from places import TESTS
 
 from official_bert.checkpoints import any_format, model_directory
 from official_bert.checkpoints.initialize import load_opened
+from official_bert.metrics.glue import spearman
 from official_bert.modeling.encoder import BertEncoder
+from official_bert.tasks.feature_extraction import sentence_vectors
 
 TOLERANCE = 1e-4
 EVERY = 8
@@ -102,31 +104,7 @@ def test_sentence_similarity_of_sts_b(bert, reference, shared):
     """Spearman's correlation of mean-pooled cosines with the gold scores."""
     lines = (shared / "data/glue/STS-B/dev.tsv").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines[1:]]
-    a, b = (vectors(bert, [row[place] for row in rows]) for place in (-3, -2))
+    a, b = (sentence_vectors(bert, [row[place] for row in rows]) for place in (-3, -2))
     cosines = (a * b).sum(1) / (np.linalg.norm(a, axis=1) * np.linalg.norm(b, axis=1))
-    ours = np.corrcoef(ranks(cosines), ranks([float(row[-1]) for row in rows]))[0, 1]
+    ours = spearman([float(row[-1]) for row in rows], cosines)
     assert abs(ours - reference["spearman"]) < 0.002
-
-
-def vectors(bert, texts, batch=64):
-    """Return the mean vector over all tokens of each text."""
-    vocab, found = bert.tokenizer.vocab, []
-    for start in range(0, len(texts), batch):
-        ids = [
-            [vocab["[CLS]"], *bert.tokenizer.encode(text), vocab["[SEP]"]]
-            for text in texts[start : start + batch]
-        ]
-        lengths = np.array([len(row) for row in ids], np.int32)
-        rows = rows_of({"lengths": lengths, "input_ids": np.concatenate(ids)})
-        outputs = bert.model(rows)["sequence_output"].numpy()
-        mask = rows["input_mask"][:, :, np.newaxis]
-        found.append((outputs * mask).sum(1) / mask.sum(1))
-    return np.concatenate(found)
-
-
-def ranks(values):
-    """Return ranks from 0, the mean rank for equal values."""
-    values = np.asarray(values)
-    ordered = np.sort(values)
-    low = np.searchsorted(ordered, values, "left")
-    return (low + np.searchsorted(ordered, values, "right") - 1) / 2

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
+from run_settings import RUN
 
 from official_bert.checkpoints import any_format
+from official_bert.checkpoints.initialize import load_weights
 from official_bert.errors import UserError
 from official_bert.tasks import classifier
 from official_bert.tasks.classifier import ClassifierTask
@@ -21,25 +23,13 @@ STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
 STEPS = 60
 SETTINGS = classifier.ClassifierSettings(
-    output_dir="",
-    init_checkpoint=None,
-    continue_from=None,
-    train_batch_size=16,
-    micro_batch_size=0,
-    optimizer="adam",
+    **RUN,
     learning_rate=3e-3,
     num_train_steps=STEPS,
     num_warmup_steps=6,
-    stop_at_step=None,
     save_checkpoints_steps=20,
     keep_checkpoint_max=1,
     iterations_per_loop=10,
-    max_skipped_updates=3,
-    precision="float32",
-    xla=False,
-    recompute=False,
-    per_replica_update=False,
-    allow_changed_settings=False,
     seed=3,
     vocab_file=str(tiny_model.VOCAB),
     do_lower_case=True,
@@ -67,7 +57,7 @@ TRAIN, DEV = examples(200, 1), examples(50, 2)
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """A checkpoint whose embeddings are large enough to learn from quickly."""
+    """A checkpoint with all heads, among them a classifier of three classes."""
     return tiny_model.write(tmp_path_factory.mktemp("start") / "model")
 
 
@@ -148,11 +138,10 @@ def test_other_examples_or_labels_are_another_run(whole, tmp_path):
         run(tmp_path, None, task=other, num_train_steps=20)
 
 
-def test_a_pre_trained_model_gets_a_new_head(start, tmp_path, capsys):
+def test_it_starts_from_a_checkpoint_s_own_classifier(start, tmp_path, capsys):
     task = dataclasses.replace(TASK, labels=("a", "b", "c"))
     run(tmp_path, start, task, num_train_steps=20, learning_rate=1e-9)
     assert "In the checkpoint, not used: cls/" in capsys.readouterr().out
-    # The checkpoint of these tests has a classifier of three classes already.
     before, after = tiny_model.tensors(), tensors(tmp_path)
     np.testing.assert_allclose(
         after["output_weights"], before["output_weights"], atol=1e-6
@@ -182,8 +171,6 @@ def test_several_labels(tmp_path):
 def test_scores_come_in_the_order_of_the_examples(whole):
     directory, row = whole
     model = classifier.ClassificationModel(CONFIG, 2)
-    from official_bert.checkpoints.initialize import load_weights
-
     load_weights(model, directory)
     logits = classifier.predict(model, DEV, 8, 16)
     alone = np.concatenate([classifier.predict(model, [one], 1, 16) for one in DEV])

@@ -10,6 +10,7 @@ import pytest
 import record_files
 import tensorflow as tf
 from record_files import MINI, MINI_CONFIG, mini_records, stacked
+from run_settings import RUN
 
 import official_bert
 from official_bert.data.record_set import open_record_set
@@ -19,30 +20,18 @@ from official_bert.training import loop, pretraining, saving
 STEPS = 6
 STRATEGY = tf.distribute.get_strategy()
 SETTINGS = pretraining.PretrainingSettings(
-    output_dir="",
-    init_checkpoint=None,
-    continue_from=None,
+    **RUN,
     vocab_file=str(MINI / "vocab.txt"),
     do_train=True,
     do_eval=True,
-    train_batch_size=16,
     eval_batch_size=16,
-    micro_batch_size=0,
-    optimizer="adam",
     learning_rate=5e-3,
     num_train_steps=STEPS,
     num_warmup_steps=2,
-    stop_at_step=None,
     save_checkpoints_steps=2,
     keep_checkpoint_max=5,
     iterations_per_loop=1,
     max_eval_steps=100,
-    max_skipped_updates=3,
-    precision="float32",
-    xla=False,
-    recompute=False,
-    per_replica_update=False,
-    allow_changed_settings=False,
     seed=11,
 )
 

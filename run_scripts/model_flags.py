@@ -1,0 +1,24 @@
+"""The flags of every script that reads a model: what its files may not say."""
+
+from absl import flags
+from command_line import locate
+
+flags.DEFINE_string(
+    "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
+)
+flags.DEFINE_string("vocab_file", None, "Vocabulary; default: the checkpoint's own.")
+flags.DEFINE_bool(
+    "do_lower_case",
+    None,
+    "Casing; default: what the checkpoint states, or its vocabulary looks like.",
+)
+
+
+def given_files():
+    """Return these flags as the arguments that `model_directory.load` calls them."""
+    values = flags.FLAGS
+    return {
+        "config_file": locate(values.bert_config_file),
+        "vocab_file": locate(values.vocab_file),
+        "do_lower_case": values.do_lower_case,
+    }

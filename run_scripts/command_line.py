@@ -194,15 +194,15 @@ def _describe_flag(flag):
 def _own_flags():
     """Return the flags that a script or its helpers defined, absl's left out.
 
-    As they are at the first call: libraries that are loaded later add theirs.
+    The script's own come first. All are as they are at the first call:
+    libraries that are loaded later add theirs.
     """
     modules = flags.FLAGS.flags_by_module_dict()
-    return [
-        flag
-        for module, its_flags in modules.items()
-        if not module.startswith("absl.")
-        for flag in its_flags
-    ]
+    own = sorted(
+        (module for module in modules if not module.startswith("absl.")),
+        key=lambda module: module != sys.argv[0],
+    )
+    return [flag for module in own for flag in modules[module]]
 
 
 def locate(path):

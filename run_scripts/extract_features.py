@@ -10,18 +10,14 @@ Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines
 those of google-research/bert's script: tokens, layers, values of 6 digits.
 """
 
-import contextlib
-import os
-import sys
-
 from absl import flags, logging
 from command_line import locate, require, run, start_tensorflow, write_run_json
 from model_flags import given_files
+from streams import STANDARD, input_size, is_stream, lines_of, opened_output
 
 from official_bert import files
 from official_bert.errors import UserError
 
-STANDARD = "-"
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
@@ -100,7 +96,7 @@ def main():
     bert = model_directory.load_encoder(checkpoint, **given)
     _extract(bert, layers, reading)
     output = FLAGS.sentence_vectors or FLAGS.output_file
-    if not _is_stream(output):
+    if not is_stream(output):
         read = None if FLAGS.input_file == STANDARD else FLAGS.input_file
         inputs = [checkpoint, given["config_file"], given["vocab_file"], read]
         write_run_json(f"{output}.run.json", inputs)
@@ -112,8 +108,8 @@ def _extract(bert, layers, reading):
     from official_bert.tasks import feature_extraction as extraction
     from official_bert.tasks import feature_files
 
-    with progress(_input_size(), "extracting", "B") as on_bytes:
-        texts = map(feature_files.split_line, _lines_of_input(on_bytes))
+    with progress(input_size(FLAGS.input_file), "extracting", "B") as on_bytes:
+        texts = map(feature_files.split_line, lines_of(FLAGS.input_file, on_bytes))
         if FLAGS.sentence_vectors:
             vectors = extraction.each_sentence_vector(
                 bert, texts, FLAGS.pooling, layers, reading
@@ -124,28 +120,8 @@ def _extract(bert, layers, reading):
         else:
             features = extraction.token_features(bert, texts, layers, reading)
             logging.info("%s", bert.report)
-            with _output() as out:
+            with opened_output(FLAGS.output_file) as out:
                 feature_files.write_json_lines(out, features, layers)
-
-
-@contextlib.contextmanager
-def _output():
-    """Yield a text stream for --output_file; a file is there when it is whole."""
-    with contextlib.ExitStack() as stack:
-        path = FLAGS.output_file
-        if path == STANDARD:
-            yield sys.stdout
-            return
-        if not _is_stream(path):
-            path = stack.enter_context(files.atomic_path(path))
-        yield stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
-
-
-def _is_stream(path):
-    """Whether an output is a pipe or device, which no new file may replace."""
-    if path == STANDARD:
-        return True
-    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
 def _parse_layers():
@@ -174,54 +150,18 @@ def _check_files():
             "those of whole texts: one of them."
         )
     output = FLAGS.sentence_vectors or FLAGS.output_file
-    if FLAGS.sentence_vectors and _is_stream(output):
+    if FLAGS.sentence_vectors and is_stream(output):
         raise UserError(
             "--sentence_vectors: a .npy file begins with the number of its rows, which "
             "is known in the end only, so it cannot be printed; give a file."
         )
-    if not _is_stream(output):
+    if not is_stream(output):
         flag = "--sentence_vectors" if FLAGS.sentence_vectors else "--output_file"
         files.require_parent(output, flag)
     if FLAGS.input_file != STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
     if FLAGS.use_tpu:
         logging.warning("--use_tpu has no effect here: a GPU or the CPU is used.")
-
-
-def _input_size():
-    """Return the bytes to read, or None where nobody knows them."""
-    if FLAGS.input_file == STANDARD or FLAGS.input_file.endswith(".gz"):
-        return None
-    return os.path.getsize(FLAGS.input_file)
-
-
-def _lines_of_input(on_bytes):
-    """Yield the stripped lines of the file or of standard input."""
-    if FLAGS.input_file == STANDARD:
-        return _lines_of_standard_input(on_bytes)
-    from official_bert.data.readers import read_text_lines
-
-    return read_text_lines(FLAGS.input_file, on_bytes)
-
-
-def _lines_of_standard_input(on_bytes):
-    # What is not UTF-8 becomes U+FFFD, which the tokenizer leaves out.
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
-    num_lines = num_invalid = 0
-    for line in sys.stdin:
-        num_lines += 1
-        num_invalid += "\ufffd" in line
-        on_bytes(len(line))
-        yield line.strip()
-    if num_invalid:
-        logging.warning(
-            "Standard input: %d of %d lines have bytes that are not UTF-8; these were "
-            "left out.",
-            num_invalid,
-            num_lines,
-        )
-    if not num_lines:
-        logging.warning("Standard input is empty.")
 
 
 if __name__ == "__main__":

@@ -13,10 +13,9 @@ kill. In the end that directory is a model: `fill_mask.py --model_dir=…` asks 
 More in docs/pretraining.md.
 """
 
-import dataclasses
-import math
 import os
 
+import training_flags
 from absl import flags, logging
 from command_line import locate, require, run, start_tensorflow, write_run_json
 
@@ -24,8 +23,6 @@ from official_bert import files
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
-STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
-PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
@@ -39,7 +36,6 @@ flags.DEFINE_string(
     None,
     "Held-out TFRecords to evaluate on; without it --input_file, as in the original.",
 )
-flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
 flags.DEFINE_string(
     "init_checkpoint",
     None,
@@ -64,35 +60,10 @@ flags.DEFINE_integer(
     None,
     "Masked words per record at most; default: what the records have.",
 )
-flags.DEFINE_bool("do_train", False, "Whether to train.")
-flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
-flags.DEFINE_integer(
-    "train_batch_size", 32, "Sequences per update, over all devices.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "eval_batch_size", 8, "Sequences per evaluation batch.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "micro_batch_size",
-    0,
-    "Sequences that a device handles at once, to save memory; the update is the "
-    "same. 0: all of its share.",
-    lower_bound=0,
-)
-flags.DEFINE_enum(
-    "optimizer", "adam", ("adam", "lamb"), "adam: the original's; lamb: Keras' Lamb."
-)
-flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
 flags.DEFINE_integer(
     "num_train_steps",
     100000,
     "Updates in all; the learning rate reaches 0 with the last.",
-    lower_bound=1,
-)
-flags.DEFINE_integer(
-    "stop_at_step",
-    None,
-    "End after this update, before the last; a later run can go on.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
@@ -102,76 +73,11 @@ flags.DEFINE_integer(
     "save_checkpoints_steps", 1000, "Updates between checkpoints.", lower_bound=1
 )
 flags.DEFINE_integer(
-    "keep_checkpoint_max",
-    5,
-    "Newest checkpoints to keep; the best is kept besides.",
-    lower_bound=1,
-)
-flags.DEFINE_integer(
     "iterations_per_loop", 100, "Updates between two log lines.", lower_bound=1
 )
 flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
 )
-flags.DEFINE_integer(
-    "max_skipped_updates",
-    20,
-    "End the run after so many updates in a row whose gradient was not finite.",
-    lower_bound=1,
-)
-flags.DEFINE_enum(
-    "strategy",
-    "auto",
-    STRATEGIES,
-    "auto: the workers of TF_CONFIG, or all GPUs, or one device.",
-)
-flags.DEFINE_integer(
-    "num_devices",
-    0,
-    "Devices of this machine to train on; 0: all GPUs, or else the CPU. Without GPUs "
-    "the CPU is split into so many, to try it.",
-    lower_bound=0,
-)
-flags.DEFINE_bool(
-    "per_replica_update",
-    False,
-    "Take means and clip on each device by itself, as the original did on TPUs.",
-)
-flags.DEFINE_enum(
-    "precision", "float32", PRECISIONS, "Of products and activations; see the docs."
-)
-flags.DEFINE_bool("xla", False, "Let XLA compile the forward and backward passes.")
-flags.DEFINE_bool(
-    "recompute",
-    False,
-    "Compute each layer again for its gradient instead of keeping it: less memory, "
-    "more time.",
-)
-flags.DEFINE_bool(
-    "deterministic",
-    False,
-    "Make GPUs repeat a run bit for bit, at some cost; CPUs always do.",
-)
-flags.DEFINE_bool(
-    "allow_changed_settings",
-    False,
-    "Continue a run with another batch, schedule or data than it began with.",
-)
-flags.DEFINE_integer(
-    "seed",
-    12345,
-    "Decides initial weights, the order of records, and dropout.",
-    lower_bound=0,
-    upper_bound=2**32 - 1,
-)
-flags.DEFINE_bool("use_tpu", False, "The same as --strategy=tpu.")
-flags.DEFINE_string(
-    "tpu_name", None, "Name or address of the TPU; default: that of this machine."
-)
-flags.DEFINE_string("tpu_zone", None, "Zone of the TPU, where it is not this one.")
-flags.DEFINE_string("gcp_project", None, "Project of the TPU, likewise.")
-flags.DEFINE_string("master", None, "For old commands; it has no effect.")
-flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used.")
 
 
 def main():
@@ -185,7 +91,7 @@ def main():
     continue_from = locate(FLAGS.continue_from)
     vocab_file = locate(FLAGS.vocab_file)
     config = BertConfig.from_json_file(config_file) if config_file else None
-    strategy = start_tensorflow(_make_strategy)
+    strategy = start_tensorflow(training_flags.make_strategy)
     from official_bert.training import strategies
 
     config = config or _config_of(init_checkpoint)
@@ -203,16 +109,12 @@ def main():
 
     from official_bert.training import pretraining
 
-    given = {
-        field.name: FLAGS[field.name].value
-        for field in dataclasses.fields(pretraining.PretrainingSettings)
-    }
-    given |= {
-        "init_checkpoint": init_checkpoint,
-        "continue_from": continue_from,
-        "vocab_file": vocab_file,
-    }
-    settings = pretraining.PretrainingSettings(**given)
+    settings = training_flags.settings(
+        pretraining.PretrainingSettings,
+        init_checkpoint=init_checkpoint,
+        continue_from=continue_from,
+        vocab_file=vocab_file,
+    )
     pretraining.run(strategy, config, train_set, eval_set, settings)
     if not strategies.is_chief(strategy):
         return
@@ -233,12 +135,9 @@ def _config_of(init_checkpoint):
 
 
 def _check_flags():
+    training_flags.check()
     if not FLAGS.do_train and not FLAGS.do_eval:
         raise UserError("At least one of --do_train and --do_eval must be given.")
-    if FLAGS.use_tpu and FLAGS.strategy not in ("auto", "tpu"):
-        raise UserError(
-            f"--use_tpu and --strategy={FLAGS.strategy} are given; give one of them."
-        )
     if FLAGS.stop_at_step and FLAGS.stop_at_step > FLAGS.num_train_steps:
         raise UserError(
             f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
@@ -249,10 +148,6 @@ def _check_flags():
             "--init_checkpoint starts a new run from weights, --continue_from goes on "
             "with another run; give one of them."
         )
-    if not 0 < FLAGS.learning_rate < math.inf:
-        raise UserError(
-            f"--learning_rate is {FLAGS.learning_rate}: it must be a number above 0."
-        )
     if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
         logging.warning(
             "--num_warmup_steps=%d is not below --num_train_steps=%d: the learning "
@@ -260,22 +155,6 @@ def _check_flags():
             FLAGS.num_warmup_steps,
             FLAGS.num_train_steps,
         )
-
-
-def _make_strategy():
-    import tensorflow as tf
-
-    from official_bert.training import strategies
-
-    if FLAGS.deterministic:
-        tf.config.experimental.enable_op_determinism()
-    return strategies.make_strategy(
-        "tpu" if FLAGS.use_tpu else FLAGS.strategy,
-        FLAGS.num_devices,
-        FLAGS.tpu_name,
-        FLAGS.tpu_zone,
-        FLAGS.gcp_project,
-    )
 
 
 def _open_records(config, vocab_file):

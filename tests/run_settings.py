@@ -7,6 +7,8 @@ RUN = {
     "train_batch_size": 16,
     "micro_batch_size": 0,
     "optimizer": "adam",
+    "bias_correction": False,
+    "early_stopping_patience": None,
     "stop_at_step": None,
     "max_skipped_updates": 3,
     "precision": "float32",

@@ -25,7 +25,8 @@ for name in sys.argv[1:]:
     for flag in run_pretraining.FLAGS:
         run_pretraining.FLAGS[flag].unparse()
     run_pretraining.FLAGS(["x", f"--flagfile=configs/{name}.flags"])
-    ours = run_pretraining.FLAGS.get_key_flags_for_module(run_pretraining)
+    modules = run_pretraining, run_pretraining.training_flags
+    ours = [f for m in modules for f in run_pretraining.FLAGS.get_flags_for_module(m)]
     found[name] = {flag.name: flag.value for flag in ours}
 print(json.dumps(found))
 """

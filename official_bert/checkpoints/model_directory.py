@@ -18,6 +18,8 @@ from official_bert.tokenization.vocabulary import check_vocab_size, guess_do_low
 NEXT_SENTENCE = ("bert/pooler/", "cls/seq_relationship/")
 # Of a model that was not read from a checkpoint.
 IN_MEMORY = Report("memory", loaded=[], new=[], unused=[], notes=[])
+# Where nothing but the files that a user names tells what the model is.
+NO_CHECKPOINT = Checkpoint("the command line", "google", {}, lambda name: None)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -58,6 +58,18 @@ def f1(labels, predictions):
     return float(2 * hits / positives) if positives else 0.0
 
 
+def macro_f1(labels, predictions):
+    """Return the mean, over the classes that occur, of each one's F1.
+
+    Args:
+      labels: int [N].
+      predictions: int [N].
+    """
+    labels, predictions = _checked(labels, predictions)
+    classes = np.union1d(labels, predictions)
+    return float(np.mean([f1(labels == one, predictions == one) for one in classes]))
+
+
 def matthews_correlation(labels, predictions):
     """Return Matthews' correlation of two lists of classes, from -1 to 1.
 
@@ -118,7 +130,7 @@ def spearman(labels, predictions):
 
 METRICS = {
     metric.__name__: metric
-    for metric in (accuracy, f1, matthews_correlation, pearson, spearman)
+    for metric in (accuracy, f1, macro_f1, matthews_correlation, pearson, spearman)
 }
 
 

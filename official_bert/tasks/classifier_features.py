@@ -10,7 +10,8 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import UserError
-from official_bert.tasks.windows import truncate_pair
+from official_bert.tasks.classifier_task import WINDOW
+from official_bert.tasks.windows import make_spans, truncate_pair
 
 
 class Features(NamedTuple):
@@ -19,15 +20,37 @@ class Features(NamedTuple):
     Attributes:
       input_ids: int32 [T], `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
       segment_ids: int32 [T], 0 and, from `b` on, 1.
-      label_id: int, the place of the label among the task's labels; float for
-        a regression task; None where the label is not known.
+      label_id: int, the place of the label among the task's labels; where
+        several may hold, a tuple of C int, 1 for those that do; float for a
+        regression task; None where the label is not known.
       num_cut: how many tokens did not fit and were cut off.
     """
 
     input_ids: np.ndarray
     segment_ids: np.ndarray
-    label_id: int | float | None
+    label_id: int | tuple[int, ...] | float | None
     num_cut: int
+
+
+def encode(task, examples, tokenizer):
+    """Return the features of examples, windows included, as a task wants them.
+
+    Args:
+      task: `ClassifierTask`.
+      examples: list of N `Example`.
+      tokenizer: `FullTokenizer`.
+
+    Returns:
+      list of N lists of `Features`, the windows of each example: one, unless
+      `task.long_text` is `WINDOW` and the example longer than one.
+
+    Raises:
+      UserError, ValueError: see `convert_examples`.
+    """
+    length, labels = task.max_seq_length, task.labels
+    if task.long_text == WINDOW:
+        return convert_windows(examples, tokenizer, length, labels)
+    return [[one] for one in convert_examples(examples, tokenizer, length, labels)]
 
 
 def convert_examples(examples, tokenizer, max_seq_length, labels=()):
@@ -57,6 +80,11 @@ def convert_examples(examples, tokenizer, max_seq_length, labels=()):
         convert_example(example, tokenizer, max_seq_length, labels)
         for example in examples
     ]
+    _warn_of_cuts(features, max_seq_length)
+    return features
+
+
+def _warn_of_cuts(features, max_seq_length):
     cut = [one.num_cut for one in features if one.num_cut]
     if cut:
         logging.warning(
@@ -68,7 +96,6 @@ def convert_examples(examples, tokenizer, max_seq_length, labels=()):
             sum(cut),
             max(cut),
         )
-    return features
 
 
 def convert_example(example, tokenizer, max_seq_length, labels=()):
@@ -80,14 +107,81 @@ def convert_example(example, tokenizer, max_seq_length, labels=()):
     room = max_seq_length - (3 if ids_b else 2)
     num_cut = max(0, len(ids_a) + len(ids_b) - room)
     ids_a, ids_b = truncate_pair(ids_a, ids_b, room)
+    return _features(tokenizer, ids_a, ids_b, _label_id(example, labels), num_cut)
+
+
+def _features(tokenizer, ids_a, ids_b, label_id, num_cut):
     first = [tokenizer.vocab["[CLS]"], *ids_a, tokenizer.vocab["[SEP]"]]
     second = [*ids_b, tokenizer.vocab["[SEP]"]] if ids_b else []
     return Features(
         np.array(first + second, np.int32),
         np.repeat(np.array([0, 1], np.int32), [len(first), len(second)]),
-        _label_id(example, labels),
+        label_id,
         num_cut,
     )
+
+
+def convert_windows(examples, tokenizer, max_seq_length, labels=()):
+    """Return the features of examples, long texts through several windows.
+
+    Windows begin half a window apart. Of a pair, the longer text (the second
+    if both are equally long) is read through windows, each beside the whole
+    other text, of which at most half of the room is kept.
+
+    Args:
+      examples: list of N `Example`.
+      tokenizer: `FullTokenizer`.
+      max_seq_length: tokens of a window at most, `[CLS]` and `[SEP]` among
+        them; at least 5.
+      labels: see `convert_examples`.
+
+    Returns:
+      list of N lists of `Features`, at least one each.
+
+    Raises:
+      UserError: `max_seq_length` is below 5.
+      ValueError: an example has a label that is not in `labels`.
+    """
+    if max_seq_length < 5:
+        raise UserError(
+            f"max_seq_length is {max_seq_length}: windows need at least 5 tokens."
+        )
+    windows = [
+        _windows(example, tokenizer, max_seq_length, labels) for example in examples
+    ]
+    several = [len(each) for each in windows if len(each) > 1]
+    if several:
+        logging.info(
+            "%d of %d texts are longer than max_seq_length %d: they are read through "
+            "%d windows.",
+            len(several),
+            len(windows),
+            max_seq_length,
+            sum(several),
+        )
+    _warn_of_cuts([each[0] for each in windows], max_seq_length)
+    return windows
+
+
+def _windows(example, tokenizer, max_seq_length, labels):
+    """Return the list of `Features` of one example."""
+    ids_a = tokenizer.encode(example.text_a)
+    ids_b = tokenizer.encode(example.text_b or "")
+    label_id = _label_id(example, labels)
+    room = max_seq_length - (3 if ids_b else 2)
+    if len(ids_a) + len(ids_b) <= room:
+        return [_features(tokenizer, ids_a, ids_b, label_id, 0)]
+    first_is_long = len(ids_a) > len(ids_b)
+    long, short = (ids_a, ids_b) if first_is_long else (ids_b, ids_a)
+    num_cut = max(0, len(short) - room // 2)
+    short = short[: room // 2]
+    size = room - len(short)
+    found = []
+    for start, length in make_spans(len(long), size, max(1, size // 2)):
+        part = long[start : start + length]
+        texts = (part, short) if first_is_long else (short, part)
+        found.append(_features(tokenizer, *texts, label_id, num_cut))
+    return found
 
 
 def _label_id(example, labels):
@@ -96,6 +190,8 @@ def _label_id(example, labels):
         return None
     if not labels:
         return float(example.label)
+    if isinstance(example.label, tuple):
+        return tuple(int(name in example.label) for name in labels)
     if example.label not in labels:
         raise ValueError(
             f"{example.guid}: the label {example.label!r} is none of "

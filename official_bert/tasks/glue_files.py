@@ -47,15 +47,27 @@ def read_examples(task, data_dir, split):
     return read_file(path, task, split, wanted)
 
 
-def _find_file(task, data_dir, split):
-    """Return the path of a split's file; `UserError` if there is none."""
+def has_examples(task, data_dir, split):
+    """Tell whether the file of a split is there; see `read_examples`."""
+    return _path_of(task, data_dir, split) is not None
+
+
+def _path_of(task, data_dir, split):
+    """Return the path of a split's file, or None."""
     folders = (data_dir, os.path.join(data_dir, task.directory))
-    names = task.layouts[split].files
-    for name in names:
+    for name in task.layouts[split].files:
         for folder in folders:
             path = os.path.normpath(os.path.join(folder, name))
             if os.path.isfile(path):
                 return path
+    return None
+
+
+def _find_file(task, data_dir, split):
+    """Return the path of a split's file; `UserError` if there is none."""
+    path, names = _path_of(task, data_dir, split), task.layouts[split].files
+    if path:
+        return path
     raise UserError(
         f"--data_dir: there is no {' or '.join(names)} in {data_dir}, nor in "
         f"its folder {task.directory}; name the folder of {task.name}'s data."

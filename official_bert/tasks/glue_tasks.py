@@ -56,6 +56,7 @@ class GlueTask:
       submission: name of the file for the server; None where it takes none.
       label_range: lowest and highest label of a regression task, or None.
       aliases: other names of labels -> those in `labels`.
+      companions: names of tasks whose sets a model of this one is asked too.
     """
 
     name: str
@@ -66,6 +67,7 @@ class GlueTask:
     submission: str | None
     label_range: tuple[float, float] | None = None
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
+    companions: tuple[str, ...] = ()
 
     @property
     def main_metric(self):
@@ -155,7 +157,15 @@ _ALL = (
     GlueTask(
         "qqp", "QQP", _same_layouts((3, 4, 5), (1, 2)), TWO, F1_AND_ACCURACY, "QQP.tsv"
     ),
-    GlueTask("mnli", "MNLI", _mnli_layouts("matched"), THREE, ACCURACY, "MNLI-m.tsv"),
+    GlueTask(
+        "mnli",
+        "MNLI",
+        _mnli_layouts("matched"),
+        THREE,
+        ACCURACY,
+        "MNLI-m.tsv",
+        companions=("mnli-mm", "ax"),
+    ),
     GlueTask(
         "mnli-mm", "MNLI", _mnli_layouts("mismatched"), THREE, ACCURACY, "MNLI-mm.tsv"
     ),

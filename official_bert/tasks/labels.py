@@ -160,10 +160,13 @@ def show(value):
 def advice_on(labels):
     """Return what to do about a label that `parse_label` refuses."""
     if labels.kind == REGRESSION:
-        return "write numbers such as 3.5, or choose another label kind or column"
+        return (
+            "write numbers such as 3.5, or choose another --label_kind or "
+            "--label_column"
+        )
     if labels.names:
         known = list_some(map(repr, labels.names), _MOST_LABELS_LISTED)
         return f"the training file has only the labels {known}"
     if labels.kind == MULTI_LABEL:
-        return 'write lists such as ["a", "b"], or give a separator'
-    return "write one label a row, or choose the multi-label kind"
+        return 'write lists such as ["a", "b"], or give --label_separator'
+    return "write one label a row, or give --label_kind=multi_label"

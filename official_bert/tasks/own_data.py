@@ -200,11 +200,13 @@ def _is_blank(cell):
 
 def _check_kind(kind, separator):
     if kind is not None and kind not in KINDS:
-        raise UserError(f"The label kind is {kind!r}; choose from {', '.join(KINDS)}.")
+        raise UserError(f"--label_kind is {kind!r}; choose from {', '.join(KINDS)}.")
     if separator is not None and kind not in (None, MULTI_LABEL):
-        raise UserError(f"A separator of labels makes no sense with {kind} labels.")
+        raise UserError(
+            f"--label_separator makes no sense with {kind} labels; leave it out."
+        )
     if separator == "":
-        raise UserError("The separator of labels is empty; give a character.")
+        raise UserError("--label_separator is empty; give a character.")
 
 
 def _check_label_count(path, examples, labels):
@@ -223,5 +225,5 @@ def _check_label_count(path, examples, labels):
         raise UserError(
             f"{path}: every row has a label of its own, such as "
             f"{show(examples[0].label)}; choose another "
-            f"{table_columns.LABEL_FLAG}, or the kind regression for numbers."
+            f"{table_columns.LABEL_FLAG}, or --label_kind=regression for numbers."
         )

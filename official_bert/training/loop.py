@@ -36,6 +36,8 @@ class LoopSettings:
       step: `StepSettings`.
       best_by: which held-out measure tells the best checkpoint; see
         `saving.note_evaluation`.
+      patience: so many evaluations in a row without a better one end the run;
+        None for never.
     """
 
     last_step: int
@@ -47,6 +49,7 @@ class LoopSettings:
     run_id: int
     step: StepSettings
     best_by: str = "loss"
+    patience: int | None = None
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +83,8 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
         None for no evaluations.
 
     Returns:
-      whether the training is complete; it is not after SIGTERM.
+      whether the training is complete: the last step is made, or patience is at
+      its end. It is not after SIGTERM.
 
     Raises:
       UserError: the gradient was not finite too often.
@@ -93,9 +97,9 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
     ):
         run = _Run(strategy, state, settings, directory, evaluate, request, log)
         run.make_up_for_a_kill()
-        if state.step < last:
+        if state.step < last and not run.is_out_of_patience():
             run.make_updates(objective, batches)
-    return state.step >= last
+        return state.step >= last or run.is_out_of_patience()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -143,9 +147,31 @@ class _Run:
             if saves:
                 # One that broke off is made up when the run goes on from here.
                 stop |= not self._evaluate(step)
+                if not stop and step < last and self.is_out_of_patience():
+                    self.log.say(
+                        f"Ended at step {step}: {settings.patience} evaluations in a "
+                        "row were no better than the best before."
+                    )
+                    return
             meter.leave_out(time.monotonic() - pause)
         if step < last:
             self._say_stopped(step)
+
+    def is_out_of_patience(self):
+        """Tell, on all workers alike, whether the evaluations ask for an end.
+
+        They are taken from the log, so that a run that goes on decides as it
+        would have without a pause.
+        """
+        patience, name = self.settings.patience, self.settings.best_by
+        if patience is None:
+            return False
+        since_best = 0
+        if strategies.is_chief(self.strategy):
+            rows = read_metrics(self.directory)
+            values = [row.get(f"eval_{name}") for row in rows if f"eval_{name}" in row]
+            since_best = saving.evaluations_since_best(values, name)
+        return strategies.from_chief(self.strategy, since_best) >= patience
 
     def make_up_for_a_kill(self):
         """Do what follows a checkpoint, where a kill has left it undone."""

@@ -39,11 +39,13 @@ class RunSettings:
     train_batch_size: int
     micro_batch_size: int
     optimizer: str
+    bias_correction: bool
     learning_rate: float
     num_train_steps: int
     num_warmup_steps: int
     stop_at_step: int | None
     save_checkpoints_steps: int
+    early_stopping_patience: int | None
     keep_checkpoint_max: int
     iterations_per_loop: int
     max_skipped_updates: int
@@ -125,7 +127,9 @@ def _optimizer(settings):
     schedule = WarmupLinearDecay(
         settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
     )
-    return {"adam": BertAdam, "lamb": BertLamb}[settings.optimizer](schedule)
+    if settings.optimizer == "lamb":
+        return BertLamb(schedule)
+    return BertAdam(schedule, bias_correction=settings.bias_correction)
 
 
 def fixed_settings(config, data, settings):
@@ -140,6 +144,7 @@ def fixed_settings(config, data, settings):
         "bert_config": config.to_dict(),
         "train_batch_size": settings.train_batch_size,
         "optimizer": settings.optimizer,
+        "bias_correction": settings.bias_correction,
         "per_replica_update": settings.per_replica_update,
         "learning_rate": settings.learning_rate,
         "num_train_steps": settings.num_train_steps,
@@ -277,7 +282,7 @@ def restore_to_evaluate(state, settings):
 def train(
     strategy, state, objective, dataset, run_id, evaluate, settings, best_by="loss"
 ):
-    """Make the updates that are left; return whether that was all of them.
+    """Make the updates that are left; return whether the training is complete.
 
     Args:
       strategy: a `tf.distribute` strategy.
@@ -323,6 +328,7 @@ def train(
                 settings.per_replica_update,
             ),
             best_by=best_by,
+            patience=settings.early_stopping_patience,
         ),
         settings.output_dir,
         evaluate,

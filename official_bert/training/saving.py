@@ -86,6 +86,36 @@ def forget_old(directory, keep):
         google.delete_checkpoint(_prefix(directory, step))
 
 
+def is_better(value, best, name):
+    """Tell whether a held-out measure is better than the best before.
+
+    Args:
+      value: float.
+      best: float, or None if there is none before.
+      name: of the measure. Lower is better if it ends with "loss", and higher
+        is with anything else.
+    """
+    if best is None:
+        return True
+    return value < best if name.endswith("loss") else value > best
+
+
+def evaluations_since_best(values, name):
+    """Return how many evaluations there were after the best one.
+
+    Args:
+      values: list of the measure at each evaluation; None where it was not
+        finite.
+      name: see `is_better`.
+    """
+    best, since = None, 0
+    for value in values:
+        since += 1
+        if value is not None and is_better(value, best, name):
+            best, since = value, 0
+    return since
+
+
 def note_evaluation(directory, step, value, name="loss"):
     """Remember a checkpoint as the best if its held-out measure is.
 
@@ -93,18 +123,14 @@ def note_evaluation(directory, step, value, name="loss"):
       directory: the run's output directory.
       step: of the checkpoint.
       value: its held-out measure.
-      name: of the measure. The lowest of what ends with "loss" is the best,
-        and the highest of anything else.
+      name: of the measure, see `is_better`.
     """
     path = os.path.join(directory, BEST_FILE)
     if not math.isfinite(value):
         return
     if best_step(directory) is not None:
         best = files.read_json(path, "the note of the best checkpoint").get(name)
-        is_better = best is None or (
-            value < best if name.endswith("loss") else value > best
-        )
-        if not is_better:
+        if not is_better(value, best, name):
             return
     files.write_json(path, {"step": step, name: value})
 

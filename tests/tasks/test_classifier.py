@@ -13,8 +13,8 @@ from official_bert.checkpoints import any_format
 from official_bert.checkpoints.initialize import load_weights
 from official_bert.errors import UserError
 from official_bert.tasks import classifier
-from official_bert.tasks.classifier import ClassifierTask
 from official_bert.tasks.classifier_features import Features
+from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.training import loop, saving
 
 # So narrow a model learns soon if its weights are not as small as usual.
@@ -52,7 +52,12 @@ def examples(count, seed, label_of=int):
     return found
 
 
-TRAIN, DEV = examples(200, 1), examples(50, 2)
+def alone(features):
+    """Return features as the only window each of its example."""
+    return [[one] for one in features]
+
+
+TRAIN, DEV = examples(200, 1), alone(examples(50, 2))
 
 
 @pytest.fixture(scope="module")
@@ -153,28 +158,29 @@ def test_a_number(tmp_path):
     train, dev = (
         examples(n, s, label_of=lambda y: 5.0 * y) for n, s in ((200, 1), (50, 2))
     )
-    row = run(tmp_path, None, task, train, dev)
+    row = run(tmp_path, None, task, train, alone(dev))
     assert row["pearson"] > 0.8
-    assert set(row) == {"global_step", "loss", "pearson", "spearman"}
+    assert set(row) == {"global_step", "loss", "pearson", "spearman", "only_class"}
 
 
 def test_several_labels(tmp_path):
-    task = ClassifierTask("multi_label", ("yes", "no", "never"), ("accuracy",), 16)
+    task = ClassifierTask("multi_label", ("yes", "no", "never"), ("f1", "accuracy"), 16)
     train, dev = (
         examples(n, s, label_of=lambda y: (int(y), int(not y), 0))
         for n, s in ((200, 1), (50, 2))
     )
-    row = run(tmp_path, None, task, train, dev, num_train_steps=100)
-    assert row["accuracy"] > 0.9
+    row = run(tmp_path, None, task, train, alone(dev), num_train_steps=100)
+    assert row["accuracy"] > 0.9 and row["f1"] > 0.9
 
 
 def test_scores_come_in_the_order_of_the_examples(whole):
     directory, row = whole
     model = classifier.ClassificationModel(CONFIG, 2)
     load_weights(model, directory)
-    logits = classifier.predict(model, DEV, 8, 16)
-    alone = np.concatenate([classifier.predict(model, [one], 1, 16) for one in DEV])
-    np.testing.assert_allclose(logits, alone, atol=1e-4)
+    score = classifier.make_scorer(model)
+    logits = classifier.predict(score, DEV, 8, 16)
+    single = [classifier.predict(score, [each], 1, 16) for each in DEV]
+    np.testing.assert_allclose(logits, np.concatenate(single), atol=1e-4)
     found = classifier.evaluate(TASK, logits, DEV)
     assert found["accuracy"] == row["accuracy"]
 
@@ -185,14 +191,16 @@ def test_one_class_only_is_called_out():
     assert classifier.only_class(TASK, always_no[::-1] * [[1, 1]], DEV) == "no"
     always_no[0] = [0.0, 1.0]
     assert classifier.only_class(TASK, always_no, DEV) is None
-    same = [one for one in DEV if one.label_id == 0]
+    same = [each for each in DEV if each[0].label_id == 0]
     assert classifier.only_class(TASK, always_no[1 : len(same) + 1], same) is None
 
 
-def test_a_run_that_learns_nothing_says_so(tmp_path, capsys):
-    shuffled = [one._replace(label_id=1) for one in TRAIN]
-    run(tmp_path, None, train=shuffled, num_train_steps=20)
-    assert "All 50 dev examples are predicted as 'yes'" in capsys.readouterr().out
+def test_a_run_that_learns_nothing_says_so(tmp_path):
+    same = [one._replace(label_id=1) for one in TRAIN]
+    assert run(tmp_path, None, train=same, num_train_steps=20)["only_class"] == "yes"
+    assert "All 50 dev examples are predicted as 'yes'" in (
+        classifier.one_class_warning(50, "yes")
+    )
 
 
 def test_the_best_is_by_the_task_s_metric(whole):

@@ -235,7 +235,7 @@ def test_several_labels_without_lists_or_separator(tmp_path):
     message = message_of(read_training_examples, path, kind=MULTI_LABEL)
     assert "line 2 has the label 'x y', which is no list, line 3" in message
     assert "no list of texts, line 4 has the label '[', which is no list" in message
-    assert "give a separator" in message
+    assert "give --label_separator" in message
 
 
 def test_amounts_are_numbers(tmp_path):

@@ -1,0 +1,117 @@
+"""`task.json`: what a fine-tuned classifier is for, so that no flag has to say it."""
+
+import dataclasses
+import os
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.tasks.labels import KINDS, REGRESSION
+from official_bert.tasks.table_columns import Columns
+
+TASK_FILE = "task.json"
+# What becomes of texts longer than a model reads.
+TRUNCATE, WINDOW = "truncate", "window"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifierTask:
+    """What a classifier tells of a text or a pair of texts.
+
+    Attributes:
+      kind: "single_label", "multi_label" or "regression".
+      labels: names of the classes in the order of their numbers; none for a
+        regression task.
+      metrics: names of scores, see `classifier.evaluate`; by the first a model
+        is the best.
+      max_seq_length: tokens of a text at most.
+      name: the GLUE task's; "" for a user's own data.
+      long_text: `TRUNCATE` or `WINDOW`.
+      threshold: from this probability on a label holds, where several may.
+      label_separator: str between the labels of a cell, or None.
+      columns: of a user's own files, or None.
+    """
+
+    kind: str
+    labels: tuple[str, ...]
+    metrics: tuple[str, ...]
+    max_seq_length: int
+    name: str = ""
+    long_text: str = TRUNCATE
+    threshold: float = 0.5
+    label_separator: str | None = None
+    columns: Columns | None = None
+
+    @property
+    def num_outputs(self):
+        """C: how many scores the model gives."""
+        return 1 if self.kind == REGRESSION else len(self.labels)
+
+    def to_dict(self):
+        """Return what `from_dict` takes, fit for JSON."""
+        return {
+            name: list(value) if isinstance(value, tuple) else value
+            for name, value in dataclasses.asdict(self).items()
+        }
+
+    @classmethod
+    def from_dict(cls, values):
+        """Make a task of what `to_dict` returned.
+
+        Raises:
+          KeyError, TypeError, ValueError: that is not what it holds.
+        """
+        names = [field.name for field in dataclasses.fields(cls)]
+        found = {name: values[name] for name in names}
+        found["labels"] = tuple(map(str, found["labels"]))
+        found["metrics"] = tuple(found["metrics"])
+        if found["columns"] is not None:
+            found["columns"] = Columns(**found["columns"])
+        if found["kind"] not in KINDS or found["long_text"] not in (TRUNCATE, WINDOW):
+            raise ValueError("an unknown word")
+        if not 0 < found["threshold"] < 1 or found["max_seq_length"] < 3:
+            raise ValueError("a number out of range")
+        return cls(**found)
+
+
+def write_task(directory, task, global_step):
+    """Write `task.json` into a model directory.
+
+    Args:
+      directory: the folder.
+      task: `ClassifierTask`.
+      global_step: the updates that the model has had.
+    """
+    values = {"task": "classifier", **task.to_dict(), "global_step": global_step}
+    files.write_json(os.path.join(directory, TASK_FILE), values)
+
+
+def has_task(path):
+    """Tell whether a path is a fine-tuned model's directory."""
+    return os.path.isfile(os.path.join(path, TASK_FILE))
+
+
+def read_task(directory):
+    """Read `task.json`.
+
+    Returns:
+      (`ClassifierTask`, the updates that the model has had).
+
+    Raises:
+      UserError: there is none, or it is another task's, or damaged.
+    """
+    path = os.path.join(directory, TASK_FILE)
+    if not has_task(directory):
+        raise UserError(
+            f"{directory} has no {TASK_FILE}: it is not the output directory of a "
+            "finished run_classifier.py; train first."
+        )
+    values = files.read_json(path, "the description of a fine-tuned model")
+    if not isinstance(values, dict) or values.get("task") != "classifier":
+        raise UserError(f"{path} does not describe a classifier.")
+    try:
+        return ClassifierTask.from_dict(values), int(values["global_step"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{path} is damaged ({type(error).__name__}: {error}); take it from "
+            "another copy of the model, or train again."
+        ) from error

@@ -1,0 +1,71 @@
+"""Lines of text in and out of a script: files, or the standard streams."""
+
+import contextlib
+import os
+import sys
+
+from absl import logging
+
+from official_bert import files
+
+STANDARD = "-"
+
+
+@contextlib.contextmanager
+def opened_output(path):
+    """Yield a text stream for an output; a file is there when it is whole."""
+    with contextlib.ExitStack() as stack:
+        if path == STANDARD:
+            yield sys.stdout
+            return
+        if not is_stream(path):
+            path = stack.enter_context(files.atomic_path(path))
+        yield stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
+
+
+def is_stream(path):
+    """Whether an output is a pipe or device, which no new file may replace."""
+    if path == STANDARD:
+        return True
+    return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
+
+
+def input_size(path):
+    """Return the bytes to read, or None where nobody knows them."""
+    if path == STANDARD or path.endswith(".gz"):
+        return None
+    return os.path.getsize(path)
+
+
+def lines_of(path, on_bytes=lambda count: None):
+    """Yield the stripped lines of a file or of standard input.
+
+    Args:
+      path: the file, plain or gzipped, or `STANDARD`.
+      on_bytes: function that is told how much has been read.
+    """
+    if path == STANDARD:
+        return _lines_of_standard_input(on_bytes)
+    from official_bert.data.readers import read_text_lines
+
+    return read_text_lines(path, on_bytes)
+
+
+def _lines_of_standard_input(on_bytes):
+    # What is not UTF-8 becomes U+FFFD, which the tokenizer leaves out.
+    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
+    num_lines = num_invalid = 0
+    for line in sys.stdin:
+        num_lines += 1
+        num_invalid += "\ufffd" in line
+        on_bytes(len(line))
+        yield line.strip()
+    if num_invalid:
+        logging.warning(
+            "Standard input: %d of %d lines have bytes that are not UTF-8; these were "
+            "left out.",
+            num_invalid,
+            num_lines,
+        )
+    if not num_lines:
+        logging.warning("Standard input is empty.")

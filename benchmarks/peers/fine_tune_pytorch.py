@@ -38,14 +38,12 @@ def main():
     transformers.logging.set_verbosity_error()
     task = glue_tasks.find_task(given.task_name)
     tokenizer = transformers.AutoTokenizer.from_pretrained(given.model)
-    train = _encode(task, given, tokenizer, "train")[: given.num_train_rows]
+    train = _encode(task, given, tokenizer, "train")
     dev = _encode(task, given, tokenizer, "dev")
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
         given.model, num_labels=len(task.labels) or 1
     )
-    steps = given.num_train_steps or int(
-        len(train) / given.batch_size * given.num_train_epochs
-    )
+    steps = int(len(train) / given.batch_size * given.num_train_epochs)
     seconds = _train(model, train, tokenizer, steps, given)
     predicted = _predict(model, dev, tokenizer)
     labels = np.array([row["labels"] for row in dev])
@@ -70,8 +68,6 @@ def _arguments():
     parser.add_argument("--learning_rate", type=float, default=5e-5)
     parser.add_argument("--num_train_epochs", type=float, default=3.0)
     parser.add_argument("--warmup_proportion", type=float, default=0.1)
-    parser.add_argument("--num_train_rows", type=int, default=None)
-    parser.add_argument("--num_train_steps", type=int, default=None)
     return parser.parse_args()
 
 

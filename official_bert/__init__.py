@@ -14,6 +14,7 @@ _HOME = {
     "BertEncoder": "official_bert.modeling.encoder",
     "load": "official_bert.checkpoints.model_directory",
     "load_encoder": "official_bert.checkpoints.model_directory",
+    "Predictor": "official_bert.tasks.predictor",
 }
 __all__ = list(_HOME)
 

@@ -249,7 +249,18 @@ def _read_glue(length, long_text, wanted):
             lambda task, split: glue_files.has_examples(task, folder, split),
         )
     task = find_task(FLAGS.task_name)
+    if not FLAGS.do_train:
+        task = classifier_data.in_order_of(task, _labels_of_model())
     return classifier_data.read_glue(task, source, length, long_text, wanted)
+
+
+def _labels_of_model():
+    """Return the names that the model's config has for its labels, if any."""
+    from official_bert.checkpoints import any_format
+    from official_bert.tasks.classifier_task import labels_of
+
+    with any_format.opened(_model_path()) as checkpoint:
+        return labels_of(checkpoint.config) if checkpoint.config else ()
 
 
 def _model_path():

@@ -3,6 +3,8 @@
 import dataclasses
 import math
 
+# First of all: it tells Python where the package is.
+import command_line  # noqa: F401
 from absl import flags
 
 from official_bert.errors import UserError

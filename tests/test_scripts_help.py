@@ -53,3 +53,28 @@ def test_help_imports_nothing_heavy(name):
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "command_line" in imported
     assert not imported & HEAVY
+
+
+# The package is found as in a checkout that nobody has installed.
+NOT_INSTALLED = """
+import sys
+sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f)]
+sys.path[0] = sys.argv[2]
+__import__(sys.argv[1].removesuffix(".py"))
+import official_bert
+print(official_bert.__file__)
+"""
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_it_runs_from_a_checkout(name, tmp_path):
+    done = subprocess.run(
+        [sys.executable, "-c", NOT_INSTALLED, name, str(ROOT / "run_scripts")],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.strip() == str(ROOT / "official_bert" / "__init__.py"), (
+        done.stderr
+    )

@@ -14,7 +14,7 @@ from official_bert.metrics import glue
 from official_bert.modeling import classification
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.tasks.classifier_batches import FeatureSet, ordered_batches
-from official_bert.tasks.classifier_task import write_task
+from official_bert.tasks.classifier_task import config_with_labels, write_task
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
@@ -331,6 +331,8 @@ def fine_tune(strategy, config, task, train_features, dev_windows, settings):
             row["only_class"] = only_class(task, logits, dev_windows)
         if strategies.is_chief(strategy):
             write_task(directory, task, best)
+            # Whatever labels the model had that it was made from.
+            state.model.config = config_with_labels(config, task)
             model_directory.save(
                 directory, state.model, settings.vocab_file, settings.do_lower_case
             )

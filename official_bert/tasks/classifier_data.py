@@ -249,6 +249,23 @@ def _columns_of(own):
     return Columns(own.text_column, own.text_b_column, own.label_column, own.has_header)
 
 
+def in_order_of(glue_task, labels):
+    """Return a `GlueTask` with its labels in the order of a model's.
+
+    Hugging Face numbers MNLI's in another order than the original.
+
+    Args:
+      glue_task: `GlueTask`.
+      labels: the model's names of labels, tuple of str; if they are not the
+        task's, written in whatever case, the task's own order is kept.
+    """
+    names = {name.lower(): name for name in glue_task.labels}
+    found = tuple(names.get(label.lower()) for label in labels)
+    if set(found) != set(glue_task.labels) or len(found) != len(glue_task.labels):
+        return glue_task
+    return dataclasses.replace(glue_task, labels=found)
+
+
 def check_same_answers(model_task, task, path):
     """Raise `UserError` unless a model gives the answers that a task asks for.
 

@@ -6,6 +6,7 @@
 * what GLUE's server wants to be sent.
 """
 
+import dataclasses
 import json
 import os
 
@@ -120,7 +121,8 @@ def submit(logits, task, directory):
     """
     for name, found in logits.items():
         answers = found[:, 0] if task.kind == REGRESSION else np.argmax(found, axis=1)
-        path = glue_submission.write_submission(directory, find_task(name), answers)
+        glue_task = dataclasses.replace(find_task(name), labels=task.labels)
+        path = glue_submission.write_submission(directory, glue_task, answers)
         print(f"For the GLUE server: {path}", flush=True)
     missing = glue_submission.missing_submissions(directory)
     if missing:

@@ -5,12 +5,18 @@ import os
 
 from official_bert import files
 from official_bert.errors import UserError
-from official_bert.tasks.labels import KINDS, REGRESSION
+from official_bert.tasks.labels import KINDS, MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.table_columns import Columns
 
 TASK_FILE = "task.json"
 # What becomes of texts longer than a model reads.
 TRUNCATE, WINDOW = "truncate", "window"
+# What Hugging Face's `config.json` calls the kinds of labels.
+PROBLEM_TYPES = {
+    SINGLE_LABEL: "single_label_classification",
+    MULTI_LABEL: "multi_label_classification",
+    REGRESSION: "regression",
+}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,6 +77,45 @@ class ClassifierTask:
         if not 0 < found["threshold"] < 1 or found["max_seq_length"] < 3:
             raise ValueError("a number out of range")
         return cls(**found)
+
+
+def config_with_labels(config, task):
+    """Return a `BertConfig` that names labels as Hugging Face's `config.json` does.
+
+    So they are not lost when the model is converted.
+
+    Args:
+      config: `BertConfig`; labels of another task are left out.
+      task: `ClassifierTask`.
+    """
+    own = {"problem_type": PROBLEM_TYPES[task.kind]}
+    if task.labels:
+        own["id2label"] = {str(index): name for index, name in enumerate(task.labels)}
+        own["label2id"] = {name: index for index, name in enumerate(task.labels)}
+    others = {
+        name: value
+        for name, value in config.extra.items()
+        if name not in ("problem_type", "id2label", "label2id")
+    }
+    return dataclasses.replace(config, extra=others | own)
+
+
+def labels_of(config):
+    """Return the names that a `BertConfig` gives to labels; () if it gives none."""
+    names = config.extra.get("id2label")
+    if not isinstance(names, dict):
+        return ()
+    return tuple(str(names[index]) for index in sorted(names, key=int))
+
+
+def task_of(config):
+    """Return the `ClassifierTask` that a `BertConfig` names labels of, or None."""
+    labels = labels_of(config)
+    if not labels:
+        return None
+    kinds = {name: kind for kind, name in PROBLEM_TYPES.items()}
+    kind = kinds.get(config.extra.get("problem_type"), SINGLE_LABEL)
+    return ClassifierTask(kind, labels, (), config.max_position_embeddings)
 
 
 def write_task(directory, task, global_step):

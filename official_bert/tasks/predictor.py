@@ -7,7 +7,7 @@ from official_bert.checkpoints.initialize import load_opened
 from official_bert.errors import UserError
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.tasks import classifier, classifier_features
-from official_bert.tasks.classifier_task import has_task, read_task
+from official_bert.tasks.classifier_task import has_task, read_task, task_of
 from official_bert.tasks.examples import Example
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION
 from official_bert.tokenization.vocabulary import check_vocab_size
@@ -54,9 +54,9 @@ class Predictor:
         """Load a model.
 
         Args:
-          path: output directory of a finished `run_classifier.py`; with `task`,
-            any checkpoint that has a classifier's weights, such as one of the
-            original or of Hugging Face.
+          path: output directory of a finished `run_classifier.py`; a classifier
+            of Hugging Face whose config names its labels; with `task`, any
+            checkpoint that has a classifier's weights, as the original's.
           batch_size: texts that go through the model together.
           task: `ClassifierTask`; None reads the directory's `task.json`.
           config_file: a `bert_config.json`; by default the checkpoint's own.
@@ -67,10 +67,9 @@ class Predictor:
           UserError: something is missing or does not fit.
         """
         self.global_step = None
-        if task is None or has_task(path):
+        if has_task(path):
             found, self.global_step = read_task(path)
             task = task or found
-        self.task, self.batch_size = task, batch_size
         with any_format.opened(path) as checkpoint:
             missing = [name for name in HEAD if name not in checkpoint.shapes]
             if missing:
@@ -79,6 +78,9 @@ class Predictor:
                     "first (--do_train)."
                 )
             config = model_directory.config_of(checkpoint, config_file)
+            task = task or task_of(config)
+            if task is None:
+                read_task(path)  # Says what is missing.
             self.tokenizer = model_directory.tokenizer_of(
                 checkpoint, vocab_file, do_lower_case
             )
@@ -87,6 +89,7 @@ class Predictor:
             )
             model = ClassificationModel(config, task.num_outputs)
             load_opened(model, checkpoint)
+        self.task, self.batch_size = task, batch_size
         limit = config.max_position_embeddings
         if task.max_seq_length > limit:
             raise UserError(

@@ -9,34 +9,35 @@ import pytest
 from places import ROOT
 
 from official_bert.config import SIZES, BertConfig
+from official_bert.tasks.glue_tasks import find_task
 
 CONFIGS = ROOT / "configs"
 PHASE_1, PHASE_2 = list(SIZES), ["base_512", "large_512"]
 
-# Prints the flags of `run_pretraining.py` under each flag file.
+GLUE_TASKS = ["cola", "sst-2", "mrpc", "sts-b", "qqp", "mnli", "qnli", "rte"]
+GRIDS = {"grid_appendix": 18, "grid_small_models": 20}
+
+# Prints the flags of a script under each flag file.
 PRINT_FLAGS = """
-import json, sys
+import importlib, json, sys
 sys.path.insert(0, "run_scripts")
-import run_pretraining
-from absl import flags
-found = {}
-for name in sys.argv[1:]:
-    flags.FLAGS.unparse_flags()
-    for flag in run_pretraining.FLAGS:
-        run_pretraining.FLAGS[flag].unparse()
-    run_pretraining.FLAGS(["x", f"--flagfile=configs/{name}.flags"])
-    modules = run_pretraining, run_pretraining.training_flags
-    ours = [f for m in modules for f in run_pretraining.FLAGS.get_flags_for_module(m)]
+script = importlib.import_module(sys.argv[1])
+FLAGS, found = script.FLAGS, {}
+for name in sys.argv[2:]:
+    FLAGS.unparse_flags()
+    for flag in FLAGS:
+        FLAGS[flag].unparse()
+    FLAGS(["x", f"--flagfile=configs/{name}.flags"])
+    modules = script, script.training_flags
+    ours = [flag for module in modules for flag in FLAGS.get_flags_for_module(module)]
     found[name] = {flag.name: flag.value for flag in ours}
 print(json.dumps(found))
 """
 
 
-@pytest.fixture(scope="module")
-def flag_files():
-    names = [*PHASE_1, *PHASE_2]
+def flags_under(script, names):
     done = subprocess.run(
-        [sys.executable, "-c", PRINT_FLAGS, *names],
+        [sys.executable, "-c", PRINT_FLAGS, script, *names],
         cwd=ROOT,
         capture_output=True,
         text=True,
@@ -44,6 +45,41 @@ def flag_files():
     )
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
+
+
+@pytest.fixture(scope="module")
+def flag_files():
+    return flags_under("run_pretraining", [*PHASE_1, *PHASE_2])
+
+
+@pytest.fixture(scope="module")
+def glue_flag_files():
+    names = [*GLUE_TASKS, "xnli", *GRIDS]
+    found = flags_under("run_classifier", [f"glue/{name}" for name in names])
+    return {name.removeprefix("glue/"): flags for name, flags in found.items()}
+
+
+@pytest.mark.parametrize("name", GLUE_TASKS)
+def test_the_papers_fine_tuning(glue_flag_files, name):
+    """Sec. 4.1: batch 32, 3 epochs, the best of four rates on the dev set."""
+    flags = glue_flag_files[name]
+    assert find_task(flags["task_name"]).name == name
+    assert flags["do_train"] and flags["do_eval"] and flags["grid"]
+    assert (flags["train_batch_size"], flags["num_train_epochs"]) == (32, 3)
+    rates = sorted(map(float, flags["grid_learning_rates"]))
+    assert rates == [2e-5, 3e-5, 4e-5, 5e-5]
+    assert not flags["grid_batch_sizes"] and not flags["grid_epochs"]
+    assert (flags["max_seq_length"], flags["warmup_proportion"]) == (128, 0.1)
+    assert (flags["optimizer"], flags["bias_correction"]) == ("adam", False)
+    assert flags["output_dir"] == f"output/glue/{name}"
+
+
+@pytest.mark.parametrize("name", GRIDS)
+def test_a_grid_has_as_many_runs_as_it_says(glue_flag_files, name):
+    flags = glue_flag_files[name]
+    lists = "grid_learning_rates", "grid_batch_sizes", "grid_epochs"
+    assert math.prod(len(flags[each]) for each in lists) == GRIDS[name]
+    assert f"{GRIDS[name]} runs" in (CONFIGS / "glue" / f"{name}.flags").read_text()
 
 
 @pytest.mark.parametrize("size", list(SIZES))
@@ -78,7 +114,7 @@ def test_the_papers_two_phases(flag_files, name):
     assert second["continue_from"] == first["output_dir"]
 
 
-@pytest.mark.parametrize("path", sorted(CONFIGS.glob("*.flags")), ids=lambda p: p.stem)
+@pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.flags")), ids=lambda p: p.stem)
 def test_a_flag_file_explains_itself(path):
     """It begins with a comment, and each is for one script's --flagfile."""
     lines = path.read_text().splitlines()

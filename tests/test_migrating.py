@@ -48,6 +48,7 @@ def folder(tmp_path_factory):
         for path in release.iterdir():
             archive.write(path, f"{RELEASE}/{path.name}")
     write_run_of_the_original(folder / "original_output", tensors)
+    write_mrpc(folder / "glue_data" / "MRPC")
     write_tf_bert(folder / "my_tf_bert", tensors)
     return folder
 
@@ -58,6 +59,19 @@ def pretraining_tensors():
         for name, value in tiny_model.tensors(CONFIG).items()
         if name.startswith(("bert/", *tiny_model.PRETRAINING_HEADS))
     }
+
+
+def write_mrpc(directory):
+    directory.mkdir(parents=True)
+    pair = "the water\tthe lamps\n"
+    header = "Quality\t#1 ID\t#2 ID\t#1 String\t#2 String\n"
+    for name, count in (("train", 40), ("dev", 8)):
+        rows = [f"{number % 2}\t1\t2\t{pair}" for number in range(count)]
+        (directory / f"{name}.tsv").write_text(header + "".join(rows))
+    rows = [f"{number}\t1\t2\t{pair}" for number in range(5)]
+    (directory / "test.tsv").write_text(
+        header.replace("Quality", "index") + "".join(rows)
+    )
 
 
 def write_run_of_the_original(directory, tensors):
@@ -127,5 +141,10 @@ def check_what_was_made(folder):
     assert (folder / "pretraining_output" / "bert_model.ckpt.index").exists()
     steps = (folder / "pretraining_goes_on" / "metrics.jsonl").read_text()
     assert min(json.loads(row)["step"] for row in steps.splitlines()) > 20
+    results = (folder / "mrpc_output" / "eval_results.txt").read_text()
+    keys = [line.split(" = ")[0] for line in results.splitlines()]
+    assert {"eval_accuracy", "eval_loss", "global_step", "loss"} < set(keys)
+    rows = (folder / "mrpc_predictions" / "test_results.tsv").read_text().splitlines()
+    assert len(rows) == 5
     for name in ("my_pytorch_bert", "my_safetensors_bert"):
         assert (folder / name / "model.safetensors").exists()

@@ -4,6 +4,7 @@ import errno
 import functools
 import glob
 import importlib.metadata
+import io
 import os
 import pathlib
 import re
@@ -49,6 +50,9 @@ def run(main):
         sys.exit(_guarded(lambda: print(_help_text(main), end="")))
     _parse_flags(sys.argv)
     _own_flags()
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        # A label or a path may have letters that a terminal cannot show.
+        sys.stdout.reconfigure(errors="backslashreplace")
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     # What scripts log is meant for people: no time stamps, no line numbers.

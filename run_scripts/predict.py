@@ -11,6 +11,7 @@ Of CSV, TSV and JSON lines the columns are read that the model was fine-tuned on
 
 import itertools
 import json
+import os
 import sys
 
 from absl import flags
@@ -18,6 +19,7 @@ from command_line import locate, require, run, start_tensorflow
 from streams import STANDARD, is_stream, lines_of, opened_output
 
 from official_bert import files
+from official_bert.errors import UserError
 
 # Texts of a file that are answered together, those of like length side by side.
 CHUNK = 1024
@@ -50,6 +52,15 @@ def main():
         files.require_readable(FLAGS.input_file, "--input_file")
     if not is_stream(FLAGS.output_file):
         files.require_parent(FLAGS.output_file, "--output_file")
+        if os.path.realpath(FLAGS.output_file) == os.path.realpath(FLAGS.input_file):
+            raise UserError(
+                f"--output_file: {FLAGS.output_file} is the input; choose another name."
+            )
+    if not _is_table() and (FLAGS.text_column or FLAGS.text_b_column):
+        raise UserError(
+            "--text_column and --text_b_column are for tables (.csv, .tsv, .jsonl); "
+            "leave them out."
+        )
     start_tensorflow()
     from official_bert.tasks import feature_files
     from official_bert.tasks.classifier_reports import as_json

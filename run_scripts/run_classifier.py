@@ -26,6 +26,7 @@ from official_bert import files
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+MOST_EPOCHS = 1_000_000
 
 flags.DEFINE_string(
     "task_name",
@@ -171,21 +172,52 @@ def _check_flags():
         require("dev_file")
     if any(own) and FLAGS.do_predict:
         require("test_file")
-    if FLAGS.glue_submission and (any(own) or not FLAGS.do_predict):
-        raise UserError("--glue_submission is for --do_predict of a GLUE task.")
-    if _is_sweep() and not (FLAGS.do_train and FLAGS.do_eval):
-        raise UserError(
-            "--num_seeds and --grid are for --do_train with --do_eval, which tells the "
-            "best model."
-        )
-    if not 0 < FLAGS.num_train_epochs < math.inf:
-        raise UserError(
-            f"--num_train_epochs is {FLAGS.num_train_epochs}: it must be above 0."
-        )
+    if FLAGS.glue_submission:
+        _check_submission(any(own))
+    _check_sweep()
+    for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
+        if not 0 <= FLAGS[name].value <= most:
+            raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
     if FLAGS.do_train and not FLAGS.init_checkpoint:
         require("bert_config_file", "vocab_file")
         logging.warning(
             "Without --init_checkpoint the model starts from random weights."
+        )
+
+
+def _check_submission(is_own):
+    from official_bert.tasks.glue_tasks import find_task
+
+    if is_own or not FLAGS.do_predict:
+        raise UserError("--glue_submission is for --do_predict of a GLUE task.")
+    task = find_task(FLAGS.task_name)
+    if not task.submission:
+        raise UserError(
+            f"--glue_submission: the GLUE server takes no {task.name}; leave it out."
+        )
+    files.make_directory(FLAGS.glue_submission, "--glue_submission")
+
+
+def _check_sweep():
+    if not FLAGS.grid:
+        for name in ("grid_learning_rates", "grid_batch_sizes", "grid_epochs"):
+            if FLAGS[name].present:
+                raise UserError(f"--{name} is for --grid; give that, too.")
+    if not _is_sweep():
+        return
+    if not (FLAGS.do_train and FLAGS.do_eval):
+        raise UserError(
+            "--num_seeds and --grid are for --do_train with --do_eval, which tells the "
+            "best model."
+        )
+    if FLAGS.stop_at_step:
+        raise UserError(
+            "--stop_at_step is for a single run; leave out --num_seeds and --grid."
+        )
+    if FLAGS.seed + FLAGS.num_seeds > 2**32:
+        raise UserError(
+            f"--num_seeds={FLAGS.num_seeds} from --seed={FLAGS.seed} on goes beyond "
+            "the largest seed, 4294967295; give a smaller --seed."
         )
 
 
@@ -274,12 +306,19 @@ def _model_path():
 
 def _train(strategy, data, stack):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
-    from official_bert.tasks import classifier, classifier_features, sweep
+    from official_bert.tasks import (
+        classifier,
+        classifier_features,
+        fine_tuning,
+        sweep,
+    )
     from official_bert.training import strategies
 
-    strategies.check_shares(strategy, FLAGS.train_batch_size, FLAGS.micro_batch_size)
+    grid = _grid()
+    for size in grid.train_batch_sizes:
+        strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
     start = stack.enter_context(
-        classifier.opened_start(locate(FLAGS.init_checkpoint), **given_files())
+        fine_tuning.opened_start(locate(FLAGS.init_checkpoint), **given_files())
     )
     start.check_length(data.task.max_seq_length)
     train = classifier_features.encode(data.task, data.train, start.tokenizer)
@@ -288,14 +327,13 @@ def _train(strategy, data, stack):
     if FLAGS.do_eval:
         dev = next(iter(data.dev.values()))
         dev_windows = classifier_features.encode(data.task, dev, start.tokenizer)
-    files.make_directory(FLAGS.output_dir, "--output_dir")
 
     def settings_of(batch_size, learning_rate, num_train_epochs, seed):
         num_train_steps = int(len(train_features) / batch_size * num_train_epochs)
         _check_steps(num_train_steps, len(train_features), batch_size)
         an_epoch = math.ceil(len(train_features) / batch_size)
         return training_flags.settings(
-            classifier.ClassifierSettings,
+            fine_tuning.FineTuningSettings,
             train_batch_size=batch_size,
             learning_rate=learning_rate,
             seed=seed,
@@ -308,13 +346,14 @@ def _train(strategy, data, stack):
             do_lower_case=start.tokenizer.do_lower_case,
         )
 
-    what = (strategy, start.config, data.task, train_features, dev_windows)
-    if _is_sweep():
-        return sweep.run_grid(*what, _grid(), settings_of)
-    settings = settings_of(
-        FLAGS.train_batch_size, FLAGS.learning_rate, FLAGS.num_train_epochs, FLAGS.seed
+    work = classifier.fine_tuning(
+        start.config, data.task, train_features, dev_windows, FLAGS.eval_batch_size
     )
-    return classifier.fine_tune(*what, settings) is not None
+    if _is_sweep():
+        return sweep.run_grid(strategy, work, data.task.metrics, grid, settings_of)
+    settings = settings_of(*grid.cells()[0], FLAGS.seed)
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    return fine_tuning.fine_tune(strategy, work, settings) is not None
 
 
 def _check_steps(num_train_steps, num_examples, batch_size):
@@ -323,6 +362,11 @@ def _check_steps(num_train_steps, num_examples, batch_size):
             f"{num_examples} examples in batches of {batch_size} make no update in "
             f"{FLAGS.num_train_epochs:g} epochs; give a smaller --train_batch_size or "
             "more --num_train_epochs."
+        )
+    if FLAGS.stop_at_step and FLAGS.stop_at_step > num_train_steps:
+        raise UserError(
+            f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, step "
+            f"{num_train_steps}; give a smaller one."
         )
 
 
@@ -353,6 +397,8 @@ def _numbers(flag, kind):
             numbers.append(0)
         if not 0 < numbers[-1] < math.inf:
             raise UserError(f"--{flag}: {text!r} is no number above 0.")
+    if not numbers and FLAGS[flag].default:
+        raise UserError(f"--{flag} is empty; give numbers with commas between them.")
     return numbers
 
 

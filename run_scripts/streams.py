@@ -1,6 +1,7 @@
 """Lines of text in and out of a script: files, or the standard streams."""
 
 import contextlib
+import io
 import os
 import sys
 
@@ -16,11 +17,19 @@ def opened_output(path):
     """Yield a text stream for an output; a file is there when it is whole."""
     with contextlib.ExitStack() as stack:
         if path == STANDARD:
+            _write_utf8(sys.stdout)
             yield sys.stdout
             return
         if not is_stream(path):
             path = stack.enter_context(files.atomic_path(path))
         yield stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
+
+
+def _write_utf8(stream):
+    """Let a stream write UTF-8, whatever the terminal's encoding is."""
+    # A program that runs scripts may have put something else in its place.
+    if isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8")
 
 
 def is_stream(path):

@@ -129,6 +129,10 @@ def check():
             f"--bias_correction is a variant of --optimizer=adam; {FLAGS.optimizer} "
             "always has it: leave it out."
         )
+    if FLAGS.early_stopping_patience and not FLAGS.do_eval:
+        raise UserError(
+            "--early_stopping_patience counts evaluations; give --do_eval, too."
+        )
     if not 0 < FLAGS.learning_rate < math.inf:
         raise UserError(
             f"--learning_rate is {FLAGS.learning_rate}: it must be a number above 0."

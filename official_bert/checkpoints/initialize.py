@@ -8,6 +8,8 @@ import re
 from official_bert.checkpoints import any_format, names
 from official_bert.errors import UserError
 
+# A task's own layer: if it is of another size, it is for other labels.
+TASK_HEAD = ("output_weights", "output_bias")
 # What a released checkpoint may lack: all but this.
 ENCODER = ("bert/embeddings/", "bert/encoder/")
 
@@ -60,7 +62,8 @@ def load_weights(model, path):
       `Report`.
 
     Raises:
-      UserError: no checkpoint there, a shape that differs, or a variable of
+      UserError: no checkpoint there, a shape that differs (except of a
+        classifier, which is for other labels and then new), or a variable of
         the encoder that is missing. The model is then unchanged.
     """
     with any_format.opened(path) as checkpoint:
@@ -70,18 +73,28 @@ def load_weights(model, path):
 def load_opened(model, checkpoint):
     """Like `load_weights`, from a `Checkpoint`."""
     shapes = checkpoint.shapes
-    wanted = {names.google_name(v): v for v in model.trainable_variables}
+    wanted = {names.google_name(v): v for v in model.weights}
     notes = [*checkpoint.notes, *_check_config(checkpoint, model.config)]
     check_size(checkpoint, model.config)
     _check_names(checkpoint, wanted)
-    loaded = [name for name in wanted if name in shapes]
+    others = [
+        name
+        for name in TASK_HEAD
+        if name in wanted and shapes.get(name, wanted[name].shape) != wanted[name].shape
+    ]
+    if others:
+        notes.append(
+            "The checkpoint's classifier is for another number of labels "
+            f"({shapes[others[0]][0]}), so it is not used."
+        )
+    loaded = [name for name in wanted if name in shapes and name not in others]
     values = {name: checkpoint.read(name) for name in loaded}
     for name, value in values.items():
         wanted[name].assign(value)
     return Report(
         checkpoint.path,
         loaded,
-        new=[name for name in wanted if name not in shapes],
+        new=[name for name in wanted if name not in loaded],
         unused=sorted(name for name in shapes if name not in wanted),
         notes=notes,
     )
@@ -152,6 +165,8 @@ def _check_names(checkpoint, wanted):
     """Raise `UserError` for a missing variable or a wrong shape."""
     shapes = checkpoint.shapes
     for name, variable in wanted.items():
+        if name in TASK_HEAD:
+            continue
         if name in shapes and tuple(shapes[name]) != tuple(variable.shape):
             raise UserError(
                 f"{checkpoint.path} does not fit the model: {name} is "

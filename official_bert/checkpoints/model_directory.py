@@ -142,7 +142,7 @@ def _check_casing(checkpoint, guess):
         )
 
 
-def save(directory, model, vocab_file=None, do_lower_case=None):
+def save(directory, model, vocab_file=None, do_lower_case=None, config=None):
     """Write a model directory; no optimizer state goes into it.
 
     Args:
@@ -150,13 +150,17 @@ def save(directory, model, vocab_file=None, do_lower_case=None):
       model: a model of this package with a `config`.
       vocab_file: its vocabulary, copied beside it, if known.
       do_lower_case: its casing, if known.
+      config: `BertConfig` to write; by default the model's.
     """
-    google.write_model(directory, checkpoint_of(model, vocab_file, do_lower_case))
+    checkpoint = checkpoint_of(model, vocab_file, do_lower_case)
+    if config:
+        checkpoint = dataclasses.replace(checkpoint, config=config)
+    google.write_model(directory, checkpoint)
 
 
 def checkpoint_of(model, vocab_file=None, do_lower_case=None):
     """Return a model in memory as a `Checkpoint`, to be written in any format."""
-    variables = {names.google_name(v): v for v in model.trainable_variables}
+    variables = {names.google_name(v): v for v in model.weights}
     return Checkpoint(
         path="the model",
         format="google",

@@ -1,24 +1,18 @@
 """Fine-tuning a classifier (Sec. 4.1): the objective, the evaluation, the run."""
 
-import contextlib
-import dataclasses
 import zlib
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert.checkpoints import any_format, model_directory
-from official_bert.config import BertConfig
-from official_bert.errors import UserError
 from official_bert.metrics import glue
 from official_bert.modeling import classification
 from official_bert.modeling.classification import ClassificationModel
-from official_bert.tasks.classifier_batches import FeatureSet, ordered_batches
+from official_bert.tasks.batches import FeatureSet
+from official_bert.tasks.classifier_features import pad_features
 from official_bert.tasks.classifier_task import config_with_labels, write_task
+from official_bert.tasks.fine_tuning import FineTuning
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from official_bert.tokenization.full import FullTokenizer
-from official_bert.tokenization.vocabulary import check_vocab_size
-from official_bert.training import runs, saving, strategies
 from official_bert.training.step import Objective
 
 _TERMS = {
@@ -83,7 +77,7 @@ def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False)
       score: what `make_scorer` returned.
       windows: list of N lists of `Features`, as of `classifier_features.encode`.
       batch_size: windows that go through the model together.
-      max_seq_length: see `ordered_batches`.
+      max_seq_length: see `FeatureSet`.
       break_off: function that tells whether to stop early.
 
     Returns:
@@ -91,7 +85,8 @@ def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False)
     """
     flat = [one for each in windows for one in each]
     parts, order = [], []
-    for numbers, batch in ordered_batches(flat, batch_size, max_seq_length):
+    batches = FeatureSet(flat, max_seq_length, pad_features).ordered_batches(batch_size)
+    for numbers, batch in batches:
         if break_off():
             return None
         parts.append(score(batch).numpy())
@@ -108,7 +103,8 @@ def evaluate(task, logits, windows):
 
     Where several labels may hold, `f1` is of all texts and labels together
     (micro-averaged) and `accuracy` the share of texts all of whose labels are
-    right.
+    right. Where one holds, `predicted_classes` is how many labels the model
+    gives at all.
 
     Args:
       task: `ClassifierTask`.
@@ -128,9 +124,13 @@ def evaluate(task, logits, windows):
             "accuracy": float(right.mean()),
         }
         return row | {name: found[name] for name in task.metrics}
-    is_number = task.kind == REGRESSION
-    predictions = logits[:, 0] if is_number else logits.argmax(axis=1)
-    return row | glue.score(task.metrics, labels, predictions)
+    if task.kind == REGRESSION:
+        return row | glue.score(task.metrics, labels, logits[:, 0])
+    predictions = logits.argmax(axis=1)
+    row |= glue.score(task.metrics, labels, predictions)
+    if len(set(labels.tolist())) > 1:
+        row["predicted_classes"] = len(set(predictions.tolist()))
+    return row
 
 
 def results(task, logits, windows, batch_size):
@@ -152,6 +152,7 @@ def results(task, logits, windows, batch_size):
     labels = _label_ids(windows)
     batches = [slice(n, n + batch_size) for n in range(0, len(logits), batch_size)]
     losses = [_mean_loss(task, logits[part], labels[part]) for part in batches]
+    row.pop("predicted_classes", None)
     found = {"eval_loss": row.pop("loss"), "loss": float(np.mean(losses))}
     if task.kind == SINGLE_LABEL:
         found["eval_accuracy"] = glue.accuracy(labels, logits.argmax(axis=1))
@@ -206,147 +207,57 @@ def only_class(task, logits, windows):
     return task.labels[predicted.pop()]
 
 
-@dataclasses.dataclass(frozen=True)
-class Start:
-    """What a fine-tuning starts from, apart from the weights.
-
-    Attributes:
-      config: `BertConfig`.
-      tokenizer: `FullTokenizer`.
-      vocab_file: path of its vocabulary.
-    """
-
-    config: BertConfig
-    tokenizer: FullTokenizer
-    vocab_file: str
-
-    def check_length(self, max_seq_length):
-        """Raise `UserError` if the model cannot read so many tokens."""
-        limit = self.config.max_position_embeddings
-        if max_seq_length > limit:
-            raise UserError(
-                f"--max_seq_length is {max_seq_length}, and the model reads up to "
-                f"{limit} tokens (max_position_embeddings); give a smaller one."
-            )
-
-
-@contextlib.contextmanager
-def opened_start(
-    init_checkpoint, config_file=None, vocab_file=None, do_lower_case=None
-):
-    """Open what a fine-tuning starts from; files of an archive last as long.
+def fine_tuning(config, task, train_features, dev_windows, eval_batch_size):
+    """Return the `FineTuning` of a classifier.
 
     Args:
-      init_checkpoint: see `any_format.opened`; None starts from random weights.
-      config_file: a `bert_config.json`; by default the checkpoint's own.
-      vocab_file: a `vocab.txt`, likewise.
-      do_lower_case: bool, likewise.
-
-    Yields:
-      `Start`.
-
-    Raises:
-      UserError: something is missing or does not fit.
-    """
-    with contextlib.ExitStack() as stack:
-        checkpoint = model_directory.NO_CHECKPOINT
-        if init_checkpoint:
-            checkpoint = stack.enter_context(any_format.opened(init_checkpoint))
-        config = model_directory.config_of(checkpoint, config_file)
-        tokenizer = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
-        vocab_file = vocab_file or checkpoint.vocab_file
-        check_vocab_size(tokenizer.vocab, config, vocab_file)
-        yield Start(config, tokenizer, vocab_file)
-
-
-@dataclasses.dataclass(frozen=True)
-class ClassifierSettings(runs.RunSettings):
-    """The flags of `run_classifier.py`, under the same names."""
-
-    vocab_file: str
-    do_lower_case: bool
-    eval_batch_size: int
-
-
-def fine_tune(strategy, config, task, train_features, dev_windows, settings):
-    """Train a classifier; leave the best model in its output directory.
-
-    Args:
-      strategy: a `tf.distribute` strategy.
       config: `BertConfig`.
       task: `ClassifierTask`.
       train_features: list of `Features` to train on.
       dev_windows: list of lists of `Features` to choose the best model by; or
         None, and the last model is left.
-      settings: `ClassifierSettings`.
-
-    Returns:
-      dict: the `global_step` of that model and, with dev examples, its scores
-      and `only_class`, see there; None if the run was told to stop before its
-      end.
-
-    Raises:
-      UserError: the output directory holds something else, a checkpoint does
-        not fit, memory is short, or another worker is gone.
+      eval_batch_size: windows that are evaluated together.
     """
-    directory = settings.output_dir
-    with (
-        runs.opened_directory(strategy, directory),
-        runs.device_errors(strategy, settings),
-    ):
-        state = runs.make_state(
-            strategy,
-            lambda: ClassificationModel(config, task.num_outputs, settings.recompute),
-            settings,
-        )
-        score = make_scorer(state.model)
-        sizes = settings.eval_batch_size, task.max_seq_length
 
-        def evaluate_now(break_off):
+    def make_evaluate(model):
+        score = make_scorer(model)
+
+        def evaluate_now(break_off=lambda: False):
+            sizes = eval_batch_size, task.max_seq_length
             logits = predict(score, dev_windows, *sizes, break_off)
             return None if logits is None else evaluate(task, logits, dev_windows)
 
-        data = identity(task, train_features)
-        fixed = runs.fixed_settings(config, data, settings)
-        run_id = runs.start(strategy, state, fixed, settings)
-        complete = runs.train(
-            strategy,
-            state,
-            objective(task),
-            FeatureSet(train_features, task.max_seq_length),
-            run_id,
-            None if dev_windows is None else evaluate_now,
-            settings,
-            best_by=task.metrics[0],
-        )
-        if not complete:
-            return None
-        best, row = state.step, {}
-        if dev_windows is not None:
-            # Kept besides the newest, so it is there.
-            best = saving.best_step(directory) or best
-            saving.restore_state(directory, state, run_id, best)
-            logits = predict(score, dev_windows, *sizes)
-            row = evaluate(task, logits, dev_windows)
-            row["only_class"] = only_class(task, logits, dev_windows)
-        if strategies.is_chief(strategy):
-            write_task(directory, task, best)
-            # Whatever labels the model had that it was made from.
-            state.model.config = config_with_labels(config, task)
-            model_directory.save(
-                directory, state.model, settings.vocab_file, settings.do_lower_case
-            )
-        # No worker leaves while the chief still writes.
-        strategies.from_chief(strategy, 0)
-        return {"global_step": best, **row}
+        return evaluate_now
+
+    def trouble(row):
+        is_one = row.get("predicted_classes") == 1
+        return one_class_warning(len(dev_windows)) if is_one else None
+
+    data = identity(task, train_features)
+    if dev_windows is not None:
+        data["dev_set"] = identity(task, [each[0] for each in dev_windows])
+    return FineTuning(
+        config=config,
+        written_config=config_with_labels(config, task),
+        make_model=lambda recompute: ClassificationModel(
+            config, task.num_outputs, recompute
+        ),
+        objective=objective(task),
+        train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
+        identity=data,
+        best_by=task.metrics[0],
+        make_evaluate=None if dev_windows is None else make_evaluate,
+        write_task=lambda directory, step: write_task(directory, task, step),
+        trouble=trouble,
+    )
 
 
-def one_class_warning(count, label):
+def one_class_warning(count, label=None):
     """Return the sentence about a model that says the same of all texts."""
+    what = "the same label" if label is None else repr(label)
     return (
-        f"All {count} dev examples are predicted as {label!r}: the training has "
-        "learned nothing; try another --seed, a lower --learning_rate or "
-        "--bias_correction."
+        f"All {count} dev examples are predicted as {what}: the training has learned "
+        "nothing; try another --seed, a lower --learning_rate or --bias_correction."
     )
 
 

@@ -207,7 +207,7 @@ def read_own_for(task, own, max_seq_length, long_text, wanted):
     Raises:
       UserError: see `read_own`.
     """
-    columns = task.columns or _columns_of(own)
+    columns = _columns_of(own, task.columns)
     labels = Labels(task.kind, task.labels, own.label_separator or task.label_separator)
     sets = {}
     if DEV in wanted:
@@ -233,20 +233,25 @@ def read_texts(task, own, flag):
     Raises:
       UserError: the file cannot be used; names the rows.
     """
-    columns = _columns_of(own) if own.text_column else task.columns or _columns_of(own)
-    columns = dataclasses.replace(columns, label=None)
+    columns = dataclasses.replace(_columns_of(own, task.columns), label=None)
     labels = Labels(task.kind, task.labels, task.label_separator)
     return _read(own.test_file, columns, labels, flag, is_test=True)
 
 
-def _columns_of(own):
-    """Return the `Columns` that the flags name, of a model that knows of none."""
-    if own.text_column is None:
+def _columns_of(own, known):
+    """Return `Columns`: those that flags name, and else those of the training."""
+    if known is None and own.text_column is None:
         raise UserError(
             "The model was not fine-tuned on a table: give --text_column (and "
             "--text_b_column and --label_column, if there are such)."
         )
-    return Columns(own.text_column, own.text_b_column, own.label_column, own.has_header)
+    known = known or Columns("", None, None, own.has_header)
+    return Columns(
+        own.text_column or known.text,
+        own.text_b_column or known.text_b,
+        own.label_column or known.label,
+        known.has_header if own.has_header is None else own.has_header,
+    )
 
 
 def in_order_of(glue_task, labels):

@@ -5,6 +5,7 @@ import os
 
 from official_bert import files
 from official_bert.errors import UserError
+from official_bert.metrics.glue import METRICS
 from official_bert.tasks.labels import KINDS, MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.table_columns import Columns
 
@@ -68,15 +69,36 @@ class ClassifierTask:
         """
         names = [field.name for field in dataclasses.fields(cls)]
         found = {name: values[name] for name in names}
-        found["labels"] = tuple(map(str, found["labels"]))
-        found["metrics"] = tuple(found["metrics"])
+        for name in ("labels", "metrics"):
+            if not isinstance(found[name], list):
+                raise TypeError(f"{name} is no list")
+            found[name] = tuple(map(str, found[name]))
+        if (found["kind"] == REGRESSION) == bool(found["labels"]):
+            raise ValueError("labels and kind contradict each other")
         if found["columns"] is not None:
             found["columns"] = Columns(**found["columns"])
-        if found["kind"] not in KINDS or found["long_text"] not in (TRUNCATE, WINDOW):
-            raise ValueError("an unknown word")
-        if not 0 < found["threshold"] < 1 or found["max_seq_length"] < 3:
-            raise ValueError("a number out of range")
+        _check(found)
         return cls(**found)
+
+
+def _check(values):
+    """Raise `ValueError` or `TypeError` for what no task can have."""
+    if values["kind"] not in KINDS or values["long_text"] not in (TRUNCATE, WINDOW):
+        raise ValueError("an unknown word")
+    if not set(values["metrics"]) <= METRICS.keys():
+        raise ValueError("an unknown score")
+    if len(set(values["labels"])) < len(values["labels"]):
+        raise ValueError("a label twice")
+    if not isinstance(values["max_seq_length"], int):
+        raise TypeError("max_seq_length is no whole number")
+    if not 0 < values["threshold"] < 1 or values["max_seq_length"] < 3:
+        raise ValueError("a number out of range")
+    columns, separator = values["columns"], values["label_separator"]
+    texts = [separator] if separator is not None else []
+    if columns:
+        texts += [columns.text, columns.text_b or "", columns.label or ""]
+    if not all(isinstance(text, str) for text in texts):
+        raise TypeError("a column or a separator is no text")
 
 
 def config_with_labels(config, task):
@@ -103,7 +125,7 @@ def config_with_labels(config, task):
 def labels_of(config):
     """Return the names that a `BertConfig` gives to labels; () if it gives none."""
     names = config.extra.get("id2label")
-    if not isinstance(names, dict):
+    if not isinstance(names, dict) or not all(map(str.isdecimal, names)):
         return ()
     return tuple(str(names[index]) for index in sorted(names, key=int))
 
@@ -114,7 +136,11 @@ def task_of(config):
     if not labels:
         return None
     kinds = {name: kind for kind, name in PROBLEM_TYPES.items()}
-    kind = kinds.get(config.extra.get("problem_type"), SINGLE_LABEL)
+    # One label is a number, if nothing is said; so it is with transformers.
+    usual = REGRESSION if len(labels) == 1 else SINGLE_LABEL
+    kind = kinds.get(config.extra.get("problem_type"), usual)
+    if kind == REGRESSION:
+        labels = ()
     return ClassifierTask(kind, labels, (), config.max_position_embeddings)
 
 

@@ -88,6 +88,12 @@ class Predictor:
                 self.tokenizer.vocab, config, vocab_file or checkpoint.vocab_file
             )
             model = ClassificationModel(config, task.num_outputs)
+            num_outputs = checkpoint.shapes[HEAD[0]][0]
+            if num_outputs != task.num_outputs:
+                raise UserError(
+                    f"{path} has a classifier of {num_outputs} outputs, and the task "
+                    f"asks for {task.num_outputs}; give the model of that task."
+                )
             load_opened(model, checkpoint)
         self.task, self.batch_size = task, batch_size
         limit = config.max_position_embeddings
@@ -148,7 +154,7 @@ class Predictor:
 
 
 def _example(number, text):
-    parts = (text,) if isinstance(text, str) else tuple(text)
+    parts = tuple(text) if isinstance(text, list | tuple) else (text,)
     if len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
         raise TypeError(f"Text {number} is {text!r}: neither a str nor a pair of str.")
     return Example(number, *parts)

@@ -8,6 +8,7 @@ in that directory itself. A sweep that was killed goes on where it stood.
 import contextlib
 import dataclasses
 import gc
+import glob
 import itertools
 import os
 import statistics
@@ -17,9 +18,9 @@ import keras
 from official_bert import files
 from official_bert.checkpoints import google
 from official_bert.errors import UserError
-from official_bert.tasks import classifier
+from official_bert.tasks import fine_tuning
 from official_bert.tasks.classifier_task import TASK_FILE
-from official_bert.training import runs, saving, strategies
+from official_bert.training import run_manifest, saving, strategies
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
 MODEL_FILES = (
@@ -57,24 +58,22 @@ class Grid:
         )
 
 
-def run_grid(strategy, config, task, train_features, dev_windows, grid, settings_of):
+def run_grid(strategy, work, metrics, grid, settings_of):
     """Fine-tune once for each combination; leave the best model.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      config: `BertConfig`.
-      task: `ClassifierTask`.
-      train_features: list of `Features`.
-      dev_windows: list of lists of `Features`, to tell the best by.
+      work: `FineTuning`, whose evaluations tell the best.
+      metrics: names of scores for the summary, `work.best_by` the first.
       grid: `Grid`.
       settings_of: function: (batch size, learning rate, epochs, seed) ->
-        `ClassifierSettings`, all with the same `output_dir`.
+        `FineTuningSettings`, all with the same `output_dir`.
 
     Returns:
       whether all runs came to their end; not after SIGTERM.
 
     Raises:
-      UserError: see `classifier.fine_tune`; or the directory holds something
+      UserError: see `fine_tuning.fine_tune`; or the directory holds something
         else.
     """
     trials = [
@@ -84,6 +83,8 @@ def run_grid(strategy, config, task, train_features, dev_windows, grid, settings
     ]
     directory = trials[0][2].output_dir
     chief = strategies.is_chief(strategy)
+    if chief:
+        files.make_directory(directory, "--output_dir")
     rows = []
     with files.locked_directory(directory) if chief else contextlib.nullcontext():
         if chief:
@@ -95,14 +96,16 @@ def run_grid(strategy, config, task, train_features, dev_windows, grid, settings
             own = dataclasses.replace(
                 settings, output_dir=os.path.join(directory, name)
             )
-            row = _run(strategy, config, task, train_features, dev_windows, own, rows)
+            row = _run(strategy, work, own, _columns(cell, seed))
             if row is None:
                 return False
-            rows.append(_columns(cell, seed) | row)
+            rows.append(row)
             if chief:
                 files.write_json(os.path.join(directory, SUMMARY_FILE), rows)
         if chief:
-            print("\n".join(summary(rows, task.metrics)), flush=True)
+            lines = summary(rows, metrics, work.trouble)
+            best = _tell_best(_row_of_model(directory, work.best_by), work.best_by)
+            print(*lines, best, sep="\n", flush=True)
     return True
 
 
@@ -111,43 +114,45 @@ def _claim(directory):
     summary_file = os.path.join(directory, SUMMARY_FILE)
     if os.path.exists(summary_file):
         return
-    if os.path.exists(os.path.join(directory, MODEL_FILES[-1])):
+    others = (MODEL_FILES[-1], run_manifest.MANIFEST_FILE)
+    if any(os.path.exists(os.path.join(directory, name)) for name in others):
         raise UserError(
-            f"--output_dir: {directory} holds a model of another run; choose another "
-            "directory."
+            f"--output_dir: {directory} holds another run; choose another directory."
         )
     files.write_json(summary_file, [])
 
 
-def _run(strategy, config, task, train_features, dev_windows, settings, rows):
+def _run(strategy, work, settings, columns):
     """Return a run's row, from its folder if it is done; None if it was stopped.
 
-    `rows` are those of the runs before; all else is as in `run_grid`.
+    Args:
+      strategy: a `tf.distribute` strategy.
+      work: `FineTuning`.
+      settings: `FineTuningSettings`, of a folder within the sweep's.
+      columns: dict, what the run differs in.
     """
     directory, chief = settings.output_dir, strategies.is_chief(strategy)
-    data = classifier.identity(task, train_features)
-    data["dev_set"] = classifier.identity(task, [each[0] for each in dev_windows])
-    fixed = runs.fixed_settings(config, data, settings)
+    fixed = fine_tuning.fixed_settings(work, settings)
     row = _known_row(directory, fixed)
     if row:
-        print(f"It is done: {classifier.describe(row)}", flush=True)
+        print(f"It is done: {work.objective.describe(row)}", flush=True)
     else:
         if chief:
             files.make_directory(directory, "--output_dir")
         strategies.from_chief(strategy, 0)
-        row = classifier.fine_tune(
-            strategy, config, task, train_features, dev_windows, settings
-        )
-        if row is None:
+        scores = fine_tuning.fine_tune(strategy, work, settings)
+        if scores is None:
             return None
+        row = columns | scores
         if chief:
-            if _is_best(row, rows, task.metrics[0]):
-                _move_model(directory, os.path.dirname(directory))
-            result = {"settings": fixed, "row": row}
+            sweep_directory = os.path.dirname(directory)
+            is_best = _is_best(row, _results(sweep_directory), work.best_by)
+            if is_best:
+                _move_model(directory, sweep_directory)
+            result = {"settings": fixed, "row": row, "was_best": is_best}
             files.write_json(os.path.join(directory, RESULT_FILE), result)
-    if row["only_class"] is not None:
-        count = len(dev_windows)
-        print(classifier.one_class_warning(count, row["only_class"]), flush=True)
+    if work.trouble(row):
+        print(work.trouble(row), flush=True)
     if chief:
         # Also where a kill came between the result and this.
         _remove_weights(directory)
@@ -163,8 +168,8 @@ def _known_row(directory, fixed):
     path = os.path.join(directory, RESULT_FILE)
     if not os.path.exists(path):
         return None
-    known = files.read_json(path, "the result of a run")
-    if known.get("settings") != fixed:
+    known = _read_result(path)
+    if known["settings"] != fixed:
         raise UserError(
             f"--output_dir: {directory} holds the result of a run with other settings "
             "or data; choose another directory."
@@ -172,9 +177,33 @@ def _known_row(directory, fixed):
     return known["row"]
 
 
-def _is_best(row, rows, name):
-    """Tell whether a row is better than all rows before."""
-    return all(saving.is_better(row[name], other[name], name) for other in rows)
+def _results(directory):
+    """Return the results of all runs that are done, earlier commands' too."""
+    paths = glob.glob(os.path.join(glob.escape(directory), "*", RESULT_FILE))
+    return list(map(_read_result, paths))
+
+
+def _read_result(path):
+    result = files.read_json(path, "the result of a run")
+    if not isinstance(result, dict) or result.keys() != {"settings", "row", "was_best"}:
+        raise UserError(f"{path} is damaged; remove its folder, and it is run again.")
+    return result
+
+
+def _is_best(row, results, name):
+    """Tell whether a row is better than those of all results."""
+    return all(saving.is_better(row[name], r["row"][name], name) for r in results)
+
+
+def _row_of_model(directory, name):
+    """Return the row of the run whose model is left in a sweep's directory."""
+    rows = [result["row"] for result in _results(directory) if result["was_best"]]
+    # Each was better than the one before it, so that none is as good as the last.
+    return next(
+        row
+        for row in rows
+        if not any(saving.is_better(other[name], row[name], name) for other in rows)
+    )
 
 
 def _move_model(source, target):
@@ -186,21 +215,24 @@ def _remove_weights(directory):
     """Delete the checkpoints of a run that is done; its log and result stay."""
     for step in google.numbered_checkpoints(directory):
         google.delete_checkpoint(os.path.join(directory, f"model.ckpt-{step}"))
+    # Of one that was being deleted when a kill came.
+    google.remove_halves(directory)
     for name in MODEL_FILES[-2:]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(os.path.join(directory, name))
 
 
-def summary(rows, metrics):
+def summary(rows, metrics, trouble=lambda row: None):
     """Return what runs came to, lines for people.
 
     Args:
       rows: list of dict: what the runs differ in, and their scores.
       metrics: names of scores, the one that tells the best first.
+      trouble: see `FineTuning`.
 
     Returns:
       list of str: a line for each combination with mean, deviation (of a
-      sample) and best over the seeds, and one for the best run.
+      sample) and best over the seeds.
     """
     names = ("train_batch_size", "learning_rate", "num_train_epochs")
     lines, cells = [], {}
@@ -214,18 +246,18 @@ def summary(rows, metrics):
             f"batch {batch}, rate {rate:g}, {epochs:g} epochs, {len(found)} seeds: "
             f"{scores}"
         )
-        failed = sum(row["only_class"] is not None for row in found)
+        failed = sum(trouble(row) is not None for row in found)
         if failed:
-            lines[-1] += f"  ({failed} predict one class only)"
-    main = metrics[0]
-    # The first of equally good ones, as the model that is left.
-    best = max(rows, key=lambda row: row[main])
-    lines.append(
-        f"Best {main} {best[main]:.4f}: batch {best['train_batch_size']}, rate "
-        f"{best['learning_rate']:g}, {best['num_train_epochs']:g} epochs, seed "
-        f"{best['seed']}."
-    )
+            lines[-1] += f"  ({failed} learned nothing)"
     return lines
+
+
+def _tell_best(row, name):
+    return (
+        f"Best {name} {row[name]:.4f}: batch {row['train_batch_size']}, rate "
+        f"{row['learning_rate']:g}, {row['num_train_epochs']:g} epochs, seed "
+        f"{row['seed']}."
+    )
 
 
 def _spread(values):

@@ -97,7 +97,7 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
     ):
         run = _Run(strategy, state, settings, directory, evaluate, request, log)
         run.make_up_for_a_kill()
-        if state.step < last and not run.is_out_of_patience():
+        if state.step < last and not run.has_ended_early():
             run.make_updates(objective, batches)
         return state.step >= last or run.is_out_of_patience()
 
@@ -147,15 +147,21 @@ class _Run:
             if saves:
                 # One that broke off is made up when the run goes on from here.
                 stop |= not self._evaluate(step)
-                if not stop and step < last and self.is_out_of_patience():
-                    self.log.say(
-                        f"Ended at step {step}: {settings.patience} evaluations in a "
-                        "row were no better than the best before."
-                    )
+                if not stop and step < last and self.has_ended_early():
                     return
             meter.leave_out(time.monotonic() - pause)
         if step < last:
             self._say_stopped(step)
+
+    def has_ended_early(self):
+        """Like `is_out_of_patience`; says so."""
+        if not self.is_out_of_patience():
+            return False
+        self.log.say(
+            f"Ended at step {self.state.step}: {self.settings.patience} evaluations "
+            "in a row were no better than the best before."
+        )
+        return True
 
     def is_out_of_patience(self):
         """Tell, on all workers alike, whether the evaluations ask for an end.

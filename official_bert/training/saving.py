@@ -43,10 +43,9 @@ class State:
 
     def weights_and_slots(self):
         """Return name -> Keras variable, for the weights and the moments."""
-        variables = {}
+        variables = {names.google_name(w): w for w in self.model.weights}
         for index, weight in enumerate(self.model.trainable_variables):
             name = names.google_name(weight)
-            variables[name] = weight
             for slot, values in self.optimizer.slots().items():
                 variables[f"{name}/{slot}"] = values[index]
         return variables
@@ -95,7 +94,7 @@ def is_better(value, best, name):
       name: of the measure. Lower is better if it ends with "loss", and higher
         is with anything else.
     """
-    if best is None:
+    if best is None or math.isnan(best):
         return True
     return value < best if name.endswith("loss") else value > best
 
@@ -122,11 +121,11 @@ def note_evaluation(directory, step, value, name="loss"):
     Args:
       directory: the run's output directory.
       step: of the checkpoint.
-      value: its held-out measure.
+      value: its held-out measure; None if it was not finite.
       name: of the measure, see `is_better`.
     """
     path = os.path.join(directory, BEST_FILE)
-    if not math.isfinite(value):
+    if value is None or not math.isfinite(value):
         return
     if best_step(directory) is not None:
         best = files.read_json(path, "the note of the best checkpoint").get(name)

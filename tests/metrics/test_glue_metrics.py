@@ -31,6 +31,31 @@ def test_f1_is_of_class_1():
     assert glue.f1(*flipped) == pytest.approx(2 * 4 / (5 + 7))
 
 
+def test_macro_f1_of_two_classes():
+    """The F1 of class 1 is 0.5, that of class 0 is 2 · 4 / (5 + 7)."""
+    expected = (1 / 2 + 2 / 3) / 2
+    assert glue.macro_f1(LABELS, PREDICTIONS) == pytest.approx(expected)
+    # No class comes before the others.
+    flipped = [1 - np.array(LABELS), 1 - np.array(PREDICTIONS)]
+    assert glue.macro_f1(*flipped) == pytest.approx(expected)
+
+
+def test_macro_f1_of_three_classes():
+    """2 · 2 / (3 + 4), 2 · 1 / (3 + 2) and 2 · 1 / (2 + 2); rare classes count."""
+    labels = [0, 0, 0, 1, 1, 1, 2, 2]
+    predictions = [0, 0, 1, 1, 0, 2, 2, 0]
+    expected = (4 / 7 + 2 / 5 + 1 / 2) / 3
+    assert glue.macro_f1(labels, predictions) == pytest.approx(expected)
+    assert glue.macro_f1([4, 7, 9], [4, 7, 9]) == 1
+
+
+def test_macro_f1_of_classes_that_only_one_side_has():
+    """Nobody predicts 1, no label is 2: their F1 is 0. There is no class 3."""
+    assert glue.macro_f1([0, 0, 1], [0, 0, 0]) == pytest.approx((4 / 5 + 0) / 2)
+    assert glue.macro_f1([0, 0, 0], [0, 0, 2]) == pytest.approx((4 / 5 + 0) / 2)
+    assert glue.macro_f1([0, 0], [0, 0]) == 1
+
+
 def test_matthews_of_two_classes():
     """(2 · 4 - 1 · 3) / √(3 · 5 · 5 · 7)."""
     expected = 5 / math.sqrt(525)
@@ -128,6 +153,8 @@ def test_classes_as_scikit_learn(count):
     assert glue.matthews_correlation(labels, predictions) == pytest.approx(expected)
     expected = sklearn.accuracy_score(labels, predictions)
     assert glue.accuracy(labels, predictions) == pytest.approx(expected)
+    expected = sklearn.f1_score(labels, predictions, average="macro")
+    assert glue.macro_f1(labels, predictions) == pytest.approx(expected)
     if count < 3:
         expected = sklearn.f1_score(labels, predictions, zero_division=0)
         assert glue.f1(labels, predictions) == pytest.approx(expected)

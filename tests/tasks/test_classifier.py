@@ -12,7 +12,7 @@ from run_settings import RUN
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.initialize import load_weights
 from official_bert.errors import UserError
-from official_bert.tasks import classifier
+from official_bert.tasks import classifier, fine_tuning
 from official_bert.tasks.classifier_features import Features
 from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.training import loop, saving
@@ -22,7 +22,7 @@ CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
 STEPS = 60
-SETTINGS = classifier.ClassifierSettings(
+SETTINGS = fine_tuning.FineTuningSettings(
     **RUN,
     learning_rate=3e-3,
     num_train_steps=STEPS,
@@ -73,7 +73,8 @@ def run(directory, start, task=TASK, train=TRAIN, dev=DEV, **changes):
         output_dir=str(directory),
         **{"init_checkpoint": None if start is None else str(start), **changes},
     )
-    return classifier.fine_tune(STRATEGY, CONFIG, task, train, dev, settings)
+    work = classifier.fine_tuning(CONFIG, task, train, dev, settings.eval_batch_size)
+    return fine_tuning.fine_tune(STRATEGY, work, settings)
 
 
 @pytest.fixture(scope="module")
@@ -160,7 +161,7 @@ def test_a_number(tmp_path):
     )
     row = run(tmp_path, None, task, train, alone(dev))
     assert row["pearson"] > 0.8
-    assert set(row) == {"global_step", "loss", "pearson", "spearman", "only_class"}
+    assert set(row) == {"global_step", "loss", "pearson", "spearman"}
 
 
 def test_several_labels(tmp_path):
@@ -197,10 +198,11 @@ def test_one_class_only_is_called_out():
 
 def test_a_run_that_learns_nothing_says_so(tmp_path):
     same = [one._replace(label_id=1) for one in TRAIN]
-    assert run(tmp_path, None, train=same, num_train_steps=20)["only_class"] == "yes"
-    assert "All 50 dev examples are predicted as 'yes'" in (
-        classifier.one_class_warning(50, "yes")
-    )
+    row = run(tmp_path, None, train=same, num_train_steps=20)
+    assert row["predicted_classes"] == 1
+    work = classifier.fine_tuning(CONFIG, TASK, same, DEV, 8)
+    assert "All 50 dev examples are predicted as the same label" in work.trouble(row)
+    assert work.trouble({**row, "predicted_classes": 2}) is None
 
 
 def test_the_best_is_by_the_task_s_metric(whole):

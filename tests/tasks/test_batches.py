@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.tasks.classifier_batches import FeatureSet, ordered_batches
-from official_bert.tasks.classifier_features import Features
+from official_bert.tasks.batches import FeatureSet
+from official_bert.tasks.classifier_features import Features, pad_features
 
 SIZE, BATCH = 10, 4
 
@@ -27,7 +27,7 @@ def make(lengths, label=int):
 
 @pytest.fixture
 def data():
-    return FeatureSet(make([3 + 4 * n for n in range(SIZE)]), 48)
+    return FeatureSet(make([3 + 4 * n for n in range(SIZE)]), 48, pad_features)
 
 
 def take(data, first, count, seed=1, rows=None):
@@ -67,7 +67,7 @@ def test_the_seed_decides(data):
 
 def test_every_order_is_as_likely():
     """Each example is first in about a tenth of the passes."""
-    data = FeatureSet(make([3] * SIZE), 32)
+    data = FeatureSet(make([3] * SIZE), 32, pad_features)
     first = collections.Counter(
         numbers(take(data, 0, 1, seed=seed))[0] for seed in range(300)
     )
@@ -90,19 +90,19 @@ def test_lengths_are_few_and_no_larger_than_needed(data):
 
 
 def test_no_batch_is_longer_than_the_model_reads():
-    data = FeatureSet(make([18, 19, 20]), 20)
+    data = FeatureSet(make([18, 19, 20]), 20, pad_features)
     (batch,) = take(data, 0, 1)
     assert batch["input_ids"].shape == (BATCH, 20)
 
 
 def test_a_batch_larger_than_the_data_goes_on_with_the_next_pass():
-    data = FeatureSet(make([3, 4]), 32)
+    data = FeatureSet(make([3, 4]), 32, pad_features)
     assert sorted(numbers(take(data, 0, 1))) == [0, 0, 1, 1]
 
 
 @pytest.mark.parametrize(("label", "kind"), [(int, np.int32), (float, np.float32)])
 def test_static_shapes_and_types(label, kind):
-    data = FeatureSet(make([3, 4], label), 32)
+    data = FeatureSet(make([3, 4], label), 32, pad_features)
     spec = data.training_batches(BATCH, 1, 0, (1, 3)).element_spec
     assert spec["input_ids"].shape.as_list() == [2, None]
     assert spec["label_ids"].shape.as_list() == [2]
@@ -115,13 +115,13 @@ def test_records_of_a_batch(data):
     for _, number, serialized in records:
         found = tf.train.Example.FromString(serialized).features.feature
         assert found["input_ids"].int64_list.value[0] == number + 1
-        assert found["label_ids"].float_list.value == [number % 3]
+        assert found["label_ids"].int64_list.value == [number % 3]
 
 
 def test_in_order_everything_comes_once():
     features = make([5, 30, 7, 2, 31, 6, 9])
     found, lengths = [], []
-    for chosen, batch in ordered_batches(features, 3, 32):
+    for chosen, batch in FeatureSet(features, 32, pad_features).ordered_batches(3):
         np.testing.assert_array_equal(batch["input_ids"][:, 0], chosen + 1)
         found += list(chosen)
         lengths.append(batch["input_ids"].shape[1])

@@ -1,0 +1,157 @@
+"""Batches of features: random and endless to train on, in order to predict.
+
+A batch is as long as its longest text, rounded up to a multiple of
+`LENGTH_STEP`: little is computed for padding, results are the same, and there
+are few different shapes. Batch k is a pure function of (features, batch size,
+seed, k), so that a run which is continued sees what it would have seen.
+"""
+
+import dataclasses
+from collections.abc import Callable
+
+import numpy as np
+import tensorflow as tf
+
+LENGTH_STEP = 16
+
+# The domain of the random numbers for the order of examples.
+ORDER = 1
+
+
+def length_of(one):
+    """Return the tokens of an example with `input_ids` [T]."""
+    return len(one.input_ids)
+
+
+@dataclasses.dataclass(frozen=True)
+class FeatureSet:
+    """Examples in memory, and how they become batches.
+
+    Attributes:
+      features: list of N examples' features.
+      max_seq_length: no batch is longer.
+      pad: function: (list of B features, S) -> dict of arrays [B, …] of them,
+        padded to S tokens.
+      length_of: function: features of an example -> its tokens.
+    """
+
+    features: list
+    max_seq_length: int
+    pad: Callable
+    length_of: Callable = length_of
+
+    def training_batches(self, batch_size, seed, first_batch, rows=None):
+        """Return all batches from one on, without end.
+
+        Each pass over the examples is in a new order, and follows the one
+        before without a gap: a batch may have the end of one pass and the
+        beginning of the next, as in the original.
+
+        Args:
+          batch_size: B.
+          seed: of the order.
+          first_batch: number of the first batch, from 0.
+          rows: (start, stop) of the rows of each batch to deliver; None for
+            all. Their length is still that of the whole batch.
+
+        Returns:
+          `tf.data.Dataset` of dicts as of `pad`, [rows, …].
+        """
+        start, stop = rows or (0, batch_size)
+
+        def batches():
+            batch = first_batch
+            while True:
+                chosen = _numbers(len(self.features), batch_size, seed, batch)
+                padded = self._padded(chosen)
+                yield {name: value[start:stop] for name, value in padded.items()}
+                batch += 1
+
+        return tf.data.Dataset.from_generator(
+            batches, output_signature=self._signature(stop - start)
+        )
+
+    def batch_records(self, batch_size, seed, batch):
+        """Return (what they are, number, bytes) of the examples of one batch.
+
+        The bytes are those of a `tf.train.Example` with the features of `pad`.
+        """
+        numbers = _numbers(len(self.features), batch_size, seed, batch)
+        return [
+            ("the training examples", int(number), self._record(number))
+            for number in numbers
+        ]
+
+    def ordered_batches(self, batch_size):
+        """Yield all examples once, those of like length together, longest first.
+
+        Args:
+          batch_size: B; the last batch may be smaller.
+
+        Yields:
+          (numbers of the examples, an int array; dict of arrays as of `pad`).
+        """
+        lengths = list(map(self.length_of, self.features))
+        order = np.argsort(lengths, kind="stable")[::-1]
+        for start in range(0, len(order), batch_size):
+            numbers = order[start : start + batch_size]
+            yield numbers, self._padded(numbers)
+
+    def _padded(self, numbers):
+        chosen = [self.features[number] for number in numbers]
+        longest = max(map(self.length_of, chosen))
+        length = -(-longest // LENGTH_STEP) * LENGTH_STEP
+        return self.pad(chosen, max(longest, min(length, self.max_seq_length)))
+
+    def _signature(self, rows):
+        """Return the types of a batch: of any length, of `rows` rows."""
+        first = self.features[:1]
+        length = self.length_of(first[0])
+        shorter, longer = self.pad(first, length), self.pad(first, length + 1)
+        return {
+            name: tf.TensorSpec(
+                [
+                    rows,
+                    *(
+                        size if size == other else None
+                        for size, other in zip(
+                            value.shape[1:], longer[name].shape[1:], strict=True
+                        )
+                    ),
+                ],
+                value.dtype,
+            )
+            for name, value in shorter.items()
+        }
+
+    def _record(self, number):
+        """Return an example's features as a serialized `tf.train.Example`."""
+        one = self.features[number]
+        values = self.pad([one], self.length_of(one))
+        return tf.train.Example(
+            features=tf.train.Features(
+                feature={name: _feature(value) for name, value in values.items()}
+            )
+        ).SerializeToString()
+
+
+def _feature(value):
+    flat = np.ravel(value)
+    if np.issubdtype(flat.dtype, np.integer):
+        return tf.train.Feature(int64_list=tf.train.Int64List(value=flat))
+    return tf.train.Feature(float_list=tf.train.FloatList(value=flat))
+
+
+def _numbers(size, batch_size, seed, batch):
+    """Return which examples make up a batch, an int array [batch_size]."""
+    places = np.arange(batch * batch_size, (batch + 1) * batch_size)
+    passes, places = np.divmod(places, size)
+    orders = {number: _order(size, seed, number) for number in np.unique(passes)}
+    return np.array([orders[n][at] for n, at in zip(passes, places, strict=True)])
+
+
+def _order(size, seed, number):
+    """Return the order of the examples in pass `number`, a permutation."""
+    return np.random.Generator(
+        np.random.Philox(np.random.SeedSequence([seed, ORDER, number]))
+    ).permutation(size)

@@ -1,0 +1,171 @@
+"""The fine-tuning run of every task: from examples to the best model."""
+
+import contextlib
+import dataclasses
+from collections.abc import Callable
+
+from official_bert.checkpoints import any_format, model_directory
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.tasks.batches import FeatureSet
+from official_bert.tokenization.full import FullTokenizer
+from official_bert.tokenization.vocabulary import check_vocab_size
+from official_bert.training import runs, saving, strategies
+from official_bert.training.step import Objective
+
+
+@dataclasses.dataclass(frozen=True)
+class Start:
+    """What a fine-tuning starts from, apart from the weights.
+
+    Attributes:
+      config: `BertConfig`.
+      tokenizer: `FullTokenizer`.
+      vocab_file: path of its vocabulary.
+    """
+
+    config: BertConfig
+    tokenizer: FullTokenizer
+    vocab_file: str
+
+    def check_length(self, max_seq_length):
+        """Raise `UserError` if the model cannot read so many tokens."""
+        limit = self.config.max_position_embeddings
+        if max_seq_length > limit:
+            raise UserError(
+                f"--max_seq_length is {max_seq_length}, and the model reads up to "
+                f"{limit} tokens (max_position_embeddings); give a smaller one."
+            )
+
+
+@contextlib.contextmanager
+def opened_start(
+    init_checkpoint, config_file=None, vocab_file=None, do_lower_case=None
+):
+    """Open what a fine-tuning starts from; files of an archive last as long.
+
+    Args:
+      init_checkpoint: see `any_format.opened`; None starts from random weights.
+      config_file: a `bert_config.json`; by default the checkpoint's own.
+      vocab_file: a `vocab.txt`, likewise.
+      do_lower_case: bool, likewise.
+
+    Yields:
+      `Start`.
+
+    Raises:
+      UserError: something is missing or does not fit.
+    """
+    with contextlib.ExitStack() as stack:
+        checkpoint = model_directory.NO_CHECKPOINT
+        if init_checkpoint:
+            checkpoint = stack.enter_context(any_format.opened(init_checkpoint))
+        config = model_directory.config_of(checkpoint, config_file)
+        tokenizer = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
+        vocab_file = vocab_file or checkpoint.vocab_file
+        check_vocab_size(tokenizer.vocab, config, vocab_file)
+        yield Start(config, tokenizer, vocab_file)
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuningSettings(runs.RunSettings):
+    """The flags of every fine-tuning command, under the same names."""
+
+    vocab_file: str
+    do_lower_case: bool
+    eval_batch_size: int
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuning:
+    """What a model is fine-tuned for, and on what.
+
+    Attributes:
+      config: `BertConfig`.
+      written_config: the same as it is to be written, with names of labels.
+      make_model: function: whether to recompute -> Keras model.
+      objective: `step.Objective`.
+      train_set: `FeatureSet`.
+      identity: dict that tells task and examples from others.
+      best_by: which measure tells the best model; see `saving.is_better`.
+      make_evaluate: function: model -> function as `loop.train` takes it; None,
+        and the last model is left.
+      write_task: function: (directory, updates that the model has had); writes
+        its `task.json`.
+      trouble: function: row of scores -> a sentence about a model that is of no
+        use, or None.
+    """
+
+    config: BertConfig
+    written_config: BertConfig
+    make_model: Callable
+    objective: Objective
+    train_set: FeatureSet
+    identity: dict
+    best_by: str
+    make_evaluate: Callable | None
+    write_task: Callable
+    trouble: Callable = lambda row: None
+
+
+def fixed_settings(work, settings):
+    """Return what must stay the same for a run to be continued, as a dict."""
+    return runs.fixed_settings(work.config, work.identity, settings)
+
+
+def fine_tune(strategy, work, settings):
+    """Train; leave the best model in the output directory.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      work: `FineTuning`.
+      settings: `FineTuningSettings`.
+
+    Returns:
+      dict: the `global_step` of that model and, where it was evaluated, its
+      scores; None if the run was told to stop before its end.
+
+    Raises:
+      UserError: the output directory holds something else, a checkpoint does
+        not fit, memory is short, or another worker is gone.
+    """
+    directory = settings.output_dir
+    with (
+        runs.opened_directory(strategy, directory),
+        runs.device_errors(strategy, settings),
+    ):
+        state = runs.make_state(
+            strategy, lambda: work.make_model(settings.recompute), settings
+        )
+        evaluate = work.make_evaluate and work.make_evaluate(state.model)
+        run_id = runs.start(strategy, state, fixed_settings(work, settings), settings)
+        complete = runs.train(
+            strategy,
+            state,
+            work.objective,
+            work.train_set,
+            run_id,
+            evaluate,
+            settings,
+            best_by=work.best_by,
+        )
+        if not complete:
+            return None
+        best, row = state.step, {}
+        if evaluate:
+            # Kept besides the newest, so it is there.
+            best = saving.best_step(directory) or best
+            saving.restore_state(directory, state, run_id, best)
+            row = evaluate()
+        if strategies.is_chief(strategy):
+            work.write_task(directory, best)
+            model_directory.save(
+                directory,
+                state.model,
+                settings.vocab_file,
+                settings.do_lower_case,
+                work.written_config,
+            )
+        # No worker leaves while the chief still writes.
+        strategies.from_chief(strategy, 0)
+        return {"global_step": best, **row}

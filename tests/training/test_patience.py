@@ -1,0 +1,258 @@
+"""Early stopping: when it ends a run, and that a kill does not change that."""
+
+import dataclasses
+import json
+import math
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_model
+from run_settings import RUN
+
+from official_bert.checkpoints import google
+from official_bert.modeling.classification import ClassificationModel
+from official_bert.tasks import classifier, fine_tuning
+from official_bert.tasks.batches import FeatureSet
+from official_bert.tasks.classifier_features import Features, pad_features
+from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.training import loop, runs, saving
+
+STRATEGY = tf.distribute.get_strategy()
+TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
+SETTINGS = fine_tuning.FineTuningSettings(
+    **RUN | {"train_batch_size": 2, "early_stopping_patience": 2},
+    learning_rate=1e-3,
+    num_train_steps=16,
+    num_warmup_steps=2,
+    save_checkpoints_steps=2,
+    keep_checkpoint_max=1,
+    iterations_per_loop=2,
+    seed=3,
+    vocab_file=str(tiny_model.VOCAB),
+    do_lower_case=True,
+    eval_batch_size=8,
+)
+IDS = np.array([7, 40, 41, 8], np.int32)
+TRAIN = [Features(IDS + i % 3, np.zeros_like(IDS), i % 2, 0) for i in range(8)]
+# Of the evaluations at the steps 2, 4, 6, …: the best is that of step 4, and the
+# second after it that is no better is that of step 8.
+SCORES = {2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7, 10: 0.9, 12: 0.9, 14: 0.9, 16: 0.9}
+
+
+@pytest.mark.parametrize(
+    ("values", "name", "expected"),
+    [
+        ([], "accuracy", 0),
+        ([0.5], "accuracy", 0),
+        ([0.5, 0.6, 0.7], "accuracy", 0),
+        ([0.7, 0.6, 0.65], "accuracy", 2),
+        # As good as the best is not better.
+        ([0.7, 0.7, 0.7], "accuracy", 2),
+        ([0.5, 0.4, 0.6, 0.55], "f1", 1),
+        ([0.5, 0.6, 0.7], "loss", 2),
+        ([0.5, 0.4, 0.3], "loss", 0),
+        ([0.5, 0.4, 0.6, 0.4], "masked_lm_loss", 2),
+        ([None, None], "loss", 2),
+        ([None, 0.5, None, None], "accuracy", 2),
+        ([None, 0.5], "loss", 0),
+        ([0.5, None, 0.4], "loss", 0),
+        # Scores may be negative, and the first may be 0.
+        ([0.0, -0.1], "matthews_correlation", 1),
+        ([-0.2, -0.1], "pearson", 0),
+    ],
+)
+def test_evaluations_since_the_best(values, name, expected):
+    assert saving.evaluations_since_best(values, name) == expected
+
+
+def test_a_loss_is_better_when_lower_and_a_score_when_higher():
+    assert saving.is_better(1.0, 2.0, "loss")
+    assert not saving.is_better(2.0, 1.0, "loss")
+    assert not saving.is_better(1.0, 1.0, "loss")
+    assert saving.is_better(2.0, 1.0, "accuracy")
+    assert not saving.is_better(1.0, 2.0, "accuracy")
+    assert not saving.is_better(1.0, 1.0, "accuracy")
+    assert saving.is_better(-5.0, None, "accuracy")
+    assert saving.is_better(5.0, None, "loss")
+    # What is not a number is never better.
+    assert not saving.is_better(math.nan, 1.0, "loss")
+    assert not saving.is_better(math.nan, 1.0, "accuracy")
+
+
+def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
+    """Train with made-up scores; return (complete, step, weights).
+
+    Args:
+      directory: of the run.
+      scores: dict of step -> score of the evaluation there, or an exception to
+        raise instead.
+      name: of the score.
+      seen: list, for the steps at which evaluations were asked for.
+      **changes: of the settings.
+    """
+    directory.mkdir(exist_ok=True)
+    settings = dataclasses.replace(SETTINGS, output_dir=str(directory), **changes)
+    config = tiny_model.MINI_CONFIG
+    state = runs.make_state(STRATEGY, lambda: ClassificationModel(config, 2), settings)
+    data = classifier.identity(TASK, TRAIN)
+    fixed = runs.fixed_settings(config, data, settings)
+    run_id = runs.start(STRATEGY, state, fixed, settings)
+
+    def evaluate(break_off):
+        if seen is not None:
+            seen.append(state.step)
+        if isinstance(scores[state.step], BaseException):
+            raise scores[state.step]
+        return {"loss": 1.0, name: scores[state.step]}
+
+    complete = runs.train(
+        STRATEGY,
+        state,
+        classifier.objective(TASK),
+        FeatureSet(TRAIN, 16, pad_features),
+        run_id,
+        evaluate,
+        settings,
+        best_by=name,
+    )
+    weights = {v.path: v.numpy() for v in state.model.trainable_variables}
+    return complete, state.step, weights
+
+
+def rows(directory):
+    found = [json.loads(line) for line in (directory / "metrics.jsonl").open()]
+    for row in found:
+        row.pop("sequences_per_second", None)
+    return found
+
+
+def assert_same(left, right):
+    assert left[:2] == right[:2]
+    for name, value in right[2].items():
+        np.testing.assert_array_equal(left[2][name], value, err_msg=name)
+
+
+@pytest.fixture(scope="module")
+def ended(tmp_path_factory):
+    """(directory, result) of a run that patience has ended."""
+    directory = tmp_path_factory.mktemp("ended")
+    return directory, run(directory)
+
+
+def test_a_run_ends_by_patience(ended):
+    directory, (complete, step, _) = ended
+    assert complete and step == 8
+    assert [r["step"] for r in rows(directory) if "eval_accuracy" in r] == [2, 4, 6, 8]
+    # The best is kept besides the newest.
+    assert saving.best_step(str(directory)) == 4
+    assert google.numbered_checkpoints(directory) == [4, 8]
+
+
+def test_it_says_so(tmp_path, capsys):
+    run(tmp_path, num_train_steps=16, early_stopping_patience=1)
+    expected = (
+        "Ended at step 6: 1 evaluations in a row were no better than the best before."
+    )
+    out = capsys.readouterr().out
+    assert expected in out and "Stopped at" not in out
+
+
+def test_run_again_it_makes_no_more_updates(ended):
+    directory, result = ended
+    before, seen = rows(directory), []
+    assert_same(run(directory, seen=seen), result)
+    assert seen == []
+    assert rows(directory) == before
+    assert google.numbered_checkpoints(directory) == [4, 8]
+
+
+def test_more_patience_goes_on_and_none_goes_to_the_end(ended, tmp_path):
+    directory, _ = ended
+    for name in ("longer", "whole"):
+        (tmp_path / name).mkdir()
+        for path in directory.iterdir():
+            if path.is_file():
+                (tmp_path / name / path.name).write_bytes(path.read_bytes())
+    complete, step, _ = run(tmp_path / "longer", early_stopping_patience=3)
+    # The new best of step 10 is followed by three that are no better.
+    assert complete and step == 16
+    scores = SCORES | {10: 0.6}
+    complete, step, _ = run(tmp_path / "whole", scores, early_stopping_patience=None)
+    assert complete and step == 16
+
+
+@pytest.mark.parametrize("when", [5, 7])
+def test_killed_between_evaluations_it_decides_the_same(
+    ended, tmp_path, monkeypatch, when
+):
+    add, count = loop.Meter.add, []
+
+    def add_and_die(self, report):
+        count.append(report)
+        if len(count) == when:
+            raise KeyboardInterrupt
+        add(self, report)
+
+    monkeypatch.setattr(loop.Meter, "add", add_and_die)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    monkeypatch.undo()
+    assert_same(run(tmp_path), ended[1])
+    assert rows(tmp_path) == rows(ended[0])
+
+
+@pytest.mark.parametrize("step", [4, 8])
+def test_killed_during_an_evaluation_it_decides_the_same(ended, tmp_path, step):
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, SCORES | {step: KeyboardInterrupt()})
+    assert_same(run(tmp_path), ended[1])
+    assert rows(tmp_path) == rows(ended[0])
+    assert saving.best_step(str(tmp_path)) == 4
+
+
+def test_killed_before_the_best_was_noted(ended, tmp_path, monkeypatch):
+    """The row of step 8 is in the log, and nothing that follows it was done."""
+    note = saving.note_evaluation
+
+    def die(directory, step, *others):
+        if step == 8:
+            raise KeyboardInterrupt
+        note(directory, step, *others)
+
+    monkeypatch.setattr(saving, "note_evaluation", die)
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path)
+    monkeypatch.undo()
+    seen = []
+    assert_same(run(tmp_path, seen=seen), ended[1])
+    assert seen == [] and saving.best_step(str(tmp_path)) == 4
+
+
+def test_by_the_loss(tmp_path):
+    falling = dict(zip(SCORES, (3.0, 2.0, 1.0, 1.5, 0.5, 0.6, 0.7, 0.8), strict=True))
+    complete, step, _ = run(tmp_path, falling, "loss")
+    assert complete and step == 14
+    assert saving.best_step(str(tmp_path)) == 10
+
+
+def test_a_measure_that_is_not_finite_is_no_better(tmp_path):
+    scores = SCORES | {2: math.nan, 4: 0.7, 6: math.nan, 8: math.nan}
+    complete, step, _ = run(tmp_path, scores)
+    assert complete and step == 8
+    assert saving.best_step(str(tmp_path)) == 4
+
+
+def test_a_run_whose_last_measure_is_not_finite_goes_on(tmp_path):
+    """Of such a measure the log has `null`."""
+    scores = SCORES | {2: math.nan}
+    run(tmp_path, scores, stop_at_step=2)
+    complete, step, _ = run(tmp_path, scores)
+    assert complete and step == 8
+
+
+def test_patience_that_ends_at_the_last_step(tmp_path, capsys):
+    """It is complete either way, and nothing was ended early."""
+    complete, step, _ = run(tmp_path, num_train_steps=8)
+    assert complete and step == 8
+    assert "Ended at step" not in capsys.readouterr().out

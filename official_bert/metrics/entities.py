@@ -1,0 +1,249 @@
+"""Entities in tagged sentences, and how well they were found.
+
+A tag is "O", or a letter that says where in an entity a word is and, after a
+hyphen, the entity's type: "B-PER", "I-PER". A type may hold hyphens itself, and
+may be missing ("B", "I"). The schemes:
+
+* IOB1: an entity begins with I, or with B where one of its type ends just before.
+* IOB2 (or BIO): every entity begins with B and goes on with I.
+* BIOES: as IOB2, but ends with E, and one of a single word is S. L and U are
+  read as E and S (BILOU).
+
+What counts as an entity in a sentence that keeps to no scheme, and all scores,
+are those of `conlleval`, the script of the CoNLL shared tasks. It knows no S and
+lets an entity go on from E to a B of the same type; here it ends, as in
+`conlleval`'s successors.
+"""
+
+import collections
+import dataclasses
+import functools
+from typing import NamedTuple
+
+IOB1, IOB2, BIOES = "IOB1", "IOB2", "BIOES"
+SCHEMES = (IOB1, IOB2, BIOES)
+OUTSIDE = "O"
+# What a letter is read as.
+_LETTERS = dict(zip("OBIESLU", "OBIESES", strict=True))
+
+
+class Entity(NamedTuple):
+    """The words start … end - 1 of a sentence, which are of the type `label`."""
+
+    start: int
+    end: int
+    label: str
+
+
+@functools.cache
+def split_tag(tag):
+    """Return the (letter, type) of a tag: one of "OBIES", and "" for no type.
+
+    Raises:
+      ValueError: that is no tag.
+    """
+    letter, hyphen, label = tag.partition("-")
+    if letter not in _LETTERS or (hyphen and (letter == OUTSIDE or not label)):
+        raise ValueError(
+            f"{tag!r} is no tag such as O, B-PER or I-PER (or, in BIOES, E-PER, S-PER)"
+        )
+    return _LETTERS[letter], label
+
+
+def to_spans(tags):
+    """Return the entities of a sentence as `conlleval` finds them.
+
+    An entity begins at B and S, at I and E behind O, E or S, and wherever the
+    type changes. Follows `startOfChunk` and `endOfChunk` of `conlleval`.
+
+    Args:
+      tags: sequence of str, of any scheme; malformed ones are no error.
+
+    Returns:
+      list of `Entity` in their order; no two overlap.
+
+    Raises:
+      ValueError: something is no tag.
+    """
+    spans, start = [], None
+    before, label_before = OUTSIDE, ""
+    for place, tag in enumerate([*tags, OUTSIDE]):
+        letter, label = split_tag(tag)
+        is_new = letter in "BS" or before in "OES" or label != label_before
+        if start is not None and (is_new or letter == OUTSIDE):
+            spans.append(Entity(start, place, label_before))
+            start = None
+        if letter != OUTSIDE and is_new:
+            start = place
+        before, label_before = letter, label
+    return spans
+
+
+def to_tags(spans, num_words, scheme=IOB2):
+    """Return the tags of a sentence.
+
+    Args:
+      spans: iterable of `Entity`, or of (start, end, label), in any order.
+      num_words: of the sentence.
+      scheme: one of `SCHEMES`.
+
+    Returns:
+      list of `num_words` str.
+
+    Raises:
+      ValueError: there is no such scheme; or spans overlap, are empty, or
+        leave the sentence.
+    """
+    if scheme not in SCHEMES:
+        raise ValueError(f"The scheme is {scheme!r}: choose from {', '.join(SCHEMES)}.")
+    tags, end_before, label_before = [OUTSIDE] * num_words, 0, None
+    for start, end, label in sorted(spans):
+        if not end_before <= start < end <= num_words:
+            raise ValueError(
+                f"The entity {label!r} of words {start} to {end} is empty, overlaps "
+                f"another, or leaves the sentence of {num_words} words."
+            )
+        touches = start == end_before and label == label_before
+        letters = _letters(end - start, scheme, touches)
+        suffix = f"-{label}" if label else ""
+        tags[start:end] = [letter + suffix for letter in letters]
+        end_before, label_before = end, label
+    return tags
+
+
+def _letters(length, scheme, touches):
+    """Return the letters of an entity; `touches` one of its type before it."""
+    if scheme == BIOES:
+        return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
+    first = "B" if scheme == IOB2 or touches else "I"
+    return first + "I" * (length - 1)
+
+
+def convert_tags(tags, scheme):
+    """Return the tags of the same entities in another scheme; see `to_spans`."""
+    return to_tags(to_spans(tags), len(tags), scheme)
+
+
+def iob1_to_iob2(tags):
+    """Return the tags of a sentence so that each entity begins with B."""
+    return convert_tags(tags, IOB2)
+
+
+@dataclasses.dataclass(frozen=True)
+class Score:
+    """How many entities there are, were found, and were found rightly.
+
+    One is found rightly if its borders and its type are right. Precision,
+    recall and F1 are from 0 to 1, and 0 where they are not defined.
+    """
+
+    num_gold: int
+    num_predicted: int
+    num_correct: int
+
+    @property
+    def precision(self):
+        """The share of the found entities that are right."""
+        return self.num_correct / self.num_predicted if self.num_predicted else 0.0
+
+    @property
+    def recall(self):
+        """The share of the entities that were found."""
+        return self.num_correct / self.num_gold if self.num_gold else 0.0
+
+    @property
+    def f1(self):
+        """The harmonic mean of precision and recall."""
+        total = self.num_gold + self.num_predicted
+        return 2 * self.num_correct / total if total else 0.0
+
+
+@dataclasses.dataclass(frozen=True)
+class EntityScores:
+    """The scores of tagged sentences.
+
+    Attributes:
+      overall: `Score` over all entities (micro average).
+      types: dict of type -> `Score`, sorted, of all that occur or were found.
+      num_words: of all sentences.
+      num_right_words: of those with the very tag that they should have.
+    """
+
+    overall: Score
+    types: dict[str, Score]
+    num_words: int
+    num_right_words: int
+
+    @property
+    def accuracy(self):
+        """The share of the words that have the right tag; 0 without words."""
+        return self.num_right_words / self.num_words if self.num_words else 0.0
+
+
+def score(gold, predicted):
+    """Return the `EntityScores` of predicted tags.
+
+    Entities end with their sentence. Both may be of any scheme, and even of
+    different ones; the accuracy of words then means little, as it compares
+    the tags as they are.
+
+    Args:
+      gold: sequence of N sentences, each a sequence of tags.
+      predicted: likewise; each sentence is as long as that of `gold`.
+
+    Raises:
+      ValueError: the sentences do not match, or something is no tag.
+    """
+    if len(gold) != len(predicted):
+        raise ValueError(
+            f"There are {len(gold)} sentences, but predictions for {len(predicted)}."
+        )
+    num_gold, num_predicted, num_correct = (collections.Counter() for _ in range(3))
+    num_words = num_right_words = 0
+    for number, (tags, found) in enumerate(zip(gold, predicted, strict=True)):
+        if len(tags) != len(found):
+            raise ValueError(
+                f"Sentence {number}, counted from 0, has {len(tags)} words, but "
+                f"{len(found)} tags were predicted."
+            )
+        num_words += len(tags)
+        num_right_words += sum(a == b for a, b in zip(tags, found, strict=True))
+        entities, found_entities = to_spans(tags), to_spans(found)
+        num_gold.update(entity.label for entity in entities)
+        num_predicted.update(entity.label for entity in found_entities)
+        both = set(entities) & set(found_entities)
+        num_correct.update(entity.label for entity in both)
+    types = {
+        label: Score(num_gold[label], num_predicted[label], num_correct[label])
+        for label in sorted(num_gold | num_predicted)
+    }
+    overall = Score(num_gold.total(), num_predicted.total(), num_correct.total())
+    return EntityScores(overall, types, num_words, num_right_words)
+
+
+def conlleval_table(scores):
+    """Return scores as the text that `conlleval` prints, several lines.
+
+    Args:
+      scores: `EntityScores`.
+    """
+    overall = scores.overall
+    table = (
+        f"processed {scores.num_words} tokens with {overall.num_gold} phrases; "
+        f"found: {overall.num_predicted} phrases; correct: {overall.num_correct}.\n"
+    )
+    if scores.num_words:
+        accuracy = 100 * scores.num_right_words / scores.num_words
+        table += f"accuracy: {accuracy:6.2f}%; {_row(overall)}\n"
+    for label, of_type in scores.types.items():
+        table += f"{label:>17}: {_row(of_type)}  {of_type.num_predicted}\n"
+    return table
+
+
+def _row(counts):
+    """Return a row's percentages, rounded as `conlleval` comes to round them."""
+    correct = counts.num_correct
+    precision = 100 * correct / counts.num_predicted if correct else 0.0
+    recall = 100 * correct / counts.num_gold if correct else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if correct else 0.0
+    return f"precision: {precision:6.2f}%; recall: {recall:6.2f}%; FB1: {f1:6.2f}"

@@ -1,0 +1,270 @@
+"""The official scores of SQuAD 1.1 and 2.0: exact match and F1, in percent.
+
+Answers are compared in lower case, without ASCII punctuation, without the
+articles "a", "an" and "the", and with single spaces. Each question counts with
+its best score over the answers that annotators gave.
+
+The two official scripts differ where a question has no prediction: for 1.1 it
+scores 0, for 2.0 it is left out as if it had never been asked.
+"""
+
+import collections
+import re
+import string
+
+from absl import logging
+
+from official_bert.errors import UserError
+
+_NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
+_ARTICLES = re.compile(r"\b(a|an|the)\b")
+_LISTED = 5
+
+
+def normalize_answer(text):
+    """Return an answer as it is compared.
+
+    Follows `normalize_answer` in SQuAD's `evaluate-v1.1.py` and
+    `evaluate-v2.0.py`.
+    """
+    text = text.lower().translate(_NO_PUNCTUATION)
+    return " ".join(_ARTICLES.sub(" ", text).split())
+
+
+def score_answer(prediction, gold):
+    """Compare one predicted text with one gold answer.
+
+    Follows `compute_exact` and `compute_f1` in SQuAD's `evaluate-v2.0.py`,
+    where two answers that are both empty once normalized agree wholly. (The
+    F1 of `evaluate-v1.1.py` is 0 for these; see `evaluate_v1`.)
+
+    Args:
+      prediction: str, "" says that there is no answer.
+      gold: str.
+
+    Returns:
+      (exact, f1): 0 or 1, and a number from 0 to 1.
+    """
+    return _compare(normalize_answer(prediction), normalize_answer(gold))
+
+
+def _compare(prediction, gold):
+    """Return (exact, f1) of normalized answers."""
+    exact = int(prediction == gold)
+    if exact or not prediction or not gold:
+        return exact, exact
+    prediction, gold = prediction.split(), gold.split()
+    common = collections.Counter(prediction) & collections.Counter(gold)
+    num_same = sum(common.values())
+    if num_same == 0:
+        return exact, 0
+    # Written as in the official scripts, whose last digit this keeps.
+    precision = 1.0 * num_same / len(prediction)
+    recall = 1.0 * num_same / len(gold)
+    return exact, (2 * precision * recall) / (precision + recall)
+
+
+def evaluate_v1(gold_answers, predictions):
+    """Return the scores of SQuAD 1.1.
+
+    Follows `evaluate` in SQuAD's `evaluate-v1.1.py`.
+
+    Args:
+      gold_answers: dict of question id -> texts, at least one each, of
+        `squad_files.read_gold_answers`; at least one question.
+      predictions: dict of question id -> text. Questions that it lacks score
+        0, with a warning; other ids are passed over.
+
+    Returns:
+      dict of `exact_match` and `f1`, in percent of all questions.
+
+    Raises:
+      UserError: there is no question, or one without an answer.
+    """
+    _check_questions(gold_answers)
+    exact = f1 = 0
+    for qas_id, golds in gold_answers.items():
+        if not golds:
+            raise UserError(
+                f"Question {qas_id} has no answer, which SQuAD 1.1 does not know; "
+                "score the file as SQuAD 2.0 (--version_2_with_negative)."
+            )
+        if qas_id not in predictions:
+            continue
+        scores = _compare_all(predictions[qas_id], golds)
+        exact += max(one for one, _ in scores)
+        # Two empty answers match here, too, but share no word.
+        if normalize_answer(predictions[qas_id]):
+            f1 += max(one for _, one in scores)
+    _warn_of_missing(gold_answers, predictions, "they score 0")
+    total = len(gold_answers)
+    return {"exact_match": 100.0 * exact / total, "f1": 100.0 * f1 / total}
+
+
+def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
+    """Return the scores of SQuAD 2.0.
+
+    Follows `main` in SQuAD's `evaluate-v2.0.py`, but for two things. Its
+    threshold is 1.0 when none is given, which is meant for probabilities and
+    harms null odds; here there is none then. And where a question has no
+    prediction it fails at the scores of `HasAns` and `NoAns`; here these leave
+    out the question, as its other scores do.
+
+    Args:
+      gold_answers: dict of question id -> texts, none for a question without
+        an answer, of `squad_files.read_gold_answers`; at least one question.
+      predictions: dict of question id -> text, "" for no answer. Questions
+        that it lacks are left out of all scores, with a warning. For the
+        scores at the best threshold these must be the best texts that are not
+        empty, since a threshold cannot bring back a text that is not there.
+      na_probs: None, or dict of question id -> float, the higher the less
+        likely is an answer: null odds, or probabilities.
+      na_prob_thresh: None, or float: questions whose `na_probs` is above it
+        have "" as their prediction.
+
+    Returns:
+      dict of `exact` and `f1` in percent, and `total`, the number of questions
+      with a prediction; the same with `HasAns_` and `NoAns_` before the names,
+      if there are such questions; and, with `na_probs`, `best_exact`,
+      `best_exact_thresh`, `best_f1` and `best_f1_thresh`.
+
+    Raises:
+      UserError: there is no question, no question has a prediction, or one
+        with a prediction is not in `na_probs`.
+    """
+    _check_questions(gold_answers)
+    exact, f1 = raw_scores(gold_answers, predictions)
+    if not exact:
+        raise UserError(
+            "None of the questions has a prediction; are the predictions of another "
+            "file?"
+        )
+    _warn_of_missing(gold_answers, predictions, "they are left out of the scores")
+    if na_probs is not None:
+        _check_na_probs(exact, na_probs)
+    raw = exact, f1
+    if na_probs is not None and na_prob_thresh is not None:
+        exact, f1 = (
+            _apply_threshold(scores, na_probs, gold_answers, na_prob_thresh)
+            for scores in raw
+        )
+    results = _averages(exact, f1, list(exact))
+    for name, has_answer in (("HasAns", True), ("NoAns", False)):
+        ids = [qas_id for qas_id in exact if bool(gold_answers[qas_id]) == has_answer]
+        if ids:
+            averages = _averages(exact, f1, ids)
+            results |= {f"{name}_{key}": value for key, value in averages.items()}
+    if na_probs is not None:
+        for name, scores in zip(("exact", "f1"), raw, strict=True):
+            best = find_best_threshold(gold_answers, predictions, scores, na_probs)
+            results[f"best_{name}"], results[f"best_{name}_thresh"] = best
+    return results
+
+
+def raw_scores(gold_answers, predictions):
+    """Return the score of every question that has a prediction.
+
+    Follows `get_raw_scores` in SQuAD's `evaluate-v2.0.py`.
+
+    Args:
+      gold_answers: see `evaluate_v2`. Answers that are empty once normalized
+        do not count; a question with no other has the answer "".
+      predictions: see `evaluate_v2`.
+
+    Returns:
+      (exact, f1): two dicts of question id -> score from 0 to 1, in the order
+      of `gold_answers`.
+    """
+    exact, f1 = {}, {}
+    for qas_id, golds in gold_answers.items():
+        if qas_id in predictions:
+            golds = [text for text in golds if normalize_answer(text)] or [""]
+            scores = _compare_all(predictions[qas_id], golds)
+            exact[qas_id] = max(one for one, _ in scores)
+            f1[qas_id] = max(one for _, one in scores)
+    return exact, f1
+
+
+def find_best_threshold(gold_answers, predictions, scores, na_probs):
+    """Return the best score that a threshold on `na_probs` reaches.
+
+    Follows `find_best_thresh` in SQuAD's `evaluate-v2.0.py`. It begins with no
+    question answered and answers one after the other, the smallest of
+    `na_probs` first. (Of equal ones it may so answer some and others not,
+    which no threshold does.)
+
+    Args:
+      gold_answers: see `evaluate_v2`.
+      predictions: see `evaluate_v2`.
+      scores: one of the dicts of `raw_scores`.
+      na_probs: dict of question id -> float, for each of `scores`.
+
+    Returns:
+      (score in percent, threshold): a question keeps its answer if its
+      `na_probs` is not above the threshold, 0.0 if it is best to answer none.
+    """
+    score = sum(not golds for golds in gold_answers.values())
+    best_score, best_threshold = score, 0.0
+    for qas_id in sorted(na_probs, key=na_probs.get):
+        if qas_id not in scores:
+            continue
+        if gold_answers[qas_id]:
+            score += scores[qas_id]
+        elif predictions[qas_id]:
+            score -= 1
+        if score > best_score:
+            best_score, best_threshold = score, na_probs[qas_id]
+    return 100.0 * best_score / len(scores), best_threshold
+
+
+def _compare_all(prediction, golds):
+    """Return a list of (exact, f1) of a text with each gold answer."""
+    prediction = normalize_answer(prediction)
+    return [_compare(prediction, normalize_answer(gold)) for gold in golds]
+
+
+def _apply_threshold(scores, na_probs, gold_answers, threshold):
+    return {
+        qas_id: float(not gold_answers[qas_id])
+        if na_probs[qas_id] > threshold
+        else score
+        for qas_id, score in scores.items()
+    }
+
+
+def _averages(exact, f1, ids):
+    return {
+        "exact": 100.0 * sum(exact[qas_id] for qas_id in ids) / len(ids),
+        "f1": 100.0 * sum(f1[qas_id] for qas_id in ids) / len(ids),
+        "total": len(ids),
+    }
+
+
+def _check_questions(gold_answers):
+    if not gold_answers:
+        raise UserError("There is no question to score; is the file empty?")
+
+
+def _check_na_probs(scores, na_probs):
+    missing = [qas_id for qas_id in scores if qas_id not in na_probs]
+    if missing:
+        raise UserError(
+            f"{len(missing)} questions have a prediction but no null odds: "
+            f"{_listed(missing)}; take both files from the same run."
+        )
+
+
+def _warn_of_missing(gold_answers, predictions, consequence):
+    missing = [qas_id for qas_id in gold_answers if qas_id not in predictions]
+    if missing:
+        logging.warning(
+            "%d of %d questions have no prediction, %s: %s.",
+            len(missing),
+            len(gold_answers),
+            consequence,
+            _listed(missing),
+        )
+
+
+def _listed(ids):
+    return ", ".join(ids[:_LISTED]) + (", …" if len(ids) > _LISTED else "")

@@ -1,0 +1,66 @@
+"""The model of multiple choice: a score C · V for each continuation (Sec. 4.4)."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import heads, layers
+from official_bert.modeling.classification import DROPOUT
+from official_bert.modeling.encoder import BertEncoder
+
+# Of a choice that is not there, in a batch whose examples have different numbers.
+NO_CHOICE = -1e9
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class MultipleChoiceModel(keras.Model):
+    """BERT with one score for each of an example's choices, from its `[CLS]`.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      recompute: see `BertEncoder`.
+    """
+
+    def __init__(self, config, recompute=False, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config = config
+        # Complete before this model opens a name scope of its own.
+        self.bert = BertEncoder(config, recompute)
+        self.classifier = heads.Scores(config, 1, name="classifier")
+        self.built = True
+
+    def call(self, inputs, training=False, dropout_seed=None):
+        """Score choices.
+
+        Args:
+          inputs: `input_ids`, `input_mask`, `segment_ids` int [B, C, S] and
+            `choice_mask` int [B, C], 1 for choices that are there; labels are
+            ignored.
+          training: whether dropout is active.
+          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+
+        Returns:
+          dict with float32 `logits` [B, C].
+        """
+        shape = tf.shape(inputs["input_ids"])
+        names = ("input_ids", "input_mask", "segment_ids")
+        rows = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}
+        encoded = self.bert(rows, training=training, dropout_seed=dropout_seed)
+        # The first site that the encoder leaves free.
+        site = 1 + 3 * self.config.num_hidden_layers
+        pooled = layers.dropout(
+            encoded["pooled_output"],
+            DROPOUT,
+            dropout_seed if training else None,
+            site,
+        )
+        logits = tf.reshape(self.classifier(pooled), shape[:2])
+        is_there = tf.cast(inputs["choice_mask"], tf.bool)
+        return {"logits": tf.where(is_there, logits, NO_CHOICE)}
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
+        return {**super().get_config(), **own}

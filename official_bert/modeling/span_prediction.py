@@ -1,0 +1,97 @@
+"""The model of question answering: encoder and two scores a token (Sec. 4.2)."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import heads
+from official_bert.modeling.encoder import BertEncoder
+
+
+class SquadHead(keras.layers.Layer):
+    """The scores under their scope `cls/squad/`."""
+
+    def __init__(self, config, name="cls", **kwargs):
+        super().__init__(name=name, **kwargs)
+        self.config = config
+        self.build()
+
+    def build(self, input_shape=None):
+        """Create the vectors of start and end, [2, H], and their bias."""
+        if not self.built:
+            self.squad = heads.Scores(self.config, 2, name="squad")
+            self.built = True
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class SpanModel(keras.Model):
+    """BERT with the scores of each token as start and as end of the answer.
+
+    Follows `create_model` in google-research/bert `run_squad.py`. The pooler has
+    no part in it and stays as it is.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      recompute: see `BertEncoder`.
+    """
+
+    def __init__(self, config, recompute=False, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config = config
+        # Complete before this model opens a name scope of its own.
+        self.bert = BertEncoder(config, recompute)
+        self.bert.pooler.trainable = False
+        self.cls = SquadHead(config)
+        self.built = True
+
+    def call(self, inputs, training=False, dropout_seed=None):
+        """Score the tokens.
+
+        Args:
+          inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; positions
+            are ignored.
+          training: whether dropout is active.
+          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+
+        Returns:
+          dict with float32 `start_logits` and `end_logits` [B, S], of padding
+          too, as in the original.
+        """
+        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        tokens = encoded["sequence_output"]
+        shape = tf.shape(tokens)
+        flat = tf.reshape(tokens, [-1, self.config.hidden_size])
+        logits = tf.reshape(self.cls.squad(flat), [shape[0], shape[1], 2])
+        return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
+        return {**super().get_config(), **own}
+
+
+def span_terms(outputs, features):
+    """Sums over the windows of a batch.
+
+    Args:
+      outputs: `start_logits`, `end_logits` float32 [B, S].
+      features: `start_positions`, `end_positions` int [B]; 0, `[CLS]`, where the
+        window holds no answer.
+
+    Returns:
+      dict name -> (sum, weight): `span_loss`, the mean of both cross-entropies
+      in nats, and `span_accuracy`, of windows with both ends right.
+    """
+    losses, hits = [], []
+    for name in ("start", "end"):
+        logits, labels = outputs[f"{name}_logits"], features[f"{name}_positions"]
+        losses.append(tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits))
+        hits.append(tf.argmax(logits, axis=-1, output_type=labels.dtype) == labels)
+    rows = tf.cast(tf.shape(losses[0])[0], tf.float32)
+    both = tf.cast(tf.logical_and(*hits), tf.float32)
+    return {
+        "span_loss": (tf.reduce_sum(losses[0] + losses[1]) / 2.0, rows),
+        "span_accuracy": (tf.reduce_sum(both), rows),
+    }

@@ -1,0 +1,95 @@
+"""The model of tagging: encoder and a layer of scores for each token (Sec. 5.3)."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import heads, layers
+from official_bert.modeling.classification import DROPOUT
+from official_bert.modeling.encoder import BertEncoder
+
+# Of a token that is not scored: [CLS], [SEP], further pieces of a word, padding.
+IGNORED = -1
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class TokenClassificationModel(keras.Model):
+    """BERT with a score for each tag of each token, and dropout before it.
+
+    The pooler has no part in it and stays as it is.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      num_outputs: C, tags.
+      recompute: see `BertEncoder`.
+    """
+
+    def __init__(self, config, num_outputs, recompute=False, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config, self.num_outputs = config, num_outputs
+        # Complete before this model opens a name scope of its own.
+        self.bert = BertEncoder(config, recompute)
+        self.bert.pooler.trainable = False
+        self.classifier = heads.Scores(config, num_outputs, name="classifier")
+        self.built = True
+
+    def call(self, inputs, training=False, dropout_seed=None):
+        """Score the tokens.
+
+        Args:
+          inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; labels
+            are ignored.
+          training: whether dropout is active.
+          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+
+        Returns:
+          dict with float32 `logits` [B, S, C].
+        """
+        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        # The first site that the encoder leaves free.
+        site = 1 + 3 * self.config.num_hidden_layers
+        tokens = layers.dropout(
+            encoded["sequence_output"],
+            DROPOUT,
+            dropout_seed if training else None,
+            site,
+        )
+        shape = tf.shape(tokens)
+        flat = tf.reshape(tokens, [-1, self.config.hidden_size])
+        logits = self.classifier(flat)
+        return {"logits": tf.reshape(logits, [shape[0], shape[1], self.num_outputs])}
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        own = {
+            "config": self.config.to_dict(),
+            "num_outputs": self.num_outputs,
+            "recompute": self.bert.recompute,
+        }
+        return {**super().get_config(), **own}
+
+
+def token_terms(outputs, features):
+    """Sums over the tokens of a batch that are scored.
+
+    Args:
+      outputs: `logits` float32 [B, S, C].
+      features: `label_ids` int [B, S], `IGNORED` where a token is not scored.
+
+    Returns:
+      dict name -> (sum, weight): `token_loss`, cross-entropy in nats, and
+      `token_accuracy`.
+    """
+    logits, labels = outputs["logits"], features["label_ids"]
+    scored = tf.cast(labels != IGNORED, tf.float32)
+    known = tf.maximum(labels, 0)
+    losses = tf.nn.sparse_softmax_cross_entropy_with_logits(known, logits)
+    guesses = tf.argmax(logits, axis=-1, output_type=labels.dtype)
+    hits = tf.cast(guesses == labels, tf.float32)
+    total = tf.reduce_sum(scored)
+    return {
+        "token_loss": (tf.reduce_sum(losses * scored), total),
+        "token_accuracy": (tf.reduce_sum(hits * scored), total),
+    }

@@ -63,10 +63,10 @@ def main():
         )
     start_tensorflow()
     from official_bert.tasks import feature_files
+    from official_bert.tasks.classifier_predictor import ClassifierPredictor
     from official_bert.tasks.classifier_reports import as_json
-    from official_bert.tasks.predictor import Predictor
 
-    predictor = Predictor(locate(FLAGS.model_dir), FLAGS.batch_size)
+    predictor = ClassifierPredictor(locate(FLAGS.model_dir), FLAGS.batch_size)
     if _is_table():
         texts = _texts_of_table(predictor.task)
     else:

@@ -14,11 +14,11 @@ More in docs/finetuning.md.
 """
 
 import contextlib
-import math
 import os
 
+import fine_tuning_flags
 import training_flags
-from absl import flags, logging
+from absl import flags
 from command_line import locate, require, run, start_tensorflow, write_run_json
 from model_flags import given_files
 
@@ -26,7 +26,6 @@ from official_bert import files
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-MOST_EPOCHS = 1_000_000
 
 flags.DEFINE_string(
     "task_name",
@@ -73,12 +72,6 @@ flags.DEFINE_bool(
 flags.DEFINE_float(
     "dev_fraction", 0.1, "Of the training rows, for --do_eval without --dev_file."
 )
-flags.DEFINE_string(
-    "init_checkpoint",
-    None,
-    "Weights to start from, in any format (docs/checkpoints.md); without --do_train: "
-    "a fine-tuned model.",
-)
 flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
 flags.DEFINE_integer("predict_batch_size", 8, "Texts per batch of predictions.", 1)
 flags.DEFINE_integer(
@@ -95,37 +88,6 @@ flags.DEFINE_enum(
     "What becomes of longer texts. truncate (the default): cut off, as in the "
     "original. window: read through overlapping windows, whose logits are averaged.",
 )
-flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.")
-flags.DEFINE_float(
-    "warmup_proportion", 0.1, "Part of the updates that is linear warm-up.", 0, 1
-)
-flags.DEFINE_integer(
-    "save_checkpoints_steps",
-    None,
-    "Updates between checkpoints, each evaluated with --do_eval; default: an epoch.",
-    lower_bound=1,
-)
-flags.DEFINE_integer(
-    "iterations_per_loop", 20, "Updates between two log lines.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "num_seeds",
-    1,
-    "Train so often, with --seed and those after it; print mean, deviation and best, "
-    "and leave the best.",
-    lower_bound=1,
-)
-flags.DEFINE_bool(
-    "grid",
-    False,
-    "Train with each combination of the following, and leave the best model; the "
-    "default is the paper's for GLUE (Sec. 4.1).",
-)
-flags.DEFINE_list(
-    "grid_learning_rates", ["5e-5", "4e-5", "3e-5", "2e-5"], "Rates of --grid."
-)
-flags.DEFINE_list("grid_batch_sizes", [], "Of --grid; default: --train_batch_size.")
-flags.DEFINE_list("grid_epochs", [], "Of --grid; default: --num_train_epochs.")
 flags.DEFINE_string(
     "glue_submission",
     None,
@@ -151,7 +113,6 @@ def main():
 
 
 def _check_flags():
-    training_flags.check()
     if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
         raise UserError(
             "At least one of --do_train, --do_eval and --do_predict must be given."
@@ -174,15 +135,7 @@ def _check_flags():
         require("test_file")
     if FLAGS.glue_submission:
         _check_submission(any(own))
-    _check_sweep()
-    for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
-        if not 0 <= FLAGS[name].value <= most:
-            raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
-    if FLAGS.do_train and not FLAGS.init_checkpoint:
-        require("bert_config_file", "vocab_file")
-        logging.warning(
-            "Without --init_checkpoint the model starts from random weights."
-        )
+    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
 
 
 def _check_submission(is_own):
@@ -198,37 +151,11 @@ def _check_submission(is_own):
     files.make_directory(FLAGS.glue_submission, "--glue_submission")
 
 
-def _check_sweep():
-    if not FLAGS.grid:
-        for name in ("grid_learning_rates", "grid_batch_sizes", "grid_epochs"):
-            if FLAGS[name].present:
-                raise UserError(f"--{name} is for --grid; give that, too.")
-    if not _is_sweep():
-        return
-    if not (FLAGS.do_train and FLAGS.do_eval):
-        raise UserError(
-            "--num_seeds and --grid are for --do_train with --do_eval, which tells the "
-            "best model."
-        )
-    if FLAGS.stop_at_step:
-        raise UserError(
-            "--stop_at_step is for a single run; leave out --num_seeds and --grid."
-        )
-    if FLAGS.seed + FLAGS.num_seeds > 2**32:
-        raise UserError(
-            f"--num_seeds={FLAGS.num_seeds} from --seed={FLAGS.seed} on goes beyond "
-            "the largest seed, 4294967295; give a smaller --seed."
-        )
-
-
-def _is_sweep():
-    return FLAGS.grid or FLAGS.num_seeds > 1
-
-
 def _read_data():
     """Return the `ClassifierData` of the command."""
     from official_bert.tasks import classifier_data
-    from official_bert.tasks.classifier_task import has_task, read_task
+    from official_bert.tasks.classifier_task import ClassifierTask
+    from official_bert.tasks.task_file import has_task, read_task
 
     wanted = [
         name
@@ -240,14 +167,18 @@ def _read_data():
         if flag
     ]
     known = None
-    if not FLAGS.do_train and (has_task(_model_path()) or not FLAGS.task_name):
-        known, _ = read_task(_model_path())
+    if not FLAGS.do_train and (
+        has_task(fine_tuning_flags.model_path()) or not FLAGS.task_name
+    ):
+        known, _ = read_task(fine_tuning_flags.model_path(), ClassifierTask)
     length = FLAGS.max_seq_length or (known.max_seq_length if known else 128)
     long_text = FLAGS.long_text or (known.long_text if known else "truncate")
     if FLAGS.task_name:
         data = _read_glue(length, long_text, wanted)
         if known:
-            classifier_data.check_same_answers(known, data.task, _model_path())
+            classifier_data.check_same_answers(
+                known, data.task, fine_tuning_flags.model_path()
+            )
         return data
     own = classifier_data.OwnFiles(
         *(locate(FLAGS[f"{name}_file"].value) for name in ("train", "dev", "test")),
@@ -291,35 +222,16 @@ def _labels_of_model():
     from official_bert.checkpoints import any_format
     from official_bert.tasks.classifier_task import labels_of
 
-    with any_format.opened(_model_path()) as checkpoint:
+    with any_format.opened(fine_tuning_flags.model_path()) as checkpoint:
         return labels_of(checkpoint.config) if checkpoint.config else ()
-
-
-def _model_path():
-    """Return the fine-tuned model to ask: --output_dir's, or --init_checkpoint."""
-    from official_bert.tasks.classifier_task import has_task
-
-    if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
-        return FLAGS.output_dir
-    return locate(FLAGS.init_checkpoint)
 
 
 def _train(strategy, data, stack):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
-    from official_bert.tasks import (
-        classifier,
-        classifier_features,
-        fine_tuning,
-        sweep,
-    )
-    from official_bert.training import strategies
+    from official_bert.tasks import classifier, classifier_features
 
-    grid = _grid()
-    for size in grid.train_batch_sizes:
-        strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
-    start = stack.enter_context(
-        fine_tuning.opened_start(locate(FLAGS.init_checkpoint), **given_files())
-    )
+    fine_tuning_flags.check_shares(strategy)
+    start = stack.enter_context(fine_tuning_flags.opened_start())
     start.check_length(data.task.max_seq_length)
     train = classifier_features.encode(data.task, data.train, start.tokenizer)
     train_features = [one for each in train for one in each]
@@ -327,91 +239,24 @@ def _train(strategy, data, stack):
     if FLAGS.do_eval:
         dev = next(iter(data.dev.values()))
         dev_windows = classifier_features.encode(data.task, dev, start.tokenizer)
-
-    def settings_of(batch_size, learning_rate, num_train_epochs, seed):
-        num_train_steps = int(len(train_features) / batch_size * num_train_epochs)
-        _check_steps(num_train_steps, len(train_features), batch_size)
-        an_epoch = math.ceil(len(train_features) / batch_size)
-        return training_flags.settings(
-            fine_tuning.FineTuningSettings,
-            train_batch_size=batch_size,
-            learning_rate=learning_rate,
-            seed=seed,
-            num_train_steps=num_train_steps,
-            num_warmup_steps=int(num_train_steps * FLAGS.warmup_proportion),
-            save_checkpoints_steps=FLAGS.save_checkpoints_steps or an_epoch,
-            init_checkpoint=locate(FLAGS.init_checkpoint),
-            continue_from=None,
-            vocab_file=start.vocab_file,
-            do_lower_case=start.tokenizer.do_lower_case,
-        )
-
     work = classifier.fine_tuning(
         start.config, data.task, train_features, dev_windows, FLAGS.eval_batch_size
     )
-    if _is_sweep():
-        return sweep.run_grid(strategy, work, data.task.metrics, grid, settings_of)
-    settings = settings_of(*grid.cells()[0], FLAGS.seed)
-    files.make_directory(FLAGS.output_dir, "--output_dir")
-    return fine_tuning.fine_tune(strategy, work, settings) is not None
-
-
-def _check_steps(num_train_steps, num_examples, batch_size):
-    if num_train_steps < 1:
-        raise UserError(
-            f"{num_examples} examples in batches of {batch_size} make no update in "
-            f"{FLAGS.num_train_epochs:g} epochs; give a smaller --train_batch_size or "
-            "more --num_train_epochs."
-        )
-    if FLAGS.stop_at_step and FLAGS.stop_at_step > num_train_steps:
-        raise UserError(
-            f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, step "
-            f"{num_train_steps}; give a smaller one."
-        )
-
-
-def _grid():
-    from official_bert.tasks.sweep import Grid
-
-    seeds = tuple(range(FLAGS.seed, FLAGS.seed + FLAGS.num_seeds))
-    rates, sizes, epochs = [FLAGS.learning_rate], [], []
-    if FLAGS.grid:
-        rates = _numbers("grid_learning_rates", float)
-        sizes = _numbers("grid_batch_sizes", int)
-        epochs = _numbers("grid_epochs", float)
-    return Grid(
-        seeds,
-        tuple(sizes or [FLAGS.train_batch_size]),
-        tuple(rates),
-        tuple(epochs or [FLAGS.num_train_epochs]),
+    return fine_tuning_flags.fine_tune(
+        strategy, start, work, data.task.metrics, len(train_features)
     )
-
-
-def _numbers(flag, kind):
-    """Return the numbers that a list flag holds, all above 0."""
-    numbers = []
-    for text in FLAGS[flag].value:
-        try:
-            numbers.append(kind(text))
-        except ValueError:
-            numbers.append(0)
-        if not 0 < numbers[-1] < math.inf:
-            raise UserError(f"--{flag}: {text!r} is no number above 0.")
-    if not numbers and FLAGS[flag].default:
-        raise UserError(f"--{flag} is empty; give numbers with commas between them.")
-    return numbers
 
 
 def _ask(data):
     """Evaluate and predict as the flags say, with the model that is left."""
     from official_bert.tasks import classifier_reports
-    from official_bert.tasks.predictor import Predictor
+    from official_bert.tasks.classifier_predictor import ClassifierPredictor
 
     if not data.dev and not data.test:
         return
     given = {} if FLAGS.do_train else given_files()
-    path = _model_path()
-    predictor = Predictor(path, FLAGS.eval_batch_size, data.task, **given)
+    path = fine_tuning_flags.model_path()
+    predictor = ClassifierPredictor(path, FLAGS.eval_batch_size, data.task, **given)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if data.dev:
         classifier_reports.evaluate(

@@ -28,7 +28,8 @@ for name in sys.argv[2:]:
     for flag in FLAGS:
         FLAGS[flag].unparse()
     FLAGS(["x", f"--flagfile=configs/{name}.flags"])
-    modules = script, script.training_flags
+    helpers = "training_flags", "fine_tuning_flags"
+    modules = script.__name__, *(name for name in helpers if name in sys.modules)
     ours = [flag for module in modules for flag in FLAGS.get_flags_for_module(module)]
     found[name] = {flag.name: flag.value for flag in ours}
 print(json.dumps(found))

@@ -8,11 +8,13 @@ import tensorflow as tf
 from official_bert.metrics import glue
 from official_bert.modeling import classification
 from official_bert.modeling.classification import ClassificationModel
+from official_bert.tasks import scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.classifier_features import pad_features
-from official_bert.tasks.classifier_task import config_with_labels, write_task
+from official_bert.tasks.classifier_task import config_with_labels
 from official_bert.tasks.fine_tuning import FineTuning
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
 
 _TERMS = {
@@ -41,33 +43,8 @@ def describe(row):
 
 
 def make_scorer(model):
-    """Return the compiled function from a batch of features to logits.
-
-    It is traced once, for any shape, and may be called from several threads.
-
-    Args:
-      model: `ClassificationModel`.
-
-    Returns:
-      function: dict of int32 [B, S] `input_ids`, `input_mask`, `segment_ids` ->
-      float32 tensor [B, C].
-    """
-    ids = tf.TensorSpec([None, None], tf.int32)
-
-    @tf.function(input_signature=[ids, ids, ids], autograph=False)
-    def score(input_ids, input_mask, segment_ids):
-        features = {
-            "input_ids": input_ids,
-            "input_mask": input_mask,
-            "segment_ids": segment_ids,
-        }
-        return model(features)["logits"]
-
-    def score_batch(batch):
-        names = ("input_ids", "input_mask", "segment_ids")
-        return score(*(tf.constant(batch[name]) for name in names))
-
-    return score_batch
+    """Return the compiled function: batch of features -> logits, float32 [B, C]."""
+    return scoring.make_scorer(lambda features: model(features)["logits"])
 
 
 def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False):
@@ -84,15 +61,11 @@ def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False)
       float32 logits [N, C] in the order of the examples; None if it broke off.
     """
     flat = [one for each in windows for one in each]
-    parts, order = [], []
-    batches = FeatureSet(flat, max_seq_length, pad_features).ordered_batches(batch_size)
-    for numbers, batch in batches:
-        if break_off():
-            return None
-        parts.append(score(batch).numpy())
-        order.append(numbers)
-    logits = np.concatenate(parts)
-    logits[np.concatenate(order)] = logits.copy()
+    features = FeatureSet(flat, max_seq_length, pad_features)
+    rows = scoring.score_rows(score, features, batch_size, break_off)
+    if rows is None:
+        return None
+    logits = np.stack(rows)
     counts = np.array([len(each) for each in windows])
     firsts = np.cumsum(counts) - counts
     return np.add.reduceat(logits, firsts) / counts[:, np.newaxis].astype(np.float32)
@@ -247,7 +220,7 @@ def fine_tuning(config, task, train_features, dev_windows, eval_batch_size):
         identity=data,
         best_by=task.metrics[0],
         make_evaluate=None if dev_windows is None else make_evaluate,
-        write_task=lambda directory, step: write_task(directory, task, step),
+        write_task=lambda directory, step, row: write_task(directory, task, step),
         trouble=trouble,
     )
 

@@ -1,15 +1,12 @@
-"""`task.json`: what a fine-tuned classifier is for, so that no flag has to say it."""
+"""What a fine-tuned classifier is for; it is kept in `task.json`."""
 
 import dataclasses
-import os
+from typing import ClassVar
 
-from official_bert import files
-from official_bert.errors import UserError
 from official_bert.metrics.glue import METRICS
 from official_bert.tasks.labels import KINDS, MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.table_columns import Columns
 
-TASK_FILE = "task.json"
 # What becomes of texts longer than a model reads.
 TRUNCATE, WINDOW = "truncate", "window"
 # What Hugging Face's `config.json` calls the kinds of labels.
@@ -37,6 +34,8 @@ class ClassifierTask:
       label_separator: str between the labels of a cell, or None.
       columns: of a user's own files, or None.
     """
+
+    KIND: ClassVar[str] = "classifier"
 
     kind: str
     labels: tuple[str, ...]
@@ -142,47 +141,3 @@ def task_of(config):
     if kind == REGRESSION:
         labels = ()
     return ClassifierTask(kind, labels, (), config.max_position_embeddings)
-
-
-def write_task(directory, task, global_step):
-    """Write `task.json` into a model directory.
-
-    Args:
-      directory: the folder.
-      task: `ClassifierTask`.
-      global_step: the updates that the model has had.
-    """
-    values = {"task": "classifier", **task.to_dict(), "global_step": global_step}
-    files.write_json(os.path.join(directory, TASK_FILE), values)
-
-
-def has_task(path):
-    """Tell whether a path is a fine-tuned model's directory."""
-    return os.path.isfile(os.path.join(path, TASK_FILE))
-
-
-def read_task(directory):
-    """Read `task.json`.
-
-    Returns:
-      (`ClassifierTask`, the updates that the model has had).
-
-    Raises:
-      UserError: there is none, or it is another task's, or damaged.
-    """
-    path = os.path.join(directory, TASK_FILE)
-    if not has_task(directory):
-        raise UserError(
-            f"{directory} has no {TASK_FILE}: it is not the output directory of a "
-            "finished run_classifier.py; train first."
-        )
-    values = files.read_json(path, "the description of a fine-tuned model")
-    if not isinstance(values, dict) or values.get("task") != "classifier":
-        raise UserError(f"{path} does not describe a classifier.")
-    try:
-        return ClassifierTask.from_dict(values), int(values["global_step"])
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise UserError(
-            f"{path} is damaged ({type(error).__name__}: {error}); take it from "
-            "another copy of the model, or train again."
-        ) from error

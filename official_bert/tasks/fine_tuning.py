@@ -90,8 +90,8 @@ class FineTuning:
       best_by: which measure tells the best model; see `saving.is_better`.
       make_evaluate: function: model -> function as `loop.train` takes it; None,
         and the last model is left.
-      write_task: function: (directory, updates that the model has had); writes
-        its `task.json`.
+      write_task: function: (directory, updates that the model has had, its row
+        of scores); writes its `task.json`.
       trouble: function: row of scores -> a sentence about a model that is of no
         use, or None.
     """
@@ -158,7 +158,7 @@ def fine_tune(strategy, work, settings):
             saving.restore_state(directory, state, run_id, best)
             row = evaluate()
         if strategies.is_chief(strategy):
-            work.write_task(directory, best)
+            work.write_task(directory, best, row)
             model_directory.save(
                 directory,
                 state.model,

@@ -1,160 +1,55 @@
-"""`Predictor`: a fine-tuned classifier that answers, in a program of any kind."""
+"""`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
-import dataclasses
+from official_bert.tasks.classifier_predictor import ClassifierPredictor
+from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.tasks.squad import SquadTask
+from official_bert.tasks.squad_predictor import SquadPredictor
+from official_bert.tasks.task_file import has_task, read_task
 
-from official_bert.checkpoints import any_format, model_directory
-from official_bert.checkpoints.initialize import load_opened
-from official_bert.errors import UserError
-from official_bert.modeling.classification import ClassificationModel
-from official_bert.tasks import classifier, classifier_features
-from official_bert.tasks.classifier_task import has_task, read_task, task_of
-from official_bert.tasks.examples import Example
-from official_bert.tasks.labels import MULTI_LABEL, REGRESSION
-from official_bert.tokenization.vocabulary import check_vocab_size
-
-HEAD = ("output_weights", "output_bias")
-
-
-@dataclasses.dataclass(frozen=True)
-class Prediction:
-    """What a classifier tells of one text.
-
-    Attributes:
-      label: name of the most probable label; a tuple of the names of all that
-        hold, where several may; the number of a regression task.
-      probabilities: dict of every label's name -> float; empty for a
-        regression task.
-    """
-
-    label: str | tuple[str, ...] | float
-    probabilities: dict[str, float]
+# Task -> what answers for it.
+_ANSWERING = {ClassifierTask: ClassifierPredictor, SquadTask: SquadPredictor}
 
 
 class Predictor:
-    """A fine-tuned classifier, loaded once.
+    """A fine-tuned model, loaded once; `task.json` says what for.
 
     `predict` may be called from several threads at a time. The model is compiled
     with the first call, and never again, whatever the texts' lengths and number.
 
     Attributes:
-      task: `ClassifierTask`, what it tells.
-      tokenizer: `FullTokenizer`.
-      global_step: the updates that the model has had; None where not known.
+      model: what answers: `ClassifierPredictor`, `SquadPredictor`.
+      task: what it tells, see there.
     """
 
-    def __init__(
-        self,
-        path,
-        batch_size=32,
-        task=None,
-        config_file=None,
-        vocab_file=None,
-        do_lower_case=None,
-    ):
+    def __init__(self, path, batch_size=32):
         """Load a model.
 
         Args:
-          path: output directory of a finished `run_classifier.py`; a classifier
-            of Hugging Face whose config names its labels; with `task`, any
-            checkpoint that has a classifier's weights, as the original's.
+          path: output directory of a finished fine-tuning; or a classifier of
+            Hugging Face whose config names its labels.
           batch_size: texts that go through the model together.
-          task: `ClassifierTask`; None reads the directory's `task.json`.
-          config_file: a `bert_config.json`; by default the checkpoint's own.
-          vocab_file: a `vocab.txt`, likewise.
-          do_lower_case: bool, likewise.
 
         Raises:
           UserError: something is missing or does not fit.
         """
-        self.global_step = None
+        answering = ClassifierPredictor
         if has_task(path):
-            found, self.global_step = read_task(path)
-            task = task or found
-        with any_format.opened(path) as checkpoint:
-            missing = [name for name in HEAD if name not in checkpoint.shapes]
-            if missing:
-                raise UserError(
-                    f"{path} is no fine-tuned classifier: it lacks {missing[0]}; train "
-                    "first (--do_train)."
-                )
-            config = model_directory.config_of(checkpoint, config_file)
-            task = task or task_of(config)
-            if task is None:
-                read_task(path)  # Says what is missing.
-            self.tokenizer = model_directory.tokenizer_of(
-                checkpoint, vocab_file, do_lower_case
-            )
-            check_vocab_size(
-                self.tokenizer.vocab, config, vocab_file or checkpoint.vocab_file
-            )
-            model = ClassificationModel(config, task.num_outputs)
-            num_outputs = checkpoint.shapes[HEAD[0]][0]
-            if num_outputs != task.num_outputs:
-                raise UserError(
-                    f"{path} has a classifier of {num_outputs} outputs, and the task "
-                    f"asks for {task.num_outputs}; give the model of that task."
-                )
-            load_opened(model, checkpoint)
-        self.task, self.batch_size = task, batch_size
-        limit = config.max_position_embeddings
-        if task.max_seq_length > limit:
-            raise UserError(
-                f"max_seq_length is {task.max_seq_length}, and the model reads up to "
-                f"{limit} tokens; choose a smaller one."
-            )
-        self._score = classifier.make_scorer(model)
+            task, _ = read_task(path, *_ANSWERING)
+            answering = _ANSWERING[type(task)]
+        self.model = answering(path, batch_size)
+        self.task = self.model.task
 
-    def predict(self, texts):
-        """Tell the label of each text.
+    def predict(self, *texts):
+        """Answer.
 
         Args:
-          texts: iterable of str, or of pairs (str, str).
+          *texts: of a classifier a list of texts, or of pairs (text, text); of
+            SQuAD a question and a context.
 
         Returns:
-          list of `Prediction`, in the order of the texts.
+          list of `Prediction`; an `Answer`.
 
         Raises:
-          TypeError: `texts` is one text, or something in it is none.
+          TypeError: these are not the texts that the task asks for.
         """
-        if isinstance(texts, str):
-            raise TypeError("predict takes a list of texts; put this one into a list.")
-        examples = [_example(number, text) for number, text in enumerate(texts)]
-        if not examples:
-            return []
-        windows = classifier_features.encode(self.task, examples, self.tokenizer)
-        return self.name(self.logits(windows))
-
-    def logits(self, windows):
-        """Return the scores of features.
-
-        Args:
-          windows: list of N lists of `Features`, N >= 1, as of
-            `classifier_features.encode`.
-
-        Returns:
-          float32 [N, C].
-        """
-        length = self.task.max_seq_length
-        return classifier.predict(self._score, windows, self.batch_size, length)
-
-    def name(self, logits):
-        """Return the `Prediction` that each row of logits [N, C] stands for."""
-        rows = classifier.probabilities(self.task, logits)
-        return [self._name(row.tolist()) for row in rows]
-
-    def _name(self, row):
-        task = self.task
-        if task.kind == REGRESSION:
-            return Prediction(row[0], {})
-        named = dict(zip(task.labels, row, strict=True))
-        if task.kind == MULTI_LABEL:
-            holding = tuple(name for name, p in named.items() if p >= task.threshold)
-            return Prediction(holding, named)
-        return Prediction(max(named, key=named.get), named)
-
-
-def _example(number, text):
-    parts = tuple(text) if isinstance(text, list | tuple) else (text,)
-    if len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
-        raise TypeError(f"Text {number} is {text!r}: neither a str nor a pair of str.")
-    return Example(number, *parts)
+        return self.model.predict(*texts)

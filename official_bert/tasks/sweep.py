@@ -19,7 +19,7 @@ from official_bert import files
 from official_bert.checkpoints import google
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuning
-from official_bert.tasks.classifier_task import TASK_FILE
+from official_bert.tasks.task_file import TASK_FILE
 from official_bert.training import run_manifest, saving, strategies
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"

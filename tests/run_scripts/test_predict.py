@@ -15,8 +15,9 @@ from places import ROOT
 from script_runs import assert_refused, run_many
 
 from official_bert.checkpoints import google, model_directory
-from official_bert.tasks.classifier_task import ClassifierTask, write_task
+from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.table_columns import Columns
+from official_bert.tasks.task_file import write_task
 
 LENGTH = 16
 TASK = ClassifierTask(

@@ -12,10 +12,10 @@ import pytest
 from official_bert.tasks import classifier, classifier_reports
 from official_bert.tasks.classifier_data import glue_classifier_task
 from official_bert.tasks.classifier_features import Features
+from official_bert.tasks.classifier_predictor import ClassifierPredictor
 from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.examples import Example
 from official_bert.tasks.glue_tasks import TASKS
-from official_bert.tasks.predictor import Predictor
 
 SINGLE = ClassifierTask("single_label", ("no", "yes"), ("f1", "accuracy"), 16)
 MULTI = ClassifierTask("multi_label", ("a", "ö", "c"), ("f1", "accuracy"), 16)
@@ -25,7 +25,7 @@ NUMBER = ClassifierTask("regression", (), ("pearson", "spearman"), 16)
 class FakePredictor:
     """Its scores are the numbers that a text holds."""
 
-    name, _name = Predictor.name, Predictor._name
+    name, _name = ClassifierPredictor.name, ClassifierPredictor._name
 
     def __init__(self, task, global_step=7):
         self.task, self.global_step = task, global_step

@@ -10,13 +10,11 @@ from official_bert.errors import UserError
 from official_bert.tasks.classifier_task import (
     ClassifierTask,
     config_with_labels,
-    has_task,
     labels_of,
-    read_task,
     task_of,
-    write_task,
 )
 from official_bert.tasks.table_columns import Columns
+from official_bert.tasks.task_file import has_task, read_task, write_task
 
 SINGLE = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 128)
 MULTI = ClassifierTask(
@@ -47,10 +45,10 @@ def test_there_and_back(tmp_path, task):
     assert not has_task(str(tmp_path))
     write_task(str(tmp_path), task, 1234)
     assert has_task(str(tmp_path))
-    assert read_task(str(tmp_path)) == (task, 1234)
+    assert read_task(str(tmp_path), ClassifierTask) == (task, 1234)
     written = json.loads((tmp_path / "task.json").read_text("utf-8"))
     assert written == {"task": "classifier", **values, "global_step": 1234}
-    found = read_task(str(tmp_path))[0]
+    found = read_task(str(tmp_path), ClassifierTask)[0]
     # A frozen dataclass can be hashed if its attributes can.
     assert hash(found) == hash(task)
 
@@ -66,7 +64,7 @@ def test_what_a_later_version_adds_is_left_aside():
 
 def message_of(directory):
     with pytest.raises(UserError) as caught:
-        read_task(str(directory))
+        read_task(str(directory), ClassifierTask)
     message = str(caught.value)
     assert message.endswith(".") and "\n" not in message
     return message
@@ -75,7 +73,7 @@ def message_of(directory):
 def test_no_task(tmp_path):
     assert message_of(tmp_path) == (
         f"{tmp_path} has no task.json: it is not the output directory of a finished "
-        "run_classifier.py; train first."
+        "fine-tuning; train first."
     )
 
 
@@ -88,7 +86,7 @@ def test_a_torn_file(tmp_path, text):
 @pytest.mark.parametrize("text", ["{}", '{"task": null}', '{"task": "ner"}'])
 def test_another_task(tmp_path, text):
     (tmp_path / "task.json").write_text(text)
-    assert "task.json does not describe a classifier." in message_of(tmp_path)
+    assert "task.json does not describe a classifier: its task is " in message_of(tmp_path)
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '"classifier"', "7"])

@@ -14,9 +14,10 @@ from official_bert.checkpoints import any_format, google, model_directory, names
 from official_bert.errors import UserError
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.tasks import classifier_features
-from official_bert.tasks.classifier_task import ClassifierTask, write_task
+from official_bert.tasks.classifier_predictor import ClassifierPredictor
+from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.examples import Example
-from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.task_file import write_task
 
 LABELS = ("bad", "good", "so so")
 TASK = ClassifierTask("single_label", LABELS, ("accuracy",), 24)
@@ -56,7 +57,7 @@ def path(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def predictor(path):
-    return Predictor(path)
+    return ClassifierPredictor(path)
 
 
 def logits_of(predictor, path, texts, num_outputs=3):
@@ -134,7 +135,7 @@ def test_any_iterable_will_do(predictor):
 
 def test_several_labels_from_the_threshold_on(tmp_path):
     path = write(tmp_path / "half", MULTI)
-    predictor = Predictor(path)
+    predictor = ClassifierPredictor(path)
     expected = sigmoid(logits_of(predictor, path, TEXTS))
     found = predictor.predict(TEXTS)
     np.testing.assert_allclose(table(found), expected, rtol=1e-3, atol=1e-5)
@@ -144,11 +145,11 @@ def test_several_labels_from_the_threshold_on(tmp_path):
     values = np.sort(expected.ravel())
     threshold = float(values[-2:].mean())
     write_task(path, dataclasses.replace(MULTI, threshold=threshold), 7)
-    found = Predictor(path).predict(TEXTS)
+    found = ClassifierPredictor(path).predict(TEXTS)
     assert [each.label for each in found] == holding(expected >= threshold)
     assert sum(len(each.label) for each in found) == 1
     write_task(path, dataclasses.replace(MULTI, threshold=1e-9), 7)
-    assert {each.label for each in Predictor(path).predict(TEXTS)} == {LABELS}
+    assert {each.label for each in ClassifierPredictor(path).predict(TEXTS)} == {LABELS}
 
 
 def holding(rows):
@@ -160,7 +161,7 @@ def holding(rows):
 
 def test_a_number(tmp_path):
     path = write(tmp_path / "number", NUMBER)
-    predictor = Predictor(path)
+    predictor = ClassifierPredictor(path)
     found = predictor.predict(TEXTS)
     expected = logits_of(predictor, path, TEXTS, 1)[:, 0]
     np.testing.assert_allclose([each.label for each in found], expected, rtol=1e-3)
@@ -170,7 +171,7 @@ def test_a_number(tmp_path):
 
 def test_long_texts_through_windows(tmp_path):
     task = dataclasses.replace(TASK, max_seq_length=12, long_text="window")
-    predictor = Predictor(write(tmp_path / "window", task))
+    predictor = ClassifierPredictor(write(tmp_path / "window", task))
     text = TEXTS[2]
     windows = classifier_features.convert_windows(
         [Example(0, text)], predictor.tokenizer, 12, LABELS
@@ -195,7 +196,7 @@ def count_calls(monkeypatch):
 
 def test_it_is_traced_once_whatever_comes(path, monkeypatch):
     calls = count_calls(monkeypatch)
-    predictor = Predictor(path, batch_size=4)
+    predictor = ClassifierPredictor(path, batch_size=4)
     for texts in (TEXTS, TEXTS[:1], TEXTS[2:3] * 9, ["a"], [""], PAIRS, TEXTS * 5):
         predictor.predict(texts)
     predictor.batch_size = 3
@@ -206,7 +207,7 @@ def test_it_is_traced_once_whatever_comes(path, monkeypatch):
 def test_the_answers_do_not_depend_on_the_batch(path, predictor):
     expected = predictor.predict(TEXTS * 3)
     for size in (1, 2, 5, 100):
-        assert_same(Predictor(path, size).predict(TEXTS * 3), expected)
+        assert_same(ClassifierPredictor(path, size).predict(TEXTS * 3), expected)
     single = [predictor.predict([text])[0] for text in TEXTS * 3]
     assert_same(single, expected)
 
@@ -218,7 +219,7 @@ def test_eight_threads_get_what_one_gets(path, monkeypatch):
         for start in range(64)
     ]
     calls = count_calls(monkeypatch)
-    predictor = Predictor(path, batch_size=2)
+    predictor = ClassifierPredictor(path, batch_size=2)
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         found = list(pool.map(predictor.predict, tasks))
     assert len(calls) == 1
@@ -248,7 +249,7 @@ def test_what_is_no_text(predictor, texts, words):
 
 def message_of(*arguments, **named):
     with pytest.raises(UserError) as caught:
-        Predictor(*arguments, **named)
+        ClassifierPredictor(*arguments, **named)
     message = str(caught.value)
     assert message.endswith(".") and "\n" not in message
     return message
@@ -277,7 +278,7 @@ def test_a_damaged_task(tmp_path):
 
 def test_a_task_that_does_not_fit_the_weights(tmp_path, path):
     fewer = dataclasses.replace(TASK, labels=("bad", "good"))
-    assert "output_weights" in message_of(path, task=fewer)
+    assert "3 outputs, and the task asks for 2" in message_of(path, task=fewer)
     longer = dataclasses.replace(TASK, max_seq_length=33)
     assert message_of(path, task=longer) == (
         "max_seq_length is 33, and the model reads up to 32 tokens; choose a smaller "
@@ -288,9 +289,9 @@ def test_a_task_that_does_not_fit_the_weights(tmp_path, path):
 def test_a_checkpoint_of_the_original(tmp_path):
     """A prefix without `task.json`; the training's step is not known."""
     folder = tiny_model.write(tmp_path / "model")
-    by_directory = Predictor(str(folder), task=TASK)
+    by_directory = ClassifierPredictor(str(folder), task=TASK)
     prefix = folder / google.MODEL_PREFIX
-    by_prefix = Predictor(str(prefix), task=TASK)
+    by_prefix = ClassifierPredictor(str(prefix), task=TASK)
     assert by_prefix.global_step is None
     expected = by_directory.predict(TEXTS)
     assert_same(by_prefix.predict(TEXTS), expected)
@@ -299,7 +300,7 @@ def test_a_checkpoint_of_the_original(tmp_path):
 
 def test_its_files_may_lie_elsewhere(tmp_path):
     folder = tiny_model.write(tmp_path / "model")
-    expected = Predictor(str(folder), task=TASK).predict(TEXTS)
+    expected = ClassifierPredictor(str(folder), task=TASK).predict(TEXTS)
     (tmp_path / "files").mkdir()
     for name in ("bert_config.json", "vocab.txt", "tokenizer_config.json"):
         (folder / name).rename(tmp_path / "files" / name)
@@ -309,9 +310,11 @@ def test_its_files_may_lie_elsewhere(tmp_path):
         "vocab_file": str(tmp_path / "files" / "vocab.txt"),
         "do_lower_case": True,
     }
-    found = Predictor(str(folder), task=TASK, **given)
+    found = ClassifierPredictor(str(folder), task=TASK, **given)
     assert_same(found.predict(TEXTS), expected)
-    cased = Predictor(str(folder), task=TASK, **given | {"do_lower_case": False})
+    cased = ClassifierPredictor(
+        str(folder), task=TASK, **given | {"do_lower_case": False}
+    )
     assert cased.tokenizer.do_lower_case is False
 
 
@@ -343,7 +346,7 @@ def hugging_face_logits(path):
 def test_a_checkpoint_of_hugging_face(tmp_path, kind):
     path = write_hugging_face(tmp_path / "model", kind)
     task = dataclasses.replace(TASK, max_seq_length=16)
-    predictor = Predictor(path, task=task)
+    predictor = ClassifierPredictor(path, task=task)
     found = predictor.predict(["a b c .", "ab ba"])
     expected = softmax(hugging_face_logits(path))
     np.testing.assert_allclose(table(found[:1]), expected, rtol=1e-3, atol=1e-6)
@@ -355,13 +358,13 @@ def test_labels_of_hugging_face_s_config(tmp_path):
     """They are in the order of their numbers, whatever that of the file."""
     labels = {"2": "neutral", "0": "entailment", "1": "contradiction"}
     path = write_hugging_face(tmp_path / "model", id2label=labels)
-    predictor = Predictor(path)
+    predictor = ClassifierPredictor(path)
     (found,) = predictor.predict(["a b c ."])
     assert list(found.probabilities) == ["entailment", "contradiction", "neutral"]
     expected = softmax(hugging_face_logits(path))
     np.testing.assert_allclose(table([found]), expected, rtol=1e-3, atol=1e-6)
     assert predictor.task.max_seq_length == huggingface_files.POSITIONS
-    (found,) = Predictor(
+    (found,) = ClassifierPredictor(
         path, task=dataclasses.replace(TASK, max_seq_length=16)
     ).predict(["a b c ."])
     assert tuple(found.probabilities) == LABELS

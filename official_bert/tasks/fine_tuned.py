@@ -1,0 +1,105 @@
+"""A fine-tuned model, read from its directory for any task."""
+
+import dataclasses
+
+import keras
+
+from official_bert.checkpoints import any_format, model_directory, names
+from official_bert.checkpoints.initialize import load_opened
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.tasks.task_file import has_task, read_task
+from official_bert.tokenization.full import FullTokenizer
+from official_bert.tokenization.vocabulary import check_vocab_size
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuned:
+    """What `load` returns.
+
+    Attributes:
+      model: a Keras model, as `make_model` made it.
+      task: what it is for.
+      tokenizer: `FullTokenizer`.
+      config: `BertConfig`.
+      global_step: the updates that the model has had; None where not known.
+    """
+
+    model: keras.Model
+    task: object
+    tokenizer: FullTokenizer
+    config: BertConfig
+    global_step: int | None
+
+
+def load(
+    path,
+    task_class,
+    make_model,
+    head,
+    task=None,
+    task_of=lambda config: None,
+    config_file=None,
+    vocab_file=None,
+    do_lower_case=None,
+):
+    """Load a fine-tuned model.
+
+    Args:
+      path: a finished fine-tuning's output directory; with `task`, any
+        checkpoint that has the weights of its head, such as the original's.
+      task_class: class of its task, for `read_task`.
+      make_model: function: (`BertConfig`, task) -> Keras model.
+      head: name of the weights that tell a model of this task, whose first
+        axis is its number of outputs.
+      task: instead of that of `task.json`.
+      task_of: function: `BertConfig` -> the task that it tells of, or None.
+      config_file: a `bert_config.json`; by default the checkpoint's own.
+      vocab_file: a `vocab.txt`, likewise.
+      do_lower_case: bool, likewise.
+
+    Returns:
+      `FineTuned`.
+
+    Raises:
+      UserError: something is missing or does not fit.
+    """
+    global_step = None
+    if has_task(path):
+        found, global_step = read_task(path, task_class)
+        task = task or found
+    with any_format.opened(path) as checkpoint:
+        if head not in checkpoint.shapes:
+            raise UserError(
+                f"{path} is no fine-tuned {task_class.KIND}: it lacks {head}; train "
+                "first (--do_train)."
+            )
+        config = model_directory.config_of(checkpoint, config_file)
+        task = task or task_of(config)
+        if task is None:
+            read_task(path, task_class)  # Says what is missing.
+        tokenizer = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
+        check_vocab_size(tokenizer.vocab, config, vocab_file or checkpoint.vocab_file)
+        model = make_model(config, task)
+        _check_outputs(path, checkpoint.shapes[head][0], _outputs_of(model, head))
+        load_opened(model, checkpoint)
+    limit = config.max_position_embeddings
+    if task.max_seq_length > limit:
+        raise UserError(
+            f"max_seq_length is {task.max_seq_length}, and the model reads up to "
+            f"{limit} tokens; choose a smaller one."
+        )
+    return FineTuned(model, task, tokenizer, config, global_step)
+
+
+def _outputs_of(model, head):
+    weights = {names.google_name(weight): weight for weight in model.weights}
+    return weights[head].shape[0]
+
+
+def _check_outputs(path, has, needs):
+    if has != needs:
+        raise UserError(
+            f"{path} has a layer of {has} outputs, and the task asks for {needs}; give "
+            "the model of that task."
+        )

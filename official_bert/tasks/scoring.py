@@ -1,0 +1,53 @@
+"""A model's outputs for many examples, compiled once and in any thread."""
+
+import tensorflow as tf
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+
+
+def make_scorer(compute):
+    """Return the compiled function from a batch of features to a model's outputs.
+
+    It is traced once, for any shape, and may be called from several threads.
+
+    Args:
+      compute: function: dict of the `INPUTS`, int32 tensors [B, S] -> tensors.
+
+    Returns:
+      function: dict with these arrays -> what `compute` returns, as arrays.
+    """
+    ids = tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(input_signature=[ids, ids, ids], autograph=False)
+    def score(*values):
+        return compute(dict(zip(INPUTS, values, strict=True)))
+
+    def score_batch(batch):
+        outputs = score(*(tf.constant(batch[name]) for name in INPUTS))
+        return tf.nest.map_structure(lambda tensor: tensor.numpy(), outputs)
+
+    return score_batch
+
+
+def score_rows(score, feature_set, batch_size, break_off=lambda: False):
+    """Return the outputs of all examples.
+
+    Args:
+      score: what `make_scorer` returned; each output is [B, …].
+      feature_set: `FeatureSet` of N examples.
+      batch_size: examples that go through the model together.
+      break_off: function that tells whether to stop early.
+
+    Returns:
+      list of N outputs, in the order of the examples; None if it broke off.
+      Those that have a place for each token are as long as the batch was.
+    """
+    rows = [None] * len(feature_set.features)
+    for numbers, batch in feature_set.ordered_batches(batch_size):
+        if break_off():
+            return None
+        outputs = score(batch)
+        flat = tf.nest.flatten(outputs)
+        for number, *row in zip(numbers, *flat, strict=True):
+            rows[number] = tf.nest.pack_sequence_as(outputs, row)
+    return rows

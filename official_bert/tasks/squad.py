@@ -1,0 +1,260 @@
+"""Fine-tuning on questions and contexts (Sec. 4.2, 4.3): objective, evaluation."""
+
+import dataclasses
+import zlib
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert.metrics import squad as scores
+from official_bert.modeling.span_prediction import SpanModel, span_terms
+from official_bert.tasks import scoring, squad_answers
+from official_bert.tasks.batches import FeatureSet
+from official_bert.tasks.fine_tuning import FineTuning
+from official_bert.tasks.squad_answers import Decoding
+from official_bert.tasks.task_file import write_task
+from official_bert.training.step import Objective
+
+LOSS = "span_loss"
+# What tells the best model, and what a log line says of an evaluation.
+_SHOWN = ("exact_match", "exact", "best_exact", "f1", "best_f1", "best_f1_thresh")
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadTask:
+    """How a model reads contexts and chooses answers; kept in `task.json`.
+
+    Attributes:
+      max_seq_length: tokens of a window at most.
+      doc_stride: tokens from one window's start to the next one's.
+      max_query_length: tokens of a question at most.
+      decoding: `Decoding`.
+    """
+
+    KIND: ClassVar[str] = "squad"
+
+    max_seq_length: int = 384
+    doc_stride: int = 128
+    max_query_length: int = 64
+    decoding: Decoding = dataclasses.field(default_factory=Decoding)
+
+    @property
+    def lengths(self):
+        """The three lengths, as `squad_features.convert_examples` takes them."""
+        return self.max_seq_length, self.doc_stride, self.max_query_length
+
+    @property
+    def metrics(self):
+        """Names of the scores; by the first a model is the best."""
+        if self.decoding.version_2_with_negative:
+            return ("best_f1", "best_exact")
+        return ("f1", "exact_match")
+
+    def to_dict(self):
+        """Return what `from_dict` takes, fit for JSON."""
+        values = dataclasses.asdict(self)
+        return values | values.pop("decoding")
+
+    @classmethod
+    def from_dict(cls, values):
+        """Make a task of what `to_dict` returned.
+
+        Raises:
+          KeyError, TypeError, ValueError: that is not what it holds.
+        """
+        whole = ("max_seq_length", "doc_stride", "max_query_length")
+        whole_too = ("n_best_size", "max_answer_length")
+        for name in (*whole, *whole_too):
+            if not isinstance(values[name], int) or values[name] < 1:
+                raise ValueError(f"{name} is no whole number above 0")
+        decoding = Decoding(
+            *(values[name] for name in whole_too),
+            bool(values["version_2_with_negative"]),
+            float(values["null_score_diff_threshold"]),
+        )
+        return cls(*(values[name] for name in whole), decoding)
+
+
+def pad_features(features, length):
+    """Return windows as the arrays of one batch.
+
+    Args:
+      features: sequence of B `SquadFeatures`.
+      length: S, tokens of a row, at least as many as the longest has.
+
+    Returns:
+      dict of int32 arrays [B, S] `input_ids`, `input_mask`, `segment_ids`, and,
+      where an answer was asked for, [B] `start_positions`, `end_positions`.
+    """
+    batch = {
+        name: np.zeros((len(features), length), np.int32) for name in scoring.INPUTS
+    }
+    for row, one in enumerate(features):
+        size = len(one.input_ids)
+        batch["input_ids"][row, :size] = one.input_ids
+        batch["input_mask"][row, :size] = 1
+        batch["segment_ids"][row, :size] = one.segment_ids
+    if features[0].start_position is not None:
+        for name in ("start", "end"):
+            places = [getattr(one, f"{name}_position") for one in features]
+            batch[f"{name}_positions"] = np.array(places, np.int32)
+    return batch
+
+
+def describe(row):
+    """Return the loss or the scores of a row, for people."""
+    if "loss" in row:
+        return f"loss {row['loss']:.3f}  span accuracy {row['span_accuracy']:.4f}"
+    return "  ".join(f"{name} {row[name]:.2f}" for name in _SHOWN if name in row)
+
+
+def _weights(features):
+    return {LOSS: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
+
+
+OBJECTIVE = Objective({LOSS: 0.0}, _weights, span_terms, describe)
+
+
+def make_scorer(model):
+    """Return the compiled function: batch -> (start, end logits), float32 [B, S]."""
+
+    def compute(features):
+        outputs = model(features)
+        return outputs["start_logits"], outputs["end_logits"]
+
+    return scoring.make_scorer(compute)
+
+
+def window_logits(score, task, features, batch_size, break_off=lambda: False):
+    """Return the logits of windows.
+
+    Args:
+      score: what `make_scorer` returned.
+      task: `SquadTask`.
+      features: list of N `SquadFeatures`.
+      batch_size: windows that go through the model together.
+      break_off: function that tells whether to stop early.
+
+    Returns:
+      (start logits, end logits), lists of N float32 arrays [T], without those
+      of padding; None if it broke off.
+    """
+    windows = FeatureSet(features, task.max_seq_length, pad_features)
+    rows = scoring.score_rows(score, windows, batch_size, break_off)
+    if rows is None:
+        return None
+    pairs = zip(rows, features, strict=True)
+    cut = [[part[: len(one.input_ids)] for part in row] for row, one in pairs]
+    return [start for start, _ in cut], [end for _, end in cut]
+
+
+def evaluate(task, predictions, gold_answers):
+    """Return the official scores of predictions, in percent.
+
+    Args:
+      task: `SquadTask`.
+      predictions: list of `SquadPrediction`.
+      gold_answers: dict, of `squad_files.read_gold_answers`.
+
+    Returns:
+      dict of name -> float; of SQuAD 2.0 also the scores at the best threshold
+      on the null odds, and that threshold.
+    """
+    texts = {one.qas_id: one.answer.text for one in predictions}
+    if not task.decoding.version_2_with_negative:
+        return scores.evaluate_v1(gold_answers, texts)
+    found = scores.evaluate_v2(gold_answers, texts)
+    # A threshold cannot bring back a text that another threshold has taken.
+    non_null = {
+        one.qas_id: one.best_non_null.text if one.best_non_null else ""
+        for one in predictions
+    }
+    odds = {one.qas_id: one.null_odds for one in predictions}
+    tuned = scores.evaluate_v2(gold_answers, non_null, odds)
+    return found | {
+        name: value for name, value in tuned.items() if name.startswith("best_")
+    }
+
+
+def at_best_threshold(task, row):
+    """Return a `SquadTask` with the threshold that scored best, if there is one."""
+    if "best_f1_thresh" not in row:
+        return task
+    decoding = dataclasses.replace(
+        task.decoding, null_score_diff_threshold=float(row["best_f1_thresh"])
+    )
+    return dataclasses.replace(task, decoding=decoding)
+
+
+@dataclasses.dataclass(frozen=True)
+class DevSet:
+    """Questions whose answers are known.
+
+    Attributes:
+      examples: list of `SquadExample`.
+      features: list of their `SquadFeatures`.
+      gold_answers: dict, of `squad_files.read_gold_answers`.
+    """
+
+    examples: list
+    features: list
+    gold_answers: dict
+
+
+def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_size):
+    """Return the `FineTuning` of a model that answers questions.
+
+    Args:
+      config: `BertConfig`.
+      task: `SquadTask`.
+      train_features: list of `SquadFeatures` with positions of answers.
+      dev_set: `DevSet` to choose the best model by; or None, and the last one
+        is left.
+      tokenizer: `FullTokenizer`.
+      eval_batch_size: windows that are evaluated together.
+    """
+
+    def make_evaluate(model):
+        score = make_scorer(model)
+
+        def evaluate_now(break_off=lambda: False):
+            sizes = dev_set.features, eval_batch_size
+            logits = window_logits(score, task, *sizes, break_off)
+            if logits is None:
+                return None
+            found = squad_answers.decode(
+                dev_set.examples, dev_set.features, *logits, tokenizer, task.decoding
+            )
+            return evaluate(task, found, dev_set.gold_answers)
+
+        return evaluate_now
+
+    return FineTuning(
+        config=config,
+        written_config=config,
+        make_model=lambda recompute: SpanModel(config, recompute),
+        objective=OBJECTIVE,
+        train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
+        identity=_identity(task, train_features, dev_set),
+        best_by=task.metrics[0],
+        make_evaluate=dev_set and make_evaluate,
+        write_task=lambda directory, step, row: write_task(
+            directory, at_best_threshold(task, row), step
+        ),
+    )
+
+
+def _identity(task, features, dev_set):
+    """Return what tells a run's task and questions from others, as a dict."""
+    digest = 0
+    for one in features:
+        places = np.array([one.start_position, one.end_position])
+        for part in (one.input_ids, places):
+            digest = zlib.crc32(part.tobytes(), digest)
+    return {
+        "task": task.to_dict(),
+        "num_windows": len(features),
+        "windows_crc32": digest,
+        "num_dev_windows": len(dev_set.features) if dev_set else 0,
+    }

@@ -1,0 +1,59 @@
+"""`task.json`: what a fine-tuned model is for, so that no flag has to say it."""
+
+import os
+
+from official_bert import files
+from official_bert.errors import UserError
+
+TASK_FILE = "task.json"
+
+
+def has_task(path):
+    """Tell whether a path is a fine-tuned model's directory."""
+    return os.path.isfile(os.path.join(path, TASK_FILE))
+
+
+def write_task(directory, task, global_step):
+    """Write `task.json` into a model directory.
+
+    Args:
+      directory: the folder.
+      task: has a name, `KIND`, and `to_dict()`, fit for JSON.
+      global_step: the updates that the model has had.
+    """
+    content = {"task": task.KIND, **task.to_dict(), "global_step": global_step}
+    files.write_json(os.path.join(directory, TASK_FILE), content)
+
+
+def read_task(directory, *classes):
+    """Read `task.json`.
+
+    Args:
+      directory: the folder.
+      *classes: the tasks that it may be of, with `KIND` and `from_dict`.
+
+    Returns:
+      (the task, the updates that the model has had).
+
+    Raises:
+      UserError: there is none, or of another kind, or it is damaged.
+    """
+    path = os.path.join(directory, TASK_FILE)
+    if not has_task(directory):
+        raise UserError(
+            f"{directory} has no {TASK_FILE}: it is not the output directory of a "
+            "finished fine-tuning; train first."
+        )
+    values = files.read_json(path, "the description of a fine-tuned model")
+    kind = values.get("task") if isinstance(values, dict) else None
+    found = [each for each in classes if kind == each.KIND]
+    if not found:
+        wanted = " or ".join(each.KIND for each in classes)
+        raise UserError(f"{path} does not describe a {wanted}: its task is {kind!r}.")
+    try:
+        return found[0].from_dict(values), int(values["global_step"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{path} is damaged ({type(error).__name__}: {error}); take it from "
+            "another copy of the model, or train again."
+        ) from error

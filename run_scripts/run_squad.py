@@ -1,0 +1,204 @@
+r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
+
+    python run_scripts/run_squad.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+        --train_file=train-v1.1.json --predict_file=dev-v1.1.json \
+        --do_train --do_predict --train_batch_size=12 --learning_rate=3e-5 \
+        --num_train_epochs=2 --output_dir=output/squad
+
+For SQuAD 2.0 add --version_2_with_negative. The predictions are scored officially if
+the file has answers. More in docs/finetuning.md.
+"""
+
+import contextlib
+import os
+
+import fine_tuning_flags
+import training_flags
+from absl import flags
+from command_line import locate, require, run, start_tensorflow, write_run_json
+from model_flags import given_files
+
+from official_bert import files
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("train_file", None, "SQuAD JSON to train on, also .gz.")
+flags.DEFINE_string("predict_file", None, "SQuAD JSON whose questions are answered.")
+flags.DEFINE_bool(
+    "do_predict", False, "Whether to answer, and to score where there are answers."
+)
+flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Tokens of a window at most, question included; default: 384, or that of the "
+    "fine-tuned model.",
+    lower_bound=5,
+)
+flags.DEFINE_integer(
+    "doc_stride",
+    None,
+    "Tokens of the context from one window's start to the next one's; default: 128, or "
+    "that of the model.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "max_query_length",
+    None,
+    "Tokens of a question at most; default: 64, or that of the model.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "n_best_size", 20, "Answers to list, and starts and ends to combine.", 1
+)
+flags.DEFINE_integer("max_answer_length", 30, "Tokens of an answer at most.", 1)
+flags.DEFINE_bool(
+    "version_2_with_negative", False, "SQuAD 2.0: some questions have no answer."
+)
+flags.DEFINE_float(
+    "null_score_diff_threshold",
+    None,
+    "With null odds above it the answer is none; default: 0, or the one that scored "
+    "best in the model's training (--do_eval).",
+)
+flags.DEFINE_list(
+    "ensemble_dirs",
+    [],
+    "Answer with several fine-tuned models, whose logits are averaged.",
+)
+flags.DEFINE_bool("verbose_logging", False, "For old commands; it has no effect.")
+
+
+def main():
+    """Check everything that can be checked, then train and answer."""
+    require("output_dir")
+    _check_flags()
+    strategy = start_tensorflow(training_flags.make_strategy)
+    from official_bert.training import strategies
+
+    with contextlib.ExitStack() as stack:
+        if FLAGS.do_train and not _train(strategy, stack):
+            return
+    if strategies.is_chief(strategy):
+        if FLAGS.do_predict:
+            _predict()
+        name = "run.json" if FLAGS.do_train else "predict_run.json"
+        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
+
+
+def _check_flags():
+    if not (FLAGS.do_train or FLAGS.do_predict):
+        raise UserError("At least one of --do_train and --do_predict must be given.")
+    if FLAGS.do_train:
+        require("train_file")
+    if FLAGS.do_predict or FLAGS.do_eval:
+        require("predict_file")
+    if FLAGS.ensemble_dirs and FLAGS.do_train:
+        raise UserError("--ensemble_dirs is for --do_predict alone.")
+    for name in ("train_file", "predict_file"):
+        if FLAGS[name].value:
+            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _task(known):
+    """Return the `SquadTask` that the flags, or else a known one, say."""
+    from official_bert.tasks.squad import SquadTask
+    from official_bert.tasks.squad_answers import Decoding
+
+    lengths = ("max_seq_length", "doc_stride", "max_query_length")
+    threshold = FLAGS.null_score_diff_threshold
+    if threshold is None:
+        threshold = known.decoding.null_score_diff_threshold
+    with_negative = known.decoding.version_2_with_negative
+    decoding = Decoding(
+        FLAGS.n_best_size,
+        FLAGS.max_answer_length,
+        FLAGS.version_2_with_negative or with_negative,
+        threshold,
+    )
+    return SquadTask(
+        *(FLAGS[name].value or getattr(known, name) for name in lengths), decoding
+    )
+
+
+def _train(strategy, stack):
+    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+    from official_bert.tasks import squad, squad_features, squad_files
+
+    fine_tuning_flags.check_shares(strategy)
+    task = _task(squad.SquadTask())
+    start = stack.enter_context(fine_tuning_flags.opened_start())
+    start.check_length(task.max_seq_length)
+    with_negative = task.decoding.version_2_with_negative
+    examples = squad_files.read_examples(
+        locate(FLAGS.train_file), True, with_negative, "--train_file"
+    )
+    features = squad_features.convert_examples(examples, start.tokenizer, *task.lengths)
+    print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
+    dev_set = _dev_set(task, start.tokenizer) if FLAGS.do_eval else None
+    work = squad.fine_tuning(
+        start.config, task, features, dev_set, start.tokenizer, FLAGS.eval_batch_size
+    )
+    # As in the original, an epoch is as many windows as there are questions.
+    return fine_tuning_flags.fine_tune(
+        strategy, start, work, task.metrics, len(examples)
+    )
+
+
+def _dev_set(task, tokenizer):
+    from official_bert.tasks import squad, squad_features, squad_files
+
+    path, flag = locate(FLAGS.predict_file), "--predict_file"
+    with_negative = task.decoding.version_2_with_negative
+    gold_answers = squad_files.read_gold_answers(path, flag)
+    if gold_answers is None:
+        raise UserError(f"--do_eval: the questions of {path} have no answers.")
+    examples = squad_files.read_examples(path, False, with_negative, flag)
+    features = squad_features.convert_examples(examples, tokenizer, *task.lengths)
+    return squad.DevSet(examples, features, gold_answers)
+
+
+def _predict():
+    """Answer the questions of --predict_file, and score the answers."""
+    from official_bert.tasks import squad_files, squad_reports
+
+    predictors = _predictors()
+    task, path = predictors[0].task, locate(FLAGS.predict_file)
+    with_negative = task.decoding.version_2_with_negative
+    examples = squad_files.read_examples(path, False, with_negative, "--predict_file")
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    predictions = squad_reports.answer(predictors, examples)
+    squad_reports.write(FLAGS.output_dir, predictions, with_negative)
+    gold_answers = squad_files.read_gold_answers(path, "--predict_file")
+    if gold_answers is not None:
+        squad_reports.score(FLAGS.output_dir, task, predictions, gold_answers)
+
+
+def _predictors():
+    """Return the `SquadPredictor` of the model, or of each of the ensemble."""
+    from official_bert.tasks.squad import SquadTask
+    from official_bert.tasks.squad_predictor import SquadPredictor
+    from official_bert.tasks.task_file import has_task, read_task
+
+    paths = [locate(path) for path in FLAGS.ensemble_dirs]
+    given = {} if FLAGS.do_train or paths else given_files()
+    paths = paths or [fine_tuning_flags.model_path()]
+    # Those of an ensemble must read alike, so the first one's lengths are all's.
+    known = read_task(paths[0], SquadTask)[0] if has_task(paths[0]) else SquadTask()
+    task = _task(known)
+    return [
+        SquadPredictor(path, FLAGS.predict_batch_size, task, **given) for path in paths
+    ]
+
+
+def _inputs():
+    names = ("train_file", "predict_file", "init_checkpoint")
+    return [locate(FLAGS[name].value) for name in names] + [
+        path for name, path in given_files().items() if name != "do_lower_case"
+    ]
+
+
+if __name__ == "__main__":
+    run(main)

@@ -94,20 +94,22 @@ class Scores(keras.layers.Layer):
     Args:
       config: `BertConfig`, or its `to_dict()`.
       num_outputs: C.
+      width: of the vectors; by default H.
     """
 
-    def __init__(self, config, num_outputs, **kwargs):
+    def __init__(self, config, num_outputs, width=None, **kwargs):
         super().__init__(**kwargs)
         if isinstance(config, dict):
             config = BertConfig.from_dict(config)
         self.config, self.num_outputs = config, num_outputs
+        self.width = width or config.hidden_size
         self.build()
 
     def build(self, input_shape=None):
         """Create the weights [C, H] (the original's orientation) and bias [C]."""
         if not self.built:
             self.output_weights = self.add_weight(
-                shape=(self.num_outputs, self.config.hidden_size),
+                shape=(self.num_outputs, self.width),
                 initializer=layers.initializer(self.config),
                 name="output_weights",
             )
@@ -117,12 +119,16 @@ class Scores(keras.layers.Layer):
             self.built = True
 
     def call(self, x):
-        """Map vectors [B, H] to float32 logits [B, C]."""
+        """Map vectors [B, width] to float32 logits [B, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(x, weights, transpose_b=True)
         return tf.cast(logits, tf.float32) + tf.cast(self.output_bias, tf.float32)
 
     def get_config(self):
         """Return what `from_config` needs."""
-        own = {"config": self.config.to_dict(), "num_outputs": self.num_outputs}
+        own = {
+            "config": self.config.to_dict(),
+            "num_outputs": self.num_outputs,
+            "width": self.width,
+        }
         return {**super().get_config(), **own}

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.modeling import heads, layers
-from official_bert.modeling.classification import DROPOUT
+from official_bert.modeling.classification import DROPOUT, single_label_terms
 from official_bert.modeling.encoder import BertEncoder
 
 # Of a choice that is not there, in a batch whose examples have different numbers.
@@ -64,3 +64,21 @@ class MultipleChoiceModel(keras.Model):
         """Return what `from_config` needs."""
         own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
         return {**super().get_config(), **own}
+
+
+def choice_terms(outputs, features):
+    """Sums over examples, each of which has one right choice.
+
+    Args:
+      outputs: `logits` float32 [B, C], `NO_CHOICE` where there is none.
+      features: `label_ids` int [B], the places of the right ones.
+
+    Returns:
+      dict name -> (sum, weight): `choice_loss`, cross-entropy in nats over the
+      choices that there are, and `accuracy`.
+    """
+    found = single_label_terms(outputs, features)
+    return {
+        "choice_loss": found["classification_loss"],
+        "accuracy": found["accuracy"],
+    }

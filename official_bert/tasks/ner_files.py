@@ -100,10 +100,33 @@ def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
         the text, overlap, or share a word. Names the lines.
     """
     path = os.fspath(path)
-    text = read_text(path, flag).replace("\r\n", "\n").replace("\r", "\n")
-    is_json = path.removesuffix(".gz").lower().endswith(_ENDINGS)
-    read = _read_json_lines if is_json or _begins_with_object(text) else _read_conll
+    text = _read_lines(path, flag)
+    read = _read_json_lines if _is_json_lines(path, text) else _read_conll
     return read(path, text, None if labels is None else set(labels), with_tags)
+
+
+def has_tags(path, flag):
+    """Tell whether a file has tags, by its first row or line.
+
+    Raises:
+      UserError: the file cannot be read.
+    """
+    path = os.fspath(path)
+    text = _read_lines(path, flag)
+    rows = (line.strip(" \t") for line in text.split("\n"))
+    first = next((r for r in rows if r and not r.startswith(DOCUMENT_START)), "")
+    if _is_json_lines(path, text):
+        return '"entities"' in first
+    return len(_BLANKS.split(first)) > 1
+
+
+def _read_lines(path, flag):
+    return read_text(path, flag).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_json_lines(path, text):
+    is_json = path.removesuffix(".gz").lower().endswith(_ENDINGS)
+    return is_json or _begins_with_object(text)
 
 
 def _begins_with_object(text):

@@ -1,13 +1,22 @@
 """`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
+from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.choice_predictor import ChoicePredictor
 from official_bert.tasks.classifier_predictor import ClassifierPredictor
 from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.tasks.ner import NerTask
+from official_bert.tasks.ner_predictor import NerPredictor
 from official_bert.tasks.squad import SquadTask
 from official_bert.tasks.squad_predictor import SquadPredictor
 from official_bert.tasks.task_file import has_task, read_task
 
 # Task -> what answers for it.
-_ANSWERING = {ClassifierTask: ClassifierPredictor, SquadTask: SquadPredictor}
+_ANSWERING = {
+    ChoiceTask: ChoicePredictor,
+    ClassifierTask: ClassifierPredictor,
+    NerTask: NerPredictor,
+    SquadTask: SquadPredictor,
+}
 
 
 class Predictor:
@@ -17,7 +26,8 @@ class Predictor:
     with the first call, and never again, whatever the texts' lengths and number.
 
     Attributes:
-      model: what answers: `ClassifierPredictor`, `SquadPredictor`.
+      model: what answers: `ChoicePredictor`, `ClassifierPredictor`,
+        `NerPredictor`, `SquadPredictor`.
       task: what it tells, see there.
     """
 
@@ -43,11 +53,13 @@ class Predictor:
         """Answer.
 
         Args:
-          *texts: of a classifier a list of texts, or of pairs (text, text); of
-            SQuAD a question and a context.
+          *texts: of a classifier a list of texts, or of pairs (text, text); of a
+            tagger a text, or a list of them; of SQuAD a question and a context; of
+            multiple choice a prompt and a list of choices.
 
         Returns:
-          list of `Prediction`; an `Answer`.
+          list of `Prediction`; list of `FoundEntity`, or of such lists; an
+          `Answer`; a `ChoiceAnswer`.
 
         Raises:
           TypeError: these are not the texts that the task asks for.

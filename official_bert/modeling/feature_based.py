@@ -1,0 +1,125 @@
+"""The feature-based approach (Sec. 5.3, Table 7): a BiLSTM on a frozen BERT."""
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.modeling import heads
+from official_bert.modeling.encoder import BertEncoder
+
+# The rows of Table 7, as the paper has them.
+LAYERS = (
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_four",
+    "concat_last_four",
+    "weighted_sum_all",
+)
+# Of each direction of each of the two layers of the BiLSTM: "two-layer
+# 768-dimensional", both directions together.
+WIDTH = 384
+
+
+class LayerMix(keras.layers.Layer):
+    """One vector a token from several layers of the encoder.
+
+    Args:
+      kind: one of `LAYERS`.
+      num_layers: L, of the encoder.
+    """
+
+    def __init__(self, kind, num_layers, **kwargs):
+        super().__init__(**kwargs)
+        self.kind, self.num_layers = kind, num_layers
+
+    def build(self, input_shape=None):
+        """Create a weight for each layer of a weighted sum."""
+        if self.kind.startswith("weighted_sum") and not self.built:
+            last_four = self.kind.endswith("four")
+            count = min(4, self.num_layers) if last_four else self.num_layers
+            self.weight = self.add_weight((count,), "zeros", name="weight")
+        self.built = True
+
+    def call(self, encoded):
+        """Mix.
+
+        Args:
+          encoded: what `BertEncoder` returned.
+
+        Returns:
+          float32 [B, S, H], or [B, S, 4 H] for `concat_last_four`.
+        """
+        if self.kind == "embeddings":
+            return encoded["embedding_output"]
+        hidden = encoded["all_encoder_layers"]
+        if self.kind == "last":
+            return hidden[-1]
+        if self.kind == "second_to_last":
+            return hidden[-2] if len(hidden) > 1 else encoded["embedding_output"]
+        if self.kind == "concat_last_four":
+            return tf.concat(hidden[-4:], axis=-1)
+        shares = tf.nn.softmax(tf.convert_to_tensor(self.weight))
+        chosen = hidden[-shares.shape[0] :]
+        return tf.add_n([shares[n] * layer for n, layer in enumerate(chosen)])
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class FeatureBasedModel(keras.Model):
+    """A score for each tag of each token, without training the encoder.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      num_outputs: C, tags.
+      kind: one of `LAYERS`.
+    """
+
+    def __init__(self, config, num_outputs, kind, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config, self.num_outputs, self.kind = config, num_outputs, kind
+        # Complete before this model opens a name scope of its own.
+        self.bert = BertEncoder(config)
+        self.bert.trainable = False
+        self.mix = LayerMix(kind, config.num_hidden_layers, name="mix")
+        self.mix.build()
+        width = config.hidden_size * (4 if kind == "concat_last_four" else 1)
+        self.bilstm = []
+        for number in range(2):
+            layer = keras.layers.Bidirectional(
+                keras.layers.LSTM(WIDTH, return_sequences=True), name=f"bilstm_{number}"
+            )
+            layer.build((None, None, width))
+            self.bilstm.append(layer)
+            width = 2 * WIDTH
+        self.classifier = heads.Scores(config, num_outputs, width, name="classifier")
+        self.built = True
+
+    def call(self, inputs, training=False, dropout_seed=None):
+        """Score the tokens.
+
+        Args:
+          inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S].
+          training: without effect: nothing is dropped.
+          dropout_seed: likewise.
+
+        Returns:
+          dict with float32 `logits` [B, S, C].
+        """
+        x = self.mix(self.bert(inputs, training=False))
+        mask = tf.cast(inputs["input_mask"], tf.bool)
+        for layer in self.bilstm:
+            x = layer(x, mask=mask)
+        shape = tf.shape(x)
+        logits = self.classifier(tf.reshape(x, [-1, 2 * WIDTH]))
+        return {"logits": tf.reshape(logits, [shape[0], shape[1], self.num_outputs])}
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        own = {
+            "config": self.config.to_dict(),
+            "num_outputs": self.num_outputs,
+            "kind": self.kind,
+        }
+        return {**super().get_config(), **own}

@@ -1,0 +1,79 @@
+"""A fine-tuned tagger that finds entities in texts."""
+
+import dataclasses
+
+from official_bert.tasks import fine_tuned, ner, ner_files
+from official_bert.tasks.ner import NerTask
+
+
+@dataclasses.dataclass(frozen=True)
+class FoundEntity:
+    """An entity in a text.
+
+    Attributes:
+      text: the text from `start` to `end`.
+      start: int, its first character.
+      end: int, behind its last character.
+      label: its type.
+    """
+
+    text: str
+    start: int
+    end: int
+    label: str
+
+
+class NerPredictor:
+    """A model that finds entities, loaded once; see `Predictor`.
+
+    Attributes:
+      task: `NerTask`.
+      tokenizer: `FullTokenizer`.
+      global_step: the updates that the model has had.
+    """
+
+    def __init__(self, path, batch_size=8, **files):
+        """Load a model; see `fine_tuned.load` for the arguments."""
+        found = fine_tuned.load(
+            path, NerTask, ner.make_model, "output_weights", **files
+        )
+        self.task, self.tokenizer = found.task, found.tokenizer
+        self.global_step, self.batch_size = found.global_step, batch_size
+        self._score = ner.make_scorer(found.model)
+
+    def predict(self, texts):
+        """Find entities.
+
+        Args:
+          texts: str, of any length; or a list of them.
+
+        Returns:
+          list of `FoundEntity` in their order; for a list a list of such lists.
+
+        Raises:
+          TypeError: something in it is no str.
+        """
+        if isinstance(texts, str):
+            return self.predict([texts])[0]
+        for number, text in enumerate(texts):
+            if not isinstance(text, str):
+                raise TypeError(f"Text {number} is {text!r}, not a str.")
+        documents = [[ner_files.text_sentence(text)] for text in texts]
+        return [
+            [FoundEntity(**entity) for entity in ner_files.text_entities(*pair)]
+            for (sentence,), (tags,) in zip(
+                documents, self.tags(documents), strict=True
+            )
+            for pair in [(sentence, tags)]
+        ]
+
+    def tags(self, documents):
+        """Return the tags of all words; see `ner.predict`.
+
+        Args:
+          documents: list of lists of `Sentence`.
+        """
+        features = ner.convert(self.task, documents, self.tokenizer)
+        if not features:
+            return [[[] for _ in document] for document in documents]
+        return ner.predict(self._score, self.task, documents, features, self.batch_size)

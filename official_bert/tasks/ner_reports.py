@@ -1,0 +1,51 @@
+"""What a tagger says of whole files.
+
+* `eval_results.txt`: entity-level scores, `key = value`;
+* `test_predictions.jsonl`: a line for each sentence, entities with offsets;
+* `test_predictions.conll`: a word a line, with the predicted tag last, as
+  `conlleval` reads it.
+"""
+
+import os
+
+from official_bert import files
+from official_bert.metrics import entities
+from official_bert.tasks import ner, ner_files
+
+
+def evaluate(predictor, documents, directory):
+    """Score a tagged set; write `eval_results.txt`, print `conlleval`'s table.
+
+    Args:
+      predictor: `NerPredictor`.
+      documents: list of lists of `Sentence` with tags.
+      directory: for the file.
+    """
+    scores = ner.evaluate(documents, predictor.tags(documents))
+    found = {f"eval_{name}": value for name, value in ner.row_of(scores).items()}
+    if predictor.global_step is not None:
+        found["global_step"] = predictor.global_step
+    lines = [f"{key} = {found[key]}" for key in sorted(found)]
+    path = os.path.join(directory, "eval_results.txt")
+    files.write_text(path, "\n".join(lines) + "\n")
+    print("***** Eval results *****", *lines, sep="\n  ")
+    print(entities.conlleval_table(scores), flush=True)
+
+
+def predict(predictor, documents, directory):
+    """Write the entities of a set, and its scores where it is tagged.
+
+    Args:
+      predictor: `NerPredictor`.
+      documents: list of lists of `Sentence`.
+      directory: for the files.
+    """
+    tags = predictor.tags(documents)
+    place = os.path.join(directory, "test_predictions")
+    ner_files.write_entities(f"{place}.jsonl", documents, tags)
+    ner_files.write_conll(f"{place}.conll", documents, tags)
+    print(f"Predictions: {place}.jsonl, {place}.conll", flush=True)
+    if all(one.tags is not None for document in documents for one in document):
+        print("Test set:")
+        scores = ner.evaluate(documents, tags)
+        print(entities.conlleval_table(scores), flush=True)

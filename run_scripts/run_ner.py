@@ -1,0 +1,171 @@
+r"""Fine-tune BERT to find names, and other entities; evaluate it; tag files.
+
+    python run_scripts/run_ner.py --init_checkpoint=cased_L-12_H-768_A-12 \
+        --train_file=train.txt --dev_file=valid.txt --test_file=test.txt \
+        --do_train --do_eval --do_predict --learning_rate=5e-5 --output_dir=output/ner
+
+Files have CoNLL columns (a word a line, its tag last, a blank line between
+sentences), or are JSON lines: {"text": …, "entities": [{"start", "end", "label"}]}.
+More in docs/finetuning.md.
+"""
+
+import contextlib
+import os
+
+import fine_tuning_flags
+import training_flags
+from absl import flags, logging
+from command_line import locate, require, run, start_tensorflow, write_run_json
+from model_flags import given_files
+
+from official_bert import files
+from official_bert.errors import UserError
+
+# The rows of Table 7; `modeling.feature_based.LAYERS`, which needs TensorFlow.
+LAYERS = (
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_four",
+    "concat_last_four",
+    "weighted_sum_all",
+)
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
+flags.DEFINE_string("dev_file", None, "Likewise, to evaluate on.")
+flags.DEFINE_string("test_file", None, "Likewise, to tag; tags are scored if there.")
+flags.DEFINE_bool("do_predict", False, "Whether to tag the test file.")
+flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
+flags.DEFINE_integer(
+    "max_seq_length",
+    128,
+    "Tokens of a window at most; it is filled with the sentences around.",
+    lower_bound=3,
+)
+flags.DEFINE_integer(
+    "doc_stride",
+    None,
+    "Tokens from one window's start to the next one's; default: half a window.",
+    lower_bound=1,
+)
+flags.DEFINE_bool(
+    "one_sentence", False, "Read each sentence alone, without those around it."
+)
+flags.DEFINE_bool(
+    "label_all_pieces", False, "Train all pieces of a word, not the first alone."
+)
+flags.DEFINE_enum(
+    "feature_based",
+    None,
+    LAYERS,
+    "Do not fine-tune: train a two-layer BiLSTM on these layers (Table 7).",
+)
+
+
+def main():
+    """Check everything that can be checked, then train, evaluate and tag."""
+    require("output_dir")
+    _check_flags()
+    strategy = start_tensorflow(training_flags.make_strategy)
+    from official_bert.training import strategies
+
+    with contextlib.ExitStack() as stack:
+        if FLAGS.do_train and not _train(strategy, stack):
+            return
+    if strategies.is_chief(strategy):
+        _ask()
+        name = "run.json" if FLAGS.do_train else "eval_run.json"
+        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
+
+
+def _check_flags():
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+        raise UserError(
+            "At least one of --do_train, --do_eval and --do_predict must be given."
+        )
+    for name, does in (
+        ("train_file", FLAGS.do_train),
+        ("dev_file", FLAGS.do_eval),
+        ("test_file", FLAGS.do_predict),
+    ):
+        if does:
+            require(name)
+            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _train(strategy, stack):
+    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+    from official_bert.tasks import ner, ner_features
+
+    fine_tuning_flags.check_shares(strategy)
+    data = _read("train_file")
+    task = ner.NerTask(
+        ner_features.tag_names(data.labels),
+        FLAGS.max_seq_length,
+        FLAGS.doc_stride,
+        FLAGS.one_sentence,
+        FLAGS.label_all_pieces,
+        FLAGS.feature_based,
+    )
+    start = stack.enter_context(fine_tuning_flags.opened_start())
+    start.check_length(task.max_seq_length)
+    if start.tokenizer.do_lower_case:
+        logging.warning(
+            "The model is uncased: names are found better by a cased one, as the "
+            "paper's."
+        )
+    features = ner.convert(task, data.documents, start.tokenizer)
+    dev = _read("dev_file", data.labels).documents if FLAGS.do_eval else None
+    work = ner.fine_tuning(
+        start.config, task, features, dev, start.tokenizer, FLAGS.eval_batch_size
+    )
+    return fine_tuning_flags.fine_tune(
+        strategy, start, work, ner.METRICS, len(features)
+    )
+
+
+def _read(flag, labels=None, with_tags=True):
+    """Return the `NerData` of a file; tell what was found in it."""
+    from official_bert.tasks.ner_files import read_ner_file
+
+    path = locate(FLAGS[flag].value)
+    data = read_ner_file(path, f"--{flag}", labels, with_tags)
+    for note in data.notes:
+        logging.info("%s", note)
+    return data
+
+
+def _ask():
+    """Evaluate and tag as the flags say, with the model that is left."""
+    from official_bert.tasks import ner_reports
+    from official_bert.tasks.ner_predictor import NerPredictor
+
+    if not (FLAGS.do_eval or FLAGS.do_predict):
+        return
+    given = {} if FLAGS.do_train else given_files()
+    path = fine_tuning_flags.model_path()
+    predictor = NerPredictor(path, FLAGS.predict_batch_size, **given)
+    labels = predictor.task.labels
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    if FLAGS.do_eval:
+        documents = _read("dev_file", labels).documents
+        ner_reports.evaluate(predictor, documents, FLAGS.output_dir)
+    if FLAGS.do_predict:
+        from official_bert.tasks.ner_files import has_tags
+
+        is_tagged = has_tags(locate(FLAGS.test_file), "--test_file")
+        documents = _read("test_file", labels, is_tagged).documents
+        ner_reports.predict(predictor, documents, FLAGS.output_dir)
+
+
+def _inputs():
+    names = ("train_file", "dev_file", "test_file", "init_checkpoint")
+    return [locate(FLAGS[name].value) for name in names] + [
+        path for name, path in given_files().items() if name != "do_lower_case"
+    ]
+
+
+if __name__ == "__main__":
+    run(main)

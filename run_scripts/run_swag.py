@@ -1,0 +1,231 @@
+r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
+
+    python run_scripts/run_swag.py --flagfile=configs/swag.flags \
+        --train_file=swag/train.csv --dev_file=swag/val.csv \
+        --init_checkpoint=uncased_L-12_H-768_A-12
+
+    python run_scripts/run_swag.py --train_file=train.jsonl --dev_file=dev.jsonl \
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/questions \
+        --do_train --do_eval
+
+A line of JSON is {"question": …, "choices": [text, …], "answerKey": "B"}; ARC's own
+files are read as well. All else is read as SWAG's CSV. More in docs/finetuning.md.
+"""
+
+import contextlib
+import dataclasses
+import json
+import os
+
+import fine_tuning_flags
+import training_flags
+from absl import flags
+from command_line import locate, require, run, start_tensorflow, write_run_json
+from model_flags import given_files
+
+from official_bert import files
+from official_bert.errors import UserError
+
+JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
+FILES = ("train_file", "dev_file", "test_file")
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "train_file", None, "SWAG's CSV, or JSON lines, to train on; also .gz."
+)
+flags.DEFINE_string("dev_file", None, "Likewise, to evaluate on.")
+flags.DEFINE_string(
+    "test_file", None, "Likewise, for --do_predict; the answers may be missing."
+)
+flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
+flags.DEFINE_integer(
+    "predict_batch_size", 8, "Sequences per batch of predictions, a choice each.", 1
+)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Tokens of a question with one choice at most, [CLS] and [SEP] among them; "
+    "default: 128, or that of the fine-tuned model.",
+    lower_bound=3,
+)
+flags.DEFINE_bool(
+    "leave_out_generated",
+    False,
+    "Of SWAG's training file leave out the rows whose right ending was written by a "
+    "language model.",
+)
+flags.DEFINE_bool(
+    "leave_out_damaged",
+    False,
+    "Of JSON lines leave out those that cannot be used, and name them, instead of "
+    "refusing the file.",
+)
+FLAGS["train_batch_size"].help = (
+    "Examples per update, over all devices. Each is as many sequences as it has "
+    "choices: of SWAG 32 examples are 128 sequences; the paper's are 16."
+)
+FLAGS["micro_batch_size"].help = (
+    "Examples, with all their choices, that a device handles at once, to save memory; "
+    "the update is the same. 0: all of its share."
+)
+
+
+def main():
+    """Check everything that can be checked, then train, evaluate and predict."""
+    require("output_dir")
+    _check_flags()
+    strategy = start_tensorflow(training_flags.make_strategy)
+    from official_bert.training import strategies
+
+    with contextlib.ExitStack() as stack:
+        data = _read_data()
+        if FLAGS.do_train and not _train(strategy, data, stack):
+            return
+    if strategies.is_chief(strategy):
+        _ask(data)
+        name = "run.json" if FLAGS.do_train else "eval_run.json"
+        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
+
+
+def _check_flags():
+    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
+        raise UserError(
+            "At least one of --do_train, --do_eval and --do_predict must be given."
+        )
+    used = [name for name, is_used in _uses() if is_used]
+    require(*used)
+    for name in used:
+        files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    is_json = [_is_json_lines(FLAGS[name].value) for name in used]
+    if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
+        raise UserError(
+            "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
+        )
+    if FLAGS.leave_out_damaged and not any(is_json):
+        raise UserError(
+            "--leave_out_damaged is for JSON lines (.jsonl); leave it out, since none "
+            "of the files is."
+        )
+    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _uses():
+    """Return (name of a file's flag, whether it is used), in order."""
+    return list(zip(FILES, (FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict)))
+
+
+def _is_json_lines(path):
+    return path.lower().removesuffix(".gz").endswith(JSON_ENDINGS)
+
+
+def _read_data():
+    """Return a dict of flag name -> list of `ChoiceExample`; say what was left out."""
+    from official_bert.tasks import choice_files
+
+    data = {}
+    for name in (name for name, is_used in _uses() if is_used):
+        place = locate(FLAGS[name].value), f"--{name}", name == "test_file"
+        if _is_json_lines(place[0]):
+            found = choice_files.read_choices(*place, FLAGS.leave_out_damaged)
+        else:
+            without = FLAGS.leave_out_generated and name == "train_file"
+            found = choice_files.read_swag(*place, without)
+        data[name], notes = found
+        print(*(f"{note}\n" for note in notes), sep="", end="", flush=True)
+    return data
+
+
+def _train(strategy, data, stack):
+    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+    from official_bert.tasks import choice
+    from official_bert.tasks.choice_features import convert_choices
+
+    fine_tuning_flags.check_shares(strategy)
+    task = _task(choice.ChoiceTask())
+    start = stack.enter_context(fine_tuning_flags.opened_start())
+    start.check_length(task.max_seq_length)
+    train, dev = (
+        convert_choices(data[name], start.tokenizer, task.max_seq_length)
+        if name in data
+        else None
+        for name in ("train_file", "dev_file")
+    )
+    work = choice.fine_tuning(start.config, task, train, dev, FLAGS.eval_batch_size)
+    return fine_tuning_flags.fine_tune(strategy, start, work, task.metrics, len(train))
+
+
+def _task(known):
+    """Return the `ChoiceTask` that the flags, or else a known one, say."""
+    length = FLAGS.max_seq_length or known.max_seq_length
+    return dataclasses.replace(known, max_seq_length=length)
+
+
+def _ask(data):
+    """Evaluate and predict as the flags say, with the model that is left."""
+    from official_bert.tasks.choice import ChoiceTask
+    from official_bert.tasks.choice_predictor import ChoicePredictor
+    from official_bert.tasks.task_file import has_task, read_task
+
+    if not (FLAGS.do_eval or FLAGS.do_predict):
+        return
+    given = {} if FLAGS.do_train else given_files()
+    path = fine_tuning_flags.model_path()
+    known = read_task(path, ChoiceTask)[0] if has_task(path) else ChoiceTask()
+    predictor = ChoicePredictor(path, FLAGS.eval_batch_size, _task(known), **given)
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    if FLAGS.do_eval:
+        _evaluate(predictor, data["dev_file"])
+    predictor.batch_size = FLAGS.predict_batch_size
+    if FLAGS.do_predict:
+        _predict(predictor, data["test_file"])
+
+
+def _evaluate(predictor, examples):
+    """Score examples; write and print `eval_results.txt`."""
+    from official_bert.tasks import choice
+
+    features = predictor.features(examples)
+    logits = predictor.logits(features)
+    found = choice.results(logits, features, FLAGS.eval_batch_size)
+    if predictor.global_step is not None:
+        found["global_step"] = predictor.global_step
+    lines = [f"{name} = {found[name]}" for name in sorted(found)]
+    path = os.path.join(FLAGS.output_dir, "eval_results.txt")
+    files.write_text(path, "\n".join(lines) + "\n")
+    print("***** Eval results *****", *lines, sep="\n  ", flush=True)
+
+
+def _predict(predictor, examples):
+    """Write `test_predictions.jsonl`; print scores where all answers are known."""
+    from official_bert.tasks import choice
+
+    features = predictor.features(examples)
+    logits = predictor.logits(features)
+    answers = predictor.name(logits, examples)
+    lines = [
+        json.dumps({"guid": example.guid, **_as_json(answer)}, ensure_ascii=False)
+        for example, answer in zip(examples, answers, strict=True)
+    ]
+    path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
+    files.write_text(path, "\n".join(lines) + "\n")
+    print(f"Predictions of {len(examples)} examples: {path}", flush=True)
+    if all(example.label is not None for example in examples):
+        row = choice.evaluate(logits, features)
+        print(f"Test set: {choice.describe(row)}", flush=True)
+
+
+def _as_json(answer):
+    """Return a `ChoiceAnswer` as a dict for JSON; probabilities to six places."""
+    rounded = [round(value, 6) for value in answer.probabilities]
+    return {"index": answer.index, "choice": answer.choice, "probabilities": rounded}
+
+
+def _inputs():
+    names = (*FILES, "init_checkpoint")
+    return [locate(FLAGS[name].value) for name in names] + [
+        path for name, path in given_files().items() if name != "do_lower_case"
+    ]
+
+
+if __name__ == "__main__":
+    run(main)

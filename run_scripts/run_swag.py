@@ -8,8 +8,8 @@ r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/questions \
         --do_train --do_eval
 
-A line of JSON is {"question": …, "choices": [text, …], "answerKey": "B"}; ARC's own
-files are read as well. All else is read as SWAG's CSV. More in docs/finetuning.md.
+A line of JSON is {"question": …, "choices": [text, …], "answerKey": "B"}, or as in
+ARC's files; all else is read as SWAG's CSV. More in docs/finetuning.md.
 """
 
 import contextlib
@@ -62,7 +62,7 @@ flags.DEFINE_bool(
 )
 FLAGS["train_batch_size"].help = (
     "Examples per update, over all devices. Each is as many sequences as it has "
-    "choices: of SWAG 32 examples are 128 sequences; the paper's are 16."
+    "choices: 32 examples of SWAG are 128 sequences. The paper has 16 examples."
 )
 FLAGS["micro_batch_size"].help = (
     "Examples, with all their choices, that a device handles at once, to save memory; "
@@ -111,7 +111,8 @@ def _check_flags():
 
 def _uses():
     """Return (name of a file's flag, whether it is used), in order."""
-    return list(zip(FILES, (FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict)))
+    uses = FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict
+    return list(zip(FILES, uses, strict=True))
 
 
 def _is_json_lines(path):

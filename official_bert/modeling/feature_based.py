@@ -87,9 +87,9 @@ class FeatureBasedModel(keras.Model):
         width = config.hidden_size * (4 if kind == "concat_last_four" else 1)
         self.bilstm = []
         for number in range(2):
-            layer = keras.layers.Bidirectional(
-                keras.layers.LSTM(WIDTH, return_sequences=True), name=f"bilstm_{number}"
-            )
+            # Without a name of its own, Keras numbers it by what was made before.
+            lstm = keras.layers.LSTM(WIDTH, return_sequences=True, name="lstm")
+            layer = keras.layers.Bidirectional(lstm, name=f"bilstm_{number}")
             layer.build((None, None, width))
             self.bilstm.append(layer)
             width = 2 * WIDTH

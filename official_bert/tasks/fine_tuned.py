@@ -82,7 +82,11 @@ def load(
         check_vocab_size(tokenizer.vocab, config, vocab_file or checkpoint.vocab_file)
         model = make_model(config, task)
         _check_outputs(path, checkpoint.shapes[head][0], _outputs_of(model, head))
-        load_opened(model, checkpoint)
+        report = load_opened(model, checkpoint)
+    if report.new:
+        raise UserError(
+            f"{path} is no whole model of its task: it lacks {', '.join(report.new)}."
+        )
     limit = config.max_position_embeddings
     if task.max_seq_length > limit:
         raise UserError(

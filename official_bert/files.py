@@ -238,12 +238,16 @@ def read_json(path, what):
       path: the file.
       what: what the file should be, for the message ("a BERT config").
     """
+    text = read_text(path, what)
     try:
-        value = json.loads(read_text(path, what))
+        value = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(
             f"{path} is not {what}: line {error.lineno}: {error.msg}."
         ) from error
+    except (ValueError, RecursionError) as error:
+        # A number of thousands of digits, or lists within lists within lists.
+        raise UserError(f"{path} is not {what}: it is no sensible JSON.") from error
     if not isinstance(value, dict):
         raise UserError(f"{path} is not {what}: it holds no JSON object.")
     return value

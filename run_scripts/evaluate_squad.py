@@ -45,6 +45,8 @@ def main():
     from official_bert.tasks.squad_files import read_gold_answers
 
     require("data_file", "predictions")
+    if FLAGS.null_score_diff_threshold != FLAGS.null_score_diff_threshold:
+        raise UserError("--null_score_diff_threshold is nan; give a number.")
     gold_answers = read_gold_answers(locate(FLAGS.data_file), "--data_file")
     if gold_answers is None:
         raise UserError(f"--data_file: {FLAGS.data_file} has no answers to score by.")
@@ -53,8 +55,9 @@ def main():
     if with_negative is None:
         with_negative = not all(gold_answers.values())
     if not with_negative:
-        if FLAGS.null_odds:
-            raise UserError("--null_odds is for SQuAD 2.0; leave it out.")
+        for name in ("null_odds", "null_score_diff_threshold"):
+            if FLAGS[name].value is not None:
+                raise UserError(f"--{name} is for SQuAD 2.0; leave it out.")
         found = squad.evaluate_v1(gold_answers, predictions)
     else:
         odds = _read("null_odds", (int, float)) if FLAGS.null_odds else None
@@ -71,7 +74,11 @@ def _read(flag, kind):
     path = locate(FLAGS[flag].value)
     files.require_readable(path, f"--{flag}")
     found = files.read_json(path, "a file of answers")
-    wrong = [key for key, value in found.items() if not isinstance(value, kind)]
+    wrong = [
+        key
+        for key, value in found.items()
+        if not isinstance(value, kind) or value != value  # Not a number.
+    ]
     if wrong:
         raise UserError(
             f"--{flag}: {path} has {found[wrong[0]]!r} for question {wrong[0]}; it "

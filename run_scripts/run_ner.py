@@ -101,6 +101,11 @@ def _train(strategy, stack):
 
     fine_tuning_flags.check_shares(strategy)
     data = _read("train_file")
+    if not data.labels:
+        raise UserError(
+            f"--train_file: {FLAGS.train_file} has no entities to learn; all its words "
+            "are tagged O."
+        )
     task = ner.NerTask(
         ner_features.tag_names(data.labels),
         FLAGS.max_seq_length,

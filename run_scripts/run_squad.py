@@ -10,6 +10,7 @@ the file has answers. More in docs/finetuning.md.
 """
 
 import contextlib
+import math
 import os
 
 import fine_tuning_flags
@@ -50,9 +51,18 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_integer(
-    "n_best_size", 20, "Answers to list, and starts and ends to combine.", 1
+    "n_best_size",
+    None,
+    "Answers to list, and starts and ends to combine; default: 20, or that of the "
+    "model.",
+    lower_bound=1,
 )
-flags.DEFINE_integer("max_answer_length", 30, "Tokens of an answer at most.", 1)
+flags.DEFINE_integer(
+    "max_answer_length",
+    None,
+    "Tokens of an answer at most; default: 30, or that of the model.",
+    lower_bound=1,
+)
 flags.DEFINE_bool(
     "version_2_with_negative", False, "SQuAD 2.0: some questions have no answer."
 )
@@ -78,11 +88,12 @@ def main():
     from official_bert.training import strategies
 
     with contextlib.ExitStack() as stack:
-        if FLAGS.do_train and not _train(strategy, stack):
+        questions = _read_questions() if FLAGS.predict_file else None
+        if FLAGS.do_train and not _train(strategy, stack, questions):
             return
     if strategies.is_chief(strategy):
         if FLAGS.do_predict:
-            _predict()
+            _predict(*questions)
         name = "run.json" if FLAGS.do_train else "predict_run.json"
         write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
 
@@ -99,7 +110,36 @@ def _check_flags():
     for name in ("train_file", "predict_file"):
         if FLAGS[name].value:
             files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    threshold = FLAGS.null_score_diff_threshold
+    if threshold is not None and not math.isfinite(threshold):
+        raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
     fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _read_questions():
+    """Return (examples, gold answers or None) of --predict_file."""
+    from official_bert.checkpoints import any_format
+    from official_bert.tasks import squad, squad_files
+
+    path, flag = locate(FLAGS.predict_file), "--predict_file"
+    known = squad.SquadTask()
+    if not FLAGS.do_train:
+        for model in _model_paths():
+            with any_format.opened(model):
+                pass  # It is there.
+        known = _known_task(_model_paths()[0])
+    with_negative = _task(known).decoding.version_2_with_negative
+    examples = squad_files.read_examples(path, False, with_negative, flag)
+    gold_answers = squad_files.read_gold_answers(path, flag)
+    if gold_answers is None:
+        if FLAGS.do_eval:
+            raise UserError(f"--do_eval: the questions of {path} have no answers.")
+    elif not with_negative and not all(gold_answers.values()):
+        raise UserError(
+            f"--predict_file: {path} has questions without an answer; give "
+            "--version_2_with_negative."
+        )
+    return examples, gold_answers
 
 
 def _task(known):
@@ -113,8 +153,8 @@ def _task(known):
         threshold = known.decoding.null_score_diff_threshold
     with_negative = known.decoding.version_2_with_negative
     decoding = Decoding(
-        FLAGS.n_best_size,
-        FLAGS.max_answer_length,
+        FLAGS.n_best_size or known.decoding.n_best_size,
+        FLAGS.max_answer_length or known.decoding.max_answer_length,
         FLAGS.version_2_with_negative or with_negative,
         threshold,
     )
@@ -123,7 +163,7 @@ def _task(known):
     )
 
 
-def _train(strategy, stack):
+def _train(strategy, stack, questions):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
     from official_bert.tasks import squad, squad_features, squad_files
 
@@ -136,8 +176,16 @@ def _train(strategy, stack):
         locate(FLAGS.train_file), True, with_negative, "--train_file"
     )
     features = squad_features.convert_examples(examples, start.tokenizer, *task.lengths)
+    if not features:
+        raise UserError(
+            f"--train_file: {FLAGS.train_file} has no context with words in it."
+        )
     print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
-    dev_set = _dev_set(task, start.tokenizer) if FLAGS.do_eval else None
+    dev_set = None
+    if FLAGS.do_eval:
+        asked, gold_answers = questions
+        windows = squad_features.convert_examples(asked, start.tokenizer, *task.lengths)
+        dev_set = squad.DevSet(asked, windows, gold_answers)
     work = squad.fine_tuning(
         start.config, task, features, dev_set, start.tokenizer, FLAGS.eval_batch_size
     )
@@ -147,47 +195,42 @@ def _train(strategy, stack):
     )
 
 
-def _dev_set(task, tokenizer):
-    from official_bert.tasks import squad, squad_features, squad_files
-
-    path, flag = locate(FLAGS.predict_file), "--predict_file"
-    with_negative = task.decoding.version_2_with_negative
-    gold_answers = squad_files.read_gold_answers(path, flag)
-    if gold_answers is None:
-        raise UserError(f"--do_eval: the questions of {path} have no answers.")
-    examples = squad_files.read_examples(path, False, with_negative, flag)
-    features = squad_features.convert_examples(examples, tokenizer, *task.lengths)
-    return squad.DevSet(examples, features, gold_answers)
-
-
-def _predict():
+def _predict(examples, gold_answers):
     """Answer the questions of --predict_file, and score the answers."""
-    from official_bert.tasks import squad_files, squad_reports
+    from official_bert.tasks import squad_reports
 
     predictors = _predictors()
-    task, path = predictors[0].task, locate(FLAGS.predict_file)
-    with_negative = task.decoding.version_2_with_negative
-    examples = squad_files.read_examples(path, False, with_negative, "--predict_file")
+    task = predictors[0].task
     files.make_directory(FLAGS.output_dir, "--output_dir")
     predictions = squad_reports.answer(predictors, examples)
+    with_negative = task.decoding.version_2_with_negative
     squad_reports.write(FLAGS.output_dir, predictions, with_negative)
-    gold_answers = squad_files.read_gold_answers(path, "--predict_file")
     if gold_answers is not None:
         squad_reports.score(FLAGS.output_dir, task, predictions, gold_answers)
 
 
-def _predictors():
-    """Return the `SquadPredictor` of the model, or of each of the ensemble."""
+def _model_paths():
+    """Return the directory of the model to ask, or those of the ensemble."""
+    paths = [locate(path) for path in FLAGS.ensemble_dirs]
+    return paths or [fine_tuning_flags.model_path()]
+
+
+def _known_task(path):
+    """Return the `SquadTask` of a model; what it does not tell is the default."""
     from official_bert.tasks.squad import SquadTask
-    from official_bert.tasks.squad_predictor import SquadPredictor
     from official_bert.tasks.task_file import has_task, read_task
 
-    paths = [locate(path) for path in FLAGS.ensemble_dirs]
-    given = {} if FLAGS.do_train or paths else given_files()
-    paths = paths or [fine_tuning_flags.model_path()]
+    return read_task(path, SquadTask)[0] if has_task(path) else SquadTask()
+
+
+def _predictors():
+    """Return the `SquadPredictor` of the model, or of each of the ensemble."""
+    from official_bert.tasks.squad_predictor import SquadPredictor
+
+    paths = _model_paths()
+    given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
     # Those of an ensemble must read alike, so the first one's lengths are all's.
-    known = read_task(paths[0], SquadTask)[0] if has_task(paths[0]) else SquadTask()
-    task = _task(known)
+    task = _task(_known_task(paths[0]))
     return [
         SquadPredictor(path, FLAGS.predict_batch_size, task, **given) for path in paths
     ]

@@ -77,15 +77,13 @@ def load_opened(model, checkpoint):
     notes = [*checkpoint.notes, *_check_config(checkpoint, model.config)]
     check_size(checkpoint, model.config)
     _check_names(checkpoint, wanted)
-    others = [
-        name
-        for name in TASK_HEAD
-        if name in wanted and shapes.get(name, wanted[name].shape) != wanted[name].shape
-    ]
-    if others:
+    others = [name for name in TASK_HEAD if name in wanted]
+    if all(shapes.get(n, wanted[n].shape) == wanted[n].shape for n in others):
+        others = []
+    else:
         notes.append(
-            "The checkpoint's classifier is for another number of labels "
-            f"({shapes[others[0]][0]}), so it is not used."
+            "The checkpoint's classifier is of another size "
+            f"({list(shapes[others[0]])}), so it is not used."
         )
     loaded = [name for name in wanted if name in shapes and name not in others]
     values = {name: checkpoint.read(name) for name in loaded}

@@ -3,16 +3,15 @@
 import keras
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling import heads, layers
-from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.encoder_model import EncoderModel
 
 # Of the pooled output in training. The original has it as a constant.
 DROPOUT = 0.1
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class ClassificationModel(keras.Model):
+class ClassificationModel(EncoderModel):
     """BERT with a score for each class, from the vector of `[CLS]`.
 
     Follows `create_model` in google-research/bert `run_classifier.py`.
@@ -25,13 +24,9 @@ class ClassificationModel(keras.Model):
     """
 
     def __init__(self, config, num_outputs, recompute=False, **kwargs):
-        super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config, self.num_outputs = config, num_outputs
-        # Complete before this model opens a name scope of its own.
-        self.bert = BertEncoder(config, recompute)
-        self.classifier = heads.Scores(config, num_outputs, name="classifier")
+        super().__init__(config, recompute, **kwargs)
+        self.num_outputs = num_outputs
+        self.classifier = heads.Scores(self.config, num_outputs, name="classifier")
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -59,12 +54,7 @@ class ClassificationModel(keras.Model):
 
     def get_config(self):
         """Return what `from_config` needs."""
-        own = {
-            "config": self.config.to_dict(),
-            "num_outputs": self.num_outputs,
-            "recompute": self.bert.recompute,
-        }
-        return {**super().get_config(), **own}
+        return {**super().get_config(), "num_outputs": self.num_outputs}
 
 
 def single_label_terms(outputs, features):

@@ -3,9 +3,8 @@
 import keras
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling import heads
-from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.encoder_model import EncoderModel
 
 # The rows of Table 7, as the paper has them.
 LAYERS = (
@@ -65,7 +64,7 @@ class LayerMix(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class FeatureBasedModel(keras.Model):
+class FeatureBasedModel(EncoderModel):
     """A score for each tag of each token, without training the encoder.
 
     Args:
@@ -75,16 +74,16 @@ class FeatureBasedModel(keras.Model):
     """
 
     def __init__(self, config, num_outputs, kind, **kwargs):
-        super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config, self.num_outputs, self.kind = config, num_outputs, kind
-        # Complete before this model opens a name scope of its own.
-        self.bert = BertEncoder(config)
+        kwargs.pop("recompute", None)  # There is nothing to compute again.
+        super().__init__(config, **kwargs)
+        config = self.config
+        self.num_outputs, self.kind = num_outputs, kind
         self.bert.trainable = False
         self.mix = LayerMix(kind, config.num_hidden_layers, name="mix")
         self.mix.build()
-        width = config.hidden_size * (4 if kind == "concat_last_four" else 1)
+        width = config.hidden_size
+        if kind == "concat_last_four":
+            width *= min(4, config.num_hidden_layers)
         self.bilstm = []
         for number in range(2):
             # Without a name of its own, Keras numbers it by what was made before.
@@ -117,9 +116,5 @@ class FeatureBasedModel(keras.Model):
 
     def get_config(self):
         """Return what `from_config` needs."""
-        own = {
-            "config": self.config.to_dict(),
-            "num_outputs": self.num_outputs,
-            "kind": self.kind,
-        }
+        own = {"num_outputs": self.num_outputs, "kind": self.kind}
         return {**super().get_config(), **own}

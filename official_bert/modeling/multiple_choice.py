@@ -3,17 +3,16 @@
 import keras
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling import heads, layers
 from official_bert.modeling.classification import DROPOUT, single_label_terms
-from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.encoder_model import EncoderModel
 
 # Of a choice that is not there, in a batch whose examples have different numbers.
 NO_CHOICE = -1e9
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class MultipleChoiceModel(keras.Model):
+class MultipleChoiceModel(EncoderModel):
     """BERT with one score for each of an example's choices, from its `[CLS]`.
 
     Args:
@@ -22,13 +21,8 @@ class MultipleChoiceModel(keras.Model):
     """
 
     def __init__(self, config, recompute=False, **kwargs):
-        super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config = config
-        # Complete before this model opens a name scope of its own.
-        self.bert = BertEncoder(config, recompute)
-        self.classifier = heads.Scores(config, 1, name="classifier")
+        super().__init__(config, recompute, **kwargs)
+        self.classifier = heads.Scores(self.config, 1, name="classifier")
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -59,11 +53,6 @@ class MultipleChoiceModel(keras.Model):
         logits = tf.reshape(self.classifier(pooled), shape[:2])
         is_there = tf.cast(inputs["choice_mask"], tf.bool)
         return {"logits": tf.where(is_there, logits, NO_CHOICE)}
-
-    def get_config(self):
-        """Return what `from_config` needs."""
-        own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
-        return {**super().get_config(), **own}
 
 
 def choice_terms(outputs, features):

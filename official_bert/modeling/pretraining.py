@@ -3,9 +3,8 @@
 import keras
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling import heads
-from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.losses import cross_entropy
 
 
@@ -29,7 +28,7 @@ class PretrainingHeads(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class PretrainingModel(keras.Model):
+class PretrainingModel(EncoderModel):
     """BERT with the masked-LM and next-sentence heads (Sec. 3.1).
 
     Args:
@@ -38,14 +37,8 @@ class PretrainingModel(keras.Model):
     """
 
     def __init__(self, config, recompute=False, **kwargs):
-        super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config = config
-        # Both are complete before this model opens a name scope of its own,
-        # so that variable paths start with "bert/" and "cls/".
-        self.bert = BertEncoder(config, recompute)
-        self.cls = PretrainingHeads(config)
+        super().__init__(config, recompute, **kwargs)
+        self.cls = PretrainingHeads(self.config)
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -71,11 +64,6 @@ class PretrainingModel(keras.Model):
             ),
             "next_sentence_logits": self.cls.seq_relationship(encoded["pooled_output"]),
         }
-
-    def get_config(self):
-        """Return what `from_config` needs."""
-        own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
-        return {**super().get_config(), **own}
 
 
 def masked_lm_terms(logits, features):

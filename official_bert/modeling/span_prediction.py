@@ -3,9 +3,8 @@
 import keras
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling import heads
-from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.encoder_model import EncoderModel
 
 
 class SquadHead(keras.layers.Layer):
@@ -24,7 +23,7 @@ class SquadHead(keras.layers.Layer):
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class SpanModel(keras.Model):
+class SpanModel(EncoderModel):
     """BERT with the scores of each token as start and as end of the answer.
 
     Follows `create_model` in google-research/bert `run_squad.py`. The pooler has
@@ -36,14 +35,8 @@ class SpanModel(keras.Model):
     """
 
     def __init__(self, config, recompute=False, **kwargs):
-        super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config = config
-        # Complete before this model opens a name scope of its own.
-        self.bert = BertEncoder(config, recompute)
-        self.bert.pooler.trainable = False
-        self.cls = SquadHead(config)
+        super().__init__(config, recompute, pooled=False, **kwargs)
+        self.cls = SquadHead(self.config)
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -65,11 +58,6 @@ class SpanModel(keras.Model):
         flat = tf.reshape(tokens, [-1, self.config.hidden_size])
         logits = tf.reshape(self.cls.squad(flat), [shape[0], shape[1], 2])
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
-
-    def get_config(self):
-        """Return what `from_config` needs."""
-        own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
-        return {**super().get_config(), **own}
 
 
 def span_terms(outputs, features):

@@ -3,17 +3,16 @@
 import keras
 import tensorflow as tf
 
-from official_bert.config import BertConfig
 from official_bert.modeling import heads, layers
 from official_bert.modeling.classification import DROPOUT
-from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.encoder_model import EncoderModel
 
 # Of a token that is not scored: [CLS], [SEP], further pieces of a word, padding.
 IGNORED = -1
 
 
 @keras.saving.register_keras_serializable("official_bert")
-class TokenClassificationModel(keras.Model):
+class TokenClassificationModel(EncoderModel):
     """BERT with a score for each tag of each token, and dropout before it.
 
     The pooler has no part in it and stays as it is.
@@ -25,14 +24,9 @@ class TokenClassificationModel(keras.Model):
     """
 
     def __init__(self, config, num_outputs, recompute=False, **kwargs):
-        super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config, self.num_outputs = config, num_outputs
-        # Complete before this model opens a name scope of its own.
-        self.bert = BertEncoder(config, recompute)
-        self.bert.pooler.trainable = False
-        self.classifier = heads.Scores(config, num_outputs, name="classifier")
+        super().__init__(config, recompute, pooled=False, **kwargs)
+        self.num_outputs = num_outputs
+        self.classifier = heads.Scores(self.config, num_outputs, name="classifier")
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -63,12 +57,7 @@ class TokenClassificationModel(keras.Model):
 
     def get_config(self):
         """Return what `from_config` needs."""
-        own = {
-            "config": self.config.to_dict(),
-            "num_outputs": self.num_outputs,
-            "recompute": self.bert.recompute,
-        }
-        return {**super().get_config(), **own}
+        return {**super().get_config(), "num_outputs": self.num_outputs}
 
 
 def token_terms(outputs, features):

@@ -72,7 +72,9 @@ class NerTask:
         found["tags"] = tuple(found["tags"])
         for tag in found["tags"]:
             entities.split_tag(tag)
-        lengths = [found["max_seq_length"], found["doc_stride"] or 1]
+        lengths = [found["max_seq_length"]]
+        if found["doc_stride"] is not None:
+            lengths.append(found["doc_stride"])
         if not all(isinstance(n, int) and n > 0 for n in lengths):
             raise ValueError("a length is no whole number above 0")
         if found["feature_based"] not in (None, *LAYERS):

@@ -45,16 +45,17 @@ class NerPredictor:
         """Find entities.
 
         Args:
-          texts: str, of any length; or a list of them.
+          texts: str, of any length; or an iterable of them.
 
         Returns:
-          list of `FoundEntity` in their order; for a list a list of such lists.
+          list of `FoundEntity` in their order; for several a list of such lists.
 
         Raises:
           TypeError: something in it is no str.
         """
         if isinstance(texts, str):
             return self.predict([texts])[0]
+        texts = list(texts)
         for number, text in enumerate(texts):
             if not isinstance(text, str):
                 raise TypeError(f"Text {number} is {text!r}, not a str.")

@@ -1,6 +1,8 @@
 """Fine-tuning on questions and contexts (Sec. 4.2, 4.3): objective, evaluation."""
 
 import dataclasses
+import json
+import math
 import zlib
 from typing import ClassVar
 
@@ -68,10 +70,12 @@ class SquadTask:
         for name in (*whole, *whole_too):
             if not isinstance(values[name], int) or values[name] < 1:
                 raise ValueError(f"{name} is no whole number above 0")
+        with_negative = values["version_2_with_negative"]
+        threshold = float(values["null_score_diff_threshold"])
+        if not isinstance(with_negative, bool) or not math.isfinite(threshold):
+            raise ValueError("no bool, or no finite threshold")
         decoding = Decoding(
-            *(values[name] for name in whole_too),
-            bool(values["version_2_with_negative"]),
-            float(values["null_score_diff_threshold"]),
+            *(values[name] for name in whole_too), with_negative, threshold
         )
         return cls(*(values[name] for name in whole), decoding)
 
@@ -247,14 +251,22 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
 
 def _identity(task, features, dev_set):
     """Return what tells a run's task and questions from others, as a dict."""
-    digest = 0
-    for one in features:
-        places = np.array([one.start_position, one.end_position])
-        for part in (one.input_ids, places):
-            digest = zlib.crc32(part.tobytes(), digest)
-    return {
+    identity = {
         "task": task.to_dict(),
         "num_windows": len(features),
-        "windows_crc32": digest,
-        "num_dev_windows": len(dev_set.features) if dev_set else 0,
+        "windows_crc32": _digest(features),
     }
+    if dev_set:
+        answers = json.dumps(dev_set.gold_answers).encode()
+        identity["dev_windows_crc32"] = _digest(dev_set.features)
+        identity["dev_answers_crc32"] = zlib.crc32(answers)
+    return identity
+
+
+def _digest(features):
+    digest = 0
+    for one in features:
+        places = np.array([one.start_position or 0, one.end_position or 0])
+        for part in (one.input_ids, places):
+            digest = zlib.crc32(part.tobytes(), digest)
+    return digest

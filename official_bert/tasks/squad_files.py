@@ -271,6 +271,8 @@ def _read_articles(path, flag):
         ) from error
     except RecursionError as error:
         raise UserError(f"{path} is no SQuAD file: it is nested too deeply.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is no SQuAD file: {error}.") from error
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise UserError(
             f'{path} is no SQuAD file: it must hold one JSON object with a list "data" '

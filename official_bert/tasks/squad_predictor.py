@@ -126,10 +126,10 @@ def _example(number, pair):
 
 
 def _answer(prediction, context):
-    answer, best = prediction.answer, prediction.best_non_null
-    null_score = None
+    answer, null_score = prediction.answer, None
     if prediction.null_odds is not None:
-        null_score = prediction.null_odds + (best.score if best else 0.0)
+        nothing = next(each for each in prediction.nbest if not each.text)
+        null_score = nothing.score
     return Answer(
         context[answer.start : answer.end],
         answer.start,

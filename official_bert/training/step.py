@@ -186,9 +186,11 @@ def _micro_place(number):
 
 
 def _rows(value, start, count):
-    """Return `count` rows of a tensor [B, …], with a static shape."""
+    """Return `count` rows of a tensor [B, …], whose shape is as static as its."""
     rest = value.shape[1:]
-    return tf.slice(value, [start] + [0] * len(rest), [count, *rest])
+    part = tf.slice(value, [start] + [0] * len(rest), [count] + [-1] * len(rest))
+    part.set_shape([count, *rest])
+    return part
 
 
 def _sum_over(count, function):

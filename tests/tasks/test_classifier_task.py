@@ -86,7 +86,9 @@ def test_a_torn_file(tmp_path, text):
 @pytest.mark.parametrize("text", ["{}", '{"task": null}', '{"task": "ner"}'])
 def test_another_task(tmp_path, text):
     (tmp_path / "task.json").write_text(text)
-    assert "task.json does not describe a classifier: its task is " in message_of(tmp_path)
+    assert "task.json does not describe a classifier: its task is " in message_of(
+        tmp_path
+    )
 
 
 @pytest.mark.parametrize("text", ["[]", "null", '"classifier"', "7"])

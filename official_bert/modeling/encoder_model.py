@@ -1,0 +1,32 @@
+"""What every model for a task is made of: the encoder, and a head of its own."""
+
+import keras
+
+from official_bert.config import BertConfig
+from official_bert.modeling.encoder import BertEncoder
+
+
+class EncoderModel(keras.Model):
+    """A model whose encoder is `bert`; the classes made from it add the head.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      recompute: see `BertEncoder`.
+      pooled: whether the head reads the pooled output. If not, the pooler has
+        no part in training and stays as it is.
+    """
+
+    def __init__(self, config, recompute=False, pooled=True, **kwargs):
+        super().__init__(**kwargs)
+        if isinstance(config, dict):
+            config = BertConfig.from_dict(config)
+        self.config = config
+        # Encoder and head are complete before the model opens a name scope of
+        # its own, so that the paths of variables are Google's names.
+        self.bert = BertEncoder(config, recompute)
+        self.bert.pooler.trainable = pooled
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
+        return {**super().get_config(), **own}

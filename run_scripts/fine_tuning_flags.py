@@ -1,10 +1,11 @@
 """The flags of every script that fine-tunes: epochs, seeds, the grid; and the run."""
 
 import math
+import os
 
 import training_flags
 from absl import flags, logging
-from command_line import locate, require
+from command_line import locate, require, start_tensorflow, write_run_json
 from model_flags import given_files
 
 from official_bert import files
@@ -97,6 +98,40 @@ def _is_sweep():
     return FLAGS.grid or FLAGS.num_seeds > 1
 
 
+def run_command(read_data, train, ask, file_flags):
+    """Train, evaluate and predict: what all these scripts do in the same way.
+
+    Args:
+      read_data: function: () -> the data of the command.
+      train: function: (strategy, `fine_tuning.Start`, data) -> whether the
+        training is complete.
+      ask: function: data -> None; evaluates and predicts as the flags say.
+      file_flags: names of the flags that name files, for `run.json`.
+    """
+    strategy = start_tensorflow(training_flags.make_strategy)
+    from official_bert.tasks import fine_tuning
+    from official_bert.training import strategies
+
+    data = read_data()
+    if FLAGS.do_train:
+        for size in _grid().train_batch_sizes:
+            strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
+        checkpoint = locate(FLAGS.init_checkpoint)
+        with fine_tuning.opened_start(checkpoint, **given_files()) as start:
+            if not train(strategy, start, data):
+                return
+    if strategies.is_chief(strategy):
+        ask(data)
+        # An evaluation does not replace what is known of the training.
+        name = "run.json" if FLAGS.do_train else "eval_run.json"
+        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs(file_flags))
+
+
+def _inputs(file_flags):
+    names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
+    return [locate(FLAGS[name].value) for name in names]
+
+
 def model_path():
     """Return the fine-tuned model to ask: --output_dir's, or --init_checkpoint."""
     from official_bert.tasks.task_file import has_task
@@ -104,21 +139,6 @@ def model_path():
     if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
         return FLAGS.output_dir
     return locate(FLAGS.init_checkpoint)
-
-
-def check_shares(strategy):
-    """Raise `UserError` if a batch cannot be shared out to the devices."""
-    from official_bert.training import strategies
-
-    for size in _grid().train_batch_sizes:
-        strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
-
-
-def opened_start():
-    """Open what the run starts from; see `fine_tuning.opened_start`."""
-    from official_bert.tasks import fine_tuning
-
-    return fine_tuning.opened_start(locate(FLAGS.init_checkpoint), **given_files())
 
 
 def fine_tune(strategy, start, work, metrics, num_examples):

@@ -13,13 +13,9 @@ directory is a model that knows its labels: predict.py --model_dir=… asks it.
 More in docs/finetuning.md.
 """
 
-import contextlib
-import os
-
 import fine_tuning_flags
-import training_flags
 from absl import flags
-from command_line import locate, require, run, start_tensorflow, write_run_json
+from command_line import locate, require, run
 from model_flags import given_files
 
 from official_bert import files
@@ -99,17 +95,9 @@ def main():
     """Check everything that can be checked, then train, evaluate and predict."""
     require("output_dir")
     _check_flags()
-    strategy = start_tensorflow(training_flags.make_strategy)
-    from official_bert.training import strategies
-
-    with contextlib.ExitStack() as stack:
-        data = _read_data()
-        if FLAGS.do_train and not _train(strategy, data, stack):
-            return
-        if strategies.is_chief(strategy):
-            _ask(data)
-            name = "run.json" if FLAGS.do_train else "eval_run.json"
-            write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
+    fine_tuning_flags.run_command(
+        _read_data, _train, _ask, ("train_file", "dev_file", "test_file", "data_dir")
+    )
 
 
 def _check_flags():
@@ -226,12 +214,10 @@ def _labels_of_model():
         return labels_of(checkpoint.config) if checkpoint.config else ()
 
 
-def _train(strategy, data, stack):
+def _train(strategy, start, data):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
     from official_bert.tasks import classifier, classifier_features
 
-    fine_tuning_flags.check_shares(strategy)
-    start = stack.enter_context(fine_tuning_flags.opened_start())
     start.check_length(data.task.max_seq_length)
     train = classifier_features.encode(data.task, data.train, start.tokenizer)
     train_features = [one for each in train for one in each]
@@ -268,13 +254,6 @@ def _ask(data):
         if FLAGS.glue_submission:
             files.make_directory(FLAGS.glue_submission, "--glue_submission")
             classifier_reports.submit(logits, data.task, FLAGS.glue_submission)
-
-
-def _inputs():
-    names = ("train_file", "dev_file", "test_file", "init_checkpoint", "data_dir")
-    return [locate(FLAGS[name].value) for name in names] + [
-        path for name, path in given_files().items() if name != "do_lower_case"
-    ]
 
 
 if __name__ == "__main__":

@@ -9,13 +9,9 @@ sentences), or are JSON lines: {"text": …, "entities": [{"start", "end", "labe
 More in docs/finetuning.md.
 """
 
-import contextlib
-import os
-
 import fine_tuning_flags
-import training_flags
 from absl import flags, logging
-from command_line import locate, require, run, start_tensorflow, write_run_json
+from command_line import locate, require, run
 from model_flags import given_files
 
 from official_bert import files
@@ -67,16 +63,9 @@ def main():
     """Check everything that can be checked, then train, evaluate and tag."""
     require("output_dir")
     _check_flags()
-    strategy = start_tensorflow(training_flags.make_strategy)
-    from official_bert.training import strategies
-
-    with contextlib.ExitStack() as stack:
-        if FLAGS.do_train and not _train(strategy, stack):
-            return
-    if strategies.is_chief(strategy):
-        _ask()
-        name = "run.json" if FLAGS.do_train else "eval_run.json"
-        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
+    fine_tuning_flags.run_command(
+        lambda: None, _train, _ask, ("train_file", "dev_file", "test_file")
+    )
 
 
 def _check_flags():
@@ -95,11 +84,10 @@ def _check_flags():
     fine_tuning_flags.check(evaluates=FLAGS.do_eval)
 
 
-def _train(strategy, stack):
+def _train(strategy, start, _):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
     from official_bert.tasks import ner, ner_features
 
-    fine_tuning_flags.check_shares(strategy)
     data = _read("train_file")
     if not data.labels:
         raise UserError(
@@ -114,7 +102,6 @@ def _train(strategy, stack):
         FLAGS.label_all_pieces,
         FLAGS.feature_based,
     )
-    start = stack.enter_context(fine_tuning_flags.opened_start())
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:
         logging.warning(
@@ -142,7 +129,7 @@ def _read(flag, labels=None, with_tags=True):
     return data
 
 
-def _ask():
+def _ask(_):
     """Evaluate and tag as the flags say, with the model that is left."""
     from official_bert.tasks import ner_reports
     from official_bert.tasks.ner_predictor import NerPredictor
@@ -163,13 +150,6 @@ def _ask():
         is_tagged = has_tags(locate(FLAGS.test_file), "--test_file")
         documents = _read("test_file", labels, is_tagged).documents
         ner_reports.predict(predictor, documents, FLAGS.output_dir)
-
-
-def _inputs():
-    names = ("train_file", "dev_file", "test_file", "init_checkpoint")
-    return [locate(FLAGS[name].value) for name in names] + [
-        path for name, path in given_files().items() if name != "do_lower_case"
-    ]
 
 
 if __name__ == "__main__":

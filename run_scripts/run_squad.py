@@ -9,14 +9,11 @@ For SQuAD 2.0 add --version_2_with_negative. The predictions are scored official
 the file has answers. More in docs/finetuning.md.
 """
 
-import contextlib
 import math
-import os
 
 import fine_tuning_flags
-import training_flags
 from absl import flags
-from command_line import locate, require, run, start_tensorflow, write_run_json
+from command_line import locate, require, run
 from model_flags import given_files
 
 from official_bert import files
@@ -84,18 +81,9 @@ def main():
     """Check everything that can be checked, then train and answer."""
     require("output_dir")
     _check_flags()
-    strategy = start_tensorflow(training_flags.make_strategy)
-    from official_bert.training import strategies
-
-    with contextlib.ExitStack() as stack:
-        questions = _read_questions() if FLAGS.predict_file else None
-        if FLAGS.do_train and not _train(strategy, stack, questions):
-            return
-    if strategies.is_chief(strategy):
-        if FLAGS.do_predict:
-            _predict(*questions)
-        name = "run.json" if FLAGS.do_train else "predict_run.json"
-        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
+    fine_tuning_flags.run_command(
+        _read_questions, _train, _predict, ("train_file", "predict_file")
+    )
 
 
 def _check_flags():
@@ -117,7 +105,9 @@ def _check_flags():
 
 
 def _read_questions():
-    """Return (examples, gold answers or None) of --predict_file."""
+    """Return (examples, gold answers or None) of --predict_file, if it is given."""
+    if not FLAGS.predict_file:
+        return None
     from official_bert.checkpoints import any_format
     from official_bert.tasks import squad, squad_files
 
@@ -163,13 +153,11 @@ def _task(known):
     )
 
 
-def _train(strategy, stack, questions):
+def _train(strategy, start, questions):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
     from official_bert.tasks import squad, squad_features, squad_files
 
-    fine_tuning_flags.check_shares(strategy)
     task = _task(squad.SquadTask())
-    start = stack.enter_context(fine_tuning_flags.opened_start())
     start.check_length(task.max_seq_length)
     with_negative = task.decoding.version_2_with_negative
     examples = squad_files.read_examples(
@@ -195,8 +183,11 @@ def _train(strategy, stack, questions):
     )
 
 
-def _predict(examples, gold_answers):
+def _predict(questions):
     """Answer the questions of --predict_file, and score the answers."""
+    if not FLAGS.do_predict:
+        return
+    examples, gold_answers = questions
     from official_bert.tasks import squad_reports
 
     predictors = _predictors()
@@ -233,13 +224,6 @@ def _predictors():
     task = _task(_known_task(paths[0]))
     return [
         SquadPredictor(path, FLAGS.predict_batch_size, task, **given) for path in paths
-    ]
-
-
-def _inputs():
-    names = ("train_file", "predict_file", "init_checkpoint")
-    return [locate(FLAGS[name].value) for name in names] + [
-        path for name, path in given_files().items() if name != "do_lower_case"
     ]
 
 

@@ -12,15 +12,13 @@ A line of JSON is {"question": …, "choices": [text, …], "answerKey": "B"}, o
 ARC's files; all else is read as SWAG's CSV. More in docs/finetuning.md.
 """
 
-import contextlib
 import dataclasses
 import json
 import os
 
 import fine_tuning_flags
-import training_flags
 from absl import flags
-from command_line import locate, require, run, start_tensorflow, write_run_json
+from command_line import locate, require, run
 from model_flags import given_files
 
 from official_bert import files
@@ -74,17 +72,7 @@ def main():
     """Check everything that can be checked, then train, evaluate and predict."""
     require("output_dir")
     _check_flags()
-    strategy = start_tensorflow(training_flags.make_strategy)
-    from official_bert.training import strategies
-
-    with contextlib.ExitStack() as stack:
-        data = _read_data()
-        if FLAGS.do_train and not _train(strategy, data, stack):
-            return
-    if strategies.is_chief(strategy):
-        _ask(data)
-        name = "run.json" if FLAGS.do_train else "eval_run.json"
-        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs())
+    fine_tuning_flags.run_command(_read_data, _train, _ask, FILES)
 
 
 def _check_flags():
@@ -136,14 +124,12 @@ def _read_data():
     return data
 
 
-def _train(strategy, data, stack):
+def _train(strategy, start, data):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
     from official_bert.tasks import choice
     from official_bert.tasks.choice_features import convert_choices
 
-    fine_tuning_flags.check_shares(strategy)
     task = _task(choice.ChoiceTask())
-    start = stack.enter_context(fine_tuning_flags.opened_start())
     start.check_length(task.max_seq_length)
     train, dev = (
         convert_choices(data[name], start.tokenizer, task.max_seq_length)
@@ -219,13 +205,6 @@ def _as_json(answer):
     """Return a `ChoiceAnswer` as a dict for JSON; probabilities to six places."""
     rounded = [round(value, 6) for value in answer.probabilities]
     return {"index": answer.index, "choice": answer.choice, "probabilities": rounded}
-
-
-def _inputs():
-    names = (*FILES, "init_checkpoint")
-    return [locate(FLAGS[name].value) for name in names] + [
-        path for name, path in given_files().items() if name != "do_lower_case"
-    ]
 
 
 if __name__ == "__main__":

@@ -245,7 +245,7 @@ def contents(directory):
         str(path.relative_to(directory)): path.read_bytes()
         for path in directory.rglob("*")
         if path.is_file()
-        and path.name not in (".lock", "run.json", "predict_run.json")
+        and path.name not in (".lock", "run.json", "eval_run.json")
         and path.parent.name != "events"
     }
 
@@ -391,7 +391,7 @@ def test_answers_alone(first, later, name, run):
     assert ("null_odds.json" in found) == (run == "v2")
     for file, content in found.items():
         assert content == before[file], file
-    assert (first[0] / name / "predict_run.json").exists()
+    assert (first[0] / name / "eval_run.json").exists()
 
 
 def test_questions_without_answers(first, later):

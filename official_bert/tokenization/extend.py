@@ -324,13 +324,14 @@ def _harmful_words(words, tokenizer, new_words):
     """Return those of a set of new words that change other words of a text.
 
     It is enough to look at one new word at a time: only the first piece of a
-    word can be one, and there is one first piece.
+    word can be one, and of those it begins with that is the longest.
     """
     begun = collections.defaultdict(list)
     for word in words:
         if word not in new_words:
-            for beginning in _beginnings(word, new_words):
-                begun[beginning].append(word)
+            beginnings = list(_beginnings(word, new_words))
+            if beginnings:
+                begun[beginnings[-1]].append(word)
     before = tokenizer.wordpiece_tokenizer.tokenize_word
     pieces = set(tokenizer.vocab)
     after = WordpieceTokenizer(pieces).tokenize_word

@@ -14,6 +14,7 @@ More in docs/finetuning.md.
 """
 
 import fine_tuning_flags
+import training_flags
 from absl import flags
 from command_line import locate, require, run
 from model_flags import given_files
@@ -101,10 +102,7 @@ def main():
 
 
 def _check_flags():
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise UserError(
-            "At least one of --do_train, --do_eval and --do_predict must be given."
-        )
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
     own = [FLAGS.train_file, FLAGS.dev_file, FLAGS.test_file]
     if any(own) and (FLAGS.task_name or FLAGS.data_dir or FLAGS.tfds):
         raise UserError(

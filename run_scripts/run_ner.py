@@ -10,22 +10,15 @@ More in docs/finetuning.md.
 """
 
 import fine_tuning_flags
+import training_flags
 from absl import flags, logging
 from command_line import locate, require, run
 from model_flags import given_files
 
 from official_bert import files
 from official_bert.errors import UserError
+from official_bert.tasks.ner_features import LAYERS
 
-# The rows of Table 7; `modeling.feature_based.LAYERS`, which needs TensorFlow.
-LAYERS = (
-    "embeddings",
-    "second_to_last",
-    "last",
-    "weighted_sum_last_four",
-    "concat_last_four",
-    "weighted_sum_all",
-)
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
@@ -69,10 +62,7 @@ def main():
 
 
 def _check_flags():
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise UserError(
-            "At least one of --do_train, --do_eval and --do_predict must be given."
-        )
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
     for name, does in (
         ("train_file", FLAGS.do_train),
         ("dev_file", FLAGS.do_eval),

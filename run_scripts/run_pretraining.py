@@ -136,8 +136,7 @@ def _config_of(init_checkpoint):
 
 def _check_flags():
     training_flags.check()
-    if not FLAGS.do_train and not FLAGS.do_eval:
-        raise UserError("At least one of --do_train and --do_eval must be given.")
+    training_flags.require_one_of("do_train", "do_eval")
     if FLAGS.stop_at_step and FLAGS.stop_at_step > FLAGS.num_train_steps:
         raise UserError(
             f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "

@@ -12,6 +12,7 @@ the file has answers. More in docs/finetuning.md.
 import math
 
 import fine_tuning_flags
+import training_flags
 from absl import flags
 from command_line import locate, require, run
 from model_flags import given_files
@@ -87,8 +88,7 @@ def main():
 
 
 def _check_flags():
-    if not (FLAGS.do_train or FLAGS.do_predict):
-        raise UserError("At least one of --do_train and --do_predict must be given.")
+    training_flags.require_one_of("do_train", "do_predict")
     if FLAGS.do_train:
         require("train_file")
     if FLAGS.do_predict or FLAGS.do_eval:

@@ -13,10 +13,9 @@ ARC's files; all else is read as SWAG's CSV. More in docs/finetuning.md.
 """
 
 import dataclasses
-import json
-import os
 
 import fine_tuning_flags
+import training_flags
 from absl import flags
 from command_line import locate, require, run
 from model_flags import given_files
@@ -76,10 +75,7 @@ def main():
 
 
 def _check_flags():
-    if not (FLAGS.do_train or FLAGS.do_eval or FLAGS.do_predict):
-        raise UserError(
-            "At least one of --do_train, --do_eval and --do_predict must be given."
-        )
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
     used = [name for name, is_used in _uses() if is_used]
     require(*used)
     for name in used:
@@ -149,6 +145,7 @@ def _task(known):
 
 def _ask(data):
     """Evaluate and predict as the flags say, with the model that is left."""
+    from official_bert.tasks import choice_reports
     from official_bert.tasks.choice import ChoiceTask
     from official_bert.tasks.choice_predictor import ChoicePredictor
     from official_bert.tasks.task_file import has_task, read_task
@@ -161,50 +158,12 @@ def _ask(data):
     predictor = ChoicePredictor(path, FLAGS.eval_batch_size, _task(known), **given)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if FLAGS.do_eval:
-        _evaluate(predictor, data["dev_file"])
+        choice_reports.evaluate(
+            predictor, data["dev_file"], FLAGS.output_dir, FLAGS.eval_batch_size
+        )
     predictor.batch_size = FLAGS.predict_batch_size
     if FLAGS.do_predict:
-        _predict(predictor, data["test_file"])
-
-
-def _evaluate(predictor, examples):
-    """Score examples; write and print `eval_results.txt`."""
-    from official_bert.tasks import choice
-
-    features = predictor.features(examples)
-    logits = predictor.logits(features)
-    found = choice.results(logits, features, FLAGS.eval_batch_size)
-    if predictor.global_step is not None:
-        found["global_step"] = predictor.global_step
-    lines = [f"{name} = {found[name]}" for name in sorted(found)]
-    path = os.path.join(FLAGS.output_dir, "eval_results.txt")
-    files.write_text(path, "\n".join(lines) + "\n")
-    print("***** Eval results *****", *lines, sep="\n  ", flush=True)
-
-
-def _predict(predictor, examples):
-    """Write `test_predictions.jsonl`; print scores where all answers are known."""
-    from official_bert.tasks import choice
-
-    features = predictor.features(examples)
-    logits = predictor.logits(features)
-    answers = predictor.name(logits, examples)
-    lines = [
-        json.dumps({"guid": example.guid, **_as_json(answer)}, ensure_ascii=False)
-        for example, answer in zip(examples, answers, strict=True)
-    ]
-    path = os.path.join(FLAGS.output_dir, "test_predictions.jsonl")
-    files.write_text(path, "\n".join(lines) + "\n")
-    print(f"Predictions of {len(examples)} examples: {path}", flush=True)
-    if all(example.label is not None for example in examples):
-        row = choice.evaluate(logits, features)
-        print(f"Test set: {choice.describe(row)}", flush=True)
-
-
-def _as_json(answer):
-    """Return a `ChoiceAnswer` as a dict for JSON; probabilities to six places."""
-    rounded = [round(value, 6) for value in answer.probabilities]
-    return {"index": answer.index, "choice": answer.choice, "probabilities": rounded}
+        choice_reports.predict(predictor, data["test_file"], FLAGS.output_dir)
 
 
 if __name__ == "__main__":

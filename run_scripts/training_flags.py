@@ -118,6 +118,13 @@ flags.DEFINE_string("master", None, "For old commands; it has no effect.")
 flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used.")
 
 
+def require_one_of(*names):
+    """Raise `UserError` if none of these flags is given: there is nothing to do."""
+    if not any(FLAGS[name].value for name in names):
+        *first, last = (f"--{name}" for name in names)
+        raise UserError(f"At least one of {', '.join(first)} and {last} must be given.")
+
+
 def check():
     """Raise `UserError` where these flags contradict each other."""
     if FLAGS.use_tpu and FLAGS.strategy not in ("auto", "tpu"):

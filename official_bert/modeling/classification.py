@@ -3,11 +3,8 @@
 import keras
 import tensorflow as tf
 
-from official_bert.modeling import heads, layers
+from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
-
-# Of the pooled output in training. The original has it as a constant.
-DROPOUT = 0.1
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -42,14 +39,7 @@ class ClassificationModel(EncoderModel):
           dict with float32 `logits` [B, C].
         """
         encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
-        # The first site that the encoder leaves free.
-        site = 1 + 3 * self.config.num_hidden_layers
-        pooled = layers.dropout(
-            encoded["pooled_output"],
-            DROPOUT,
-            dropout_seed if training else None,
-            site,
-        )
+        pooled = self.dropped(encoded["pooled_output"], training, dropout_seed)
         return {"logits": self.classifier(pooled)}
 
     def get_config(self):

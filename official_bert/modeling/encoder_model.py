@@ -3,7 +3,11 @@
 import keras
 
 from official_bert.config import BertConfig
+from official_bert.modeling import layers
 from official_bert.modeling.encoder import BertEncoder
+
+# Before the head in training. The original has it as a constant.
+DROPOUT = 0.1
 
 
 class EncoderModel(keras.Model):
@@ -25,6 +29,18 @@ class EncoderModel(keras.Model):
         # its own, so that the paths of variables are Google's names.
         self.bert = BertEncoder(config, recompute)
         self.bert.pooler.trainable = pooled
+
+    def dropped(self, x, training, dropout_seed):
+        """Return what the encoder gave, with dropout before the head.
+
+        Args:
+          x: float tensor.
+          training: whether dropout is active.
+          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+        """
+        # The first site that the encoder leaves free.
+        site = 1 + 3 * self.config.num_hidden_layers
+        return layers.dropout(x, DROPOUT, dropout_seed if training else None, site)
 
     def get_config(self):
         """Return what `from_config` needs."""

@@ -6,15 +6,6 @@ import tensorflow as tf
 from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
 
-# The rows of Table 7, as the paper has them.
-LAYERS = (
-    "embeddings",
-    "second_to_last",
-    "last",
-    "weighted_sum_last_four",
-    "concat_last_four",
-    "weighted_sum_all",
-)
 # Of each direction of each of the two layers of the BiLSTM: "two-layer
 # 768-dimensional", both directions together.
 WIDTH = 384
@@ -24,7 +15,7 @@ class LayerMix(keras.layers.Layer):
     """One vector a token from several layers of the encoder.
 
     Args:
-      kind: one of `LAYERS`.
+      kind: one of `tasks.ner_features.LAYERS`.
       num_layers: L, of the encoder.
     """
 
@@ -70,7 +61,7 @@ class FeatureBasedModel(EncoderModel):
     Args:
       config: `BertConfig`, or its `to_dict()`.
       num_outputs: C, tags.
-      kind: one of `LAYERS`.
+      kind: one of `tasks.ner_features.LAYERS`.
     """
 
     def __init__(self, config, num_outputs, kind, **kwargs):

@@ -3,8 +3,8 @@
 import keras
 import tensorflow as tf
 
-from official_bert.modeling import heads, layers
-from official_bert.modeling.classification import DROPOUT, single_label_terms
+from official_bert.modeling import heads
+from official_bert.modeling.classification import single_label_terms
 from official_bert.modeling.encoder_model import EncoderModel
 
 # Of a choice that is not there, in a batch whose examples have different numbers.
@@ -42,14 +42,7 @@ class MultipleChoiceModel(EncoderModel):
         names = ("input_ids", "input_mask", "segment_ids")
         rows = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}
         encoded = self.bert(rows, training=training, dropout_seed=dropout_seed)
-        # The first site that the encoder leaves free.
-        site = 1 + 3 * self.config.num_hidden_layers
-        pooled = layers.dropout(
-            encoded["pooled_output"],
-            DROPOUT,
-            dropout_seed if training else None,
-            site,
-        )
+        pooled = self.dropped(encoded["pooled_output"], training, dropout_seed)
         logits = tf.reshape(self.classifier(pooled), shape[:2])
         is_there = tf.cast(inputs["choice_mask"], tf.bool)
         return {"logits": tf.where(is_there, logits, NO_CHOICE)}

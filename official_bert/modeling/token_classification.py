@@ -3,8 +3,7 @@
 import keras
 import tensorflow as tf
 
-from official_bert.modeling import heads, layers
-from official_bert.modeling.classification import DROPOUT
+from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
 
 # Of a token that is not scored: [CLS], [SEP], further pieces of a word, padding.
@@ -42,14 +41,7 @@ class TokenClassificationModel(EncoderModel):
           dict with float32 `logits` [B, S, C].
         """
         encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
-        # The first site that the encoder leaves free.
-        site = 1 + 3 * self.config.num_hidden_layers
-        tokens = layers.dropout(
-            encoded["sequence_output"],
-            DROPOUT,
-            dropout_seed if training else None,
-            site,
-        )
+        tokens = self.dropped(encoded["sequence_output"], training, dropout_seed)
         shape = tf.shape(tokens)
         flat = tf.reshape(tokens, [-1, self.config.hidden_size])
         logits = self.classifier(flat)

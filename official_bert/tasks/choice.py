@@ -5,7 +5,6 @@ Legend: `N` examples, `C` choices of the example that has most.
 
 import dataclasses
 import itertools
-import zlib
 from typing import ClassVar
 
 import numpy as np
@@ -21,7 +20,7 @@ from official_bert.tasks import scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.classifier_features import pad_features
-from official_bert.tasks.fine_tuning import FineTuning
+from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
 
@@ -221,17 +220,15 @@ def _identity(task, train_features, dev_features):
     return {
         "task": task.to_dict(),
         "num_examples": len(train_features),
-        "examples_crc32": _crc32_of(train_features),
+        "examples_crc32": crc32_of(_parts_of(train_features)),
         "num_dev_examples": len(dev_features or []),
-        "dev_examples_crc32": _crc32_of(dev_features or []),
+        "dev_examples_crc32": crc32_of(_parts_of(dev_features or [])),
     }
 
 
-def _crc32_of(features):
-    digest = 0
+def _parts_of(features):
+    """Yield what tells examples from others, as arrays."""
     for choices in features:
-        of_example = np.array([len(choices), choices[0].label_id])
-        parts = [part for one in choices for part in (one.input_ids, one.segment_ids)]
-        for part in (of_example, *parts):
-            digest = zlib.crc32(part.tobytes(), digest)
-    return digest
+        yield np.array([len(choices), choices[0].label_id])
+        for one in choices:
+            yield from (one.input_ids, one.segment_ids)

@@ -1,7 +1,5 @@
 """Fine-tuning a classifier (Sec. 4.1): the objective, the evaluation, the run."""
 
-import zlib
-
 import numpy as np
 import tensorflow as tf
 
@@ -12,7 +10,7 @@ from official_bert.tasks import scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.classifier_features import pad_features
 from official_bert.tasks.classifier_task import config_with_labels
-from official_bert.tasks.fine_tuning import FineTuning
+from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
@@ -236,12 +234,12 @@ def one_class_warning(count, label=None):
 
 def identity(task, features):
     """Return what tells a run's task and examples from others, as a dict."""
-    digest = 0
-    for one in features:
-        for part in (one.input_ids, one.segment_ids, np.array(one.label_id)):
-            digest = zlib.crc32(part.tobytes(), digest)
     return {
         "task": task.to_dict(),
         "num_examples": len(features),
-        "examples_crc32": digest,
+        "examples_crc32": crc32_of(
+            part
+            for one in features
+            for part in (one.input_ids, one.segment_ids, np.array(one.label_id))
+        ),
     }

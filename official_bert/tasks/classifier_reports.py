@@ -17,6 +17,7 @@ from official_bert import files
 from official_bert.tasks import classifier, classifier_features, glue_submission
 from official_bert.tasks.glue_tasks import find_task
 from official_bert.tasks.labels import REGRESSION
+from official_bert.training import eval_results
 
 
 def evaluate(predictor, sets, directory, batch_size):
@@ -38,10 +39,7 @@ def evaluate(predictor, sets, directory, batch_size):
         row = _score(predictor, examples, batch_size)
         ending = f"_{name}" if number else ""
         found |= {f"{key}{ending}": value for key, value in row.items()}
-    lines = [f"{key} = {found[key]}" for key in sorted(found)]
-    path = os.path.join(directory, "eval_results.txt")
-    files.write_text(path, "\n".join(lines) + "\n")
-    print("***** Eval results *****", *lines, sep="\n  ", flush=True)
+    eval_results.write(directory, found)
 
 
 def _score(predictor, examples, batch_size):

@@ -1,13 +1,12 @@
 """Fine-tuning on tagged words (Sec. 5.3): the task, the objective, the evaluation."""
 
 import dataclasses
-import zlib
 from typing import ClassVar
 
 import tensorflow as tf
 
 from official_bert.metrics import entities
-from official_bert.modeling.feature_based import LAYERS, FeatureBasedModel
+from official_bert.modeling.feature_based import FeatureBasedModel
 from official_bert.modeling.token_classification import (
     IGNORED,
     TokenClassificationModel,
@@ -15,8 +14,8 @@ from official_bert.modeling.token_classification import (
 )
 from official_bert.tasks import ner_features, scoring
 from official_bert.tasks.batches import FeatureSet
-from official_bert.tasks.fine_tuning import FineTuning
-from official_bert.tasks.ner_features import pad_ner_features
+from official_bert.tasks.fine_tuning import FineTuning, crc32_of
+from official_bert.tasks.ner_features import LAYERS, pad_ner_features
 from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
 
@@ -37,7 +36,7 @@ class NerTask:
         of as much of the document as fits.
       label_all_pieces: whether all pieces of a word are trained, not the first
         alone.
-      feature_based: None for fine-tuning; one of `feature_based.LAYERS` for a
+      feature_based: None for fine-tuning; one of `ner_features.LAYERS` for a
         BiLSTM over these layers of an encoder that is not trained.
     """
 
@@ -205,13 +204,13 @@ def fine_tuning(config, task, train_features, dev_documents, tokenizer, batch_si
 
 def _identity(task, features, dev_features):
     """Return what tells a run's task and windows from others, as a dict."""
-    digest = 0
-    for one in [*features, *(dev_features or [])]:
-        for part in (one.input_ids, one.label_ids):
-            digest = zlib.crc32(part.tobytes(), digest)
     return {
         "task": task.to_dict(),
         "num_windows": len(features),
-        "windows_crc32": digest,
+        "windows_crc32": crc32_of(
+            part
+            for one in [*features, *(dev_features or [])]
+            for part in (one.input_ids, one.label_ids)
+        ),
         "num_dev_windows": len(dev_features or []),
     }

@@ -21,6 +21,17 @@ from official_bert.tokenization.wordpiece import UNKNOWN
 # The label of what is not scored.
 IGNORED = -1
 
+# The rows of Table 7, as the paper has them: the layers that
+# `modeling.feature_based` can put a BiLSTM on.
+LAYERS = (
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_four",
+    "concat_last_four",
+    "weighted_sum_all",
+)
+
 
 class NerFeatures(NamedTuple):
     """A window over a document: T tokens, K words of which are scored here.

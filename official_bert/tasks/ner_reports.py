@@ -8,9 +8,9 @@
 
 import os
 
-from official_bert import files
 from official_bert.metrics import entities
 from official_bert.tasks import ner, ner_files
+from official_bert.training import eval_results
 
 
 def evaluate(predictor, documents, directory):
@@ -25,10 +25,7 @@ def evaluate(predictor, documents, directory):
     found = {f"eval_{name}": value for name, value in ner.row_of(scores).items()}
     if predictor.global_step is not None:
         found["global_step"] = predictor.global_step
-    lines = [f"{key} = {found[key]}" for key in sorted(found)]
-    path = os.path.join(directory, "eval_results.txt")
-    files.write_text(path, "\n".join(lines) + "\n")
-    print("***** Eval results *****", *lines, sep="\n  ")
+    eval_results.write(directory, found)
     print(entities.conlleval_table(scores), flush=True)
 
 

@@ -13,7 +13,7 @@ from official_bert.metrics import squad as scores
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks import scoring, squad_answers
 from official_bert.tasks.batches import FeatureSet
-from official_bert.tasks.fine_tuning import FineTuning
+from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.squad_answers import Decoding
 from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
@@ -254,19 +254,17 @@ def _identity(task, features, dev_set):
     identity = {
         "task": task.to_dict(),
         "num_windows": len(features),
-        "windows_crc32": _digest(features),
+        "windows_crc32": crc32_of(_parts_of(features)),
     }
     if dev_set:
         answers = json.dumps(dev_set.gold_answers).encode()
-        identity["dev_windows_crc32"] = _digest(dev_set.features)
+        identity["dev_windows_crc32"] = crc32_of(_parts_of(dev_set.features))
         identity["dev_answers_crc32"] = zlib.crc32(answers)
     return identity
 
 
-def _digest(features):
-    digest = 0
+def _parts_of(features):
+    """Yield what tells windows from others, as arrays."""
     for one in features:
-        places = np.array([one.start_position or 0, one.end_position or 0])
-        for part in (one.input_ids, places):
-            digest = zlib.crc32(part.tobytes(), digest)
-    return digest
+        yield one.input_ids
+        yield np.array([one.start_position or 0, one.end_position or 0])

@@ -6,9 +6,9 @@
 
 import os
 
-from official_bert import files
 from official_bert.errors import UserError
 from official_bert.tasks import squad, squad_answers
+from official_bert.training import eval_results
 
 
 def answer(predictors, examples):
@@ -77,7 +77,4 @@ def score(directory, task, predictions, gold_answers):
     if task.decoding.version_2_with_negative:
         threshold = task.decoding.null_score_diff_threshold
         found["null_score_diff_threshold"] = threshold
-    lines = [f"{name} = {found[name]}" for name in sorted(found)]
-    path = os.path.join(directory, "eval_results.txt")
-    files.write_text(path, "\n".join(lines) + "\n")
-    print("***** Eval results *****", *lines, sep="\n  ", flush=True)
+    eval_results.write(directory, found)

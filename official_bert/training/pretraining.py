@@ -7,11 +7,10 @@ import os
 
 import tensorflow as tf
 
-from official_bert import files
 from official_bert.checkpoints import model_directory
 from official_bert.data import input_pipeline
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
-from official_bert.training import curves, loop, runs, strategies
+from official_bert.training import curves, eval_results, loop, runs, strategies
 from official_bert.training.step import Objective
 
 
@@ -174,13 +173,9 @@ def _finish(model, train_set, unigram, settings):
 
 
 def _write_results(directory, step, row):
-    """Write `eval_results.txt` as the original does: sorted `key = value`."""
-    result = {"global_step": step, **{name: row[name] for name in RESULTS}}
-    lines = [f"{name} = {result[name]}" for name in sorted(result)]
-    files.write_text(
-        os.path.join(directory, "eval_results.txt"), "\n".join(lines) + "\n"
-    )
-    print("***** Eval results *****", *lines, sep="\n  ")
+    """Write `eval_results.txt`; print it beside what knowing no context gives."""
+    results = {"global_step": step, **{name: row[name] for name in RESULTS}}
+    eval_results.write(directory, results)
     print(
         f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} (unigram "
         f"entropy), masked_lm_accuracy {row['most_frequent_share']:.4f} (always the "

@@ -24,6 +24,76 @@ def run_many(script, runs, cwd):
     return dict(zip(runs, results, strict=True))
 
 
+def first_runs(script, commands, folder):
+    """Run commands, each into a folder of its name; return name -> result."""
+    results = run_many(script, _into_folders(commands), folder)
+    for name, result in results.items():
+        assert result["status"] == 0, (name, result["stderr"])
+    return results
+
+
+def later_runs(script, commands, bad, folder):
+    """Run commands likewise, then bad ones, each into a new folder.
+
+    Args:
+      script: name of the script.
+      commands: dict of name -> flags; its result is called "later <name>".
+      bad: iterable of flags; the result is called so.
+      folder: where they run.
+
+    Returns:
+      (name -> result, name -> `contents` of each folder before).
+    """
+    before = {path.name: contents(path) for path in folder.iterdir() if path.is_dir()}
+    runs = {f"later {n}": run for n, run in _into_folders(commands).items()}
+    for number, flags in enumerate(bad):
+        # The last of two counts.
+        runs[flags] = {"arguments": [f"--output_dir=new-{number}", *flags.split()]}
+    return run_many(script, runs, folder), before
+
+
+def _into_folders(commands):
+    return {
+        name: {"arguments": [*flags.split(), f"--output_dir={name}"]}
+        for name, flags in commands.items()
+    }
+
+
+def new_of(folder, bad, flags):
+    """Return the new folder of a bad command of `later_runs`."""
+    return folder / f"new-{list(bad).index(flags)}"
+
+
+def said(later, name):
+    """Return what a later command printed, which ended well."""
+    result = later[0][f"later {name}"]
+    assert result["status"] == 0, result["stderr"]
+    return result["stdout"]
+
+
+def contents(directory):
+    """Return what is in a folder, but for what says when it was written."""
+    return {
+        str(path.relative_to(directory)): path.read_bytes()
+        for path in directory.rglob("*")
+        if path.is_file()
+        and path.name not in (".lock", "run.json", "eval_run.json")
+        and path.parent.name != "events"
+    }
+
+
+def scores(directory):
+    """Return name -> number of `eval_results.txt`."""
+    lines = (directory / "eval_results.txt").read_text().splitlines()
+    assert lines == sorted(lines)
+    return {name: float(v) for name, v in (line.split(" = ") for line in lines)}
+
+
+def json_lines(path):
+    """Return what the lines of a file hold."""
+    return [json.loads(line) for line in path.open(encoding="utf-8")]
+
+
 def assert_refused(result, words):
     """One sentence on stderr with these words, status 1 or 2, within seconds."""
     assert "Traceback" not in result["stderr"], result["stderr"]

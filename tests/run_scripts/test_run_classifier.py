@@ -24,7 +24,16 @@ from classifier_runs import (
     write_own,
 )
 from places import ROOT
-from script_runs import assert_refused, run_many
+from script_runs import (
+    assert_refused,
+    contents,
+    first_runs,
+    json_lines,
+    later_runs,
+    new_of,
+    said,
+    scores,
+)
 
 from official_bert.checkpoints import google
 from official_bert.tasks.glue_tasks import TASKS
@@ -42,25 +51,7 @@ def first(tmp_path_factory):
     for task in TASKS.values():
         if task.submission not in (None, "MRPC.tsv"):
             (folder / "all" / task.submission).write_text("index\tprediction\n")
-    runs = {
-        name: {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in FIRST.items()
-    }
-    results = run_many("run_classifier", runs, folder)
-    for name, result in results.items():
-        assert result["status"] == 0, (name, result["stderr"])
-    return folder, results
-
-
-def contents(directory):
-    """Return what is in a folder, but for what says when it was written."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file()
-        and path.name not in (".lock", "run.json")
-        and path.parent.name != "events"
-    }
+    return folder, first_runs("run_classifier", FIRST, folder)
 
 
 @pytest.fixture(scope="module")
@@ -68,21 +59,8 @@ def later(first):
     """(results of the later and the bad runs, contents of the folders before)."""
     folder, _ = first
     prepare_later(folder)
-    before = {path.name: contents(path) for path in folder.iterdir() if path.is_dir()}
-    runs = {
-        f"later {name}": {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in LATER.items()
-    }
-    for flags in BAD:
-        new = f"--output_dir={new_of(folder, flags).name}"
-        # The last of two counts.
-        runs[flags] = {"arguments": [new, *flags.split()]}
     with filelock.FileLock(folder / "locked" / ".lock"):
-        return run_many("run_classifier", runs, folder), before
-
-
-def new_of(folder, flags):
-    return folder / f"new-{list(BAD).index(flags)}"
+        return later_runs("run_classifier", LATER, BAD, folder)
 
 
 @pytest.mark.parametrize("flags", list(BAD), ids=range(len(BAD)))
@@ -90,7 +68,7 @@ def test_refused(first, later, flags):
     """And nothing was begun."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "held-out" not in later[0][flags]["stdout"]
-    assert not contents(new_of(first[0], flags))
+    assert not contents(new_of(first[0], BAD, flags))
 
 
 @pytest.mark.parametrize(
@@ -98,23 +76,6 @@ def test_refused(first, later, flags):
 )
 def test_refusals_harm_nothing(first, later, name):
     assert contents(first[0] / name) == later[1][name]
-
-
-def said(later, name):
-    result = later[0][f"later {name}"]
-    assert result["status"] == 0, result["stderr"]
-    return result["stdout"]
-
-
-def scores(directory):
-    """Return name -> number of `eval_results.txt`."""
-    lines = (directory / "eval_results.txt").read_text().splitlines()
-    assert lines == sorted(lines)
-    return {name: float(v) for name, v in (line.split(" = ") for line in lines)}
-
-
-def json_lines(path):
-    return [json.loads(line) for line in path.open(encoding="utf-8")]
 
 
 def weights(prefix):

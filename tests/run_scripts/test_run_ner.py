@@ -20,7 +20,16 @@ from ner_runs import (
     write_files,
 )
 from places import ROOT
-from script_runs import assert_refused, run_many
+from script_runs import (
+    assert_refused,
+    contents,
+    first_runs,
+    json_lines,
+    later_runs,
+    new_of,
+    said,
+    scores,
+)
 
 from official_bert.checkpoints import google
 from official_bert.metrics import entities
@@ -38,14 +47,7 @@ def first(tmp_path_factory):
     (folder / "model").mkdir()
     google.write_model(str(folder / "model"), start())
     write_files(folder)
-    runs = {
-        name: {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in FIRST.items()
-    }
-    results = run_many("run_ner", runs, folder)
-    for name, result in results.items():
-        assert result["status"] == 0, (name, result["stderr"])
-    return folder, results
+    return folder, first_runs("run_ner", FIRST, folder)
 
 
 def start():
@@ -58,36 +60,12 @@ def start():
     return dataclasses.replace(random, read=read)
 
 
-def contents(directory):
-    """Return what is in a folder, but for what says when it was written."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file()
-        and path.name not in (".lock", "run.json")
-        and path.parent.name != "events"
-    }
-
-
 @pytest.fixture(scope="module")
 def later(first):
     """(results of the later and the bad runs, contents of the folders before)."""
     folder, _ = first
     prepare_later(folder)
-    before = {path.name: contents(path) for path in folder.iterdir() if path.is_dir()}
-    runs = {
-        f"later {name}": {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in LATER.items()
-    }
-    for flags in BAD:
-        new = f"--output_dir={new_of(folder, flags).name}"
-        # The last of two counts.
-        runs[flags] = {"arguments": [new, *flags.split()]}
-    return run_many("run_ner", runs, folder), before
-
-
-def new_of(folder, flags):
-    return folder / f"new-{list(BAD).index(flags)}"
+    return later_runs("run_ner", LATER, BAD, folder)
 
 
 @pytest.mark.parametrize("flags", list(BAD), ids=range(len(BAD)))
@@ -95,7 +73,7 @@ def test_refused(first, later, flags):
     """And nothing was begun."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "held-out" not in later[0][flags]["stdout"]
-    assert not contents(new_of(first[0], flags))
+    assert not contents(new_of(first[0], BAD, flags))
 
 
 @pytest.mark.parametrize("name", ["iob1", "model", "frozen", "classified", "damaged"])
@@ -103,25 +81,8 @@ def test_refusals_harm_nothing(first, later, name):
     assert contents(first[0] / name) == later[1][name]
 
 
-def said(later, name):
-    result = later[0][f"later {name}"]
-    assert result["status"] == 0, result["stderr"]
-    return result["stdout"]
-
-
 def json_of(path):
     return json.loads(path.read_text())
-
-
-def json_lines(path):
-    return [json.loads(line) for line in path.open(encoding="utf-8")]
-
-
-def scores(directory):
-    """Return name -> number of `eval_results.txt`."""
-    lines = (directory / "eval_results.txt").read_text().splitlines()
-    assert lines == sorted(lines)
-    return {name: float(v) for name, v in (line.split(" = ") for line in lines)}
 
 
 def blocks(path):

@@ -14,7 +14,15 @@ import pytest
 import tensorflow as tf
 import tiny_model
 from places import MINI
-from script_runs import assert_refused, run_many
+from script_runs import (
+    assert_refused,
+    contents,
+    first_runs,
+    later_runs,
+    new_of,
+    said,
+    scores,
+)
 
 from official_bert.checkpoints import model_directory
 from official_bert.metrics import squad as metrics
@@ -229,25 +237,7 @@ def first(tmp_path_factory):
     folder = tmp_path_factory.mktemp("squad")
     write_files(folder)
     write_models(folder)
-    runs = {
-        name: {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in FIRST.items()
-    }
-    results = run_many("run_squad", runs, folder)
-    for name, result in results.items():
-        assert result["status"] == 0, (name, result["stderr"])
-    return folder, results
-
-
-def contents(directory):
-    """Return what is in a folder, but for what says when it was written."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file()
-        and path.name not in (".lock", "run.json", "eval_run.json")
-        and path.parent.name != "events"
-    }
+    return folder, first_runs("run_squad", FIRST, folder)
 
 
 @pytest.fixture(scope="module")
@@ -255,21 +245,8 @@ def later(first):
     """(results of the later and the bad runs, contents of the folders before)."""
     folder, _ = first
     (folder / "locked").mkdir()
-    before = {path.name: contents(path) for path in folder.iterdir() if path.is_dir()}
-    runs = {
-        f"later {name}": {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in LATER.items()
-    }
-    for flags in BAD:
-        new = f"--output_dir={new_of(folder, flags).name}"
-        # The last of two counts.
-        runs[flags] = {"arguments": [new, *flags.split()]}
     with filelock.FileLock(folder / "locked" / ".lock"):
-        return run_many("run_squad", runs, folder), before
-
-
-def new_of(folder, flags):
-    return folder / f"new-{list(BAD).index(flags)}"
+        return later_runs("run_squad", LATER, BAD, folder)
 
 
 @pytest.mark.parametrize(
@@ -279,26 +256,13 @@ def test_refused(first, later, flags):
     """And nothing was begun."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "span accuracy" not in later[0][flags]["stdout"]
-    assert not contents(new_of(first[0], flags))
+    assert not contents(new_of(first[0], BAD, flags))
 
 
 @pytest.mark.parametrize("name", ["v1", "v2", "seeds", "model", "cased", "locked"])
 def test_refusals_harm_nothing(first, later, name):
     """Nor does the same command again."""
     assert contents(first[0] / name) == later[1][name]
-
-
-def said(later, name):
-    result = later[0][f"later {name}"]
-    assert result["status"] == 0, result["stderr"]
-    return result["stdout"]
-
-
-def scores(directory):
-    """Return name -> number of `eval_results.txt`."""
-    lines = (directory / "eval_results.txt").read_text().splitlines()
-    assert lines == sorted(lines)
-    return {name: float(v) for name, v in (line.split(" = ") for line in lines)}
 
 
 def read(path):

@@ -9,7 +9,16 @@ import random
 import numpy as np
 import pytest
 import tiny_model
-from script_runs import assert_refused, run_many
+from script_runs import (
+    assert_refused,
+    contents,
+    first_runs,
+    json_lines,
+    later_runs,
+    new_of,
+    said,
+    scores,
+)
 
 from official_bert.checkpoints import google
 
@@ -136,40 +145,14 @@ def first(tmp_path_factory):
         google.write_model(str(folder / name), small_weights())
     (folder / "other" / "task.json").write_text('{"task": "squad", "global_step": 1}')
     write_files(folder)
-    runs = {
-        name: {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in FIRST.items()
-    }
-    results = run_many("run_swag", runs, folder)
-    for name, result in results.items():
-        assert result["status"] == 0, (name, result["stderr"])
-    return folder, results
-
-
-def contents(directory):
-    """Return what is in a folder, but for what says when it was written."""
-    return {
-        str(path.relative_to(directory)): path.read_bytes()
-        for path in directory.rglob("*")
-        if path.is_file()
-        and path.name not in (".lock", "run.json")
-        and path.parent.name != "events"
-    }
+    return folder, first_runs("run_swag", FIRST, folder)
 
 
 @pytest.fixture(scope="module")
 def later(first):
     """(results of the later and the bad runs, contents of the folders before)."""
     folder, _ = first
-    before = {path.name: contents(path) for path in folder.iterdir() if path.is_dir()}
-    runs = {
-        f"later {name}": {"arguments": [*flags.split(), f"--output_dir={name}"]}
-        for name, flags in LATER.items()
-    }
-    for number, flags in enumerate(BAD):
-        # The last of two counts.
-        runs[flags] = {"arguments": [f"--output_dir=new-{number}", *flags.split()]}
-    return run_many("run_swag", runs, folder), before
+    return later_runs("run_swag", LATER, BAD, folder)
 
 
 @pytest.mark.parametrize("flags", list(BAD), ids=range(len(BAD)))
@@ -177,23 +160,12 @@ def test_refused(first, later, flags):
     """And nothing was begun."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "held-out" not in later[0][flags]["stdout"]
-    assert not contents(first[0] / f"new-{list(BAD).index(flags)}")
+    assert not contents(new_of(first[0], BAD, flags))
 
 
 @pytest.mark.parametrize("name", ["swag", "own", "model", "other"])
 def test_refusals_harm_nothing(first, later, name):
     assert contents(first[0] / name) == later[1][name]
-
-
-def scores(directory):
-    """Return name -> number of `eval_results.txt`."""
-    lines = (directory / "eval_results.txt").read_text().splitlines()
-    assert lines == sorted(lines)
-    return {name: float(v) for name, v in (line.split(" = ") for line in lines)}
-
-
-def json_lines(path):
-    return [json.loads(line) for line in path.open(encoding="utf-8")]
 
 
 def test_scores(first):
@@ -285,12 +257,6 @@ def test_seeds(first):
     best = max(row["accuracy"] for row in rows)
     assert len(rows) == 2 and scores(first[0] / "seeds")["eval_accuracy"] == best
     assert "2 seeds: accuracy" in first[1]["seeds"]["stdout"]
-
-
-def said(later, name):
-    result = later[0][f"later {name}"]
-    assert result["status"] == 0, result["stderr"]
-    return result["stdout"]
 
 
 def test_the_same_command_again(first, later):

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
-from run_settings import RUN
+from killed_run import assert_same_bytes, killed_at
+from run_settings import FINE_TUNING
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.initialize import load_weights
@@ -21,25 +22,12 @@ from official_bert.tasks.choice_files import ChoiceExample
 from official_bert.tasks.choice_predictor import ChoiceAnswer, ChoicePredictor
 from official_bert.tasks.classifier_features import Features
 from official_bert.tasks.predictor import Predictor
-from official_bert.training import loop
 
 # So narrow a model learns soon if its weights are not as small as usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 STRATEGY = tf.distribute.get_strategy()
 TASK = ChoiceTask(32)
-SETTINGS = fine_tuning.FineTuningSettings(
-    **RUN,
-    learning_rate=3e-3,
-    num_train_steps=60,
-    num_warmup_steps=6,
-    save_checkpoints_steps=20,
-    keep_checkpoint_max=1,
-    iterations_per_loop=10,
-    seed=3,
-    vocab_file=str(tiny_model.VOCAB),
-    do_lower_case=True,
-    eval_batch_size=8,
-)
+SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
 CLS, SEP, RIGHT = 2, 3, 20
 QUESTIONS = [
     ("the crust of the bread", ["horse", "she found one logbook on the water"]),
@@ -132,22 +120,10 @@ def test_task_json(whole):
 
 
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
-    log_row = loop.RunLog.training
-
-    def log_and_die(self, step, row):
-        log_row(self, step, row)
-        if step == 50:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop.RunLog, "training", log_and_die)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path)
-    monkeypatch.undo()
+    killed_at(50, lambda: run(tmp_path), monkeypatch)
     assert not (tmp_path / "task.json").exists()
     assert run(tmp_path) == whole[1]
-    expected = tensors(whole[0])
-    for name, value in tensors(tmp_path).items():
-        assert value.tobytes() == expected[name].tobytes(), name
+    assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
 
 
 def test_micro_batches_learn_the_same(tmp_path):

@@ -4,6 +4,7 @@ import csv
 import gzip
 import io
 import json
+import zlib
 
 import pytest
 
@@ -166,12 +167,8 @@ def test_swag_s_sample(shared):
     found = examples(read_swag, folder / "sample_swag_layout.csv")
     assert len(found) == 10
     assert [one.label for one in found] == [0, 3, 1, 3, 0, 3, 0, 1, 3, 3]
-    assert found[1].context == (
-        "A drum line passes by walking down the street playing their instruments."
-    )
-    assert found[1].choices[3] == (
-        "Members of the procession continue to play marching, interspersed."
-    )
+    assert zlib.crc32(found[1].context.encode()) == 2881724252
+    assert zlib.crc32(found[1].choices[3].encode()) == 1466713490
     in_json = examples(read_swag, folder / "sample.json")
     assert [(one.context, one.choices, one.label) for one in in_json] == [
         (one.context, one.choices, one.label) for one in found

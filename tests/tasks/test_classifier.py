@@ -7,7 +7,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
-from run_settings import RUN
+from killed_run import assert_same_bytes, killed_at
+from run_settings import FINE_TUNING
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.initialize import load_weights
@@ -15,26 +16,13 @@ from official_bert.errors import UserError
 from official_bert.tasks import classifier, fine_tuning
 from official_bert.tasks.classifier_features import Features
 from official_bert.tasks.classifier_task import ClassifierTask
-from official_bert.training import loop, saving
+from official_bert.training import saving
 
 # So narrow a model learns soon if its weights are not as small as usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
-STEPS = 60
-SETTINGS = fine_tuning.FineTuningSettings(
-    **RUN,
-    learning_rate=3e-3,
-    num_train_steps=STEPS,
-    num_warmup_steps=6,
-    save_checkpoints_steps=20,
-    keep_checkpoint_max=1,
-    iterations_per_loop=10,
-    seed=3,
-    vocab_file=str(tiny_model.VOCAB),
-    do_lower_case=True,
-    eval_batch_size=8,
-)
+SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
 CLS, SEP, YES = 2, 3, 20
 
 
@@ -117,22 +105,10 @@ def test_it_is_a_model_directory_that_knows_its_labels(whole):
 
 
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
-    log_row = loop.RunLog.training
-
-    def log_and_die(self, step, row):
-        log_row(self, step, row)
-        if step == 50:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop.RunLog, "training", log_and_die)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, None)
-    monkeypatch.undo()
+    killed_at(50, lambda: run(tmp_path, None), monkeypatch)
     row = run(tmp_path, None)
     assert row == whole[1]
-    expected = tensors(whole[0])
-    for name, value in tensors(tmp_path).items():
-        assert value.tobytes() == expected[name].tobytes(), name
+    assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
 
 
 def test_other_examples_or_labels_are_another_run(whole, tmp_path):

@@ -2,6 +2,7 @@
 
 import logging
 import shutil
+import zlib
 
 import pytest
 
@@ -276,5 +277,5 @@ def test_a_part_of_the_real_qqp(shared):
     path = shared / "data" / "glue" / "QQP" / "qqp_subset.tsv"
     found = read_file(str(path), TASKS["qqp"], "train")
     assert len(found) == 23_496
-    assert found[0].text_a == "What causes stool color to change to yellow?"
+    assert zlib.crc32(found[0].text_a.encode()) == 2133919934
     assert {one.label for one in found} == {"0", "1"}

@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
-from run_settings import RUN
+from killed_run import assert_same_bytes, killed_at
+from run_settings import FINE_TUNING
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.initialize import load_weights
 from official_bert.errors import UserError
-from official_bert.modeling import feature_based
+from official_bert.modeling import feature_based, token_classification
 from official_bert.tasks import fine_tuning, ner
 from official_bert.tasks.ner import NerTask
 from official_bert.tasks.ner_features import IGNORED, pad_ner_features, tag_names
@@ -21,7 +22,7 @@ from official_bert.tasks.ner_files import word_sentence
 from official_bert.tasks.ner_predictor import NerPredictor
 from official_bert.tasks.task_file import read_task, write_task
 from official_bert.tokenization.full import FullTokenizer
-from official_bert.training import loop, saving
+from official_bert.training import saving
 
 # So narrow a model learns soon if its weights are not as small as usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
@@ -30,20 +31,7 @@ TASK = NerTask(TAGS, 16)
 FROZEN = dataclasses.replace(TASK, feature_based="weighted_sum_all")
 OTHER = NerTask(TAGS, 20, 5, True, True, "concat_last_four")
 TOKENIZER = FullTokenizer(str(tiny_model.VOCAB))
-STEPS = 60
-SETTINGS = fine_tuning.FineTuningSettings(
-    **RUN,
-    learning_rate=3e-3,
-    num_train_steps=STEPS,
-    num_warmup_steps=6,
-    save_checkpoints_steps=20,
-    keep_checkpoint_max=1,
-    iterations_per_loop=10,
-    seed=3,
-    vocab_file=str(tiny_model.VOCAB),
-    do_lower_case=True,
-    eval_batch_size=8,
-)
+SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
 WORDS = "the of in that is and on water her she one years found than".split()  # noqa: SIM905
 
 
@@ -312,23 +300,9 @@ def test_it_is_a_model_that_answers(whole):
 
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
     task, directory, row = whole
-    log_row = loop.RunLog.training
-
-    def log_and_die(self, step, row):
-        log_row(self, step, row)
-        if step == 50:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop.RunLog, "training", log_and_die)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path, task)
-    monkeypatch.undo()
+    killed_at(50, lambda: run(tmp_path, task), monkeypatch)
     assert run(tmp_path, task) == row
-    expected = tensors(directory)
-    found = tensors(tmp_path)
-    assert set(found) == set(expected)
-    for name, value in found.items():
-        assert value.tobytes() == expected[name].tobytes(), name
+    assert_same_bytes(tensors(tmp_path), tensors(directory))
 
 
 def test_other_windows_or_tags_are_another_run(tmp_path):
@@ -367,3 +341,7 @@ def test_without_a_dev_set_the_last_model_is_left(tmp_path):
     assert len(encoder) > 20
     for name in encoder:
         assert after[name].tobytes() == before[name].tobytes(), name
+
+
+def test_what_is_ignored_is_called_the_same_in_features_and_loss():
+    assert IGNORED == token_classification.IGNORED

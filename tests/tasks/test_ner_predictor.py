@@ -15,7 +15,7 @@ from official_bert.modeling import feature_based
 from official_bert.modeling.token_classification import TokenClassificationModel
 from official_bert.tasks import classifier_task, ner
 from official_bert.tasks.ner import NerTask
-from official_bert.tasks.ner_features import tag_names
+from official_bert.tasks.ner_features import LAYERS, tag_names
 from official_bert.tasks.ner_files import split_words, word_sentence
 from official_bert.tasks.ner_predictor import FoundEntity, NerPredictor
 from official_bert.tasks.predictor import Predictor
@@ -232,7 +232,7 @@ def test_predictor_picks_it(path, predictor):
         found.predict(["one", 5])
 
 
-@pytest.mark.parametrize("kind", feature_based.LAYERS)
+@pytest.mark.parametrize("kind", LAYERS)
 def test_a_bilstm_answers(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(feature_based, "WIDTH", 4)
     task = dataclasses.replace(TASK, feature_based=kind)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
+from killed_run import assert_same_bytes, killed_at
 from places import MINI
 from run_settings import RUN
 
@@ -32,7 +33,6 @@ from official_bert.tasks.squad_answers import (
 from official_bert.tasks.squad_predictor import SquadPredictor
 from official_bert.tasks.task_file import read_task, write_task
 from official_bert.tokenization.full import FullTokenizer
-from official_bert.training import loop
 
 # So narrow a model learns soon if its weights are not as small as usual.
 CONFIG = dataclasses.replace(
@@ -316,23 +316,10 @@ def test_the_best_threshold_is_kept_and_moves_the_score(whole):
 
 
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
-    log_row = loop.RunLog.training
-
-    def log_and_die(self, step, row):
-        log_row(self, step, row)
-        if step == 100:
-            raise KeyboardInterrupt
-
-    monkeypatch.setattr(loop.RunLog, "training", log_and_die)
-    with pytest.raises(KeyboardInterrupt):
-        run(tmp_path)
-    monkeypatch.undo()
+    killed_at(100, lambda: run(tmp_path), monkeypatch)
     assert not (tmp_path / "task.json").exists()
     assert run(tmp_path) == whole[1]
-    expected, found = tensors(whole[0]), tensors(tmp_path)
-    assert set(found) == set(expected)
-    for name, value in found.items():
-        assert value.tobytes() == expected[name].tobytes(), name
+    assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
     assert (tmp_path / "task.json").read_text() == (whole[0] / "task.json").read_text()
 
 

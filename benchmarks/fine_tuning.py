@@ -6,9 +6,13 @@ r"""Fine-tune on GLUE beside PyTorch and transformers: scores and speed.
 For each seed and task, `run_classifier.py` and `peers/fine_tune_pytorch.py` run one
 after the other: the same weights (a Hugging Face directory), rows, batch, rate, warm-up
 and padding to a batch's longest text. Each run is a line of the output; runs that are
-there already are not made again. PyTorch gets an environment of its own, in --peer_env.
+there already are not made again. Scores do not depend on what else the machine does, so
+with --who=ours and --who=PyTorch both sides can run at once, on a core each; the ratio
+of speeds needs them in alternation on a quiet machine. PyTorch gets an environment of
+its own, in --peer_env.
 """
 
+import functools
 import json
 import os
 import pathlib
@@ -37,27 +41,30 @@ flags.DEFINE_list("seeds", ["1", "2", "3", "4", "5"], "Seeds.")
 flags.DEFINE_integer(
     "max_train_rows", 12_000, "Rows to train on at most, the first of the file."
 )
+flags.DEFINE_float("num_train_epochs", 3, "Epochs of training.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 flags.DEFINE_string("output", None, "JSON lines, one for each run.")
 
 OURS, THEIRS = "ours", "PyTorch"
-BATCH, RATE, EPOCHS, LENGTH = 32, "5e-5", 3, 128
+flags.DEFINE_list("who", [OURS, THEIRS], "Whose runs to make.")
+BATCH, RATE, LENGTH = 32, "5e-5", 128
 PEERS = ROOT / "benchmarks" / "peers"
 
 
 def main():
     """Make the runs that are missing, then print the tables."""
     require("data_dir", "model", "output")
-    peer_python = _peer_python()
+    makers = {OURS: _ours, THEIRS: _theirs}
     with tempfile.TemporaryDirectory() as folder:
         for seed in map(int, FLAGS.seeds):
             for task in map(find_task, FLAGS.tasks):
                 data = _shortened(task, pathlib.Path(folder))
-                _run_missing(OURS, task, seed, _ours, data)
-                _run_missing(THEIRS, task, seed, _theirs, data, peer_python)
+                for who in FLAGS.who:
+                    _run_missing(who, task, seed, makers[who], data)
     print("\n".join(table(_rows())))
 
 
+@functools.cache
 def _peer_python():
     """Return the Python of PyTorch's environment, made if it is not there."""
     python = pathlib.Path(FLAGS.peer_env).resolve() / "bin" / "python"
@@ -77,12 +84,12 @@ def _rows():
         return [json.loads(line) for line in lines]
 
 
-def _run_missing(who, task, seed, make_run, *where):
+def _run_missing(who, task, seed, make_run, data):
     """Make a run and append its line, unless it is there."""
     key = {"who": who, "task": task.name, "seed": seed}
     if any(row | key == row for row in _rows()):
         return
-    row = key | make_run(task, seed, *where)
+    row = key | make_run(task, seed, data)
     with open(FLAGS.output, "a", encoding="utf-8") as output:
         output.write(json.dumps(row) + "\n")
     print(row, flush=True)
@@ -118,7 +125,7 @@ def _ours(task, seed, data):
                 f"--max_seq_length={LENGTH}",
                 f"--train_batch_size={BATCH}",
                 f"--learning_rate={RATE}",
-                f"--num_train_epochs={EPOCHS}",
+                f"--num_train_epochs={FLAGS.num_train_epochs}",
                 f"--seed={seed}",
                 # The last model counts, as in PyTorch's loop.
                 "--save_checkpoints_steps=1000000",
@@ -136,11 +143,11 @@ def _ours(task, seed, data):
     return found | _speed(steps[-1], seconds)
 
 
-def _theirs(task, seed, data, python):
+def _theirs(task, seed, data):
     """Fine-tune with PyTorch; return scores and speed."""
     done = _call(
         [
-            python,
+            _peer_python(),
             PEERS / "fine_tune_pytorch.py",
             f"--task_name={task.name}",
             f"--data_dir={data}",
@@ -148,7 +155,7 @@ def _theirs(task, seed, data, python):
             f"--max_seq_length={LENGTH}",
             f"--batch_size={BATCH}",
             f"--learning_rate={RATE}",
-            f"--num_train_epochs={EPOCHS}",
+            f"--num_train_epochs={FLAGS.num_train_epochs}",
             f"--seed={seed}",
         ]
     )

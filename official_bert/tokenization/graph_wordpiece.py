@@ -1,0 +1,130 @@
+"""`WordpieceTokenizer` as TensorFlow ops: longest match first, all words at once.
+
+The longest piece that begins at each character is looked up for all of them together,
+one step down the trie of the vocabulary at a time; then all words walk from piece to
+piece. So the number of steps is that of the longest piece and the most pieces of a
+word, not that of the words.
+"""
+
+import tensorflow as tf
+
+from official_bert.tokenization import graph_tables
+from official_bert.tokenization.graph_words import take
+from official_bert.tokenization.wordpiece import MAX_INPUT_CHARS_PER_WORD, UNKNOWN
+
+
+class Wordpieces(tf.Module):
+    """Cuts words into pieces as `WordpieceTokenizer` does."""
+
+    def __init__(self, vocab):
+        """Hold the vocabulary, a dict of piece -> id."""
+        super().__init__()
+        trie = graph_tables.vocabulary_trie(vocab)
+        self._edges = tf.Variable(trie.edges, trainable=False)
+        self._pieces = tf.Variable(trie.pieces, trainable=False)
+        self._unknown = vocab[UNKNOWN]
+
+    def __call__(self, code_points, words):
+        """Return where pieces begin, and which.
+
+        Args:
+          code_points: int32 [characters] of the words.
+          words: int32 [characters], the number of the word of each: 0, ... 0, 1, ...
+
+        Returns:
+          (begins, ids): bool and int32 [characters]. The id counts where a piece
+          begins. A word that cannot be cut, or is too long, is one unknown piece.
+        """
+        begins_word = words != tf.concat([[-1], words], 0)[:-1]
+        starts = tf.cast(tf.where(begins_word)[:, 0], tf.int32)
+        ends = tf.concat([starts, [tf.size(words)]], 0)[1:]
+        too_long = ends - starts > MAX_INPUT_CHARS_PER_WORD
+        # What is too long ends before it begins, and is not looked at.
+        limits = tf.where(too_long, starts, ends)
+        root = tf.where(begins_word, graph_tables.WORD_ROOT, graph_tables.REST_ROOT)
+        lengths, ids = self._longest(code_points, root, tf.gather(limits, words))
+        begins, failed = _walk(starts, limits, lengths)
+        failed |= too_long
+        of_failed = tf.gather(failed, words)
+        begins = tf.where(of_failed, begins_word, begins)
+        return begins, tf.where(of_failed, self._unknown, ids)
+
+    def _longest(self, code_points, root, limit):
+        """Return the length, or 0, and the id of the longest piece at each character.
+
+        Args:
+          code_points: int32 [characters].
+          root: int32 [characters], the node where the search of each begins.
+          limit: int32 [characters], where the word of each ends.
+        """
+        places = tf.range(tf.size(code_points))
+        none = tf.zeros_like(places)
+
+        def any_left(_depth, places, *_):
+            return tf.size(places) > 0
+
+        def descend(depth, places, nodes, lengths, ids):
+            inside = places + depth < tf.gather(limit, places)
+            places, nodes = take(inside, places, nodes)
+            characters = tf.cast(tf.gather(code_points, places + depth), tf.int64)
+            keys = tf.cast(nodes, tf.int64) * 2**graph_tables.CHARACTER_BITS
+            keys += characters
+            edges = tf.searchsorted(self._edges, keys)
+            edges = tf.minimum(edges, tf.size(self._edges) - 1)
+            exists = tf.gather(self._edges, edges) == keys
+            places, edges = take(exists, places, edges)
+            pieces = tf.gather(self._pieces, edges)
+            at, pieces = take(pieces >= 0, places, pieces)
+            at = at[:, None]
+            lengths = tf.tensor_scatter_nd_update(
+                lengths, at, tf.fill(tf.shape(pieces), depth + 1)
+            )
+            ids = tf.tensor_scatter_nd_update(ids, at, pieces)
+            return depth + 1, places, edges + graph_tables.NUM_ROOTS, lengths, ids
+
+        *_, lengths, ids = _while(any_left, descend, (0, places, root, none, none))
+        return lengths, ids
+
+
+def _walk(starts, limits, lengths):
+    """Go from piece to piece through all words at once.
+
+    Args:
+      starts: int32 [words], where the characters of each begin.
+      limits: int32 [words], where they end.
+      lengths: int32 [characters], the longest piece at each, or 0.
+
+    Returns:
+      (begins, failed): bool [characters], where a piece of the walk begins, and bool
+      [words], whether it ended before the word did.
+    """
+    size = tf.size(lengths)
+    nowhere = tf.zeros([size], tf.bool)
+    not_failed = tf.zeros([tf.size(starts)], tf.bool)
+
+    def any_left(words, *_):
+        return tf.size(words) > 0
+
+    def go_on(words, places, begins, failed):
+        inside = places < tf.gather(limits, words)
+        words, places = take(inside, words, places)
+        steps = tf.gather(lengths, places)
+        begins = tf.tensor_scatter_nd_update(
+            begins, places[:, None], tf.ones_like(places, tf.bool)
+        )
+        (stuck,) = take(steps == 0, words)
+        failed = tf.tensor_scatter_nd_update(
+            failed, stuck[:, None], tf.ones_like(stuck, tf.bool)
+        )
+        return *take(steps > 0, words, places + steps), begins, failed
+
+    words = tf.range(tf.size(starts))
+    *_, begins, failed = _while(any_left, go_on, (words, starts, nowhere, not_failed))
+    return begins, failed
+
+
+def _while(condition, body, values):
+    """Return `values` after the loop; their lengths may change in it."""
+    values = [tf.convert_to_tensor(value) for value in values]
+    shapes = [tf.TensorShape([None] * value.shape.rank) for value in values]
+    return tf.while_loop(condition, body, values, shape_invariants=shapes)

@@ -1,0 +1,190 @@
+"""`BasicTokenizer` as TensorFlow ops: texts to words, on all characters at once.
+
+The rules are those of `basic.py`, from the same table. No op here depends on the
+locale of the process or on the Unicode version of a library.
+"""
+
+import typing
+
+import tensorflow as tf
+
+from official_bert.tokenization import characters, graph_tables
+
+CAPITAL_SIGMA, SMALL_SIGMA, FINAL_SIGMA = map(ord, "Σσς")
+
+
+class Characters(typing.NamedTuple):
+    """The characters of some texts, one after the other; each is [characters].
+
+    Attributes:
+      code_points: int32.
+      facts: int32, what the table knows of each, packed as in `graph_tables`.
+      texts: int32, the number of the text of each.
+      starts, ends: int32, the range of its text that became it, in decoded
+        characters.
+      chunks: int32, a number that changes at whitespace and around Chinese characters.
+      is_cjk: bool, whether it came from a Chinese character.
+    """
+
+    code_points: tf.Tensor
+    facts: tf.Tensor
+    texts: tf.Tensor
+    starts: tf.Tensor
+    ends: tf.Tensor
+    chunks: tf.Tensor
+    is_cjk: tf.Tensor
+
+
+class BasicWords(tf.Module):
+    """Splits texts into words and punctuation as `BasicTokenizer` does."""
+
+    def __init__(self, do_lower_case):
+        """Hold the character table; `do_lower_case` as in `BasicTokenizer`."""
+        super().__init__()
+        self.do_lower_case = do_lower_case
+        arrays = graph_tables.character_arrays()
+        # Variables, so that the signatures of an export share one copy.
+        self._blocks = tf.Variable(arrays.blocks, trainable=False)
+        self._facts = tf.Variable(arrays.facts, trainable=False)
+        self._folded_splits = tf.Variable(arrays.folded_splits, trainable=False)
+        self._folded_values = tf.Variable(arrays.folded_values, trainable=False)
+
+    def __call__(self, texts):
+        """Return the words of texts.
+
+        Args:
+          texts: string [texts], UTF-8; what is not is skipped.
+
+        Returns:
+          (`Characters` of all words, int32 [characters]: the number of the word of
+          each, over all texts).
+        """
+        found = self._chunked(texts)
+        if self.do_lower_case:
+            found = _canonical_order(self._folded(found))
+            found = _without_marks(found)
+        category = _field(found.facts, graph_tables.CATEGORY)
+        alone = found.is_cjk | (category == characters.PUNCTUATION)
+        begins = alone | _after(alone) | _is_new(found.chunks)
+        return found, tf.cumsum(tf.cast(begins, tf.int32)) - 1
+
+    def _chunked(self, texts):
+        """Return the `Characters` of texts without whitespace and what is removed."""
+        decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+        text = tf.cast(decoded.value_rowids(), tf.int32)
+        first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), text)
+        start = tf.range(tf.size(text)) - first
+        code, facts = decoded.values, self._facts_of(decoded.values)
+        if self.do_lower_case:
+            code, facts = self._resolve_sigmas(code, facts, text)
+        category = _field(facts, graph_tables.CATEGORY)
+        stays = ~_is_any(category, characters.REMOVED)
+        code, facts, text, start, category = take(
+            stays, code, facts, text, start, category
+        )
+        separates = _is_any(category, characters.SEPARATING)
+        is_cjk = category == characters.CJK
+        apart = separates | is_cjk
+        chunk = tf.cumsum(tf.cast(apart | _after(apart) | _is_new(text), tf.int32))
+        found = Characters(code, facts, text, start, start + 1, chunk, is_cjk)
+        return Characters(*take(~separates, *found))
+
+    def _facts_of(self, code_points):
+        """Return what the table knows of characters, packed; int32 [characters]."""
+        size = 2**graph_tables.BLOCK_BITS
+        blocks = tf.gather(self._blocks, code_points // size)
+        return tf.gather(self._facts, blocks * size + code_points % size)
+
+    def _resolve_sigmas(self, code, facts, text):
+        """Lower-case capital sigmas; see `characters.lower_sigma`.
+
+        Returns:
+          (code points, their facts).
+        """
+        context = _field(facts, graph_tables.SIGMA_CONTEXT)
+        counts = context != characters.IGNORABLE
+        is_cased, of_text = take(counts, context == characters.CASED, text)
+        # Before and after all texts there is no letter.
+        is_cased = tf.concat([[False], is_cased, [False]], 0)
+        of_text = tf.concat([[-1], of_text, [-1]], 0)
+        # As many characters that count stand before each, so the last of them is at
+        # that place of the two lists, which begin with no letter.
+        before = tf.cumsum(tf.cast(counts, tf.int32), exclusive=True)
+        after = before + tf.cast(counts, tf.int32) + 1
+        follows, precedes = (
+            tf.gather(is_cased, at) & (tf.gather(of_text, at) == text)
+            for at in (before, after)
+        )
+        small = tf.where(follows & ~precedes, FINAL_SIGMA, SMALL_SIGMA)
+        code = tf.where(code == CAPITAL_SIGMA, small, code)
+        return code, self._facts_of(code)
+
+    def _folded(self, found):
+        """Return `Characters` in lower case and NFD."""
+        folding = _field(found.facts, graph_tables.FOLDING)
+        changes = folding > 0
+        first = tf.gather(self._folded_splits, folding)
+        last = tf.gather(self._folded_splits, folding + 1)
+        parts = tf.ragged.range(first, tf.where(changes, last, first + 1))
+        source = parts.value_rowids()
+        folded = tf.gather(self._folded_values, parts.values)
+        found = Characters(*(tf.gather(array, source) for array in found))
+        code = tf.where(tf.gather(changes, source), folded, found.code_points)
+        return found._replace(code_points=code, facts=self._facts_of(code))
+
+
+def take(mask, *arrays):
+    """Return the entries of each array where the mask is True."""
+    where = tf.where(mask)[:, 0]
+    return [tf.gather(array, where) for array in arrays]
+
+
+def _field(facts, field):
+    """Return a field of the packed facts; int32 of the same shape."""
+    lowest, bits = field
+    return (facts // 2**lowest) % 2**bits
+
+
+def _is_any(category, classes):
+    return tf.reduce_any([category == one for one in classes], axis=0)
+
+
+def _after(mask):
+    """Return True where the mask is True one place before."""
+    return tf.concat([[False], mask], 0)[:-1]
+
+
+def _is_new(numbers):
+    """Return True where a number, at least 0, differs from the one before."""
+    return numbers != tf.concat([[-1], numbers], 0)[:-1]
+
+
+def _canonical_order(found):
+    """Return decomposed `Characters` in canonical order (Unicode 14, D109).
+
+    Almost all combining characters are dropped afterwards, so their order matters only
+    where one of the few others stands, and only then are they sorted.
+    """
+    combining = _field(found.facts, graph_tables.COMBINING_CLASS)
+    is_mark = _field(found.facts, graph_tables.CATEGORY) == characters.MARK
+    run = tf.cumsum(tf.cast((combining == 0) | _is_new(found.chunks), tf.int64))
+    keys = run * 2 ** graph_tables.COMBINING_CLASS[1] + tf.cast(combining, tf.int64)
+    order = tf.cond(
+        tf.reduce_any((combining > 0) & ~is_mark),
+        lambda: tf.argsort(keys, stable=True),
+        lambda: tf.range(tf.size(combining)),
+    )
+    return Characters(*(tf.gather(array, order) for array in found))
+
+
+def _without_marks(found):
+    """Drop accents; the letter before one, if in the same chunk, ends behind it."""
+    is_mark = _field(found.facts, graph_tables.CATEGORY) == characters.MARK
+    (letters,) = take(~is_mark, tf.range(tf.size(is_mark)))
+    # The list of letters begins with none, for an accent at the very beginning.
+    letters = tf.concat([[0], letters], 0)
+    letter = tf.gather(letters, tf.cumsum(tf.cast(~is_mark, tf.int32)))
+    belongs = tf.gather(found.chunks, letter) == found.chunks
+    letter = tf.where(belongs, letter, tf.range(tf.size(is_mark)))
+    ends = tf.math.unsorted_segment_max(found.ends, letter, tf.size(is_mark))
+    return Characters(*take(~is_mark, *found._replace(ends=ends)))

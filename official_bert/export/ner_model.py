@@ -1,0 +1,148 @@
+"""A fine-tuned tagger as a graph that takes raw text."""
+
+import tensorflow as tf
+
+from official_bert.export import rows
+from official_bert.export.row_model import RowModel
+from official_bert.export.texts import parts_of, per_text
+from official_bert.metrics import entities
+from official_bert.tokenization.graph import GraphTokenizer
+from official_bert.tokenization.graph_words import BasicWords
+from official_bert.tokenization.wordpiece import UNKNOWN
+
+
+class ServedTagger(tf.Module):
+    """Texts to entities: what `NerPredictor` answers."""
+
+    text_names = ("text",)
+
+    def __init__(self, fine_tuned, lengths):
+        """Hold a model.
+
+        Args:
+          fine_tuned: `FineTuned` with a `NerTask`.
+          lengths: see `rows.Layout`.
+        """
+        super().__init__()
+        self.task = fine_tuned.task
+        tokenizer = fine_tuned.tokenizer
+        # As in `ner_files`: a text's words do not depend on the model.
+        self._words = BasicWords(do_lower_case=False)
+        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
+        self._unknown = tokenizer.vocab[UNKNOWN]
+        self._layout = rows.Layout(tokenizer.vocab, lengths)
+        self._model = RowModel(fine_tuned.model, fine_tuned.model.weights)
+
+    def of_text(self, text):
+        """Find entities in texts, string [B].
+
+        Returns:
+          dict of what was found, as much as in the text with most of it, padded with
+          "" and -1: of W words `words` and `tags`, string [B, W], `word_starts` and
+          `word_ends`, int32 [B, W]; and of E entities `entities` and `labels`,
+          string [B, E], `starts` and `ends`, int32 [B, E]. Offsets count
+          characters.
+        """
+        of_text, starts, ends = self._find_words(text)
+        words = parts_of(text, of_text, starts, ends)
+        tags = self._tags(words, of_text, tf.size(text))
+        number = tf.size(text)
+        found = {
+            "words": per_text(words, of_text, number, ""),
+            "tags": per_text(self._names_of(tags), of_text, number, ""),
+            "word_starts": per_text(starts, of_text, number, -1),
+            "word_ends": per_text(ends, of_text, number, -1),
+        }
+        return found | self._entities(text, tags, of_text, starts, ends)
+
+    def of_tokens(self, inputs):
+        """Tag rows of ids, a dict of `INPUTS` int32 [B, S].
+
+        Returns:
+          dict: `tags` string [B, S] and `logits` float32 [B, S, C].
+        """
+        logits = self._model(inputs)["logits"]
+        tags = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return {"tags": self._names_of(tags), "logits": logits}
+
+    def _names_of(self, tags):
+        return tf.gather(tf.constant(self.task.tags), tags)
+
+    def _find_words(self, text):
+        """Return (text of each word, its start, its end), int32 [words] each."""
+        found, word = self._words(text)
+        number = tf.reduce_max(tf.concat([[-1], word], 0)) + 1
+        return (
+            tf.math.unsorted_segment_min(found.texts, word, number),
+            tf.math.unsorted_segment_min(found.starts, word, number),
+            tf.math.unsorted_segment_max(found.ends, word, number),
+        )
+
+    def _tags(self, words, of_text, number):
+        """Return the number of each word's tag, int32 [words]."""
+        pieces = self._tokenizer(words).ids
+        # A word without pieces is read as unknown.
+        is_empty = tf.cast(rows.row_lengths(pieces) == 0, tf.int32)
+        unknown = tf.RaggedTensor.from_row_lengths(
+            tf.fill([tf.reduce_sum(is_empty)], self._unknown), is_empty
+        )
+        pieces = tf.concat([pieces, unknown], axis=1)
+        lengths = rows.row_lengths(pieces)
+        per_text = tf.math.unsorted_segment_sum(lengths, of_text, number)
+        of_texts = tf.RaggedTensor.from_row_lengths(pieces.values, per_text)
+
+        room = self.task.max_seq_length - 2
+        stride = self.task.doc_stride or max(1, room // 2)
+        windows = rows.make_windows(
+            per_text, tf.fill([number], room), tf.fill([number], stride)
+        )
+        ids = rows.slice_rows(of_texts, windows.starts, windows.lengths, windows.rows)
+        inputs = self._layout.lay_out(ids, rows.no_tokens(tf.size(windows.rows)))
+        logits = self._model(inputs)["logits"]
+        window, place = rows.best_places(windows, per_text)
+        first = tf.cumsum(lengths, exclusive=True)
+        # Behind [CLS].
+        at = tf.stack([tf.gather(window, first), tf.gather(place, first) + 1], axis=1)
+        return tf.argmax(tf.gather_nd(logits, at), axis=-1, output_type=tf.int32)
+
+    def _entities(self, text, tags, of_text, starts, ends):
+        """Return the entities that tags make; see `of_text`."""
+        task, number = self.task, tf.size(text)
+        outside = task.tags.index(entities.OUTSIDE)
+        before = tf.concat([[outside], tags], 0)[:-1]
+        is_first = of_text != tf.concat([[-1], of_text], 0)[:-1]
+        before = tf.where(is_first, outside, before)
+        begins = tf.constant(_beginnings(task.tags))
+        begins = tf.gather(begins, before * len(task.tags) + tags)
+        entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        behind = tf.math.unsorted_segment_max(
+            tf.where(tags == outside, 0, ends),
+            tf.maximum(entity, 0),
+            tf.reduce_sum(tf.cast(begins, tf.int32)),
+        )
+        where = tf.where(begins)[:, 0]
+        of_text, tags, starts = (
+            tf.gather(values, where) for values in (of_text, tags, starts)
+        )
+        types = tf.constant([entities.split_tag(tag)[1] for tag in task.tags])
+        return {
+            "entities": per_text(
+                parts_of(text, of_text, starts, behind), of_text, number, ""
+            ),
+            "labels": per_text(tf.gather(types, tags), of_text, number, ""),
+            "starts": per_text(starts, of_text, number, -1),
+            "ends": per_text(behind, of_text, number, -1),
+        }
+
+
+def _beginnings(tags):
+    """Return, for each tag and the one before it, whether an entity begins.
+
+    Returns:
+      list of bool; place `before * len(tags) + tag`.
+    """
+    return [
+        any(span[0] == 1 for span in entities.to_spans([before, tag]))
+        for before in tags
+        for tag in tags
+    ]

@@ -1,0 +1,182 @@
+"""Rows of token ids as TensorFlow ops: cut, joined, laid out as a model reads them.
+
+What the Python code does one example at a time (`classifier_features`,
+`squad_features`, `windows`), for a whole batch in a graph. Everything is int32.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class Windows:
+    """Runs of tokens that cover rows; see `windows.make_spans`. Each is [windows].
+
+    Attributes:
+      rows: the number of the row of each.
+      starts: its first token.
+      lengths: its tokens.
+    """
+
+    rows: tf.Tensor
+    starts: tf.Tensor
+    lengths: tf.Tensor
+
+
+def slice_rows(rows, starts, lengths, of_rows=None):
+    """Return tokens starts … starts + lengths - 1 of rows.
+
+    Args:
+      rows: ragged [N, (tokens)].
+      starts: int32 [M].
+      lengths: int32 [M].
+      of_rows: int32 [M], the numbers of the rows to cut from; None for all N.
+
+    Returns:
+      ragged [M, (lengths)].
+    """
+    row_starts = tf.cast(rows.row_starts(), tf.int32)
+    if of_rows is not None:
+        row_starts = tf.gather(row_starts, of_rows)
+    places = tf.ragged.range(row_starts + starts, row_starts + starts + lengths)
+    return places.with_values(tf.gather(rows.values, places.values))
+
+
+def no_tokens(number):
+    """Return ragged [number, (0)]: as many rows without a token."""
+    return tf.RaggedTensor.from_row_lengths(
+        tf.zeros([0], tf.int32), tf.zeros([number], tf.int32)
+    )
+
+
+def row_lengths(rows):
+    """Return the tokens of each row, int32 [N]."""
+    return tf.cast(rows.row_lengths(), tf.int32)
+
+
+def truncate_pairs(ids_a, ids_b, room):
+    """Cut pairs as `windows.truncate_pair` does.
+
+    Args:
+      ids_a: ragged [N, (tokens)].
+      ids_b: likewise.
+      room: int32 [N], tokens of both together at most.
+    """
+    length_a, length_b = row_lengths(ids_a), row_lengths(ids_b)
+    # The longer loses tokens until both are as long, then the second loses first.
+    kept_a = tf.maximum((room + 1) // 2, room - length_b)
+    kept_b = tf.maximum(room // 2, room - length_a)
+    nothing = tf.zeros_like(room)
+    return (
+        slice_rows(ids_a, nothing, tf.minimum(length_a, kept_a)),
+        slice_rows(ids_b, nothing, tf.minimum(length_b, kept_b)),
+    )
+
+
+def make_windows(num_tokens, room, stride):
+    """Return the `Windows` over rows, as `windows.make_spans` makes them.
+
+    Args:
+      num_tokens: int32 [N], of each row; 0 makes no window.
+      room: int32 [N], tokens of a window at most.
+      stride: int32 [N], from one start to the next.
+    """
+    stride = tf.minimum(stride, room)
+    more = tf.maximum(num_tokens - room + stride - 1, 0) // stride
+    counts = tf.where(num_tokens > 0, 1 + more, 0)
+    numbers = tf.ragged.range(counts)
+    rows = tf.cast(numbers.value_rowids(), tf.int32)
+    starts = numbers.values * tf.gather(stride, rows)
+    lengths = tf.minimum(tf.gather(room, rows), tf.gather(num_tokens, rows) - starts)
+    return Windows(rows, starts, lengths)
+
+
+def best_places(windows, num_tokens):
+    """Return for each token the window in which it has maximal context.
+
+    See `windows.best_spans`.
+
+    Args:
+      windows: `Windows` that cover N rows.
+      num_tokens: int32 [N].
+
+    Returns:
+      (places of windows, places of tokens in them), int32 [all rows' tokens].
+    """
+    inside = tf.ragged.range(windows.lengths)
+    window, left = tf.cast(inside.value_rowids(), tf.int32), inside.values
+    length = tf.gather(windows.lengths, window)
+    context = tf.cast(tf.minimum(left, length - 1 - left), tf.float64)
+    score = context + 0.01 * tf.cast(length, tf.float64)
+    row_starts = tf.cumsum(num_tokens, exclusive=True)
+    first = tf.gather(row_starts, windows.rows) + windows.starts
+    token = tf.gather(first, window) + left
+    number = tf.reduce_sum(num_tokens)
+    best = tf.math.unsorted_segment_max(score, token, number)
+    entries = tf.range(tf.size(token))
+    # The first window wins a tie.
+    entries = tf.where(score == tf.gather(best, token), entries, tf.size(token))
+    chosen = tf.math.unsorted_segment_min(entries, token, number)
+    return tf.gather(window, chosen), tf.gather(left, chosen)
+
+
+class Layout(tf.Module):
+    """Lays rows of ids out as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+
+    Rows are padded to the smallest of a few lengths that fits the longest of them, so
+    that little is computed for padding and there are few different shapes.
+    """
+
+    def __init__(self, vocab, lengths):
+        """Set what rows are made with.
+
+        Args:
+          vocab: dict of piece -> id.
+          lengths: the lengths of rows, rising; no row is longer than the last.
+        """
+        super().__init__()
+        self._cls, self._sep = vocab["[CLS]"], vocab["[SEP]"]
+        self.lengths = tuple(lengths)
+
+    def lay_out(self, ids_a, ids_b):
+        """Return the inputs of a model.
+
+        Args:
+          ids_a: ragged [N, (tokens)].
+          ids_b: likewise; a row without tokens gets no `[SEP]`.
+
+        Returns:
+          dict of int32 [N, S] `input_ids`, `input_mask` and `segment_ids`.
+        """
+        length_a, length_b = row_lengths(ids_a), row_lengths(ids_b)
+        first = length_a + 2
+        total = first + length_b + tf.cast(length_b > 0, tf.int32)
+        size = self._length_of(tf.reduce_max(tf.concat([[0], total], 0)))
+        places = tf.range(size)
+        is_token = places < total[:, None]
+        is_second = is_token & (places >= first[:, None])
+        ends = (places == first[:, None] - 1) | (places == total[:, None] - 1)
+        ids = tf.where(ends, self._sep, 0)
+        ids = tf.where(places == 0, self._cls, ids)
+        ids += _placed(ids_a, tf.ones_like(first), size)
+        ids += _placed(ids_b, first, size)
+        return {
+            "input_ids": ids,
+            "input_mask": tf.cast(is_token, tf.int32),
+            "segment_ids": tf.cast(is_second, tf.int32),
+        }
+
+    def _length_of(self, longest):
+        lengths = tf.constant(self.lengths)
+        return tf.gather(lengths, tf.searchsorted(lengths, [longest])[0])
+
+
+def _placed(rows, starts, size):
+    """Return int32 [N, size]: rows from the given places on, and else 0."""
+    row = tf.cast(rows.value_rowids(), tf.int32)
+    inside = tf.range(tf.size(row)) - tf.gather(
+        tf.cast(rows.row_starts(), tf.int32), row
+    )
+    at = tf.stack([row, tf.gather(starts, row) + inside], axis=1)
+    return tf.scatter_nd(at, rows.values, [rows.nrows(tf.int32), size])

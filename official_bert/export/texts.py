@@ -1,0 +1,39 @@
+"""Parts of texts as TensorFlow ops, by the offsets that the tokenizer gives."""
+
+import tensorflow as tf
+
+
+def parts_of(texts, of_text, starts, ends):
+    """Return parts of texts.
+
+    Args:
+      texts: string [N], UTF-8; bytes that are none do not count.
+      of_text: int32 [M], the numbers of the texts.
+      starts: int32 [M], in decoded characters.
+      ends: int32 [M], likewise.
+
+    Returns:
+      string [M].
+    """
+    decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
+    first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), of_text)
+    # Not `tf.strings.substr`, which reads each text from its beginning.
+    places = tf.ragged.range(first + starts, first + ends)
+    return tf.strings.unicode_encode(
+        places.with_values(tf.gather(decoded.values, places.values)), "UTF-8"
+    )
+
+
+def per_text(values, of_text, number, default):
+    """Return what was found in texts, [N, the most found in one], padded.
+
+    Args:
+      values: [M], in the order of the texts.
+      of_text: int32 [M], the number of the text of each.
+      number: N.
+      default: what stands where nothing was found.
+    """
+    rows = tf.RaggedTensor.from_value_rowids(
+        values, tf.cast(of_text, tf.int64), tf.cast(number, tf.int64)
+    )
+    return rows.to_tensor(default)

@@ -11,19 +11,19 @@ from official_bert.tokenization.graph import GraphTokenizer
 class ServedChoice(tf.Module):
     """Prompts and choices to the best of them: what `ChoicePredictor` answers."""
 
-    def __init__(self, fine_tuned, lengths):
+    def __init__(self, predictor, lengths):
         """Hold a model.
 
         Args:
-          fine_tuned: `FineTuned` with a `ChoiceTask`.
+          predictor: `ChoicePredictor`.
           lengths: see `rows.Layout`.
         """
         super().__init__()
-        self.task = fine_tuned.task
-        tokenizer = fine_tuned.tokenizer
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
         self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
         self._layout = rows.Layout(tokenizer.vocab, lengths)
-        model = fine_tuned.model
+        model = predictor.model
 
         def one_choice(inputs):
             several = {name: inputs[name][:, None] for name in INPUTS}

@@ -12,21 +12,21 @@ from official_bert.tokenization.graph import GraphTokenizer
 class ServedClassifier(tf.Module):
     """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers."""
 
-    def __init__(self, fine_tuned, is_pair, lengths):
+    def __init__(self, predictor, is_pair, lengths):
         """Hold a model.
 
         Args:
-          fine_tuned: `FineTuned` with a `ClassifierTask`.
+          predictor: `ClassifierPredictor`.
           is_pair: whether a second text is asked for.
           lengths: see `rows.Layout`.
         """
         super().__init__()
-        self.task = fine_tuned.task
-        tokenizer = fine_tuned.tokenizer
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
         self.text_names = ("text", "text_b") if is_pair else ("text",)
         self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
         self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(fine_tuned.model, fine_tuned.model.weights)
+        self._model = RowModel(predictor.model, predictor.model.weights)
 
     def of_text(self, text, text_b=None):
         """Answer texts, string [B]; see `of_tokens`."""

@@ -16,22 +16,22 @@ class ServedTagger(tf.Module):
 
     text_names = ("text",)
 
-    def __init__(self, fine_tuned, lengths):
+    def __init__(self, predictor, lengths):
         """Hold a model.
 
         Args:
-          fine_tuned: `FineTuned` with a `NerTask`.
+          predictor: `NerPredictor`.
           lengths: see `rows.Layout`.
         """
         super().__init__()
-        self.task = fine_tuned.task
-        tokenizer = fine_tuned.tokenizer
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
         # As in `ner_files`: a text's words do not depend on the model.
         self._words = BasicWords(do_lower_case=False)
         self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
         self._unknown = tokenizer.vocab[UNKNOWN]
         self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(fine_tuned.model, fine_tuned.model.weights)
+        self._model = RowModel(predictor.model, predictor.model.weights)
 
     def of_text(self, text):
         """Find entities in texts, string [B].

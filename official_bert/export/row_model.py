@@ -39,8 +39,9 @@ class RowModel(tf.Module):
         compute = self._of_rows.get_concrete_function()
         specs = dict(sorted(compute.structured_outputs.items()))
         values = [inputs[name] for name in self._specs]
-        number = tf.shape(values[0])[0]
-        parts = [_parts_of(spec) for spec in specs.values()]
+        # Of no rows there is one part, too: it tells the shapes.
+        count = tf.maximum(-(-tf.shape(values[0])[0] // self._rows_at_once), 1)
+        parts = [_parts_of(spec, count) for spec in specs.values()]
 
         def add(part, *parts):
             first = part * self._rows_at_once
@@ -52,9 +53,8 @@ class RowModel(tf.Module):
             ]
             return part + 1, *written
 
-        # Of no rows there is one part, too: it tells the shapes.
         _, *parts = tf.while_loop(
-            lambda part, *_: (part == 0) | (part * self._rows_at_once < number),
+            lambda part, *_: part < count,
             add,
             (tf.constant(0), *parts),
             parallel_iterations=1,
@@ -62,12 +62,11 @@ class RowModel(tf.Module):
         return {name: array.concat() for name, array in zip(specs, parts, strict=True)}
 
 
-def _parts_of(spec):
-    """Return the array in which one output is collected."""
+def _parts_of(spec, count):
+    """Return the array in which the parts of one output are collected.
+
+    Its size is set now: servers before 2.13 cannot load one that grows.
+    """
     return tf.TensorArray(
-        spec.dtype,
-        size=0,
-        dynamic_size=True,
-        infer_shape=False,
-        element_shape=spec.shape,
+        spec.dtype, size=count, infer_shape=False, element_shape=spec.shape
     )

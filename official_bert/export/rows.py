@@ -159,8 +159,8 @@ class Layout(tf.Module):
         ends = (places == first[:, None] - 1) | (places == total[:, None] - 1)
         ids = tf.where(ends, self._sep, 0)
         ids = tf.where(places == 0, self._cls, ids)
-        ids += _placed(ids_a, tf.ones_like(first), size)
-        ids += _placed(ids_b, first, size)
+        ids += placed(ids_a, tf.ones_like(first), size)
+        ids += placed(ids_b, first, size)
         return {
             "input_ids": ids,
             "input_mask": tf.cast(is_token, tf.int32),
@@ -172,7 +172,7 @@ class Layout(tf.Module):
         return tf.gather(lengths, tf.searchsorted(lengths, [longest])[0])
 
 
-def _placed(rows, starts, size):
+def placed(rows, starts, size):
     """Return int32 [N, size]: rows from the given places on, and else 0."""
     row = tf.cast(rows.value_rowids(), tf.int32)
     inside = tf.range(tf.size(row)) - tf.gather(

@@ -15,19 +15,19 @@ class ServedSquad(tf.Module):
 
     text_names = ("question", "context")
 
-    def __init__(self, fine_tuned, lengths):
+    def __init__(self, predictor, lengths):
         """Hold a model.
 
         Args:
-          fine_tuned: `FineTuned` with a `SquadTask`.
+          predictor: `SquadPredictor`.
           lengths: see `rows.Layout`.
         """
         super().__init__()
-        self.task = fine_tuned.task
-        tokenizer = fine_tuned.tokenizer
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
         self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
         self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(fine_tuned.model, fine_tuned.model.weights)
+        self._model = RowModel(predictor.model, predictor.model.weights)
 
     def of_text(self, question, context):
         """Answer questions on contexts, string [B] each.

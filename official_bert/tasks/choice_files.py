@@ -1,5 +1,8 @@
 """Multiple choice in files: SWAG's table, ARC's, and JSON lines.
 
+What is in a file decides, not its name: one whose first character that is no blank
+is `{` is JSON lines, any other a table.
+
 * SWAG ("regular" layout): CSV with the columns `sent1`, `sent2`, `ending0`, … and
   `label`, which counts from 0; others are not looked at. JSON lines with these keys
   are read as well. The model reads `sent1` and, for each choice, `sent2` and the
@@ -13,19 +16,18 @@
   answer, a letter from A or a number from 1. Where there are fewer choices, the
   cells behind them are empty. A header is known by `question` in its first cell.
 
-Files are read by `tables.read_table`.
+Text is UTF-8 as `tables.read_text` reads it, plain or gzipped. A table whose first
+line has a tab in it is TSV. A key that a line of JSON lacks, or null, is empty.
 """
 
 import dataclasses
+import io
 import string
 
 from official_bert.errors import UserError
-from official_bert.tasks.tables import (
-    JSON_LINES,
-    fail_for_rows,
-    name_lines,
-    read_table,
-)
+from official_bert.tasks.delimited import read_csv, read_tsv
+from official_bert.tasks.json_lines import parse_object
+from official_bert.tasks.tables import as_cell, fail_for_rows, name_lines, read_text
 
 SENTENCE, START, ENDING, LABEL = "sent1", "sent2", "ending", "label"
 GOLD_SOURCE = "gold-source"
@@ -33,6 +35,8 @@ GOLD_SOURCE = "gold-source"
 _GENERATED = "gen"
 _QUESTIONS = ("question", "context", "prompt")
 _ANSWER_KEY = "answerKey"
+_OF_PROMPTS = "a row is a question and two choices or more"
+_OF_EXAMPLES = "a row is a question, two choices or more, and the right one of them"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +57,19 @@ class ChoiceExample:
     label: int | None = None
 
 
+def is_json_lines(path, flag="--train_file"):
+    """Tell whether a file is JSON lines, by its first character that is no blank.
+
+    Args:
+      path: the file.
+      flag: the flag it came from, for messages.
+
+    Raises:
+      UserError: the file cannot be read.
+    """
+    return _begins_with_object(read_text(str(path), flag))
+
+
 def read_swag(path, flag="--train_file", is_test=False, leave_out_generated=False):
     """Read a file in SWAG's regular layout; see the module's docstring.
 
@@ -60,8 +77,9 @@ def read_swag(path, flag="--train_file", is_test=False, leave_out_generated=Fals
       path: the file.
       flag: the flag it came from, for messages.
       is_test: whether labels may be missing, one or all.
-      leave_out_generated: whether to leave out rows whose right ending was
-        written by a language model ("gen" or "gen-orig" in `gold-source`).
+      leave_out_generated: whether to leave out rows of a table whose right
+        ending was written by a language model ("gen" or "gen-orig" in
+        `gold-source`).
 
     Returns:
       (list of `ChoiceExample`, at least one; list of str: what was left out).
@@ -70,57 +88,27 @@ def read_swag(path, flag="--train_file", is_test=False, leave_out_generated=Fals
       UserError: the file cannot be read, lacks columns, or has rows without a
         sentence, an ending or a label; names the lines.
     """
-    table = read_table(path, flag, has_header=True)
-    columns = {name: place for place, name in enumerate(table.columns)}
-    endings = _ending_columns(table, columns, is_test, leave_out_generated)
-    rows, notes = table.rows, []
+    path = str(path)
+    text = read_text(path, flag)
+    if _begins_with_object(text):
+        return _read_json_lines(path, text, is_test)
+    rows = _swag_rows(path, text, not is_test, leave_out_generated)
+    num_rows, notes = len(rows), []
     if leave_out_generated:
-        source = columns[GOLD_SOURCE]
-        rows = [r for r in rows if not str(r.cells[source]).startswith(_GENERATED)]
-        num_rows = len(table.rows)
+        rows = [r for r in rows if not r[1][GOLD_SOURCE].startswith(_GENERATED)]
         notes.append(
-            f"{table.path}: {num_rows - len(rows)} of {num_rows} rows were left out, "
+            f"{path}: {num_rows - len(rows)} of {num_rows} rows were left out, "
             "whose right ending was generated."
         )
 
-    def example_of(row):
-        sentence, start = row.cells[columns[SENTENCE]], row.cells[columns[START]]
-        texts = [row.cells[place] for place in endings]
-        _require_text(sentence, SENTENCE)
-        if not isinstance(start, str):
-            raise ValueError(f"has no text as its {START}")
-        for number, text in enumerate(texts):
-            _require_text(text, f"{ENDING}{number}")
-        label = None
-        answer = row.cells[columns[LABEL]] if LABEL in columns else ""
-        if answer or not is_test:
-            label = _place_of(answer, list(map(str, range(len(texts)))))
-        choices = tuple(f"{start} {text}" for text in texts)
-        return ChoiceExample(row.line, sentence, choices, label)
+    def example_of(line, record):
+        return _example_of_swag(record, line, is_test)
 
-    return _examples(table.path, rows, example_of, notes, leave_out_damaged=False)
-
-
-def _ending_columns(table, columns, is_test, with_source):
-    """Return the places of the endings; `UserError` if columns are missing."""
-    names = [f"{ENDING}{number}" for number in range(len(columns))]
-    endings = [name for name in names if name in columns]
-    # A gap, ending0 and ending2, is a column that is missing, too.
-    expected = names[: max(2, names.index(endings[-1]) + 1 if endings else 0)]
-    needed = [SENTENCE, START, *expected]
-    needed += [] if is_test else [LABEL]
-    needed += [GOLD_SOURCE] if with_source else []
-    missing = [name for name in needed if name not in columns]
-    if missing:
-        raise UserError(
-            f"{table.path} has no column {', '.join(missing)}; SWAG's regular files "
-            "(train.csv, val.csv, test.csv) have them in their first row."
-        )
-    return [columns[name] for name in expected]
+    return _examples(path, rows, example_of, notes)
 
 
 def read_choices(path, flag="--train_file", is_test=False, leave_out_damaged=False):
-    """Read JSON lines or ARC's CSV; see the module's docstring.
+    """Read JSON lines, of SWAG's keys too, or ARC's CSV; see the module's docstring.
 
     Args:
       path: the file.
@@ -138,54 +126,192 @@ def read_choices(path, flag="--train_file", is_test=False, leave_out_damaged=Fal
         than two choices, an empty one, or an answer that is none of them;
         names the lines.
     """
-    table = read_table(path, flag, has_header=False)
-    rows = table.rows
-    if table.format == JSON_LINES:
+    path = str(path)
+    text = read_text(path, flag)
+    if _begins_with_object(text):
+        return _read_json_lines(path, text, is_test, leave_out_damaged)
+    rows = [(row.line, row.cells) for row in _table_rows(path, text)]
+    if rows[0][1][0].strip().lower() in _QUESTIONS:
+        rows = rows[1:]
 
-        def example_of(row):
-            record = dict(zip(table.columns, row.cells, strict=True))
-            return _example_of_record(record, row.line, is_test)
+    def example_of(line, cells):
+        return _example_of_cells(cells, line, is_test)
 
+    return _examples(path, rows, example_of, leave_out_damaged=leave_out_damaged)
+
+
+def read_prompts(path, flag="--input_file"):
+    """Read JSON lines, or SWAG's table, to be answered: answers are not looked at.
+
+    Args:
+      path: the file.
+      flag: the flag it came from, for messages.
+
+    Returns:
+      list of (prompt, choices), at least one, see `parse_prompt`.
+
+    Raises:
+      UserError: see `read_choices`.
+    """
+    path = str(path)
+    text = read_text(path, flag)
+    if _begins_with_object(text):
+        rows, parse = _json_lines(text), parse_prompt
     else:
-        if str(rows[0].cells[0]).strip().lower() in _QUESTIONS:
-            rows = rows[1:]
-
-        def example_of(row):
-            return _example_of_cells(row.cells, row.line, is_test)
-
-    return _examples(table.path, rows, example_of, [], leave_out_damaged)
+        rows, parse = _swag_rows(path, text), _prompt_of_record
+    return _examples(path, rows, lambda _, row: parse(row), advice=_OF_PROMPTS)[0]
 
 
-def _examples(path, rows, example_of, notes, leave_out_damaged):
+def parse_prompt(line):
+    """Return the (prompt, tuple of choices) of a line of JSON, without its answer.
+
+    Args:
+      line: str, as the module's docstring has it.
+
+    Raises:
+      ValueError: says what is wrong.
+    """
+    return _prompt_of_record(_parse(line))
+
+
+def _prompt_of_record(record):
+    known = record | {LABEL: "", _ANSWER_KEY: ""}
+    example = _example_of_record(known, 0, is_test=True)
+    return example.context, example.choices
+
+
+def _begins_with_object(text):
+    return text.lstrip().startswith("{")
+
+
+def _read_json_lines(path, text, is_test, leave_out_damaged=False):
+    def example_of(line, content):
+        return _example_of_record(_parse(content), line, is_test)
+
+    rows = _json_lines(text)
+    return _examples(path, rows, example_of, leave_out_damaged=leave_out_damaged)
+
+
+def _json_lines(text):
+    """Return the (line, content) of the lines that are not blank."""
+    lines = enumerate(io.StringIO(text, newline=""), 1)
+    return [(line, content) for line, content in lines if content.strip()]
+
+
+def _parse(content):
+    """Return the object on a line; its values are cells, as those of a table."""
+    return {name: as_cell(value) for name, value in parse_object(content).items()}
+
+
+def _table_rows(path, text):
+    """Return the rows of a table, a header among them; `UserError` if it has none."""
+    first = text.lstrip().partition("\n")[0]
+    rows, problems = read_tsv(text) if "\t" in first else read_csv(text)
+    if problems:
+        fail_for_rows(
+            path, problems, "mend them, and put quotes around cells with a delimiter"
+        )
+    if not rows:
+        raise UserError(f"{path} is empty; it needs at least one row with a text.")
+    return rows
+
+
+def _swag_rows(path, text, with_label=False, with_source=False):
+    """Return the (line, dict of column -> cell) of the rows of SWAG's table.
+
+    Raises:
+      UserError: it is no such table, or lacks columns.
+    """
+    if text.lstrip().startswith("["):
+        raise UserError(
+            f"{path} holds one JSON list; write JSON lines, one object a line."
+        )
+    header, *rows = _table_rows(path, text)
+    columns = [cell.strip() for cell in header.cells]
+    _check_columns(path, columns, with_label, with_source)
+    if not rows:
+        raise UserError(f"{path} holds a header and no rows; add rows below it.")
+    return [(row.line, dict(zip(columns, row.cells, strict=True))) for row in rows]
+
+
+def _check_columns(path, columns, with_label, with_source):
+    """Raise `UserError` if columns of SWAG are missing, some or all."""
+    needed = [SENTENCE, START, *_ending_names(columns)]
+    if not set(needed) & set(columns):
+        raise UserError(
+            f"{path} is neither SWAG's CSV, whose first row names the columns "
+            f"{SENTENCE}, {START}, {ENDING}0, {ENDING}1 and so on, nor JSON lines, "
+            "each an object in braces; bring it into one of these forms."
+        )
+    needed += [LABEL] if with_label else []
+    needed += [GOLD_SOURCE] if with_source else []
+    missing = [name for name in needed if name not in columns]
+    if missing:
+        raise UserError(
+            f"{path} has no column {', '.join(missing)}; SWAG's regular files "
+            "(train.csv, val.csv, test.csv) have them in their first row."
+        )
+
+
+def _ending_names(columns):
+    """Return `ending0` to the last one among columns, two at least.
+
+    A gap, as ending0 and ending2, is a column that is missing, too.
+    """
+    names = [f"{ENDING}{number}" for number in range(len(columns) + 1)]
+    ends = [number for number, name in enumerate(names, 1) if name in columns]
+    return names[: max([2, *ends])]
+
+
+def _examples(
+    path, rows, example_of, notes=(), leave_out_damaged=False, advice=_OF_EXAMPLES
+):
     """Return the (examples, notes) of rows; `UserError` if some are damaged.
 
     Args:
       path: of the file, for messages.
-      rows: list of `Row`.
-      example_of: makes a `ChoiceExample` of one; its `ValueError` says what is
+      rows: list of (line, what it holds).
+      example_of: makes an example of these two; its `ValueError` says what is
         wrong.
-      notes: list of str.
+      notes: iterable of str.
       leave_out_damaged: see `read_choices`.
+      advice: what a row must be, without a full stop.
     """
     examples, problems = [], []
-    for row in rows:
+    for line, content in rows:
         try:
-            examples.append(example_of(row))
+            examples.append(example_of(line, content))
         except ValueError as error:
-            problems.append((row.line, str(error)))
+            problems.append((line, str(error)))
     if problems and not (leave_out_damaged and examples):
-        advice = "a row is a question, two choices or more, and the right one of them"
         fail_for_rows(path, problems, advice)
     if not examples:
         raise UserError(f"{path} has no rows that are examples.")
+    notes = list(notes)
     if problems:
         lines = name_lines([line for line, _ in problems])
-        notes = [
-            *notes,
+        notes.append(
             f"{path}: {len(problems)} of {len(rows)} rows were left out, which cannot "
-            f"be used: {lines}.",
-        ]
+            f"be used: {lines}."
+        )
     return examples, notes
+
+
+def _example_of_swag(record, line, is_test):
+    """Return the `ChoiceExample` of a row of SWAG, a dict of column -> cell."""
+    sentence, start = record[SENTENCE], record.get(START)
+    _require_text(sentence, SENTENCE)
+    if not isinstance(start, str):
+        raise ValueError(f"has no text as its {START}")
+    endings = [(name, record.get(name, "")) for name in _ending_names(record)]
+    for name, text in endings:
+        _require_text(text, name)
+    choices = tuple(f"{start} {text}" for _, text in endings)
+    answer = record.get(LABEL, "")
+    if is_test and not answer:
+        return ChoiceExample(line, sentence, choices)
+    label = _place_of(answer, list(map(str, range(len(choices)))))
+    return ChoiceExample(line, sentence, choices, label)
 
 
 def _example_of_cells(cells, line, is_test):
@@ -200,7 +326,9 @@ def _example_of_cells(cells, line, is_test):
 
 
 def _example_of_record(record, line, is_test):
-    """Return the `ChoiceExample` of a line of JSON."""
+    """Return the `ChoiceExample` of a line of JSON, or of a row of SWAG."""
+    if SENTENCE in record:
+        return _example_of_swag(record, line, is_test)
     question = next((record[key] for key in _QUESTIONS if record.get(key)), "")
     listed = record.get("choices") or ""
     if isinstance(question, dict):

@@ -27,6 +27,7 @@ class ChoicePredictor:
     """A model that chooses, loaded once; see `Predictor`.
 
     Attributes:
+      model: the Keras model.
       task: `ChoiceTask`.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had; None where not known.
@@ -45,7 +46,7 @@ class ChoicePredictor:
             task,
             **files,
         )
-        self.task, self.tokenizer = found.task, found.tokenizer
+        self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
         self._score = choice.make_scorer(found.model)
 

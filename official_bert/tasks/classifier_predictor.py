@@ -31,6 +31,7 @@ class ClassifierPredictor:
     with the first call, and never again, whatever the texts' lengths and number.
 
     Attributes:
+      model: the Keras model.
       task: `ClassifierTask`, what it tells.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had; None where not known.
@@ -71,7 +72,7 @@ class ClassifierPredictor:
             vocab_file,
             do_lower_case,
         )
-        self.task, self.tokenizer = found.task, found.tokenizer
+        self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
         self._score = classifier.make_scorer(found.model)
 

@@ -27,6 +27,7 @@ class NerPredictor:
     """A model that finds entities, loaded once; see `Predictor`.
 
     Attributes:
+      model: the Keras model.
       task: `NerTask`.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had.
@@ -37,7 +38,7 @@ class NerPredictor:
         found = fine_tuned.load(
             path, NerTask, ner.make_model, "output_weights", **files
         )
-        self.task, self.tokenizer = found.task, found.tokenizer
+        self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
         self._score = ner.make_scorer(found.model)
 

@@ -39,6 +39,7 @@ class SquadPredictor:
     """A model that answers questions, loaded once; see `Predictor`.
 
     Attributes:
+      model: the Keras model.
       task: `SquadTask`.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had; None where not known.
@@ -54,7 +55,7 @@ class SquadPredictor:
             task,
             **files,
         )
-        self.task, self.tokenizer = found.task, found.tokenizer
+        self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
         self._score = squad.make_scorer(found.model)
 

@@ -1,0 +1,222 @@
+"""From a model's directory to all that is exported of it."""
+
+import dataclasses
+import functools
+import os
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from official_bert.checkpoints import any_format, model_directory
+from official_bert.errors import UserError
+from official_bert.export import expected, signatures
+from official_bert.export.choice_model import ServedChoice
+from official_bert.export.classifier_model import ServedClassifier
+from official_bert.export.encoder_model import ServedEncoder, ServedMaskedLM
+from official_bert.export.ner_model import ServedTagger
+from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
+from official_bert.export.squad_model import ServedSquad
+from official_bert.tasks.choice_predictor import ChoicePredictor
+from official_bert.tasks.classifier_predictor import ClassifierPredictor
+from official_bert.tasks.classifier_task import task_of
+from official_bert.tasks.glue_tasks import find_task
+from official_bert.tasks.ner_predictor import NerPredictor
+from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.squad_predictor import SquadPredictor
+from official_bert.tasks.task_file import TASK_FILE, has_task
+
+# Rows are padded to the first of these that fits; see `rows.Layout`.
+LENGTHS = (16, 32, 64, 128, 256, 512)
+
+
+@dataclasses.dataclass(frozen=True)
+class Export:
+    """A model and how it is asked.
+
+    Attributes:
+      what: the task, for people.
+      module: `tf.Module` that holds all variables.
+      signatures: dict of name -> `Signature`.
+      answers: dict of name of a signature -> function: the same inputs, lists of str
+        -> what Python answers, a dict of arrays with names and shapes of outputs.
+      labels: names of the classes, tags or types, or ().
+      tokenizer: `FullTokenizer`.
+      lengths: of rows, rising.
+      files: dict of name -> path: of a model's own files that go along.
+    """
+
+    what: str
+    module: tf.Module
+    signatures: dict
+    answers: dict[str, Callable]
+    labels: tuple[str, ...]
+    tokenizer: object
+    lengths: tuple[int, ...]
+    files: dict[str, str]
+
+
+def open_export(path, is_pair=None, lengths=LENGTHS, max_seq_length=None):
+    """Load a model of any kind and make its graph.
+
+    Args:
+      path: a fine-tuned model's directory, a classifier of Hugging Face, or any
+        pre-trained checkpoint with its vocabulary and config.
+      is_pair: of a classifier, whether it takes two texts; None for what its task
+        tells, or else one.
+      lengths: rows are padded to the first of these that fits.
+      max_seq_length: of a pre-trained model; None for all that it reads.
+
+    Returns:
+      `Export`.
+
+    Raises:
+      UserError: something is missing or does not fit.
+    """
+    files = _files_of(path)
+    predictor = _predictor(path)
+    if predictor is None:
+        return _of_pretrained(path, lengths, max_seq_length, files)
+    if max_seq_length:
+        raise UserError(
+            f"{path} is fine-tuned to read {predictor.task.max_seq_length} tokens; "
+            "--max_seq_length is for pre-trained models."
+        )
+    if is_pair is not None and not isinstance(predictor, ClassifierPredictor):
+        raise UserError(f"{path} is no classifier; leave --pairs out.")
+    lengths = _up_to(lengths, predictor.task.max_seq_length)
+    make = {
+        ChoicePredictor: _of_choice,
+        ClassifierPredictor: functools.partial(_of_classifier, is_pair=is_pair),
+        NerPredictor: _of_tagger,
+        SquadPredictor: _of_squad,
+    }[type(predictor)]
+    return Export(
+        **make(predictor, lengths),
+        tokenizer=predictor.tokenizer,
+        lengths=lengths,
+        files=files,
+    )
+
+
+def _predictor(path):
+    """Return what answers for a fine-tuned model; None for a pre-trained one."""
+    if has_task(path):
+        return Predictor(path).model
+    with any_format.opened(path) as checkpoint:
+        config = model_directory.config_of(checkpoint)
+        if "output_weights" not in checkpoint.shapes or task_of(config) is None:
+            return None
+    return ClassifierPredictor(path)
+
+
+def _files_of(path):
+    """Return the files that go along: those of a directory that say what it is."""
+    names = ("bert_config.json", "tokenizer_config.json", TASK_FILE)
+    places = {name: os.path.join(path, name) for name in names}
+    return {name: place for name, place in places.items() if os.path.isfile(place)}
+
+
+def _up_to(lengths, longest):
+    return (*(n for n in sorted(set(lengths)) if n < longest), longest)
+
+
+def _token_signatures(module):
+    return {
+        TOKENS: signatures.of_tokens(module.of_tokens),
+        EXAMPLES: signatures.of_examples(module.of_tokens),
+    }
+
+
+def _of_classifier(predictor, lengths, is_pair):
+    task = predictor.task
+    is_pair = takes_pairs(task) if is_pair is None else is_pair
+    module = ServedClassifier(predictor, is_pair, lengths)
+    names = ("text", "text_b") if is_pair else ("text",)
+    texts = signatures.of_strings(module.of_text, names)
+    return {
+        "what": f"{task.kind.replace('_', '-')} classifier",
+        "module": module,
+        "signatures": {SERVING: texts, **_token_signatures(module)},
+        "answers": {SERVING: functools.partial(expected.of_classifier, predictor)},
+        "labels": task.labels,
+    }
+
+
+def takes_pairs(task):
+    """Tell whether a `ClassifierTask` is known to be of pairs of texts."""
+    if task.columns:
+        return task.columns.text_b is not None
+    return bool(task.name) and find_task(task.name).layouts["train"].text_b is not None
+
+
+def _of_squad(predictor, lengths):
+    module = ServedSquad(predictor, lengths)
+    texts = signatures.of_strings(module.of_text, ("question", "context"))
+    return {
+        "what": "question answering",
+        "module": module,
+        "signatures": {SERVING: texts, **_token_signatures(module)},
+        "answers": {SERVING: functools.partial(expected.of_squad, predictor)},
+        "labels": (),
+    }
+
+
+def _of_tagger(predictor, lengths):
+    module = ServedTagger(predictor, lengths)
+    texts = signatures.of_strings(module.of_text, ("text",))
+    return {
+        "what": "entity tagger",
+        "module": module,
+        "signatures": {SERVING: texts, **_token_signatures(module)},
+        "answers": {SERVING: functools.partial(expected.of_tagger, predictor)},
+        "labels": predictor.task.tags,
+    }
+
+
+def _of_choice(predictor, lengths):
+    module = ServedChoice(predictor, lengths)
+    texts = signatures.of_strings(module.of_text, ("prompt",), ("choices",))
+    # A record has no place for several rows, so there is no signature for records.
+    tokens = signatures.of_tokens(module.of_tokens, rank=3)
+    return {
+        "what": "multiple choice",
+        "module": module,
+        "signatures": {SERVING: texts, TOKENS: tokens},
+        "answers": {SERVING: functools.partial(expected.of_choice, predictor)},
+        "labels": (),
+    }
+
+
+def _of_pretrained(path, lengths, max_seq_length, files):
+    with any_format.opened(path) as checkpoint:
+        has_head = "cls/predictions/output_bias" in checkpoint.shapes
+    if has_head:
+        bert = model_directory.load(path, next_sentence=False)
+    else:
+        bert = model_directory.load_encoder(path)
+    limit = bert.config.max_position_embeddings
+    longest = max_seq_length or limit
+    if not 3 <= longest <= limit:
+        raise UserError(
+            f"--max_seq_length is {longest}: it must be from 3 to {limit}, which "
+            "is all that the model reads."
+        )
+    lengths = _up_to(lengths, longest)
+    answers = {SERVING: functools.partial(expected.of_encoder, bert, lengths)}
+    if has_head:
+        module = ServedMaskedLM(bert.model, bert.tokenizer, lengths)
+        fill = {FILL_MASK: signatures.of_strings(module.fill_mask, ("text",))}
+        answers[FILL_MASK] = functools.partial(expected.of_fill_mask, bert)
+    else:
+        module, fill = ServedEncoder(bert.model, bert.tokenizer, lengths), {}
+    texts = signatures.of_strings(module.of_text, ("text",))
+    return Export(
+        what="pre-trained encoder",
+        module=module,
+        signatures={SERVING: texts, **_token_signatures(module), **fill},
+        answers=answers,
+        labels=(),
+        tokenizer=bert.tokenizer,
+        lengths=lengths,
+        files=files,
+    )

@@ -1,0 +1,47 @@
+"""Ask an export as a server would: in a process that knows only TensorFlow.
+
+    python -P fresh_process.py EXPORT REQUESTS.json ANSWERS.json
+
+The requests are a list of `{"signature": …, "inputs": {name: nested lists}}`; the
+answers a list of `{name: nested lists}`. It imports neither this package nor Keras, and
+fails if something that it loads does.
+"""
+
+import json
+import sys
+
+import tensorflow as tf
+
+
+def main(export, requests_path, answers_path):
+    """Answer all requests."""
+    model = tf.saved_model.load(export)
+    with open(requests_path, encoding="utf-8") as file:
+        requests = json.load(file)
+    answers = [ask(model, request) for request in requests]
+    with open(answers_path, "w", encoding="utf-8") as file:
+        json.dump(answers, file)
+    if "official_bert" in sys.modules:
+        sys.exit("The export needs the package it was made with.")
+
+
+def ask(model, request):
+    """Return the outputs of one request as lists."""
+    function = model.signatures[request["signature"]]
+    _, specs = function.structured_input_signature
+    inputs = {
+        name: tf.constant(values, specs[name].dtype)
+        for name, values in request["inputs"].items()
+    }
+    return {name: _listed(value) for name, value in function(**inputs).items()}
+
+
+def _listed(tensor):
+    array = tensor.numpy()
+    if tensor.dtype != tf.string:
+        return array.tolist()
+    return [part.decode() for part in array.reshape(-1)]
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,59 @@
+"""Texts to try an export on: what people write, and what breaks tokenizers."""
+
+import itertools
+
+from official_bert.export.signatures import FILL_MASK, SERVING
+
+TEXTS = (
+    "The train left on time, and we had the carriage to ourselves.",
+    "Zoë's café in São Paulo — closed on Mondays, isn't it?",
+    "Großbritannien und İstanbul, ΟΔΥΣΣΕΥΣ, naïve façade.",
+    "我们明天早上八点在车站见面。",
+    "Привет! कैसे हो? שלום עולם, مرحبا 😀👍🏽",
+    "x" * 201 + " antidisestablishmentarianism 3.14159 foo@bar.example",
+    "tabs\tand\nnew lines\u00a0and\u200bnothing",
+    "",
+)
+QUESTION = "When did the train leave?"
+MASKED = (
+    "The train left on [MASK].",
+    "[MASK] is the capital of [MASK].",
+)
+
+
+def rows_of(signature, specs, lengths):
+    """Return rows to ask a signature, some for each length that it pads to.
+
+    Args:
+      signature: its name.
+      specs: its inputs, as of `Signature`.
+      lengths: of `Layout`.
+
+    Returns:
+      list of dict: name of an input -> str, or list of str.
+    """
+    if signature == FILL_MASK:
+        return [{"text": text} for text in MASKED]
+    texts = [*TEXTS, *(TEXTS[0] * (1 + length // 16) for length in lengths)]
+    others = itertools.cycle(reversed(TEXTS))
+    rows = []
+    for text in texts:
+        if "choices" in specs:
+            rows.append({"prompt": text, "choices": [TEXTS[0], TEXTS[3], next(others)]})
+        elif "context" in specs:
+            rows.append({"question": QUESTION, "context": text})
+        elif "text_b" in specs:
+            rows.append({"text": text, "text_b": next(others)})
+        else:
+            rows.append({"text": text})
+    return rows
+
+
+def first_row(specs):
+    """Return one plain row, to show how `SERVING` is asked."""
+    row = rows_of(SERVING, specs, ())[0]
+    if "text_b" in row:
+        row["text_b"] = "Nobody sat beside us on the train."
+    if "choices" in row:
+        row["choices"] = ["Then we went to sleep.", "Then the train was eaten."]
+    return row

@@ -1,0 +1,41 @@
+"""JSON lines, one at a time: the object that a line holds."""
+
+import json
+
+
+def parse_object(content):
+    """Return the dict on a line.
+
+    Numbers stay as they are written, as str: 1.0 and 1 may be two labels.
+
+    Args:
+      content: str.
+
+    Raises:
+      ValueError: says what is wrong with the line, "is not JSON (...)".
+    """
+    try:
+        record = json.loads(
+            content,
+            object_pairs_hook=_without_duplicates,
+            parse_int=str,
+            parse_float=str,
+            parse_constant=str,
+        )
+        json.dumps(record, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is not JSON ({error.msg})") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("holds half a character (a lone surrogate)") from error
+    if not isinstance(record, dict):
+        raise ValueError("is not a JSON object")
+    return record
+
+
+def _without_duplicates(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError("has a key twice")
+    return record

@@ -1,0 +1,101 @@
+"""What fine-tuned models are asked, from lines of text and of JSON.
+
+* Taggers: a text; or `{"text": …}`.
+* SQuAD: "question ||| context"; or `{"question": …, "context": …}`.
+* Multiple choice: JSON alone, see `choice_files`.
+
+A line that begins with `{` is JSON, wherever it stands; of JSON lines every line is.
+What else its object holds is not looked at. Blank lines are no questions; of text
+for a tagger a blank line is a text without words.
+"""
+
+from official_bert.tasks import choice_files, feature_files
+from official_bert.tasks.json_lines import parse_object
+from official_bert.tasks.tables import fail_for_rows
+
+_BOM = "\ufeff"
+
+
+def texts(lines, name, is_json=False):
+    """Yield the text of each line, for a tagger, as lines come.
+
+    Args:
+      lines: iterable of str, without line ends.
+      name: of what they are from, for messages.
+      is_json: whether all of them are JSON.
+
+    Raises:
+      UserError: a line cannot be read; names it.
+    """
+    advice = 'write lines like {"text": "In Rome."}'
+    of_text = _no_json if is_json else _same
+    return _read(lines, name, of_text, _text_of_json, advice, keep_blank=not is_json)
+
+
+def questions(lines, name, is_json=False):
+    """Yield the (question, context) of each line; see `texts`."""
+    advice = 'write lines like {"question": "Where?", "context": "In Rome."}'
+    if not is_json:
+        advice += f", or like Where?{feature_files.SEPARATOR}In Rome"
+    of_text = _no_json if is_json else _pair_of_text
+    return _read(lines, name, of_text, _pair_of_json, advice)
+
+
+def prompts(lines, name):
+    """Yield the (prompt, choices) of each line, which is JSON; see `texts`."""
+    advice = 'write lines like {"prompt": "Where?", "choices": ["In Rome.", "Here."]}'
+    return _read(lines, name, _no_json, choice_files.parse_prompt, advice)
+
+
+def _read(lines, name, of_text, of_json, advice, keep_blank=False):
+    """Yield what lines hold.
+
+    Args:
+      lines: iterable of str.
+      name: of what they are from.
+      of_text: function of a line that is no JSON; its `ValueError` says what
+        is wrong.
+      of_json: likewise, of one that is.
+      advice: how lines must be, without a full stop.
+      keep_blank: whether blank lines are read as well.
+    """
+    for number, line in enumerate(lines, 1):
+        if number == 1:
+            line = line.removeprefix(_BOM).lstrip()
+        if not line and not keep_blank:
+            continue
+        try:
+            found = (of_json if line.startswith("{") else of_text)(line)
+        except ValueError as error:
+            fail_for_rows(name, [(number, str(error))], advice)
+        yield found
+
+
+def _same(line):
+    return line
+
+
+def _no_json(line):
+    raise ValueError("is not a JSON object")
+
+
+def _pair_of_text(line):
+    pair = feature_files.split_line(line)
+    if isinstance(pair, str):
+        raise ValueError(f"has no {feature_files.SEPARATOR.strip()} between two texts")
+    return pair
+
+
+def _text_of_json(line):
+    return _text_of(parse_object(line), "text")
+
+
+def _pair_of_json(line):
+    record = parse_object(line)
+    return _text_of(record, "question"), _text_of(record, "context")
+
+
+def _text_of(record, key):
+    if not isinstance(record.get(key), str):
+        raise ValueError(f'has no "{key}" that is a text')
+    return record[key]

@@ -1,15 +1,19 @@
-r"""Fine-tune on GLUE beside PyTorch and transformers: scores and speed.
+r"""Fine-tune beside PyTorch and transformers: scores and speed.
 
     python benchmarks/fine_tuning.py --data_dir=glue_data --model=all-MiniLM-L6-v2 \
         --output=fine_tuning.jsonl
 
-For each seed and task, `run_classifier.py` and `peers/fine_tune_pytorch.py` run one
-after the other: the same weights (a Hugging Face directory), rows, batch, rate, warm-up
-and padding to a batch's longest text. Each run is a line of the output; runs that are
-there already are not made again. Scores do not depend on what else the machine does, so
-with --who=ours and --who=PyTorch both sides can run at once, on a core each; the ratio
-of speeds needs them in alternation on a quiet machine. PyTorch gets an environment of
-its own, in --peer_env.
+    python benchmarks/fine_tuning.py --tasks=squad1,conll --model=all-MiniLM-L6-v2 \
+        --squad1_files=train-v1.1.json,dev-v1.1.json \
+        --conll_files=train.txt,valid.txt,test.txt --output=fine_tuning.jsonl
+
+For each seed and task, our command and PyTorch's script in `peers` run one after the
+other: the same weights (a Hugging Face directory), rows, windows, batch, rate, warm-up
+and padding to a batch's longest text; `compared_tasks.py` has each task's settings.
+Each run is a line of the output; runs that are there already are not made again. Scores
+do not depend on what else the machine does, so with --who=ours and --who=PyTorch both
+sides can run at once, on a core each; the ratio of speeds needs them in alternation on
+a quiet machine. PyTorch gets an environment of its own, in --peer_env.
 """
 
 import functools
@@ -27,41 +31,82 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 
 from absl import flags  # noqa: E402
 from command_line import require, run  # noqa: E402
+from compared_tasks import TASKS, check_sources, find_task  # noqa: E402
 
 from official_bert.errors import UserError  # noqa: E402
-from official_bert.tasks.glue_tasks import find_task  # noqa: E402
 from official_bert.training.logs import read_metrics  # noqa: E402
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_list("tasks", ["mrpc", "rte", "sts-b", "cola", "sst-2"], "Tasks of GLUE.")
-flags.DEFINE_string("data_dir", None, "Folder of all tasks' folders.")
+flags.DEFINE_list(
+    "tasks",
+    ["mrpc", "rte", "sts-b", "cola", "sst-2"],
+    f"Tasks of GLUE, and {', '.join(TASKS)}.",
+)
+flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
+for _task in TASKS.values():
+    flags.DEFINE_list(f"{_task.name}_files", [], f"{', '.join(_task.sources)}.")
+FLAGS["arc_files"].help += " Each may be a pattern, as arc/*/train.csv."
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
 flags.DEFINE_list("seeds", ["1", "2", "3", "4", "5"], "Seeds.")
 flags.DEFINE_integer(
-    "max_train_rows", 12_000, "Rows to train on at most, the first of the file."
+    "max_train_rows",
+    None,
+    "Rows, questions or sentences to train on at most, the first of the file; default: "
+    "12000 of GLUE's, and all of the others'.",
+    lower_bound=1,
 )
-flags.DEFINE_float("num_train_epochs", 3, "Epochs of training.")
+flags.DEFINE_integer(
+    "max_dev_rows",
+    None,
+    "Likewise to evaluate on; default: all. Few make it short, to measure speed.",
+    lower_bound=1,
+)
+flags.DEFINE_float(
+    "num_train_epochs", None, "Epochs of training; default: 2 of SQuAD, else 3."
+)
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 flags.DEFINE_string("output", None, "JSON lines, one for each run.")
 
 OURS, THEIRS = "ours", "PyTorch"
 flags.DEFINE_list("who", [OURS, THEIRS], "Whose runs to make.")
-BATCH, RATE, LENGTH = 32, "5e-5", 128
 PEERS = ROOT / "benchmarks" / "peers"
 
 
 def main():
     """Make the runs that are missing, then print the tables."""
-    require("data_dir", "model", "output")
+    require("model", "output")
+    tasks = list(map(find_task, FLAGS.tasks))
+    sources = list(map(_sources_of, tasks))
     makers = {OURS: _ours, THEIRS: _theirs}
     with tempfile.TemporaryDirectory() as folder:
+        data = [
+            _prepare(task, paths, pathlib.Path(folder) / task.name)
+            for task, paths in zip(tasks, sources, strict=True)
+        ]
         for seed in map(int, FLAGS.seeds):
-            for task in map(find_task, FLAGS.tasks):
-                data = _shortened(task, pathlib.Path(folder))
+            for task, data_flags in zip(tasks, data, strict=True):
                 for who in FLAGS.who:
-                    _run_missing(who, task, seed, makers[who], data)
+                    _run_missing(who, task, seed, makers[who], data_flags)
     print("\n".join(table(_rows())))
+
+
+def _sources_of(task):
+    """Return the paths that the flags give for a task, a list of str."""
+    if task.name not in TASKS:
+        require("data_dir")
+        return [FLAGS.data_dir]
+    name = f"{task.name}_files"
+    require(name)
+    check_sources(task, FLAGS[name].value)
+    return FLAGS[name].value
+
+
+def _prepare(task, sources, folder):
+    """Write a task's files; return the flags that name them."""
+    folder.mkdir()
+    max_train_rows = FLAGS.max_train_rows or task.max_train_rows
+    return task.prepare(sources, folder, max_train_rows, FLAGS.max_dev_rows)
 
 
 @functools.cache
@@ -84,88 +129,67 @@ def _rows():
         return [json.loads(line) for line in lines]
 
 
-def _run_missing(who, task, seed, make_run, data):
+def _run_missing(who, task, seed, make_run, data_flags):
     """Make a run and append its line, unless it is there."""
     key = {"who": who, "task": task.name, "seed": seed}
     if any(row | key == row for row in _rows()):
         return
-    row = key | make_run(task, seed, data)
+    row = key | make_run(task, _flags(task, seed, data_flags))
     with open(FLAGS.output, "a", encoding="utf-8") as output:
         output.write(json.dumps(row) + "\n")
     print(row, flush=True)
 
 
-def _shortened(task, folder):
-    """Return a task's folder, whose training file has at most so many rows."""
-    source = pathlib.Path(FLAGS.data_dir) / task.directory
-    target = folder / task.directory
-    if not target.exists():
-        target.mkdir()
-        header = 0 if task.layouts["train"].num_columns else 1
-        for split, most in (("train", header + FLAGS.max_train_rows), ("dev", None)):
-            name = task.layouts[split].files[0]
-            lines = (source / name).read_bytes().split(b"\n")
-            (target / name).write_bytes(b"\n".join(lines[:most]))
-    return target
+def _flags(task, seed, data_flags):
+    """Return the flags of both sides."""
+    epochs = FLAGS.num_train_epochs
+    if epochs is None:
+        epochs = task.num_train_epochs
+    return [
+        *data_flags,
+        *task.setting_flags(),
+        f"--init_checkpoint={FLAGS.model}",
+        f"--num_train_epochs={epochs}",
+        f"--seed={seed}",
+    ]
 
 
-def _ours(task, seed, data):
-    """Fine-tune with `run_classifier.py`; return scores and speed."""
+def _ours(task, both_flags):
+    """Fine-tune with our command; return scores and speed."""
     with tempfile.TemporaryDirectory() as output:
         _call(
             [
                 sys.executable,
-                ROOT / "run_scripts" / "run_classifier.py",
-                f"--task_name={task.name}",
-                f"--data_dir={data}",
-                f"--init_checkpoint={FLAGS.model}",
+                ROOT / "run_scripts" / task.script,
+                *both_flags,
+                *task.our_flags,
                 f"--output_dir={output}",
-                "--do_train",
-                "--do_eval",
-                f"--max_seq_length={LENGTH}",
-                f"--train_batch_size={BATCH}",
-                f"--learning_rate={RATE}",
-                f"--num_train_epochs={FLAGS.num_train_epochs}",
-                f"--seed={seed}",
                 # The last model counts, as in PyTorch's loop.
                 "--save_checkpoints_steps=1000000",
             ]
         )
         rows = [row for row in read_metrics(output) if "sequences_per_second" in row]
-        steps = [row["step"] for row in rows]
-        seconds = sum(
-            (step - before) * BATCH / row["sequences_per_second"]
-            for before, step, row in zip([0, *steps], steps, rows, strict=False)
-        )
-        results = (pathlib.Path(output) / "eval_results.txt").read_text()
-        scores = dict(line.split(" = ") for line in results.splitlines())
-    found = {name: float(scores[f"eval_{name}"]) for name in task.metrics}
-    return found | _speed(steps[-1], seconds)
-
-
-def _theirs(task, seed, data):
-    """Fine-tune with PyTorch; return scores and speed."""
-    done = _call(
-        [
-            _peer_python(),
-            PEERS / "fine_tune_pytorch.py",
-            f"--task_name={task.name}",
-            f"--data_dir={data}",
-            f"--model={FLAGS.model}",
-            f"--max_seq_length={LENGTH}",
-            f"--batch_size={BATCH}",
-            f"--learning_rate={RATE}",
-            f"--num_train_epochs={FLAGS.num_train_epochs}",
-            f"--seed={seed}",
-        ]
+        found = task.read_scores(output)
+    steps = [row["step"] for row in rows]
+    seconds = sum(
+        (step - before) * task.train_batch_size / row["sequences_per_second"]
+        for before, step, row in zip([0, *steps], steps, rows, strict=False)
     )
+    return _result(task, found, steps[-1], seconds)
+
+
+def _theirs(task, both_flags):
+    """Fine-tune with PyTorch; return scores and speed."""
+    done = _call([_peer_python(), PEERS / task.peer, *both_flags])
     found = json.loads(done.stdout.splitlines()[-1])
-    scores = {name: found[name] for name in task.metrics}
-    return scores | _speed(found["num_train_steps"], found["seconds"])
+    return _result(task, found, found["num_train_steps"], found["seconds"])
 
 
-def _speed(steps, seconds):
-    return {"steps": steps, "seconds": seconds, "rate": steps * BATCH / seconds}
+def _result(task, found, steps, seconds):
+    """Return what a line says of a run, beside whose it is."""
+    scores = {name: found[name] for name in task.scores}
+    rate = steps * task.train_batch_size / seconds
+    return scores | {"steps": steps, "seconds": seconds, "rate": rate}
 
 
 def _call(command):
@@ -182,7 +206,7 @@ def table(rows):
     lines = []
     for task in map(find_task, dict.fromkeys(row["task"] for row in rows)):
         of_task = [row for row in rows if row["task"] == task.name]
-        for name in task.metrics:
+        for name in task.scores:
             groups = [
                 [100 * row[name] for row in of_task if row["who"] == who]
                 for who in (OURS, THEIRS)
@@ -218,6 +242,8 @@ def _apart(ours, theirs):
         statistics.variance(scores) * (len(scores) - 1) for scores in (ours, theirs)
     ]
     pooled = (sum(squares) / freedom) ** 0.5
+    if not pooled:
+        return "-"
     return f"{(statistics.fmean(ours) - statistics.fmean(theirs)) / pooled:+.2f} sd"
 
 

@@ -1,0 +1,97 @@
+"""Fine-tune on SQuAD with PyTorch and transformers, to compare with ours.
+
+`benchmarks/fine_tuning.py` runs it. What it shares with `run_squad.py` is what is not
+being compared: the windows, the choice of answers by their logits, and the scores.
+"""
+
+import torch
+import training
+import transformers
+
+from official_bert.metrics import squad as scores
+from official_bert.tasks import squad_answers, squad_features, squad_files
+
+
+def main():
+    """Train, answer the questions, print the scores and the time."""
+    arguments = training.parser(__doc__, "train_file", "predict_file")
+    arguments.add_argument("--doc_stride", type=int, required=True)
+    arguments.add_argument("--version_2_with_negative", action="store_true")
+    given = arguments.parse_args()
+    tokenizer = training.our_tokenizer(given.init_checkpoint)
+    examples = squad_files.read_examples(
+        given.train_file, True, given.version_2_with_negative, "--train_file"
+    )
+    windows = _windows(examples, tokenizer, given)
+    model = training.load(transformers.BertForQuestionAnswering, given)
+
+    def loss_of(rows):
+        starts = torch.tensor([row.start_position for row in rows])
+        ends = torch.tensor([row.end_position for row in rows])
+        inputs = training.inputs(rows)
+        return model(**inputs, start_positions=starts, end_positions=ends).loss
+
+    # As in run_squad.py, an epoch is as many windows as there are questions.
+    trained = training.train(model, windows, len(examples), loss_of, given)
+    training.report(_evaluate(model, tokenizer, given), trained)
+
+
+def _windows(examples, tokenizer, given):
+    return squad_features.convert_examples(
+        examples, tokenizer, given.max_seq_length, given.doc_stride
+    )
+
+
+def _evaluate(model, tokenizer, given):
+    """Return the scores of the answers to --predict_file."""
+    examples = squad_files.read_examples(given.predict_file, False)
+    windows = _windows(examples, tokenizer, given)
+
+    def logits_of(rows):
+        outputs = model(**training.inputs(rows))
+        return torch.stack([outputs.start_logits, outputs.end_logits], 1)
+
+    logits = [
+        both[:, : len(one.input_ids)]  # Without those of padding, as ours.
+        for both, one in zip(
+            training.predict(model, windows, logits_of), windows, strict=True
+        )
+    ]
+    predictions = squad_answers.decode(
+        examples,
+        windows,
+        [starts for starts, _ in logits],
+        [ends for _, ends in logits],
+        tokenizer,
+        squad_answers.Decoding(version_2_with_negative=given.version_2_with_negative),
+    )
+    gold_answers = squad_files.read_gold_answers(given.predict_file)
+    score = _score_v2 if given.version_2_with_negative else _score_v1
+    return {name: value / 100 for name, value in score(predictions, gold_answers)}
+
+
+def _score_v1(predictions, gold_answers):
+    """Yield (name, percent)."""
+    texts = {one.qas_id: one.answer.text for one in predictions}
+    found = scores.evaluate_v1(gold_answers, texts)
+    yield from found.items()
+
+
+def _score_v2(predictions, gold_answers):
+    """Yield (name, percent), at the threshold 0 and at the best one."""
+    texts = {one.qas_id: one.answer.text for one in predictions}
+    found = scores.evaluate_v2(gold_answers, texts)
+    # What a lower threshold takes away, a higher one must bring back.
+    non_null = {
+        one.qas_id: one.best_non_null.text if one.best_non_null else ""
+        for one in predictions
+    }
+    odds = {one.qas_id: one.null_odds for one in predictions}
+    tuned = scores.evaluate_v2(gold_answers, non_null, odds)
+    for name in ("f1", "exact"):
+        yield name, found[name]
+        yield f"best_{name}", tuned[f"best_{name}"]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,170 @@
+"""What the peers share: PyTorch's side of `benchmarks/fine_tuning.py`.
+
+A peer is a script that fine-tunes a model of transformers. Its flags have the names
+that our own command has, and its last line is JSON. Model, AdamW (with bias correction,
+as there), schedule, dropout and padding to the longest of a batch are those of PyTorch
+and transformers.
+"""
+
+import argparse
+import json
+import pathlib
+import random
+import sys
+import time
+
+import numpy as np
+import torch
+import transformers
+from torch.nn.utils.rnn import pad_sequence
+
+# Peers import it through this module's folder, whatever is installed.
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
+
+from official_bert.tokenization.full import FullTokenizer  # noqa: E402
+
+NOT_DECAYED = ("bias", "LayerNorm")
+WEIGHT_DECAY, EPSILON, CLIP_NORM = 0.01, 1e-6, 1.0
+EVAL_BATCH = 32
+
+
+def parser(docstring, *file_flags):
+    """Return an `argparse.ArgumentParser` with the flags that all peers have.
+
+    Args:
+      docstring: of the peer.
+      *file_flags: names of flags for its files, all required.
+    """
+    made = argparse.ArgumentParser(description=docstring.partition("\n")[0])
+    for name in (*file_flags, "init_checkpoint"):
+        made.add_argument(f"--{name}", required=True)
+    made.add_argument("--seed", type=int, required=True)
+    made.add_argument("--max_seq_length", type=int, required=True)
+    made.add_argument("--train_batch_size", type=int, required=True)
+    made.add_argument("--learning_rate", type=float, required=True)
+    made.add_argument("--num_train_epochs", type=float, required=True)
+    made.add_argument("--warmup_proportion", type=float, default=0.1)
+    return made
+
+
+def load(model_class, given, **config):
+    """Return a model on the weights of --init_checkpoint; its head is random.
+
+    Args:
+      model_class: of transformers.
+      given: the flags.
+      **config: what its configuration says beside that of the weights.
+    """
+    transformers.set_seed(given.seed)
+    transformers.logging.set_verbosity_error()
+    return model_class.from_pretrained(given.init_checkpoint, **config)
+
+
+def our_tokenizer(directory):
+    """Return the `FullTokenizer` of a Hugging Face directory."""
+    directory = pathlib.Path(directory)
+    settings = json.loads((directory / "tokenizer_config.json").read_text())
+    do_lower_case = settings.get("do_lower_case", True)
+    return FullTokenizer(str(directory / "vocab.txt"), do_lower_case)
+
+
+def padded(arrays, value=0):
+    """Return int arrays [T] as an int64 tensor [B, S], S that of the longest."""
+    tensors = [torch.tensor(np.asarray(array, np.int64)) for array in arrays]
+    return pad_sequence(tensors, batch_first=True, padding_value=value)
+
+
+def inputs(features):
+    """Return what a model reads of features, as a dict of int64 tensors [B, S].
+
+    Args:
+      features: sequence of B with `input_ids` and `segment_ids`, int arrays [T].
+    """
+    return {
+        "input_ids": padded([one.input_ids for one in features]),
+        "attention_mask": padded([np.ones_like(one.input_ids) for one in features]),
+        "token_type_ids": padded([one.segment_ids for one in features]),
+    }
+
+
+def train(model, rows, num_examples, loss_of, given):
+    """Fine-tune a model.
+
+    Args:
+      model: of transformers.
+      rows: list of what `loss_of` takes.
+      num_examples: that an epoch has.
+      loss_of: function: list of rows -> their mean loss, a tensor.
+      given: the flags.
+
+    Returns:
+      dict that tells of the training: `seed`, `num_train_steps`, `seconds`.
+    """
+    steps = int(num_examples / given.train_batch_size * given.num_train_epochs)
+    optimizer = _optimizer(model, given.learning_rate)
+    schedule = transformers.get_linear_schedule_with_warmup(
+        optimizer, int(steps * given.warmup_proportion), steps
+    )
+    batches = _random_batches(rows, given.train_batch_size, given.seed)
+    model.train()
+    start = time.monotonic()
+    for _ in range(steps):
+        loss_of(next(batches)).backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
+        optimizer.step()
+        schedule.step()
+        optimizer.zero_grad()
+    seconds = time.monotonic() - start
+    return {"seed": given.seed, "num_train_steps": steps, "seconds": seconds}
+
+
+def _optimizer(model, learning_rate):
+    """Return AdamW that decays what BERT decays."""
+    decayed, others = [], []
+    for name, weight in model.named_parameters():
+        not_decayed = any(part in name for part in NOT_DECAYED)
+        (others if not_decayed else decayed).append(weight)
+    groups = [
+        {"params": decayed, "weight_decay": WEIGHT_DECAY},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=learning_rate, eps=EPSILON)
+
+
+def _random_batches(rows, batch_size, seed):
+    """Yield lists of rows, of passes in random order, without a gap between them."""
+    generator, left = random.Random(seed), []
+    while True:
+        while len(left) < batch_size:
+            left += generator.sample(rows, len(rows))
+        yield left[:batch_size]
+        left = left[batch_size:]
+
+
+def predict(model, rows, outputs_of, length_of=lambda one: len(one.input_ids)):
+    """Return the outputs for all rows, in their order.
+
+    Args:
+      model: of transformers.
+      rows: list of what `outputs_of` takes; those of like length go together.
+      outputs_of: function: list of B rows -> tensor [B, …].
+      length_of: function: a row -> its tokens.
+
+    Returns:
+      list of arrays […].
+    """
+    model.eval()
+    by_length = np.argsort([length_of(row) for row in rows], kind="stable")
+    outputs = [None] * len(rows)
+    with torch.inference_mode():
+        for start in range(0, len(rows), EVAL_BATCH):
+            numbers = by_length[start : start + EVAL_BATCH]
+            found = outputs_of([rows[number] for number in numbers]).numpy()
+            for number, output in zip(numbers, found, strict=True):
+                outputs[number] = output
+    return outputs
+
+
+def report(scores, training):
+    """Print the scores, from 0 to 1, and what `train` returned, as JSON."""
+    print(json.dumps({**scores, **training}), flush=True)

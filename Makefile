@@ -21,8 +21,9 @@ test: lint $(REAL_WEIGHTS) ## Check the style and run the tests
 quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten minutes
 	$(PYTHON) run_scripts/quickstart.py
 
-torture: $(INSTALLED) ## Kill training runs at 26 moments; they must end as if nobody had
+torture: $(INSTALLED) ## Kill training runs at 26 moments; tokenize every character there is
 	$(PYTHON) tests/training/torture.py
+	$(PYTHON) tests/tokenization/every_code_point.py
 
 lint: $(INSTALLED) ## Check the style only
 	$(PYTHON) -m ruff format --check .

@@ -163,9 +163,9 @@ def _split_punctuation(chunk):
     for char, start, end in chunk:
         alone = characters.is_punctuation(char)
         if alone or starts_word:
-            words.append((char, [(start, end)]))
-        else:
-            word, spans = words[-1]
-            words[-1] = (word + char, [*spans, (start, end)])
+            words.append(([], []))
+        letters, spans = words[-1]
+        letters.append(char)
+        spans.append((start, end))
         starts_word = alone
-    return words
+    return [("".join(letters), spans) for letters, spans in words]

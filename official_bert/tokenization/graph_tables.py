@@ -1,6 +1,7 @@
 """The character table and the vocabulary as arrays that TensorFlow ops can read."""
 
 import dataclasses
+import functools
 
 import numpy as np
 
@@ -39,8 +40,9 @@ class CharacterArrays:
     folded_values: np.ndarray
 
 
+@functools.cache
 def character_arrays():
-    """Return the shipped table as `CharacterArrays`."""
+    """Return the shipped table as `CharacterArrays`; made once per process."""
     table = characters.load_table()
     # Row 0 of the foldings is not used.
     folding = np.zeros(characters.CODE_POINTS, np.int32)

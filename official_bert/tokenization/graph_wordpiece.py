@@ -9,7 +9,7 @@ word, not that of the words.
 import tensorflow as tf
 
 from official_bert.tokenization import graph_tables
-from official_bert.tokenization.graph_words import take
+from official_bert.tokenization.graph_words import table, take
 from official_bert.tokenization.wordpiece import MAX_INPUT_CHARS_PER_WORD, UNKNOWN
 
 
@@ -20,8 +20,8 @@ class Wordpieces(tf.Module):
         """Hold the vocabulary, a dict of piece -> id."""
         super().__init__()
         trie = graph_tables.vocabulary_trie(vocab)
-        self._edges = tf.Variable(trie.edges, trainable=False)
-        self._pieces = tf.Variable(trie.pieces, trainable=False)
+        self._edges = table(trie.edges)
+        self._pieces = table(trie.pieces)
         self._unknown = vocab[UNKNOWN]
 
     def __call__(self, code_points, words):

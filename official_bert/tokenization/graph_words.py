@@ -22,8 +22,8 @@ class Characters(typing.NamedTuple):
       texts: int32, the number of the text of each.
       starts, ends: int32, the range of its text that became it, in decoded
         characters.
-      chunks: int32, a number that changes at whitespace and around Chinese characters.
-      is_cjk: bool, whether it came from a Chinese character.
+      chunks: int32, a number that changes at whitespace and around each Chinese
+        character.
     """
 
     code_points: tf.Tensor
@@ -32,7 +32,6 @@ class Characters(typing.NamedTuple):
     starts: tf.Tensor
     ends: tf.Tensor
     chunks: tf.Tensor
-    is_cjk: tf.Tensor
 
 
 class BasicWords(tf.Module):
@@ -43,11 +42,10 @@ class BasicWords(tf.Module):
         super().__init__()
         self.do_lower_case = do_lower_case
         arrays = graph_tables.character_arrays()
-        # Variables, so that the signatures of an export share one copy.
-        self._blocks = tf.Variable(arrays.blocks, trainable=False)
-        self._facts = tf.Variable(arrays.facts, trainable=False)
-        self._folded_splits = tf.Variable(arrays.folded_splits, trainable=False)
-        self._folded_values = tf.Variable(arrays.folded_values, trainable=False)
+        self._blocks = table(arrays.blocks)
+        self._facts = table(arrays.facts)
+        self._folded_splits = table(arrays.folded_splits)
+        self._folded_values = table(arrays.folded_values)
 
     def __call__(self, texts):
         """Return the words of texts.
@@ -64,7 +62,7 @@ class BasicWords(tf.Module):
             found = _canonical_order(self._folded(found))
             found = _without_marks(found)
         category = _field(found.facts, graph_tables.CATEGORY)
-        alone = found.is_cjk | (category == characters.PUNCTUATION)
+        alone = category == characters.PUNCTUATION
         begins = alone | _after(alone) | _is_new(found.chunks)
         return found, tf.cumsum(tf.cast(begins, tf.int32)) - 1
 
@@ -83,10 +81,9 @@ class BasicWords(tf.Module):
             stays, code, facts, text, start, category
         )
         separates = _is_any(category, characters.SEPARATING)
-        is_cjk = category == characters.CJK
-        apart = separates | is_cjk
+        apart = separates | (category == characters.CJK)
         chunk = tf.cumsum(tf.cast(apart | _after(apart) | _is_new(text), tf.int32))
-        found = Characters(code, facts, text, start, start + 1, chunk, is_cjk)
+        found = Characters(code, facts, text, start, start + 1, chunk)
         return Characters(*take(~separates, *found))
 
     def _facts_of(self, code_points):
@@ -131,6 +128,12 @@ class BasicWords(tf.Module):
         found = Characters(*(tf.gather(array, source) for array in found))
         code = tf.where(tf.gather(changes, source), folded, found.code_points)
         return found._replace(code_points=code, facts=self._facts_of(code))
+
+
+def table(values):
+    """Return an array for ops to read: a variable, so that an export has it once."""
+    with tf.device("CPU:0"):
+        return tf.Variable(values, trainable=False)
 
 
 def take(mask, *arrays):

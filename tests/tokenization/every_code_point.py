@@ -1,0 +1,90 @@
+"""Compares both tokenizers on each of the 1,114,112 code points, in many places.
+
+    python tests/tokenization/every_code_point.py
+
+The vocabulary of each comparison holds all its characters, so that no two of them have
+the same ids. All strings of up to three bytes of telling kinds follow. The exit status
+is 1 if anything differs.
+"""
+
+import itertools
+import os
+import pathlib
+import sys
+import tempfile
+import time
+
+if __name__ == "__main__":
+    tests = pathlib.Path(__file__).resolve().parent.parent
+    sys.path[:0] = [str(tests.parent / "run_scripts")]
+    os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
+    from command_line import start_tensorflow
+
+    start_tensorflow()
+
+import graph_checks  # noqa: E402
+
+CODE_POINTS = 0x110000
+# As many code points share a vocabulary, and as many texts a batch.
+VOCABULARY = 2**16
+BATCH = 2**13
+FORMS = {True: graph_checks.FORMS, False: graph_checks.CASED_FORMS}
+SHOWN = 5
+
+
+def differences(both, texts):
+    """Return how many texts differ, and print the first few."""
+    count = 0
+    for first in range(0, len(texts), BATCH):
+        for text, found, expected in both.differences(texts[first : first + BATCH]):
+            count += 1
+            if count <= SHOWN:
+                print(f"{text!r}: {found} of the graph, {expected} of Python")
+    return count
+
+
+def compare_code_points(do_lower_case, code_points, vocab_file):
+    """Return how many of some code points differ in any form."""
+    pieces = graph_checks.telling_pieces(code_points)
+    graph_checks.write_vocab(vocab_file, pieces)
+    both = graph_checks.Both(vocab_file, do_lower_case)
+    texts = graph_checks.in_forms(code_points, FORMS[do_lower_case])
+    return differences(both, texts)
+
+
+def compare_bytes(do_lower_case, vocab_file):
+    """Return how many strings of one, two and three bytes differ."""
+    pieces = graph_checks.telling_pieces(range(0x20, 0x300))
+    graph_checks.write_vocab(vocab_file, pieces)
+    both = graph_checks.Both(vocab_file, do_lower_case)
+    strings = [
+        bytes(values)
+        for length in (1, 2, 3)
+        for values in itertools.product(graph_checks.TELLING_BYTES, repeat=length)
+    ]
+    return differences(both, strings + [b"a" + string + b"b" for string in strings])
+
+
+def main():
+    """Compare everything; return the exit status."""
+    started, count = time.monotonic(), 0
+    with tempfile.TemporaryDirectory() as folder:
+        vocab_file = pathlib.Path(folder) / "vocab.txt"
+        for do_lower_case in FORMS:
+            casing = "uncased" if do_lower_case else "cased"
+            for first in range(0, CODE_POINTS, VOCABULARY):
+                code_points = range(first, first + VOCABULARY)
+                count += compare_code_points(do_lower_case, code_points, vocab_file)
+                minutes = (time.monotonic() - started) / 60
+                print(
+                    f"{casing}: to U+{code_points[-1]:04X}, {count} differences, "
+                    f"{minutes:.1f} minutes",
+                    flush=True,
+                )
+            count += compare_bytes(do_lower_case, vocab_file)
+    print(f"{'NOT EQUAL' if count else 'equal'}: {count} texts differ.")
+    return 1 if count else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

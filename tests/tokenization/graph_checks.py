@@ -1,0 +1,159 @@
+"""The tokenizer of TensorFlow ops beside the one of Python, on any texts.
+
+Also what their texts are made of: vocabularies that tell all characters apart, the
+characters that a rule treats specially, and bytes that are no UTF-8.
+"""
+
+import random
+
+import tensorflow as tf
+
+from official_bert.tokenization import FullTokenizer, characters
+from official_bert.tokenization.graph import GraphTokenizer
+
+SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
+# Where a character `{}` stands: alone, in a word, by an accent, by a capital sigma, and
+# between marks that NFD may sort and that are kept. The first begins a text, the last
+# ends one.
+FORMS = (
+    "{}Σ", "a{}", "{}b", "a{}b", "{}", "a{}\u0301", "\u0301{}b", "a{}Σ", "aΣ{}b",
+    "a\u302e{}\u1b44b", "aΣ{}",
+)  # fmt: skip
+# Cased text knows neither accents nor sigmas.
+CASED_FORMS = ("{}b", "a{}b", "{}", "\u0301{}\u0301", "a{}")
+HANGUL = range(0xAC00, 0xD7A4)
+
+
+class Both:
+    """A vocabulary's two tokenizers of one casing."""
+
+    def __init__(self, vocab_file, do_lower_case):
+        """Make both; the graph is traced once, for any number of texts."""
+        self.python = FullTokenizer(vocab_file, do_lower_case)
+        self.graph = GraphTokenizer(self.python.vocab, do_lower_case)
+        self.function = tf.function(
+            lambda texts: vars(self.graph(texts)),
+            input_signature=[tf.TensorSpec([None], tf.string)],
+        )
+
+    def pieces(self, texts):
+        """Return [(id, start, end), ...] of each text, from the graph."""
+        found = self.function(tf.constant(texts, tf.string))
+        columns = [found[name].to_list() for name in ("ids", "starts", "ends")]
+        return [list(zip(*row, strict=True)) for row in zip(*columns, strict=True)]
+
+    def differences(self, texts):
+        """Return (text, the graph's pieces, Python's) where they are not the same.
+
+        Args:
+          texts: list of str or of UTF-8 bytes.
+        """
+        expected = [expected_pieces(self.python, text) for text in texts]
+        rows = zip(texts, self.pieces(texts), expected, strict=True)
+        return [row for row in rows if row[1] != row[2]]
+
+
+def expected_pieces(tokenizer, text):
+    """Return [(id, start, end), ...] of a text from a `FullTokenizer`."""
+    pieces, offsets = tokenizer.tokenize_with_offsets(text)
+    ids = tokenizer.convert_tokens_to_ids(pieces)
+    assert ids == tokenizer.encode(text)
+    return [(one, *offset) for one, offset in zip(ids, offsets, strict=True)]
+
+
+def write_vocab(path, pieces):
+    """Write a vocabulary of the special tokens and of pieces, each once."""
+    lines = dict.fromkeys([*SPECIAL, *pieces])
+    path.write_text("\n".join(lines), encoding="utf-8", newline="\n")
+    return path
+
+
+def telling_pieces(code_points):
+    """Return pieces by which all words of characters differ, in both casings.
+
+    Args:
+      code_points: iterable of int; what they become in lower case is added.
+    """
+    folded = characters.load_table().folded
+    chars = [chr(code) for code in code_points if not 0xD800 <= code < 0xE000]
+    chars += sorted({one for char in chars for one in folded.get(ord(char), "")})
+    chars += "abΣσς\u0301\u0323\u302e\u1b44"
+    left_out = {*characters.REMOVED, *characters.SEPARATING}
+    kept = [
+        char
+        for char in chars
+        if characters.category(char) not in left_out and char not in characters.SPACES
+    ]
+    return [form for char in kept for form in (char, "##" + char)]
+
+
+def special_code_points():
+    """Return what the table treats specially, and the borders of what it does.
+
+    Of Hangul and of Chinese characters only the borders and some inside, since they
+    are many and behave alike.
+    """
+    table = characters.load_table()
+    facts = list(
+        zip(table.category, table.combining_class, table.sigma_context, strict=True)
+    )
+    plain = (characters.OTHER, 0, characters.UNCASED)
+    alike = (characters.CJK, 0, characters.UNCASED)
+    found = {0, 0x7F, 0x80, 0x7FF, 0x800, 0xFFFF, 0x10000, 0x10FFFF}
+    found |= {code for code, one in enumerate(facts) if one not in (plain, alike)}
+    found |= {code for code in table.folded if code not in HANGUL}
+    borders = [code for code in range(1, len(facts)) if facts[code] != facts[code - 1]]
+    found |= {code - 1 for code in borders} | set(borders)
+    found |= {HANGUL[0] - 1, HANGUL[-1] + 1, *HANGUL[::199], HANGUL[-1]}
+    found |= set(range(0x4E00, 0xA000, 997))
+    return sorted(found)
+
+
+def in_forms(code_points, forms):
+    """Return a text of each code point that has it in all forms, as bytes.
+
+    Surrogates too, though in UTF-8 they are as wrong as any bad bytes.
+    """
+    template = " ".join(forms)
+    return [
+        template.replace("{}", chr(code)).encode("utf-8", "surrogatepass")
+        for code in code_points
+    ]
+
+
+# Each kind of byte that UTF-8 tells apart, with the borders of second bytes.
+TELLING_BYTES = (
+    b"\x00\x20a\x7f\x80\x81\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xc3\xcc\xdf\xe0\xe1"
+    b"\xe2\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xf7\xf8\xfc\xfe\xff"
+)
+
+
+def random_bytes(number, seed):
+    """Return strings of bytes that are no UTF-8, but for some of their parts."""
+    draw = random.Random(seed)
+    strings = []
+    for _ in range(number):
+        parts = [
+            draw.choice(
+                (
+                    bytes([draw.choice(TELLING_BYTES)]),
+                    bytes([draw.randrange(256)]),
+                    chr(draw.randrange(0x110000)).encode("utf-8", "surrogatepass"),
+                    chr(draw.randrange(0x3000)).encode("utf-8")[:-1],
+                )
+            )
+            for _ in range(draw.randrange(16))
+        ]
+        strings.append(b"".join(parts))
+    return strings
+
+
+def random_texts(code_points, number, seed, longest=40):
+    """Return texts of characters drawn from `code_points`, as UTF-8 bytes."""
+    draw = random.Random(seed)
+    return [
+        "".join(
+            chr(draw.choice(code_points)) for _ in range(draw.randrange(longest + 1))
+        ).encode("utf-8", "surrogatepass")
+        for _ in range(number)
+    ]

@@ -1,0 +1,263 @@
+"""The tokenizer of TensorFlow ops gives what the one of Python gives, text by text."""
+
+import gzip
+import itertools
+import json
+import random
+
+import graph_checks
+import pytest
+import tensorflow as tf
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from places import MINI
+
+from official_bert.tokenization import characters
+
+SPECIAL_CODE_POINTS = graph_checks.special_code_points()
+# In these the other texts of a batch would show, if anything could.
+NEIGHBOURS = [
+    text.encode() for text in ("aΣ", "b", "", "Σ", "\u0301a", "\u0301", "王", "a\u302e")
+]
+NEIGHBOURS += ["\u1b44".encode(), b"a\xe2\x82", b"\xac\x82", b"\xcc", b"\x81b"]
+
+
+@pytest.fixture(scope="module")
+def telling(tmp_path_factory):
+    """Both tokenizers, uncased and cased, of all characters of special kinds."""
+    path = graph_checks.write_vocab(
+        tmp_path_factory.mktemp("telling") / "vocab.txt",
+        graph_checks.telling_pieces(SPECIAL_CODE_POINTS),
+    )
+    return [graph_checks.Both(path, do_lower_case) for do_lower_case in (True, False)]
+
+
+@pytest.fixture(scope="module")
+def mini_uncased():
+    return graph_checks.Both(MINI / "vocab.txt", do_lower_case=True)
+
+
+def check_recording(both, texts, ids):
+    """Compare ids with a recording of the original, and offsets with Python's."""
+    found = both.pieces(texts)
+    assert [[one for one, _, _ in row] for row in found] == ids
+    # Python's offsets are slow to make; each fourth text tells enough.
+    for row, text in list(zip(found, texts, strict=True))[::4]:
+        offsets = both.python.tokenize_with_offsets(text)[1]
+        assert [(start, end) for _, start, end in row] == offsets
+
+
+@pytest.mark.comparison
+@pytest.mark.parametrize("casing", ["uncased", "cased"])
+def test_mini_recordings(casing, mini, mini_uncased):
+    both = mini_uncased
+    if casing == "cased":
+        both = graph_checks.Both(mini / "vocab.txt", do_lower_case=False)
+    lines = (mini / "tokenization.jsonl").read_text(encoding="utf-8").split("\n")
+    rows = [json.loads(line) for line in lines if line]
+    texts, ids = [row["text"] for row in rows], [row[casing] for row in rows]
+    assert len(texts) > 20
+    check_recording(both, texts, ids)
+
+
+@pytest.mark.comparison
+@pytest.mark.parametrize(
+    ("recording", "vocabulary", "do_lower_case"),
+    [
+        ("uncased", "bert-base-uncased", True),
+        ("cased", "bert-base-cased", False),
+        ("chinese", "bert-base-chinese", True),
+        ("multilingual_cased", "bert-base-multilingual-cased", False),
+    ],
+)
+def test_large_recordings(shared, recording, vocabulary, do_lower_case):
+    both = graph_checks.Both(
+        shared / "data/vocab" / vocabulary / "vocab.txt", do_lower_case
+    )
+    name = shared / "golden/tokenization" / f"{recording}.jsonl.gz"
+    with gzip.open(name, "rt", encoding="utf-8") as lines:
+        rows = [json.loads(line) for line in lines]
+    assert len(rows) > 3000
+    texts, ids = [row["text"] for row in rows], [row["ids"] for row in rows]
+    check_recording(both, texts, ids)
+
+
+CORNERS = [
+    "", " ", " \t\n\r\u00a0\u3000 ", "\u0301", "\u0301\u0323 \u0301", "\u200d",
+    "\ufffd", "\0", "\0a\0b\0", "a\0 \0b", "\v", "\u2028", "a\u2028b\u2029\u2028",
+    "a\x85b\x1cc",
+    "[MASK]", "[UNK][CLS] [SEP]", "##a", "a##b ## # a", "!", "a!!b.\u0301c", "...",
+    # Capital sigmas: alone, before and behind ignorable, removed and other characters.
+    "Σ", "ΣΣ", "ΟΔΟΣ", "ΟΔΟΣ.", "ΟΔΟΣα", "ΟΔΟΣ'", "ΟΔΟΣ'α", "ΟΔΟΣ 'α", "'Σ", "α'Σ",
+    "αΣ\u200d\u00ad", "αΣ\u200dα", "αΣ\u0301", "αΣ\u0301α", "α\u0301Σ", "α1Σ", "αΣ1α",
+    "αΣ\vα", "α\vΣ", "αΣ王", "王Σ", "αΣ\u2028α", "αΣ\nα", "α Σ", "αΣΣ", "ʰΣ", "ªΣ",
+    "αΣ\ufffdα", "αΣ\0α", "αΣ\u0345", "αΣ" * 50 + "α.Σ", ".Σ.α", "ΣʹΣ", "ΑΣ\U0001d165Α",
+    # Letters whose lower case or NFD is not one letter.
+    "İ", "aİb", "İ\u0301", "I\u0307", "ıIİi", "ßẞﬁǅⅣ①Å\u212b", "각한국어", "한\u0301국",
+    "\u1112\u1161\u11ab\u0301", "\u0344\u0345", "\u1fb3\u1fbcΑ\u0345", "\u037ea\u0387",
+    # Chinese characters beside accents, of which the first belongs to none.
+    "王\u0301", "\u0301王\u0301\u0323a", "a王b\u0301", "王\u200d\u0301", "\uf900\u0301",
+    "\U0002f800\u0301\u4e00", "か\u3099ガ", "王 \u0301a", "a\u302e王\u1b44",
+    # Marks in another order than NFD has them, and across what is removed.
+    "a\u0301\u0323b", "a\u0301\u302e\u1b44b", "\u1b44\u302e", "\u302e\u1b44a",
+    "a\u302e\u200d\u1b44b", "a\u302e \u1b44b", "a\u302e\ufffd\u0301\u1b44\u0323\u302fb",
+    "\U0001d15e\U0001d165\u0301", "\U0001d160\u302e",
+    "a\u200d\u0301b\u00ad\0\u0323 \u0301",
+    "é\u200d\u0301", "a \u200d\u0301b", "a\v\u0301", "!\u0301!", "a\u0301" * 90,
+    "\ue000\u0378\U0010ffff\ufdd0", "😀👍🏽", "\ufeffa\ufeff", "\U000e0001a",
+    *("x" * (length - 1) + end for length in (199, 200, 201, 202) for end in "aéΣ"),
+    "a" * 200 + "!" + "b" * 201 + " ab", "각" * 66 + "가", "각" * 66 + "각", "İ" * 201,
+    "\u0301" * 300, "a" + "\u0301" * 300 + "b", "王" * 300, "!" * 300, "a\u200d" * 201,
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("casing", [0, 1])
+def test_corner_cases(casing, telling, mini_uncased):
+    assert telling[casing].differences(CORNERS) == []
+    assert mini_uncased.differences(CORNERS) == []
+    one_by_one = [telling[casing].pieces([text])[0] for text in CORNERS]
+    assert one_by_one == telling[casing].pieces(CORNERS)
+
+
+def test_no_text_has_no_rows(mini_uncased):
+    assert mini_uncased.pieces([]) == []
+
+
+def test_what_the_pieces_are(mini_uncased):
+    """Not only the same: right, and of the types that are promised."""
+    vocab = mini_uncased.python.vocab
+    found = mini_uncased.graph(tf.constant(["", "Thé of", "\u4e00."]))
+    assert found.ids.to_list() == [
+        [],
+        [vocab["the"], vocab["of"]],
+        [vocab["[UNK]"], vocab["."]],
+    ]
+    assert found.starts.to_list() == [[], [0, 4], [0, 1]]
+    assert found.ends.to_list() == [[], [3, 6], [1, 2]]
+    for column in (found.ids, found.starts, found.ends):
+        assert column.dtype == tf.int32
+        assert column.row_splits.dtype == tf.int32
+
+
+@pytest.mark.parametrize("casing", [0, 1])
+def test_special_code_points_in_all_forms(casing, telling):
+    forms = graph_checks.FORMS if casing == 0 else graph_checks.CASED_FORMS
+    texts = graph_checks.in_forms(SPECIAL_CODE_POINTS, forms)
+    assert len(texts) > 10_000
+    assert telling[casing].differences(texts) == []
+
+
+def test_kept_marks_in_every_order(telling):
+    """The 25 that NFD moves past others, and what decomposes into them."""
+    table = characters.load_table()
+    moved = [
+        code
+        for code, combining in enumerate(table.combining_class)
+        if combining and table.category[code] != characters.MARK
+    ]
+    assert len(moved) == 25
+    composed = [code for code, text in table.folded.items() if chr(moved[-1]) in text]
+    others = [0x301, 0x323, 0x334, 0x345, 0x200D, ord("a"), *composed]
+    draw = random.Random(5)
+    texts = [f"{chr(a)}{chr(b)}{chr(c)}" for a, b, c in itertools.product(
+        moved[::3], moved + others, moved[1::3])]  # fmt: skip
+    texts += [
+        "".join(map(chr, draw.choices(moved + others, k=draw.randrange(2, 12))))
+        for _ in range(1000)
+    ]
+    assert telling[0].differences(texts) == []
+
+
+@pytest.mark.parametrize("casing", [0, 1])
+def test_random_texts(casing, telling):
+    everything = range(0x110000)
+    early = range(0x600)
+    texts = graph_checks.random_texts(SPECIAL_CODE_POINTS, 600, seed=1)
+    texts += graph_checks.random_texts(everything, 300, seed=2)
+    texts += graph_checks.random_texts(early, 600, seed=3)
+    texts += graph_checks.random_texts(early, 3, seed=4, longest=20_000)
+    assert telling[casing].differences(texts) == []
+
+
+# The characters whose neighbours matter, and those that stand for a rule.
+TELLING = "aAbΣσς'.:·\u00ad\u200d\u0301\u0323\u302e\u1b44\U00016ff0\U0001d165Åé한İ"
+TELLING += " \t\n\v\x1c\x85\u00a0\u2028\ufffd\0-,。王ﬁǅⅣ①\ue000\u0378\U0001d15e\uf900"
+
+
+@settings(deadline=None, max_examples=60)
+@given(st.lists(st.text(alphabet=TELLING, max_size=12), min_size=1, max_size=20))
+def test_rules_in_combination(telling, texts):
+    for both in telling:
+        assert both.differences(texts) == []
+
+
+BAD_BYTES = {
+    "truncated": [
+        b"a\xc3",
+        b"a\xe2\x82",
+        b"a\xf0\x9f\x98",
+        b"\xe2\x82a",
+        b"\xf0\x9f b",
+    ],
+    "surrogates": [b"a\xed\xa0\x80b", b"\xed\xbf\xbf", b"\xed\xa0\xbd\xed\xb8\x80 a"],
+    "overlong": [b"a\xc0\x80b", b"\xc1\xa1", b"\xe0\x80\xa1a", b"\xf0\x80\x80\xa1 a"],
+    "too large": [b"a\xf4\x90\x80\x80b", b"\xf7\xbf\xbf\xbf", b"\xfc\x84\x80\x80\x80a"],
+    "byte order marks": [
+        b"\xef\xbb\xbfab",
+        b"a\xef\xbb\xbfb",
+        b"\xff\xfea",
+        b"\xef\xbb",
+    ],
+    "single": [
+        b"\x80",
+        b"\xbf\xbfa",
+        b"\xfe\xff",
+        b"a\xffb \xff",
+        b"\xcc a\xcc\x81\x81",
+    ],
+    "a word made by it": [
+        b"a\xff\xcc\x81b",
+        b"\xce\xb1\xff\xce\xa3\xed\xa0\x80",
+        b"\xff",
+    ],
+}
+
+
+@pytest.mark.parametrize("kind", BAD_BYTES)
+def test_bytes_that_are_not_utf_8(kind, telling):
+    for both in telling:
+        assert both.differences(BAD_BYTES[kind]) == []
+
+
+def test_random_bytes(telling):
+    pairs = itertools.product(graph_checks.TELLING_BYTES, repeat=2)
+    texts = [b"a" + bytes(pair) + b"b" for pair in pairs]
+    texts += graph_checks.random_bytes(4000, seed=1)
+    assert telling[0].differences(texts) == []
+    assert telling[1].differences(texts[::4]) == []
+
+
+def test_texts_do_not_see_their_neighbours(telling):
+    for both in telling:
+        alone = {text: both.pieces([text])[0] for text in NEIGHBOURS}
+        draw = random.Random(6)
+        pairs = list(itertools.product(NEIGHBOURS, repeat=2))
+        shuffled = draw.sample(NEIGHBOURS, len(NEIGHBOURS)) * 3
+        for batch in (*pairs, shuffled):
+            assert both.pieces(batch) == [alone[text] for text in batch]
+
+
+def test_one_graph_for_batches_of_all_sizes(mini_uncased):
+    traced = []
+
+    @tf.function
+    def tokenize(texts):
+        traced.append(texts.shape)
+        return mini_uncased.graph(texts).ids
+
+    signature = tf.TensorSpec([None], tf.string)
+    function = tokenize.get_concrete_function(signature)
+    for texts in ([], ["a"], ["", "a b"], ["the cat"] * 50, ["a" * 5000]):
+        expected = [mini_uncased.python.encode(text) for text in texts]
+        assert function(tf.constant(texts, tf.string)).to_list() == expected
+    assert len(traced) == 1

@@ -8,8 +8,12 @@ import torch
 import training
 import transformers
 
-from official_bert.metrics import squad as scores
-from official_bert.tasks import squad_answers, squad_features, squad_files
+from official_bert.tasks import (
+    squad_answers,
+    squad_features,
+    squad_files,
+    squad_scores,
+)
 
 
 def main():
@@ -57,40 +61,24 @@ def _evaluate(model, tokenizer, given):
             training.predict(model, windows, logits_of), windows, strict=True
         )
     ]
+    decoding = squad_answers.Decoding(
+        version_2_with_negative=given.version_2_with_negative
+    )
     predictions = squad_answers.decode(
         examples,
         windows,
         [starts for starts, _ in logits],
         [ends for _, ends in logits],
         tokenizer,
-        squad_answers.Decoding(version_2_with_negative=given.version_2_with_negative),
+        decoding,
     )
     gold_answers = squad_files.read_gold_answers(given.predict_file)
-    score = _score_v2 if given.version_2_with_negative else _score_v1
-    return {name: value / 100 for name, value in score(predictions, gold_answers)}
-
-
-def _score_v1(predictions, gold_answers):
-    """Yield (name, percent)."""
-    texts = {one.qas_id: one.answer.text for one in predictions}
-    found = scores.evaluate_v1(gold_answers, texts)
-    yield from found.items()
-
-
-def _score_v2(predictions, gold_answers):
-    """Yield (name, percent), at the threshold 0 and at the best one."""
-    texts = {one.qas_id: one.answer.text for one in predictions}
-    found = scores.evaluate_v2(gold_answers, texts)
-    # What a lower threshold takes away, a higher one must bring back.
-    non_null = {
-        one.qas_id: one.best_non_null.text if one.best_non_null else ""
-        for one in predictions
+    found = squad_scores.evaluate(decoding, predictions, gold_answers)
+    return {
+        name: value / 100
+        for name, value in found.items()
+        if not name.endswith("_thresh")
     }
-    odds = {one.qas_id: one.null_odds for one in predictions}
-    tuned = scores.evaluate_v2(gold_answers, non_null, odds)
-    for name in ("f1", "exact"):
-        yield name, found[name]
-        yield f"best_{name}", tuned[f"best_{name}"]
 
 
 if __name__ == "__main__":

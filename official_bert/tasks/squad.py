@@ -9,9 +9,8 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
-from official_bert.metrics import squad as scores
 from official_bert.modeling.span_prediction import SpanModel, span_terms
-from official_bert.tasks import scoring, squad_answers
+from official_bert.tasks import scoring, squad_answers, squad_scores
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.squad_answers import Decoding
@@ -153,34 +152,6 @@ def window_logits(score, task, features, batch_size, break_off=lambda: False):
     return [start for start, _ in cut], [end for _, end in cut]
 
 
-def evaluate(task, predictions, gold_answers):
-    """Return the official scores of predictions, in percent.
-
-    Args:
-      task: `SquadTask`.
-      predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `squad_files.read_gold_answers`.
-
-    Returns:
-      dict of name -> float; of SQuAD 2.0 also the scores at the best threshold
-      on the null odds, and that threshold.
-    """
-    texts = {one.qas_id: one.answer.text for one in predictions}
-    if not task.decoding.version_2_with_negative:
-        return scores.evaluate_v1(gold_answers, texts)
-    found = scores.evaluate_v2(gold_answers, texts)
-    # A threshold cannot bring back a text that another threshold has taken.
-    non_null = {
-        one.qas_id: one.best_non_null.text if one.best_non_null else ""
-        for one in predictions
-    }
-    odds = {one.qas_id: one.null_odds for one in predictions}
-    tuned = scores.evaluate_v2(gold_answers, non_null, odds)
-    return found | {
-        name: value for name, value in tuned.items() if name.startswith("best_")
-    }
-
-
 def at_best_threshold(task, row):
     """Return a `SquadTask` with the threshold that scored best, if there is one."""
     if "best_f1_thresh" not in row:
@@ -230,7 +201,7 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
             found = squad_answers.decode(
                 dev_set.examples, dev_set.features, *logits, tokenizer, task.decoding
             )
-            return evaluate(task, found, dev_set.gold_answers)
+            return squad_scores.evaluate(task.decoding, found, dev_set.gold_answers)
 
         return evaluate_now
 

@@ -7,7 +7,7 @@
 import os
 
 from official_bert.errors import UserError
-from official_bert.tasks import squad, squad_answers
+from official_bert.tasks import squad_answers, squad_scores
 from official_bert.training import eval_results
 
 
@@ -73,7 +73,7 @@ def score(directory, task, predictions, gold_answers):
       predictions: list of `SquadPrediction`.
       gold_answers: dict, of `squad_files.read_gold_answers`.
     """
-    found = squad.evaluate(task, predictions, gold_answers)
+    found = squad_scores.evaluate(task.decoding, predictions, gold_answers)
     if task.decoding.version_2_with_negative:
         threshold = task.decoding.null_score_diff_threshold
         found["null_score_diff_threshold"] = threshold

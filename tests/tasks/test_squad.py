@@ -22,6 +22,7 @@ from official_bert.tasks import (
     squad_answers,
     squad_features,
     squad_files,
+    squad_scores,
 )
 from official_bert.tasks.squad import SquadTask
 from official_bert.tasks.squad_answers import (
@@ -169,8 +170,8 @@ def prediction(qas_id, text, non_null=None, odds=None):
 
 def test_scores_of_version_1():
     gold = {"a": ("Paris", "the city of Paris"), "b": ("1895",)}
-    found = squad.evaluate(
-        V1, [prediction("a", "Paris, city"), prediction("b", "1895")], gold
+    found = squad_scores.evaluate(
+        V1.decoding, [prediction("a", "Paris, city"), prediction("b", "1895")], gold
     )
     assert found == {"exact_match": 50, "f1": pytest.approx(90)}
     assert V1.metrics == ("f1", "exact_match")
@@ -192,7 +193,7 @@ def test_scores_of_version_2():
     Of "Nile river": 2/3. In the order of the null odds that is +2/3 (c), -1 (b),
     +1 (a), +1 (e) to the two questions that are right without an answer.
     """
-    found = squad.evaluate(V2, PREDICTIONS, GOLD)
+    found = squad_scores.evaluate(V2.decoding, PREDICTIONS, GOLD)
     plain = {one.qas_id: one.answer.text for one in PREDICTIONS}
     assert {k: v for k, v in found.items() if not k.startswith("best")} == (
         scores.evaluate_v2(GOLD, plain)
@@ -306,11 +307,14 @@ def test_the_best_threshold_is_kept_and_moves_the_score(whole):
     assert predictor.task == task and predictor.global_step == step
     logits = predictor.logits(DEV.features)
     at_best = predictor.decode(DEV.examples, DEV.features, logits)
-    assert squad.evaluate(task, at_best, DEV.gold_answers)["f1"] == row["best_f1"]
+    assert (
+        squad_scores.evaluate(task.decoding, at_best, DEV.gold_answers)["f1"]
+        == row["best_f1"]
+    )
     at_zero = squad_answers.decode(
         DEV.examples, DEV.features, *logits, TOKENIZER, V2.decoding
     )
-    found = squad.evaluate(V2, at_zero, DEV.gold_answers)
+    found = squad_scores.evaluate(V2.decoding, at_zero, DEV.gold_answers)
     assert {"global_step": step, **found} == row
     assert found["f1"] < row["best_f1"] == found["best_f1"]
 

@@ -2,13 +2,15 @@ r"""Watch a tiny BERT learn from the text inside this Python installation.
 
     python run_scripts/quickstart.py
 
-Vocabulary, records, pre-training, held-out evaluation, fill-mask examples and
-a picture of the curves, in about ten minutes on two cores. Each step prints
-the command it runs, so that you can run it by hand.
+Vocabulary, records, pre-training, held-out evaluation, fill-mask examples, a
+picture of the curves, and an endpoint that is asked over HTTP, in about ten
+minutes on two cores. Each step prints the command it runs, so that you can run
+it by hand.
 """
 
 import json
 import os
+import re
 import shlex
 import subprocess
 import sys
@@ -93,6 +95,10 @@ def main():
         capture=True,
     )
     right = _show_answers([json.loads(line) for line in answers.splitlines()])
+    _step("An endpoint: raw text in, over HTTP, and the same answer out.")
+    export = f"{place}/exports/quickstart"
+    _script("export_model.py", f"--model_dir={model}", f"--export_dir={export}")
+    _ask_endpoint(export)
     return _verdict(model, right)
 
 
@@ -114,6 +120,33 @@ def _script(name, *arguments, capture=False):
     if done.returncode:
         raise UserError(f"{name} ended with status {done.returncode}; see above.")
     return done.stdout
+
+
+def _ask_endpoint(export):
+    """Serve an export for as long as it takes to ask it once."""
+    arguments = [f"--model_dir={export}", "--port=0"]
+    print(f"$ {shlex.join(['python', 'run_scripts/serve.py', *arguments])} &")
+    server = subprocess.Popen(
+        [sys.executable, str(ROOT / "run_scripts" / "serve.py"), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        line = server.stdout.readline()
+        found = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)
+        if not found:
+            raise UserError("serve.py ended; see above.")
+        print(line, end="")
+        _script(
+            "query.py",
+            f"--url={found[1]}",
+            f"--model_name={found[2]}",
+            "--signature_name=fill_mask",
+            f"--text={PROMPTS[0][0]}",
+        )
+    finally:
+        server.terminate()
+        server.communicate()
 
 
 def _show_answers(answers):

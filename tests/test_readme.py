@@ -17,7 +17,9 @@ def commands():
         for block in (text for language, text in blocks if not language):
             for line in block.replace("\\\n", " ").splitlines():
                 if line.startswith("python "):
-                    words = shlex.split(line, comments=True)
+                    # Without what the shell does with it.
+                    command = re.split(r" [&>|]( |$)", line)[0]
+                    words = shlex.split(command, comments=True)
                     found.append((page.name, words[1:]))
     return found
 

@@ -56,15 +56,15 @@ def write(directory, export, model_name, version=None, rows=None):
 def _save(export, folder):
     traced = {name: one.traced() for name, one in export.signatures.items()}
     # It tells of names of captured variables, hundreds of them, that nobody sees.
-    loggers = tf.get_logger(), logging.get_absl_logger()
-    levels = [logger.level for logger in loggers]
-    for logger in loggers:
-        logger.setLevel("ERROR")
+    logger, verbosity = tf.get_logger(), logging.get_verbosity()
+    level = logger.level
+    logger.setLevel("ERROR")
+    logging.set_verbosity(logging.ERROR)
     try:
         tf.saved_model.save(export.module, folder, signatures=traced)
     finally:
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logger.setLevel(level)
+        logging.set_verbosity(verbosity)
 
 
 def _answer(export):

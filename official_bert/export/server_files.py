@@ -20,6 +20,8 @@ max_batch_size { value: 64 }
 batch_timeout_micros { value: 1000 }
 num_batch_threads { value: 2 }
 max_enqueued_batches { value: 1000 }
+# Of the signature for token ids; texts need no padding.
+pad_variable_length_inputs: true
 """
 
 COMPOSE = """\
@@ -111,12 +113,7 @@ def _readme(export, model_name, answer):
         "",
         "answers",
         "",
-        *(
-            "    " + line
-            for line in json.dumps(
-                {"predictions": [answer]}, ensure_ascii=False, indent=1
-            ).splitlines()
-        ),
+        "    " + json.dumps({"predictions": [answer]}, ensure_ascii=False),
         "",
         "| signature | takes |",
         "|---|---|",

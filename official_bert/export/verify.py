@@ -77,7 +77,7 @@ def ask_fresh_process(directory, requests, python=sys.executable):
         left_out = ("PYTHONPATH", "PYTHONSAFEPATH")
         environment = {k: v for k, v in os.environ.items() if k not in left_out}
         done = subprocess.run(
-            [python, "-P", script, directory, asked, answered],
+            [python, "-P", script, os.path.abspath(directory), asked, answered],
             capture_output=True,
             text=True,
             check=False,

@@ -1,0 +1,107 @@
+"""Asking by gRPC: a service of TF Serving's messages, and what can go wrong."""
+
+import concurrent.futures
+import sys
+
+import numpy as np
+import pytest
+
+from official_bert.errors import UserError
+from official_bert.serving import grpc_client, saved_model
+from official_bert.serving.request_error import RequestError
+
+
+def test_without_the_package(monkeypatch):
+    monkeypatch.setitem(sys.modules, "tensorflow_serving", None)
+    with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
+        grpc_client.asker("127.0.0.1:1", "answers")
+
+
+@pytest.fixture(scope="module")
+def address(versions):
+    """The address of a service that answers as TF Serving does."""
+    pytest.importorskip("tensorflow_serving")
+    import grpc
+    from tensorflow_serving.apis import prediction_service_pb2_grpc
+
+    with concurrent.futures.ThreadPoolExecutor(2) as pool:
+        server = grpc.server(pool)
+        prediction_service_pb2_grpc.add_PredictionServiceServicer_to_server(
+            _service(versions), server
+        )
+        port = server.add_insecure_port("127.0.0.1:0")
+        server.start()
+        yield f"127.0.0.1:{port}"
+        server.stop(None).wait()
+
+
+def _service(versions):
+    import grpc
+    import tensorflow as tf
+    from google.protobuf import json_format
+    from tensorflow_serving.apis import (
+        get_model_metadata_pb2,
+        predict_pb2,
+        prediction_service_pb2_grpc,
+    )
+
+    def model_of(request, context):
+        spec = request.model_spec
+        version = spec.version.value if spec.HasField("version") else None
+        try:
+            return versions.get(spec.name, version)
+        except RequestError as error:
+            context.abort(grpc.StatusCode.NOT_FOUND, str(error))
+
+    class Service(prediction_service_pb2_grpc.PredictionServiceServicer):
+        def GetModelMetadata(self, request, context):  # noqa: N802
+            signatures = get_model_metadata_pb2.SignatureDefMap()
+            model = model_of(request, context)
+            json_format.ParseDict({"signature_def": model.signature_def}, signatures)
+            answer = get_model_metadata_pb2.GetModelMetadataResponse()
+            answer.metadata["signature_def"].Pack(signatures)
+            return answer
+
+        def Predict(self, request, context):  # noqa: N802
+            arrays = {k: tf.make_ndarray(v) for k, v in request.inputs.items()}
+            signature = request.model_spec.signature_name or None
+            try:
+                model = model_of(request, context)
+                outputs = saved_model.run(model, signature, arrays)
+            except RequestError as error:
+                context.abort(grpc.StatusCode.INVALID_ARGUMENT, str(error))
+            answer = predict_pb2.PredictResponse()
+            for name, array in outputs.items():
+                answer.outputs[name].CopyFrom(tf.make_tensor_proto(array))
+            return answer
+
+    return Service()
+
+
+def test_the_same_answers_as_by_rest(address, own_url):
+    from official_bert.serving import rest_client
+
+    rows = [{"text": "good"}, {"text": "老师 \U0001f40e"}, {"text": ""}]
+    for version in (None, 1):
+        by_grpc = grpc_client.asker(address, "answers", version)
+        assert by_grpc(rows) == rest_client.asker(own_url, "answers", version)(rows)
+    tokens = [{"input_ids": [7, 8], "input_mask": [1, 1], "segment_ids": [0, 1]}]
+    by_grpc = grpc_client.asker(address, "answers", signature="tokens")
+    by_rest = rest_client.asker(own_url, "answers", signature="tokens")
+    assert by_grpc(tokens) == by_rest(tokens)
+    assert by_grpc(tokens)[0]["sum"] == np.int32(7 + 1008)
+
+
+def test_errors_are_sentences(address):
+    with pytest.raises(UserError, match="no signature nope; it has .*serving_default"):
+        grpc_client.asker(address, "answers", signature="nope")
+    with pytest.raises(UserError, match="NOT_FOUND: .*Specific"):
+        grpc_client.asker(address, "answers", 7)
+    with pytest.raises(UserError, match="named input: txt"):
+        grpc_client.asker(address, "answers")([{"txt": "a"}])
+    with pytest.raises(
+        UserError, match="INVALID_ARGUMENT: assertion failed: .too small"
+    ):
+        grpc_client.asker(address, "answers", signature="picky")([{"x": -1}])
+    with pytest.raises(UserError, match="UNAVAILABLE"):
+        grpc_client.asker("127.0.0.1:1", "answers")

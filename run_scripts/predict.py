@@ -1,14 +1,30 @@
-r"""Ask a fine-tuned classifier: texts in, a line of JSON for each out.
+r"""Ask a fine-tuned model of any task: a line of JSON comes out for each question.
+
+A classifier, texts or pairs, "text a ||| text b", a line each, or a table:
 
     python run_scripts/predict.py --model_dir=output/reviews --input_file=new.csv \
         --output_file=answers.jsonl
 
     echo "Wonderful!" | python run_scripts/predict.py --model_dir=output/reviews
 
-Each line of standard input or of a .txt file is a text, or a pair: "text a ||| text b".
-Of CSV, TSV and JSON lines the columns are read that the model was fine-tuned on.
+A tagger, texts, a line each, or lines of {"text": ...}:
+
+    echo "Anna is in Rome." | python run_scripts/predict.py --model_dir=output/ner
+
+SQuAD, lines of {"question": ..., "context": ...}, or pairs:
+
+    echo "Who is in Rome? ||| Anna is in Rome." | \
+        python run_scripts/predict.py --model_dir=output/squad
+
+Multiple choice, lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
+
+    python run_scripts/predict.py --model_dir=output/swag --input_file=questions.jsonl
+
+The directory tells the task. A classifier reads of CSV, TSV and JSON lines the columns
+that it was fine-tuned on. For the others a line that begins with { is JSON.
 """
 
+import functools
 import itertools
 import json
 import os
@@ -23,31 +39,50 @@ from official_bert.errors import UserError
 
 # Texts of a file that are answered together, those of like length side by side.
 CHUNK = 1024
+TABLES = (".csv", ".tsv", ".tab")
+JSON_LINES = (".jsonl", ".ndjson", ".json")
 FLAGS = flags.FLAGS
 
+flags.DEFINE_string("model_dir", None, "Output directory of a finished fine-tuning.")
 flags.DEFINE_string(
-    "model_dir", None, "Output directory of a finished run_classifier.py."
-)
-flags.DEFINE_string(
-    "input_file", STANDARD, "Texts: .txt, .csv, .tsv or .jsonl; - is standard input."
+    "input_file",
+    STANDARD,
+    "What is asked: .txt, .jsonl, and of some tasks .csv or .tsv, also .gz; - is "
+    "standard input.",
 )
 flags.DEFINE_string("output_file", STANDARD, "JSON lines; - is standard output.")
 flags.DEFINE_string(
-    "text_column", None, "Of a table: column of the text; default: the training's."
+    "text_column",
+    None,
+    "Of a classifier's table: column of the text; default: the training's.",
 )
 flags.DEFINE_string("text_b_column", None, "Likewise, of the second text of pairs.")
 flags.DEFINE_integer(
     "batch_size",
     32,
-    "Texts that go through the model together; 1 answers each line that a pipe "
-    "delivers at once.",
+    "Texts that go through the model together, or windows of contexts, or choices; 1 "
+    "answers each line that a pipe delivers at once.",
     lower_bound=1,
 )
 
 
 def main():
-    """Load the model, then answer as the texts come."""
+    """Load the model, then answer as the questions come."""
     require("model_dir")
+    _check_files()
+    start_tensorflow()
+    from official_bert.tasks.predictor import Predictor
+
+    predictor = Predictor(locate(FLAGS.model_dir), FLAGS.batch_size).model
+    questions, answer = _way_of(predictor)
+    with opened_output(FLAGS.output_file) as out:
+        for chunk in _chunks(questions):
+            for record in answer(chunk):
+                out.write(json.dumps(record, ensure_ascii=False) + "\n")
+            out.flush()
+
+
+def _check_files():
     if FLAGS.input_file != STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
     if not is_stream(FLAGS.output_file):
@@ -56,31 +91,50 @@ def main():
             raise UserError(
                 f"--output_file: {FLAGS.output_file} is the input; choose another name."
             )
-    if not _is_table() and (FLAGS.text_column or FLAGS.text_b_column):
+    if not _ends_with(TABLES + JSON_LINES) and _columns():
         raise UserError(
             "--text_column and --text_b_column are for tables (.csv, .tsv, .jsonl); "
             "leave them out."
         )
-    start_tensorflow()
+
+
+def _columns():
+    return FLAGS.text_column or FLAGS.text_b_column
+
+
+def _ends_with(endings):
+    return FLAGS.input_file.removesuffix(".gz").lower().endswith(endings)
+
+
+def _way_of(predictor):
+    """Return (questions, function: list of them -> iterable of dicts for JSON)."""
+    from official_bert.tasks import prediction_inputs
+    from official_bert.tasks.choice import ChoiceTask
+    from official_bert.tasks.ner import NerTask
+    from official_bert.tasks.squad import SquadTask
+
+    kind = predictor.task.KIND
+    if kind not in (NerTask.KIND, SquadTask.KIND, ChoiceTask.KIND):
+        return _texts(predictor.task), functools.partial(_classify, predictor)
+    if _columns():
+        raise UserError(
+            "--text_column and --text_b_column are for classifiers, and the model in "
+            f"{FLAGS.model_dir} is of the task {kind}; leave them out."
+        )
+    if kind == ChoiceTask.KIND:
+        return _prompts(), functools.partial(_choose, predictor)
+    if kind == NerTask.KIND:
+        return _lines(prediction_inputs.texts), functools.partial(_tag, predictor)
+    return _lines(prediction_inputs.questions), functools.partial(_answer, predictor)
+
+
+def _texts(task):
+    """Return the texts and pairs for a classifier."""
     from official_bert.tasks import feature_files
-    from official_bert.tasks.classifier_predictor import ClassifierPredictor
-    from official_bert.tasks.classifier_reports import as_json
 
-    predictor = ClassifierPredictor(locate(FLAGS.model_dir), FLAGS.batch_size)
-    if _is_table():
-        texts = _texts_of_table(predictor.task)
-    else:
-        texts = map(feature_files.split_line, lines_of(FLAGS.input_file))
-    with opened_output(FLAGS.output_file) as out:
-        for chunk in _chunks(texts):
-            for prediction in predictor.predict(chunk):
-                out.write(json.dumps(as_json(prediction), ensure_ascii=False) + "\n")
-            out.flush()
-
-
-def _is_table():
-    name = FLAGS.input_file.removesuffix(".gz").lower()
-    return name.endswith((".csv", ".tsv", ".tab", ".jsonl", ".ndjson", ".json"))
+    if _ends_with(TABLES + JSON_LINES):
+        return _texts_of_table(task)
+    return map(feature_files.split_line, lines_of(FLAGS.input_file))
 
 
 def _texts_of_table(task):
@@ -94,6 +148,66 @@ def _texts_of_table(task):
         each.text_a if each.text_b is None else (each.text_a, each.text_b)
         for each in examples
     )
+
+
+def _lines(read):
+    """Return what lines hold; of JSON lines all are read before the first answer.
+
+    Args:
+      read: a function of `prediction_inputs`.
+    """
+    if _ends_with(TABLES):
+        raise UserError(
+            f"--input_file: {FLAGS.input_file} is a table, which the model in "
+            f"{FLAGS.model_dir} does not read; give lines of text or of JSON."
+        )
+    is_json = _ends_with(JSON_LINES)
+    found = read(lines_of(FLAGS.input_file), _input_name(), is_json)
+    return list(found) if is_json else found
+
+
+def _prompts():
+    """Return the prompts and choices; those of a file all at once."""
+    from official_bert.tasks import choice_files, prediction_inputs
+
+    if FLAGS.input_file == STANDARD:
+        return prediction_inputs.prompts(lines_of(STANDARD), _input_name())
+    return choice_files.read_prompts(FLAGS.input_file, "--input_file")
+
+
+def _input_name():
+    return "Standard input" if FLAGS.input_file == STANDARD else FLAGS.input_file
+
+
+def _classify(predictor, texts):
+    from official_bert.tasks.classifier_reports import as_json
+
+    return map(as_json, predictor.predict(texts))
+
+
+def _tag(predictor, texts):
+    for text, found in zip(texts, predictor.predict(texts), strict=True):
+        entities = [
+            {"start": e.start, "end": e.end, "label": e.label, "text": e.text}
+            for e in found
+        ]
+        yield {"text": text, "entities": entities}
+
+
+def _answer(predictor, pairs):
+    for answer in predictor.predict_all(pairs):
+        record = {"answer": answer.text, "start": answer.start, "end": answer.end}
+        record["score"] = round(answer.score, 6)
+        if answer.null_score is not None:
+            record["null_score"] = round(answer.null_score, 6)
+        yield {**record, "probability": round(answer.probability, 6)}
+
+
+def _choose(predictor, pairs):
+    for answer in predictor.predict_all(pairs):
+        rounded = [round(value, 6) for value in answer.probabilities]
+        record = {"index": answer.index, "choice": answer.choice}
+        yield {**record, "probabilities": rounded}
 
 
 def _chunks(texts):

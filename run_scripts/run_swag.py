@@ -8,8 +8,9 @@ r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
         --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/questions \
         --do_train --do_eval
 
-A line of JSON is {"question": …, "choices": [text, …], "answerKey": "B"}, or as in
-ARC's files; all else is read as SWAG's CSV. More in docs/finetuning.md.
+A file that begins with { is JSON lines, whatever its name: each {"question": …,
+"choices": [text, …], "answerKey": "B"}, or as in ARC's files, or with the columns of
+SWAG. All else is read as SWAG's CSV. More in docs/finetuning.md.
 """
 
 import dataclasses
@@ -23,7 +24,6 @@ from model_flags import given_files
 from official_bert import files
 from official_bert.errors import UserError
 
-JSON_ENDINGS = (".jsonl", ".ndjson", ".json")
 FILES = ("train_file", "dev_file", "test_file")
 FLAGS = flags.FLAGS
 
@@ -80,15 +80,15 @@ def _check_flags():
     require(*used)
     for name in used:
         files.require_readable(locate(FLAGS[name].value), f"--{name}")
-    is_json = [_is_json_lines(FLAGS[name].value) for name in used]
+    is_json = [_is_json_lines(name) for name in used]
     if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
         raise UserError(
             "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
         )
     if FLAGS.leave_out_damaged and not any(is_json):
         raise UserError(
-            "--leave_out_damaged is for JSON lines (.jsonl); leave it out, since none "
-            "of the files is."
+            "--leave_out_damaged is for JSON lines; leave it out, since none of the "
+            "files is."
         )
     fine_tuning_flags.check(evaluates=FLAGS.do_eval)
 
@@ -99,8 +99,11 @@ def _uses():
     return list(zip(FILES, uses, strict=True))
 
 
-def _is_json_lines(path):
-    return path.lower().removesuffix(".gz").endswith(JSON_ENDINGS)
+def _is_json_lines(name):
+    """Tell whether the file of a flag is JSON lines."""
+    from official_bert.tasks import choice_files
+
+    return choice_files.is_json_lines(locate(FLAGS[name].value), f"--{name}")
 
 
 def _read_data():
@@ -110,7 +113,7 @@ def _read_data():
     data = {}
     for name in (name for name, is_used in _uses() if is_used):
         place = locate(FLAGS[name].value), f"--{name}", name == "test_file"
-        if _is_json_lines(place[0]):
+        if _is_json_lines(name):
             found = choice_files.read_choices(*place, FLAGS.leave_out_damaged)
         else:
             without = FLAGS.leave_out_generated and name == "train_file"

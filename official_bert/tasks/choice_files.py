@@ -22,6 +22,7 @@ line has a tab in it is TSV. A key that a line of JSON lacks, or null, is empty.
 
 import dataclasses
 import io
+import re
 import string
 
 from official_bert.errors import UserError
@@ -35,6 +36,9 @@ GOLD_SOURCE = "gold-source"
 _GENERATED = "gen"
 _QUESTIONS = ("question", "context", "prompt")
 _ANSWER_KEY = "answerKey"
+# Those that a table begins with: without their spaces they are no rows.
+_BLANK_LINES = re.compile(r"\A\s*[\r\n]")
+_BLANKS = re.compile(r"[^\r\n]")
 _OF_PROMPTS = "a row is a question and two choices or more"
 _OF_EXAMPLES = "a row is a question, two choices or more, and the right one of them"
 
@@ -205,7 +209,8 @@ def _parse(content):
 
 def _table_rows(path, text):
     """Return the rows of a table, a header among them; `UserError` if it has none."""
-    first = text.lstrip().partition("\n")[0]
+    text = _BLANK_LINES.sub(lambda found: _BLANKS.sub("", found[0]), text)
+    first = text.lstrip("\r\n").partition("\n")[0]
     rows, problems = read_tsv(text) if "\t" in first else read_csv(text)
     if problems:
         fail_for_rows(

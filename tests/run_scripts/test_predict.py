@@ -1,4 +1,4 @@
-"""`predict.py` as people call it: texts in, a line of JSON for each out."""
+"""`predict.py` with classifiers: texts in, a line of JSON for each out."""
 
 import dataclasses
 import gzip
@@ -13,11 +13,11 @@ import tensorflow as tf
 import tiny_model
 from places import ROOT
 from script_runs import assert_refused, run_many
+from untrained_models import with_outputs, write_model
 
 from official_bert.checkpoints import google, model_directory
 from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.table_columns import Columns
-from official_bert.tasks.task_file import write_task
 
 LENGTH = 16
 TASK = ClassifierTask(
@@ -87,7 +87,8 @@ DAMAGED = {
     "cut": ('{"task": "classifier", "kin', ["cut/task.json", "line 1"]),
     "a list": ("[]", ["a list/task.json"]),
     "bytes": (b"\xff\xfe\0", ["bytes/task.json", "UTF-8"]),
-    "another task": ({"task": "squad"}, ["does not describe a classifier"]),
+    "unknown task": ({"task": "ranking"}, ["task.json", "classifier", "'ranking'"]),
+    "another task": ({"task": "squad"}, ["another task/task.json is damaged"]),
     "kind": ({"kind": "ranking"}, ["damaged"]),
     "more labels": (
         {"labels": ["a", "b", "c", "d"]},
@@ -160,20 +161,6 @@ BAD = {
 }
 
 
-def write_model(directory, task, tensors=None):
-    """Write a fine-tuned model that has never been trained."""
-    tensors = tensors or tiny_model.tensors()
-    checkpoint = dataclasses.replace(
-        tiny_model.checkpoint(),
-        shapes={name: value.shape for name, value in tensors.items()},
-        read=tensors.__getitem__,
-    )
-    directory.mkdir()
-    google.write_model(str(directory), checkpoint)
-    if task is not None:
-        write_task(str(directory), task, 7)
-
-
 def write_models(folder):
     write_model(folder / "model", TASK)
     chinese = dataclasses.replace(TASK, labels=("坏", "好", "?"))
@@ -186,9 +173,7 @@ def write_models(folder):
     write_model(folder / "pairs", pairs)
     write_model(folder / "glue", dataclasses.replace(TASK, name="mnli", columns=None))
     number = dataclasses.replace(TASK, kind="regression", labels=())
-    tensors = tiny_model.tensors()
-    head = {name: tensors[name][:1] for name in ("output_weights", "output_bias")}
-    write_model(folder / "number", number, tensors | head)
+    write_model(folder / "number", number, with_outputs(1))
     for name in ("weightless", "half", "wordless"):
         write_model(folder / name, TASK)
     google.delete_checkpoint(str(folder / "weightless" / "bert_model.ckpt"))
@@ -196,7 +181,9 @@ def write_models(folder):
     data.write_bytes(data.read_bytes()[:1000])
     (folder / "wordless" / "vocab.txt").unlink()
     write_model(folder / "taskless", None)
-    without = {n: v for n, v in tensors.items() if not n.startswith("output_")}
+    without = {
+        n: v for n, v in tiny_model.tensors().items() if not n.startswith("output_")
+    }
     write_model(folder / "bare", None, without)
     for name, (content, _) in DAMAGED.items():
         write_model(folder / name, TASK)

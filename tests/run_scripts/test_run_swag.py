@@ -42,6 +42,8 @@ FIRST = {
     "own": f"{TRAIN} {JSON} --do_predict --test_file=texts.jsonl.gz",
     "stopped": f"{SWAG} --stop_at_step=4",
     "no-dev": f"{BRIEF} --train_file=swag.csv --leave_out_generated",
+    "so-named": f"{TRAIN} --train_file=own.csv --dev_file=swag-dev.jsonl.gz "
+    "--do_predict --test_file=test.jsonl --num_train_epochs=1",
     "damaged-rows": f"{BRIEF} --train_file=half.jsonl --leave_out_damaged "
     "--num_train_epochs=4",
     "seeds": f"{SWAG} --num_seeds=2 --num_train_epochs=1",
@@ -64,6 +66,9 @@ BAD = {
     f"{SWAG} {TEST} --test_file=columns.csv": "columns.csv has no column sent2",
     f"{SWAG} --train_file=labels.csv": "labels.csv … line 3 … '4'",
     f"{SWAG} --train_file=half.jsonl": "half.jsonl … line 2",
+    f"{SWAG} --train_file=neither.csv": "neither.csv is neither SWAG's … JSON lines",
+    f"{SWAG} --dev_file=neither.jsonl": "neither.jsonl is neither SWAG's … JSON lines",
+    f"{SWAG} --train_file=own.csv --leave_out_generated": "--leave_out_generated",
     f"{SWAG} --leave_out_damaged": "--leave_out_damaged … JSON lines",
     f"{SWAG} {JSON} --leave_out_generated": "--leave_out_generated … SWAG",
     f"{EVAL} --init_checkpoint=swag --leave_out_generated": "--leave_out_generated",
@@ -132,6 +137,13 @@ def write_files(folder):
     lines = [own_line(row) for row in rows]
     (folder / "own.jsonl").write_text("\n".join(lines))
     (folder / "half.jsonl").write_text("\n".join([lines[0], "{}", *lines[1:9]]))
+    # What is in them is not what their names say.
+    (folder / "own.csv").write_text("\ufeff\n \n" + "\n".join(lines))
+    content = b"\n\n" + (folder / "dev.csv").read_bytes()
+    (folder / "swag-dev.jsonl.gz").write_bytes(gzip.compress(content))
+    (folder / "test.jsonl").write_bytes((folder / "test.csv").read_bytes())
+    for name in ("neither.csv", "neither.jsonl"):
+        (folder / name).write_text("Which?,a,b,A\n")
     texts = [own_line(row, answerKey="", id=f"q{n}") for n, row in enumerate(rows[:5])]
     (folder / "texts.jsonl.gz").write_bytes(gzip.compress("\n".join(texts).encode()))
 
@@ -240,6 +252,15 @@ def test_json_lines_with_any_number_of_choices(first):
     for row in rows:
         assert sum(row["probabilities"]) == pytest.approx(1, abs=1e-5)
     assert set(scores(out)) == {"eval_accuracy", "eval_loss", "global_step", "loss"}
+
+
+def test_files_are_what_they_hold(first):
+    """Whatever their names: JSON lines in CSV's, SWAG's table in those of JSON."""
+    out = first[0] / "so-named"
+    assert "step 5/5" in first[1]["so-named"]["stdout"]
+    rows = json_lines(out / "test_predictions.jsonl")
+    wanted = [f"{start} {e}" for _, start, ends, _ in examples(13, 2) for e in ends]
+    assert len(rows) == 13 and {row["choice"] for row in rows} <= set(wanted)
 
 
 def test_what_is_left_out_is_told(first):

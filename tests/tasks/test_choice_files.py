@@ -9,7 +9,14 @@ import zlib
 import pytest
 
 from official_bert.errors import UserError
-from official_bert.tasks.choice_files import ChoiceExample, read_choices, read_swag
+from official_bert.tasks.choice_files import (
+    ChoiceExample,
+    is_json_lines,
+    parse_prompt,
+    read_choices,
+    read_prompts,
+    read_swag,
+)
 
 COLUMNS = (
     ",video-id,fold-ind,startphrase,sent1,sent2,gold-source,"
@@ -173,6 +180,128 @@ def test_swag_s_sample(shared):
     assert [(one.context, one.choices, one.label) for one in in_json] == [
         (one.context, one.choices, one.label) for one in found
     ]
+
+
+SWAG_RECORD = {
+    "sent1": "He says hi.",
+    "sent2": "Then he",
+    "ending0": "goes.",
+    "ending1": "stays.",
+    "label": 1,
+}
+SWAG_LINE = json.dumps(SWAG_RECORD) + "\n"
+SWAG_TABLE = "sent1,sent2,ending0,ending1,label\nHe says hi.,Then he,goes.,stays.,1\n"
+PROMPT = ("He says hi.", ("Then he goes.", "Then he stays."))
+
+
+@pytest.mark.parametrize("name", ["data.csv", "data.jsonl", "data.json", "DATA", "a.b"])
+@pytest.mark.parametrize("blanks", ["", "\ufeff", "\n\n", "\ufeff\r\n \t\n"])
+@pytest.mark.parametrize("ending", ["", ".gz"])
+def test_what_is_in_a_file_decides_not_its_name(tmp_path, name, blanks, ending):
+    line = 1 + blanks.count("\n")
+    for text, is_json in ((SWAG_LINE, True), (SWAG_TABLE, False)):
+        content = (blanks + text).encode()
+        content = gzip.compress(content) if ending else content
+        path = write(tmp_path, content, name + ending)
+        assert is_json_lines(path) == is_json
+        expected = [ChoiceExample(line + (not is_json), *PROMPT, 1)]
+        assert examples(read_swag, path) == expected
+        if is_json:
+            assert examples(read_choices, path) == expected
+        assert read_prompts(path) == [PROMPT]
+
+
+def test_a_table_of_questions_by_any_name(tmp_path):
+    path = write(tmp_path, "question,A,B,answerKey\nWhich?,a,b,B\n", "data.json")
+    assert examples(read_choices, path) == [ChoiceExample(2, "Which?", ("a", "b"), 1)]
+
+
+def test_tabs(tmp_path):
+    table = SWAG_TABLE.replace(",", "\t").replace("stays", 'stays" in')
+    path = write(tmp_path, table, "data.csv")
+    (found,) = examples(read_swag, path)
+    assert (found.choices[1], found.label) == ('Then he stays" in.', 1)
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        ("Which?,a,b,A\n", "is neither SWAG's CSV, whose first row names the columns"),
+        ("the horse\n", "nor JSON lines, each an object in braces; bring it into"),
+        ('"{}"\n', "is neither SWAG's CSV"),
+        ('[{"sent1": "a"}]', "holds one JSON list; write JSON lines"),
+        ("\n \n", "is empty"),
+        ("\ufeff", "is empty"),
+        (gzip.compress(b"a"), "is not UTF-8"),
+        (b"PK\x03\x04", "save it as CSV"),
+    ],
+)
+@pytest.mark.parametrize("read", [read_swag, read_prompts])
+def test_neither(tmp_path, read, content, expected):
+    for name in ("data.csv", "data.jsonl"):
+        assert expected in message_of(read, write(tmp_path, content, name))
+
+
+def test_json_lines_with_both_kinds_of_keys(tmp_path):
+    damaged = [
+        {"sent1": "", "sent2": "a", "ending0": "b", "ending1": "c", "label": 0},
+        {"sent1": "a", "ending0": "b", "ending1": "c", "label": 0},
+        {"sent1": "a", "sent2": "", "ending0": "b", "ending2": "c", "label": 0},
+        {"sent1": "a", "sent2": "", "ending0": "b", "ending1": "c", "label": 2},
+        {"sent1": "a", "sent2": "", "ending0": "b", "ending1": "c"},
+    ]
+    path = json_file(tmp_path, GOOD, SWAG_RECORD, *damaged)
+    message = message_of(read_choices, path)
+    for expected in (
+        "line 3 has an empty sent1",
+        "line 4 has no text as its sent2",
+        "line 5 has an empty ending1",
+        "line 6 has the answer '2', which is none of 0 and 1",
+        "line 7 has no answer",
+    ):
+        assert expected in message
+    found, notes = read_choices(path, leave_out_damaged=True)
+    assert found == [
+        ChoiceExample(1, "Q?", ("a", "b"), 0),
+        ChoiceExample(2, *PROMPT, 1),
+    ]
+    assert "5 of 7 rows were left out" in notes[0]
+
+
+def test_lines_that_are_no_json_may_be_left_out(tmp_path):
+    content = json.dumps(GOOD) + '\n{"question"\n[]\n' + json.dumps(GOOD)
+    found, notes = read_choices(write(tmp_path, content), leave_out_damaged=True)
+    assert [one.guid for one in found] == [1, 4]
+    assert "2 of 4 rows were left out, which cannot be used: lines 2, 3." in notes[0]
+
+
+@pytest.mark.parametrize("label", ["9", "", "none"])
+def test_prompts_whatever_their_answers(tmp_path, label):
+    path = write(tmp_path, SWAG_TABLE.replace(",1\n", f",{label}\n"))
+    assert read_prompts(path) == [PROMPT]
+    record = SWAG_RECORD | {"label": [label]}
+    own = {"prompt": "Which?", "choices": ["a", "b"], "answerKey": label}
+    path = json_file(tmp_path, record, own)
+    assert read_prompts(path) == [PROMPT, ("Which?", ("a", "b"))]
+
+
+def test_damaged_prompts(tmp_path):
+    path = json_file(tmp_path, {}, SWAG_RECORD, {"prompt": "Which?", "choices": ["a"]})
+    message = message_of(read_prompts, path)
+    assert "line 1 has an empty question, line 3 has 1 choice; a row is a" in message
+    path = write(tmp_path, SWAG_TABLE.replace("goes.", ""))
+    assert "line 2 has an empty ending0" in message_of(read_prompts, path)
+    path = write(tmp_path, SWAG_TABLE.replace("sent2", "start"))
+    assert "has no column sent2" in message_of(read_prompts, path)
+
+
+def test_prompts_of_lines():
+    assert parse_prompt(SWAG_LINE) == PROMPT
+    assert parse_prompt(json.dumps(ARC)) == ("Which skin?", tuple(TEXTS))
+    assert parse_prompt('{"prompt": "2 + 2", "choices": [3, 4.0]}')[1] == ("3", "4.0")
+    for line, expected in (("[]", "not a JSON object"), ("{", "is not JSON")):
+        with pytest.raises(ValueError, match=expected):
+            parse_prompt(line)
 
 
 TEXTS = ["dry palms", "wet palms", "oil"]

@@ -1,0 +1,297 @@
+r"""An endpoint under load and abuse: latency, throughput, wrong answers.
+
+    python benchmarks/serving.py --model_dir=output/reviews --output=serving.json
+
+It exports a classifier of single texts twice, with the usual lengths and with rows
+that are always padded to the longest, serves both with `serve.py`, and measures in
+turns. Then come --num_requests requests of all kinds from eight clients, malformed
+ones between them, while a new version is written; and then the server is killed in the
+middle of a switch and started again. Every answer is compared with Python's.
+"""
+
+import collections
+import contextlib
+import itertools
+import json
+import os
+import pathlib
+import random
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "run_scripts"))
+
+from absl import flags  # noqa: E402
+from command_line import locate, require, run, start_tensorflow  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("model_dir", None, "A fine-tuned classifier of single texts.")
+flags.DEFINE_string("output", None, "JSON of all figures.")
+flags.DEFINE_integer("rounds", 20, "Requests of each kind that are timed.", 1)
+flags.DEFINE_integer("num_requests", 10_000, "Of the mixed ones.", 0)
+flags.DEFINE_integer("seed", 1, "Of the order of the mixed requests.")
+
+CLIENTS = 8
+SENTENCE = "the train left on time and we had the carriage to ourselves so we slept"
+BATCHES, NUM_WORDS = (1, 8, 32), (12, 56, 240)
+TOLERANCE = 1e-5
+ANSWERS_BEFORE_KILL = 100
+
+# Name -> (path behind the model's URL, body, status).
+BAD = {
+    "not JSON": (":predict", b"{", 400),
+    "empty body": (":predict", b"", 400),
+    "a number": (":predict", b'{"instances": [1]}', 400),
+    "nothing": (":predict", b"{}", 400),
+    "no rows": (":predict", b'{"instances": []}', 400),
+    "wrong name": (":predict", b'{"instances": [{"words": "a"}]}', 400),
+    "no such signature": (
+        ":predict",
+        b'{"signature_name": "x", "instances": ["a"]}',
+        400,
+    ),
+    "ragged": (
+        ":predict",
+        b'{"signature_name": "tokens", "inputs": {"input_ids": [[1], [1, 2]]}}',
+        400,
+    ),
+    "both forms": (":predict", b'{"instances": ["a"], "inputs": ["a"]}', 400),
+    "no such version": ("/versions/999:predict", b'{"instances": ["a"]}', 404),
+}
+
+
+def main():
+    """Export, serve, measure, abuse; print and write what came out."""
+    require("model_dir", "output")
+    start_tensorflow()
+    from official_bert.tasks.classifier_predictor import ClassifierPredictor
+
+    predictor = ClassifierPredictor(locate(FLAGS.model_dir))
+    figures = {}
+    with tempfile.TemporaryDirectory() as folder:
+        short, padded = os.path.join(folder, "m"), os.path.join(folder, "padded", "m")
+        _export(short)
+        _export(padded, f"--lengths={predictor.task.max_seq_length}")
+        with _served(short) as url, _served(padded) as padded_url:
+            figures["latency"] = _latencies(url)
+            figures["padding"] = _ratio_to_padding(url, padded_url)
+        figures["mixed"] = _mixed(short, predictor)
+        figures["kill"] = _killed_in_a_switch(short, predictor)
+    pathlib.Path(FLAGS.output).write_text(json.dumps(figures, indent=2) + "\n", "utf-8")
+    wrong = figures["mixed"]["wrong"] + figures["kill"]["wrong"]
+    return 1 if wrong else 0
+
+
+def _export(directory, *arguments):
+    subprocess.run(
+        [
+            sys.executable,
+            ROOT / "run_scripts" / "export_model.py",
+            f"--model_dir={FLAGS.model_dir}",
+            f"--export_dir={directory}",
+            *arguments,
+        ],
+        check=True,
+        capture_output=True,
+    )
+
+
+@contextlib.contextmanager
+def _served(directory):
+    """Yield the URL of a model while `serve.py` serves it."""
+    server, url = _start(directory)
+    try:
+        yield url
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def _start(directory):
+    arguments = [f"--model_dir={directory}", "--port=0", "--poll_s=0.05"]
+    server = subprocess.Popen(
+        [sys.executable, ROOT / "run_scripts" / "serve.py", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return server, re.search(r"http://\S+", server.stdout.readline())[0]
+
+
+def _ask(url, body):
+    """Return (status, JSON) of a request."""
+    try:
+        with urllib.request.urlopen(url, body, timeout=120) as answer:
+            return answer.status, json.load(answer)
+    except urllib.error.HTTPError as error:
+        return error.code, json.load(error)
+
+
+def _text(num_words, start=0):
+    return " ".join(
+        itertools.islice(itertools.cycle(SENTENCE.split()), start, start + num_words)
+    )
+
+
+def _timed(url, texts):
+    """Return the milliseconds of one request."""
+    body = json.dumps({"instances": texts}).encode()
+    start = time.perf_counter()
+    status, _ = _ask(f"{url}:predict", body)
+    assert status == 200
+    return 1000 * (time.perf_counter() - start)
+
+
+def _latencies(url):
+    """Return rows of figures for each size of a request and length of a text."""
+    rows = []
+    print("texts  words    p50 ms    p95 ms    p99 ms   texts/s")
+    for batch, words in itertools.product(BATCHES, NUM_WORDS):
+        texts = [_text(words, number) for number in range(batch)]
+        _timed(url, texts)
+        times = [_timed(url, texts) for _ in range(FLAGS.rounds)]
+        cuts = statistics.quantiles(times, n=100, method="inclusive")
+        row = {
+            "texts": batch,
+            "words": words,
+            **{f"p{part}_ms": cuts[part - 1] for part in (50, 95, 99)},
+            "texts_per_second": 1000 * batch / statistics.fmean(times),
+        }
+        rows.append(row)
+        print("{:5} {:6} {:9.1f} {:9.1f} {:9.1f} {:9.1f}".format(*row.values()))
+    return rows
+
+
+def _ratio_to_padding(url, padded_url):
+    """Return how much faster short texts are than padded ones, asked in turns."""
+    texts = [_text(NUM_WORDS[0], number) for number in range(8)]
+    ratios = []
+    for _ in range(FLAGS.rounds + 1):
+        ratios.append(_timed(padded_url, texts) / _timed(url, texts))
+    ratio = statistics.median(ratios[1:])
+    print(f"padded to the longest / usual lengths, 8 short texts: {ratio:.1f} x")
+    return {"ratio": ratio, "least": min(ratios[1:]), "greatest": max(ratios[1:])}
+
+
+def _expected(predictor):
+    """Return list of (text, probabilities) of various texts."""
+    texts = [_text(1 + 3 * number, number) for number in range(40)]
+    texts += ["", "Zoë 😀 我们", "x" * 300, "a" * 1_000_000]
+    found = predictor.predict(texts)
+    return [
+        (text, list(one.probabilities.values()))
+        for text, one in zip(texts, found, strict=True)
+    ]
+
+
+def _check(url, expected):
+    """Ask one text; return whether the answer is right."""
+    text, probabilities = expected
+    status, answer = _ask(
+        f"{url}:predict", json.dumps({"instances": [{"text": text}]}).encode()
+    )
+    if status != 200:
+        return False
+    found = answer["predictions"][0]["probabilities"]
+    pairs = zip(found, probabilities, strict=True)
+    return all(abs(one - other) < TOLERANCE for one, other in pairs)
+
+
+def _check_bad(url, kind):
+    """Make a malformed request; return whether it is refused as it should be."""
+    path, body, status = BAD[kind]
+    found, answer = _ask(url + path, body)
+    return found == status and list(answer) == ["error"]
+
+
+def _mixed(directory, predictor):
+    """Return the counts of requests of all kinds, during which a version is added."""
+    expected = _expected(predictor)
+    order = random.Random(FLAGS.seed)
+    jobs = []
+    for _ in range(FLAGS.num_requests):
+        if order.random() < 0.3:
+            jobs.append((_check_bad, order.choice(sorted(BAD))))
+        else:
+            # Long texts are rare.
+            weights = [1] * (len(expected) - 1) + [0.02]
+            jobs.append((_check, order.choices(expected, weights)[0]))
+    counts = collections.Counter()
+    with _served(directory) as url:
+        start = time.perf_counter()
+        with ThreadPoolExecutor(CLIENTS) as clients:
+            done = [clients.submit(check, url, what) for check, what in jobs]
+            _add_version(directory)
+            for (check, _), job in zip(jobs, done, strict=True):
+                kind = "malformed" if check is _check_bad else "answered"
+                counts[kind if job.result() else "wrong"] += 1
+        seconds = time.perf_counter() - start
+        status, answer = _ask(url, None)
+        versions = [one["version"] for one in answer["model_version_status"]]
+    print(
+        f"{len(jobs)} mixed requests: {counts['answered']} answered, "
+        f"{counts['malformed']} malformed ones refused, {counts['wrong']} wrong; "
+        f"{len(jobs) / seconds:.0f} a second; version {versions[0]} at the end"
+    )
+    return {**dict.fromkeys(("answered", "malformed", "wrong"), 0), **counts}
+
+
+def _add_version(directory):
+    """Write the next version as `export_model.py` does, under its name at once."""
+    number = 1 + max(int(name) for name in os.listdir(directory) if name.isdigit())
+    temporary = os.path.join(directory, f"{number}.tmp")
+    shutil.copytree(os.path.join(directory, "1"), temporary)
+    os.replace(temporary, os.path.join(directory, str(number)))
+
+
+def _killed_in_a_switch(directory, predictor):
+    """Kill the server while it switches; return the counts of answers."""
+    expected = _expected(predictor)[:20]
+    counts = collections.Counter(answered=0, wrong=0, unanswered=0)
+    server, url = _start(directory)
+    is_over = threading.Event()
+
+    def ask_on(number):
+        for one in itertools.islice(itertools.cycle(expected), number, None):
+            if is_over.is_set():
+                return
+            try:
+                counts["answered" if _check(url, one) else "wrong"] += 1
+            except (OSError, ValueError):
+                counts["unanswered"] += 1
+                return
+
+    with ThreadPoolExecutor(CLIENTS) as clients:
+        for number in range(CLIENTS):
+            clients.submit(ask_on, number)
+        while counts["answered"] < ANSWERS_BEFORE_KILL and not counts["unanswered"]:
+            time.sleep(0.01)
+        _add_version(directory)
+        time.sleep(random.Random(FLAGS.seed).uniform(0.05, 0.5))
+        server.send_signal(signal.SIGKILL)
+        server.communicate()
+        is_over.set()
+    with _served(directory) as new_url:
+        right = sum(_check(new_url, one) for one in expected)
+    counts["wrong"] += len(expected) - right
+    print(
+        f"killed in a switch: {counts['answered']} answers before it, all right but "
+        f"{counts['wrong']}; {counts['unanswered']} connections broken; started again, "
+        f"{right} of {len(expected)} answers are right"
+    )
+    return dict(counts)
+
+
+if __name__ == "__main__":
+    run(main)

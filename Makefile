@@ -5,15 +5,17 @@ PYTHON = .venv/bin/python
 INSTALLED = .venv/.installed
 # A trained BERT for tests/checkpoints/test_minilm.py.
 REAL_WEIGHTS = .venv/.real_weights
+# The oldest TensorFlow that exports are for.
+OLD = build/tensorflow-2.12
 # pytest processes. TensorFlow needs about 1 GB in each.
 WORKERS = 2
 
 IN_RANGE = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
 
-.PHONY: help test quickstart torture lint format clean
+.PHONY: help test quickstart torture old-tensorflow lint format clean
 
 help: ## Show this list
-	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' Makefile
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 
 test: lint $(REAL_WEIGHTS) ## Check the style and run the tests
 	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile
@@ -24,6 +26,9 @@ quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten 
 torture: $(INSTALLED) ## Kill training runs at 26 moments; tokenize every character there is
 	$(PYTHON) tests/training/torture.py
 	$(PYTHON) tests/tokenization/every_code_point.py
+
+old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)
+	$(PYTHON) tests/export/old_tensorflow.py $(OLD)/bin/python
 
 lint: $(INSTALLED) ## Check the style only
 	$(PYTHON) -m ruff format --check .
@@ -62,6 +67,12 @@ $(INSTALLED): requirements.txt pyproject.toml
 	@$(PYTHON) -m pip install --disable-pip-version-check \
 	  -r requirements.txt --editable '.[test]'
 	@touch $(INSTALLED)
+
+$(OLD)/.installed:
+	python3.11 -m venv --clear $(OLD)
+	$(OLD)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  tensorflow==2.12.1 tensorflow-text==2.12.1
+	@touch $@
 
 # The package asks for PyTorch, which nothing here needs.
 $(REAL_WEIGHTS): $(INSTALLED)

@@ -12,8 +12,8 @@ is asked itself, in a process that knows only TensorFlow, and must answer what P
 answers.
 """
 
-import json
 import os
+import re
 
 from absl import flags
 from command_line import locate, require, run, start_tensorflow
@@ -66,9 +66,10 @@ def main():
     """Load, export, compare; say what was written."""
     require("model_dir", "export_dir")
     lengths = _lengths()
-    rows = _check_rows() if FLAGS.check_file else None
+    if FLAGS.check_file:
+        files.require_readable(FLAGS.check_file, "--check_file")
     start_tensorflow()
-    from official_bert.export import exports, saved_model
+    from official_bert.export import check_rows, exports, saved_model
     from official_bert.export.signatures import SERVING
 
     export = exports.open_export(
@@ -77,9 +78,16 @@ def main():
         lengths or exports.LENGTHS,
         FLAGS.max_seq_length,
     )
-    _check_names(rows or [], export.signatures[SERVING].specs)
+    rows = []
+    if FLAGS.check_file:
+        rows = check_rows.read(FLAGS.check_file, export.signatures[SERVING].specs)
     directory = os.path.normpath(FLAGS.export_dir)
     name = FLAGS.model_name or os.path.basename(os.path.abspath(directory))
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise UserError(
+            f"--model_name: {name!r} is part of a URL; use letters, digits, -, _ and "
+            "dots."
+        )
     path, found = saved_model.write(directory, export, name, FLAGS.version, rows)
     print(
         f"Exported to {path}: {export.what}\n"
@@ -104,31 +112,6 @@ def _lengths():
     if any(length < 3 for length in lengths):
         raise UserError("--lengths: no row is shorter than 3 tokens.")
     return lengths
-
-
-def _check_rows():
-    files.require_readable(FLAGS.check_file, "--check_file")
-    rows = []
-    with open(FLAGS.check_file, encoding="utf-8-sig") as lines:
-        for number, line in enumerate(lines, 1):
-            if not line.strip():
-                continue
-            try:
-                rows.append(json.loads(line))
-            except ValueError as error:
-                raise UserError(
-                    f"{FLAGS.check_file}, line {number}: no JSON ({error})."
-                ) from error
-    return rows
-
-
-def _check_names(rows, specs):
-    for number, row in enumerate(rows, 1):
-        if not isinstance(row, dict) or set(row) != set(specs):
-            raise UserError(
-                f"{FLAGS.check_file}, row {number}: it must have "
-                f"{' and '.join(specs)}, and nothing else."
-            )
 
 
 if __name__ == "__main__":

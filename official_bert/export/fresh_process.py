@@ -3,14 +3,17 @@
     python -P fresh_process.py EXPORT REQUESTS.json ANSWERS.json
 
 The requests are a list of `{"signature": …, "inputs": {name: nested lists}}`; the
-answers a list of `{name: nested lists}`. It imports neither this package nor Keras, and
-fails if something that it loads does.
+answers a list of `{name: nested lists}`, those of texts flat. It imports neither this
+package nor Keras, and fails if something that it loads does.
 """
 
 import json
 import sys
 
-import tensorflow as tf
+# TensorFlow takes Keras along where it is installed; nothing here is to need it.
+sys.modules["keras"] = None
+
+import tensorflow as tf  # noqa: E402
 
 
 def main(export, requests_path, answers_path):

@@ -12,6 +12,7 @@ TEXTS = (
     "Привет! कैसे हो? שלום עולם, مرحبا 😀👍🏽",
     "x" * 201 + " antidisestablishmentarianism 3.14159 foo@bar.example",
     "tabs\tand\nnew lines\u00a0and\u200bnothing",
+    "Yes.",
     "",
 )
 QUESTION = "When did the train leave?"

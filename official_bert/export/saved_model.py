@@ -16,7 +16,11 @@ def next_version(directory):
     """Return the number behind the last version in a folder; 1 for the first."""
     if not os.path.isdir(directory):
         return 1
-    numbers = [int(name) for name in os.listdir(directory) if name.isdigit()]
+    numbers = [
+        int(name)
+        for name in os.listdir(directory)
+        if name.isdecimal() and name.isascii()
+    ]
     return max(numbers, default=0) + 1
 
 
@@ -68,15 +72,17 @@ def _save(export, folder):
 
 
 def _answer(export):
-    """Return what the model answers to the first sample, fit for JSON."""
+    """Return what the model answers to the first sample, as REST shows a row."""
     signature = export.signatures[SERVING]
     row = columns_of([samples.first_row(signature.specs)])
     inputs = {name: tf.constant(values) for name, values in row.items()}
-    return {
+    answer = {
         name: _plain(value[0].numpy())
         for name, value in signature.compute(**inputs).items()
         if value.shape.rank < 3
     }
+    # A server leaves out the name of an only output.
+    return next(iter(answer.values())) if len(answer) == 1 else answer
 
 
 def _plain(value):

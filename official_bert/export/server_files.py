@@ -14,26 +14,27 @@ IMAGE = "tensorflow/serving:2.19.1"
 WARMUP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 BATCHING = """\
-# Requests that come at the same time go through the model together. See the server's
-# --enable_batching and --batching_parameters_file.
-max_batch_size { value: 64 }
+# For --enable_batching and --batching_parameters_file: texts of requests that come at
+# the same time go through the model together. The server then refuses requests of more
+# rows than max_batch_size. It must not pad: it would fill masks with ones.
+max_batch_size { value: 256 }
 batch_timeout_micros { value: 1000 }
 num_batch_threads { value: 2 }
 max_enqueued_batches { value: 1000 }
-# Of the signature for token ids; texts need no padding.
-pad_variable_length_inputs: true
+pad_variable_length_inputs: false
 """
 
 COMPOSE = """\
 # docker compose up
 services:
-  {name}:
+  "{name}":
     image: {image}
     ports: ["127.0.0.1:8500:8500", "127.0.0.1:8501:8501"]
     volumes: ["./:/models/{name}:ro"]
     environment: {{MODEL_NAME: "{name}"}}
-    command: ["--enable_batching=true",
-              "--batching_parameters_file=/models/{name}/batching_parameters.txt"]
+    # Where many ask at once, one text each:
+    # command: ["--enable_batching=true",
+    #           "--batching_parameters_file=/models/{name}/batching_parameters.txt"]
 """
 
 
@@ -86,7 +87,7 @@ def write_server_files(directory, export, model_name, answer):
       directory: the folder of the versions.
       export: `Export`.
       model_name: what a server calls the model.
-      answer: dict, what the model gave to `samples.first_row`, fit for JSON.
+      answer: what the model gave to `samples.first_row`, as REST shows a row.
     """
     compose = COMPOSE.format(name=model_name, image=IMAGE)
     for name, text in (

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from official_bert.export.rows import placed
+from official_bert.export.rows import placed, row_lengths
 from official_bert.tasks.scoring import INPUTS
 
 SERVING, TOKENS, EXAMPLES, FILL_MASK = (
@@ -81,15 +81,17 @@ def of_examples(compute):
         found = tf.io.parse_example(examples, dict.fromkeys(INPUTS, ragged))
         found = {name: tf.cast(rows, tf.int32) for name, rows in found.items()}
         ids = found["input_ids"]
-        size = tf.cast(ids.bounding_shape(axis=1), tf.int32)
+        # Without records, or of records without ids, there is a column of padding.
+        size = tf.reduce_max(tf.concat([[1], row_lengths(ids)], 0))
+        starts = tf.zeros([ids.nrows(tf.int32)], tf.int32)
         usual = {
             "input_mask": tf.sequence_mask(ids.row_lengths(), size, tf.int32),
             "segment_ids": tf.zeros([ids.nrows(tf.int32), size], tf.int32),
         }
-        inputs = {"input_ids": ids.to_tensor()}
+        inputs = {"input_ids": placed(ids, starts, size)}
         for name, default in usual.items():
             is_there = found[name].row_lengths()[:, None] > 0
-            given = placed(found[name], tf.zeros([ids.nrows(tf.int32)], tf.int32), size)
+            given = placed(found[name], starts, size)
             inputs[name] = tf.where(is_there, given, default)
         return compute(inputs)
 

@@ -142,9 +142,6 @@ class ServedSquad(tf.Module):
         no_score = tf.zeros_like(found["score"])
         if decoding.version_2_with_negative:
             odds = nulls - found["score"]
-            if decoding.n_best_size == 1:
-                # What is listed is the better of both, whatever the threshold.
-                exists &= odds <= 0
             null_answer = ~exists | (odds > decoding.null_score_diff_threshold)
             no_score = nulls = tf.where(has_words, nulls, tf.zeros_like(nulls))
         start, end = (

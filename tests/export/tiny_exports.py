@@ -1,0 +1,209 @@
+"""Small models of every kind with random weights, and texts to ask them."""
+
+import dataclasses
+import functools
+import pathlib
+import random
+import tempfile
+
+import keras
+import numpy as np
+import tensorflow as tf
+import tiny_model
+
+from official_bert.checkpoints import model_directory
+from official_bert.export import exports
+from official_bert.modeling.classification import ClassificationModel
+from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.multiple_choice import MultipleChoiceModel
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.span_prediction import SpanModel
+from official_bert.tasks import ner
+from official_bert.tasks.choice import ChoiceTask
+from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.tasks.ner import NerTask
+from official_bert.tasks.ner_features import tag_names
+from official_bert.tasks.squad import SquadTask
+from official_bert.tasks.squad_answers import Decoding
+from official_bert.tasks.task_file import write_task
+
+CONFIG = dataclasses.replace(
+    tiny_model.MINI_CONFIG, max_position_embeddings=64, initializer_range=0.6
+)
+LENGTHS = (8, 16, 32, 64)
+LABELS = ("bad", "so so", "schön")
+TAGS = tag_names(["LOC", "PER"])
+SINGLE = ClassifierTask("single_label", LABELS, ("accuracy",), 24)
+WINDOWS = ClassifierTask(
+    "multi_label", LABELS, ("accuracy",), 12, long_text="window", threshold=0.4
+)
+NUMBER = ClassifierTask("regression", (), ("pearson",), 24)
+MAY_NOT = Decoding(20, 5, True, 0.3)
+
+# Name of a kind -> (task, whether it takes pairs, whether it lower-cases).
+KINDS = {
+    "label": (SINGLE, False, True),
+    "label of pairs": (SINGLE, True, False),
+    "labels": (WINDOWS, False, True),
+    "labels of pairs": (WINDOWS, True, True),
+    "number": (NUMBER, True, True),
+    "squad 1.1": (SquadTask(24, 6, 5, Decoding(20, 4)), None, True),
+    "squad 2.0": (SquadTask(24, 6, 5, MAY_NOT), None, False),
+    "squad of the best": (
+        SquadTask(24, 6, 5, Decoding(1, 5, True, -9.0)),
+        None,
+        True,
+    ),
+    "squad of ties": (SquadTask(24, 7, 5, Decoding(5, 3, True)), None, True),
+    "tags": (NerTask(TAGS, 16), None, False),
+    "tags of features": (
+        NerTask(TAGS, 24, 9, feature_based="last"),
+        None,
+        True,
+    ),
+    "choice": (ChoiceTask(24), None, True),
+    "masks": (None, None, True),
+    "encoder": (None, None, True),
+}
+
+
+@functools.cache
+def open_kind(kind):
+    """Return (directory, `Export`) of a kind; made once in a process."""
+    directory = write_kind(pathlib.Path(_folder().name), kind)
+    return directory, open_directory(directory, kind)
+
+
+@functools.cache
+def _folder():
+    return tempfile.TemporaryDirectory()
+
+
+def open_directory(directory, kind):
+    """Return the `Export` of a directory of `write_kind`."""
+    return exports.open_export(directory, KINDS[kind][1], LENGTHS)
+
+
+def write_kind(folder, kind):
+    """Write a model directory of a kind below a folder; return its path."""
+    task, _, do_lower_case = KINDS[kind]
+    directory = folder / kind.replace(" ", "-")
+    directory.mkdir()
+    keras.utils.set_random_seed(list(KINDS).index(kind))
+    model = _make_model(kind, task)
+    _spread(model, 0.0 if kind == "squad of ties" else 3.0)
+    vocab = str(write_vocab(folder / f"{directory.name}.txt"))
+    model_directory.save(str(directory), model, vocab, do_lower_case)
+    if task is not None:
+        write_task(str(directory), task, 7)
+    return str(directory)
+
+
+def write_vocab(path):
+    """Write the mini vocabulary and marks that lower-casing turns round."""
+    pieces = [*tiny_model.VOCAB.read_text().splitlines(), "##\u302e", "##\u1b44"]
+    path.write_text("".join(f"{piece}\n" for piece in pieces))
+    return path
+
+
+def _make_model(kind, task):
+    if isinstance(task, ClassifierTask):
+        return ClassificationModel(CONFIG, task.num_outputs)
+    if isinstance(task, SquadTask):
+        return SpanModel(CONFIG)
+    if isinstance(task, NerTask):
+        return ner.make_model(CONFIG, task)
+    if isinstance(task, ChoiceTask):
+        return MultipleChoiceModel(CONFIG)
+    return PretrainingModel(CONFIG) if kind == "masks" else BertEncoder(CONFIG)
+
+
+def _spread(model, scale):
+    """Make the answers differ from text to text: larger weights of the head."""
+    draw = np.random.default_rng(5)
+    for weight in model.weights:
+        if weight.path.endswith("output_weights"):
+            weight.assign(weight.numpy() * scale)
+        elif "bias" in weight.path or "beta" in weight.path:
+            size = 0.1 * min(scale, 1.0)
+            weight.assign(draw.normal(size=weight.shape) * size)
+
+
+@functools.cache
+def traced(kind, signature):
+    """Return a signature of a kind as a compiled function."""
+    return open_kind(kind)[1].signatures[signature].traced()
+
+
+def ask(kind, signature, inputs):
+    """Return what a signature answers, a dict of arrays.
+
+    Args:
+      kind: of `KINDS`.
+      signature: its name.
+      inputs: dict of name -> list or array.
+    """
+    specs = open_kind(kind)[1].signatures[signature].specs
+    assert list(inputs) == list(specs)
+    values = [tf.constant(inputs[n], spec.dtype) for n, spec in specs.items()]
+    return {n: v.numpy() for n, v in traced(kind, signature)(*values).items()}
+
+
+def assert_same(found, wanted, tolerance=5e-5):
+    """Numbers may differ a little, relative to those above 1; nothing else may."""
+    for name, value in wanted.items():
+        assert found[name].shape == value.shape, name
+        if value.dtype.kind == "f":
+            error = np.abs(found[name] - value) / np.maximum(1, np.abs(value))
+            assert not (error > tolerance).any(), (name, error.max())
+            assert np.isfinite(found[name]).all()
+        else:
+            assert found[name].tolist() == value.tolist(), name
+
+
+SPECIAL_TEXTS = (
+    "",
+    " ",
+    " \t\n\u00a0\u3000",
+    "\u0301",
+    "\u0301\u0300 \u0327",
+    "\u200d\ufeff\x00\ufffd",
+    "the horse is on ne\u0301 water , in \u5e08\u8001 .",
+    "THE \u0130 LIGHT I\u0307 \u0391\u03a3 \u1e9e \ufb01 \u01c5",
+    "\U0001f600\U0001f44d\U0001f3fd grand\U0001f600horse",
+    "\u0645\u0631\u062d\u0628\u0627 \u05e9\u05b8\u05dc\u05d5\u05b9\u05dd her",
+    "a" * 201 + " on " + "b" * 200,
+    "[MASK] [SEP] [CLS] [UNK] ##ing",
+    "a\u0301\u0323\u0301b , e\u0323\u0301.\u0301\u0301!",
+    "\ud55c\uad6d\uc5b4 \u1112\u1161\u11ab horse",
+    "horse,water;light:years" * 12,
+)
+_WORDS = (
+    "the of in that is and on water her she one logbook years found than time dough "
+    "crust was he it light over grand horse count horseshoe unafraid lighthouse , . ! "
+    "( ) - \u00b1 \u0142 \u8001 \u5e08 "
+    "a\u302e\u1b44b h\u302e\u1b44 e\u302e\u1b44\u302e\u1b44n"
+)
+_PIECES = _WORDS.split()
+_CHARACTERS = [chr(code) for code in range(1, 0x3000)]
+
+
+def random_texts(number, seed, longest=40):
+    """Return texts: the special ones, and those of known words and odd characters."""
+    draw = random.Random(seed)
+
+    def word():
+        kind = draw.random()
+        if kind < 0.8:
+            return draw.choice(_PIECES)
+        if kind < 0.9:
+            return draw.choice(_PIECES).title() + draw.choice(("\u0301", "s", ",", "é"))
+        return "".join(draw.choices(_CHARACTERS, k=draw.randrange(1, 4)))
+
+    def text():
+        words = [word() for _ in range(draw.randrange(1, longest + 1))]
+        return draw.choice((" ", " ", "\n", "  ")).join(words)
+
+    texts = [*SPECIAL_TEXTS, *(text() for _ in range(number))]
+    draw.shuffle(texts)
+    return texts

@@ -36,6 +36,7 @@ class Export:
     Attributes:
       what: the task, for people.
       module: `tf.Module` that holds all variables.
+      keras_model: what the graph was made of: dict of `INPUTS` -> dict of outputs.
       signatures: dict of name -> `Signature`.
       answers: dict of name of a signature -> function: the same inputs, lists of str
         -> what Python answers, a dict of arrays with names and shapes of outputs.
@@ -47,6 +48,7 @@ class Export:
 
     what: str
     module: tf.Module
+    keras_model: Callable
     signatures: dict
     answers: dict[str, Callable]
     labels: tuple[str, ...]
@@ -92,6 +94,7 @@ def open_export(path, is_pair=None, lengths=LENGTHS, max_seq_length=None):
     }[type(predictor)]
     return Export(
         **make(predictor, lengths),
+        keras_model=predictor.model,
         tokenizer=predictor.tokenizer,
         lengths=lengths,
         files=files,
@@ -213,6 +216,7 @@ def _of_pretrained(path, lengths, max_seq_length, files):
     return Export(
         what="pre-trained encoder",
         module=module,
+        keras_model=getattr(bert.model, "bert", bert.model),
         signatures={SERVING: texts, **_token_signatures(module), **fill},
         answers=answers,
         labels=(),

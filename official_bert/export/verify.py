@@ -127,7 +127,7 @@ def _difference(request, given, expected, tolerance):
     """Return the greatest difference of numbers; `UserError` if it is too great."""
     greatest = 0.0
     for name, wanted in expected.items():
-        error = _error(given.get(name), wanted)
+        error = error_of(given.get(name), wanted)
         # Not "greater than": no number is not a small difference.
         if not error <= tolerance:
             raise UserError(
@@ -138,7 +138,7 @@ def _difference(request, given, expected, tolerance):
     return greatest
 
 
-def _error(given, wanted):
+def error_of(given, wanted):
     """Return by how much an output, as lists, differs from what is wanted, an array."""
     if given is None:
         return float("inf")

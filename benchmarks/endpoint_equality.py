@@ -1,0 +1,149 @@
+r"""Does an endpoint answer what Python answers, on a real dev set?
+
+    python benchmarks/endpoint_equality.py --model_dir=output/mrpc --rows=dev.jsonl
+
+The rows are JSON lines with the names of the model's inputs, such as {"text": "…"}.
+The model is exported and served by `serve.py`; Python's predictor, the signature for
+raw text and the one for token ids (of ids that Python made) are compared row by row,
+the latter two over HTTP. Exit status 1 if a label, an answer or an offset differs, or a
+number by more than 1e-5, or, above 1, than that part of it.
+"""
+
+import json
+import pathlib
+import re
+import subprocess
+import sys
+import tempfile
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "run_scripts"))
+
+from absl import flags, logging  # noqa: E402
+from command_line import locate, require, run, start_tensorflow  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("model_dir", None, "A model of any task, or a pre-trained one.")
+flags.DEFINE_string("rows", None, "JSON lines: rows of its inputs.")
+flags.DEFINE_integer("max_rows", None, "At most so many, the first of the file.")
+
+BATCH = 16
+TOLERANCE = 1e-5
+
+
+def main():
+    """Export, serve, ask, compare."""
+    require("model_dir", "rows")
+    start_tensorflow()
+    logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
+    from official_bert.export import check_rows, exports, saved_model
+    from official_bert.export.signatures import SERVING, TOKENS
+
+    export = exports.open_export(locate(FLAGS.model_dir))
+    rows = check_rows.read(FLAGS.rows, export.signatures[SERVING].specs)
+    rows = rows[: FLAGS.max_rows]
+    with tempfile.TemporaryDirectory() as folder:
+        saved_model.write(f"{folder}/model", export, "model")
+        server, url = _start(f"{folder}/model")
+        try:
+            text = _compare(url, SERVING, _text_batches(export, rows))
+            tokens = _compare(url, TOKENS, _token_batches(export, rows))
+        finally:
+            server.terminate()
+            server.communicate()
+    for name, (number, differing, difference) in (("raw text", text), ("ids", tokens)):
+        print(
+            f"{export.what}, {name}: {number} rows, {differing} outputs differ; "
+            f"numbers by {difference:.1e} at most"
+        )
+    return 1 if text[1] or tokens[1] else 0
+
+
+def _start(directory):
+    arguments = [f"--model_dir={directory}", "--port=0", "--timeout_s=600"]
+    server = subprocess.Popen(
+        [sys.executable, ROOT / "run_scripts" / "serve.py", *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    return server, re.search(r"http://\S+", server.stdout.readline())[0]
+
+
+def _parts(rows):
+    return [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
+
+
+def _text_batches(export, rows):
+    """Yield (inputs as lists, what Python answers, a dict of arrays)."""
+    from official_bert.export.signatures import SERVING
+    from official_bert.export.verify import columns_of
+
+    for part in _parts(rows):
+        inputs = columns_of(part)
+        yield inputs, export.answers[SERVING](**inputs)
+
+
+def _token_batches(export, rows):
+    """Yield the same for rows of ids, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+
+    What Python answers is the Keras model's output.
+    """
+    import numpy as np
+    import tensorflow as tf
+
+    from official_bert.tasks.classifier_features import convert_example, pad_features
+    from official_bert.tasks.examples import Example
+
+    size = export.lengths[-1]
+    for part in _parts(rows):
+        pairs = [list(row.values()) for row in part]
+        features = [
+            convert_example(Example(0, *pair), export.tokenizer, size) for pair in pairs
+        ]
+        batch = pad_features(features, max(len(one.input_ids) for one in features))
+        outputs = _keras_outputs(export, batch)
+        if set(outputs) == {"logits"} and outputs["logits"].shape.rank == 2:
+            outputs = {"probabilities": tf.nn.softmax(outputs["logits"])}
+        arrays = {name: np.array(value) for name, value in outputs.items()}
+        yield {name: value.tolist() for name, value in batch.items()}, arrays
+
+
+def _keras_outputs(export, batch):
+    model = export.keras_model
+    outputs = model(batch)
+    if "pooled_output" in outputs:
+        return {n: outputs[n] for n in ("pooled_output", "sequence_output")}
+    return outputs
+
+
+def _compare(url, signature, batches):
+    """Return (rows, outputs that differ, greatest difference of a number)."""
+    from official_bert.export.verify import error_of
+
+    number, differing, difference = 0, 0, 0.0
+    for inputs, expected in batches:
+        body = {"signature_name": signature, "inputs": inputs}
+        request = json.dumps(body).encode()
+        with urllib.request.urlopen(f"{url}:predict", request, timeout=900) as answer:
+            outputs = json.load(answer)["outputs"]
+        number += len(next(iter(inputs.values())))
+        if len(expected) == 1 and not isinstance(outputs, dict):
+            outputs = {name: outputs for name in expected}
+        for name, wanted in expected.items():
+            error = error_of(_flat(outputs[name], wanted), wanted)
+            differing += not error <= TOLERANCE
+            difference = max(difference, error)
+    return number, differing, difference
+
+
+def _flat(value, wanted):
+    """Return texts as one list, which is how `error_of` takes them."""
+    while wanted.dtype == object and value and isinstance(value[0], list):
+        value = [one for row in value for one in row]
+    return value
+
+
+if __name__ == "__main__":
+    run(main)

@@ -11,8 +11,6 @@ number by more than 1e-5, or, above 1, than that part of it.
 
 import json
 import pathlib
-import re
-import subprocess
 import sys
 import tempfile
 import urllib.request
@@ -22,6 +20,7 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 
 from absl import flags, logging  # noqa: E402
 from command_line import locate, require, run, start_tensorflow  # noqa: E402
+from served import served  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -46,29 +45,15 @@ def main():
     rows = rows[: FLAGS.max_rows]
     with tempfile.TemporaryDirectory() as folder:
         saved_model.write(f"{folder}/model", export, "model")
-        server, url = _start(f"{folder}/model")
-        try:
+        with served(f"{folder}/model", "--timeout_s=600") as url:
             text = _compare(url, SERVING, _text_batches(export, rows))
             tokens = _compare(url, TOKENS, _token_batches(export, rows))
-        finally:
-            server.terminate()
-            server.communicate()
     for name, (number, differing, difference) in (("raw text", text), ("ids", tokens)):
         print(
             f"{export.what}, {name}: {number} rows, {differing} outputs differ; "
             f"numbers by {difference:.1e} at most"
         )
     return 1 if text[1] or tokens[1] else 0
-
-
-def _start(directory):
-    arguments = [f"--model_dir={directory}", "--port=0", "--timeout_s=600"]
-    server = subprocess.Popen(
-        [sys.executable, ROOT / "run_scripts" / "serve.py", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return server, re.search(r"http://\S+", server.stdout.readline())[0]
 
 
 def _parts(rows):

@@ -10,13 +10,11 @@ middle of a switch and started again. Every answer is compared with Python's.
 """
 
 import collections
-import contextlib
 import itertools
 import json
 import os
 import pathlib
 import random
-import re
 import shutil
 import signal
 import statistics
@@ -34,6 +32,7 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 
 from absl import flags  # noqa: E402
 from command_line import locate, require, run, start_tensorflow  # noqa: E402
+from served import served, start  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -44,6 +43,7 @@ flags.DEFINE_integer("num_requests", 10_000, "Of the mixed ones.", 0)
 flags.DEFINE_integer("seed", 1, "Of the order of the mixed requests.")
 
 CLIENTS = 8
+POLL = "--poll_s=0.05"
 SENTENCE = "the train left on time and we had the carriage to ourselves so we slept"
 BATCHES, NUM_WORDS = (1, 8, 32), (12, 56, 240)
 TOLERANCE = 1e-5
@@ -84,7 +84,7 @@ def main():
         short, padded = os.path.join(folder, "m"), os.path.join(folder, "padded", "m")
         _export(short)
         _export(padded, f"--lengths={predictor.task.max_seq_length}")
-        with _served(short) as url, _served(padded) as padded_url:
+        with served(short, POLL) as url, served(padded) as padded_url:
             figures["latency"] = _latencies(url)
             figures["padding"] = _ratio_to_padding(url, padded_url)
         figures["mixed"] = _mixed(short, predictor)
@@ -106,27 +106,6 @@ def _export(directory, *arguments):
         check=True,
         capture_output=True,
     )
-
-
-@contextlib.contextmanager
-def _served(directory):
-    """Yield the URL of a model while `serve.py` serves it."""
-    server, url = _start(directory)
-    try:
-        yield url
-    finally:
-        server.terminate()
-        server.communicate()
-
-
-def _start(directory):
-    arguments = [f"--model_dir={directory}", "--port=0", "--poll_s=0.05"]
-    server = subprocess.Popen(
-        [sys.executable, ROOT / "run_scripts" / "serve.py", *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-    return server, re.search(r"http://\S+", server.stdout.readline())[0]
 
 
 def _ask(url, body):
@@ -228,7 +207,7 @@ def _mixed(directory, predictor):
             weights = [1] * (len(expected) - 1) + [0.02]
             jobs.append((_check, order.choices(expected, weights)[0]))
     counts = collections.Counter()
-    with _served(directory) as url:
+    with served(directory, POLL) as url:
         start = time.perf_counter()
         with ThreadPoolExecutor(CLIENTS) as clients:
             done = [clients.submit(check, url, what) for check, what in jobs]
@@ -259,7 +238,7 @@ def _killed_in_a_switch(directory, predictor):
     """Kill the server while it switches; return the counts of answers."""
     expected = _expected(predictor)[:20]
     counts = collections.Counter(answered=0, wrong=0, unanswered=0)
-    server, url = _start(directory)
+    server, url = start(directory, POLL)
     is_over = threading.Event()
 
     def ask_on(number):
@@ -282,7 +261,7 @@ def _killed_in_a_switch(directory, predictor):
         server.send_signal(signal.SIGKILL)
         server.communicate()
         is_over.set()
-    with _served(directory) as new_url:
+    with served(directory, POLL) as new_url:
         right = sum(_check(new_url, one) for one in expected)
     counts["wrong"] += len(expected) - right
     print(

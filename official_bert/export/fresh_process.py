@@ -10,8 +10,9 @@ package nor Keras, and fails if something that it loads does.
 import json
 import sys
 
-# TensorFlow takes Keras along where it is installed; nothing here is to need it.
-sys.modules["keras"] = None
+if __name__ == "__main__":
+    # TensorFlow takes Keras along where it is installed; an export must not need it.
+    sys.modules["keras"] = None
 
 import tensorflow as tf  # noqa: E402
 

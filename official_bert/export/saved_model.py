@@ -60,15 +60,17 @@ def write(directory, export, model_name, version=None, rows=None):
 def _save(export, folder):
     traced = {name: one.traced() for name, one in export.signatures.items()}
     # It tells of names of captured variables, hundreds of them, that nobody sees.
-    logger, verbosity = tf.get_logger(), logging.get_verbosity()
-    level = logger.level
-    logger.setLevel("ERROR")
+    loggers = tf.get_logger(), logging.get_absl_logger()
+    levels = [logger.level for logger in loggers]
+    verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
+    loggers[0].setLevel("ERROR")
     try:
         tf.saved_model.save(export.module, folder, signatures=traced)
     finally:
-        logger.setLevel(level)
         logging.set_verbosity(verbosity)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
 
 
 def _answer(export):

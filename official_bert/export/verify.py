@@ -149,4 +149,5 @@ def error_of(given, wanted):
         return float("inf")
     found = found.reshape(wanted.shape).astype(np.float64)
     scale = np.maximum(1, np.abs(wanted.astype(np.float64)))
-    return float(np.max(np.abs(found - wanted) / scale, initial=0.0))
+    with np.errstate(invalid="ignore"):  # Infinite; the result is no number then.
+        return float(np.max(np.abs(found - wanted) / scale, initial=0.0))

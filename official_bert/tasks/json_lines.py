@@ -3,25 +3,21 @@
 import json
 
 
-def parse_object(content):
+def parse_object(content, numbers_as_text=True):
     """Return the dict on a line.
-
-    Numbers stay as they are written, as str: 1.0 and 1 may be two labels.
 
     Args:
       content: str.
+      numbers_as_text: whether numbers stay as they are written, as str: 1.0 and 1
+        may be two labels.
 
     Raises:
       ValueError: says what is wrong with the line, "is not JSON (...)".
     """
+    parsers = ("parse_int", "parse_float", "parse_constant")
+    as_text = dict.fromkeys(parsers, str) if numbers_as_text else {}
     try:
-        record = json.loads(
-            content,
-            object_pairs_hook=_without_duplicates,
-            parse_int=str,
-            parse_float=str,
-            parse_constant=str,
-        )
+        record = json.loads(content, object_pairs_hook=_without_duplicates, **as_text)
         json.dumps(record, ensure_ascii=False).encode()
     except RecursionError as error:
         raise ValueError("is nested too deeply") from error

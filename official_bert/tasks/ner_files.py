@@ -23,6 +23,7 @@ from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics import entities
 from official_bert.metrics.entities import BIOES, IOB1, IOB2
+from official_bert.tasks.json_lines import parse_object
 from official_bert.tasks.tables import fail_for_rows, name_lines, read_text
 from official_bert.tokenization.basic import BasicTokenizer
 
@@ -423,7 +424,7 @@ def _parse_line(content, line, labels, with_tags):
     Raises:
       ValueError: says what is wrong.
     """
-    record = _parse_object(content)
+    record = parse_object(content, numbers_as_text=False)
     if not isinstance(record.get("text"), str):
         raise ValueError('has no "text" that is a string')
     sentence = text_sentence(record["text"], line)
@@ -447,22 +448,6 @@ def _parse_line(content, line, labels, with_tags):
         end_before = end
     tags = entities.to_tags(spans, len(sentence.words))
     return dataclasses.replace(sentence, tags=tuple(tags)), len(spans), num_widened
-
-
-def _parse_object(content):
-    """Return the dict on a line; raise `ValueError` saying what is wrong."""
-    try:
-        record = json.loads(content)
-        json.dumps(record, ensure_ascii=False).encode()
-    except RecursionError as error:
-        raise ValueError("is nested too deeply") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"is not JSON ({error.msg})") from error
-    except UnicodeEncodeError as error:
-        raise ValueError("holds half a character (a lone surrogate)") from error
-    if not isinstance(record, dict):
-        raise ValueError("is not a JSON object")
-    return record
 
 
 def _parse_entity(record, text, labels):

@@ -24,6 +24,7 @@ import zlib
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.tasks.delimited import Row, read_csv, read_tsv
+from official_bert.tasks.json_lines import parse_object
 
 CSV, TSV, JSON_LINES = "CSV", "TSV", "JSON lines"
 _ENDINGS = {
@@ -234,7 +235,7 @@ def _read_json_lines(path, text):
     for line, content in enumerate(io.StringIO(text, newline=""), 1):
         if content.strip():
             try:
-                objects.append((line, _parse_object(content)))
+                objects.append((line, parse_object(content)))
             except ValueError as error:
                 problems.append((line, str(error)))
     if problems:
@@ -247,37 +248,6 @@ def _read_json_lines(path, text):
         for line, each in objects
     ]
     return Table(path, JSON_LINES, columns, True, rows)
-
-
-def _parse_object(content):
-    """Return the dict on a line; raise `ValueError` saying what is wrong."""
-    try:
-        value = json.loads(
-            content,
-            object_pairs_hook=_without_duplicates,
-            # Numbers stay as they are written: 1.0 and 1 may be two labels.
-            parse_int=str,
-            parse_float=str,
-            parse_constant=str,
-        )
-    except RecursionError as error:
-        raise ValueError("is nested too deeply") from error
-    except json.JSONDecodeError as error:
-        raise ValueError(f"is not JSON ({error.msg})") from error
-    if not isinstance(value, dict):
-        raise ValueError("is not a JSON object")
-    try:
-        json.dumps(value, ensure_ascii=False).encode()
-    except UnicodeEncodeError as error:
-        raise ValueError("holds half a character (a lone surrogate)") from error
-    return value
-
-
-def _without_duplicates(pairs):
-    value = dict(pairs)
-    if len(value) < len(pairs):
-        raise ValueError("has a key twice")
-    return value
 
 
 def as_cell(value):

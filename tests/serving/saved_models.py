@@ -2,8 +2,8 @@ r"""A SavedModel of many signatures, small enough to be made in a second.
 
 To run the tests of REST against TF Serving, which needs Docker:
 
-    python tests/serving/saved_models.py /tmp/served
-    docker run -p 8501:8501 -v /tmp/served/answers:/models/answers \
+    python tests/serving/saved_models.py build/served
+    docker run -p 8501:8501 -v "$PWD/build/served/answers":/models/answers \
         -e MODEL_NAME=answers tensorflow/serving
     TF_SERVING_URL=http://127.0.0.1:8501 python -m pytest tests/serving
 """

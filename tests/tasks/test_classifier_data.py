@@ -135,7 +135,7 @@ def test_own_files(tmp_path, train_file):
 
 def test_a_dev_set_is_split_off(train_file, caplog):
     own = OwnFiles(train_file, None, None, dev_fraction=0.2)
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         data = read_own(own, 128, "truncate", ("train", "dev"))
     assert len(data.train) == 16 and data.test == {}
     assert sorted(each.label for each in data.dev["dev"]) == ["bad"] * 2 + ["good"] * 2
@@ -157,7 +157,7 @@ def test_all_rows_train_where_no_dev_set_is_wanted(train_file):
 
 
 def test_guesses_and_balance_are_logged(train_file, caplog):
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         read_own(OwnFiles(train_file, None, None), 128, "truncate", ("train",))
     assert f"{train_file}: the text is taken from column 'text'" in caplog.text
     assert f"{train_file}: the labels are read as single_label" in caplog.text

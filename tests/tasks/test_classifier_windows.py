@@ -92,7 +92,7 @@ def test_a_pair_whose_first_text_is_long(tokenizer):
 
 def test_a_pair_of_two_long_texts(tokenizer, caplog):
     """Of the shorter one half of the 9 tokens is kept: 4; 5 are a window's."""
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         found = windows_of(tokenizer, 12, words(0, 10), words(20, 29))
     assert [parts(one) for one in found] == [
         (ids(0, 5), ids(20, 24)),
@@ -160,7 +160,7 @@ def test_short_texts_are_as_ever(tokenizer, caplog):
         Example(3, "", words(0, 7)),
         Example(4, words(0, 7), "", "yes"),
     ]
-    with caplog.at_level(logging.INFO):
+    with caplog.at_level(logging.INFO, logger="absl"):
         found = convert_windows(examples, tokenizer, 10, LABELS)
     expected = convert_examples(examples, tokenizer, 10, LABELS)
     assert not caplog.records

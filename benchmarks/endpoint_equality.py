@@ -73,14 +73,16 @@ def _text_batches(export, rows):
 def _token_batches(export, rows):
     """Yield the same for rows of ids, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
 
-    What Python answers is the Keras model's output.
+    What Python answers is the Keras model's output, compiled as predictors do: without
+    that the last digits are others.
     """
-    import numpy as np
     import tensorflow as tf
 
     from official_bert.tasks.classifier_features import convert_example, pad_features
     from official_bert.tasks.examples import Example
+    from official_bert.tasks.scoring import make_scorer
 
+    score = make_scorer(lambda batch: _kept(export.keras_model(batch)))
     size = export.lengths[-1]
     for part in _parts(rows):
         pairs = [list(row.values()) for row in part]
@@ -88,16 +90,14 @@ def _token_batches(export, rows):
             convert_example(Example(0, *pair), export.tokenizer, size) for pair in pairs
         ]
         batch = pad_features(features, max(len(one.input_ids) for one in features))
-        outputs = _keras_outputs(export, batch)
-        if set(outputs) == {"logits"} and outputs["logits"].shape.rank == 2:
-            outputs = {"probabilities": tf.nn.softmax(outputs["logits"])}
-        arrays = {name: np.array(value) for name, value in outputs.items()}
-        yield {name: value.tolist() for name, value in batch.items()}, arrays
+        outputs = score(batch)
+        if set(outputs) == {"logits"} and outputs["logits"].ndim == 2:
+            outputs = {"probabilities": tf.nn.softmax(outputs["logits"]).numpy()}
+        yield {name: value.tolist() for name, value in batch.items()}, outputs
 
 
-def _keras_outputs(export, batch):
-    model = export.keras_model
-    outputs = model(batch)
+def _kept(outputs):
+    """Return the outputs of a model that an endpoint has."""
     if "pooled_output" in outputs:
         return {n: outputs[n] for n in ("pooled_output", "sequence_output")}
     return outputs

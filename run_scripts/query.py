@@ -20,9 +20,8 @@ from streams import STANDARD, lines_of, opened_output
 
 from official_bert import files
 from official_bert.errors import UserError
+from official_bert.tasks.feature_files import split_line
 
-# What stands between two texts in a line, as for predict.py.
-SEPARATOR = " ||| "
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("url", "http://127.0.0.1:8501", "Of the server's REST side.")
@@ -95,8 +94,10 @@ def _row_of(line, number):
                 f"Line {number} begins with {{ but is no JSON object ({error}); write "
                 'such a text as {"text": "..."}.'
             ) from error
-    text, found, text_b = line.rpartition(SEPARATOR)
-    return {"text": text, "text_b": text_b} if found else {"text": line}
+    text = split_line(line)
+    if isinstance(text, str):
+        return {"text": text}
+    return dict(zip(("text", "text_b"), text, strict=True))
 
 
 def _batches(rows):

@@ -10,7 +10,11 @@ from official_bert.tokenization.graph import GraphTokenizer
 
 
 class ServedClassifier(tf.Module):
-    """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers."""
+    """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers.
+
+    Attributes:
+      text_names: of the inputs of `of_text`, as those of the other classes are.
+    """
 
     def __init__(self, predictor, is_pair, lengths):
         """Hold a model.

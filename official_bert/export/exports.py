@@ -123,8 +123,10 @@ def _up_to(lengths, longest):
     return (*(n for n in sorted(set(lengths)) if n < longest), longest)
 
 
-def _token_signatures(module):
+def _signatures(module):
+    """Return the signatures of a model that takes texts, `module.text_names`."""
     return {
+        SERVING: signatures.of_strings(module.of_text, module.text_names),
         TOKENS: signatures.of_tokens(module.of_tokens),
         EXAMPLES: signatures.of_examples(module.of_tokens),
     }
@@ -134,12 +136,10 @@ def _of_classifier(predictor, lengths, is_pair):
     task = predictor.task
     is_pair = takes_pairs(task) if is_pair is None else is_pair
     module = ServedClassifier(predictor, is_pair, lengths)
-    names = ("text", "text_b") if is_pair else ("text",)
-    texts = signatures.of_strings(module.of_text, names)
     return {
         "what": f"{task.kind.replace('_', '-')} classifier",
         "module": module,
-        "signatures": {SERVING: texts, **_token_signatures(module)},
+        "signatures": _signatures(module),
         "answers": {SERVING: functools.partial(expected.of_classifier, predictor)},
         "labels": task.labels,
     }
@@ -154,11 +154,10 @@ def takes_pairs(task):
 
 def _of_squad(predictor, lengths):
     module = ServedSquad(predictor, lengths)
-    texts = signatures.of_strings(module.of_text, ("question", "context"))
     return {
         "what": "question answering",
         "module": module,
-        "signatures": {SERVING: texts, **_token_signatures(module)},
+        "signatures": _signatures(module),
         "answers": {SERVING: functools.partial(expected.of_squad, predictor)},
         "labels": (),
     }
@@ -166,11 +165,10 @@ def _of_squad(predictor, lengths):
 
 def _of_tagger(predictor, lengths):
     module = ServedTagger(predictor, lengths)
-    texts = signatures.of_strings(module.of_text, ("text",))
     return {
         "what": "entity tagger",
         "module": module,
-        "signatures": {SERVING: texts, **_token_signatures(module)},
+        "signatures": _signatures(module),
         "answers": {SERVING: functools.partial(expected.of_tagger, predictor)},
         "labels": predictor.task.tags,
     }
@@ -212,12 +210,11 @@ def _of_pretrained(path, lengths, max_seq_length, files):
         answers[FILL_MASK] = functools.partial(expected.of_fill_mask, bert)
     else:
         module, fill = ServedEncoder(bert.model, bert.tokenizer, lengths), {}
-    texts = signatures.of_strings(module.of_text, ("text",))
     return Export(
         what="pre-trained encoder",
         module=module,
         keras_model=getattr(bert.model, "bert", bert.model),
-        signatures={SERVING: texts, **_token_signatures(module), **fill},
+        signatures=_signatures(module) | fill,
         answers=answers,
         labels=(),
         tokenizer=bert.tokenizer,

@@ -232,7 +232,7 @@ def test_tabs(tmp_path):
         ('[{"sent1": "a"}]', "holds one JSON list; write JSON lines"),
         ("\n \n", "is empty"),
         ("\ufeff", "is empty"),
-        (gzip.compress(b"a"), "is not UTF-8"),
+        (gzip.compress(b"a", mtime=0), "is not UTF-8"),
         (b"PK\x03\x04", "save it as CSV"),
     ],
 )

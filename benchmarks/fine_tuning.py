@@ -16,6 +16,7 @@ sides can run at once, on a core each; the ratio of speeds needs them in alterna
 a quiet machine. PyTorch gets an environment of its own, in --peer_env.
 """
 
+import contextlib
 import functools
 import json
 import os
@@ -68,8 +69,14 @@ flags.DEFINE_float(
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 flags.DEFINE_string("output", None, "JSON lines, one for each run.")
 
-OURS, THEIRS = "ours", "PyTorch"
-flags.DEFINE_list("who", [OURS, THEIRS], "Whose runs to make.")
+flags.DEFINE_string(
+    "models_dir", None, "Folder to keep our models in, as TASK_SEED; default: no."
+)
+
+OURS, CORRECTED, THEIRS = "ours", "ours with --bias_correction", "PyTorch"
+flags.DEFINE_list(
+    "who", [OURS, THEIRS], f"Whose runs to make: {OURS}, {CORRECTED}, {THEIRS}."
+)
 PEERS = ROOT / "benchmarks" / "peers"
 
 
@@ -78,7 +85,11 @@ def main():
     require("model", "output")
     tasks = list(map(find_task, FLAGS.tasks))
     sources = list(map(_sources_of, tasks))
-    makers = {OURS: _ours, THEIRS: _theirs}
+    makers = {
+        OURS: _ours,
+        CORRECTED: functools.partial(_ours, further=["--bias_correction"]),
+        THEIRS: _theirs,
+    }
     with tempfile.TemporaryDirectory() as folder:
         data = [
             _prepare(task, paths, pathlib.Path(folder) / task.name)
@@ -134,7 +145,7 @@ def _run_missing(who, task, seed, make_run, data_flags):
     key = {"who": who, "task": task.name, "seed": seed}
     if any(row | key == row for row in _rows()):
         return
-    row = key | make_run(task, _flags(task, seed, data_flags))
+    row = key | make_run(task, seed, data_flags)
     with open(FLAGS.output, "a", encoding="utf-8") as output:
         output.write(json.dumps(row) + "\n")
     print(row, flush=True)
@@ -154,15 +165,16 @@ def _flags(task, seed, data_flags):
     ]
 
 
-def _ours(task, both_flags):
+def _ours(task, seed, data_flags, further=()):
     """Fine-tune with our command; return scores and speed."""
-    with tempfile.TemporaryDirectory() as output:
+    with _output_dir(f"{task.name}_{seed}") as output:
         _call(
             [
                 sys.executable,
                 ROOT / "run_scripts" / task.script,
-                *both_flags,
+                *_flags(task, seed, data_flags),
                 *task.our_flags,
+                *further,
                 f"--output_dir={output}",
                 # The last model counts, as in PyTorch's loop.
                 "--save_checkpoints_steps=1000000",
@@ -178,9 +190,16 @@ def _ours(task, both_flags):
     return _result(task, found, steps[-1], seconds)
 
 
-def _theirs(task, both_flags):
+def _output_dir(name):
+    """Return a context with the folder for a model of ours."""
+    if FLAGS.models_dir:
+        return contextlib.nullcontext(os.path.join(FLAGS.models_dir, name))
+    return tempfile.TemporaryDirectory()
+
+
+def _theirs(task, seed, data_flags):
     """Fine-tune with PyTorch; return scores and speed."""
-    done = _call([_peer_python(), PEERS / task.peer, *both_flags])
+    done = _call([_peer_python(), PEERS / task.peer, *_flags(task, seed, data_flags)])
     found = json.loads(done.stdout.splitlines()[-1])
     return _result(task, found, found["num_train_steps"], found["seconds"])
 
@@ -202,21 +221,26 @@ def _call(command):
 
 
 def table(rows):
-    """Return lines: for each task and score the means, and the ratio of rates."""
+    """Return lines: for each task and score the means, and the ratio of rates.
+
+    How far the means are apart is told in pooled standard deviations, ours less
+    PyTorch's.
+    """
     lines = []
     for task in map(find_task, dict.fromkeys(row["task"] for row in rows)):
         of_task = [row for row in rows if row["task"] == task.name]
         for name in task.scores:
-            groups = [
-                [100 * row[name] for row in of_task if row["who"] == who]
-                for who in (OURS, THEIRS)
-            ]
-            spread = "   ".join(
-                f"{who} {_mean_and_deviation(group)}"
-                for who, group in zip((OURS, THEIRS), groups, strict=True)
-            )
-            apart = _apart(*groups)
-            lines.append(f"{task.name:6} {name:20} {spread}   apart: {apart}")
+            groups = {
+                who: [100 * row[name] for row in of_task if row["who"] == who]
+                for who in (OURS, CORRECTED, THEIRS)
+            }
+            for who, group in groups.items():
+                if group:
+                    told = f"{task.name:6} {name:20} {who:27} "
+                    told += _mean_and_deviation(group)
+                    if who != THEIRS:
+                        told += f"   apart: {_apart(group, groups[THEIRS])}"
+                    lines.append(told)
         ratios = _ratios(of_task)
         if ratios:
             lines.append(

@@ -252,9 +252,11 @@ def table(rows):
 
 
 def _mean_and_deviation(scores):
-    deviation = statistics.stdev(scores) if len(scores) > 1 else float("nan")
-    mean = statistics.fmean(scores) if scores else float("nan")
-    return f"{mean:.1f} ± {deviation:.1f} ({len(scores)} seeds)"
+    """Return them for people, of one score or more."""
+    mean = f"{statistics.fmean(scores):.1f}"
+    if len(scores) == 1:
+        return f"{mean} (1 seed)"
+    return f"{mean} ± {statistics.stdev(scores):.1f} ({len(scores)} seeds)"
 
 
 def _apart(ours, theirs):

@@ -1,4 +1,4 @@
-r"""Export a model as an endpoint that takes raw text.
+r"""Export a model: as an endpoint that takes raw text, or for a device.
 
     python run_scripts/export_model.py --model_dir=output/reviews \
         --export_dir=exports/reviews
@@ -6,10 +6,14 @@ r"""Export a model as an endpoint that takes raw text.
     curl -d '{"instances": ["Wonderful!"]}' \
         http://127.0.0.1:8501/v1/models/reviews:predict
 
-The export is a SavedModel for TensorFlow Serving, in a folder with a version number; a
-README.md beside it tells how to start a server and ask it. Before it gets its name it
-is asked itself, in a process that knows only TensorFlow, and must answer what Python
-answers.
+is a SavedModel for TensorFlow Serving, in a folder with a version number; a README.md
+beside it tells how to start a server and ask it. Before it gets its name it is asked
+itself, in a process that knows only TensorFlow, and must answer what Python answers.
+
+    python run_scripts/export_model.py --model_dir=output/reviews \
+        --export_dir=exports/reviews_on_device --format=tflite --dev_file=dev.csv
+
+is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
 """
 
 import os
@@ -23,6 +27,11 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
+SAVED_MODEL, TFLITE = "saved_model", "tflite"
+
+flags.DEFINE_enum(
+    "format", SAVED_MODEL, [SAVED_MODEL, TFLITE], "For servers, or for devices."
+)
 flags.DEFINE_string(
     "model_dir",
     None,
@@ -30,7 +39,10 @@ flags.DEFINE_string(
     "in any format.",
 )
 flags.DEFINE_string(
-    "export_dir", None, "Folder of the versions; a new one goes beside those there."
+    "export_dir",
+    None,
+    "For servers, the folder of the versions; a new one goes beside those there. For "
+    "devices, a new folder.",
 )
 flags.DEFINE_string(
     "model_name", None, "What a server calls it; default: the name of --export_dir."
@@ -60,27 +72,127 @@ flags.DEFINE_string(
     "Texts to compare with Python besides the built-in ones: JSON lines such as "
     '{"text": "…"}, with the names of the inputs.',
 )
+flags.DEFINE_enum(
+    "quantization",
+    "int8",
+    ["float32", "float16", "int8", "full_int8"],
+    "Of a .tflite. float16 and int8: weights of 16 or 8 bits, a half or a quarter of "
+    "the size; full_int8: the computation too, for chips that know nothing else.",
+)
+flags.DEFINE_string(
+    "calibration_file",
+    None,
+    "For full_int8: texts like those that the model will see, in the form of "
+    "--dev_file; a hundred or more.",
+)
+flags.DEFINE_string(
+    "dev_file",
+    None,
+    "Of a .tflite: texts with answers, in the form that the model was fine-tuned on, "
+    "to score it before and after.",
+)
+flags.DEFINE_float(
+    "max_accuracy_drop",
+    1.0,
+    "A .tflite that scores so many points less on --dev_file is refused.",
+    lower_bound=0.0,
+)
+
+# What means nothing for the other format.
+ONLY_FOR = {
+    SAVED_MODEL: ("model_name", "version", "pairs", "check_file"),
+    TFLITE: ("quantization", "calibration_file", "dev_file", "max_accuracy_drop"),
+}
 
 
 def main():
     """Load, export, compare; say what was written."""
     require("model_dir", "export_dir")
-    lengths = _lengths()
-    if FLAGS.check_file:
-        files.require_readable(FLAGS.check_file, "--check_file")
+    _check_flags()
+    if FLAGS.format == TFLITE:
+        _export_tflite()
+    else:
+        _export_saved_model()
+
+
+def _check_flags():
+    _lengths()
+    for file_format, names in ONLY_FOR.items():
+        given = [f"--{name}" for name in names if FLAGS[name].present]
+        if given and FLAGS.format != file_format:
+            raise UserError(
+                f"{', '.join(given)}: for --format={file_format} alone; leave it out."
+            )
+    for name in ("check_file", "calibration_file", "dev_file"):
+        if FLAGS[name].value:
+            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    is_full = FLAGS.quantization == "full_int8"
+    if is_full and not (FLAGS.calibration_file and FLAGS.dev_file):
+        raise UserError(
+            "--quantization=full_int8 needs --calibration_file, texts like those that "
+            "the model will see, and --dev_file, to see what is lost."
+        )
+    if FLAGS.calibration_file and not is_full:
+        raise UserError("--calibration_file is for --quantization=full_int8 alone.")
+
+
+def _export_tflite():
     start_tensorflow()
-    from official_bert.export import check_rows, exports, saved_model
+    from official_bert.export import device, device_model, labelled_sets, sources
+
+    model = device_model.open_device_model(
+        locate(FLAGS.model_dir), _lengths() or sources.LENGTHS, FLAGS.max_seq_length
+    )
+    sets = {"calibration_file": None, "dev_file": None}
+    for name in sets:
+        if FLAGS[name].value:
+            if not model.predictor:
+                raise UserError(
+                    f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
+                    "score; leave it out."
+                )
+            path = locate(FLAGS[name].value)
+            sets[name] = labelled_sets.read(model.predictor, path, f"--{name}")
+    report = device.write(
+        FLAGS.export_dir,
+        model,
+        FLAGS.quantization,
+        sets["calibration_file"],
+        sets["dev_file"],
+        FLAGS.max_accuracy_drop,
+    )
+    path = os.path.join(FLAGS.export_dir, "model.tflite")
+    print(
+        f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
+        f"{report.size / 1e6:.1f} MB\n"
+        f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
+    )
+    if report.metric:
+        print(
+            f"{report.metric} on {FLAGS.dev_file}: {report.before:.2f} in Python, "
+            f"{report.after:.2f} in the .tflite."
+        )
+    elif model.predictor and FLAGS.quantization != "float32":
+        print("What it costs in accuracy was not measured: give --dev_file.")
+    print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
+
+
+def _export_saved_model():
+    lengths = _lengths()
+    start_tensorflow()
+    from official_bert.export import check_rows, exports, saved_model, sources
     from official_bert.export.signatures import SERVING
 
     export = exports.open_export(
         locate(FLAGS.model_dir),
         FLAGS.pairs,
-        lengths or exports.LENGTHS,
+        lengths or sources.LENGTHS,
         FLAGS.max_seq_length,
     )
     rows = []
     if FLAGS.check_file:
-        rows = check_rows.read(FLAGS.check_file, export.signatures[SERVING].specs)
+        path = locate(FLAGS.check_file)
+        rows = check_rows.read(path, export.signatures[SERVING].specs)
     directory = os.path.normpath(FLAGS.export_dir)
     name = FLAGS.model_name or os.path.basename(os.path.abspath(directory))
     if not re.fullmatch(r"[\w.-]+", name):

@@ -194,7 +194,9 @@ def test_our_run_is_a_line(tmp_path):
     (tmp_path / "runs.jsonl").write_text("\n".join(lines) + "\n")
     done, rows = run_benchmark(tmp_path, *flags)
     assert rows == [row, theirs]
-    assert "ours 12.5 ± nan (1 seeds)   PyTorch 50.0 ± nan" in done.stdout
+    shown = [line.split() for line in done.stdout.splitlines()]
+    assert ["conll", "f1", "ours", "12.5", "(1", "seed)", "apart:", "-"] in shown
+    assert ["conll", "f1", "PyTorch", "50.0", "(1", "seed)"] in shown
     assert "median 2.00" in done.stdout
 
 

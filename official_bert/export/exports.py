@@ -2,14 +2,12 @@
 
 import dataclasses
 import functools
-import os
 from collections.abc import Callable
 
 import tensorflow as tf
 
-from official_bert.checkpoints import any_format, model_directory
 from official_bert.errors import UserError
-from official_bert.export import expected, signatures
+from official_bert.export import expected, signatures, sources
 from official_bert.export.choice_model import ServedChoice
 from official_bert.export.classifier_model import ServedClassifier
 from official_bert.export.encoder_model import ServedEncoder, ServedMaskedLM
@@ -18,15 +16,9 @@ from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
 from official_bert.export.squad_model import ServedSquad
 from official_bert.tasks.choice_predictor import ChoicePredictor
 from official_bert.tasks.classifier_predictor import ClassifierPredictor
-from official_bert.tasks.classifier_task import task_of
 from official_bert.tasks.glue_tasks import find_task
 from official_bert.tasks.ner_predictor import NerPredictor
-from official_bert.tasks.predictor import Predictor
 from official_bert.tasks.squad_predictor import SquadPredictor
-from official_bert.tasks.task_file import TASK_FILE, has_task
-
-# Rows are padded to the first of these that fits; see `rows.Layout`.
-LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,7 +49,7 @@ class Export:
     files: dict[str, str]
 
 
-def open_export(path, is_pair=None, lengths=LENGTHS, max_seq_length=None):
+def open_export(path, is_pair=None, lengths=sources.LENGTHS, max_seq_length=None):
     """Load a model of any kind and make its graph.
 
     Args:
@@ -74,18 +66,13 @@ def open_export(path, is_pair=None, lengths=LENGTHS, max_seq_length=None):
     Raises:
       UserError: something is missing or does not fit.
     """
-    files = _files_of(path)
-    predictor = _predictor(path)
+    files = sources.files_of(path)
+    predictor = sources.predictor_of(path, max_seq_length)
     if predictor is None:
         return _of_pretrained(path, lengths, max_seq_length, files)
-    if max_seq_length:
-        raise UserError(
-            f"{path} is fine-tuned to read {predictor.task.max_seq_length} tokens; "
-            "--max_seq_length is for pre-trained models."
-        )
     if is_pair is not None and not isinstance(predictor, ClassifierPredictor):
         raise UserError(f"{path} is no classifier; leave --pairs out.")
-    lengths = _up_to(lengths, predictor.task.max_seq_length)
+    lengths = sources.up_to(lengths, predictor.task.max_seq_length)
     make = {
         ChoicePredictor: _of_choice,
         ClassifierPredictor: functools.partial(_of_classifier, is_pair=is_pair),
@@ -99,28 +86,6 @@ def open_export(path, is_pair=None, lengths=LENGTHS, max_seq_length=None):
         lengths=lengths,
         files=files,
     )
-
-
-def _predictor(path):
-    """Return what answers for a fine-tuned model; None for a pre-trained one."""
-    if has_task(path):
-        return Predictor(path).model
-    with any_format.opened(path) as checkpoint:
-        config = model_directory.config_of(checkpoint)
-        if "output_weights" not in checkpoint.shapes or task_of(config) is None:
-            return None
-    return ClassifierPredictor(path)
-
-
-def _files_of(path):
-    """Return the files that go along: those of a directory that say what it is."""
-    names = ("bert_config.json", "tokenizer_config.json", TASK_FILE)
-    places = {name: os.path.join(path, name) for name in names}
-    return {name: place for name, place in places.items() if os.path.isfile(place)}
-
-
-def _up_to(lengths, longest):
-    return (*(n for n in sorted(set(lengths)) if n < longest), longest)
 
 
 def _signatures(module):
@@ -189,20 +154,8 @@ def _of_choice(predictor, lengths):
 
 
 def _of_pretrained(path, lengths, max_seq_length, files):
-    with any_format.opened(path) as checkpoint:
-        has_head = "cls/predictions/output_bias" in checkpoint.shapes
-    if has_head:
-        bert = model_directory.load(path, next_sentence=False)
-    else:
-        bert = model_directory.load_encoder(path)
-    limit = bert.config.max_position_embeddings
-    longest = max_seq_length or limit
-    if not 3 <= longest <= limit:
-        raise UserError(
-            f"--max_seq_length is {longest}: it must be from 3 to {limit}, which "
-            "is all that the model reads."
-        )
-    lengths = _up_to(lengths, longest)
+    bert, has_head, longest = sources.load_pretrained(path, max_seq_length)
+    lengths = sources.up_to(lengths, longest)
     answers = {SERVING: functools.partial(expected.of_encoder, bert, lengths)}
     if has_head:
         module = ServedMaskedLM(bert.model, bert.tokenizer, lengths)

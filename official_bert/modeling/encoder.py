@@ -24,6 +24,10 @@ class BertEncoder(keras.layers.Layer):
         the rest of the block a second time: less memory, a third more work.
         Attention maps are not returned then.
       name: "bert", the root of the original's variable names.
+
+    Attributes:
+      masked_score: what is added to the attention scores of padding. A graph whose
+        activations are to have 8 bits needs one of their size.
     """
 
     def __init__(self, config, recompute=False, name="bert", **kwargs):
@@ -33,6 +37,7 @@ class BertEncoder(keras.layers.Layer):
         self.config = config
         self.embeddings = Embeddings(config, name="embeddings")
         self.recompute = recompute
+        self.masked_score = transformer.MASKED_SCORE
         self.encoder = Encoder(config, recompute, name="encoder")
         self.pooler = Pooler(config, name="pooler")
         # Used only where the caller gives no seed, as in `fit`.
@@ -96,7 +101,7 @@ class BertEncoder(keras.layers.Layer):
 
         batch, length = tf.shape(input_ids)[0], tf.shape(input_ids)[1]
         embedded = self.embeddings(input_ids, segment_ids, seed)
-        bias = transformer.attention_bias(input_mask)
+        bias = transformer.attention_bias(input_mask, self.masked_score)
         all_layers, all_probs = self.encoder(embedded, bias, batch, seed)
 
         def unflatten(x):

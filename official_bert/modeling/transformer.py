@@ -17,7 +17,7 @@ from official_bert.modeling import layers
 MASKED_SCORE = -10000.0
 
 
-def attention_bias(input_mask):
+def attention_bias(input_mask, masked_score=MASKED_SCORE):
     """Return what to add to attention scores so that padding is not seen.
 
     Follows `create_attention_mask_from_input_mask`: padded positions are
@@ -25,12 +25,13 @@ def attention_bias(input_mask):
 
     Args:
       input_mask: [B, S], 1 for tokens and 0 for padding.
+      masked_score: what padding is to have added.
 
     Returns:
-      float32 [B, 1, 1, S] of 0 and `MASKED_SCORE`.
+      float32 [B, 1, 1, S] of 0 and `masked_score`.
     """
     hidden = 1.0 - tf.cast(input_mask, tf.float32)
-    return (hidden * MASKED_SCORE)[:, tf.newaxis, tf.newaxis, :]
+    return (hidden * masked_score)[:, tf.newaxis, tf.newaxis, :]
 
 
 class SelfAttention(keras.layers.Layer):

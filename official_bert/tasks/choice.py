@@ -92,7 +92,12 @@ def feature_set(features, max_seq_length):
 
 
 def make_scorer(model):
-    """Return the compiled function: batch of rows -> scores, float32 [B].
+    """Return the compiled function of a batch of rows; see `outputs_of`."""
+    return scoring.make_scorer(outputs_of(model))
+
+
+def outputs_of(model):
+    """Return a function: rows -> dict with their scores, `logits` float32 [B].
 
     A row is a question with one of its choices: a choice's score does not depend
     on the others, so none has to be padded to another's length or number.
@@ -101,9 +106,9 @@ def make_scorer(model):
     def compute(features):
         rows = {name: features[name][:, tf.newaxis] for name in scoring.INPUTS}
         rows["choice_mask"] = tf.ones_like(rows["input_ids"][:, :, 0])
-        return model(rows)["logits"][:, 0]
+        return {"logits": model(rows)["logits"][:, 0]}
 
-    return scoring.make_scorer(compute)
+    return compute
 
 
 def predict(score, features, batch_size, max_seq_length, break_off=lambda: False):
@@ -121,13 +126,13 @@ def predict(score, features, batch_size, max_seq_length, break_off=lambda: False
     """
     flat = list(itertools.chain.from_iterable(features))
     rows = FeatureSet(flat, max_seq_length, pad_features)
-    scores = scoring.score_rows(score, rows, batch_size, break_off)
-    if scores is None:
+    found = scoring.score_rows(score, rows, batch_size, break_off)
+    if found is None:
         return None
     sizes = np.array([len(choices) for choices in features])
     is_there = np.arange(sizes.max()) < sizes[:, np.newaxis]
     logits = np.full(is_there.shape, NO_CHOICE, np.float32)
-    logits[is_there] = scores
+    logits[is_there] = [row["logits"] for row in found]
     return logits
 
 

@@ -42,13 +42,14 @@ class ChoicePredictor:
             path,
             ChoiceTask,
             lambda config, task: MultipleChoiceModel(config),
+            choice.make_scorer,
             "output_weights",
             task,
             **files,
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
-        self._score = choice.make_scorer(found.model)
+        self._score = found.score
 
     def predict(self, prompt, choices):
         """Choose for one prompt.

@@ -41,8 +41,8 @@ def describe(row):
 
 
 def make_scorer(model):
-    """Return the compiled function: batch of features -> logits, float32 [B, C]."""
-    return scoring.make_scorer(lambda features: model(features)["logits"])
+    """Return the compiled function: batch -> dict with `logits`, float32 [B, C]."""
+    return scoring.make_scorer(model)
 
 
 def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False):
@@ -63,7 +63,7 @@ def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False)
     rows = scoring.score_rows(score, features, batch_size, break_off)
     if rows is None:
         return None
-    logits = np.stack(rows)
+    logits = np.stack([row["logits"] for row in rows])
     counts = np.array([len(each) for each in windows])
     firsts = np.cumsum(counts) - counts
     return np.add.reduceat(logits, firsts) / counts[:, np.newaxis].astype(np.float32)

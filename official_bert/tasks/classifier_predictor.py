@@ -65,6 +65,7 @@ class ClassifierPredictor:
             path,
             ClassifierTask,
             lambda config, task: ClassificationModel(config, task.num_outputs),
+            classifier.make_scorer,
             "output_weights",
             task,
             task_of,
@@ -74,7 +75,7 @@ class ClassifierPredictor:
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
-        self._score = classifier.make_scorer(found.model)
+        self._score = found.score
 
     def predict(self, texts):
         """Tell the label of each text.

@@ -1,13 +1,14 @@
 """A fine-tuned model, read from its directory for any task."""
 
 import dataclasses
+import os
+from collections.abc import Callable
 
-import keras
-
-from official_bert.checkpoints import any_format, model_directory, names
+from official_bert import files
+from official_bert.checkpoints import any_format, google, model_directory, names
 from official_bert.checkpoints.initialize import load_opened
-from official_bert.config import BertConfig
 from official_bert.errors import UserError
+from official_bert.tasks import tflite_model
 from official_bert.tasks.task_file import has_task, read_task
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
@@ -18,17 +19,17 @@ class FineTuned:
     """What `load` returns.
 
     Attributes:
-      model: a Keras model, as `make_model` made it.
+      model: a Keras model, as `make_model` made it, or a `TfliteModel`.
+      score: function: batch of features -> dict of arrays, see `scoring`.
       task: what it is for.
       tokenizer: `FullTokenizer`.
-      config: `BertConfig`.
       global_step: the updates that the model has had; None where not known.
     """
 
-    model: keras.Model
+    model: object
+    score: Callable
     task: object
     tokenizer: FullTokenizer
-    config: BertConfig
     global_step: int | None
 
 
@@ -36,6 +37,7 @@ def load(
     path,
     task_class,
     make_model,
+    make_scorer,
     head,
     task=None,
     task_of=lambda config: None,
@@ -47,9 +49,11 @@ def load(
 
     Args:
       path: a finished fine-tuning's output directory; with `task`, any
-        checkpoint that has the weights of its head, such as the original's.
+        checkpoint that has the weights of its head, such as the original's; or a
+        `.tflite` made of one.
       task_class: class of its task, for `read_task`.
       make_model: function: (`BertConfig`, task) -> Keras model.
+      make_scorer: function: Keras model -> function, see `scoring.make_scorer`.
       head: name of the weights that tell a model of this task, whose first
         axis is its number of outputs.
       task: instead of that of `task.json`.
@@ -64,6 +68,8 @@ def load(
     Raises:
       UserError: something is missing or does not fit.
     """
+    if tflite_model.find_file(path):
+        return _load_tflite(tflite_model.find_file(path), task_class)
     global_step = None
     if has_task(path):
         found, global_step = read_task(path, task_class)
@@ -93,7 +99,21 @@ def load(
             f"max_seq_length is {task.max_seq_length}, and the model reads up to "
             f"{limit} tokens; choose a smaller one."
         )
-    return FineTuned(model, task, tokenizer, config, global_step)
+    return FineTuned(model, make_scorer(model), task, tokenizer, global_step)
+
+
+def _load_tflite(path, task_class):
+    with tflite_model.carried_files(path) as folder:
+        task, global_step = read_task(folder, task_class)
+        place = os.path.join(folder, google.TOKENIZER_FILE)
+        settings = files.read_json(place, "the casing of a vocabulary")
+        if not isinstance(settings, dict) or "do_lower_case" not in settings:
+            raise UserError(f"{place} does not tell do_lower_case; export it again.")
+        tokenizer = FullTokenizer(
+            os.path.join(folder, google.VOCAB_FILE), settings["do_lower_case"]
+        )
+    model = tflite_model.TfliteModel(path)
+    return FineTuned(model, model, task, tokenizer, global_step)
 
 
 def _outputs_of(model, head):

@@ -118,10 +118,17 @@ OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
 
 
 def make_scorer(model):
-    """Return the compiled function: batch -> the best tags' numbers, int [B, S]."""
-    return scoring.make_scorer(
-        lambda features: tf.argmax(model(features)["logits"], -1, tf.int32)
-    )
+    """Return the compiled function of a batch; see `outputs_of`."""
+    return scoring.make_scorer(outputs_of(model))
+
+
+def outputs_of(model):
+    """Return a function: features -> dict with the best `tags`, int32 [B, S]."""
+
+    def compute(features):
+        return {"tags": tf.argmax(model(features)["logits"], -1, tf.int32)}
+
+    return compute
 
 
 def predict(score, task, documents, features, batch_size, break_off=lambda: False):
@@ -143,7 +150,8 @@ def predict(score, task, documents, features, batch_size, break_off=lambda: Fals
     rows = scoring.score_rows(score, windows, batch_size, break_off)
     if rows is None:
         return None
-    return ner_features.word_tags(documents, features, rows, task.tags)
+    best = [row["tags"] for row in rows]
+    return ner_features.word_tags(documents, features, best, task.tags)
 
 
 def evaluate(documents, tags):

@@ -36,11 +36,11 @@ class NerPredictor:
     def __init__(self, path, batch_size=8, **files):
         """Load a model; see `fine_tuned.load` for the arguments."""
         found = fine_tuned.load(
-            path, NerTask, ner.make_model, "output_weights", **files
+            path, NerTask, ner.make_model, ner.make_scorer, "output_weights", **files
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
-        self._score = ner.make_scorer(found.model)
+        self._score = found.score
 
     def predict(self, texts):
         """Find entities.

@@ -9,6 +9,7 @@ from official_bert.tasks.ner_predictor import NerPredictor
 from official_bert.tasks.squad import SquadTask
 from official_bert.tasks.squad_predictor import SquadPredictor
 from official_bert.tasks.task_file import has_task, read_task
+from official_bert.tasks.tflite_model import carried_files, find_file
 
 # Task -> what answers for it.
 _ANSWERING = {
@@ -35,18 +36,15 @@ class Predictor:
         """Load a model.
 
         Args:
-          path: output directory of a finished fine-tuning; or a classifier of
-            Hugging Face whose config names its labels.
+          path: output directory of a finished fine-tuning; a `.tflite` exported
+            from one; or a classifier of Hugging Face whose config names its
+            labels.
           batch_size: texts that go through the model together.
 
         Raises:
           UserError: something is missing or does not fit.
         """
-        answering = ClassifierPredictor
-        if has_task(path):
-            task, _ = read_task(path, *_ANSWERING)
-            answering = _ANSWERING[type(task)]
-        self.model = answering(path, batch_size)
+        self.model = _answering(path)(path, batch_size)
         self.task = self.model.task
 
     def predict(self, *texts):
@@ -65,3 +63,15 @@ class Predictor:
           TypeError: these are not the texts that the task asks for.
         """
         return self.model.predict(*texts)
+
+
+def _answering(path):
+    """Return the class that answers for a model."""
+    if find_file(path):
+        with carried_files(find_file(path)) as folder:
+            task, _ = read_task(folder, *_ANSWERING)
+        return _ANSWERING[type(task)]
+    if has_task(path):
+        task, _ = read_task(path, *_ANSWERING)
+        return _ANSWERING[type(task)]
+    return ClassifierPredictor

@@ -11,7 +11,8 @@ def make_scorer(compute):
     It is traced once, for any shape, and may be called from several threads.
 
     Args:
-      compute: function: dict of the `INPUTS`, int32 tensors [B, S] -> tensors.
+      compute: function: dict of the `INPUTS`, int32 tensors [B, S] -> dict of
+        tensors [B, …]; such as a Keras model.
 
     Returns:
       function: dict with these arrays -> what `compute` returns, as arrays.
@@ -24,7 +25,7 @@ def make_scorer(compute):
 
     def score_batch(batch):
         outputs = score(*(tf.constant(batch[name]) for name in INPUTS))
-        return tf.nest.map_structure(lambda tensor: tensor.numpy(), outputs)
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
 
     return score_batch
 
@@ -33,21 +34,20 @@ def score_rows(score, feature_set, batch_size, break_off=lambda: False):
     """Return the outputs of all examples.
 
     Args:
-      score: what `make_scorer` returned; each output is [B, …].
+      score: what `make_scorer` returned, or a `TfliteModel`.
       feature_set: `FeatureSet` of N examples.
       batch_size: examples that go through the model together.
       break_off: function that tells whether to stop early.
 
     Returns:
-      list of N outputs, in the order of the examples; None if it broke off.
-      Those that have a place for each token are as long as the batch was.
+      list of N dicts of outputs, in the order of the examples; None if it broke
+      off. Those that have a place for each token are as long as the batch was.
     """
     rows = [None] * len(feature_set.features)
     for numbers, batch in feature_set.ordered_batches(batch_size):
         if break_off():
             return None
         outputs = score(batch)
-        flat = tf.nest.flatten(outputs)
-        for number, *row in zip(numbers, *flat, strict=True):
-            rows[number] = tf.nest.pack_sequence_as(outputs, row)
+        for place, number in enumerate(numbers):
+            rows[number] = {name: value[place] for name, value in outputs.items()}
     return rows

@@ -120,13 +120,11 @@ OBJECTIVE = Objective({LOSS: 0.0}, _weights, span_terms, describe)
 
 
 def make_scorer(model):
-    """Return the compiled function: batch -> (start, end logits), float32 [B, S]."""
+    """Return the compiled function of a batch.
 
-    def compute(features):
-        outputs = model(features)
-        return outputs["start_logits"], outputs["end_logits"]
-
-    return scoring.make_scorer(compute)
+    Its result is a dict with `start_logits` and `end_logits`, float32 [B, S].
+    """
+    return scoring.make_scorer(model)
 
 
 def window_logits(score, task, features, batch_size, break_off=lambda: False):
@@ -147,9 +145,11 @@ def window_logits(score, task, features, batch_size, break_off=lambda: False):
     rows = scoring.score_rows(score, windows, batch_size, break_off)
     if rows is None:
         return None
-    pairs = zip(rows, features, strict=True)
-    cut = [[part[: len(one.input_ids)] for part in row] for row, one in pairs]
-    return [start for start, _ in cut], [end for _, end in cut]
+    sizes = [len(one.input_ids) for one in features]
+    return tuple(
+        [row[name][:size] for row, size in zip(rows, sizes, strict=True)]
+        for name in ("start_logits", "end_logits")
+    )
 
 
 def at_best_threshold(task, row):

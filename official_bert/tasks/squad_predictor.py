@@ -51,13 +51,14 @@ class SquadPredictor:
             path,
             SquadTask,
             lambda config, task: SpanModel(config),
+            squad.make_scorer,
             "cls/squad/output_weights",
             task,
             **files,
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size
-        self._score = squad.make_scorer(found.model)
+        self._score = found.score
 
     def predict(self, question, context):
         """Answer one question.

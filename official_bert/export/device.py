@@ -1,0 +1,225 @@
+"""A `.tflite` in a folder with all that a program on a device wants beside it."""
+
+import dataclasses
+import os
+import pathlib
+
+import numpy as np
+
+from official_bert import files
+from official_bert.checkpoints import google
+from official_bert.errors import UserError
+from official_bert.export import (
+    device_readme,
+    golden_tokens,
+    samples,
+    tflite,
+    tflite_file,
+)
+from official_bert.export.tflite import FLOAT32, FULL_INT8
+from official_bert.modeling.transformer import MASKED_SCORE
+from official_bert.tasks import scoring
+from official_bert.tasks.classifier_features import convert_example
+from official_bert.tasks.examples import Example
+from official_bert.tasks.task_file import TASK_FILE, write_task
+from official_bert.tasks.tflite_model import FILE, TfliteModel
+
+LABELS_FILE = "labels.txt"
+# The tokenizer in JavaScript.
+TOKENIZER_JS = pathlib.Path(__file__).with_name("tokenizer.js")
+_OTHER_FILES = {
+    google.TOKENIZER_FILE: "whether text is lower-cased",
+    TASK_FILE: "what the model was fine-tuned for",
+}
+# Added to the attention scores of padding where they have 8 bits: with the usual
+# -10000 among them, scores less than 39 apart would be the same number. e^-40 is
+# nothing beside what any token of a trained model gets.
+CLIPPED_SCORE = -40.0
+# How far a number may be from Python's where nothing is rounded.
+TOLERANCE = 1e-4
+
+
+@dataclasses.dataclass(frozen=True)
+class Report:
+    """What is known of a `.tflite` that was written.
+
+    Attributes:
+      size: of the file, in bytes.
+      difference: the greatest of any number from Python's, on the samples.
+      metric: name of the task's score; None where there was no set to score.
+      before: the score of the model in Python, in percent.
+      after: that of the `.tflite`.
+    """
+
+    size: int
+    difference: float
+    metric: str | None = None
+    before: float | None = None
+    after: float | None = None
+
+
+def write(directory, model, quantization, calibration=None, dev_set=None, max_drop=1.0):
+    """Convert a model, try it, and write it once it is good enough.
+
+    Args:
+      directory: the new folder.
+      model: `DeviceModel`.
+      quantization: one of `tflite.QUANTIZATIONS`.
+      calibration: for `tflite.FULL_INT8`, a `LabelledSet`, whose answers do not
+        matter.
+      dev_set: `LabelledSet` to score the model on, before and after; or None.
+      max_drop: of the score, in points.
+
+    Returns:
+      `Report`.
+
+    Raises:
+      UserError: something in the model has no op in TFLite; or the `.tflite` differs
+        from Python, or scores worse than allowed. Then nothing is written.
+    """
+    rows = ()
+    if calibration:
+        rows = list(_padded_rows(model, calibration.features))
+    with files.atomic_directory(directory, "--export_dir") as folder:
+        _write_side_files(folder, model)
+        path = os.path.join(folder, FILE)
+        _write_model(path, model, _convert(model, quantization, rows))
+        report = Report(os.path.getsize(path), _difference(path, model))
+        if quantization == FLOAT32 and not report.difference <= TOLERANCE:
+            raise UserError(
+                f"The .tflite differs from Python by {report.difference:.1e}, and "
+                f"{TOLERANCE:.0e} is allowed; nothing was written."
+            )
+        if dev_set:
+            report = _scored(report, path, model, dev_set, max_drop)
+        outputs = TfliteModel(path).outputs()
+        text = device_readme.text(model, quantization, report, outputs)
+        files.write_text(os.path.join(folder, "README.md"), text)
+    return report
+
+
+def _convert(model, quantization, rows):
+    """Return the flatbuffer; see `tflite.convert`."""
+    encoder = getattr(model.keras_model, "bert", model.keras_model)
+    if quantization == FULL_INT8:
+        encoder.masked_score = CLIPPED_SCORE
+    try:
+        return tflite.convert(model.with_fixed_lengths(), quantization, rows)
+    finally:
+        encoder.masked_score = MASKED_SCORE
+
+
+def _write_side_files(folder, model):
+    """Write what a program needs that makes ids and reads results."""
+    tokenizer = model.tokenizer
+    vocab = "".join(f"{piece}\n" for piece in tokenizer.vocab)
+    files.write_text(os.path.join(folder, google.VOCAB_FILE), vocab)
+    files.write_json(
+        os.path.join(folder, google.TOKENIZER_FILE),
+        {"do_lower_case": tokenizer.do_lower_case},
+    )
+    if model.labels:
+        labels = "".join(f"{label}\n" for label in model.labels)
+        files.write_text(os.path.join(folder, LABELS_FILE), labels)
+    if model.predictor:
+        step = model.predictor.global_step or 0
+        write_task(folder, model.predictor.task, step)
+    files.copy(TOKENIZER_JS, os.path.join(folder, TOKENIZER_JS.name))
+    golden_tokens.write(os.path.join(folder, golden_tokens.FILE_NAME), tokenizer)
+
+
+def _write_model(path, model, content):
+    """Write the flatbuffer, what it says of itself, and the files it carries."""
+    _check_operators(content)
+    description = tflite_file.Description(
+        name=f"BERT, {model.what}",
+        text=f"Rows of {', '.join(map(str, model.lengths))} tokens, a signature each.",
+        version="1",
+        tensors=device_readme.TENSORS,
+        vocabulary=google.VOCAB_FILE,
+        labels=LABELS_FILE if model.labels else None,
+        labelled=("probabilities", "logits", "tag_logits"),
+        others=_OTHER_FILES,
+    )
+    folder = os.path.dirname(path)
+    carried = {}
+    for name in (google.VOCAB_FILE, LABELS_FILE, *_OTHER_FILES):
+        if os.path.exists(os.path.join(folder, name)):
+            with open(os.path.join(folder, name), "rb") as one:
+                carried[name] = one.read()
+    with open(path, "wb") as written:
+        written.write(tflite_file.add_metadata(content, description))
+    tflite_file.append_files(path, carried)
+
+
+def _check_operators(content):
+    """Raise `UserError` for what the runtime of a device may not have."""
+    custom = tflite_file.custom_operators(content)
+    if custom:
+        raise UserError(
+            "The model cannot become a .tflite for any device: it needs the operators "
+            f"{', '.join(custom)}, which are not TFLite's own."
+        )
+    dynamic = tflite_file.dynamic_shapes(content)
+    if dynamic:
+        raise UserError(
+            f"The model cannot become a .tflite for any device: {len(dynamic)} of its "
+            f"tensors have no fixed shape, such as {dynamic[0]}."
+        )
+
+
+def _padded_rows(model, features):
+    """Yield features as rows of one of the lengths, dicts of int32 [1, S]."""
+    for one in features:
+        length = next(n for n in model.lengths if n >= len(one.input_ids))
+        yield _row(one, length)
+
+
+def _row(one, length):
+    """Return features with padding, a dict of `INPUTS` int32 [1, length]."""
+    size = len(one.input_ids)
+    values = one.input_ids, np.ones(size), one.segment_ids
+    return {
+        name: np.pad(value, (0, length - size))[None].astype(np.int32)
+        for name, value in zip(scoring.INPUTS, values, strict=True)
+    }
+
+
+def _difference(path, model):
+    """Return the greatest difference from Python, on samples of each length."""
+    score, answering = scoring.make_scorer(model.compute), TfliteModel(path)
+    texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
+    pairs = zip(texts, [*texts[1:], None], strict=True)
+    greatest = 0.0
+    for pair in pairs:
+        example = Example(0, *pair)
+        one = convert_example(example, model.tokenizer, model.lengths[-1])
+        # Python reads it without padding.
+        row = _row(one, len(one.input_ids))
+        given = answering(row)
+        for name, wanted in score(row).items():
+            if wanted.dtype == np.float32:
+                error = np.abs(given[name] - wanted).max()
+                # A NaN is the greatest of all.
+                greatest = max(float(error), greatest)
+    return greatest
+
+
+def _scored(report, path, model, dev_set, max_drop):
+    """Return the report with the scores before and after.
+
+    Raises:
+      UserError: the second is too low.
+    """
+    predictor = model.predictor
+    before = dev_set.score(predictor)
+    after = dev_set.score(type(predictor)(path))
+    if not before - after <= max_drop:
+        raise UserError(
+            f"The model's {dev_set.metric} falls from {before:.2f} to {after:.2f}, by "
+            f"more than --max_accuracy_drop {max_drop:g}; nothing was written. Take "
+            "another --quantization, or calibrate with texts like the model's own."
+        )
+    return dataclasses.replace(
+        report, metric=dev_set.metric, before=before, after=after
+    )

@@ -1,0 +1,127 @@
+"""A file with answers, of any task: to score a model on, and to calibrate one."""
+
+import dataclasses
+from collections.abc import Callable
+
+from official_bert.errors import UserError
+from official_bert.tasks import (
+    choice,
+    choice_files,
+    classifier,
+    classifier_data,
+    classifier_features,
+    glue_files,
+    ner,
+    ner_files,
+    squad_files,
+    squad_scores,
+)
+from official_bert.tasks.choice_predictor import ChoicePredictor
+from official_bert.tasks.classifier_data import DEV, OwnFiles
+from official_bert.tasks.classifier_predictor import ClassifierPredictor
+from official_bert.tasks.glue_tasks import find_task
+from official_bert.tasks.ner_predictor import NerPredictor
+from official_bert.tasks.squad_predictor import SquadPredictor
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledSet:
+    """Examples with answers.
+
+    Attributes:
+      metric: name of the task's score, by which its training finds the best model.
+      features: list of what goes through the model, with `input_ids` and
+        `segment_ids`, int arrays [T].
+      score: function: predictor -> the score, in percent.
+    """
+
+    metric: str
+    features: list
+    score: Callable
+
+
+def read(predictor, path, flag):
+    """Read a file in the form that the model was trained on.
+
+    Args:
+      predictor: what answers for the model.
+      path: the file: a table with the columns of the training, or a file of the GLUE
+        task; a SQuAD file; CoNLL columns or JSON lines; SWAG's or ARC's CSV or JSON
+        lines.
+      flag: the flag it came from, for messages.
+
+    Returns:
+      `LabelledSet`.
+
+    Raises:
+      UserError: the file cannot be read, or lacks answers.
+    """
+    reading = {
+        ChoicePredictor: _read_choices,
+        ClassifierPredictor: _read_texts,
+        NerPredictor: _read_documents,
+        SquadPredictor: _read_questions,
+    }
+    return reading[type(predictor)](predictor, path, flag)
+
+
+def _read_texts(predictor, path, flag):
+    task = predictor.task
+    if task.name:
+        examples = glue_files.read_file(path, find_task(task.name), DEV)
+    else:
+        own = OwnFiles(None, path, None)
+        data = classifier_data.read_own_for(
+            task, own, task.max_seq_length, task.long_text, (DEV,)
+        )
+        examples = data.dev[DEV]
+    windows = classifier_features.encode(task, examples, predictor.tokenizer)
+
+    def score(predictor):
+        found = classifier.evaluate(task, predictor.logits(windows), windows)
+        return 100 * found[task.metrics[0]]
+
+    return LabelledSet(task.metrics[0], _flat(windows), score)
+
+
+def _read_questions(predictor, path, flag):
+    decoding = predictor.task.decoding
+    examples = squad_files.read_examples(
+        path, False, decoding.version_2_with_negative, flag
+    )
+    gold_answers = squad_files.read_gold_answers(path, flag)
+    if gold_answers is None:
+        raise UserError(f"{flag}: the questions of {path} have no answers.")
+    features = predictor.features(examples)
+
+    def score(predictor):
+        predictions = predictor.decode(examples, features)
+        return squad_scores.evaluate(decoding, predictions, gold_answers)["f1"]
+
+    return LabelledSet("f1", features, score)
+
+
+def _read_documents(predictor, path, flag):
+    documents = ner_files.read_ner_file(path, flag, predictor.task.labels).documents
+    features = ner.convert(predictor.task, documents, predictor.tokenizer)
+
+    def score(predictor):
+        scores = ner.evaluate(documents, predictor.tags(documents))
+        return 100 * ner.row_of(scores)["f1"]
+
+    return LabelledSet("f1", features, score)
+
+
+def _read_choices(predictor, path, flag):
+    is_json = choice_files.is_json_lines(path, flag)
+    read_file = choice_files.read_choices if is_json else choice_files.read_swag
+    features = predictor.features(read_file(path, flag)[0])
+
+    def score(predictor):
+        return 100 * choice.evaluate(predictor.logits(features), features)["accuracy"]
+
+    return LabelledSet("accuracy", _flat(features), score)
+
+
+def _flat(lists):
+    return [one for each in lists for one in each]

@@ -1,0 +1,95 @@
+"""What an export is made of: a model's directory, of any kind."""
+
+import os
+
+from official_bert.checkpoints import any_format, google, model_directory
+from official_bert.errors import UserError
+from official_bert.tasks import tflite_model
+from official_bert.tasks.classifier_predictor import ClassifierPredictor
+from official_bert.tasks.classifier_task import task_of
+from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.task_file import TASK_FILE, has_task
+
+# Rows are padded to the first of these that fits; see `rows.Layout`.
+LENGTHS = (16, 32, 64, 128, 256, 512)
+
+
+def predictor_of(path, max_seq_length=None):
+    """Return what answers for a fine-tuned model; None for a pre-trained one.
+
+    Args:
+      path: a fine-tuned model's directory, a classifier of Hugging Face, or any
+        pre-trained checkpoint with its vocabulary and config.
+      max_seq_length: as asked for; a fine-tuned model has its own.
+
+    Raises:
+      UserError: something is missing or does not fit.
+    """
+    if tflite_model.find_file(path):
+        raise UserError(
+            f"{path} is an export already; give the directory that it was made from."
+        )
+    if has_task(path):
+        predictor = Predictor(path).model
+    elif _is_classifier(path):
+        predictor = ClassifierPredictor(path)
+    else:
+        return None
+    if max_seq_length:
+        raise UserError(
+            f"{path} is fine-tuned to read {predictor.task.max_seq_length} tokens; "
+            "--max_seq_length is for pre-trained models."
+        )
+    return predictor
+
+
+def _is_classifier(path):
+    """Tell whether a checkpoint without `task.json` is that of a classifier."""
+    with any_format.opened(path) as checkpoint:
+        config = model_directory.config_of(checkpoint)
+        return "output_weights" in checkpoint.shapes and task_of(config) is not None
+
+
+def load_pretrained(path, max_seq_length=None):
+    """Load a pre-trained model, with its masked-LM head where it has one.
+
+    Args:
+      path: any checkpoint with its vocabulary and config.
+      max_seq_length: None for all that it reads.
+
+    Returns:
+      (`Bert`, whether it has the head, the longest row).
+
+    Raises:
+      UserError: something is missing, or the model cannot read rows so long.
+    """
+    with any_format.opened(path) as checkpoint:
+        has_head = "cls/predictions/output_bias" in checkpoint.shapes
+    if has_head:
+        bert = model_directory.load(path, next_sentence=False)
+    else:
+        bert = model_directory.load_encoder(path)
+    limit = bert.config.max_position_embeddings
+    longest = max_seq_length or limit
+    if not 3 <= longest <= limit:
+        raise UserError(
+            f"--max_seq_length is {longest}: it must be from 3 to {limit}, which "
+            "is all that the model reads."
+        )
+    return bert, has_head, longest
+
+
+def files_of(path):
+    """Return the files that go along: those of a directory that say what it is.
+
+    Returns:
+      dict of name -> path.
+    """
+    names = (google.CONFIG_FILE, google.TOKENIZER_FILE, TASK_FILE)
+    places = {name: os.path.join(path, name) for name in names}
+    return {name: place for name, place in places.items() if os.path.isfile(place)}
+
+
+def up_to(lengths, longest):
+    """Return the lengths below the longest, and that."""
+    return (*(n for n in sorted(set(lengths)) if n < longest), longest)

@@ -138,9 +138,11 @@ def _check_flags():
 
 def _export_tflite():
     start_tensorflow()
-    from official_bert.export import device, device_model, labelled_sets, sources
+    from official_bert.device import labelled_sets, writer
+    from official_bert.device.model import open_device_model
+    from official_bert.export import sources
 
-    model = device_model.open_device_model(
+    model = open_device_model(
         locate(FLAGS.model_dir), _lengths() or sources.LENGTHS, FLAGS.max_seq_length
     )
     sets = {"calibration_file": None, "dev_file": None}
@@ -153,7 +155,7 @@ def _export_tflite():
                 )
             path = locate(FLAGS[name].value)
             sets[name] = labelled_sets.read(model.predictor, path, f"--{name}")
-    report = device.write(
+    report = writer.write(
         FLAGS.export_dir,
         model,
         FLAGS.quantization,
@@ -168,10 +170,7 @@ def _export_tflite():
         f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
     )
     if report.metric:
-        print(
-            f"{report.metric} on {FLAGS.dev_file}: {report.before:.2f} in Python, "
-            f"{report.after:.2f} in the .tflite."
-        )
+        print(f"{FLAGS.dev_file}: {report.told()}")
     elif model.predictor and FLAGS.quantization != "float32":
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")

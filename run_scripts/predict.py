@@ -20,8 +20,11 @@ Multiple choice, lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
 
     python run_scripts/predict.py --model_dir=output/swag --input_file=questions.jsonl
 
-The directory tells the task. A classifier reads of CSV, TSV and JSON lines the columns
-that it was fine-tuned on. For the others a line that begins with { is JSON.
+A pre-trained encoder, exported for devices (.tflite), gives a vector for each text.
+
+The directory, or the .tflite, tells the task. A classifier reads of CSV, TSV and JSON
+lines the columns that it was fine-tuned on. For the others a line that begins with { is
+JSON.
 """
 
 import functools
@@ -43,7 +46,9 @@ TABLES = (".csv", ".tsv", ".tab")
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("model_dir", None, "Output directory of a finished fine-tuning.")
+flags.DEFINE_string(
+    "model_dir", None, "Output directory of a finished fine-tuning; or a .tflite."
+)
 flags.DEFINE_string(
     "input_file",
     STANDARD,
@@ -113,6 +118,8 @@ def _way_of(predictor):
     from official_bert.tasks.ner import NerTask
     from official_bert.tasks.squad import SquadTask
 
+    if predictor.task is None:
+        return _pairs_of_lines(), functools.partial(_encode, predictor)
     kind = predictor.task.KIND
     if kind not in (NerTask.KIND, SquadTask.KIND, ChoiceTask.KIND):
         return _texts(predictor.task), functools.partial(_classify, predictor)
@@ -130,10 +137,14 @@ def _way_of(predictor):
 
 def _texts(task):
     """Return the texts and pairs for a classifier."""
-    from official_bert.tasks import feature_files
-
     if _ends_with(TABLES + JSON_LINES):
         return _texts_of_table(task)
+    return _pairs_of_lines()
+
+
+def _pairs_of_lines():
+    from official_bert.tasks import feature_files
+
     return map(feature_files.split_line, lines_of(FLAGS.input_file))
 
 
@@ -177,6 +188,12 @@ def _prompts():
 
 def _input_name():
     return "Standard input" if FLAGS.input_file == STANDARD else FLAGS.input_file
+
+
+def _encode(predictor, texts):
+    for text, vector in zip(texts, predictor.predict(texts), strict=True):
+        rounded = [round(value, 6) for value in vector.tolist()]
+        yield {"text": text, "pooled_output": rounded}
 
 
 def _classify(predictor, texts):

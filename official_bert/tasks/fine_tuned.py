@@ -105,15 +105,31 @@ def load(
 def _load_tflite(path, task_class):
     with tflite_model.carried_files(path) as folder:
         task, global_step = read_task(folder, task_class)
+    model, tokenizer = load_tflite(path)
+    return FineTuned(model, model, task, tokenizer, global_step)
+
+
+def load_tflite(path):
+    """Load a `.tflite` with the vocabulary that it carries.
+
+    Args:
+      path: its own, or that of the folder it was exported to.
+
+    Returns:
+      (`TfliteModel`, `FullTokenizer`).
+
+    Raises:
+      UserError: the file is damaged.
+    """
+    path = tflite_model.find_file(path)
+    with tflite_model.carried_files(path) as folder:
         place = os.path.join(folder, google.TOKENIZER_FILE)
         settings = files.read_json(place, "the casing of a vocabulary")
         if not isinstance(settings, dict) or "do_lower_case" not in settings:
             raise UserError(f"{place} does not tell do_lower_case; export it again.")
-        tokenizer = FullTokenizer(
-            os.path.join(folder, google.VOCAB_FILE), settings["do_lower_case"]
-        )
-    model = tflite_model.TfliteModel(path)
-    return FineTuned(model, model, task, tokenizer, global_step)
+        vocab_file = os.path.join(folder, google.VOCAB_FILE)
+        tokenizer = FullTokenizer(vocab_file, settings["do_lower_case"])
+    return tflite_model.TfliteModel(path), tokenizer
 
 
 def _outputs_of(model, head):

@@ -4,6 +4,7 @@ from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.choice_predictor import ChoicePredictor
 from official_bert.tasks.classifier_predictor import ClassifierPredictor
 from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.tasks.encoder_predictor import EncoderPredictor
 from official_bert.tasks.ner import NerTask
 from official_bert.tasks.ner_predictor import NerPredictor
 from official_bert.tasks.squad import SquadTask
@@ -28,7 +29,8 @@ class Predictor:
 
     Attributes:
       model: what answers: `ChoicePredictor`, `ClassifierPredictor`,
-        `NerPredictor`, `SquadPredictor`.
+        `NerPredictor`, `SquadPredictor`; `EncoderPredictor` of a `.tflite` that
+        was not fine-tuned.
       task: what it tells, see there.
     """
 
@@ -57,7 +59,7 @@ class Predictor:
 
         Returns:
           list of `Prediction`; list of `FoundEntity`, or of such lists; an
-          `Answer`; a `ChoiceAnswer`.
+          `Answer`; a `ChoiceAnswer`; vectors, float32 [N, H].
 
         Raises:
           TypeError: these are not the texts that the task asks for.
@@ -69,6 +71,8 @@ def _answering(path):
     """Return the class that answers for a model."""
     if find_file(path):
         with carried_files(find_file(path)) as folder:
+            if not has_task(folder):
+                return EncoderPredictor
             task, _ = read_task(folder, *_ANSWERING)
         return _ANSWERING[type(task)]
     if has_task(path):

@@ -20,6 +20,7 @@ from official_bert.tasks.choice_predictor import ChoicePredictor
 from official_bert.tasks.classifier_data import DEV, OwnFiles
 from official_bert.tasks.classifier_predictor import ClassifierPredictor
 from official_bert.tasks.glue_tasks import find_task
+from official_bert.tasks.labels import REGRESSION
 from official_bert.tasks.ner_predictor import NerPredictor
 from official_bert.tasks.squad_predictor import SquadPredictor
 
@@ -32,12 +33,13 @@ class LabelledSet:
       metric: name of the task's score, by which its training finds the best model.
       features: list of what goes through the model, with `input_ids` and
         `segment_ids`, int arrays [T].
-      score: function: predictor -> the score, in percent.
+      ask: function: predictor -> (its answers, a list, or None where they are
+        numbers; their score, in percent).
     """
 
     metric: str
     features: list
-    score: Callable
+    ask: Callable
 
 
 def read(predictor, path, flag):
@@ -77,11 +79,13 @@ def _read_texts(predictor, path, flag):
         examples = data.dev[DEV]
     windows = classifier_features.encode(task, examples, predictor.tokenizer)
 
-    def score(predictor):
-        found = classifier.evaluate(task, predictor.logits(windows), windows)
-        return 100 * found[task.metrics[0]]
+    def ask(predictor):
+        logits = predictor.logits(windows)
+        score = classifier.evaluate(task, logits, windows)[task.metrics[0]]
+        labels = [one.label for one in predictor.name(logits)]
+        return None if task.kind == REGRESSION else labels, 100 * score
 
-    return LabelledSet(task.metrics[0], _flat(windows), score)
+    return LabelledSet(task.metrics[0], _flat(windows), ask)
 
 
 def _read_questions(predictor, path, flag):
@@ -94,22 +98,24 @@ def _read_questions(predictor, path, flag):
         raise UserError(f"{flag}: the questions of {path} have no answers.")
     features = predictor.features(examples)
 
-    def score(predictor):
-        predictions = predictor.decode(examples, features)
-        return squad_scores.evaluate(decoding, predictions, gold_answers)["f1"]
+    def ask(predictor):
+        found = predictor.decode(examples, features)
+        score = squad_scores.evaluate(decoding, found, gold_answers)["f1"]
+        return [one.answer.text for one in found], score
 
-    return LabelledSet("f1", features, score)
+    return LabelledSet("f1", features, ask)
 
 
 def _read_documents(predictor, path, flag):
     documents = ner_files.read_ner_file(path, flag, predictor.task.labels).documents
     features = ner.convert(predictor.task, documents, predictor.tokenizer)
 
-    def score(predictor):
-        scores = ner.evaluate(documents, predictor.tags(documents))
-        return 100 * ner.row_of(scores)["f1"]
+    def ask(predictor):
+        tags = predictor.tags(documents)
+        score = ner.row_of(ner.evaluate(documents, tags))["f1"]
+        return _flat(_flat(tags)), 100 * score
 
-    return LabelledSet("f1", features, score)
+    return LabelledSet("f1", features, ask)
 
 
 def _read_choices(predictor, path, flag):
@@ -117,10 +123,12 @@ def _read_choices(predictor, path, flag):
     read_file = choice_files.read_choices if is_json else choice_files.read_swag
     features = predictor.features(read_file(path, flag)[0])
 
-    def score(predictor):
-        return 100 * choice.evaluate(predictor.logits(features), features)["accuracy"]
+    def ask(predictor):
+        logits = predictor.logits(features)
+        score = choice.evaluate(logits, features)["accuracy"]
+        return logits.argmax(axis=1).tolist(), 100 * score
 
-    return LabelledSet("accuracy", _flat(features), score)
+    return LabelledSet("accuracy", _flat(features), ask)
 
 
 def _flat(lists):

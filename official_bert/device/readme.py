@@ -23,8 +23,8 @@ def text(model, quantization, report, outputs):
 
     Args:
       model: `DeviceModel`.
-      quantization: one of `tflite.QUANTIZATIONS`.
-      report: `device.Report`.
+      quantization: one of `converter.QUANTIZATIONS`.
+      report: `writer.Report`.
       outputs: dict of name -> (dtype, shape of the shortest signature).
     """
     names = ", ".join(f"`{SIGNATURE.format(n)}`" for n in model.lengths)
@@ -52,7 +52,5 @@ def text(model, quantization, report, outputs):
         "texts.",
     ]
     if report.metric:
-        lines.append(
-            f"{report.metric}: {report.before:.2f} in Python, {report.after:.2f} here."
-        )
+        lines.append(report.told())
     return "\n".join(lines) + "\n"

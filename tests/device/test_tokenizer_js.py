@@ -11,7 +11,7 @@ import subprocess
 import pytest
 from places import MINI
 
-from official_bert.export import golden_tokens, make_tokenizer_js
+from official_bert.device import golden_tokens, make_tokenizer_js
 from official_bert.tokenization import FullTokenizer, characters
 
 NODE = shutil.which("node")

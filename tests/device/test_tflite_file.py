@@ -13,8 +13,8 @@ from flatbuffers.table import Table
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
+from official_bert.device import tflite_file
 from official_bert.errors import UserError
-from official_bert.export import tflite_file
 from official_bert.tasks import tflite_model
 
 LENGTHS = (4, 8)

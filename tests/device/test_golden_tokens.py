@@ -6,7 +6,7 @@ import json
 import pytest
 from places import MINI
 
-from official_bert.export import golden_tokens
+from official_bert.device import golden_tokens
 from official_bert.tokenization import FullTokenizer
 
 VOCAB = MINI / "vocab.txt"

@@ -1,7 +1,7 @@
 """From a Keras model to a `.tflite`: the only place that knows the converter."""
 
-import os
 import tempfile
+import warnings
 
 import tensorflow as tf
 from absl import logging
@@ -95,10 +95,10 @@ def _quietly(function, *args, **kwargs):
     """Call a function without lines on stderr that nobody can act on."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
-    level = os.environ.get("TF_CPP_MIN_LOG_LEVEL")
     try:
-        return function(*args, **kwargs)
+        with warnings.catch_warnings():
+            # The converter calibrates with an interpreter that says it is old.
+            warnings.simplefilter("ignore")
+            return function(*args, **kwargs)
     finally:
         logging.set_verbosity(verbosity)
-        if level is not None:
-            os.environ["TF_CPP_MIN_LOG_LEVEL"] = level

@@ -6,9 +6,9 @@ from collections.abc import Callable
 import keras
 import tensorflow as tf
 
+from official_bert.device.converter import FixedLengths
 from official_bert.errors import UserError
 from official_bert.export import sources
-from official_bert.export.tflite import FixedLengths
 from official_bert.tasks import choice
 from official_bert.tasks.choice_predictor import ChoicePredictor
 from official_bert.tasks.classifier_predictor import ClassifierPredictor

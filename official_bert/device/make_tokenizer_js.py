@@ -1,6 +1,6 @@
 """Write the table of characters into `tokenizer.js`.
 
-  python -m official_bert.export.make_tokenizer_js
+  python -m official_bert.device.make_tokenizer_js
 
 The table is that of `official_bert.tokenization.characters`, in a form which is
 short, plain ASCII and easy to read in any language (docs/tokenizer.md).

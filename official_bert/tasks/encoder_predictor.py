@@ -1,0 +1,58 @@
+"""A pre-trained encoder on a device's format: a vector for each text."""
+
+import numpy as np
+
+from official_bert.tasks import classifier_features, fine_tuned, scoring
+from official_bert.tasks.batches import FeatureSet
+from official_bert.tasks.examples import Example
+
+
+class EncoderPredictor:
+    """The `.tflite` of a pre-trained model, loaded once; see `Predictor`.
+
+    Attributes:
+      model: `TfliteModel`.
+      task: None: it has not been fine-tuned.
+      tokenizer: `FullTokenizer`.
+    """
+
+    def __init__(self, path, batch_size=32):
+        """Load a model.
+
+        Args:
+          path: of a `.tflite`, or of the folder it was exported to.
+          batch_size: of no effect: rows go through it one by one.
+
+        Raises:
+          UserError: the file is damaged.
+        """
+        self.model, self.tokenizer = fine_tuned.load_tflite(path)
+        self.task, self.batch_size = None, batch_size
+
+    def predict(self, texts):
+        """Encode texts.
+
+        Args:
+          texts: iterable of str, or of pairs (str, str).
+
+        Returns:
+          float32 [N, H], the pooled output of each.
+
+        Raises:
+          TypeError: `texts` is one text.
+        """
+        if isinstance(texts, str):
+            raise TypeError("predict takes a list of texts; put this one into a list.")
+        longest = self.model.lengths[-1]
+        pairs = [(one,) if isinstance(one, str) else one for one in texts]
+        features = classifier_features.convert_examples(
+            [Example(number, *pair) for number, pair in enumerate(pairs)],
+            self.tokenizer,
+            longest,
+        )
+        rows = scoring.score_rows(
+            self.model,
+            FeatureSet(features, longest, classifier_features.pad_features),
+            self.batch_size,
+        )
+        return np.stack([row["pooled_output"] for row in rows])

@@ -1,0 +1,92 @@
+"""ONNX Runtime's side of `benchmarks/on_device.py`: its files, and what runs them.
+
+    python benchmarks/peers/onnx_runtime.py MODEL FOLDER
+
+writes the encoder of a Hugging Face directory from PyTorch to FOLDER/float32.onnx, and
+FOLDER/int8.onnx of it, in an environment with the packages of `requirements.txt`.
+Of the ways there are to write it, this one gave ONNX Runtime the shortest times: plain
+attention and the exporter of TorchScript, which leave it the most to fuse. Weights of
+8 bits are those of the products, a scale for each column, and of the embeddings; what
+the products read is rounded as it comes. So it is in the .tflite, too.
+"""
+
+import pathlib
+import sys
+
+INPUTS = ("input_ids", "input_mask", "segment_ids")
+OUTPUTS = ("sequence_output", "pooled_output")
+OPSET = 17
+
+
+def main():
+    """Write both files."""
+    model, folder = sys.argv[1:]
+    plain = pathlib.Path(folder) / "float32.onnx"
+    export(model, plain)
+    quantize(plain, plain.with_name("int8.onnx"))
+
+
+def export(model, path):
+    """Write the encoder of a Hugging Face directory as ONNX, for rows of any length."""
+    import torch
+    import transformers
+
+    transformers.logging.set_verbosity_error()
+    encoder = transformers.BertModel.from_pretrained(model, attn_implementation="eager")
+
+    class Encoder(torch.nn.Module):
+        """The encoder with inputs in our order, and a tuple of outputs."""
+
+        def __init__(self):
+            super().__init__()
+            self.encoder = encoder
+
+        def forward(self, *row):
+            names = ("input_ids", "attention_mask", "token_type_ids")
+            encoded = self.encoder(**dict(zip(names, row, strict=True)))
+            return encoded.last_hidden_state, encoded.pooler_output
+
+    row = torch.ones(1, 16, dtype=torch.int64)
+    torch.onnx.export(
+        Encoder().eval(),
+        (row, row, row),
+        str(path),
+        input_names=INPUTS,
+        output_names=OUTPUTS,
+        dynamic_axes={name: {1: "length"} for name in (*INPUTS, OUTPUTS[0])},
+        opset_version=OPSET,
+        dynamo=False,
+    )
+
+
+def quantize(plain, path):
+    """Write an ONNX file again with weights of 8 bits."""
+    from onnxruntime import quantization
+
+    quantization.quantize_dynamic(
+        plain,
+        path,
+        per_channel=True,
+        weight_type=quantization.QuantType.QInt8,
+        op_types_to_quantize=["MatMul", "Gather"],
+    )
+
+
+def open_model(path, threads):
+    """Load an ONNX file.
+
+    Returns:
+      function: dict of `INPUTS` int64 [1, S] -> dict of `OUTPUTS` float32 [1, …].
+    """
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    session = onnxruntime.InferenceSession(
+        path, options, providers=["CPUExecutionProvider"]
+    )
+    return lambda inputs: dict(zip(OUTPUTS, session.run(OUTPUTS, inputs), strict=True))
+
+
+if __name__ == "__main__":
+    main()

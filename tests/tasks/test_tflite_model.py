@@ -291,5 +291,7 @@ def test_any_byte_of_the_archive_may_be_wrong(bare, path, tmp_path):
 
 
 def test_what_cannot_be_opened(tmp_path):
-    with pytest.raises(UserError, match="Cannot read a model from .*no.tflite: No such"):
+    with pytest.raises(
+        UserError, match="Cannot read a model from .*no.tflite: No such"
+    ):
         tflite_model.read_files(tmp_path / "no.tflite")

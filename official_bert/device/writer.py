@@ -183,6 +183,11 @@ def _padded_rows(model, features):
         yield _row(one, length)
 
 
+def unpadded_row(one):
+    """Return features as Python reads them, a dict of `INPUTS` int32 [1, S]."""
+    return _row(one, len(one.input_ids))
+
+
 def _row(one, length):
     """Return features with padding, a dict of `INPUTS` int32 [1, length]."""
     size = len(one.input_ids)
@@ -202,8 +207,7 @@ def _difference(path, model):
     for pair in pairs:
         example = Example(0, *pair)
         one = convert_example(example, model.tokenizer, model.lengths[-1])
-        # Python reads it without padding.
-        row = _row(one, len(one.input_ids))
+        row = unpadded_row(one)
         given = answering(row)
         for name, wanted in score(row).items():
             if wanted.dtype == np.float32:

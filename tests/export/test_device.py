@@ -46,7 +46,7 @@ BESIDE = {
 TEXTS = tiny_exports.random_texts(8, 4)
 
 
-def rows(model, number=20):
+def rows(model, number=8):
     """Return random rows of ids of all sizes, dicts of int32 [1, S]."""
     draw = np.random.default_rng(number)
     sizes = [2, *model.lengths, *draw.integers(2, model.lengths[-1] + 1, number)]
@@ -216,6 +216,58 @@ def test_the_file_carries_what_is_beside_it(kind):
             assert packed.read(name) == (folder / name).read_bytes()
 
 
+@pytest.mark.parametrize("kind", KINDS)
+def test_it_needs_tflite_s_own_operators_and_fixed_shapes(kind):
+    content = (exported(kind)[0] / "model.tflite").read_bytes()
+    names = tflite_file.operators(content)
+    assert names and all(name.isupper() for name in names), names
+    assert tflite_file.custom_operators(content) == []
+    assert tflite_file.dynamic_shapes(content) == []
+
+
+def test_so_do_the_others():
+    folders = [horse("int8")[0], horse("full_int8")[0], exported("label", "float16")[0]]
+    for folder in folders:
+        content = (folder / "model.tflite").read_bytes()
+        assert tflite_file.custom_operators(content) == []
+        assert tflite_file.dynamic_shapes(content) == []
+
+
+def number_of_weights(folder_or_kind):
+    model = open_device_model(folder_or_kind, (24,)).keras_model
+    return sum(int(np.prod(weight.shape)) for weight in model.weights)
+
+
+@pytest.mark.parametrize("kind", ["label", "squad 2.0"])
+def test_two_lengths_share_the_weights(kind):
+    """Nothing is there twice but what is made of the lengths."""
+    content = (exported(kind)[0] / "model.tflite").read_bytes()
+    total, repeated = tflite_file.constant_bytes(content)
+    assert len(TfliteModel(exported(kind)[0] / "model.tflite").lengths) == 2
+    weights = 4 * number_of_weights(directory_of(kind))
+    assert repeated == 0
+    assert 0.75 * weights < total < 1.35 * weights
+
+
+def test_sizes_of_constants():
+    """Of 4, 2 and 1 bytes for each weight."""
+    weights = number_of_weights(device_exports.horse_directory())
+    for quantization, most in (("float32", 4.0), ("int8", 1.15), ("full_int8", 1.15)):
+        content = (horse(quantization)[0] / "model.tflite").read_bytes()
+        assert tflite_file.constant_bytes(content)[0] < most * weights
+    wide, half = (exported("label", q)[0] for q in ("float32", "float16"))
+    sizes = [
+        tflite_file.constant_bytes((folder / "model.tflite").read_bytes())[0]
+        for folder in (wide, half)
+    ]
+    assert sizes[1] < 0.6 * sizes[0]
+
+
+def test_float16_answers_nearly_as_python_does():
+    _, report = exported("label", "float16")
+    assert 0 < report.difference < 0.05
+
+
 def test_the_metadata_names_labels_and_vocabulary():
     content = (exported("label")[0] / "model.tflite").read_bytes()
     model = schema.Model.GetRootAs(content)
@@ -265,55 +317,64 @@ def test_a_changed_byte_among_the_weights_is_noticed(tmp_path):
         Predictor(tmp_path)
 
 
-def damage(weights, value):
-    """Return a function that spoils those weights of a `DeviceModel` at [0]."""
+@pytest.fixture
+def no_conversion(monkeypatch):
+    """Return a function that makes an export the model of another one."""
 
-    def change(model):
-        for weight in model.keras_model.weights:
-            if weight.path.endswith(weights):
-                values = weight.numpy().copy()
-                values[...] = value
-                weight.assign(values)
+    def use(folder):
+        content = (folder / "model.tflite").read_bytes()
 
-    return change
+        def write(path, *_):
+            with open(path, "wb") as written:
+                written.write(content)
+
+        monkeypatch.setattr(writer, "_convert", lambda *_: None)
+        monkeypatch.setattr(writer, "_write_model", write)
+
+    return use
 
 
 @pytest.mark.parametrize("quantization", ["float32", "int8"])
-def test_a_model_of_nan_is_refused(tmp_path, quantization):
-    model = open_device_model(directory_of("label"), (24,))
-    damage("output_bias", np.nan)(model)
+def test_a_model_of_nan_is_refused(tmp_path, no_conversion, quantization):
+    model = open_device_model(directory_of("label"), (12,))
+    (bias,) = (w for w in model.keras_model.weights if w.path.endswith("output_bias"))
+    bias.assign(np.full(bias.shape, np.nan))
+    no_conversion(exported("label")[0])
     with pytest.raises(UserError):
         writer.write(tmp_path / "new", model, quantization)
     assert os.listdir(tmp_path) == []
 
 
-def test_one_nan_is_enough(tmp_path, monkeypatch):
+def test_one_nan_is_enough(tmp_path, no_conversion, monkeypatch):
     """Not only where the last of the samples gives it."""
-    model = open_device_model(directory_of("label"), (24,))
+    model = open_device_model(directory_of("label"), (12,))
+    no_conversion(exported("label")[0])
     place = itertools.count()
 
-    def answer(path):
-        score = scoring.make_scorer(model.compute)
+    def open_model(path):
+        answering = TfliteModel(path)
 
-        def of(row):
-            scale = np.nan if next(place) == 2 else 1.0
-            return {name: value * scale for name, value in score(row).items()}
+        def answer(row):
+            scale = np.float32(np.nan if next(place) == 2 else 1)
+            return {name: value * scale for name, value in answering(row).items()}
 
-        of.outputs = lambda: {}
-        return of
+        answer.outputs = answering.outputs
+        return answer
 
-    monkeypatch.setattr(writer, "TfliteModel", answer)
+    monkeypatch.setattr(writer, "TfliteModel", open_model)
     with pytest.raises(UserError, match="differs from Python by nan"):
         writer.write(tmp_path / "new", model, "float32")
     assert os.listdir(tmp_path) == []
 
 
-def test_a_difference_is_refused(tmp_path, monkeypatch):
-    model = open_device_model(directory_of("label"), (24,))
+def test_a_difference_is_refused(tmp_path, no_conversion, monkeypatch):
+    model = open_device_model(directory_of("label"), (12,))
+    no_conversion(exported("label")[0])
     monkeypatch.setattr(writer, "TOLERANCE", 1e-9)
     with pytest.raises(UserError, match=r"differs .* by \d.*nothing was written"):
         writer.write(tmp_path / "new" / "er", model, "float32")
-    assert list(tmp_path.rglob("*.*")) == []
+    assert not any(path.is_file() for path in tmp_path.rglob("*"))
+    assert not any(".tmp" in path.name for path in tmp_path.rglob("*"))
 
 
 def test_operators_that_are_not_tflite_s_are_refused(tmp_path, monkeypatch):
@@ -400,31 +461,20 @@ def scored(drops):
 
 
 @pytest.mark.parametrize("drop", [1.01, np.nan])
-def test_the_gate_closes(tmp_path, monkeypatch, drop):
+def test_the_gate_closes(tmp_path, no_conversion, drop):
     model = open_device_model(device_exports.horse_directory(), (24,))
-    content = (horse("int8")[0] / "model.tflite").read_bytes()
-    monkeypatch.setattr(
-        writer, "_write_model", lambda path, *_: path_write(path, content)
-    )
+    no_conversion(horse("int8")[0])
     with pytest.raises(UserError, match="falls from 90.00 to (88.99|nan)"):
         writer.write(tmp_path / "new", model, "int8", None, scored([drop]), 1.0)
     assert os.listdir(tmp_path) == []
 
 
-def test_the_gate_lets_through_what_is_allowed(tmp_path, monkeypatch):
+def test_the_gate_lets_through_what_is_allowed(tmp_path, no_conversion):
     model = open_device_model(device_exports.horse_directory(), (24,))
-    content = (horse("int8")[0] / "model.tflite").read_bytes()
-    monkeypatch.setattr(
-        writer, "_write_model", lambda path, *_: path_write(path, content)
-    )
+    no_conversion(horse("int8")[0])
     report = writer.write(tmp_path / "new", model, "int8", None, scored([1.0]), 1.0)
     assert (report.before, report.after) == (90.0, 89.0)
     assert "90.00 in Python, 89.00 here" in (tmp_path / "new" / "README.md").read_text()
-
-
-def path_write(path, content):
-    with open(path, "wb") as written:
-        written.write(content)
 
 
 @pytest.mark.parametrize("longest", [3, 4])

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.errors import UserError
 from official_bert.device import tflite_file
+from official_bert.errors import UserError
 from official_bert.tasks import tflite_model
 from official_bert.tasks.scoring import INPUTS
 from official_bert.tasks.tflite_model import TfliteModel

@@ -1,0 +1,103 @@
+r"""Does a .tflite answer what Python answers, on a real dev set?
+
+    python benchmarks/device_equality.py --model_dir=output/mrpc --dev_file=dev.tsv
+    python benchmarks/device_equality.py --model_dir=all-MiniLM-L6-v2 --texts=texts.txt
+
+The model becomes a .tflite of each of --quantizations; every row of the dev set goes
+through it and through Python. Of a pre-trained model --texts are encoded instead, and
+their vectors compared by the cosine.
+"""
+
+import os
+import pathlib
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "run_scripts"))
+
+from absl import flags, logging  # noqa: E402
+from command_line import locate, require, run, start_tensorflow  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("model_dir", None, "A model of any task, or a pre-trained one.")
+flags.DEFINE_string("dev_file", None, "Of a task: as that of export_model.py.")
+flags.DEFINE_string("texts", None, "Of a pre-trained model: texts, one a line.")
+flags.DEFINE_list("quantizations", ["float32", "int8"], "Formats.")
+flags.DEFINE_list("lengths", None, "As those of export_model.py.")
+
+
+def main():
+    """Convert, ask both, print a line for each format."""
+    require("model_dir")
+    start_tensorflow()
+    logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
+    from official_bert.device import labelled_sets, writer
+    from official_bert.device.model import open_device_model
+    from official_bert.export import sources
+
+    lengths = tuple(map(int, FLAGS.lengths)) if FLAGS.lengths else sources.LENGTHS
+    model = open_device_model(locate(FLAGS.model_dir), lengths)
+    dev_set = None
+    if model.predictor:
+        require("dev_file")
+        path = locate(FLAGS.dev_file)
+        dev_set = labelled_sets.read(model.predictor, path, "--dev_file")
+        features = dev_set.features
+    else:
+        require("texts")
+        features = _features(model, locate(FLAGS.texts))
+    for name in FLAGS.quantizations:
+        with tempfile.TemporaryDirectory() as folder:
+            place = os.path.join(folder, "model")
+            found = writer.write(place, model, name, None, dev_set, max_drop=100.0)
+            told = _compare(model, os.path.join(place, "model.tflite"), features)
+        scores = f"; {found.told()}" if dev_set else ""
+        print(
+            f"{model.what}, {name}, {found.size / 1e6:.1f} MB, {len(features)} rows: "
+            f"{told}{scores}",
+            flush=True,
+        )
+
+
+def _features(model, path):
+    from official_bert.tasks.classifier_features import convert_examples
+    from official_bert.tasks.examples import Example
+
+    with open(path, encoding="utf-8") as lines:
+        examples = [Example(number, line.strip()) for number, line in enumerate(lines)]
+    return convert_examples(examples, model.tokenizer, model.lengths[-1])
+
+
+def _compare(model, path, features):
+    """Return how far the numbers of all rows are apart, a str."""
+    import numpy as np
+
+    from official_bert.device.writer import unpadded_row
+    from official_bert.tasks.scoring import make_scorer
+    from official_bert.tasks.tflite_model import TfliteModel
+
+    score, answering = make_scorer(model.compute), TfliteModel(path)
+    greatest, cosines = 0.0, []
+    for one in features:
+        row = unpadded_row(one)
+        given, wanted = answering(row), score(row)
+        for name, value in wanted.items():
+            if value.dtype == np.float32:
+                greatest = max(greatest, float(np.abs(given[name] - value).max()))
+        if "pooled_output" in wanted:
+            pair = [each["sequence_output"][0].mean(axis=0) for each in (given, wanted)]
+            cosines.append(_cosine(*pair))
+    told = f"numbers differ by {greatest:.1e} at most"
+    if cosines:
+        told += f", cosine of the mean vectors {min(cosines):.4f} at least"
+    return told
+
+
+def _cosine(one, other):
+    return float(one @ other / (one @ one * (other @ other)) ** 0.5)
+
+
+if __name__ == "__main__":
+    run(main)

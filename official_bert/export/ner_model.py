@@ -115,11 +115,13 @@ class ServedTagger(tf.Module):
         begins = tf.constant(_beginnings(task.tags))
         begins = tf.gather(begins, before * len(task.tags) + tags)
         entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        # Words before the first entity are counted to it, also where there is none.
+        count = tf.reduce_sum(tf.cast(begins, tf.int32))
         behind = tf.math.unsorted_segment_max(
             tf.where(tags == outside, 0, ends),
             tf.maximum(entity, 0),
-            tf.reduce_sum(tf.cast(begins, tf.int32)),
-        )
+            tf.maximum(count, 1),
+        )[:count]
         where = tf.where(begins)[:, 0]
         of_text, tags, starts = (
             tf.gather(values, where) for values in (of_text, tags, starts)

@@ -8,6 +8,8 @@ import tensorflow as tf
 from tiny_exports import KINDS, ask, assert_same, open_kind, random_texts, traced
 
 from official_bert.checkpoints import model_directory
+from official_bert.export import expected, signatures
+from official_bert.export.ner_model import ServedTagger
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
 from official_bert.tasks import classifier_features, ner, ner_files, squad, squad_files
 from official_bert.tasks.choice_features import pad_choice_features
@@ -291,6 +293,22 @@ MASKED = (
     "THE Horse e\u0301 [MASK] [mask] [ MASK ]",
     "\u8001[MASK]\u5e08",
 )
+
+
+def test_requests_without_any_entity():
+    predictor = Predictor(open_kind("tags")[0]).model
+    (bias,) = [w for w in predictor.model.weights if w.path.endswith("output_bias")]
+    bias.assign(
+        100.0 * np.eye(len(predictor.task.tags))[predictor.task.tags.index("O")]
+    )
+    module = ServedTagger(predictor, (16,))
+    compute = signatures.of_strings(module.of_text, ("text",)).traced()
+    for texts in (["on"], ["on", "", CONTEXT]):
+        wanted = expected.of_tagger(predictor, texts)
+        assert wanted["entities"].shape == (len(texts), 0)
+        answers = compute(tf.constant(texts)).items()
+        found = {name: value.numpy() for name, value in answers}
+        assert_same(found, wanted)
 
 
 def test_masks():

@@ -16,6 +16,7 @@ itself, in a process that knows only TensorFlow, and must answer what Python ans
 is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
 """
 
+import functools
 import os
 import re
 
@@ -155,7 +156,8 @@ def _export_tflite():
                 )
             path = locate(FLAGS[name].value)
             sets[name] = labelled_sets.read(model.predictor, path, f"--{name}")
-    report = writer.write(
+    write = functools.partial(
+        writer.write,
         FLAGS.export_dir,
         model,
         FLAGS.quantization,
@@ -163,6 +165,8 @@ def _export_tflite():
         sets["dev_file"],
         FLAGS.max_accuracy_drop,
     )
+    # What the converter says on its way is for nobody, unless it fails.
+    report = start_tensorflow(write)
     path = os.path.join(FLAGS.export_dir, "model.tflite")
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "

@@ -69,12 +69,17 @@ def read(predictor, path, flag):
 
 def _read_texts(predictor, path, flag):
     task = predictor.task
+    if not task.name and not task.columns:
+        raise UserError(
+            f"{flag}: the model does not tell the columns that it was trained on, so "
+            "it cannot be scored here; leave the flag out."
+        )
     if task.name:
         examples = glue_files.read_file(path, find_task(task.name), DEV)
     else:
         own = OwnFiles(None, path, None)
         data = classifier_data.read_own_for(
-            task, own, task.max_seq_length, task.long_text, (DEV,)
+            task, own, task.max_seq_length, task.long_text, (DEV,), flag
         )
         examples = data.dev[DEV]
     windows = classifier_features.encode(task, examples, predictor.tokenizer)

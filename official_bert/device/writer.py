@@ -1,6 +1,7 @@
 """A `.tflite` in a folder with all that a program on a device wants beside it."""
 
 import dataclasses
+import hashlib
 import os
 import pathlib
 
@@ -17,7 +18,7 @@ from official_bert.tasks import scoring
 from official_bert.tasks.classifier_features import convert_example
 from official_bert.tasks.examples import Example
 from official_bert.tasks.task_file import TASK_FILE, write_task
-from official_bert.tasks.tflite_model import FILE, TfliteModel
+from official_bert.tasks.tflite_model import FILE, HASH_FILE, TfliteModel
 
 LABELS_FILE = "labels.txt"
 # The tokenizer in JavaScript.
@@ -25,6 +26,7 @@ TOKENIZER_JS = pathlib.Path(__file__).with_name("tokenizer.js")
 _OTHER_FILES = {
     google.TOKENIZER_FILE: "whether text is lower-cased",
     TASK_FILE: "what the model was fine-tuned for",
+    HASH_FILE: "SHA-256 of all that is before these files",
 }
 # Added to the attention scores of padding where they have 8 bits: with the usual
 # -10000 among them, scores less than 39 apart would be the same number. e^-40 is
@@ -32,7 +34,8 @@ _OTHER_FILES = {
 CLIPPED_SCORE = -40.0
 # More rows, of all parts of the file, tell hardly more about the sizes of numbers.
 CALIBRATION_ROWS = 200
-# How far a number may be from Python's where nothing is rounded.
+# How far a number may be from Python's where nothing is rounded; above 1, how large a
+# part of it.
 TOLERANCE = 1e-4
 
 
@@ -93,18 +96,27 @@ def write(directory, model, quantization, calibration=None, dev_set=None, max_dr
         path = os.path.join(folder, FILE)
         _write_model(path, model, _convert(model, quantization, rows))
         report = Report(os.path.getsize(path), _difference(path, model))
-        allowed = TOLERANCE if quantization == FLOAT32 else np.finfo(np.float32).max
-        if not report.difference <= allowed:
-            raise UserError(
-                f"The .tflite differs from Python by {report.difference:.1e}, and "
-                f"{allowed:.0e} is allowed; nothing was written."
-            )
+        _check_difference(report.difference, quantization)
         if dev_set:
             report = _scored(report, path, model, dev_set, max_drop)
         outputs = TfliteModel(path).outputs()
         text = readme.text(model, quantization, report, outputs)
         files.write_text(os.path.join(folder, "README.md"), text)
     return report
+
+
+def _check_difference(difference, quantization):
+    """Raise `UserError` for a `.tflite` that is something else than the model."""
+    if not np.isfinite(difference):
+        raise UserError(
+            "The .tflite gives NaN or infinity for plain texts; nothing was written. "
+            "Python does so too if the training has failed."
+        )
+    if quantization == FLOAT32 and difference > TOLERANCE:
+        raise UserError(
+            f"The .tflite differs from Python by {difference:.1e}, and "
+            f"{TOLERANCE:.0e} is allowed; nothing was written."
+        )
 
 
 def _convert(model, quantization, rows):
@@ -156,8 +168,10 @@ def _write_model(path, model, content):
         if os.path.exists(os.path.join(folder, name)):
             with open(os.path.join(folder, name), "rb") as one:
                 carried[name] = one.read()
+    content = tflite_file.add_metadata(content, description)
+    carried[HASH_FILE] = hashlib.sha256(content).hexdigest().encode()
     with open(path, "wb") as written:
-        written.write(tflite_file.add_metadata(content, description))
+        written.write(content)
     tflite_file.append_files(path, carried)
 
 
@@ -210,8 +224,9 @@ def _difference(path, model):
         given = answering(row)
         for name, wanted in score(row).items():
             if wanted.dtype == np.float32:
+                error = np.abs(given[name] - wanted) / np.maximum(1, np.abs(wanted))
                 # A NaN remains.
-                greatest = np.maximum(greatest, np.abs(given[name] - wanted).max())
+                greatest = np.maximum(greatest, error.max())
     return float(greatest)
 
 

@@ -191,7 +191,7 @@ def read_own(own, max_seq_length, long_text, wanted):
     return _own_sets(task, sets, TRAIN in wanted)
 
 
-def read_own_for(task, own, max_seq_length, long_text, wanted):
+def read_own_for(task, own, max_seq_length, long_text, wanted, dev_flag="--dev_file"):
     """Read the dev and the test file of a model that is already fine-tuned.
 
     Args:
@@ -200,6 +200,7 @@ def read_own_for(task, own, max_seq_length, long_text, wanted):
       max_seq_length: may be another than the model was fine-tuned with.
       long_text: likewise.
       wanted: which of "dev" and "test".
+      dev_flag: the flag that the dev file came from, for messages.
 
     Returns:
       `ClassifierData`; see `read_own`.
@@ -211,7 +212,7 @@ def read_own_for(task, own, max_seq_length, long_text, wanted):
     labels = Labels(task.kind, task.labels, own.label_separator or task.label_separator)
     sets = {}
     if DEV in wanted:
-        sets[DEV] = _read(own.dev_file, columns, labels, "--dev_file")
+        sets[DEV] = _read(own.dev_file, columns, labels, dev_flag)
     if TEST in wanted:
         sets[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)
     task = dataclasses.replace(task, max_seq_length=max_seq_length, long_text=long_text)

@@ -91,7 +91,7 @@ class ClassifierPredictor:
         """
         if isinstance(texts, str):
             raise TypeError("predict takes a list of texts; put this one into a list.")
-        examples = [_example(number, text) for number, text in enumerate(texts)]
+        examples = [example_of(number, text) for number, text in enumerate(texts)]
         if not examples:
             return []
         windows = classifier_features.encode(self.task, examples, self.tokenizer)
@@ -126,7 +126,12 @@ class ClassifierPredictor:
         return Prediction(max(named, key=named.get), named)
 
 
-def _example(number, text):
+def example_of(number, text):
+    """Return the `Example` of a text, or of a pair of them.
+
+    Raises:
+      TypeError: it is neither.
+    """
     parts = tuple(text) if isinstance(text, list | tuple) else (text,)
     if len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
         raise TypeError(f"Text {number} is {text!r}: neither a str nor a pair of str.")

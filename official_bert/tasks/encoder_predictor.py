@@ -4,7 +4,7 @@ import numpy as np
 
 from official_bert.tasks import classifier_features, fine_tuned, scoring
 from official_bert.tasks.batches import FeatureSet
-from official_bert.tasks.examples import Example
+from official_bert.tasks.classifier_predictor import example_of
 
 
 class EncoderPredictor:
@@ -39,16 +39,18 @@ class EncoderPredictor:
           float32 [N, H], the pooled output of each.
 
         Raises:
-          TypeError: `texts` is one text.
+          TypeError: `texts` is one text, or something in it is none.
         """
         if isinstance(texts, str):
             raise TypeError("predict takes a list of texts; put this one into a list.")
         longest = self.model.lengths[-1]
-        pairs = [(one,) if isinstance(one, str) else one for one in texts]
+        examples = [example_of(number, text) for number, text in enumerate(texts)]
+        if not examples:
+            return np.zeros(
+                [0, self.model.outputs()["pooled_output"][1][-1]], np.float32
+            )
         features = classifier_features.convert_examples(
-            [Example(number, *pair) for number, pair in enumerate(pairs)],
-            self.tokenizer,
-            longest,
+            examples, self.tokenizer, longest
         )
         rows = scoring.score_rows(
             self.model,

@@ -1,6 +1,7 @@
 """A `.tflite` of `export_model.py`: what runs it, and what it carries with it."""
 
 import contextlib
+import hashlib
 import importlib
 import os
 import pathlib
@@ -28,6 +29,8 @@ _DAMAGE = (
     UnicodeDecodeError,
 )
 _IDENTIFIER = b"TFL3"
+# Carried: the SHA-256 of the model.
+HASH_FILE = "model.sha256"
 # A signature for each length of rows.
 SIGNATURE = "length_{}"
 # These outputs have a place for each token.
@@ -52,13 +55,18 @@ def read_files(path):
       dict of name -> bytes.
 
     Raises:
-      UserError: it cannot be read, is no `.tflite`, carries none, or is damaged.
+      UserError: it cannot be read, is no `.tflite`, carries none, or is damaged,
+        be it in the files or in the model.
     """
     try:
         with open(path, "rb") as source:
             _check_identifier(path, source.read(8))
             with zipfile.ZipFile(source) as packed:
-                return {name: packed.read(name) for name in packed.namelist()}
+                found = {name: packed.read(name) for name in packed.namelist()}
+                begin = min(one.header_offset for one in packed.infolist())
+            source.seek(0)
+            _check_hash(found, source.read(begin))
+            return found
     except OSError as error:
         raise UserError(
             f"Cannot read a model from {path}: {error.strerror}."
@@ -68,6 +76,16 @@ def read_files(path):
             f"{path} carries no files, or is damaged: {error}; export it with "
             "export_model.py --format=tflite, or copy it again if that made it."
         ) from error
+
+
+def _check_hash(found, content):
+    """Raise `EOFError` if a model is not the one that its files were packed with.
+
+    The interpreter does not look: a damaged model ends the process, or answers.
+    """
+    known = found.get(HASH_FILE)
+    if known and known.decode() != hashlib.sha256(content).hexdigest():
+        raise EOFError("its SHA-256 is not what it was")
 
 
 def _check_identifier(path, start):

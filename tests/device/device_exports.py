@@ -6,6 +6,7 @@ import pathlib
 import random
 import tempfile
 
+import pytest
 import tensorflow as tf
 import tiny_exports
 import tiny_model
@@ -33,23 +34,7 @@ WIDE = dataclasses.replace(
 )
 HORSE = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 24, "", "truncate")
 HORSE = dataclasses.replace(HORSE, columns=COLUMNS)
-_WORDS = [
-    "the",
-    "of",
-    "in",
-    "that",
-    "is",
-    "and",
-    "on",
-    "water",
-    "her",
-    "she",
-    "one",
-    "years",
-    "found",
-    "light",
-    "over",
-]
+_WORDS = ["the", "of", "in", "that", "is", "and", "on", "water", "her", "light", "over"]
 
 
 @functools.cache
@@ -154,7 +139,10 @@ def horse(quantization):
     folder = _place("export", "horse", quantization)
     model = open_device_model(horse_directory(), (24,))
     calibration = horse_set(60, 3) if quantization == "full_int8" else None
-    report = writer.write(
-        folder, model, quantization, calibration, horse_set(200, 2), max_drop=1.0
-    )
+    with pytest.MonkeyPatch.context() as patch:
+        # So small and sure a model turns the last bits into more than others do.
+        patch.setattr(writer, "TOLERANCE", 1e-3)
+        report = writer.write(
+            folder, model, quantization, calibration, horse_set(200, 2)
+        )
     return folder, report

@@ -142,6 +142,7 @@ def _export_tflite():
     from official_bert.device import labelled_sets, writer
     from official_bert.device.model import open_device_model
     from official_bert.export import sources
+    from official_bert.tasks.tflite_model import FILE
 
     model = open_device_model(
         locate(FLAGS.model_dir), _lengths() or sources.LENGTHS, FLAGS.max_seq_length
@@ -167,7 +168,7 @@ def _export_tflite():
     )
     # What the converter says on its way is for nobody, unless it fails.
     report = start_tensorflow(write)
-    path = os.path.join(FLAGS.export_dir, "model.tflite")
+    path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
         f"{report.size / 1e6:.1f} MB\n"

@@ -105,7 +105,8 @@ def load(
 def _load_tflite(path, task_class):
     with tflite_model.carried_files(path) as folder:
         task, global_step = read_task(folder, task_class)
-    model, tokenizer = load_tflite(path)
+        tokenizer = _carried_tokenizer(folder)
+    model = tflite_model.TfliteModel(path)
     return FineTuned(model, model, task, tokenizer, global_step)
 
 
@@ -123,13 +124,18 @@ def load_tflite(path):
     """
     path = tflite_model.find_file(path)
     with tflite_model.carried_files(path) as folder:
-        place = os.path.join(folder, google.TOKENIZER_FILE)
-        settings = files.read_json(place, "the casing of a vocabulary")
-        if not isinstance(settings, dict) or "do_lower_case" not in settings:
-            raise UserError(f"{place} does not tell do_lower_case; export it again.")
-        vocab_file = os.path.join(folder, google.VOCAB_FILE)
-        tokenizer = FullTokenizer(vocab_file, settings["do_lower_case"])
+        tokenizer = _carried_tokenizer(folder)
     return tflite_model.TfliteModel(path), tokenizer
+
+
+def _carried_tokenizer(folder):
+    """Return the `FullTokenizer` of the files that a `.tflite` carries."""
+    place = os.path.join(folder, google.TOKENIZER_FILE)
+    settings = files.read_json(place, "the casing of a vocabulary")
+    if not isinstance(settings, dict) or "do_lower_case" not in settings:
+        raise UserError(f"{place} does not tell do_lower_case; export it again.")
+    vocab_file = os.path.join(folder, google.VOCAB_FILE)
+    return FullTokenizer(vocab_file, settings["do_lower_case"])
 
 
 def _outputs_of(model, head):

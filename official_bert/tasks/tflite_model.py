@@ -63,7 +63,8 @@ def read_files(path):
             _check_identifier(path, source.read(8))
             with zipfile.ZipFile(source) as packed:
                 found = {name: packed.read(name) for name in packed.namelist()}
-                begin = min(one.header_offset for one in packed.infolist())
+                places = (one.header_offset for one in packed.infolist())
+                begin = min(places, default=0)
             source.seek(0)
             _check_hash(found, source.read(begin))
             return found
@@ -134,7 +135,8 @@ class TfliteModel:
           num_threads: that it computes with; None for one for each core.
 
         Raises:
-          UserError: the file is damaged or has other signatures.
+          UserError: the file is no model, or has other signatures. Damage inside a
+            model can end the process here; `read_files` notices it before.
         """
         try:
             self._interpreter = interpreter(path, num_threads)

@@ -13,7 +13,7 @@ import tensorflow as tf
 
 from official_bert.device import tflite_file
 from official_bert.errors import UserError
-from official_bert.tasks import tflite_model
+from official_bert.tasks import fine_tuned, tflite_model
 from official_bert.tasks.scoring import INPUTS
 from official_bert.tasks.tflite_model import TfliteModel
 
@@ -295,3 +295,12 @@ def test_what_cannot_be_opened(tmp_path):
         UserError, match="Cannot read a model from .*no.tflite: No such"
     ):
         tflite_model.read_files(tmp_path / "no.tflite")
+
+
+def test_an_archive_without_files(bare, tmp_path):
+    path = tmp_path / "empty.tflite"
+    shutil.copy(bare, path)
+    tflite_file.append_files(path, {})
+    assert tflite_model.read_files(path) == {}
+    with pytest.raises(UserError, match="empty.tflite"):
+        fine_tuned.load_tflite(path)

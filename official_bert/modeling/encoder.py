@@ -7,6 +7,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling import layers, transformer
 from official_bert.modeling.embeddings import Embeddings
+from official_bert.modeling.token_rows import TokenRows
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -26,6 +27,10 @@ class BertEncoder(keras.layers.Layer):
       name: "bert", the root of the original's variable names.
 
     Attributes:
+      skip_padding: whether training computes nothing for padding after the
+        embeddings. What the encoder returns is then 0 there, and the same elsewhere
+        but for rounding and the places of dropout. Shapes depend on the data, which
+        XLA cannot compile.
       masked_score: what is added to the attention scores of padding. A graph whose
         activations are to have 8 bits needs one of their size.
     """
@@ -37,6 +42,7 @@ class BertEncoder(keras.layers.Layer):
         self.config = config
         self.embeddings = Embeddings(config, name="embeddings")
         self.recompute = recompute
+        self.skip_padding = False
         self.masked_score = transformer.MASKED_SCORE
         self.encoder = Encoder(config, recompute, name="encoder")
         self.pooler = Pooler(config, name="pooler")
@@ -102,12 +108,17 @@ class BertEncoder(keras.layers.Layer):
         batch, length = tf.shape(input_ids)[0], tf.shape(input_ids)[1]
         embedded = self.embeddings(input_ids, segment_ids, seed)
         bias = transformer.attention_bias(input_mask, self.masked_score)
-        all_layers, all_probs = self.encoder(embedded, bias, batch, seed)
+        rows = TokenRows(batch)
+        if self.skip_padding and seed is not None:
+            rows = TokenRows.without_padding(input_mask)
+        all_layers, all_probs = self.encoder(
+            rows.take(embedded), bias, rows=rows, dropout_seed=seed
+        )
 
         def unflatten(x):
             return tf.reshape(x, [batch, length, self.config.hidden_size])
 
-        all_layers = [unflatten(x) for x in all_layers]
+        all_layers = [unflatten(rows.spread(x)) for x in all_layers]
         outputs = {
             "sequence_output": all_layers[-1],
             "pooled_output": self.pooler(all_layers[-1][:, 0]),
@@ -158,26 +169,28 @@ class Encoder(keras.layers.Layer):
         for block in self.blocks:
             block.build()
 
-    def call(self, x, bias, batch, dropout_seed=None):
-        """Return (the output of each block [B * S, H], their probabilities)."""
+    def call(self, x, bias, rows, dropout_seed=None):
+        """Return (the output of each block [T, H], their probabilities)."""
         all_layers, all_probs = [], []
         for block in self.blocks:
             if self.recompute:
-                x, probs = _recomputed(block, x, bias, batch, dropout_seed), None
+                x, probs = _recomputed(block, x, bias, rows, dropout_seed), None
             else:
-                x, probs = block(x, bias, batch, dropout_seed)
+                x, probs = block(x, bias, rows=rows, dropout_seed=dropout_seed)
             all_layers.append(x)
             all_probs.append(probs)
         return all_layers, all_probs
 
 
-def _recomputed(block, x, bias, batch, dropout_seed):
+def _recomputed(block, x, bias, rows, dropout_seed):
     """Return a block's output, nothing of which is kept for the gradient.
 
     The second computation sees the same dropout masks: they are functions of
     the seed.
     """
-    return tf.recompute_grad(lambda x: block(x, bias, batch, dropout_seed)[0])(x)
+    return tf.recompute_grad(
+        lambda x: block(x, bias, rows=rows, dropout_seed=dropout_seed)[0]
+    )(x)
 
 
 class Pooler(keras.layers.Layer):

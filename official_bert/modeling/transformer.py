@@ -55,26 +55,25 @@ class SelfAttention(keras.layers.Layer):
         for projection in (self.query, self.key, self.value):
             projection.build((None, self.config.hidden_size))
 
-    def call(self, x, bias, batch, dropout_seed=None):
+    def call(self, x, bias, rows, dropout_seed=None):
         """Attend.
 
         Args:
-          x: float [B * S, H].
+          x: float [T, H].
           bias: float32 [B, 1, 1, S], from `attention_bias`.
-          batch: B.
+          rows: `TokenRows` of `x`.
           dropout_seed: int64 [2], or None in evaluation.
 
         Returns:
-          (context [B * S, H], attention probabilities [B, A, S, S] before
-          dropout).
+          (context [T, H], attention probabilities [B, A, S, S] before dropout).
         """
         config = self.config
         heads, width = config.num_attention_heads, config.head_size
 
         def split(projected):
-            """[B * S, H] -> [B, A, S, D]."""
-            shape = [batch, -1, heads, width]
-            return tf.transpose(tf.reshape(projected, shape), [0, 2, 1, 3])
+            """[T, H] -> [B, A, S, D]."""
+            shape = [rows.batch, -1, heads, width]
+            return tf.transpose(tf.reshape(rows.spread(projected), shape), [0, 2, 1, 3])
 
         query, key = split(self.query(x)), split(self.key(x))
         scores = tf.matmul(query, key, transpose_b=True)  # [B, A, S, S]
@@ -87,7 +86,7 @@ class SelfAttention(keras.layers.Layer):
         )
         context = tf.matmul(dropped, split(self.value(x)))  # [B, A, S, D]
         context = tf.transpose(context, [0, 2, 1, 3])
-        return tf.reshape(context, [-1, config.hidden_size]), probs
+        return rows.take(tf.reshape(context, [-1, config.hidden_size])), probs
 
 
 class ResidualOutput(keras.layers.Layer):
@@ -112,7 +111,7 @@ class ResidualOutput(keras.layers.Layer):
         self.layer_norm.build((None, self.config.hidden_size))
 
     def call(self, x, residual, dropout_seed=None):
-        """Map x [B * S, input_width] and residual [B * S, H] to [B * S, H]."""
+        """Map x [T, input_width] and residual [T, H] to [T, H]."""
         projected = layers.dropout(
             self.dense(x), self.config.hidden_dropout_prob, dropout_seed, self.site
         )
@@ -134,9 +133,11 @@ class Attention(keras.layers.Layer):
         self.self_attention.build()
         self.attention_output.build()
 
-    def call(self, x, bias, batch, dropout_seed=None):
-        """Return (output [B * S, H], probabilities [B, A, S, S])."""
-        context, probs = self.self_attention(x, bias, batch, dropout_seed)
+    def call(self, x, bias, rows, dropout_seed=None):
+        """Return (output [T, H], probabilities [B, A, S, S])."""
+        context, probs = self.self_attention(
+            x, bias, rows=rows, dropout_seed=dropout_seed
+        )
         return self.attention_output(context, x, dropout_seed), probs
 
 
@@ -154,7 +155,7 @@ class Intermediate(keras.layers.Layer):
         self.dense.build((None, self.config.hidden_size))
 
     def call(self, x):
-        """Map [B * S, H] to [B * S, intermediate]."""
+        """Map [T, H] to [T, intermediate]."""
         return self.activation(self.dense(x))
 
 
@@ -182,8 +183,8 @@ class TransformerBlock(keras.layers.Layer):
         self.intermediate.build()
         self.block_output.build()
 
-    def call(self, x, bias, batch, dropout_seed=None):
-        """Return (output [B * S, H], attention probabilities [B, A, S, S])."""
-        attended, probs = self.attention(x, bias, batch, dropout_seed)
+    def call(self, x, bias, rows, dropout_seed=None):
+        """Return (output [T, H], attention probabilities [B, A, S, S])."""
+        attended, probs = self.attention(x, bias, rows=rows, dropout_seed=dropout_seed)
         wide = self.intermediate(attended)
         return self.block_output(wide, attended, dropout_seed), probs

@@ -95,6 +95,7 @@ class FineTuning:
         of scores); writes its `task.json`.
       trouble: function: row of scores -> a sentence about a model that is of no
         use, or None.
+      reads_padding: whether what the model says of padding is part of the loss.
     """
 
     config: BertConfig
@@ -107,6 +108,7 @@ class FineTuning:
     make_evaluate: Callable | None
     write_task: Callable
     trouble: Callable = lambda row: None
+    reads_padding: bool = False
 
 
 def crc32_of(arrays):
@@ -145,6 +147,10 @@ def fine_tune(strategy, work, settings):
     ):
         state = runs.make_state(
             strategy, lambda: work.make_model(settings.recompute), settings
+        )
+        # Little remains of some batches: in RTE's, half of the tokens are padding.
+        state.model.bert.skip_padding = not (
+            work.reads_padding or settings.xla or strategies.is_tpu(strategy)
         )
         evaluate = work.make_evaluate and work.make_evaluate(state.model)
         run_id = runs.start(strategy, state, fixed_settings(work, settings), settings)

@@ -209,6 +209,8 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
         config=config,
         written_config=config,
         make_model=lambda recompute: SpanModel(config, recompute),
+        # The softmax over a window's places goes over its padding too.
+        reads_padding=True,
         objective=OBJECTIVE,
         train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
         identity=_identity(task, train_features, dev_set),

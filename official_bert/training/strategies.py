@@ -57,6 +57,11 @@ def is_multi_worker(strategy):
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
+def is_tpu(strategy):
+    """Whether the strategy trains on TPUs, for which XLA compiles every step."""
+    return isinstance(strategy, tf.distribute.TPUStrategy)
+
+
 def worker_number(strategy):
     """Return this process' place among the workers, the chief's being 0."""
     if not is_multi_worker(strategy):
@@ -140,7 +145,7 @@ def check_shares(strategy, batch_size, micro_batch_size=0):
             f"--train_batch_size={batch_size} is less than one sequence for each of "
             f"{replicas} devices; give a larger one."
         )
-    if rest and (micro_batch_size or isinstance(strategy, tf.distribute.TPUStrategy)):
+    if rest and (micro_batch_size or is_tpu(strategy)):
         raise UserError(
             f"--train_batch_size={batch_size} is no multiple of the {replicas} "
             f"devices; give {batch_size - rest} or {batch_size - rest + replicas}."

@@ -16,7 +16,7 @@ from official_bert.errors import UserError
 from official_bert.tasks import classifier, fine_tuning
 from official_bert.tasks.classifier_features import Features
 from official_bert.tasks.classifier_task import ClassifierTask
-from official_bert.training import saving
+from official_bert.training import runs, saving
 
 # So narrow a model learns soon if its weights are not as small as usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
@@ -102,6 +102,23 @@ def test_it_is_a_model_directory_that_knows_its_labels(whole):
     assert {"output_weights", "output_bias"} <= set(tensors(directory))
     for name in ("bert_config.json", "vocab.txt", "tokenizer_config.json"):
         assert (directory / name).exists()
+
+
+@pytest.mark.parametrize(
+    "reads_padding, xla", [(False, False), (True, False), (False, True)]
+)
+def test_padding_is_skipped_unless_it_counts(tmp_path, monkeypatch, reads_padding, xla):
+    seen = []
+
+    def train(strategy, state, *args, **kwargs):
+        seen.append(state.model.bert.skip_padding)
+
+    monkeypatch.setattr(runs, "train", train)
+    settings = dataclasses.replace(SETTINGS, output_dir=str(tmp_path), xla=xla)
+    work = classifier.fine_tuning(CONFIG, TASK, TRAIN, DEV, 8)
+    work = dataclasses.replace(work, reads_padding=reads_padding)
+    fine_tuning.fine_tune(STRATEGY, work, settings)
+    assert seen == [not (reads_padding or xla)]
 
 
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):

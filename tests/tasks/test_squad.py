@@ -90,6 +90,10 @@ def tensors(directory):
         return checkpoint.tensors()
 
 
+def test_padding_is_part_of_the_softmax():
+    assert squad.fine_tuning(CONFIG, V2, TRAIN, DEV, TOKENIZER, 8).reads_padding
+
+
 @pytest.mark.parametrize("task", [SquadTask(), V1, V2, OTHER])
 def test_there_and_back(tmp_path, task):
     values = json.loads(json.dumps(task.to_dict()))

@@ -1,0 +1,114 @@
+"""Training without rows for padding: the same model, the same gradients."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from test_encoder import make_encoder, make_features
+
+from official_bert.modeling.token_rows import TokenRows
+
+SEED = tf.constant([1, 2**32], tf.int64)
+NO_DROPOUT = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+MASK = tf.constant([[1, 1, 0, 0], [0, 0, 0, 0], [1, 0, 1, 1]])
+
+
+def test_rows_are_those_of_the_tokens_and_return_to_their_places():
+    rows = TokenRows.without_padding(MASK)
+    x = tf.random.stateless_normal([12, 5], [1, 1])
+    taken = rows.take(x)
+    np.testing.assert_array_equal(taken, x.numpy()[[0, 1, 8, 10, 11]])
+    real = tf.reshape(tf.cast(MASK, tf.float32), [-1, 1])
+    np.testing.assert_array_equal(rows.spread(taken), x * real)
+
+
+@pytest.mark.parametrize("move, height", [("take", 12), ("spread", 5)])
+def test_gradient_goes_back_to_where_the_values_came_from(move, height):
+    rows = TokenRows.without_padding(MASK)
+    x = tf.random.stateless_normal([height, 5], [1, 1])
+    matrix = np.zeros([5, 12], np.float32)
+    matrix[range(5), [0, 1, 8, 10, 11]] = 1.0
+    matrix = matrix if move == "take" else matrix.T
+    upstream = tf.random.stateless_normal([len(matrix), 5], [2, 2])
+    with tf.GradientTape() as tape:
+        tape.watch(x)
+        moved = getattr(rows, move)(x)
+    np.testing.assert_array_equal(moved, matrix @ x)
+    gradient = tape.gradient(moved, x, output_gradients=upstream)
+    np.testing.assert_array_equal(gradient, matrix.T @ upstream)
+
+
+def test_all_rows_stay_where_they_are():
+    rows, x = TokenRows(tf.constant(3)), tf.ones([12, 5])
+    assert rows.take(x) is x and rows.spread(x) is x
+
+
+def train(skip_padding, recompute=False, mask=None):
+    """Return (outputs of a training call, gradients of a loss of its tokens)."""
+    encoder = make_encoder(**NO_DROPOUT)
+    encoder.skip_padding, encoder.encoder.recompute = skip_padding, recompute
+    features = make_features()
+    if mask is not None:
+        features["input_mask"] = mask
+    real = tf.cast(features["input_mask"], tf.float32)[..., tf.newaxis]
+    weights = tf.random.stateless_normal([4, 32, 24], [3, 3]) * real
+    with tf.GradientTape() as tape:
+        outputs = encoder(features, training=True, dropout_seed=SEED)
+        loss = tf.reduce_sum(outputs["sequence_output"] * weights)
+        loss += tf.reduce_sum(outputs["pooled_output"] * weights[:, 0])
+    return outputs, tape.gradient(loss, encoder.trainable_variables), real
+
+
+def holes(features):
+    """Return a mask with padding between tokens too."""
+    mask = features["input_mask"].copy()
+    mask[:, 3:7:2] = 0
+    return mask
+
+
+@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("make_mask", [None, holes], ids=["end", "holes"])
+def test_outputs_and_gradients_are_those_with_padding(make_mask, recompute):
+    mask = make_mask and make_mask(make_features())
+    expected, gradients, real = train(False, mask=mask)
+    outputs, same_gradients, _ = train(True, recompute, mask)
+    for name in ("sequence_output", "pooled_output", "embedding_output"):
+        wanted = expected[name]
+        if name == "sequence_output":
+            wanted = wanted * real
+        np.testing.assert_allclose(outputs[name], wanted, rtol=2e-5, atol=2e-6)
+    for layer, wanted in zip(
+        outputs["all_encoder_layers"], expected["all_encoder_layers"], strict=True
+    ):
+        np.testing.assert_allclose(layer, wanted * real, rtol=2e-5, atol=2e-6)
+    for gradient, wanted in zip(same_gradients, gradients, strict=True):
+        gradient, wanted = tf.convert_to_tensor(gradient), tf.convert_to_tensor(wanted)
+        # The gradient of a key's bias is 0 but for rounding.
+        scale = max(1.0, float(tf.reduce_max(tf.abs(wanted))))
+        np.testing.assert_allclose(gradient / scale, wanted / scale, atol=2e-5)
+
+
+def test_a_text_of_padding_alone_is_harmless():
+    mask = make_features()["input_mask"].copy()
+    mask[2] = 0
+    outputs, gradients, _ = train(True, mask=mask)
+    assert not np.any(outputs["sequence_output"][2])
+    for gradient in gradients:
+        assert np.all(np.isfinite(tf.convert_to_tensor(gradient)))
+
+
+def test_evaluation_keeps_the_original_s_padding():
+    encoder, features = make_encoder(), make_features()
+    expected = encoder(features)["sequence_output"]
+    encoder.skip_padding = True
+    np.testing.assert_array_equal(encoder(features)["sequence_output"], expected)
+
+
+def test_dropout_is_a_function_of_the_seed():
+    encoder, features = make_encoder(), make_features()
+    encoder.skip_padding = True
+
+    def output(seed):
+        return encoder(features, training=True, dropout_seed=seed)["sequence_output"]
+
+    np.testing.assert_array_equal(output(SEED), output(SEED))
+    assert np.any(output(SEED) != output(SEED + 2**32))

@@ -14,6 +14,41 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+# The files that take longest, the longest first. They begin, so that of several
+# processes (`-n`) none is at work alone in the end.
+LONGEST = (
+    "test_unbreakable.py",
+    "test_lanes.py",
+    "test_run_classifier.py",
+    "test_devices.py",
+    "test_writer.py",
+    "test_torture.py",
+    "test_input_pipeline.py",
+    "test_ner.py",
+    "test_served_models.py",
+    "test_migrating.py",
+    "test_workers.py",
+    "test_saved_model.py",
+    "test_keras_hub.py",
+    "test_feature_extraction.py",
+    "test_encoder.py",
+    "test_run_swag.py",
+    "test_choice.py",
+    "test_run_squad.py",
+)
+
+
+def pytest_configure(config):
+    """Keep pytest-xdist from beginning with the files of most tests."""
+    config.option.loadscopereorder = False
+
+
+def pytest_collection_modifyitems(items):
+    """Put the tests of the longest files first."""
+    place = {name: number for number, name in enumerate(LONGEST)}
+    items.sort(key=lambda item: place.get(item.path.name, len(place)))
+
+
 @pytest.fixture
 def mini():
     """The original's recordings on the text written for this project."""

@@ -6,6 +6,7 @@ import sys
 
 import pytest
 import tiny_model
+import warm_python
 from places import MINI, ROOT
 
 from official_bert.errors import UserError
@@ -160,13 +161,10 @@ def test_sources_are_counted():
 
 
 def run_benchmark(folder, *flags):
-    done = subprocess.run(
-        [sys.executable, ROOT / "benchmarks" / "fine_tuning.py", "--model=model"]
+    done = warm_python.run(
+        [ROOT / "benchmarks" / "fine_tuning.py", "--model=model"]
         + ["--who=ours", "--seeds=1", "--output=runs.jsonl", *flags],
         cwd=folder,
-        capture_output=True,
-        text=True,
-        check=False,
     )
     runs = folder / "runs.jsonl"
     lines = runs.read_text().splitlines() if runs.exists() else []

@@ -5,13 +5,12 @@ import json
 import re
 import shlex
 import shutil
-import subprocess
-import sys
 import zipfile
 
 import numpy as np
 import pytest
 import tiny_model
+import warm_python
 from places import MINI, ROOT
 
 from official_bert.checkpoints import google
@@ -119,13 +118,7 @@ def test_every_line_runs(folder):
 
 
 def run(arguments, folder):
-    done = subprocess.run(
-        [sys.executable, *arguments],
-        cwd=folder,
-        capture_output=True,
-        text=True,
-        timeout=600,
-    )
+    done = warm_python.run(arguments, cwd=folder)
     assert done.returncode == 0, (arguments, done.stdout, done.stderr)
 
 

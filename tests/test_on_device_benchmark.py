@@ -1,13 +1,13 @@
 """The comparison with ONNX Runtime, without that: our files, processes, tables."""
 
 import os
-import subprocess
 import sys
 import types
 
 import numpy as np
 import pytest
 import tiny_model
+import warm_python
 from places import ROOT
 
 from official_bert.device import model as device_model
@@ -198,12 +198,8 @@ def test_fine_tuned_models_are_told(monkeypatch):
 )
 def test_unusable_flags_are_told(tmp_path, flags, told):
     given = [] if told.startswith("error: Give") else ["--model=m", "--output=a.json"]
-    done = subprocess.run(
-        [sys.executable, ROOT / "benchmarks" / "on_device.py", *given, *flags],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
+    done = warm_python.run(
+        [ROOT / "benchmarks" / "on_device.py", *given, *flags], cwd=tmp_path
     )
     assert done.returncode in (1, 2)
     assert done.stderr.startswith(told), done.stderr

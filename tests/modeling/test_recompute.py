@@ -4,7 +4,6 @@ import dataclasses
 import json
 import os
 import pathlib
-import subprocess
 import sys
 
 import keras
@@ -12,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import updates
+import warm_python
 from places import ROOT
 
 from official_bert.modeling.encoder import BertEncoder
@@ -114,14 +114,7 @@ def test_a_users_own_model_trains_and_reloads(tmp_path):
 
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_memory_is_saved():
-    done = subprocess.run(
-        [sys.executable, str(SCRIPT)],
-        env={**os.environ, "PYTHONPATH": str(ROOT)},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
+    done = warm_python.run([SCRIPT], env={**os.environ, "PYTHONPATH": str(ROOT)})
     assert done.returncode == 0, done.stderr[-2000:]
     grown = json.loads(done.stdout.splitlines()[-1])
     print(grown)

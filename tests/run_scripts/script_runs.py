@@ -2,21 +2,18 @@
 
 import json
 import pathlib
-import subprocess
-import sys
+
+import warm_python
 
 FOLDER = pathlib.Path(__file__).parent
 
 
 def run_many(script, runs, cwd):
     """Return name -> result for a dict of name -> {"arguments", "stdin"}."""
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / "many_runs.py"), script],
-        input=json.dumps(list(runs.values())),
+    done = warm_python.run(
+        [FOLDER / "many_runs.py", script],
+        stdin=json.dumps(list(runs.values())),
         cwd=cwd,
-        capture_output=True,
-        text=True,
-        check=False,
         timeout=1200,
     )
     assert done.returncode == 0, done.stderr[-3000:]

@@ -7,12 +7,11 @@ import io
 import json
 import os
 import shutil
-import subprocess
-import sys
 
 import keras
 import numpy as np
 import pytest
+import warm_python
 from places import ROOT
 from record_files import MINI, MINI_CONFIG
 from script_runs import assert_refused, run_many
@@ -345,22 +344,17 @@ def test_no_lines_no_features(results, folder):
     assert np.load(folder / "none.npy").shape == (0, 16)
 
 
-def run_alone(folder, *arguments, stdin=b""):
-    script = str(ROOT / "run_scripts" / "extract_features.py")
-    return subprocess.run(
-        [sys.executable, script, *arguments],
-        cwd=folder,
-        input=stdin,
-        capture_output=True,
-    )
+def run_alone(folder, *arguments, stdin=""):
+    script = ROOT / "run_scripts" / "extract_features.py"
+    return warm_python.run([script, *arguments], cwd=folder, stdin=stdin)
 
 
 def test_what_is_said_meanwhile(folder):
     """What was loaded, and what became of texts that are odd."""
     stdin = "the \udcff\n\n" + "the " * 40 + "\n"
     arguments = [*MODEL, "--input_file=-", "--output_file=-", "--use_tpu"]
-    done = run_alone(folder, *arguments, stdin=stdin.encode("utf-8", "surrogateescape"))
-    said = done.stderr.decode()
+    done = run_alone(folder, *arguments, stdin=stdin)
+    said = done.stderr
     assert done.returncode == 0, said
     assert "Initialised 87 variables from model" in said
     assert "not used: cls/predictions/output_bias" in said
@@ -383,5 +377,5 @@ def test_a_bad_end_leaves_nothing(folder, results):
         folder, *MODEL, "--input_file=cut.gz", "--sentence_vectors=later.npy"
     )
     assert done.returncode == 1
-    assert done.stderr.decode().splitlines()[-1].startswith("error: cut.gz is not a")
+    assert done.stderr.splitlines()[-1].startswith("error: cut.gz is not a")
     assert not list(folder.glob("later.npy*"))

@@ -4,12 +4,11 @@ import dataclasses
 import json
 import pathlib
 import statistics
-import subprocess
-import sys
 
 import numpy as np
 import pytest
 import tiny_model
+import warm_python
 from ner_runs import (
     BAD,
     FIRST,
@@ -219,13 +218,9 @@ def test_what_is_left(first):
 
 def test_what_people_see(first):
     """Of a file and of the model's casing, in a run that is told to stop early."""
-    script = str(ROOT / "run_scripts" / "run_ner.py")
-    done = subprocess.run(
-        [sys.executable, script, *STOPPED.split(), "--output_dir=stopped"],
-        cwd=first[0],
-        capture_output=True,
-        text=True,
-        check=False,
+    script = ROOT / "run_scripts" / "run_ner.py"
+    done = warm_python.run(
+        [script, *STOPPED.split(), "--output_dir=stopped"], cwd=first[0]
     )
     assert done.returncode == 0, done.stderr
     for words in (

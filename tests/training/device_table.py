@@ -28,7 +28,7 @@ from official_bert.training.step import StepSettings, make_train_step
 STEPS, ROWS, LENGTH, PREDICTIONS = 10, 16, 32, 5
 CONFIG = dataclasses.replace(
     MINI_CONFIG,
-    num_hidden_layers=2,
+    num_hidden_layers=1,
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
     initializer_range=0.1,

@@ -5,25 +5,18 @@ import json
 import os
 import pathlib
 import socket
-import subprocess
-import sys
+
+import warm_python
 
 FOLDER = pathlib.Path(__file__).parent
 TIMEOUT = 900
 
 
 def start(script, *arguments, **changes):
-    """Start a script of this folder, or one with a path, in a group of its own."""
+    """Start a script of this folder, or one with a path."""
     paths = f"{FOLDER.parent}:{FOLDER.parent.parent}:{FOLDER}"
-    environment = {**os.environ, "PYTHONPATH": paths, "TF_CPP_MIN_LOG_LEVEL": "2"}
-    return subprocess.Popen(
-        [sys.executable, str(FOLDER / script), *map(str, arguments)],
-        env=environment | changes,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-        start_new_session=True,
-    )
+    environment = {**os.environ, "PYTHONPATH": paths}
+    return warm_python.start([FOLDER / script, *arguments], env=environment | changes)
 
 
 def finish(process):

@@ -3,13 +3,11 @@
 import dataclasses
 import functools
 import json
-import os
 import pathlib
-import subprocess
-import sys
 
 import keras
 import numpy as np
+import processes
 import pytest
 import replay
 import tensorflow as tf
@@ -43,16 +41,9 @@ FOLDER = pathlib.Path(__file__).parent
 
 def run_on_two_replicas(script):
     """Run a script of this folder; return the JSON on its last line."""
-    done = subprocess.run(
-        [sys.executable, str(FOLDER / script)],
-        env={**os.environ, "PYTHONPATH": f"{FOLDER.parent}:{FOLDER.parent.parent}"},
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=300,
-    )
-    assert done.returncode == 0, done.stderr[-2000:]
-    return json.loads(done.stdout.splitlines()[-1])
+    process = processes.start(script)
+    with processes.running(process):
+        return json.loads(processes.finish(process).splitlines()[-1])
 
 
 @pytest.fixture(scope="module", params=["one device", "two replicas"])

@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 import torture
+import warm_python
 from paused_run import STAGES
 from record_files import MINI_CONFIG
 
@@ -19,7 +20,20 @@ STEPS = 30
 
 
 @pytest.fixture(scope="module")
-def runs(tmp_path_factory):
+def warm():
+    """Children need not import TensorFlow."""
+
+    def start_child(command, log, environment):
+        log.write_bytes(b"")
+        return warm_python.start(command, env=environment, log=log)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(torture, "start_child", start_child)
+        yield
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory, warm):
     """Output directories of a run left alone and one killed; its records."""
     folder = tmp_path_factory.mktemp("torture")
     inputs = torture.write_inputs(folder)
@@ -143,7 +157,7 @@ def test_kills_are_at_every_stage_and_have_room(seed):
     assert deleting // torture.EVERY > 6
 
 
-def test_a_run_that_fails_is_told_of(tmp_path):
+def test_a_run_that_fails_is_told_of(tmp_path, warm):
     kill = torture.Kill(torture.TRAINING, 1, 0.0)
     with pytest.raises(RuntimeError, match="(?s)never came to .*no_such_flag"):
         torture.run_until(kill, ["--no_such_flag"], tmp_path / "log")

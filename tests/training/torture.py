@@ -134,6 +134,19 @@ def write_inputs(folder):
     ]
 
 
+def start_child(command, log, environment):
+    """Return a new Python process that leads a process group."""
+    with open(log, "wb") as output:
+        return subprocess.Popen(
+            [sys.executable, *command],
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            env=environment,
+            start_new_session=True,
+        )
+
+
 @contextlib.contextmanager
 def started(command, log):
     """Start a child in a process group of its own; yield it; end the whole group.
@@ -142,16 +155,8 @@ def started(command, log):
       command: list of str.
       log: the file that gets what it prints.
     """
-    with open(log, "wb") as output:
-        child = subprocess.Popen(
-            [sys.executable, *command],
-            stdin=subprocess.DEVNULL,
-            stdout=output,
-            stderr=subprocess.STDOUT,
-            # GPUs add up in no fixed order unless told to.
-            env={"CUDA_VISIBLE_DEVICES": "-1", **os.environ},
-            start_new_session=True,
-        )
+    # GPUs add up in no fixed order unless told to.
+    child = start_child(command, log, {"CUDA_VISIBLE_DEVICES": "-1", **os.environ})
     try:
         yield child
     finally:

@@ -7,6 +7,7 @@ import hashlib
 import json
 import os
 import pathlib
+import re
 import shutil
 
 import filelock
@@ -17,11 +18,35 @@ from official_bert.errors import UserError
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 
+_SHARDS = re.compile(r"@(\d{1,5})(?=\.|$)")
+
 
 def split_list(value):
     """Split a comma-separated flag into its stripped, non-empty parts."""
     parts = value.split(",") if isinstance(value, str) else map(os.fspath, value)
     return [part.strip() for part in parts if part.strip()]
+
+
+def split_shards(value):
+    """Split a flag of output files; `@3` in a name stands for three files.
+
+    `train@3.tfrecord` is `train-00000-of-00003.tfrecord` and so on.
+
+    Returns:
+      list of str.
+    """
+    names = []
+    for name in split_list(value):
+        folder, base = os.path.split(name)
+        found = _SHARDS.search(base)
+        number = int(found[1]) if found else 0
+        if not number:
+            names.append(name)
+        for shard in range(number):
+            place = f"-{shard:05d}-of-{number:05d}"
+            shard_name = f"{base[: found.start()]}{place}{base[found.end() :]}"
+            names.append(os.path.join(folder, shard_name))
+    return names
 
 
 def find_input_files(patterns, flag="--input_file"):

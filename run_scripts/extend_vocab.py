@@ -180,8 +180,8 @@ def _count_words(sources, tokenizer):
         raise UserError("--input_file: there are no words in it: is it the right file?")
     if counter.pruned:
         print(
-            f"To save memory, words seen at most {counter.pruned} times were not "
-            "counted to the end; the numbers below are without them."
+            f"To save memory, words seen at most {counter.pruned} times were left "
+            "out; the numbers below are without them."
         )
     return counter
 

@@ -78,6 +78,11 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
 )
+flags.DEFINE_bool(
+    "skip_padding",
+    False,
+    "Compute nothing for padding but attention: faster where many sequences are short.",
+)
 
 
 def main():

@@ -6,11 +6,13 @@ r"""Make a WordPiece vocabulary from your own text.
 Google never released the program that made its vocabularies. This one splits
 text into words exactly as BERT does and has the Rust trainer of `tokenizers`
 find the pieces. It tells how well the vocabulary fits text that it was not
-made from. The same text gives the same vocabulary, byte for byte.
+made from. The same text gives the same vocabulary, byte for byte, however many
+processes count its words, and on a cluster too.
 """
 
 import os
 
+import beam_flags
 from absl import flags
 from command_line import require, run, write_run_json
 
@@ -20,7 +22,7 @@ flags.DEFINE_string(
     "input_file",
     None,
     "Text files: a comma-separated list of names and globs, plain or .gz, or "
-    "builtin:python.",
+    "builtin:python; - is the standard input.",
 )
 flags.DEFINE_enum(
     "input_format",
@@ -51,8 +53,11 @@ flags.DEFINE_integer(
 flags.DEFINE_string(
     "heldout_file",
     None,
-    "Text files to measure the vocabulary on; by default every 20th line of the "
-    "input, which training then does not see.",
+    "Text files to measure the vocabulary on; by default one line in 20 of "
+    "the input, chosen by a hash, which training then does not see.",
+)
+flags.DEFINE_integer(
+    "num_workers", 1, "Processes that count words; the result does not change.", 1
 )
 
 
@@ -60,28 +65,12 @@ def main():
     """Count words, train, write the vocabulary, say how good it is."""
     require("input_file", "output_file")
     from official_bert import files
-    from official_bert.data import readers
     from official_bert.tokenization import train
-    from official_bert.tokenization.word_counts import WordCounter
 
     files.require_parent(FLAGS.output_file, "--output_file")
-    sources = readers.find_inputs(FLAGS.input_file)
-    held_out_sources = []
-    if FLAGS.heldout_file:
-        held_out_sources = readers.find_inputs(FLAGS.heldout_file, "--heldout_file")
-    _refuse_to_overwrite(sources + held_out_sources)
-
-    counter = WordCounter(FLAGS.do_lower_case)
-    held_out = WordCounter(FLAGS.do_lower_case)
-    lines = readers.read_sentences(sources, FLAGS.input_format, "reading")
-    if not held_out_sources:
-        lines = train.hold_out(lines, held_out)
-    for line in lines:
-        counter.add(line)
-    for line in readers.read_sentences(
-        held_out_sources, FLAGS.input_format, "reading held-out text"
-    ):
-        held_out.add(line)
+    options = beam_flags.beam_options()
+    engine = _beam_engine(options) if options else _local_engine()
+    sources, counter, held_out = _count(engine)
     tokens = train.train_vocab(
         counter,
         FLAGS.vocab_size,
@@ -91,7 +80,59 @@ def main():
     )
     files.write_text(FLAGS.output_file, "".join(f"{token}\n" for token in tokens))
     _report(tokens, counter, held_out)
-    write_run_json(f"{FLAGS.output_file}.run.json", sources + held_out_sources)
+    write_run_json(f"{FLAGS.output_file}.run.json", sources)
+
+
+def _local_engine():
+    """Return (function that finds inputs, function that counts their words)."""
+    from official_bert.data import word_counting
+
+    def count(sources, hold_out):
+        return word_counting.count_words(
+            sources,
+            FLAGS.input_format,
+            FLAGS.do_lower_case,
+            hold_out,
+            FLAGS.num_workers,
+        )
+
+    return word_counting.find_inputs, count
+
+
+def _beam_engine(options):
+    """Return likewise what does it with Apache Beam."""
+    from official_bert.data import beam_files, beam_runs, beam_word_counts
+
+    folder, name = os.path.split(FLAGS.output_file)
+    folder = beam_runs.temporary_location(options) or folder
+
+    def count(sources, hold_out):
+        return beam_word_counts.count_words(
+            sources,
+            FLAGS.input_format,
+            FLAGS.do_lower_case,
+            hold_out,
+            options,
+            beam_files.absolute(os.path.join(folder, f"{name}.counts")),
+        )
+
+    return beam_files.find_inputs, count
+
+
+def _count(engine):
+    """Return (all inputs, counter of the text, counter of what is held out)."""
+    find_inputs, count = engine
+    sources, held_out_sources = find_inputs(FLAGS.input_file), []
+    if FLAGS.heldout_file:
+        held_out_sources = find_inputs(FLAGS.heldout_file, "--heldout_file")
+    _refuse_to_overwrite(sources + held_out_sources)
+    counter, held_out = count(sources, not held_out_sources)
+    if held_out_sources:
+        held_out, _ = count(held_out_sources, False)
+    elif not counter.words():
+        # Of a very short text all may be chosen to be held out.
+        counter, held_out = held_out, counter
+    return sources + held_out_sources, counter, held_out
 
 
 def _refuse_to_overwrite(sources):
@@ -120,8 +161,8 @@ def _report(tokens, counter, held_out):
         )
     if counter.pruned:
         print(
-            f"To save memory, words seen at most {counter.pruned} times were not "
-            "counted to the end; their characters were."
+            f"To save memory, words seen at most {counter.pruned} times were left "
+            "out; their characters were not."
         )
     if not held_out.words():
         print("The text is too short to hold a part of it out for measuring.")

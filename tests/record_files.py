@@ -76,6 +76,41 @@ def write_mini(folder, manifest=False):
     return str(folder / "*.tfrecord")
 
 
+def unmasked(record):
+    """Return a record as it was before its words were masked."""
+    ids = list(record["input_ids"])
+    for position, label, weight in zip(
+        record["masked_lm_positions"],
+        record["masked_lm_ids"],
+        record["masked_lm_weights"],
+        strict=True,
+    ):
+        if weight:
+            ids[position] = label
+    kept = {name: v for name, v in record.items() if not name.startswith("masked")}
+    return kept | {"input_ids": ids}
+
+
+def write_unmasked(folder, **changes):
+    """Write the mini records without masks, and a manifest; return their glob."""
+    for file in range(2):
+        path = folder / f"{file}.tfrecord"
+        write(path, [unmasked(record) for record in mini_records(file)])
+        write_manifest({str(path): unmasked_manifest(**changes)})
+    return str(folder / "*.tfrecord")
+
+
+def unmasked_manifest(**changes):
+    """Return what `create_pretraining_data.py` says of such records."""
+    return mini_manifest(
+        masking="dynamic",
+        masked_lm_prob=0.15,
+        do_whole_word_mask=False,
+        mask_id=9,
+        **changes,
+    )
+
+
 def mini_manifest(**changes):
     """Return what `create_pretraining_data.py` says of the mini records."""
     from official_bert.files import sha256_of

@@ -374,3 +374,15 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
         raise AssertionError("nothing is to be written")
     assert [path.name for path in tmp_path.iterdir()] == ["pipe"]
     assert not (tmp_path / "pipe").is_file()
+
+
+def test_a_number_in_a_name_stands_for_so_many_files():
+    assert files.split_shards("a@2.tfrecord.gz, d/b, c@1") == [
+        "a-00000-of-00002.tfrecord.gz",
+        "a-00001-of-00002.tfrecord.gz",
+        "d/b",
+        "c-00000-of-00001",
+    ]
+    # These are names like any other.
+    names = ["me@home.tfrecord", "x@3/b.tfrecord", "a@0.tfrecord", "a@3b"]
+    assert files.split_shards(",".join(names)) == names

@@ -27,7 +27,8 @@ def commands():
 def flags_of(script):
     """Return the names of the flags that a script defines or takes over."""
     text = script.read_text("utf-8")
-    for helper in ("fine_tuning_flags", "training_flags", "model_flags"):
+    helpers = ("fine_tuning_flags", "training_flags", "model_flags", "beam_flags")
+    for helper in helpers:
         if re.search(rf"^(from|import) {helper}\b", text, re.MULTILINE):
             text += (ROOT / "run_scripts" / f"{helper}.py").read_text("utf-8")
     defined = re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text)

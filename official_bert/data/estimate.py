@@ -58,10 +58,7 @@ def estimate(input_files, settings):
     tokens = text_bytes / BYTES_PER_TOKEN
     passes = tokens * settings.dupe_factor
     records = passes / (FILL * settings.max_seq_length)
-    # Ids take two or three bytes, the other numbers one, a weight four.
-    record_bytes = (
-        200 + 4.1 * settings.max_seq_length + 7.2 * settings.max_predictions_per_seq
-    )
+    record_bytes = _bytes_of_record(settings)
     per_token = (
         SECONDS_PER_TOKEN_WHOLE_WORDS
         if settings.do_whole_word_mask
@@ -75,6 +72,20 @@ def estimate(input_files, settings):
         + (record_bytes + MEMORY_PER_RECORD) * records,
         seconds=SECONDS_PER_BYTE * text_bytes + per_token * passes,
     )
+
+
+def bytes_of_records(num_tokens, settings):
+    """Return about how many bytes the records of so many tokens are."""
+    records = num_tokens * settings.dupe_factor / (FILL * settings.max_seq_length)
+    return records * _bytes_of_record(settings)
+
+
+def _bytes_of_record(settings):
+    # Ids take two or three bytes, the other numbers one, a weight four.
+    size = 200 + 4.1 * settings.max_seq_length
+    if settings.masking == "static":
+        size += 7.2 * settings.max_predictions_per_seq
+    return size
 
 
 def announce(expected, output_file):
@@ -91,21 +102,26 @@ def announce(expected, output_file):
         _size(expected.memory_bytes),
         _duration(expected.seconds),
     )
+    warn_of_disk(expected.disk_bytes, output_file)
+    memory = _total_memory()
+    if memory and expected.memory_bytes > memory:
+        logging.warning(
+            "This machine has %s of memory, which may not be enough: --num_workers=1 "
+            "or more needs little, whatever the size of the text.",
+            _size(memory),
+        )
+
+
+def warn_of_disk(num_bytes, output_file):
+    """Log a warning if so many bytes may not fit on the disk of a file."""
     folder = os.path.dirname(os.path.abspath(output_file))
     free = shutil.disk_usage(folder).free
-    if expected.disk_bytes > free:
+    if num_bytes > free:
         logging.warning(
             "%s has %s free, which may not be enough: lower --dupe_factor or write "
             "to another disk.",
             folder,
             _size(free),
-        )
-    memory = _total_memory()
-    if memory and expected.memory_bytes > memory:
-        logging.warning(
-            "This machine has %s of memory, which may not be enough: split the input "
-            "and make its records in several runs (--random_seed may stay the same).",
-            _size(memory),
         )
 
 

@@ -8,6 +8,7 @@ values into field 1. Names are in order, so the bytes equal
 `tf.train.Example.SerializeToString(deterministic=True)`; a test compares them.
 """
 
+import functools
 import struct
 
 ONE_BYTE = 0x80
@@ -22,7 +23,9 @@ def make_encoder(max_seq_length, max_predictions_per_seq, vocab_size):
       vocab_size: ids are below it.
 
     Returns:
-      function, `instances.TrainingInstance` -> bytes.
+      function, `instances.TrainingInstance` -> bytes. An instance that is not
+      masked yet has no `masked_lm_…` features; one of whole words has
+      `continues_word`.
     """
     highest = max(vocab_size, max_seq_length)
     varints = [_varint(number) for number in range(highest)]
@@ -36,31 +39,37 @@ def make_encoder(max_seq_length, max_predictions_per_seq, vocab_size):
         packed = b"".join([varints[value] for value in values])
         return _feature(name, 3, packed + bytes(length - len(values)))
 
+    def masked_features(instance):
+        positions, ids = instance.masked_lm_positions, instance.masked_lm_ids
+        return [
+            integers(b"masked_lm_ids", ids, max_predictions_per_seq),
+            integers(b"masked_lm_positions", positions, max_predictions_per_seq),
+            weights[len(ids)],
+        ]
+
     def encode(instance):
-        used = len(instance.input_ids)
-        num_masked = len(instance.masked_lm_ids)
+        used, first = len(instance.input_ids), instance.num_segment_a
         padding = bytes(max_seq_length - used)
-        first = instance.num_segment_a
         features = [
             integers(b"input_ids", instance.input_ids, max_seq_length),
             _feature(b"input_mask", 3, b"\1" * used + padding),
-            integers(b"masked_lm_ids", instance.masked_lm_ids, max_predictions_per_seq),
-            integers(
-                b"masked_lm_positions",
-                instance.masked_lm_positions,
-                max_predictions_per_seq,
-            ),
-            weights[num_masked],
+        ]
+        if instance.continues_word is not None:
+            continues = bytes(instance.continues_word) + padding
+            features.insert(0, _feature(b"continues_word", 3, continues))
+        if instance.masked_lm_ids is not None:
+            features += masked_features(instance)
+        segments = bytes(first) + b"\1" * (used - first) + padding
+        features += [
             labels[instance.is_random_next],
-            _feature(
-                b"segment_ids", 3, bytes(first) + b"\1" * (used - first) + padding
-            ),
+            _feature(b"segment_ids", 3, segments),
         ]
         return _field(1, b"".join(features))
 
     return encode
 
 
+@functools.cache
 def _varint(number):
     """Encode an int >= 0: seven bits a byte, low ones first."""
     encoded = bytearray()
@@ -78,8 +87,15 @@ def _field(number, content):
 
 def _feature(name, kind, packed):
     """Encode one entry of the map; `kind` is 2 for floats, 3 for int64."""
-    feature = _field(kind, _field(1, packed))
-    return _field(1, _field(1, name) + _field(2, feature))
+    return _before_values(name, kind, len(packed)) + packed
+
+
+@functools.cache
+def _before_values(name, kind, size):
+    """Return all bytes of an entry but the packed values, which come last."""
+    feature = _field(kind, _field(1, bytes(size)))
+    entry = _field(1, _field(1, name) + _field(2, feature))
+    return entry[: len(entry) - size]
 
 
 def _floats(count, length):

@@ -7,14 +7,17 @@ that starts again at step k reads from there, without the k - 1 before it.
 """
 
 import dataclasses
+import functools
 import math
 import re
 
 import numpy as np
 import tensorflow as tf
 
+from official_bert.data import dynamic_masking, record_index
 from official_bert.data.lanes import Lane, split_into_lanes
 from official_bert.data.record_index import CHUNK
+from official_bert.data.records import compression_of
 from official_bert.errors import UserError
 
 # Chunks that are shuffled together, in all lanes: 64 * 256 records, some 20 MB
@@ -44,11 +47,13 @@ class RecordFormat:
       spec: name in the record -> `tf.io.FixedLenFeature`.
       names: name in the record -> the original's name, where they differ.
       limits: the original's name -> number that is too large for it.
+      masking: `dynamic_masking.MaskingRules` of unmasked records, else None.
     """
 
     spec: dict
     names: dict[str, str]
     limits: dict[str, int]
+    masking: dynamic_masking.MaskingRules | None = None
 
 
 def training_batches(index, record_format, batch_size, seed, first_batch=0, rows=None):
@@ -58,7 +63,7 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0, rows
       index: `RecordIndex` of the files.
       record_format: `RecordFormat`.
       batch_size: B, records per batch; batches run on across epochs.
-      seed: int, decides the order.
+      seed: int, decides the order, and masks that are dynamic.
       first_batch: k of the first batch to deliver.
       rows: (start, stop), the rows of each batch that are wanted; None for
         all. What other rows hold is not parsed, nor are the files opened
@@ -73,7 +78,18 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0, rows
       ValueError: there are no such rows in a batch.
     """
     batches = _serialized_batches(index, batch_size, seed, first_batch, rows)
-    return _parsed(batches, index.files, record_format)
+    own_start = rows[0] if rows else 0
+
+    def mask(features, number):
+        return dynamic_masking.mask(
+            features,
+            record_format.masking,
+            seed,
+            dynamic_masking.TRAINING,
+            first_row=(first_batch + number) * batch_size + own_start,
+        )
+
+    return _parsed(batches, index.files, record_format, mask)
 
 
 def batch_records(index, batch_size, seed, batch):
@@ -113,6 +129,9 @@ def check_batch_size(index, batch_size):
 def evaluation_batches(index, record_format, batch_size, max_batches):
     """Return the records in file order, once, the last batch maybe smaller.
 
+    Masks that are dynamic are always the same here: a function of a record's
+    place among the records.
+
     Args:
       index: `RecordIndex` of the files.
       record_format: `RecordFormat`.
@@ -125,7 +144,17 @@ def evaluation_batches(index, record_format, batch_size, max_batches):
     chunks = tf.data.Dataset.range(len(index.count))
     records = chunks.flat_map(lambda chunk: _chunk_records(index, chunk))
     batches = records.rebatch(batch_size).take(max_batches)
-    return _parsed(batches, index.files, record_format)
+
+    def mask(features, number):
+        return dynamic_masking.mask(
+            features,
+            record_format.masking,
+            seed=0,
+            purpose=dynamic_masking.EVALUATION,
+            first_row=number * batch_size,
+        )
+
+    return _parsed(batches, index.files, record_format, mask)
 
 
 def _serialized_batches(index, batch_size, seed, first_batch, rows):
@@ -244,9 +273,6 @@ def _chunk_records(index, chunk):
     Going record by record through tf.data would take longer than parsing.
     """
     file = tf.constant(index.file_of)[chunk]
-    serialized = _TFRecordsFrom(
-        tf.constant(index.files)[file], tf.constant(index.offset)[chunk]
-    )
 
     def with_place(records):
         places = tf.range(tf.size(records, tf.int64))
@@ -256,8 +282,20 @@ def _chunk_records(index, chunk):
             tf.constant(index.first)[chunk] + places,
         )
 
-    count = tf.constant(index.count)[chunk]
-    return serialized.take(count).batch(CHUNK).map(with_place)
+    return _serialized_chunk(index, file, chunk).map(with_place)
+
+
+def _serialized_chunk(index, file, chunk):
+    """Return the records of one chunk as one batch."""
+    if index.skip is not None:
+        # TensorFlow cannot enter a compressed file.
+        read = functools.partial(record_index.read_chunk, index)
+        records = tf.numpy_function(read, [chunk], tf.string, stateful=False)
+        return tf.data.Dataset.from_tensors(tf.ensure_shape(records, [None]))
+    serialized = _TFRecordsFrom(
+        tf.constant(index.files)[file], tf.constant(index.offset)[chunk]
+    )
+    return serialized.take(tf.constant(index.count)[chunk]).batch(CHUNK)
 
 
 class _TFRecordsFrom(tf.data.Dataset):
@@ -280,10 +318,18 @@ class _TFRecordsFrom(tf.data.Dataset):
         return tf.TensorSpec([], tf.string)
 
 
-def _parsed(batches, paths, record_format):
-    """Parse batches of serialized records, and check their numbers."""
+def _parsed(batches, paths, record_format, mask):
+    """Parse batches of serialized records, check their numbers, and mask them.
 
-    def parse(serialized, file, number):
+    Args:
+      batches: `tf.data.Dataset` of (records, file numbers, record numbers).
+      paths: the files.
+      record_format: `RecordFormat`; without `masking` nothing is masked.
+      mask: (features, number of the batch, int64 scalar) -> masked features.
+    """
+
+    def parse(batch, columns):
+        serialized, file, number = columns
         parsed = tf.io.parse_example(serialized, record_format.spec)
         features = {
             record_format.names.get(name, name): tf.cast(
@@ -296,9 +342,11 @@ def _parsed(batches, paths, record_format):
             for name, limit in record_format.limits.items()
         ]
         with tf.control_dependencies(checks):
-            return tf.nest.map_structure(tf.identity, features)
+            features = tf.nest.map_structure(tf.identity, features)
+        return mask(features, batch) if record_format.masking else features
 
-    return batches.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)
+    numbered = batches.enumerate()
+    return numbered.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)
 
 
 def _check_below(limit, values, name, paths, file, number):
@@ -329,6 +377,9 @@ def user_error(error, index, record_format):
     checked = re.search(r"assertion failed: \[(.* record .*)\]", error.message)
     if checked:
         return UserError(checked.group(1).replace("\\", "").replace('"', ""))
+    unpacking = re.search(r"UserError: (.*)", error.message)
+    if unpacking:
+        return UserError(unpacking.group(1))
     if isinstance(error, tf.errors.DataLossError) or "ParseExample" in error.message:
         return _find_bad_record(index, record_format)
     return None
@@ -339,7 +390,7 @@ def _find_bad_record(index, record_format):
     for path in index.files:
         good = 0
         try:
-            for record in tf.data.TFRecordDataset(path):
+            for record in tf.data.TFRecordDataset(path, compression_of(path)):
                 tf.io.parse_single_example(record, record_format.spec)
                 good += 1
         except tf.errors.DataLossError:

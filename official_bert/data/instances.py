@@ -9,21 +9,36 @@ from official_bert.errors import UserError
 
 
 class TrainingInstance(NamedTuple):
-    """One sequence pair with its masks.
+    """One sequence pair, with its masks where they are static.
 
     Attributes:
-      input_ids: list of int, `[CLS] A [SEP] B [SEP]` after masking.
+      input_ids: list of int, `[CLS] A [SEP] B [SEP]`, after static masking.
       num_segment_a: how many of them belong to segment 0.
-      masked_lm_positions: rising positions of the masked tokens.
-      masked_lm_ids: what these tokens were.
+      masked_lm_positions: rising positions of the masked tokens; None with
+        dynamic masking, which is done when the record is read.
+      masked_lm_ids: what these tokens were; None likewise.
       is_random_next: whether B is labelled a random one.
+      continues_word: list of int, 1 for a token that continues the word before
+        it; None but with dynamic masking of whole words.
     """
 
     input_ids: list
     num_segment_a: int
-    masked_lm_positions: list
-    masked_lm_ids: list
+    masked_lm_positions: list | None
+    masked_lm_ids: list | None
     is_random_next: bool
+    continues_word: list | None = None
+
+    def labels(self):
+        """Return the ids that are to be guessed, or with dynamic masking may be."""
+        if self.masked_lm_ids is not None:
+            return self.masked_lm_ids
+        second = self.num_segment_a - 1  # The first `[SEP]`.
+        return self.input_ids[1:second] + self.input_ids[second + 1 : -1]
+
+
+# How the words to guess are chosen: once, with the record, or whenever it is read.
+MASKINGS = ("static", "dynamic")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -39,6 +54,7 @@ class InstanceSettings:
       random_seed: seed of every draw.
       do_whole_word_mask: mask whole words.
       next_sentence_fix: never label a text from the same document "random".
+      masking: one of `MASKINGS`.
     """
 
     max_seq_length: int = 128
@@ -49,12 +65,14 @@ class InstanceSettings:
     random_seed: int = 12345
     do_whole_word_mask: bool = False
     next_sentence_fix: bool = False
+    masking: str = "static"
 
     def __post_init__(self):
         _require(self.max_seq_length >= 5, "max_seq_length", self, "at least 5")
         _require(self.dupe_factor >= 1, "dupe_factor", self, "at least 1")
         _require(0 < self.masked_lm_prob < 1, "masked_lm_prob", self, "between 0 and 1")
         _require(0 <= self.short_seq_prob <= 1, "short_seq_prob", self, "from 0 to 1")
+        _require(self.masking in MASKINGS, "masking", self, "static or dynamic")
         most = self.max_seq_length - 3
         _require(
             1 <= self.max_predictions_per_seq <= most,
@@ -88,7 +106,7 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
       `TrainingInstance`.
     """
     document = documents[document_index]
-    target_seq_length = _draw_target_length(settings, rng)
+    target_seq_length = draw_target_length(settings, rng)
     start = 0
     while start < len(document):
         end = _chunk_end(document, start, target_seq_length)
@@ -117,10 +135,10 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
         else:
             tokens_b = _join(document[a_end:end])
             start = end
-        yield _make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng)
+        yield make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng)
 
 
-def _draw_target_length(settings, rng):
+def draw_target_length(settings, rng):
     """Draw the length that the chunks of one document pass aim at.
 
     Short ones, now and then, bring pre-training nearer to fine-tuning, where
@@ -161,12 +179,27 @@ def _random_text(documents, document_index, target_length, keep_drawing, rng):
     return _join(document[start : _chunk_end(document, start, target_length)])
 
 
-def _make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
-    """Cut, join and mask one pair."""
+def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
+    """Cut and join one pair, and mask it unless masking is dynamic.
+
+    Args:
+      tokens_a: list of int, ids (with `masking.CONTINUES` in whole-word mode).
+      tokens_b: list of int likewise.
+      is_random_next: bool, the label.
+      settings: `InstanceSettings`.
+      vocab: `masking.MaskingIds`.
+      rng: `random.Random`; draws for each token cut, then, with static
+        masking, for the masks.
+
+    Returns:
+      `TrainingInstance`.
+    """
     max_num_tokens = settings.max_seq_length - 3
     tokens_a, tokens_b = truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng)
     tokens = [vocab.cls_id, *tokens_a, vocab.sep_id, *tokens_b, vocab.sep_id]
     num_segment_a = len(tokens_a) + 2
+    if settings.masking == "dynamic":
+        return _unmasked(tokens, num_segment_a, is_random_next, settings)
     candidates = list(range(1, len(tokens) - 1))
     del candidates[num_segment_a - 2]
     num_to_predict = masking.count_to_predict(
@@ -175,6 +208,17 @@ def _make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
     mask = masking.mask_words if settings.do_whole_word_mask else masking.mask_tokens
     positions, labels = mask(tokens, candidates, num_to_predict, vocab, rng)
     return TrainingInstance(tokens, num_segment_a, positions, labels, is_random_next)
+
+
+def _unmasked(tokens, num_segment_a, is_random_next, settings):
+    """Return the instance of a pair that is masked when it is read."""
+    continues = None
+    if settings.do_whole_word_mask:
+        continues = [int(token > masking.ID_BITS) for token in tokens]
+        tokens = [token & masking.ID_BITS for token in tokens]
+    return TrainingInstance(
+        tokens, num_segment_a, None, None, is_random_next, continues
+    )
 
 
 def truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng):

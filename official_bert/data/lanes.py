@@ -87,4 +87,5 @@ def _reordered(index, places):
         index.offset[places],
         index.first[places],
         index.count[places],
+        None if index.skip is None else index.skip[places],
     )

@@ -64,11 +64,13 @@ def write_manifest(entries):
 
     Args:
       entries: dict, path of a record file -> dict of what it holds. Earlier
-        entries of the same name are replaced, others stay.
+        entries of the same name are replaced, others stay. The size of a file
+        that is elsewhere is given as "num_bytes".
     """
     by_manifest = {}
     for record_path, entry in entries.items():
-        entry = {**entry, "num_bytes": os.path.getsize(record_path)}
+        if "num_bytes" not in entry:
+            entry = {**entry, "num_bytes": os.path.getsize(record_path)}
         own = by_manifest.setdefault(manifest_path(record_path), {})
         own[os.path.basename(record_path)] = entry
     for path, own in by_manifest.items():

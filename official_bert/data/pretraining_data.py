@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import itertools
 import os
 import random
 
@@ -9,16 +10,19 @@ from absl import logging
 
 from official_bert import files
 from official_bert.data import (
+    corpus_report,
     estimate,
     instances,
     manifest,
     masking,
     readers,
+    record_writing,
     word_boundaries,
 )
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.progress import progress
 from official_bert.errors import UserError
+from official_bert.tokenization.wordpiece import UNKNOWN
 
 
 def create_pretraining_data(
@@ -56,18 +60,18 @@ def create_pretraining_data(
     check_output_files(output_files, input_files)
     estimate.announce(estimate.estimate(input_files, settings), output_files[0])
     rng = random.Random(settings.random_seed)
+    corpus = corpus_report.CorpusStatistics(
+        tokenizer.vocab[UNKNOWN], settings.max_seq_length
+    )
     documents = _load_documents(
-        input_files, boundary_files, input_format, tokenizer, settings
+        input_files, boundary_files, input_format, tokenizer, settings, corpus
     )
     rng.shuffle(documents)
-    records, statistics = _make_records(documents, settings, tokenizer, rng)
+    records, statistics = _make_records(documents, settings, tokenizer, rng, corpus)
     rng.shuffle(records)
     write_records(records, output_files)
     entry = {
-        **dataclasses.asdict(settings),
-        "do_lower_case": tokenizer.do_lower_case,
-        "vocab_sha256": files.sha256_of(vocab_file),
-        "vocab_size": len(tokenizer.vocab),
+        **describe(settings, tokenizer, vocab_file, corpus),
         "has_word_boundaries": bool(boundary_files),
         "num_documents": len(documents),
         **statistics,
@@ -75,7 +79,27 @@ def create_pretraining_data(
     entries = _split_entry(entry, len(records), output_files)
     manifest.write_manifest(entries)
     logging.info("%d records in %s", len(records), ", ".join(output_files))
+    corpus_report.write_report(corpus, tokenizer, output_files[0])
     return entries
+
+
+def describe(settings, tokenizer, vocab_file, corpus):
+    """Return what the manifest says of all record files alike.
+
+    Args:
+      settings: `instances.InstanceSettings`.
+      tokenizer: `FullTokenizer`.
+      vocab_file: where its vocabulary is from.
+      corpus: `CorpusStatistics`.
+    """
+    return {
+        **dataclasses.asdict(settings),
+        "do_lower_case": tokenizer.do_lower_case,
+        "vocab_sha256": files.sha256_of(vocab_file),
+        "vocab_size": len(tokenizer.vocab),
+        "mask_id": tokenizer.vocab["[MASK]"],
+        "corpus": corpus_report.summary(corpus),
+    }
 
 
 def _split_entry(entry, num_records, output_files):
@@ -103,24 +127,29 @@ def check_output_files(output_files, input_files=()):
         manifest.check_manifest(path)
 
 
-def _load_documents(input_files, boundary_files, input_format, tokenizer, settings):
+def _load_documents(
+    input_files, boundary_files, input_format, tokenizer, settings, corpus
+):
+    """Return the documents as lists of lists of ids, and count them in `corpus`."""
     if boundary_files and input_format != "lines":
         raise UserError("--word_boundaries needs --input_format=lines.")
     total = _total_bytes(input_files + (boundary_files or []))
     with progress(total, "reading", "B") as on_bytes:
         if boundary_files:
             documents = word_boundaries.read_documents(
-                input_files, boundary_files, tokenizer, on_bytes
+                input_files, boundary_files, tokenizer, on_bytes, corpus
             )
         else:
             texts = readers.read_documents(input_files, input_format, on_bytes)
-            documents = encode_documents(texts, tokenizer, settings.do_whole_word_mask)
+            documents = encode_documents(
+                texts, tokenizer, settings.do_whole_word_mask, corpus
+            )
         documents = list(documents)
-    _check_documents(documents, input_files, settings)
+    check_documents(len(documents), input_files, settings)
     return documents
 
 
-def encode_documents(documents, tokenizer, whole_words=False):
+def encode_documents(documents, tokenizer, whole_words=False, corpus=None, place=""):
     """Yield documents as lists of lists of ids; those without tokens drop out.
 
     Args:
@@ -128,15 +157,19 @@ def encode_documents(documents, tokenizer, whole_words=False):
       tokenizer: `FullTokenizer`.
       whole_words: whether to mark the pieces that continue a word, `##…`,
         with `masking.CONTINUES`.
+      corpus: `CorpusStatistics` to count the documents in.
+      place: str, what tells these documents from others that are counted.
     """
     marked = [
         index | masking.CONTINUES if whole_words and token.startswith("##") else index
         for token, index in tokenizer.vocab.items()
     ]
-    for document in documents:
+    for number, document in enumerate(documents):
         encoded = [tokenizer.encode(sentence) for sentence in document]
         if whole_words:
             encoded = [[marked[token] for token in ids] for ids in encoded]
+        if corpus:
+            corpus.add_document(document, encoded, f"{place}{number}")
         encoded = [ids for ids in encoded if ids]
         if encoded:
             yield encoded
@@ -147,27 +180,17 @@ def write_records(records, output_files):
 
     Args:
       records: list of bytes.
-      output_files: list of paths.
+      output_files: list of paths; one ending in `.gz` is compressed.
     """
-    import tensorflow as tf
-
-    try:
-        # All writers are closed before any file gets its name.
-        with contextlib.ExitStack() as renames, contextlib.ExitStack() as closes:
-            writers = []
-            for path in output_files:
-                temporary = renames.enter_context(files.atomic_path(path))
-                writers.append(closes.enter_context(tf.io.TFRecordWriter(temporary)))
-            for number, record in enumerate(records):
-                writers[number % len(writers)].write(record)
-    except tf.errors.OpError as error:
-        raise UserError(
-            f"Cannot write {', '.join(output_files)} ({error.message}): is the disk "
-            "full? (nothing half-written was left behind)"
-        ) from error
+    with contextlib.ExitStack() as renames:
+        # All files are written before any gets its name.
+        for index, path in enumerate(output_files):
+            temporary = renames.enter_context(files.atomic_path(path))
+            own = itertools.islice(records, index, None, len(output_files))
+            record_writing.write_records(own, temporary, path)
 
 
-def _make_records(documents, settings, tokenizer, rng):
+def _make_records(documents, settings, tokenizer, rng, corpus):
     """Make all instances and encode each at once: bytes take the least memory."""
     ids = masking.MaskingIds.of(tokenizer.vocab)
     encode = make_encoder(
@@ -184,19 +207,25 @@ def _make_records(documents, settings, tokenizer, rng):
                     documents, index, settings, ids, rng
                 ):
                     records.append(encode(instance))
+                    corpus.add_sequence(len(instance.input_ids))
                     num_random += instance.is_random_next
-                    for label in instance.masked_lm_ids:
+                    for label in instance.labels():
                         label_counts[label] += 1
                 update(length)
-    if not records:
-        raise UserError(
-            "The only document has one sentence, which --next_sentence_fix makes no "
-            "pair of: give more text."
-        )
+    check_records(len(records))
     return records, {
         "share_random_next": num_random / len(records),
         **manifest.label_statistics(label_counts, tokenizer.inv_vocab),
     }
+
+
+def check_records(num_records):
+    """Raise `UserError` if documents gave no records."""
+    if not num_records:
+        raise UserError(
+            "The only document has one sentence, which --next_sentence_fix makes no "
+            "pair of: give more text."
+        )
 
 
 def _total_bytes(input_files):
@@ -206,13 +235,14 @@ def _total_bytes(input_files):
     return sum(map(os.path.getsize, input_files))
 
 
-def _check_documents(documents, input_files, settings):
-    if not documents:
+def check_documents(num_documents, input_files, settings):
+    """Raise `UserError` if there is no text; warn if there is one document."""
+    if not num_documents:
         raise UserError(
             f"--input_file: there is no text in {', '.join(input_files)}: nothing "
             "was written."
         )
-    if len(documents) == 1 and not settings.next_sentence_fix:
+    if num_documents == 1 and not settings.next_sentence_fix:
         logging.warning(
             "The input is one document (no blank line between two others): there "
             "is no other text to draw a random next sentence from, so all of them "

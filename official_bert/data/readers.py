@@ -14,6 +14,8 @@ All are read as UTF-8. Bytes that are not are left out, as in the original, and
 a warning counts the lines they were in. Lines end at line feeds alone.
 """
 
+import contextlib
+import dataclasses
 import gzip
 import html
 import json
@@ -96,40 +98,90 @@ def group_documents(sentences):
 
 def _read_sentences(input_files, input_format, on_bytes):
     """Yield sentences, and "" wherever a document ends."""
-    read = _FORMAT_READERS[input_format]
     for path in input_files:
-        yield from read(path, on_bytes)
+        yield from split_lines(read_text_lines(path, on_bytes), input_format, path)
+
+
+def split_lines(lines, input_format, path, first_line=1, inside=False):
+    """Yield sentences, and "" wherever a document ends.
+
+    Args:
+      lines: iterable of stripped str.
+      input_format: one of `FORMATS`.
+      path: where the lines are from, for messages.
+      first_line: number of the first of them there.
+      inside: whether they begin inside a document.
+
+    Raises:
+      UserError: a line is not what the format has; names it.
+    """
+    if input_format == "raw":
+        return _split_raw(lines)
+    if input_format == "wikiextractor":
+        return _split_wikiextractor(lines, path, first_line, inside)
+    return lines
+
+
+@dataclasses.dataclass
+class LineCounts:
+    """How many lines were read, and in how many bytes were left out."""
+
+    lines: int = 0
+    invalid: int = 0
+
+    def warn(self, path):
+        """Log what could not be read."""
+        if self.invalid:
+            logging.warning(
+                "%s: %d of %d lines have bytes that are not UTF-8; these were left "
+                "out.",
+                path,
+                self.invalid,
+                self.lines,
+            )
 
 
 def read_text_lines(path, on_bytes=None):
     """Yield the stripped lines of a file; warn of what could not be read."""
-    num_lines = num_invalid = 0
-    for line in _read_byte_lines(path):
-        num_lines += 1
+    counts = LineCounts()
+    with opened(path) as source:
+        yield from decode_lines(source, counts, on_bytes)
+    counts.warn(path)
+    if not counts.lines:
+        logging.warning("%s is empty.", path)
+
+
+def decode_lines(byte_lines, counts, on_bytes=None):
+    """Yield lines of bytes as stripped str; bytes that are not UTF-8 drop out.
+
+    Args:
+      byte_lines: iterable of bytes.
+      counts: `LineCounts`, to which these lines are added.
+      on_bytes: function, called with the size of each line.
+    """
+    for line in byte_lines:
+        counts.lines += 1
         if on_bytes:
             on_bytes(len(line))
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
-            num_invalid += 1
+            counts.invalid += 1
             text = line.decode("utf-8", "ignore")
         yield text.strip()
-    if num_invalid:
-        logging.warning(
-            "%s: %d of %d lines have bytes that are not UTF-8; these were left out.",
-            path,
-            num_invalid,
-            num_lines,
-        )
-    if not num_lines:
-        logging.warning("%s is empty.", path)
 
 
-def _read_byte_lines(path):
+@contextlib.contextmanager
+def opened(path):
+    """Open a file to read its bytes, unpacked if its name ends in `.gz`.
+
+    Raises:
+      UserError: it cannot be read, now or later.
+    """
     open_file = gzip.open if path.endswith(".gz") else open
     try:
         with open_file(path, "rb") as source:
-            yield from source
+            yield source
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(
             f"{path} is not a whole gzip file ({error}): fetch or compress it again."
@@ -138,9 +190,9 @@ def _read_byte_lines(path):
         raise UserError(f"Cannot read {path}: {error.strerror}.") from error
 
 
-def _read_raw(path, on_bytes):
+def _split_raw(lines):
     paragraph = []
-    for line in read_text_lines(path, on_bytes):
+    for line in lines:
         if line:
             paragraph.append(line)
         elif paragraph:
@@ -151,10 +203,9 @@ def _read_raw(path, on_bytes):
     yield ""
 
 
-def _read_wikiextractor(path, on_bytes):
-    inside = False
+def _split_wikiextractor(lines, path, first_line, inside):
     title = None
-    for number, line in enumerate(read_text_lines(path, on_bytes), 1):
+    for number, line in enumerate(lines, first_line):
         if line.startswith("<doc "):
             inside, title = True, _title_of(line)
         elif line == "</doc>":
@@ -195,13 +246,6 @@ def _read_json_article(line, where):
         del paragraphs[0]
     for paragraph in paragraphs:
         yield from split_sentences(html.unescape(paragraph))
-
-
-_FORMAT_READERS = {
-    "lines": read_text_lines,
-    "raw": _read_raw,
-    "wikiextractor": _read_wikiextractor,
-}
 
 
 def read_sentences(sources, input_format, description):

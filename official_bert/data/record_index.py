@@ -11,12 +11,17 @@ import os
 import struct
 
 import numpy as np
+from absl import logging
 
+from official_bert.data import packed_records
 from official_bert.errors import UserError
 
 # Records that are read one after the other. A window of chunks is shuffled in
 # memory (`input_pipeline`), so that disks are read in long runs.
 CHUNK = 256
+
+# Bytes that may be unpacked and left out to come to a chunk, without a warning.
+SLOW = 4 << 20
 
 _FRAME = 16
 _LENGTH = struct.Struct("<Q")
@@ -32,6 +37,9 @@ class RecordIndex:
       offset: int64 [chunks], its first byte.
       first: int64 [chunks], number of its first record within the file.
       count: int64 [chunks], its records: `CHUNK`, or fewer at a file's end.
+      skip: int64 [chunks], of a compressed file, where `offset` is that of a
+        gzip member: unpacked bytes from there to the first record; None where
+        no file is compressed.
     """
 
     files: tuple[str, ...]
@@ -39,6 +47,7 @@ class RecordIndex:
     offset: np.ndarray
     first: np.ndarray
     count: np.ndarray
+    skip: np.ndarray | None = None
 
     @property
     def num_records(self):
@@ -50,7 +59,7 @@ def index_files(paths):
     """Index TFRecord files, checking that each is whole.
 
     Args:
-      paths: names of uncompressed TFRecord files.
+      paths: names of TFRecord files, compressed if they end in `.gz`.
 
     Returns:
       `RecordIndex`.
@@ -61,17 +70,48 @@ def index_files(paths):
     """
     rows = []
     for number, path in enumerate(paths):
+        if packed_records.is_packed(path):
+            chunks = packed_records.find_chunks(path, CHUNK)
+            rows += [(number, offset, *rest, skip) for offset, skip, *rest in chunks]
+            _warn_if_slow(path, chunks)
+            continue
         offsets, total = _chunk_offsets(path)
         for chunk, offset in enumerate(offsets):
             first = chunk * CHUNK
-            rows.append((number, offset, first, min(CHUNK, total - first)))
+            rows.append((number, offset, first, min(CHUNK, total - first), 0))
     if not rows:
         raise UserError(
             f"{', '.join(paths)}: no records in there; create them with "
             "create_pretraining_data.py."
         )
-    columns = np.array(rows, np.int64).T
-    return RecordIndex(tuple(paths), *columns)
+    *columns, skip = np.array(rows, np.int64).T
+    is_plain = not any(map(packed_records.is_packed, paths))
+    return RecordIndex(tuple(paths), *columns, None if is_plain else skip)
+
+
+def read_chunk(index, chunk):
+    """Return the records of a chunk of an index with compressed files.
+
+    Args:
+      index: `RecordIndex`.
+      chunk: its number there.
+
+    Returns:
+      object [count], bytes.
+    """
+    path = index.files[index.file_of[chunk]]
+    place = [int(column[chunk]) for column in (index.offset, index.skip, index.count)]
+    return np.array(packed_records.read_chunk(path, *place), object)
+
+
+def _warn_if_slow(path, chunks):
+    """Say so if a file can only be read from its beginning."""
+    if max((skip for _, skip, *_ in chunks), default=0) > SLOW:
+        logging.warning(
+            "%s is one piece of gzip, of which all is unpacked to read any record: "
+            "unpack it (gunzip) to train faster.",
+            path,
+        )
 
 
 def _chunk_offsets(path):

@@ -7,6 +7,7 @@ import numpy as np
 
 from official_bert import files
 from official_bert.data import input_pipeline, record_index, records
+from official_bert.data.dynamic_masking import MaskingRules
 from official_bert.data.manifest import read_manifest
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import require_vocab
@@ -67,7 +68,7 @@ class RecordSet:
           looks at no context.
         """
         size = 256
-        counts = np.zeros(self.format.limits["masked_lm_ids"], np.int64)
+        counts = np.zeros(self.format.limits["input_ids"], np.int64)
         for batch in self.evaluation_batches(size, max_batches=SAMPLED // size):
             real = batch["masked_lm_weights"].numpy() > 0
             np.add.at(counts, batch["masked_lm_ids"].numpy()[real], 1)
@@ -112,7 +113,7 @@ def open_record_set(
     check_agreement(manifests)
     index = record_index.index_files(paths)
     filled = [paths[file] for file in np.unique(index.file_of)]
-    lengths, names = _lengths_and_names(flag, filled, lengths)
+    lengths, names, masking = _read_format(flag, filled, lengths, manifests)
     if lengths["max_seq_length"] > config.max_position_embeddings:
         raise UserError(
             f"{flag}: {filled[0]} has sequences of {lengths['max_seq_length']}, but "
@@ -128,14 +129,13 @@ def open_record_set(
         "masked_lm_positions": lengths["max_seq_length"],
         "next_sentence_labels": 2,
     }
-    spec = records.feature_spec(**lengths, names=names)
-    names = {theirs: ours for ours, theirs in names.items()}
-    return RecordSet(
-        index,
-        input_pipeline.RecordFormat(spec, names, limits),
-        **lengths,
-        manifests=manifests,
+    record_format = input_pipeline.RecordFormat(
+        spec=records.feature_spec(**lengths, names=names),
+        names={theirs: ours for ours, theirs in names.items()},
+        limits={name: limits[name] for name in limits if name in names},
+        masking=masking,
     )
+    return RecordSet(index, record_format, **lengths, manifests=manifests)
 
 
 def _find(patterns, flag, lengths, vocab_file):
@@ -158,12 +158,17 @@ def _find(patterns, flag, lengths, vocab_file):
         raise UserError(f"{error} Make records with: {' '.join(command)}") from error
 
 
-def _lengths_and_names(flag, paths, asked):
-    """Return lengths and feature names that all files have, or say who differs."""
-    first = records.infer_lengths(paths[0])
+def _read_format(flag, paths, asked, manifests):
+    """Return what all files have in common, or say which of them differs.
+
+    Returns:
+      (lengths, feature names as of `records.infer_lengths`, `MaskingRules` or
+      None where the records have their masks).
+    """
+    first, masking = _format_of(flag, paths[0], manifests)
     lengths = {name: first[name] for name in asked}
     for path in paths:
-        own = first if path == paths[0] else records.infer_lengths(path)
+        own, own_masking = _format_of(flag, path, manifests)
         for name, expected in asked.items():
             _check_length(flag, path, name, expected, own[name])
             if own[name] != lengths[name]:
@@ -171,7 +176,50 @@ def _lengths_and_names(flag, paths, asked):
                     f"{flag}: {path} was made with {name} {own[name]}, and {paths[0]} "
                     f"with {lengths[name]}; give files of one length."
                 )
-    return lengths, first["names"]
+        if own_masking != masking:
+            raise UserError(
+                f"{flag}: {path} was made with {_tell_masking(own_masking)}, and "
+                f"{paths[0]} with {_tell_masking(masking)}; give files made alike."
+            )
+    return lengths, first["names"], masking
+
+
+def _format_of(flag, path, manifests):
+    """Return what `records.infer_lengths` does, complete, and the masking rules."""
+    found = records.infer_lengths(path)
+    if found["max_predictions_per_seq"] is not None:
+        return found, None
+    rules = _masking_rules(flag, path, manifests[path])
+    if rules.do_whole_word_mask and records.CONTINUES_WORD not in found["names"]:
+        raise UserError(
+            f"{flag}: {path} has no {records.CONTINUES_WORD}, which masking whole "
+            "words needs; create it again with --do_whole_word_mask."
+        )
+    return {**found, "max_predictions_per_seq": rules.max_predictions_per_seq}, rules
+
+
+def _masking_rules(flag, path, manifest):
+    """Return how a file's unmasked records are to be masked."""
+    try:
+        return MaskingRules(
+            **{
+                field.name: manifest[field.name]
+                for field in dataclasses.fields(MaskingRules)
+            }
+        )
+    except KeyError as error:
+        raise UserError(
+            f"{flag}: the records of {path} are not masked yet (--masking=dynamic), "
+            f"and no manifest.json beside it tells their {error.args[0]}; put the one "
+            "that was made with them there, or create them again."
+        ) from error
+
+
+def _tell_masking(rules):
+    if rules is None:
+        return "static masking"
+    words = " of whole words" if rules.do_whole_word_mask else ""
+    return f"dynamic masking{words} at masked_lm_prob {rules.masked_lm_prob}"
 
 
 def _check_length(flag, path, name, expected, found):

@@ -2,6 +2,7 @@
 
 import os
 
+from official_bert.data.packed_records import is_packed
 from official_bert.errors import UserError
 
 # What each record holds: name -> (whether it is S or P or 1 long, is it float).
@@ -15,6 +16,11 @@ FEATURES = {
     "next_sentence_labels": (1, "int64"),
 }
 
+# What a record lacks as long as it is not masked, and what it then has where
+# whole words are to be masked: 1 for a token that continues the word before it.
+MASKED = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+CONTINUES_WORD = "continues_word"
+
 # TensorFlow Model Garden's records say the same under two other names.
 MODEL_GARDEN_NAMES = {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}
 
@@ -24,9 +30,9 @@ def feature_spec(max_seq_length, max_predictions_per_seq, names=None):
 
     Args:
       max_seq_length: S.
-      max_predictions_per_seq: P.
+      max_predictions_per_seq: P; not used for unmasked records.
       names: our name -> name in the file, as from `infer_lengths`; without
-        it the names are the original's.
+        it, those of the original's records.
 
     Returns:
       dict, name in the file -> `tf.io.FixedLenFeature` of shape [S], [P] or
@@ -38,12 +44,13 @@ def feature_spec(max_seq_length, max_predictions_per_seq, names=None):
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
-    return {
-        (names or {}).get(name, name): tf.io.FixedLenFeature(
-            [lengths.get(length, length)], tf.as_dtype(dtype)
-        )
-        for name, (length, dtype) in FEATURES.items()
-    }
+    described = FEATURES | {CONTINUES_WORD: ("max_seq_length", "int64")}
+    spec = {}
+    for ours, theirs in (names or {name: name for name in FEATURES}).items():
+        length, dtype = described[ours]
+        shape = [lengths.get(length, length)]
+        spec[theirs] = tf.io.FixedLenFeature(shape, tf.as_dtype(dtype))
+    return spec
 
 
 def infer_lengths(record_path):
@@ -53,8 +60,8 @@ def infer_lengths(record_path):
       record_path: a TFRecord file, from us, the original or Model Garden.
 
     Returns:
-      dict with `max_seq_length`, `max_predictions_per_seq` and `names`, the
-      dict that `feature_spec` takes.
+      dict with `max_seq_length`; `max_predictions_per_seq`, None where the
+      records are not masked; and `names`, the dict that `feature_spec` takes.
 
     Raises:
       UserError: the file is unreadable, empty, cut off, or of another kind.
@@ -63,15 +70,21 @@ def infer_lengths(record_path):
     if first is None:
         raise UserError(f"{record_path} holds no records: create it again.")
     names = _names_in(first, record_path)
+
+    def length_of(name):
+        return len(feature_values(first.features.feature[names[name]]))
+
+    is_masked = MASKED[0] in names
     return {
-        "max_seq_length": len(
-            feature_values(first.features.feature[names["input_ids"]])
-        ),
-        "max_predictions_per_seq": len(
-            feature_values(first.features.feature[names["masked_lm_positions"]])
-        ),
+        "max_seq_length": length_of("input_ids"),
+        "max_predictions_per_seq": length_of(MASKED[0]) if is_masked else None,
         "names": names,
     }
+
+
+def compression_of(record_path):
+    """Return what TensorFlow calls the compression of a file of that name."""
+    return "GZIP" if is_packed(record_path) else ""
 
 
 def read_examples(record_path):
@@ -88,7 +101,8 @@ def read_examples(record_path):
         raise UserError(f"{record_path} is a directory: name a TFRecord file.")
     count = 0
     try:
-        for record in tf.data.TFRecordDataset(record_path).as_numpy_iterator():
+        dataset = tf.data.TFRecordDataset(record_path, compression_of(record_path))
+        for record in dataset.as_numpy_iterator():
             yield tf.train.Example.FromString(record)
             count += 1
     except DecodeError as error:
@@ -108,9 +122,14 @@ def read_examples(record_path):
 
 
 def _names_in(example, record_path):
+    """Return our name -> name in the file, of the features that it should have."""
     present = example.features.feature
+    wanted = list(FEATURES)
+    if not any(name in present for name in MASKED):
+        wanted = [name for name in FEATURES if name not in MASKED]
+        wanted += [CONTINUES_WORD] if CONTINUES_WORD in present else []
     names = {}
-    for name in FEATURES:
+    for name in wanted:
         other = MODEL_GARDEN_NAMES.get(name, name)
         names[name] = other if name not in present and other in present else name
     missing = [name for name in names.values() if name not in present]

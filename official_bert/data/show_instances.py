@@ -71,19 +71,16 @@ def _read_features(path):
 
 def _describe(where, features, vocab, in_colour):
     length = sum(features["input_mask"])
+    masks = [features.get(name, ()) for name in records.MASKED]
     was = {
         position: vocab[label]
-        for position, label, weight in zip(
-            features["masked_lm_positions"],
-            features["masked_lm_ids"],
-            features["masked_lm_weights"],
-            strict=True,
-        )
+        for position, label, weight in zip(*masks, strict=True)
         if weight
     }
+    masked = f"{len(was)} masked" if any(masks) else "masked when trained on"
     is_random = features["next_sentence_labels"][0] == 1
     heading = (
-        f"{where}: {length} of {len(features['input_ids'])} tokens, {len(was)} masked, "
+        f"{where}: {length} of {len(features['input_ids'])} tokens, {masked}, "
         f"B is {'a random text' if is_random else 'the next text'} "
         f"(label {int(is_random)})"
     )

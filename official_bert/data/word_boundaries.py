@@ -12,7 +12,7 @@ from official_bert.data import masking, readers
 from official_bert.errors import UserError
 
 
-def read_documents(input_files, boundary_files, tokenizer, on_bytes=None):
+def read_documents(input_files, boundary_files, tokenizer, on_bytes=None, corpus=None):
     """Yield documents of ids, marked where a token continues a word.
 
     Args:
@@ -20,6 +20,7 @@ def read_documents(input_files, boundary_files, tokenizer, on_bytes=None):
       boundary_files: list of paths, a segmented copy of each.
       tokenizer: `FullTokenizer`.
       on_bytes: as for `readers.read_documents`.
+      corpus: `CorpusStatistics` to count the documents in.
 
     Returns:
       iterator of lists of lists of int, ids with `masking.CONTINUES`.
@@ -33,7 +34,8 @@ def read_documents(input_files, boundary_files, tokenizer, on_bytes=None):
             f"{len(input_files)}: each needs its segmented copy."
         )
     pairs = zip(input_files, boundary_files, strict=True)
-    return readers.group_documents(_read_sentences(pairs, tokenizer, on_bytes))
+    sentences = _read_sentences(pairs, tokenizer, on_bytes)
+    return _counted(readers.group_documents(sentences), corpus)
 
 
 def mark_words(line, segmented, tokenizer):
@@ -61,7 +63,17 @@ def mark_words(line, segmented, tokenizer):
     ]
 
 
+def _counted(documents, corpus):
+    """Yield the ids of documents of (line, ids), counting them in `corpus`."""
+    for number, document in enumerate(documents):
+        lines, ids = zip(*document, strict=True)
+        if corpus:
+            corpus.add_document(lines, ids, number)
+        yield list(ids)
+
+
 def _read_sentences(pairs, tokenizer, on_bytes):
+    """Yield (line, ids) of each line with tokens, and None where a document ends."""
     for input_file, boundary_file in pairs:
         lines = itertools.zip_longest(
             readers.read_text_lines(input_file, on_bytes),
@@ -78,4 +90,4 @@ def _read_sentences(pairs, tokenizer, on_bytes):
                 )
             # A line that holds no token ends no document; a blank one does.
             if ids or not line:
-                yield ids
+                yield (line, ids) if ids else None

@@ -98,22 +98,6 @@ def measure_vocab(tokens, counter):
     return VocabularyQuality(num_words, num_unknown / num_words, num_pieces / num_words)
 
 
-def hold_out(lines, held_out, every=20, most=50_000):
-    """Yield lines for training; give every 20th to `held_out` instead.
-
-    Args:
-      lines: an iterable of str.
-      held_out: a `WordCounter` to which the others are added.
-      every: of so many lines one, the last, is held out.
-      most: lines to hold out before all go to training.
-    """
-    for index, line in enumerate(lines):
-        if index % every == every - 1 and index < every * most:
-            held_out.add(line)
-        else:
-            yield line
-
-
 def _reserved_tokens(num_unused):
     unused = [f"[unused{index}]" for index in range(num_unused)]
     before, after = unused[:UNUSED_BEFORE_SPECIAL], unused[UNUSED_BEFORE_SPECIAL:]

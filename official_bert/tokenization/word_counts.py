@@ -1,6 +1,10 @@
 """Counting the words of any amount of text in bounded memory."""
 
 import collections
+import heapq
+import itertools
+import operator
+import tempfile
 
 from official_bert.tokenization.basic import BasicTokenizer
 from official_bert.tokenization.wordpiece import MAX_INPUT_CHARS_PER_WORD
@@ -11,24 +15,31 @@ MOST_WORDS = 1_000_000
 # Chunks (what stands between spaces) are counted before they are tokenized,
 # because most have been seen before.
 MOST_CHUNKS = 200_000
+# Each is an open file.
+MOST_RUNS = 64
 
 
 class WordCounter:
     """How often each word and each character occurs, as our tokenizer sees them.
 
+    Beyond `most_words` different words the counts lie in temporary files, and
+    only the most frequent words are given out. Which these are depends on the
+    text alone: not on its order, nor on where its parts were counted.
+
     Attributes:
-      pruned: words that occurred this often or less may have been forgotten to
-        stay within `most_words`; 0 while nothing was.
+      most_words: how many different words are held in memory and given out.
+      pruned: words that occurred this often or less are not given out; 0 when
+        all are.
     """
 
     def __init__(self, do_lower_case=True, most_words=MOST_WORDS):
         self.most_words = most_words
-        self.pruned = 0
         self._num_too_long = 0
         self._tokenize = BasicTokenizer(do_lower_case).tokenize
         self._chunks = collections.Counter()
         self._words = collections.Counter()
-        self._forgotten_characters = collections.Counter()
+        self._runs = []
+        self._merged = None
 
     def add(self, line):
         """Count the words of a str; line ends in it separate words."""
@@ -37,21 +48,32 @@ class WordCounter:
         if len(self._chunks) >= MOST_CHUNKS:
             self._count_chunks()
 
+    def add_counts(self, words, num_too_long=0):
+        """Add what was counted elsewhere: a dict of word -> occurrences."""
+        self._words.update(words)
+        self._num_too_long += num_too_long
+        self._bound_memory()
+
     def words(self):
-        """Return a Counter of word -> occurrences."""
-        self._count_chunks()
-        return self._words
+        """Return a Counter of word -> occurrences, the most frequent ones."""
+        return self._merge()[0]
+
+    def characters(self):
+        """Return a Counter of character -> occurrences, of all words."""
+        words, rare_characters, _ = self._merge()
+        counts = rare_characters.copy()
+        _add_characters(counts, words.items())
+        return counts
 
     def num_too_long(self):
         """Return the occurrences of words too long for any WordPiece."""
         self._count_chunks()
         return self._num_too_long
 
-    def characters(self):
-        """Return a Counter of character -> occurrences, forgotten words' too."""
-        counts = self._forgotten_characters.copy()
-        _add_characters(counts, self.words())
-        return counts
+    @property
+    def pruned(self):
+        """How often the most frequent word that is not given out occurred."""
+        return self._merge()[2]
 
     def _count_chunks(self):
         for chunk, count in self._chunks.items():
@@ -61,21 +83,79 @@ class WordCounter:
                 else:
                     self._num_too_long += count
         self._chunks.clear()
-        if len(self._words) > self.most_words:
-            self._forget_rare_words()
+        self._bound_memory()
 
-    def _forget_rare_words(self):
-        """Halve the words, the rarest first; their characters still count."""
-        kept = self._words
-        while len(kept) > self.most_words // 2:
-            self.pruned += 1
-            kept = {word: n for word, n in kept.items() if n > self.pruned}
-        rare = {word: n for word, n in self._words.items() if word not in kept}
-        _add_characters(self._forgotten_characters, rare)
-        self._words = collections.Counter(kept)
+    def _bound_memory(self):
+        if len(self._words) > self.most_words:
+            self._write_run()
+
+    def _write_run(self):
+        if len(self._runs) == MOST_RUNS:
+            self._runs = [_write_sorted(_merge_runs(self._runs))]
+        by_bytes = sorted((_as_bytes(word), n) for word, n in self._words.items())
+        self._runs.append(_write_sorted(by_bytes))
+        self._words.clear()
+        self._merged = None
+
+    def _merge(self):
+        """Return (words, characters of those left out, their highest count)."""
+        self._count_chunks()
+        if not self._runs:
+            return self._words, collections.Counter(), 0
+        if self._words:
+            self._write_run()
+        if self._merged is None:
+            self._merged = _most_frequent(self._runs, self.most_words)
+        return self._merged
+
+
+def _most_frequent(runs, most_words):
+    """Return the most frequent words of runs, see `WordCounter._merge`."""
+    frequencies = collections.Counter(count for _, count in _merge_runs(runs))
+    room, pruned = most_words, 0
+    for count in sorted(frequencies, reverse=True):
+        room -= frequencies[count]
+        if room < 0:
+            # Words that are equally frequent stay or go together.
+            pruned = count
+            break
+    words, rare_characters = collections.Counter(), collections.Counter()
+    for word, count in _merge_runs(runs):
+        if count > pruned:
+            words[word.decode("utf-8", "surrogatepass")] = count
+        else:
+            rare = word.decode("utf-8", "surrogatepass")
+            _add_characters(rare_characters, [(rare, count)])
+    return words, rare_characters, pruned
+
+
+def _merge_runs(runs):
+    """Yield (word as bytes, occurrences in all runs), sorted by word."""
+    merged = heapq.merge(*map(_read_sorted, runs))
+    for word, group in itertools.groupby(merged, operator.itemgetter(0)):
+        yield word, sum(count for _, count in group)
+
+
+def _write_sorted(counts):
+    """Write pairs (word as bytes, occurrences) to a file without a name."""
+    run = tempfile.TemporaryFile()  # noqa: SIM115 (goes when the counter goes)
+    run.writelines(b"%s\t%d\n" % pair for pair in counts)
+    return run
+
+
+def _read_sorted(run):
+    run.seek(0)
+    for line in run:
+        word, _, count = line.rpartition(b"\t")
+        yield word, int(count)
+
+
+def _as_bytes(word):
+    # JSON can hold half a surrogate pair.
+    return word.encode("utf-8", "surrogatepass")
 
 
 def _add_characters(counts, words):
-    for word, count in words.items():
+    for word, count in words:
         for char in word:
             counts[char] += count

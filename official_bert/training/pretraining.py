@@ -9,6 +9,7 @@ import tensorflow as tf
 
 from official_bert.checkpoints import model_directory
 from official_bert.data import input_pipeline
+from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training import curves, eval_results, loop, runs, strategies
 from official_bert.training.step import Objective
@@ -60,6 +61,7 @@ class PretrainingSettings(runs.RunSettings):
     do_eval: bool
     eval_batch_size: int
     max_eval_steps: int
+    skip_padding: bool = False
 
 
 def run(strategy, config, train_set, eval_set, settings):
@@ -99,13 +101,19 @@ def _record_errors(records):
 
 
 def _run(strategy, config, train_set, eval_set, settings):
+    if settings.skip_padding and (settings.xla or strategies.is_tpu(strategy)):
+        raise UserError(
+            "--skip_padding makes shapes that depend on the data, which XLA (--xla, "
+            "and every TPU) cannot compile: leave one of the two out."
+        )
     state = runs.make_state(
         strategy, lambda: PretrainingModel(config, settings.recompute), settings
     )
+    state.model.bert.skip_padding = settings.skip_padding
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
     if settings.do_train:
-        fixed = runs.fixed_settings(config, _identity(train_set.index), settings)
+        fixed = runs.fixed_settings(config, _identity(train_set, settings), settings)
         run_id = runs.start(strategy, state, fixed, settings)
         during = evaluate if settings.do_eval else None
         if not runs.train(
@@ -124,13 +132,19 @@ def _run(strategy, config, train_set, eval_set, settings):
     strategies.from_chief(strategy, 0)
 
 
-def _identity(index):
-    """Return what tells a run's records from others, as a dict."""
-    return {
-        "input_files": [os.path.basename(path) for path in index.files],
-        "input_bytes": [os.path.getsize(path) for path in index.files],
-        "num_records": index.num_records,
+def _identity(records, settings):
+    """Return what tells a run's records and its dropout from others, as a dict."""
+    found = {
+        "input_files": [os.path.basename(path) for path in records.index.files],
+        "input_bytes": [os.path.getsize(path) for path in records.index.files],
+        "num_records": records.index.num_records,
     }
+    # The bytes of unmasked records do not tell how they are masked.
+    if records.format.masking:
+        found["masking"] = dataclasses.asdict(records.format.masking)
+    if settings.skip_padding:
+        found["skip_padding"] = True
+    return found
 
 
 def _without_context(train_set, eval_set):

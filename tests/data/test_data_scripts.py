@@ -6,6 +6,8 @@ import sys
 
 import pytest
 
+from official_bert.data import records
+
 
 @pytest.fixture
 def script(pytestconfig, tmp_path):
@@ -35,8 +37,11 @@ def test_create_then_inspect(script, mini, tmp_path):
     )
     assert made.returncode == 0, made.stderr
     assert "of text: expect about" in made.stderr
+    assert made.stdout.startswith((tmp_path / "0.tfrecord.report.txt").read_text())
+    (tmp_path / "0.tfrecord.report.png").unlink(missing_ok=True)  # Of matplotlib.
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "0.tfrecord",
+        "0.tfrecord.report.txt",
         "0.tfrecord.run.json",
         "1.tfrecord",
         "manifest.json",
@@ -81,3 +86,66 @@ def test_bad_input_is_one_sentence(script, mini, tmp_path, flag, status, message
     assert made.stderr.startswith("error: ") and made.stderr.count("\n") == 1
     assert message in made.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_unmasked_records_of_words_without_spaces(script, tmp_path):
+    """One pass by default; what a word is comes from the segmented copy."""
+    tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"使用语言模型。"]
+    (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
+    (tmp_path / "plain.txt").write_text(
+        "使用语言。\n模型。\n\n模型使用语言。\n使用。\n"
+    )
+    (tmp_path / "words.txt").write_text(
+        "使用 语言 。\n模型 。\n\n模型 使用 语言 。\n使用 。\n"
+    )
+    made = script(
+        "create_pretraining_data.py",
+        "--input_file=plain.txt",
+        "--output_file=out.tfrecord",
+        "--vocab_file=vocab.txt",
+        "--max_seq_length=20",
+        "--max_predictions_per_seq=4",
+        "--masking=dynamic",
+        "--word_boundaries=words.txt",
+    )
+    assert made.returncode == 0, made.stderr
+    entry = json.loads((tmp_path / "manifest.json").read_text())["files"][
+        "out.tfrecord"
+    ]
+    assert (entry["masking"], entry["dupe_factor"]) == ("dynamic", 1)
+    assert entry["do_whole_word_mask"] and entry["mask_id"] == 4
+    examples = list(records.read_examples(str(tmp_path / "out.tfrecord")))
+    assert 2 <= len(examples) == entry["num_records"] <= 8
+    for example in examples:
+        features = example.features.feature
+        ids = records.feature_values(features["input_ids"])
+        continues = records.feature_values(features["continues_word"])
+        # 用, 言 and 型 are the second characters of the words.
+        second = [int(tokens[index] in "用言型") for index in ids]
+        assert list(continues) == second and 4 not in ids
+
+
+def test_two_workers_read_a_pipe(script, pytestconfig, mini, tmp_path):
+    path = pytestconfig.rootpath / "run_scripts" / "create_pretraining_data.py"
+    flags = [f"--vocab_file={mini / 'vocab.txt'}", "--dupe_factor=3"]
+    command = [sys.executable, str(path), *flags, "--num_workers=2"]
+    made = subprocess.run(
+        [*command, "--input_file=-", "--output_file=piped@2.tfrecord.gz"],
+        input=(mini / "text.txt").read_bytes(),
+        cwd=tmp_path,
+        capture_output=True,
+        timeout=120,
+    )
+    assert made.returncode == 0, made.stderr
+    assert b"records in piped-00000-of-00002.tfrecord.gz, piped-00001" in made.stderr
+    assert len(list(tmp_path.glob("piped*.gz"))) == 2
+    assert not list(tmp_path.glob("*.work"))
+
+    refused = script(
+        "create_pretraining_data.py",
+        *flags,
+        "--input_file=-",
+        "--output_file=out.tfrecord",
+    )
+    assert refused.returncode == 1
+    assert refused.stderr == "error: --input_file=- needs --num_workers, be it 1.\n"

@@ -2,13 +2,19 @@
 
 import itertools
 import math
+import pathlib
 
 import numpy as np
 import pytest
 import record_files
 import tensorflow as tf
 
-from official_bert.data import input_pipeline, record_index, records
+from official_bert.data import (
+    input_pipeline,
+    record_index,
+    record_writing,
+    records,
+)
 from official_bert.data.input_pipeline import evaluation_batches, training_batches
 from official_bert.errors import UserError
 
@@ -156,7 +162,7 @@ def test_other_names_become_the_original_s(tmp_path):
     values = record_files.numbered(3, 1)[0]
     values["input_word_ids"] = values.pop("input_ids")
     path = record_files.write(tmp_path / "a", [values])
-    theirs = {"input_ids": "input_word_ids"}
+    theirs = {name: name for name in records.FEATURES} | {"input_ids": "input_word_ids"}
     record_format = input_pipeline.RecordFormat(
         records.feature_spec(4, 2, theirs), {"input_word_ids": "input_ids"}, LIMITS
     )
@@ -249,3 +255,48 @@ def test_other_errors_are_not_the_data_s(paths):
     index = record_index.index_files(paths)
     error = tf.errors.InternalError(None, None, "out of everything")
     assert input_pipeline.user_error(error, index, RECORD_FORMAT) is None
+
+
+@pytest.fixture
+def packed(paths, tmp_path, monkeypatch):
+    """The same files, compressed, in chunks of four."""
+    monkeypatch.setattr(record_index, "CHUNK", 4)
+    monkeypatch.setattr(input_pipeline, "CHUNK", 4)
+    monkeypatch.setattr(input_pipeline, "WINDOW", 2)
+    monkeypatch.setattr(record_writing, "RECORDS_PER_MEMBER", 4)
+    names = []
+    for path in paths:
+        found = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
+        names.append(str(tmp_path / f"{pathlib.Path(path).name}.gz"))
+        record_writing.write_records(found, names[-1], names[-1])
+    return names
+
+
+def test_compressed_records_give_the_same_batches(paths, packed):
+    plain = record_index.index_files(paths)
+    index = record_index.index_files(packed)
+    assert train(index, 5, count=12) == train(plain, 5, count=12)
+    assert train(index, 5, first=7, count=3) == train(plain, 5, first=7, count=3)
+    mixed = record_index.index_files([packed[0], *paths[1:]])
+    assert train(mixed, 5, count=12) == train(plain, 5, count=12)
+    evaluated = numbers(evaluation_batches(index, RECORD_FORMAT, 5, 100), 100)
+    assert list(itertools.chain(*evaluated)) == list(range(TOTAL))
+    assert next(records.read_examples(packed[0])) == next(
+        records.read_examples(paths[0])
+    )
+
+
+def test_compressed_records_that_were_damaged_since_are_a_sentence(packed):
+    index = record_index.index_files(packed)
+    with open(packed[0], "r+b") as file:
+        file.seek(30)
+        file.write(b"damage")
+    with pytest.raises(tf.errors.OpError) as error:
+        train(index, 5)
+    message = str(input_pipeline.user_error(error.value, index, RECORD_FORMAT))
+    assert message.startswith(f"{packed[0]} is truncated, or no gzip file")
+    assert message.endswith("make the file again.")
+
+
+def test_chunks_are_the_members_of_our_files():
+    assert record_writing.RECORDS_PER_MEMBER == record_index.CHUNK

@@ -102,7 +102,7 @@ def test_short_sequences_aim_at_two_tokens_and_more():
         max_seq_length=20, max_predictions_per_seq=3, short_seq_prob=1.0
     )
     rng = random.Random(1)
-    drawn = {instances._draw_target_length(settings, rng) for _ in range(2000)}
+    drawn = {instances.draw_target_length(settings, rng) for _ in range(2000)}
     assert drawn == set(range(2, 18))
 
 

@@ -87,7 +87,7 @@ def test_model_garden_names_are_read(tmp_path):
 def test_foreign_records_are_named(tmp_path):
     classifier = {key: PADDED[key] for key in ("input_ids", "input_mask")}
     path = _write(tmp_path / "a", _example(classifier).SerializeToString())
-    message = "no segment_ids, masked_lm_positions.*it has input_ids, input_mask"
+    message = "no segment_ids, next_sentence_labels.*it has input_ids, input_mask"
     with pytest.raises(UserError, match=message):
         records.infer_lengths(path)
     path = _write(tmp_path / "b", b"\xff\xff")

@@ -47,7 +47,7 @@ BAD = {
     "directory": ({"input_file": "records"}, ["records is a directory"]),
     "empty file": ({"input_file": "empty"}, ["empty", "no records"]),
     "not a TFRecord": ({"input_file": "text.txt"}, ["text.txt", "TFRecord"]),
-    "gzip": ({"input_file": "a.gz"}, ["a.gz", "TFRecord"]),
+    "gzip": ({"input_file": "packed"}, ["packed", "TFRecord"]),
     "truncated": ({"input_file": "cut"}, ["cut is truncated", "record 20"]),
     "foreign": ({"input_file": "foreign"}, ["foreign", "no input_ids", "label"]),
     "no examples": ({"input_file": "noise"}, ["noise", "record 0"]),
@@ -185,7 +185,7 @@ def write_records(folder):
     (folder / "empty").touch()
     (folder / "text.txt").write_text("This is a text.\n" * 20)
     data = (folder / "records" / "0.tfrecord").read_bytes()
-    (folder / "a.gz").write_bytes(gzip.compress(data))
+    (folder / "packed").write_bytes(gzip.compress(data))
     (folder / "cut").write_bytes(data[:-30])
     record_files.write(folder / "foreign", [{"label": [1], "image": [5]}])
     values = mini_records()

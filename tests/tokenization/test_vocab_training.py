@@ -10,6 +10,7 @@ import sys
 
 import pytest
 
+from official_bert.data import word_counting
 from official_bert.errors import UserError
 from official_bert.tokenization import FullTokenizer, load_vocab, train, word_counts
 from official_bert.tokenization.word_counts import WordCounter
@@ -53,15 +54,13 @@ def test_counting_in_portions_is_counting(monkeypatch):
     assert count(sample_lines()).words() == expected
 
 
-def test_memory_is_bounded_by_forgetting_rare_words(monkeypatch):
+def test_memory_is_bounded_by_leaving_rare_words_out(monkeypatch):
     monkeypatch.setattr(word_counts, "MOST_CHUNKS", 10)
     lines = [f"common word{number} also" for number in range(500)]
     counter = count(lines, most_words=50)
-    # One portion of chunks is added before the words are looked at again.
-    assert len(counter.words()) <= 50 + 10
-    assert counter.words()["common"] == 500
-    assert counter.pruned >= 1
-    # What is forgotten as a word still counts as characters.
+    assert counter.words() == {"common": 500, "also": 500}
+    assert counter.pruned == 1
+    # What is left out as a word still counts as characters.
     everything = collections.Counter("".join(lines).replace(" ", ""))
     assert counter.characters() == everything
 
@@ -149,14 +148,6 @@ def test_measuring():
         train.measure_vocab(tokens, count([]))
 
 
-def test_holding_out():
-    held_out = WordCounter()
-    lines = [f"w{number}" for number in range(100)]
-    trained = list(train.hold_out(lines, held_out, every=10, most=3))
-    assert held_out.words() == {"w9": 1, "w19": 1, "w29": 1}
-    assert len(trained) == 97 and "w39" in trained
-
-
 def run_script(*arguments, **environment):
     return subprocess.run(
         [sys.executable, str(SCRIPT), *arguments],
@@ -170,13 +161,14 @@ def test_the_script_writes_the_same_bytes_every_time(tmp_path):
     text = tmp_path / "text.txt"
     text.write_text("\n".join(sample_lines()), encoding="utf-8")
     written = []
-    for seed, threads in [("1", "1"), ("2", "4"), ("3", "2")]:
+    for seed, threads, workers in [("1", "1", 1), ("2", "4", 2), ("3", "2", 1)]:
         output = tmp_path / f"vocab{seed}.txt"
         ran = run_script(
             f"--input_file={text}",
             f"--output_file={output}",
             "--vocab_size=300",
             "--num_unused=5",
+            f"--num_workers={workers}",
             PYTHONHASHSEED=seed,
             RAYON_NUM_THREADS=threads,
         )
@@ -207,6 +199,22 @@ def test_the_script_says_what_is_wrong(tmp_path):
     small = run_script(f"--input_file={text}", f"--output_file={tmp_path}/v")
     assert small.returncode == 0
     assert "smaller than --vocab_size=30522" in small.stdout
+
+
+def test_a_text_of_one_line_is_not_held_out(tmp_path):
+    text = next(
+        line
+        for line in map("one two three {}".format, range(1000))
+        if word_counting._is_held_out(line)
+    )
+    (tmp_path / "text.txt").write_text(text)
+    ran = run_script(
+        f"--input_file={tmp_path}/text.txt",
+        f"--output_file={tmp_path}/v",
+        "--min_frequency=1",
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert "from 4 words" in ran.stdout and "too short to hold" in ran.stdout
 
 
 def test_the_script_measures_on_other_text(tmp_path):

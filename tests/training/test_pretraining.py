@@ -319,3 +319,41 @@ def test_what_no_context_gives_is_told_of_the_right_data(records, tmp_path):
     assert row["eval_unigram_entropy"] == records.label_statistics()[0]
     assert row["eval_most_frequent_share"] == eval_set.label_statistics()[1]
     assert records.label_statistics() != eval_set.label_statistics()
+
+
+def test_without_padding_the_loss_is_the_same(records, tmp_path):
+    """Of every update, since each begins with what the one before left."""
+    config = dataclasses.replace(
+        MINI_CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    losses = {}
+    for skip_padding in (False, True):
+        directory = tmp_path / str(skip_padding)
+        run(records, directory, config, do_eval=False, skip_padding=skip_padding)
+        rows = map(json.loads, (directory / "metrics.jsonl").open())
+        losses[skip_padding] = [row["loss"] for row in rows if "learning_rate" in row]
+    assert len(losses[True]) == STEPS
+    np.testing.assert_allclose(losses[True], losses[False], rtol=1e-5)
+
+
+def test_padding_is_skipped_where_it_is_asked_for(records, tmp_path, monkeypatch):
+    seen = []
+
+    def train(strategy, state, *args, **kwargs):
+        seen.append(state.model.bert.skip_padding)
+
+    monkeypatch.setattr(pretraining.runs, "train", train)
+    run(records, tmp_path / "with", do_eval=False)
+    run(records, tmp_path / "without", do_eval=False, skip_padding=True)
+    assert seen == [False, True]
+
+
+def test_xla_cannot_skip_padding(records, tmp_path):
+    with pytest.raises(UserError, match="--skip_padding .* XLA"):
+        run(records, tmp_path, skip_padding=True, xla=True)
+
+
+def test_a_run_goes_on_with_the_padding_it_began_with(records, tmp_path):
+    run(records, tmp_path, do_eval=False, stop_at_step=2)
+    with pytest.raises(UserError, match="skip_padding"):
+        run(records, tmp_path, do_eval=False, skip_padding=True)

@@ -1,0 +1,191 @@
+"""Files for Beam's workers: local ones, and those of gs:// and the like.
+
+Paths with `://` go through Beam's own file systems. Inputs without are read as
+everywhere in the project.
+"""
+
+import contextlib
+import errno
+import gzip
+import os
+import shutil
+import uuid
+import zlib
+
+from official_bert import files
+from official_bert.data import readers, text_blocks
+from official_bert.errors import UserError
+
+_COPIED_AT_ONCE = 1 << 20
+
+
+def is_remote(path):
+    """Tell whether a path is one of Beam's file systems, such as gs://."""
+    return "://" in path
+
+
+def find_inputs(patterns, flag="--input_file"):
+    """Return the paths that names and globs stand for, also on gs:// and the like.
+
+    Raises:
+      UserError: nothing matches, or it is the standard input, which only the
+        local engine can read.
+    """
+    paths = []
+    for pattern in files.split_list(patterns) or [""]:
+        if pattern == text_blocks.STANDARD_INPUT:
+            raise UserError(
+                f"{flag}: --runner=beam cannot read the standard input; give files, "
+                "or leave --runner out."
+            )
+        if is_remote(pattern):
+            paths += _match(pattern, flag)
+        else:
+            # Workers may be at home in other folders.
+            paths += map(os.path.abspath, readers.find_inputs([pattern], flag))
+    return paths
+
+
+def size_of(path):
+    """Return the bytes of a file."""
+    if not is_remote(path):
+        return os.path.getsize(path)
+    from apache_beam.io.filesystems import FileSystems
+
+    return FileSystems.match([path])[0].metadata_list[0].size_in_bytes
+
+
+def _match(pattern, flag):
+    """Return the paths that a remote glob stands for, sorted."""
+    from apache_beam.io.filesystems import FileSystems
+
+    try:
+        found = FileSystems.match([pattern])[0].metadata_list
+    except (OSError, ValueError) as error:
+        raise UserError(f"{flag}: cannot look for {pattern}: {error}") from error
+    if not found:
+        raise UserError(f"{flag}: no file matches {pattern!r}.")
+    return sorted(file.path for file in found)
+
+
+@contextlib.contextmanager
+def open_text(path):
+    """Open a file to read its bytes, unpacked if its name ends in `.gz`."""
+    if not is_remote(path):
+        with text_blocks.open_text(path) as source:
+            yield source
+        return
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    try:
+        # Beam would unpack as well, but takes half a file for a whole one.
+        with FileSystems.open(
+            path, compression_type=CompressionTypes.UNCOMPRESSED
+        ) as source:
+            yield gzip.GzipFile(fileobj=source) if path.endswith(".gz") else source
+    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
+        raise UserError(
+            f"{path} is not a whole gzip file ({error}): fetch or compress it again."
+        ) from error
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error}.") from error
+
+
+def read_lines(path):
+    """Yield the lines of a file, as bytes."""
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    with FileSystems.open(
+        path, compression_type=CompressionTypes.UNCOMPRESSED
+    ) as source:
+        yield from source
+
+
+@contextlib.contextmanager
+def temporary_folder(path):
+    """Make a folder, yield its path, and remove it with all that is in it.
+
+    Raises:
+      UserError: it is there already, or its place cannot be written.
+    """
+    from apache_beam.io.filesystems import FileSystems
+
+    try:
+        FileSystems.mkdirs(path)
+    except (OSError, ValueError) as error:
+        raise UserError(
+            f"Cannot make the folder {path} for what is in between ({error}); if it "
+            "is there already and no other run uses it, remove it."
+        ) from error
+    try:
+        yield path
+    finally:
+        if is_remote(path):
+            # There are no folders, only names that begin alike.
+            with contextlib.suppress(OSError):
+                FileSystems.delete([f"{path}/"])
+        else:
+            shutil.rmtree(path, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def written(path):
+    """Open a file to write bytes; it gets its name when it is whole.
+
+    Several workers may do the same at once: each writes a file of its own.
+
+    Raises:
+      UserError: its place cannot be written, or a disk is full.
+    """
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    temporary = f"{path}.tmp.{uuid.uuid4().hex}"
+    try:
+        with FileSystems.create(
+            temporary, compression_type=CompressionTypes.UNCOMPRESSED
+        ) as target:
+            yield target
+        FileSystems.rename([temporary], [path])
+    except OSError as error:
+        is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
+        reason = "no space is left there" if is_full else error
+        raise UserError(f"Cannot write {path}: {reason}.") from error
+    finally:
+        with contextlib.suppress(OSError):
+            if FileSystems.exists(temporary):
+                FileSystems.delete([temporary])
+
+
+def append(path, target):
+    """Write all bytes of a file to an open one."""
+    from apache_beam.io.filesystem import CompressionTypes
+    from apache_beam.io.filesystems import FileSystems
+
+    with FileSystems.open(
+        path, compression_type=CompressionTypes.UNCOMPRESSED
+    ) as source:
+        while data := source.read(_COPIED_AT_ONCE):
+            target.write(data)
+
+
+def absolute(path):
+    """Return a path that means the same to workers in other folders."""
+    return path if is_remote(path) else os.path.abspath(path)
+
+
+def fetch(path, local_path):
+    """Copy a file to this machine, if it exists."""
+    from apache_beam.io.filesystems import FileSystems
+
+    if FileSystems.exists(path):
+        with open(local_path, "wb") as target:
+            append(path, target)
+
+
+def send(local_path, path):
+    """Copy a file of this machine to where Beam's file systems reach."""
+    with open(local_path, "rb") as source, written(path) as target:
+        shutil.copyfileobj(source, target, _COPIED_AT_ONCE)

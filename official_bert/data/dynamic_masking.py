@@ -1,0 +1,214 @@
+"""Masks drawn when a record is read, so that no two epochs have the same.
+
+The masks of a row are a pure function of a seed and of the row's number, in
+training counted from the first row of the run: row i of batch k has number
+k * batch size + i. They depend neither on how the rows are shared out to
+workers nor on where a run was interrupted.
+
+The rules are those of `masking`, which makes the static masks. Shapes: B rows
+of S tokens and P predictions; a row has at most S words.
+"""
+
+import dataclasses
+
+import tensorflow as tf
+
+# What masks are for: each has random numbers of its own.
+TRAINING, EVALUATION = 0, 1
+
+# Random numbers are below this.
+_RANGE = 2**31
+# Numbers of 32 bits that Philox makes of one counter.
+_OF_ONE_COUNTER = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskingRules:
+    """How the records of one data set are masked.
+
+    Attributes:
+      masked_lm_prob: share of the tokens to mask.
+      max_predictions_per_seq: P, most masked tokens of a row.
+      do_whole_word_mask: mask whole words, which `continues_word` tells.
+      mask_id: id of `[MASK]`.
+      vocab_size: a random replacement is any id below it.
+    """
+
+    masked_lm_prob: float
+    max_predictions_per_seq: int
+    do_whole_word_mask: bool
+    mask_id: int
+    vocab_size: int
+
+
+def mask(features, rules, seed, purpose, first_row):
+    """Mask rows whose numbers follow one another.
+
+    Args:
+      features: dict of int32 tensors, `input_ids`, `input_mask` and
+        `segment_ids` [B, S], and `continues_word` [B, S] for whole words;
+        others are passed on.
+      rules: `MaskingRules`.
+      seed: int.
+      purpose: `TRAINING` or `EVALUATION`.
+      first_row: int64 scalar, number of the first row.
+
+    Returns:
+      dict, the features of static records: `input_ids` with its masks, and
+      int32 `masked_lm_positions` (rising) and `masked_lm_ids`, float32
+      `masked_lm_weights`, [B, P], padded with 0.
+    """
+    features = dict(features)
+    continues = features.pop("continues_word", None)
+    ids, used = features["input_ids"], tf.reduce_sum(features["input_mask"], axis=1)
+    rows, length = ids.shape[0] or tf.shape(ids)[0], ids.shape[1]
+    most = rules.max_predictions_per_seq
+    random = random_rows(seed, purpose, first_row, rows, length + 2 * most)
+    order, kinds, others = tf.split(random, [length, most, most], axis=1)
+    candidates = _candidates(used, features["segment_ids"])
+    wanted = _count_to_predict(used, rules)
+    if rules.do_whole_word_mask:
+        picked = _pick_words(candidates, continues, order, wanted)
+    else:
+        picked = _pick_tokens(candidates, order, wanted, most)
+    # The lowest P are the picked ones; the rest, if any, is `length`.
+    positions = -tf.math.top_k(-picked, most).values
+    real = positions < length
+    positions = tf.where(real, positions, 0)
+    labels = tf.where(real, tf.gather(ids, positions, batch_dims=1), 0)
+    seen = tf.where(real, _replacements(labels, kinds, others, rules), 0)
+    indices = tf.stack([_row_numbers(rows, most), positions], axis=-1)
+    return {
+        **features,
+        # Adding 0, as padding does, may be done twice to one place.
+        "input_ids": tf.tensor_scatter_nd_add(ids, indices, seen - labels),
+        "masked_lm_positions": positions,
+        "masked_lm_ids": labels,
+        "masked_lm_weights": tf.cast(real, tf.float32),
+    }
+
+
+def random_rows(seed, purpose, first_row, rows, width):
+    """Return random numbers, a row of which is a function of the row's number.
+
+    Philox makes its numbers of a key and of a counter that goes up by one for
+    every four of them, so that row n simply has the counters from n times
+    their number in a row on.
+
+    Args:
+      seed: int.
+      purpose: `TRAINING` or `EVALUATION`.
+      first_row: int64 scalar, number of the first row.
+      rows: int, how many rows.
+      width: int, numbers of a row.
+
+    Returns:
+      int32 [rows, width], at least 0.
+    """
+    counters = -(-width // _OF_ONE_COUNTER)
+    counter = tf.cast(tf.cast(first_row, tf.int64) * counters, tf.uint64)
+    random = tf.raw_ops.StatelessRandomUniformFullIntV2(
+        shape=[rows, counters * _OF_ONE_COUNTER],
+        key=tf.constant([(2 * seed + purpose) % 2**64], tf.uint64),
+        counter=tf.stack([counter, tf.constant(0, tf.uint64)]),
+        alg=tf.random.Algorithm.PHILOX.value,
+        dtype=tf.int32,
+    )
+    return tf.bitwise.bitwise_and(random, _RANGE - 1)[:, :width]
+
+
+def _candidates(used, segment_ids):
+    """Return bool [B, S], where there is neither `[CLS]`, `[SEP]` nor padding."""
+    places = tf.range(segment_ids.shape[1])
+    end = used[:, tf.newaxis]
+    of_segment_a = end - tf.reduce_sum(segment_ids, axis=1, keepdims=True)
+    return (places > 0) & (places < end - 1) & (places != of_segment_a - 1)
+
+
+def _count_to_predict(used, rules):
+    """Return int32 [B, 1], as `masking.count_to_predict`; float64 as there."""
+    share = tf.round(tf.cast(used, tf.float64) * rules.masked_lm_prob)
+    most = rules.max_predictions_per_seq
+    return tf.clip_by_value(tf.cast(share, tf.int32), 1, most)[:, tf.newaxis]
+
+
+def _pick_tokens(candidates, order, wanted, most):
+    """Return int32 [B, P], places drawn by lot; S where there are fewer."""
+    # -1 comes behind all that are drawn from.
+    scores, places = tf.math.top_k(tf.where(candidates, order, -1), most)
+    real = (scores >= 0) & (tf.range(most) < wanted)
+    return tf.where(real, places, candidates.shape[1])
+
+
+def _pick_words(candidates, continues, order, wanted):
+    """Return int32 [B, S]: places of words drawn by lot, and S elsewhere.
+
+    As in `masking.mask_words`: words are taken in random order, and one that
+    exceeds `wanted` is passed over; a rest of a word at the start of segment B
+    joins the last word of A.
+    """
+    length = candidates.shape[1]
+    words, word_lengths = _group_words(candidates, continues)
+    drawn = tf.math.top_k(tf.where(word_lengths > 0, order, -1), length).indices
+    taken = _take_while_room(tf.gather(word_lengths, drawn, batch_dims=1), wanted)
+    # Sorting a permutation gives its inverse: when each word was drawn.
+    turns = tf.gather(tf.argsort(drawn, axis=1), words, batch_dims=1)
+    picked = candidates & tf.gather(taken, turns, batch_dims=1)
+    return tf.where(picked, tf.range(length), length)
+
+
+def _group_words(candidates, continues):
+    """Number the words of each row.
+
+    Returns:
+      (int32 [B, S], each candidate's word, counted from 0; int32 [B, S], the
+      lengths of the words in tokens, 0 where there are no more words).
+    """
+    rows, length = tf.shape(candidates)[0], candidates.shape[1]
+    ones = tf.cast(candidates, tf.int32)
+    is_first = tf.cumsum(ones, axis=1) == 1
+    starts = candidates & ((continues == 0) | is_first)
+    words = tf.maximum(tf.cumsum(tf.cast(starts, tf.int32), axis=1) - 1, 0)
+    numbers = words + _row_numbers(rows, length) * length
+    lengths = tf.math.unsorted_segment_sum(ones, numbers, rows * length)
+    return words, tf.reshape(lengths, [rows, length])
+
+
+def _take_while_room(lengths, room):
+    """Take items one after the other, but for those that there is no room for.
+
+    Args:
+      lengths: int32 [B, W], how much room each needs; 0 for none.
+      room: int32 [B, 1].
+
+    Returns:
+      bool [B, W], which are taken.
+    """
+
+    def exceeds(_, filled):
+        return tf.reduce_any(filled > room)
+
+    def drop(taken, filled):
+        # Room never grows, so that whatever exceeds what is left before the
+        # first item that does not fit will not fit later either.
+        full = filled > room
+        left = room - tf.reduce_max(tf.where(full, 0, filled), axis=1, keepdims=True)
+        taken = tf.where(full & (taken > left), 0, taken)
+        return taken, tf.cumsum(taken, axis=1)
+
+    start = (lengths, tf.cumsum(lengths, axis=1))
+    taken, _ = tf.while_loop(exceeds, drop, start)
+    return taken > 0
+
+
+def _replacements(labels, kinds, others, rules):
+    """Return what is seen in place of labels, int32 [B, P]: 80/10/10."""
+    changed = tf.where(
+        kinds < round(0.9 * _RANGE), labels, tf.math.floormod(others, rules.vocab_size)
+    )
+    return tf.where(kinds < round(0.8 * _RANGE), rules.mask_id, changed)
+
+
+def _row_numbers(rows, width):
+    """Return int32 [rows, width], each number that of its row."""
+    return tf.repeat(tf.range(rows)[:, tf.newaxis], width, axis=1)

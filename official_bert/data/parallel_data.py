@@ -1,0 +1,239 @@
+"""Record files from text of any size: bounded memory, many processes.
+
+Text becomes ids on the disk (`corpus_encoding`), these become pieces of
+records (`record_pieces`), and pieces become files (`shards`). What is finished
+lies in a work folder beside the output until all is done, so that a run that
+was killed goes on where it was. The bytes that come out depend on the text and
+the settings only, not on the number of processes or on kills.
+"""
+
+import contextlib
+import dataclasses
+import hashlib
+import json
+import os
+import shutil
+
+from absl import logging
+
+from official_bert import files
+from official_bert.data import (
+    corpus_encoding,
+    corpus_report,
+    estimate,
+    manifest,
+    masking,
+    pretraining_data,
+    record_pieces,
+    shards,
+    text_blocks,
+    workers,
+)
+from official_bert.data.progress import progress
+from official_bert.errors import UserError
+
+
+def create_pretraining_data(
+    input_files,
+    output_files,
+    tokenizer,
+    settings,
+    vocab_file,
+    input_format="lines",
+    num_workers=1,
+):
+    """Write the training instances of text files as TFRecords.
+
+    The recipe is that of `pretraining_data`, with other draws: see
+    `planned_instances`. A file's end always ends a document.
+
+    Args:
+      input_files: list of paths, `-` for the standard input.
+      output_files: list of paths; one ending in `.gz` is compressed. Each is
+        there as soon as it is whole.
+      tokenizer: `FullTokenizer`.
+      settings: `instances.InstanceSettings`.
+      vocab_file: where the tokenizer's vocabulary is from.
+      input_format: one of `readers.FORMATS`.
+      num_workers: how many processes; the records are the same for any.
+
+    Returns:
+      dict, path -> what the manifest says of the file.
+
+    Raises:
+      UserError: the input has no text or is not what it should be, a disk is
+        full, or another run is at work on the same output.
+    """
+    if num_workers < 1:
+        raise UserError(f"--num_workers is {num_workers}: it must be at least 1.")
+    pretraining_data.check_output_files(output_files, input_files)
+    encoding = corpus_encoding.Encoding(
+        vocab_file,
+        files.sha256_of(vocab_file),
+        tokenizer.do_lower_case,
+        settings.do_whole_word_mask,
+        input_format,
+        settings.max_seq_length,
+        corpus_encoding.guess_lines(input_files),
+    )
+    folder = work_folder(output_files)
+    with _work_folder_held(folder):
+        corpus = _encode(input_files, encoding, folder, num_workers)
+        _check(corpus, input_files, settings)
+        done = _make_records(
+            corpus, output_files, tokenizer, settings, folder, num_workers
+        )
+        entries = describe(
+            {shard.path: shard.facts for shard in done},
+            corpus.statistics,
+            tokenizer,
+            settings,
+            vocab_file,
+        )
+        manifest.write_manifest(entries)
+        shutil.rmtree(folder)
+    num_records = sum(entry["num_records"] for entry in entries.values())
+    logging.info("%d records in %s", num_records, ", ".join(output_files))
+    corpus_report.write_report(corpus.statistics, tokenizer, output_files[0])
+    return entries
+
+
+def work_folder(output_files):
+    """Return where a run keeps what it has finished: beside its first output."""
+    return f"{output_files[0]}.work"
+
+
+@contextlib.contextmanager
+def _work_folder_held(folder):
+    """Hold the work folder; say so if something finished stays in it."""
+    files.make_directory(folder, "--output_file")
+    with files.locked_directory(folder, "--output_file"):
+        try:
+            yield
+        finally:
+            _leave(folder)
+
+
+def _leave(folder):
+    """Remove a work folder in which nothing is finished."""
+    if not os.path.isdir(folder):
+        return
+    if any(".json" in name for *_, names in os.walk(folder) for name in names):
+        logging.info(
+            "What is finished is in %s: the same command goes on from there.", folder
+        )
+    else:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _encode(input_files, encoding, folder, num_workers):
+    folder = os.path.join(folder, "blocks")
+    files.make_directory(folder, "--output_file")
+    files.remove_leftovers(folder)
+    sizes_known = not any(
+        path == text_blocks.STANDARD_INPUT or path.endswith(".gz")
+        for path in input_files
+    )
+    total = sum(map(os.path.getsize, input_files)) if sizes_known else None
+    with progress(total, "reading", "B", "documents") as update:
+        return corpus_encoding.encode_corpus(
+            input_files, encoding, folder, num_workers, update
+        )
+
+
+def _check(corpus, input_files, settings):
+    """Raise `UserError` if the corpus gives no records."""
+    pretraining_data.check_documents(corpus.num_documents, input_files, settings)
+    if settings.next_sentence_fix and corpus.num_documents == 1:
+        pretraining_data.check_records(sum(size.sentences for size in corpus.sizes) - 1)
+
+
+def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers):
+    """Write all files; return the `Shard`s."""
+    folder = os.path.join(folder, "pieces")
+    _keep_if_same(folder, _digest_of(corpus, settings, output_files))
+    num_tokens = sum(size.tokens for size in corpus.sizes)
+    num_pairs = corpus.num_documents * settings.dupe_factor
+    per_shard = record_pieces.count_pieces(num_tokens, len(output_files), settings)
+    made = shards.make_shards(output_files, folder, per_shard, num_pairs)
+    for shard in made:
+        shard.grow()
+    missing = {piece.number: piece for shard in made for piece in shard.missing()}
+    inputs = record_pieces.PieceInputs(
+        corpus.paths, corpus.sizes, settings, masking.MaskingIds.of(tokenizer.vocab)
+    )
+    left = sum(piece.end - piece.first for piece in missing.values()) / num_pairs
+    if not any(path.endswith(".gz") for path in output_files):
+        num_bytes = left * estimate.bytes_of_records(num_tokens, settings)
+        estimate.warn_of_disk(num_bytes, output_files[0])
+    with progress(corpus.num_bytes, "making records", "B", "documents") as update:
+        update(corpus.num_bytes * (1 - left))
+        for facts in workers.run_tasks(
+            record_pieces.make_piece_maker, (inputs,), missing.values(), num_workers
+        ):
+            shard = made[facts.number // per_shard]
+            shard.add(facts)
+            shard.grow()
+            piece = missing[facts.number]
+            share = (piece.end - piece.first) / num_pairs
+            update(corpus.num_bytes * share, corpus.num_documents * share)
+    return made
+
+
+def _digest_of(corpus, settings, output_files):
+    """Return the SHA-256, hex, of all that the pieces depend on."""
+    made_of = {
+        "format": record_pieces.FORMAT,
+        "corpus": corpus.digest,
+        "settings": dataclasses.asdict(settings),
+        "output_files": [os.path.abspath(path) for path in output_files],
+    }
+    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
+
+
+def _keep_if_same(folder, digest):
+    """Empty the folder of pieces unless these are of the same text and settings."""
+    path = os.path.join(folder, "made_of.json")
+    if os.path.exists(path):
+        known = files.read_json(path, "what records are made of")
+        if known == {"sha256": digest}:
+            files.remove_leftovers(folder)
+            return
+        logging.info("%s has records of other text or settings: starting anew.", folder)
+    shutil.rmtree(folder, ignore_errors=True)
+    files.make_directory(folder, "--output_file")
+    files.write_json(path, {"sha256": digest})
+
+
+def describe(pieces, statistics, tokenizer, settings, vocab_file):
+    """Return what the manifest says of each file.
+
+    Args:
+      pieces: dict, path -> list of the `PieceFacts` of the file.
+      statistics: `CorpusStatistics`; gets the lengths of the sequences.
+      tokenizer: `FullTokenizer`.
+      settings: `instances.InstanceSettings`.
+      vocab_file: where its vocabulary is from.
+
+    Raises:
+      UserError: there are no records.
+    """
+    everything = [facts for own in pieces.values() for facts in own]
+    num_records = sum(facts.num_records for facts in everything)
+    pretraining_data.check_records(num_records)
+    labels = [0] * len(tokenizer.vocab)
+    for facts in everything:
+        for label, count in facts.labels.items():
+            labels[label] += count
+        statistics.sequence_lengths.update(facts.lengths)
+    entry = {
+        **pretraining_data.describe(settings, tokenizer, vocab_file, statistics),
+        "has_word_boundaries": False,
+        "num_documents": statistics.counts["documents"],
+        "share_random_next": sum(f.num_random_next for f in everything) / num_records,
+        **manifest.label_statistics(labels, tokenizer.inv_vocab),
+    }
+    return {
+        path: {"num_records": sum(facts.num_records for facts in own), **entry}
+        for path, own in pieces.items()
+    }

@@ -1,0 +1,223 @@
+"""Pieces of the record files of a corpus, each of which is made by itself.
+
+The (pass, document) pairs of the corpus stand in a random order that is
+computed and not stored (`index_permutation`). A piece is what a run of them
+gives, shuffled: so many records as a process can hold at ease. Which records a
+piece has, and their order, depends on the corpus, the settings and the number
+of pieces only.
+"""
+
+import collections
+import dataclasses
+import hashlib
+import json
+import random
+from typing import NamedTuple
+
+import numpy as np
+
+from official_bert import files
+from official_bert.data import (
+    estimate,
+    index_permutation,
+    masking,
+    planned_instances,
+    record_writing,
+)
+from official_bert.data.example_encoding import make_encoder
+from official_bert.data.instances import InstanceSettings
+from official_bert.data.token_store import TokenStore
+
+# Goes up when the bytes of a finished piece would be others.
+FORMAT = 1
+# Of the records of one piece, about.
+PIECE_BYTES = 32 << 20
+
+
+class Piece(NamedTuple):
+    """A piece that is to be made.
+
+    Attributes:
+      number: of the piece, from 0.
+      first: place in the order of its first (pass, document) pair …
+      end: … and of the one after its last.
+      path: where its records go; compressed if it ends in `.gz`.
+      facts_path: where what is known of it goes, as JSON, last.
+    """
+
+    number: int
+    first: int
+    end: int
+    path: str
+    facts_path: str
+
+
+@dataclasses.dataclass(frozen=True)
+class PieceFacts:
+    """What is known of a finished piece.
+
+    Attributes:
+      number: of the piece.
+      num_records: in it.
+      num_random_next: how many have a random next sentence.
+      num_bytes: of the file.
+      labels: dict, id -> how often it is to be guessed.
+      lengths: dict, tokens of a sequence -> how many sequences.
+    """
+
+    number: int
+    num_records: int
+    num_random_next: int
+    num_bytes: int
+    labels: dict
+    lengths: dict
+
+    @classmethod
+    def read(cls, path):
+        """Read what `write` wrote."""
+        return cls.from_dict(files.read_json(path, "facts of record files"))
+
+    @classmethod
+    def from_dict(cls, saved):
+        """Take what JSON made of `dataclasses.asdict`."""
+        for name in ("labels", "lengths"):
+            saved[name] = {int(key): count for key, count in saved[name].items()}
+        return cls(**saved)
+
+    def write(self, path):
+        """Write it as JSON, atomically."""
+        files.write_text(path, json.dumps(vars(self)))
+
+
+@dataclasses.dataclass(frozen=True)
+class PieceInputs:
+    """What all pieces of a corpus are made of.
+
+    Attributes:
+      paths: list of str, the files of a `TokenStore`.
+      sizes: list of `token_store.BlockSize`.
+      settings: `InstanceSettings`.
+      ids: `masking.MaskingIds`.
+    """
+
+    paths: list
+    sizes: list
+    settings: InstanceSettings
+    ids: masking.MaskingIds
+
+
+def count_pieces(num_tokens, num_shards, settings):
+    """Return how many pieces each record file is made of.
+
+    Args:
+      num_tokens: of the corpus.
+      num_shards: how many record files there are.
+      settings: `InstanceSettings`.
+    """
+    num_bytes = estimate.bytes_of_records(num_tokens, settings)
+    return max(1, -(-int(num_bytes) // (num_shards * PIECE_BYTES)))
+
+
+def make_piece_maker(inputs):
+    """Return the function that makes one piece, for `workers.run_tasks`."""
+    store = TokenStore(inputs.paths, inputs.sizes)
+    settings = inputs.settings
+    encode = make_encoder(
+        settings.max_seq_length,
+        settings.max_predictions_per_seq,
+        max(inputs.ids.vocab_ids) + 1,
+    )
+
+    def make(piece):
+        instances = piece_instances(store, piece, settings, inputs.ids)
+        records, facts = shuffled_records(piece.number, instances, encode, settings)
+        facts = dataclasses.replace(facts, num_bytes=_write(piece, records))
+        facts.write(piece.facts_path)
+        return facts
+
+    return make
+
+
+def shuffled_records(number, instances, encode, settings):
+    """Encode the instances of a piece and shuffle them.
+
+    Args:
+      number: of the piece.
+      instances: iterable of `TrainingInstance`, as `piece_instances` has them.
+      encode: from `make_encoder`.
+      settings: `InstanceSettings`.
+
+    Returns:
+      (list of bytes, `PieceFacts` that do not know the size of the file).
+    """
+    records, num_random_next = [], 0
+    labels, lengths = collections.Counter(), collections.Counter()
+    for instance in instances:
+        records.append(encode(instance))
+        num_random_next += instance.is_random_next
+        labels.update(instance.labels())
+        lengths[len(instance.input_ids)] += 1
+    seed = f"{settings.random_seed}/{number}".encode()
+    rng = random.Random(int.from_bytes(hashlib.blake2b(seed).digest(), "big"))
+    masking.shuffle(records, rng)
+    counts = dict(labels), dict(lengths)
+    return records, PieceFacts(number, len(records), num_random_next, 0, *counts)
+
+
+def piece_instances(store, piece, settings, ids):
+    """Yield the instances of a piece, not shuffled yet.
+
+    Args:
+      store: `TokenStore`.
+      piece: `Piece`.
+      settings: `InstanceSettings`.
+      ids: `masking.MaskingIds`.
+    """
+    num_documents = store.num_documents
+    pairs = index_permutation.permuted(
+        np.arange(piece.first, piece.end),
+        num_documents * settings.dupe_factor,
+        settings.random_seed,
+    )
+    # What is read comes in the order of the disk.
+    for pair in sorted(pairs.tolist(), key=lambda pair: pair % num_documents):
+        pass_number, document = divmod(pair, num_documents)
+        yield from document_instances(store, document, pass_number, settings, ids)
+
+
+def document_instances(store, document, pass_number, settings, ids):
+    """Yield the instances of one pass over one document.
+
+    Args:
+      store: `TokenStore`.
+      document: its number.
+      pass_number: from 0.
+      settings: `InstanceSettings`.
+      ids: `masking.MaskingIds`.
+    """
+    starts = store.starts_of(document)
+    base = starts[0]
+    tokens = store.tokens_of(document, base, starts[-1])
+    for plan in planned_instances.plan_document(
+        starts, document, store.num_documents, pass_number, settings
+    ):
+        a_end = starts[plan.a_end] - base
+        tokens_a = tokens[starts[plan.start] - base : a_end]
+        if plan.other == planned_instances.NEXT:
+            tokens_b = tokens[a_end : starts[plan.end] - base]
+        else:
+            tokens_b = fetch(store, plan)
+        yield planned_instances.finish(plan, tokens_a, tokens_b, settings, ids)
+
+
+def fetch(store, plan):
+    """Return the tokens of the random text that a plan asks for."""
+    starts = store.starts_of(plan.other)
+    first, end = planned_instances.sentences_of_b(starts, plan)
+    return store.tokens_of(plan.other, starts[first], starts[end])
+
+
+def _write(piece, records):
+    """Write the records and return the size of the file."""
+    with files.atomic_path(piece.path) as temporary:
+        return record_writing.write_records(records, temporary, piece.path)

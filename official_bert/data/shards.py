@@ -1,0 +1,141 @@
+"""Record files that grow piece by piece, and are there when they are whole.
+
+A piece is finished when its facts are written. Its records are then appended,
+in order, to `00000.partial`, and deleted; a record file gets its name when its
+last piece is in. So at any moment, and after a kill, the files tell what is
+left to do: a piece without facts is to be made, one with facts and records is
+to be appended, and one with facts alone is in the record file.
+"""
+
+import os
+import shutil
+
+from official_bert import files
+from official_bert.data.record_pieces import Piece, PieceFacts
+
+_COPIED_AT_ONCE = 1 << 20
+
+
+class Shard:
+    """One record file.
+
+    Attributes:
+      path: its name, once it is whole.
+      facts: list of `PieceFacts` or None, of each of its pieces.
+    """
+
+    def __init__(self, path, folder, number, pieces):
+        """Find out how far an earlier run came.
+
+        Args:
+          path: its name.
+          folder: where its pieces are.
+          number: of the shard, from 0.
+          pieces: list of its `Piece`s.
+        """
+        self.path = path
+        self._partial = os.path.join(folder, f"{number:05d}.partial")
+        self._pieces = pieces
+        self.facts = [_facts_of(piece) for piece in pieces]
+        self._appended = 0
+        while self._appended < len(pieces) and self._is_in(self._appended):
+            self._appended += 1
+        if not self._settle():
+            self._appended = 0
+        self._forget_lost()
+
+    def missing(self):
+        """Return the pieces that are to be made."""
+        return [
+            p for p, facts in zip(self._pieces, self.facts, strict=True) if not facts
+        ]
+
+    def add(self, facts):
+        """Take a piece that has just been finished."""
+        self.facts[facts.number - self._pieces[0].number] = facts
+
+    def grow(self):
+        """Append what can be appended; with the last piece the file is there."""
+        while self._appended < len(self._pieces) and self.facts[self._appended]:
+            self._append(self._pieces[self._appended])
+            self._appended += 1
+            if self._appended == len(self._pieces):
+                self._finish()
+
+    def _is_in(self, number):
+        piece = self._pieces[number]
+        return self.facts[number] is not None and not os.path.exists(piece.path)
+
+    def _forget_lost(self):
+        """Forget what was finished and is gone; the last first, see `_is_in`."""
+        for number in reversed(range(self._appended, len(self._pieces))):
+            if self._is_in(number):
+                os.remove(self._pieces[number].facts_path)
+                self.facts[number] = None
+
+    def _settle(self):
+        """Cut what was appended in part; return whether the rest is there."""
+        size = sum(facts.num_bytes for facts in self.facts[: self._appended])
+        is_whole = self._appended == len(self._pieces)
+        if is_whole and not os.path.exists(self._partial):
+            return os.path.isfile(self.path) and os.path.getsize(self.path) == size
+        if not os.path.exists(self._partial):
+            return not self._appended
+        if os.path.getsize(self._partial) < size:
+            return False
+        os.truncate(self._partial, size)
+        if is_whole:
+            self._finish()
+        return True
+
+    def _append(self, piece):
+        if not self._appended:
+            os.replace(piece.path, self._partial)
+            return
+        with open(piece.path, "rb") as source, open(self._partial, "ab") as target:
+            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+            target.flush()
+            os.fsync(target.fileno())
+        os.remove(piece.path)
+
+    def _finish(self):
+        os.replace(self._partial, self.path)
+        files.sync_directory(os.path.dirname(self.path))
+
+
+def _facts_of(piece):
+    if os.path.exists(piece.facts_path):
+        return PieceFacts.read(piece.facts_path)
+    return None
+
+
+def make_shards(output_files, folder, pieces_per_shard, num_pairs):
+    """Divide the (pass, document) pairs of a corpus among record files.
+
+    Args:
+      output_files: list of paths.
+      folder: where their pieces are, maybe from an earlier run.
+      pieces_per_shard: how many pieces each has.
+      num_pairs: how many pairs there are.
+
+    Returns:
+      list of `Shard`.
+    """
+    total = len(output_files) * pieces_per_shard
+    shards = []
+    for number, path in enumerate(output_files):
+        packed = ".gz" if path.endswith(".gz") else ""
+        pieces = [
+            Piece(
+                piece,
+                num_pairs * piece // total,
+                num_pairs * (piece + 1) // total,
+                os.path.join(folder, f"{piece:06d}.records{packed}"),
+                os.path.join(folder, f"{piece:06d}.json"),
+            )
+            for piece in range(
+                number * pieces_per_shard, (number + 1) * pieces_per_shard
+            )
+        ]
+        shards.append(Shard(path, folder, number, pieces))
+    return shards

@@ -1,0 +1,241 @@
+"""Text of any size in blocks of a few megabytes that end where documents end.
+
+A block can be worked on anywhere, without the text around it. The documents
+of all blocks, in order, are those of the files; what differs from
+`readers.read_documents` is that the end of a file always ends a document, and
+that a document larger than a block is cut into several.
+"""
+
+import contextlib
+import hashlib
+import io
+import os
+import re
+import sys
+from typing import NamedTuple
+
+from absl import logging
+
+from official_bert.data import readers
+
+BLOCK_BYTES = 4 << 20
+STANDARD_INPUT = "-"
+
+# Any of these is surely a document's end. A blank line of exotic white space
+# is one as well, and is not needed to find a place to cut.
+_BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
+_DOC_END = re.compile(rb"(?:^|\n)[ \t\r]*</doc>[ \t\r]*\n")
+_DOC_START = re.compile(rb"(?:^|\n)([ \t\r]*<doc )")
+
+
+class TextUnit(NamedTuple):
+    """Files that are cut into blocks by one worker.
+
+    Attributes:
+      number: of the unit; units are in the order of the files.
+      paths: tuple of names; `-` is the standard input.
+    """
+
+    number: int
+    paths: tuple
+
+
+class TextPart(NamedTuple):
+    """A run of lines of one file.
+
+    Attributes:
+      path: the file.
+      first_line: number of its first line there, from 1.
+      data: bytes.
+      inside: whether it goes on with a document that was cut.
+    """
+
+    path: str
+    first_line: int
+    data: bytes
+    inside: bool
+
+
+class TextBlock(NamedTuple):
+    """Some megabytes of text.
+
+    Attributes:
+      unit: number of its unit.
+      number: of the block within the unit.
+      parts: tuple of `TextPart`; the end of each ends a document.
+      num_cut: how many documents begin in it that are cut at its end, 0 or 1.
+    """
+
+    unit: int
+    number: int
+    parts: tuple
+    num_cut: int
+
+    @property
+    def num_bytes(self):
+        """The size of its text."""
+        return sum(len(part.data) for part in self.parts)
+
+    def digest(self):
+        """Return the SHA-256, hex, of all that its documents depend on."""
+        digest = hashlib.sha256()
+        for part in self.parts:
+            digest.update(b"%d %d\n" % (len(part.data), part.inside))
+            digest.update(part.data)
+        return digest.hexdigest()
+
+
+def group_files(paths, size_of=os.path.getsize):
+    """Group files into units: small ones together, a large one alone.
+
+    Args:
+      paths: list of names, `-` for the standard input.
+      size_of: function, name -> bytes.
+
+    Returns:
+      list of `TextUnit`.
+    """
+    groups, room = [], 0
+    for path in paths:
+        size = BLOCK_BYTES if path == STANDARD_INPUT else size_of(path)
+        if not groups or size > room:
+            groups.append([])
+            room = BLOCK_BYTES
+        groups[-1].append(path)
+        room -= size
+    return [TextUnit(number, tuple(group)) for number, group in enumerate(groups)]
+
+
+@contextlib.contextmanager
+def open_text(path):
+    """Open a file or the standard input to read its bytes, see `readers.opened`."""
+    if path == STANDARD_INPUT:
+        yield sys.stdin.buffer
+    else:
+        with readers.opened(path) as source:
+            yield source
+
+
+def blocks_of(unit, input_format, open_file=open_text):
+    """Yield the blocks of a unit; which they are depends on its bytes only.
+
+    Args:
+      unit: `TextUnit`.
+      input_format: one of `readers.FORMATS`.
+      open_file: function, name -> context manager of a binary file.
+
+    Yields:
+      `TextBlock` of about `BLOCK_BYTES`, the last one smaller. Only a line of
+      JSON that is longer makes a larger one.
+
+    Raises:
+      UserError: a file cannot be read.
+    """
+    number, parts, size = 0, [], 0
+    for path in unit.paths:
+        for part, is_cut in _parts_of(path, input_format, open_file):
+            if parts and size + len(part.data) > BLOCK_BYTES:
+                yield TextBlock(unit.number, number, tuple(parts), 0)
+                number, parts, size = number + 1, [], 0
+            parts.append(part)
+            size += len(part.data)
+            if is_cut:
+                num_cut = int(not part.inside)
+                yield TextBlock(unit.number, number, tuple(parts), num_cut)
+                number, parts, size = number + 1, [], 0
+    if parts:
+        yield TextBlock(unit.number, number, tuple(parts), 0)
+
+
+def _parts_of(path, input_format, open_file):
+    """Yield (`TextPart`, whether it ends within a document)."""
+    line, inside, rest, is_empty = 1, False, b"", True
+    with open_file(path) as source:
+        while True:
+            data = rest + _read(source, BLOCK_BYTES - len(rest))
+            is_empty = is_empty and not data
+            if len(data) < BLOCK_BYTES:
+                break
+            end, is_cut = _find_end(data, input_format, inside)
+            if not end:
+                data, end = _read_line(data, source)
+            yield TextPart(path, line, data[:end], inside), is_cut
+            line += data.count(b"\n", 0, end)
+            inside, rest = is_cut, data[end:]
+    if data:
+        yield TextPart(path, line, data, inside), False
+    if is_empty:
+        logging.warning("%s is empty.", name_of(path))
+
+
+def _read(source, size):
+    """Read so many bytes, fewer only at the end: a pipe may give them in bits."""
+    pieces = []
+    while size > 0 and (piece := source.read(size)):
+        pieces.append(piece)
+        size -= len(piece)
+    return b"".join(pieces)
+
+
+def _read_line(data, source):
+    """Return a line that is longer than a block, and its length."""
+    pieces = [data]
+    while b"\n" not in pieces[-1] and (piece := _read(source, BLOCK_BYTES)):
+        pieces.append(piece)
+    data = b"".join(pieces)
+    return data, data.find(b"\n", len(data) - len(pieces[-1])) + 1 or len(data)
+
+
+def _find_end(data, input_format, inside):
+    """Return where to cut data, and whether that is within a document.
+
+    The place is 0 where the data is one line that cannot be cut.
+    """
+    is_wiki = input_format == "wikiextractor"
+    ends = [m.end() for m in (_DOC_END if is_wiki else _BLANK_LINE).finditer(data)]
+    if ends:
+        return ends[-1], False
+    if is_wiki and not inside:
+        # Up to the first article these are lines of JSON, each a document.
+        start = _DOC_START.search(data)
+        end = start.start(1) if start else data.rfind(b"\n") + 1
+        if end or not start:
+            return end, False
+    return data.rfind(b"\n") + 1 or _end_of_word(data), True
+
+
+def _end_of_word(data):
+    """Return the end of the last word that is whole, or of the last character."""
+    end = data.rfind(b" ") + 1 or len(data)
+    while end == len(data) or 0x80 <= data[end] < 0xC0:
+        end -= 1
+    return end
+
+
+def documents_of(block, input_format, counts=None):
+    """Yield the documents of a block.
+
+    Args:
+      block: `TextBlock`.
+      input_format: one of `readers.FORMATS`.
+      counts: `readers.LineCounts` to which its lines are added.
+
+    Yields:
+      list of str, the sentences of one document, as `readers.read_documents`.
+
+    Raises:
+      UserError: the text is of another format; names file and line.
+    """
+    counts = readers.LineCounts() if counts is None else counts
+    for part in block.parts:
+        lines = readers.decode_lines(io.BytesIO(part.data), counts)
+        yield from readers.group_documents(
+            readers.split_lines(
+                lines, input_format, name_of(part.path), part.first_line, part.inside
+            )
+        )
+
+
+def name_of(path):
+    """Return what messages call a file."""
+    return "standard input" if path == STANDARD_INPUT else path

@@ -1,0 +1,143 @@
+"""A corpus as token ids on the disk, any document of which is near.
+
+Each block of text becomes one file: where its documents begin among its
+sentences (uint32 [documents + 1]), where its sentences begin among its tokens
+(uint32 [sentences + 1]), and the tokens (uint16 or uint32). It is read piece by
+piece: pages of a mapped file would count as memory of the process.
+"""
+
+import array
+import bisect
+import dataclasses
+import itertools
+
+from official_bert import files
+from official_bert.data import masking
+
+# Files that are kept open, of the 1024 that a process commonly may have.
+MOST_OPEN = 256
+
+_POSITION = "I"
+_POSITION_BYTES = 4
+
+
+@dataclasses.dataclass(frozen=True)
+class BlockSize:
+    """How much one block holds.
+
+    Attributes:
+      documents: how many.
+      sentences: of them.
+      tokens: of them.
+      token_bytes: 2 or 4, of each token in the file.
+    """
+
+    documents: int
+    sentences: int
+    tokens: int
+    token_bytes: int
+
+
+def write_block(path, documents, highest):
+    """Write one block, atomically.
+
+    Args:
+      path: the file.
+      documents: iterable of lists of lists of int, none of them empty.
+      highest: no token is larger.
+
+    Returns:
+      `BlockSize`.
+    """
+    tokens = array.array("H" if highest < 1 << 16 else _POSITION)
+    sentence_starts = array.array(_POSITION, [0])
+    document_starts = array.array(_POSITION, [0])
+    for document in documents:
+        for sentence in document:
+            tokens.extend(sentence)
+            sentence_starts.append(len(tokens))
+        document_starts.append(len(sentence_starts) - 1)
+    with files.atomic_path(path) as temporary, open(temporary, "wb") as file:
+        for numbers in (document_starts, sentence_starts, tokens):
+            numbers.tofile(file)
+    return BlockSize(
+        len(document_starts) - 1,
+        len(sentence_starts) - 1,
+        len(tokens),
+        tokens.itemsize,
+    )
+
+
+def highest_token(tokenizer, whole_words):
+    """Return the largest token that a tokenizer's text can hold."""
+    highest = max(tokenizer.vocab.values())
+    return highest | masking.CONTINUES if whole_words else highest
+
+
+class TokenStore:
+    """The documents of all blocks, numbered in order.
+
+    Attributes:
+      num_documents: D.
+    """
+
+    def __init__(self, paths, sizes):
+        """Open nothing yet.
+
+        Args:
+          paths: list of str, the blocks' files.
+          sizes: list of `BlockSize`.
+        """
+        self._paths = paths
+        self._sizes = sizes
+        counts = (size.documents for size in sizes)
+        self._first = list(itertools.accumulate(counts, initial=0))
+        self._open = {}
+        self.num_documents = self._first[-1]
+
+    def close(self):
+        """Close the files; they are opened again when needed."""
+        while self._open:
+            self._open.popitem()[1].close()
+
+    def starts_of(self, document):
+        """Return where a document's sentences begin, a list of n + 1 int.
+
+        They count the tokens of its block, for `tokens_of`.
+        """
+        block = self._block_of(document)
+        own = (document - self._first[block]) * _POSITION_BYTES
+        first, end = self._read(block, _POSITION, own, 2)
+        offset = (self._sizes[block].documents + 1 + first) * _POSITION_BYTES
+        return self._read(block, _POSITION, offset, end - first + 1)
+
+    def tokens_of(self, document, start, end):
+        """Return the tokens of a document's block from `start` to `end`, a list."""
+        block = self._block_of(document)
+        size = self._sizes[block]
+        positions = size.documents + size.sentences + 2
+        offset = positions * _POSITION_BYTES + start * size.token_bytes
+        code = "H" if size.token_bytes == 2 else _POSITION
+        return self._read(block, code, offset, end - start)
+
+    def _block_of(self, document):
+        return bisect.bisect_right(self._first, document) - 1
+
+    def _read(self, block, code, offset, count):
+        size = count * (2 if code == "H" else _POSITION_BYTES)
+        file = self._file(block)
+        file.seek(offset)
+        data = file.read(size)
+        if len(data) != size:
+            raise EOFError(f"{self._paths[block]} is cut off: delete it.")
+        return memoryview(data).cast(code).tolist()
+
+    def _file(self, block):
+        """Return an open file; the one not used for longest is closed for it."""
+        file = self._open.pop(block, None)
+        if file is None:
+            if len(self._open) >= MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            file = open(self._paths[block], "rb", buffering=0)  # noqa: SIM115
+        self._open[block] = file
+        return file

@@ -1,0 +1,128 @@
+"""Counting the words of text files, block by block, on any number of workers.
+
+What is counted depends on the text alone, not on the order of the files nor on
+who counts which block: counts are added up, and what is held out is chosen by
+a hash of each sentence, so that its repetitions are held out as well.
+"""
+
+import os
+import zlib
+from typing import NamedTuple
+
+from official_bert.data import readers, text_blocks, workers
+from official_bert.data.progress import progress
+from official_bert.tokenization.word_counts import WordCounter
+
+# One sentence in so many.
+HOLD_OUT_EVERY = 20
+
+
+class BlockWords(NamedTuple):
+    """The words of one block.
+
+    Attributes:
+      words: word -> occurrences.
+      num_too_long: occurrences of words too long for any WordPiece.
+      held_out: likewise, of the sentences that are held out.
+      num_held_out_too_long: likewise.
+      lines: `readers.LineCounts`.
+      num_bytes: the size of the block's text.
+    """
+
+    words: dict
+    num_too_long: int
+    held_out: dict
+    num_held_out_too_long: int
+    lines: readers.LineCounts
+    num_bytes: int
+
+
+def count_block(block, input_format, do_lower_case, hold_out):
+    """Count the words of a block.
+
+    Args:
+      block: `text_blocks.TextBlock`.
+      input_format: one of `readers.FORMATS`.
+      do_lower_case: how the text is tokenized.
+      hold_out: whether to count one sentence in 20 apart.
+
+    Returns:
+      `BlockWords`.
+    """
+    # A block has far fewer words than would need a limit.
+    counters = [WordCounter(do_lower_case, block.num_bytes + 1) for _ in range(2)]
+    lines = readers.LineCounts()
+    documents = text_blocks.documents_of(block, input_format, lines)
+    sentences = (sentence for document in documents for sentence in document)
+    for sentence in sentences:
+        counters[hold_out and _is_held_out(sentence)].add(sentence)
+    text, held_out = counters
+    return BlockWords(
+        dict(text.words()),
+        text.num_too_long(),
+        dict(held_out.words()),
+        held_out.num_too_long(),
+        lines,
+        block.num_bytes,
+    )
+
+
+def _is_held_out(sentence):
+    number = zlib.crc32(sentence.encode("utf-8", "surrogatepass"))
+    return number % HOLD_OUT_EVERY == 0
+
+
+def find_inputs(patterns, flag="--input_file"):
+    """Return what `readers.find_inputs` does; `-` is the standard input."""
+    if patterns.strip() == text_blocks.STANDARD_INPUT:
+        return [text_blocks.STANDARD_INPUT]
+    return readers.find_inputs(patterns, flag)
+
+
+def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
+    """Count the words of files, showing how far it is.
+
+    Args:
+      paths: list of str, see `readers.find_inputs`; "-" is the standard input.
+      input_format: one of `readers.FORMATS`.
+      do_lower_case: how the text is tokenized.
+      hold_out: see `count_block`.
+      num_workers: processes that count; the result does not depend on it.
+
+    Returns:
+      (`WordCounter` of the text, `WordCounter` of what is held out).
+
+    Raises:
+      UserError: a file cannot be read or is of another format.
+    """
+    text, held_out = WordCounter(do_lower_case), WordCounter(do_lower_case)
+    lines = readers.LineCounts()
+    how = (input_format, do_lower_case, hold_out)
+    blocks = (
+        block
+        for unit in text_blocks.group_files(paths)
+        for block in text_blocks.blocks_of(unit, input_format)
+    )
+    with progress(_total_bytes(paths), "counting words", "B") as on_bytes:
+        for found in workers.run_tasks(_make_counter, how, blocks, num_workers):
+            text.add_counts(found.words, found.num_too_long)
+            held_out.add_counts(found.held_out, found.num_held_out_too_long)
+            lines.lines += found.lines.lines
+            lines.invalid += found.lines.invalid
+            on_bytes(found.num_bytes)
+    lines.warn(", ".join(map(text_blocks.name_of, paths)))
+    return text, held_out
+
+
+def _make_counter(*how):
+    """Return the function that counts one block, for `workers.run_tasks`."""
+    return lambda block: count_block(block, *how)
+
+
+def _total_bytes(paths):
+    """Return the size of the text, or None where it is not known."""
+    if any(
+        path.endswith(".gz") or path == text_blocks.STANDARD_INPUT for path in paths
+    ):
+        return None
+    return sum(map(os.path.getsize, paths))

@@ -1,0 +1,358 @@
+import gzip
+import hashlib
+import io
+import json
+import logging
+import os
+import random
+import shutil
+import sys
+
+import filelock
+import pytest
+
+from official_bert import files
+from official_bert.data import (
+    corpus_picture,
+    instances,
+    parallel_data,
+    record_pieces,
+    records,
+    text_blocks,
+)
+from official_bert.errors import UserError
+
+WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]
+
+
+@pytest.fixture(autouse=True)
+def small(monkeypatch):
+    """Blocks and pieces so small that little text has many."""
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 1500)
+    monkeypatch.setattr(record_pieces, "PIECE_BYTES", 30000)
+    # What takes longest, and has tests of its own.
+    monkeypatch.setattr(corpus_picture, "draw", lambda statistics, path: False)
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
+@pytest.fixture(scope="module")
+def text():
+    rng = random.Random(5)
+    documents = [
+        "\n".join(
+            " ".join(rng.choices(WORDS, k=rng.randint(2, 12)))
+            for _ in range(rng.randint(1, 9))
+        )
+        for _ in range(60)
+    ]
+    return "\n\n".join(documents) + "\n"
+
+
+@pytest.fixture
+def create(tmp_path, text, mini_tokenizer, mini_folder):
+    (tmp_path / "text.txt").write_text(text)
+
+    def _create(
+        name="out",
+        inputs=("text.txt",),
+        outputs=("0.tfrecord", "1.tfrecord"),
+        num_workers=1,
+        **settings,
+    ):
+        folder = tmp_path / name
+        folder.mkdir(exist_ok=True)
+        defaults = {
+            "max_seq_length": 32,
+            "max_predictions_per_seq": 5,
+            "dupe_factor": 3,
+        }
+        return parallel_data.create_pretraining_data(
+            [p if p == "-" else str(tmp_path / p) for p in inputs],
+            [str(folder / output) for output in outputs],
+            mini_tokenizer,
+            instances.InstanceSettings(**{**defaults, **settings}),
+            str(mini_folder / "vocab.txt"),
+            num_workers=num_workers,
+        )
+
+    return _create
+
+
+@pytest.fixture
+def digests(tmp_path):
+    def _digests(name="out"):
+        return {
+            path.name: hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in (tmp_path / name).iterdir()
+            if ".tfrecord" in path.name and path.suffix != ".png"
+        }
+
+    return _digests
+
+
+def test_any_number_of_workers_gives_the_same_bytes(create, digests, tmp_path):
+    entries = [create("one"), create("two", num_workers=2)]
+    assert digests("one") == digests("two") != {}
+    one, two = (list(found.values()) for found in entries)
+    assert one == two
+    assert sorted(path.name for path in (tmp_path / "two").iterdir()) == [
+        "0.tfrecord",
+        "0.tfrecord.report.txt",
+        "1.tfrecord",
+        "manifest.json",
+    ]
+
+
+def test_the_manifest_says_what_is_in_the_files(create, tmp_path):
+    entries = create()
+    num_random = num_records = 0
+    for path, entry in entries.items():
+        found = list(records.read_examples(path))
+        assert len(found) == entry["num_records"] > 50
+        assert entry["num_documents"] == 60 and entry["dupe_factor"] == 3
+        num_records += len(found)
+        for example in found:
+            (label,) = example.features.feature["next_sentence_labels"].int64_list.value
+            num_random += label
+    assert entry["share_random_next"] == num_random / num_records
+    manifest = json.loads((tmp_path / "out" / "manifest.json").read_text())["files"]
+    assert manifest["1.tfrecord"]["num_records"] == entry["num_records"]
+
+
+def test_records_are_those_of_each_pass_over_each_document(
+    create, text, mini_tokenizer
+):
+    """The first words of the documents stand in every pass as often as they should."""
+    entries = create(dupe_factor=7, short_seq_prob=0.0)
+    total = sum(
+        sum(example.features.feature["input_mask"].int64_list.value) - 3
+        for path in entries
+        for example in records.read_examples(path)
+    )
+    tokens = sum(len(mini_tokenizer.encode(line)) for line in text.splitlines())
+    # Some is cut off, and random texts are taken twice.
+    assert 6 * tokens < total < 11 * tokens
+
+
+@pytest.mark.parametrize("kind", ["gz", "stdin", "blocks"])
+def test_the_way_in_does_not_matter(create, digests, tmp_path, text, kind, monkeypatch):
+    create("plain")
+    inputs = ["text.txt"]
+    if kind == "gz":
+        inputs = ["text.txt.gz"]
+        (tmp_path / inputs[0]).write_bytes(gzip.compress(text.encode()))
+    elif kind == "stdin":
+        inputs = ["-"]
+        source = io.TextIOWrapper(io.BytesIO(text.encode()))
+        monkeypatch.setattr(sys, "stdin", source)
+    else:
+        monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 700)
+    create("other", inputs)
+    assert digests("plain") == digests("other")
+
+
+def test_compressed_files_hold_the_same_records(create, tmp_path):
+    create("plain")
+    create("packed", outputs=("0.tfrecord.gz", "1.tfrecord.gz"))
+    for name in ("0.tfrecord", "1.tfrecord"):
+        packed = (tmp_path / "packed" / f"{name}.gz").read_bytes()
+        assert gzip.decompress(packed) == (tmp_path / "plain" / name).read_bytes()
+
+
+def test_unmasked_whole_words_are_made_as_well(create, tmp_path):
+    create(do_whole_word_mask=True, masking="dynamic", dupe_factor=1)
+    example = next(records.read_examples(str(tmp_path / "out" / "0.tfrecord")))
+    features = example.features.feature
+    assert "masked_lm_ids" not in features
+    assert set(features["continues_word"].int64_list.value) == {0, 1}
+    assert max(features["input_ids"].int64_list.value) < 1000
+
+
+class _Killed(BaseException):
+    pass
+
+
+def _kill_after(monkeypatch, number):
+    """Let the run end at its n-th write or rename, with nothing tidied up."""
+    calls = 0
+
+    def counted(function):
+        def call(*arguments, **named):
+            nonlocal calls
+            calls += 1
+            if calls == number:
+                raise _Killed
+            return function(*arguments, **named)
+
+        return call
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_text", counted(files.write_text))
+        patch.setattr(os, "replace", counted(os.replace))
+        patch.setattr(os, "remove", counted(os.remove))
+        patch.setattr(shutil, "copyfileobj", counted(shutil.copyfileobj))
+        patch.setattr(parallel_data, "_leave", lambda folder: None)
+        yield
+
+
+def test_a_run_that_was_killed_anywhere_goes_on(create, digests, tmp_path, monkeypatch):
+    create("whole")
+    expected = digests("whole")
+    kills = 0
+    for number in range(1, 2000, 5):
+        killed = _kill_after(monkeypatch, number)
+        next(killed)
+        try:
+            create("out")
+        except _Killed:
+            kills += 1
+            continue
+        finally:
+            next(killed, None)
+        break
+    assert kills > 3
+    assert digests() == expected
+    assert not (tmp_path / "out" / "0.tfrecord.work").exists()
+
+
+@pytest.mark.parametrize("share", [0.5, 1])
+def test_a_piece_that_was_appended_in_part_is_not_there_twice(
+    create, digests, monkeypatch, share
+):
+    create("whole")
+
+    def copy(source, target, length):
+        data = source.read()
+        target.write(data[: int(len(data) * share)])
+        target.flush()
+        raise _Killed
+
+    with monkeypatch.context() as patch:
+        patch.setattr(shutil, "copyfileobj", copy)
+        with pytest.raises(_Killed):
+            create()
+    create()
+    assert digests() == digests("whole")
+
+
+def _made(monkeypatch):
+    """Return a list that gets the number of each piece that is made."""
+    numbers = []
+    write = record_pieces._write
+
+    def counted(piece, found):
+        numbers.append(piece.number)
+        return write(piece, found)
+
+    monkeypatch.setattr(record_pieces, "_write", counted)
+    return numbers
+
+
+def _stop_at_piece(monkeypatch, create, number, **options):
+    """Let a run end with a full disk when it writes a piece."""
+    write = record_pieces._write
+
+    def full(piece, found):
+        if piece.number == number:
+            raise UserError("The disk is full.")
+        return write(piece, found)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(record_pieces, "_write", full)
+        with pytest.raises(UserError, match="The disk is full"):
+            create(**options)
+
+
+def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog):
+    caplog.set_level(logging.INFO)
+    create("whole")
+    _stop_at_piece(monkeypatch, create, 6)
+    assert "the same command goes on from there" in caplog.text
+    first = tmp_path / "out" / "0.tfrecord"
+    time = first.stat().st_mtime_ns
+    assert not (tmp_path / "out" / "1.tfrecord").exists()
+    numbers = _made(monkeypatch)
+    create()
+    assert numbers[0] == 6 and len(numbers) < 7
+    assert first.stat().st_mtime_ns == time
+    assert digests() == digests("whole")
+    assert "starting anew" not in caplog.text
+
+
+@pytest.mark.parametrize(
+    "changed", ["settings", "text", "deleted", "replaced", "partial"]
+)
+def test_what_has_changed_is_made_anew(
+    create, digests, tmp_path, monkeypatch, caplog, changed
+):
+    caplog.set_level(logging.INFO)
+    is_whole = changed in ("deleted", "replaced")
+    _stop_at_piece(monkeypatch, create, 7 if is_whole else 2)
+    settings = {}
+    if changed == "settings":
+        settings = {"random_seed": 6}
+    elif changed == "text":
+        source = tmp_path / "text.txt"
+        source.write_text(source.read_text().replace("quiet", "old", 1))
+    elif changed == "deleted":
+        (tmp_path / "out" / "0.tfrecord").unlink()
+    elif changed == "replaced":
+        (tmp_path / "out" / "0.tfrecord").write_text("others")
+    else:
+        pieces = tmp_path / "out" / "0.tfrecord.work" / "pieces"
+        with open(pieces / "00000.partial", "r+b") as file:
+            file.truncate(10)
+    create(**settings)
+    assert ("starting anew" in caplog.text) == (changed in ("settings", "text"))
+    create("whole", **settings)
+    assert digests() == digests("whole")
+
+
+def test_a_smaller_corpus_leaves_nothing_of_the_larger(
+    create, digests, tmp_path, monkeypatch, text
+):
+    _stop_at_piece(monkeypatch, create, 2)
+    (tmp_path / "text.txt").write_text(text[:1000])
+    create()
+    create("whole")
+    assert digests() == digests("whole")
+
+
+def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
+    work = tmp_path / "out" / "0.tfrecord.work"
+    work.mkdir(parents=True)
+    with filelock.FileLock(work / ".lock"):
+        with pytest.raises(UserError, match="another process is at work"):
+            create()
+        assert work.exists()
+
+
+@pytest.mark.parametrize(
+    ("text", "options", "message"),
+    [
+        ("\n\n", {}, "there is no text"),
+        ("one\n", {"next_sentence_fix": True}, "The only document has one sentence"),
+        ("one\n", {"num_workers": 0}, "--num_workers is 0"),
+        ("one\n", {"outputs": ("none/a",)}, "does not exist; create it"),
+        ("one\n", {"outputs": ("../text.txt",)}, "is an input"),
+    ],
+)
+def test_bad_input_is_a_sentence(create, tmp_path, text, options, message):
+    (tmp_path / "text.txt").write_text(text)
+    with pytest.raises(UserError, match=message):
+        create(**options)
+    assert not any(name.endswith(".tfrecord") for name in os.listdir(tmp_path / "out"))
+
+
+def test_a_work_folder_that_cannot_be_made_is_a_sentence(create, tmp_path):
+    (tmp_path / "out").mkdir()
+    (tmp_path / "out" / "0.tfrecord.work").write_text("")
+    with pytest.raises(UserError, match="cannot create .*0.tfrecord.work"):
+        create()
+
+
+def test_text_that_cannot_be_read_leaves_no_work_folder(create, tmp_path):
+    (tmp_path / "bad.txt.gz").write_bytes(gzip.compress(b"text\n" * 999)[:30])
+    with pytest.raises(UserError, match="is not a whole gzip file"):
+        create(inputs=("bad.txt.gz",))
+    assert os.listdir(tmp_path / "out") == []

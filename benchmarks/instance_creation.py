@@ -32,7 +32,8 @@ def main(_):
     """Run every step once and print its seconds and the rate of all."""
     import tensorflow as tf  # noqa: F401  The import is no part of the work.
 
-    from official_bert.data import instances, masking, pretraining_data, readers
+    from official_bert.corpus import readers
+    from official_bert.data import instances, masking, pretraining_data
     from official_bert.data.example_encoding import make_encoder
     from official_bert.tokenization.full import FullTokenizer
 

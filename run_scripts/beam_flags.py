@@ -37,6 +37,6 @@ def beam_options():
             "--beam_options says how many workers Beam has."
         )
     # Imported late: without Beam all else works.
-    from official_bert.data import beam_runs
+    from official_bert.engines import beam_runs
 
     return beam_runs.make_options(FLAGS.beam_options)

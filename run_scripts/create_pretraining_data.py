@@ -18,7 +18,7 @@ from absl import flags, logging
 from command_line import locate, require, run, write_run_json
 
 from official_bert import files
-from official_bert.data.readers import FORMATS
+from official_bert.corpus.readers import FORMATS
 from official_bert.errors import UserError
 
 flags.DEFINE_string(
@@ -101,7 +101,7 @@ FLAGS = flags.FLAGS
 
 def main():
     """Check the flags, make the records, describe them."""
-    from official_bert.data import readers
+    from official_bert.corpus import readers
     from official_bert.tokenization.full import FullTokenizer
     from official_bert.tokenization.vocabulary import guess_do_lower_case
 
@@ -155,7 +155,8 @@ def _settings():
 
 def _engine(beam_options):
     """Return the functions that check outputs, find inputs, make and describe data."""
-    from official_bert.data import parallel_data, pretraining_data
+    from official_bert.data import pretraining_data
+    from official_bert.engines import parallel_data
 
     check = pretraining_data.check_output_files
     create = pretraining_data.create_pretraining_data
@@ -167,7 +168,7 @@ def _engine(beam_options):
             "them out."
         )
     if beam_options:
-        from official_bert.data import beam_files, beam_pipeline
+        from official_bert.engines import beam_files, beam_pipeline
 
         check = beam_pipeline.check_output_files
         create = functools.partial(
@@ -187,14 +188,14 @@ def _describe(output_file, inputs):
 
 def _describe_anywhere(output_file, inputs):
     """Write what `_describe` does, on Beam's file systems too."""
-    from official_bert.data import beam_pipeline
+    from official_bert.engines import beam_pipeline
 
     beam_pipeline.write_beside(output_file, ".run.json", write_run_json, inputs)
 
 
 def _find_inputs(patterns):
     """Return the text files; the standard input is one called `-`."""
-    from official_bert.data import readers
+    from official_bert.corpus import readers
 
     if patterns.strip() != "-":
         return readers.find_inputs(patterns)

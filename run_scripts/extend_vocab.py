@@ -23,7 +23,7 @@ from command_line import locate, require, run, start_tensorflow, write_run_json
 from model_flags import given_files
 
 from official_bert import files
-from official_bert.data.readers import FORMATS
+from official_bert.corpus.readers import FORMATS
 from official_bert.errors import UserError
 from official_bert.tokenization.wordpiece import UNKNOWN
 
@@ -128,7 +128,7 @@ def _check_flags():
 
 def _find_sources():
     """Return the text files, having checked where the suggestions go."""
-    from official_bert.data import readers
+    from official_bert.corpus import readers
 
     sources = readers.find_inputs(FLAGS.input_file) if FLAGS.input_file else []
     target = FLAGS.suggestions_file
@@ -170,7 +170,7 @@ def _check_model(checkpoint):
 
 def _count_words(sources, tokenizer):
     """Return a `WordCounter` of the text, showing how far the reading is."""
-    from official_bert.data import readers
+    from official_bert.corpus import readers
     from official_bert.tokenization.word_counts import WordCounter
 
     counter = WordCounter(tokenizer.do_lower_case)

@@ -104,7 +104,7 @@ def main():
 
 def _extract(bert, layers, reading):
     """Write what --output_file or --sentence_vectors asks for."""
-    from official_bert.data.progress import progress
+    from official_bert.corpus.progress import progress
     from official_bert.tasks import feature_extraction as extraction
     from official_bert.tasks import feature_files
 

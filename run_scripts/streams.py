@@ -55,7 +55,7 @@ def lines_of(path, on_bytes=lambda count: None):
     """
     if path == STANDARD:
         return _lines_of_standard_input(on_bytes)
-    from official_bert.data.readers import read_text_lines
+    from official_bert.corpus.readers import read_text_lines
 
     return read_text_lines(path, on_bytes)
 

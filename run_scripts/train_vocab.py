@@ -85,7 +85,7 @@ def main():
 
 def _local_engine():
     """Return (function that finds inputs, function that counts their words)."""
-    from official_bert.data import word_counting
+    from official_bert.engines import word_counting
 
     def count(sources, hold_out):
         return word_counting.count_words(
@@ -101,7 +101,7 @@ def _local_engine():
 
 def _beam_engine(options):
     """Return likewise what does it with Apache Beam."""
-    from official_bert.data import beam_files, beam_runs, beam_word_counts
+    from official_bert.engines import beam_files, beam_runs, beam_word_counts
 
     folder, name = os.path.split(FLAGS.output_file)
     folder = beam_runs.temporary_location(options) or folder

@@ -49,6 +49,21 @@ def pytest_collection_modifyitems(items):
     items.sort(key=lambda item: place.get(item.path.name, len(place)))
 
 
+@pytest.fixture(scope="session")
+def mini_folder():
+    """The same as `mini`, for fixtures of any scope."""
+    return MINI
+
+
+@pytest.fixture(scope="session")
+def mini_tokenizer():
+    """The tokenizer of these recordings."""
+    # Imported late: most tests have no use for it.
+    from official_bert.tokenization.full import FullTokenizer
+
+    return FullTokenizer(str(MINI / "vocab.txt"))
+
+
 @pytest.fixture
 def mini():
     """The original's recordings on the text written for this project."""

@@ -9,18 +9,17 @@ import random
 from absl import logging
 
 from official_bert import files
+from official_bert.corpus import corpus_report, readers
+from official_bert.corpus.progress import progress
 from official_bert.data import (
-    corpus_report,
     estimate,
     instances,
     manifest,
     masking,
-    readers,
     record_writing,
     word_boundaries,
 )
 from official_bert.data.example_encoding import make_encoder
-from official_bert.data.progress import progress
 from official_bert.errors import UserError
 from official_bert.tokenization.wordpiece import UNKNOWN
 

@@ -8,7 +8,8 @@ tokens stay those of the text itself; the copy only says which belong together.
 
 import itertools
 
-from official_bert.data import masking, readers
+from official_bert.corpus import readers
+from official_bert.data import masking
 from official_bert.errors import UserError
 
 

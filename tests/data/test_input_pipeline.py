@@ -9,12 +9,7 @@ import pytest
 import record_files
 import tensorflow as tf
 
-from official_bert.data import (
-    input_pipeline,
-    record_index,
-    record_writing,
-    records,
-)
+from official_bert.data import input_pipeline, record_index, record_writing, records
 from official_bert.data.input_pipeline import evaluation_batches, training_batches
 from official_bert.errors import UserError
 

@@ -10,7 +10,7 @@ import sys
 
 import pytest
 
-from official_bert.data import word_counting
+from official_bert.engines import word_counting
 from official_bert.errors import UserError
 from official_bert.tokenization import FullTokenizer, load_vocab, train, word_counts
 from official_bert.tokenization.word_counts import WordCounter

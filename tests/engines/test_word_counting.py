@@ -5,7 +5,8 @@ import random
 
 import pytest
 
-from official_bert.data import text_blocks, word_counting
+from official_bert.corpus import text_blocks
+from official_bert.engines import word_counting
 from official_bert.errors import UserError
 from official_bert.tokenization import word_counts
 

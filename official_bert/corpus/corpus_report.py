@@ -8,8 +8,8 @@ documents and the settings alone, not on who counted which of them.
 import textwrap
 
 from official_bert import files
-from official_bert.data import corpus_facts, corpus_picture
-from official_bert.data.corpus_statistics import CorpusStatistics
+from official_bert.corpus import corpus_facts, corpus_picture
+from official_bert.corpus.corpus_statistics import CorpusStatistics
 
 __all__ = ["CorpusStatistics", "report_lines", "summary", "write_report"]
 

@@ -6,16 +6,15 @@ import random
 
 import pytest
 
-from official_bert.data import (
+from official_bert.corpus import corpus_picture, text_blocks
+from official_bert.data import instances
+from official_bert.engines import (
     beam_files,
     beam_pipeline,
     beam_runs,
     beam_steps,
-    corpus_picture,
-    instances,
     parallel_data,
     record_pieces,
-    text_blocks,
     word_counting,
 )
 from official_bert.errors import UserError
@@ -24,7 +23,7 @@ pytest.importorskip(
     "apache_beam", reason="Apache Beam is not installed: pip install apache-beam"
 )
 
-from official_bert.data import beam_word_counts  # noqa: E402
+from official_bert.engines import beam_word_counts
 
 WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]
 IN_THIS_PROCESS = "--runner=FnApiRunner"

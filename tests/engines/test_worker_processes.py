@@ -6,7 +6,7 @@ import time
 
 import pytest
 
-from official_bert.data import workers
+from official_bert.engines import workers
 from official_bert.errors import UserError
 
 
@@ -56,7 +56,7 @@ def test_what_ends_a_worker_ends_the_work(task, kind, message):
 
 def test_workers_end_with_a_parent_that_is_killed(tmp_path):
     program = (
-        "import sys, test_workers, official_bert.data.workers as workers\n"
+        "import sys, test_workers, official_bert.engines.workers as workers\n"
         "if __name__ == '__main__':\n"
         "    tasks = iter(['sleep', 'sleep'])\n"
         "    arguments = (sys.argv[1],)\n"

@@ -25,8 +25,8 @@ import zlib
 from absl import logging
 
 from official_bert import files
-from official_bert.data.progress import progress
-from official_bert.data.sentences import split_sentences
+from official_bert.corpus.progress import progress
+from official_bert.corpus.sentences import split_sentences
 from official_bert.errors import UserError
 
 BUILTIN = "builtin:"
@@ -51,7 +51,7 @@ def find_inputs(patterns, flag="--input_file"):
     for pattern in files.split_list(patterns) or [""]:
         if pattern.startswith(BUILTIN):
             # Imported late: most runs have no use for it.
-            from official_bert.data import builtin_corpus
+            from official_bert.corpus import builtin_corpus
 
             found.append(builtin_corpus.corpus_file(pattern))
         else:

@@ -12,14 +12,9 @@ import filelock
 import pytest
 
 from official_bert import files
-from official_bert.data import (
-    corpus_picture,
-    instances,
-    parallel_data,
-    record_pieces,
-    records,
-    text_blocks,
-)
+from official_bert.corpus import corpus_picture, text_blocks
+from official_bert.data import instances, records
+from official_bert.engines import parallel_data, record_pieces
 from official_bert.errors import UserError
 
 WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]

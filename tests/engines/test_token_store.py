@@ -2,7 +2,8 @@ import random
 
 import pytest
 
-from official_bert.data import masking, token_store
+from official_bert.data import masking
+from official_bert.engines import token_store
 
 
 def _documents(rng, number, highest):

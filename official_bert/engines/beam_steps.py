@@ -17,22 +17,23 @@ from typing import NamedTuple
 
 import numpy as np
 
+from official_bert.corpus import corpus_report, readers
 from official_bert.data import (
-    beam_files,
-    beam_runs,
-    corpus_encoding,
-    corpus_report,
     index_permutation,
     masking,
     planned_instances,
     pretraining_data,
-    readers,
-    record_pieces,
     record_writing,
-    token_store,
 )
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.instances import InstanceSettings, TrainingInstance
+from official_bert.engines import (
+    beam_files,
+    beam_runs,
+    corpus_encoding,
+    record_pieces,
+    token_store,
+)
 
 FACTS, SIZES, REQUESTS = "facts", "sizes", "requests"
 

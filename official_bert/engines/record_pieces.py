@@ -26,7 +26,7 @@ from official_bert.data import (
 )
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.instances import InstanceSettings
-from official_bert.data.token_store import TokenStore
+from official_bert.engines.token_store import TokenStore
 
 # Goes up when the bytes of a finished piece would be others.
 FORMAT = 1

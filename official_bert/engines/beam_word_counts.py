@@ -8,7 +8,8 @@ import collections
 
 from absl import logging
 
-from official_bert.data import beam_files, beam_runs, readers, word_counting
+from official_bert.corpus import readers
+from official_bert.engines import beam_files, beam_runs, word_counting
 from official_bert.tokenization.word_counts import WordCounter
 
 # What a count is of, as the first byte of its key: words of the text, words of

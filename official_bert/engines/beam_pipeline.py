@@ -13,17 +13,14 @@ import tempfile
 from absl import logging
 
 from official_bert import files
-from official_bert.data import (
+from official_bert.corpus import corpus_report, readers
+from official_bert.data import manifest, masking, pretraining_data
+from official_bert.engines import (
     beam_files,
     beam_runs,
     beam_steps,
     corpus_encoding,
-    corpus_report,
-    manifest,
-    masking,
     parallel_data,
-    pretraining_data,
-    readers,
     record_pieces,
 )
 from official_bert.errors import UserError

@@ -11,7 +11,7 @@ import os
 import shutil
 
 from official_bert import files
-from official_bert.data.record_pieces import Piece, PieceFacts
+from official_bert.engines.record_pieces import Piece, PieceFacts
 
 _COPIED_AT_ONCE = 1 << 20
 

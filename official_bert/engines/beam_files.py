@@ -13,7 +13,7 @@ import uuid
 import zlib
 
 from official_bert import files
-from official_bert.data import readers, text_blocks
+from official_bert.corpus import readers, text_blocks
 from official_bert.errors import UserError
 
 _COPIED_AT_ONCE = 1 << 20

@@ -2,7 +2,7 @@
 
 import re
 
-from official_bert.data.sentences import split_sentences
+from official_bert.corpus.sentences import split_sentences
 
 # A list item or a parameter: what stands before its text, which is dropped.
 _ITEM = re.compile(

@@ -24,8 +24,8 @@ import warnings
 from absl import logging
 
 from official_bert import files
-from official_bert.data import docstring_prose, sentences
-from official_bert.data.progress import progress
+from official_bert.corpus import docstring_prose, sentences
+from official_bert.corpus.progress import progress
 from official_bert.errors import UserError
 
 TRAINING = "builtin:python"

@@ -17,19 +17,10 @@ import shutil
 from absl import logging
 
 from official_bert import files
-from official_bert.data import (
-    corpus_encoding,
-    corpus_report,
-    estimate,
-    manifest,
-    masking,
-    pretraining_data,
-    record_pieces,
-    shards,
-    text_blocks,
-    workers,
-)
-from official_bert.data.progress import progress
+from official_bert.corpus import corpus_report, text_blocks
+from official_bert.corpus.progress import progress
+from official_bert.data import estimate, manifest, masking, pretraining_data
+from official_bert.engines import corpus_encoding, record_pieces, shards, workers
 from official_bert.errors import UserError
 
 

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 
-from official_bert.data import beam_runs, beam_steps
+from official_bert.engines import beam_runs, beam_steps
 from official_bert.errors import UserError
 
 

@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from absl import logging
 
-from official_bert.data import readers
+from official_bert.corpus import readers
 
 BLOCK_BYTES = 4 << 20
 STANDARD_INPUT = "-"

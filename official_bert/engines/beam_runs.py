@@ -13,7 +13,8 @@ import shlex
 import traceback
 
 import official_bert
-from official_bert.data import beam_files, text_blocks
+from official_bert.corpus import text_blocks
+from official_bert.engines import beam_files
 from official_bert.errors import UserError
 
 # What a message of ours ends with when it has passed through a runner.

@@ -4,7 +4,7 @@ import os
 
 import pytest
 
-from official_bert.data import readers
+from official_bert.corpus import readers
 from official_bert.errors import UserError
 
 

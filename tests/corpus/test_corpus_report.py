@@ -9,15 +9,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from official_bert.data import (
-    corpus_facts,
-    corpus_picture,
-    corpus_report,
-    pretraining_data,
-    records,
-)
-from official_bert.data import corpus_statistics as statistics_module
-from official_bert.data.corpus_statistics import CorpusStatistics, HashSample
+from official_bert.corpus import corpus_facts, corpus_picture, corpus_report
+from official_bert.corpus import corpus_statistics as statistics_module
+from official_bert.corpus.corpus_statistics import CorpusStatistics, HashSample
+from official_bert.data import pretraining_data, records
 from official_bert.data.instances import InstanceSettings
 
 UNKNOWN = 1

@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from official_bert.data.corpus_facts import sequence_bins
+from official_bert.corpus.corpus_facts import sequence_bins
 from official_bert.files import atomic_path
 
 BINS = 32

@@ -9,8 +9,9 @@ import os
 import zlib
 from typing import NamedTuple
 
-from official_bert.data import readers, text_blocks, workers
-from official_bert.data.progress import progress
+from official_bert.corpus import readers, text_blocks
+from official_bert.corpus.progress import progress
+from official_bert.engines import workers
 from official_bert.tokenization.word_counts import WordCounter
 
 # One sentence in so many.

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from official_bert.data import readers, text_blocks
+from official_bert.corpus import readers, text_blocks
 from official_bert.errors import UserError
 
 TEXTS = {

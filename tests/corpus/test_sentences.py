@@ -1,6 +1,6 @@
 import pytest
 
-from official_bert.data.sentences import split_sentences
+from official_bert.corpus.sentences import split_sentences
 
 
 @pytest.mark.parametrize(

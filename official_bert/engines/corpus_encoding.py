@@ -15,14 +15,9 @@ import pathlib
 from absl import logging
 
 from official_bert import files
-from official_bert.data import (
-    corpus_report,
-    pretraining_data,
-    readers,
-    text_blocks,
-    token_store,
-    workers,
-)
+from official_bert.corpus import corpus_report, readers, text_blocks
+from official_bert.data import pretraining_data
+from official_bert.engines import token_store, workers
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.wordpiece import UNKNOWN
 

@@ -2,7 +2,7 @@ import pathlib
 
 import pytest
 
-from official_bert.data import builtin_corpus, readers
+from official_bert.corpus import builtin_corpus, readers
 from official_bert.errors import UserError
 
 

@@ -266,7 +266,7 @@ def _warn_of_padding(facts):
         f"{facts['padding_share']:.0%}".replace("%", " %")
         + " of all places are padding, which costs a trainer as much as text does. It "
         "comes from documents shorter than --max_seq_length and from "
-        "--short_seq_prob; batches of sequences of like length would save time."
+        "--short_seq_prob; train with --skip_padding."
     )
 
 

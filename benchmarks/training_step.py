@@ -40,6 +40,7 @@ flags.DEFINE_bool("jit", True, "Whether to measure KerasHub under XLA too.")
 flags.DEFINE_bool(
     "variants", False, "Measure ours with its own flags instead of KerasHub's."
 )
+flags.DEFINE_integer("shortest", 64, "Tokens of the shortest sequences.", 5, 128)
 flags.DEFINE_string("output", None, "JSON file for all figures.")
 
 LENGTH, PREDICTIONS = 128, 20
@@ -80,6 +81,7 @@ def _variants(config, features, batch):
     """Return our step under the flags of `run_pretraining.py`."""
     return {
         "--xla": _our_step(config, features, xla=True),
+        "--skip_padding": _our_step(config, features, skip_padding=True),
         "--recompute": _our_step(config, features, recompute=True),
         "bfloat16": _our_step(config, features, precision="bfloat16"),
         "micro-batches": _our_step(config, features, micro_batch_size=batch // 4),
@@ -91,21 +93,28 @@ def _features(config, batch):
     import numpy as np
 
     rng = np.random.default_rng(0)
-    mask = np.arange(LENGTH) < rng.integers(LENGTH // 2, LENGTH + 1, (batch, 1))
+    mask = np.arange(LENGTH) < rng.integers(FLAGS.shortest, LENGTH + 1, (batch, 1))
     ids = rng.integers(1000, config.vocab_size, (batch, LENGTH)) * mask
     shape = (batch, PREDICTIONS)
     return {
         "input_ids": ids.astype(np.int32),
         "input_mask": mask.astype(np.int32),
         "segment_ids": ((np.arange(LENGTH) > LENGTH // 3) & mask).astype(np.int32),
-        "masked_lm_positions": rng.integers(1, LENGTH // 2, shape).astype(np.int32),
+        "masked_lm_positions": rng.integers(1, FLAGS.shortest, shape).astype(np.int32),
         "masked_lm_ids": rng.integers(1000, config.vocab_size, shape).astype(np.int32),
         "masked_lm_weights": np.ones(shape, np.float32),
         "next_sentence_labels": rng.integers(0, 2, (batch, 1)).astype(np.int32),
     }
 
 
-def _our_step(config, features, precision="float32", recompute=False, **settings):
+def _our_step(
+    config,
+    features,
+    precision="float32",
+    recompute=False,
+    skip_padding=False,
+    **settings,
+):
     import tensorflow as tf
 
     from official_bert.modeling.pretraining import PretrainingModel
@@ -118,6 +127,7 @@ def _our_step(config, features, precision="float32", recompute=False, **settings
 
     with computing_in(precision):
         model = PretrainingModel(config, recompute)
+    model.bert.skip_padding = skip_padding
     optimizer = BertAdam(WarmupLinearDecay(1e-4, 1_000_000, 10_000))
     optimizer.build(model.trainable_variables)
     strategy = tf.distribute.get_strategy()

@@ -259,7 +259,7 @@ def _stop_at_piece(monkeypatch, create, number, **options):
 
 
 def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="absl")
     create("whole")
     _stop_at_piece(monkeypatch, create, 6)
     assert "the same command goes on from there" in caplog.text
@@ -280,7 +280,7 @@ def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog
 def test_what_has_changed_is_made_anew(
     create, digests, tmp_path, monkeypatch, caplog, changed
 ):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="absl")
     is_whole = changed in ("deleted", "replaced")
     _stop_at_piece(monkeypatch, create, 7 if is_whole else 2)
     settings = {}

@@ -54,13 +54,14 @@ def test_what_ends_a_worker_ends_the_work(task, kind, message):
         list(workers.run_tasks(make_work, ("",), iter([task, 2, 3]), 2))
 
 
-def test_workers_end_with_a_parent_that_is_killed(tmp_path):
+def test_worker_processes_end_with_a_parent_that_is_killed(tmp_path):
     program = (
-        "import sys, test_workers, official_bert.engines.workers as workers\n"
+        "import sys, official_bert.engines.workers as workers\n"
+        "import test_worker_processes as own\n"
         "if __name__ == '__main__':\n"
         "    tasks = iter(['sleep', 'sleep'])\n"
         "    arguments = (sys.argv[1],)\n"
-        "    list(workers.run_tasks(test_workers.make_work, arguments, tasks, 2))\n"
+        "    list(workers.run_tasks(own.make_work, arguments, tasks, 2))\n"
     )
     script = tmp_path / "program.py"
     script.write_text(program)

@@ -179,15 +179,22 @@ def opened(path):
       UserError: it cannot be read, now or later.
     """
     open_file = gzip.open if path.endswith(".gz") else open
+    with reading_errors(path), open_file(path, "rb") as source:
+        yield source
+
+
+@contextlib.contextmanager
+def reading_errors(path):
+    """Turn what goes wrong while a file is read into a `UserError`."""
     try:
-        with open_file(path, "rb") as source:
-            yield source
+        yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(
             f"{path} is not a whole gzip file ({error}): fetch or compress it again."
         ) from error
     except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
+        # Only errors of the system have a text of it.
+        raise UserError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
 def _split_raw(lines):

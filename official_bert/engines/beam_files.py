@@ -10,7 +10,6 @@ import gzip
 import os
 import shutil
 import uuid
-import zlib
 
 from official_bert import files
 from official_bert.corpus import readers, text_blocks
@@ -78,18 +77,13 @@ def open_text(path):
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
 
-    try:
-        # Beam would unpack as well, but takes half a file for a whole one.
-        with FileSystems.open(
-            path, compression_type=CompressionTypes.UNCOMPRESSED
-        ) as source:
-            yield gzip.GzipFile(fileobj=source) if path.endswith(".gz") else source
-    except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise UserError(
-            f"{path} is not a whole gzip file ({error}): fetch or compress it again."
-        ) from error
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error}.") from error
+    # Beam would unpack as well, but takes half a file for a whole one.
+    as_it_is = CompressionTypes.UNCOMPRESSED
+    with (
+        readers.reading_errors(path),
+        FileSystems.open(path, compression_type=as_it_is) as source,
+    ):
+        yield gzip.GzipFile(fileobj=source) if path.endswith(".gz") else source
 
 
 def read_lines(path):

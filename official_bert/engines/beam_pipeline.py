@@ -12,7 +12,6 @@ import tempfile
 
 from absl import logging
 
-from official_bert import files
 from official_bert.corpus import corpus_report, readers
 from official_bert.data import manifest, masking, pretraining_data
 from official_bert.engines import (
@@ -56,14 +55,9 @@ def create_pretraining_data(
     """
     check_output_files(output_files, input_files)
     output_files = [beam_files.absolute(path) for path in output_files]
-    encoding = corpus_encoding.Encoding(
-        vocab_file,
-        files.sha256_of(vocab_file),
-        tokenizer.do_lower_case,
-        settings.do_whole_word_mask,
-        input_format,
-        settings.max_seq_length,
-        corpus_encoding.guess_lines(input_files, beam_files.size_of),
+    lines = corpus_encoding.guess_lines(input_files, beam_files.size_of)
+    encoding = corpus_encoding.Encoding.of(
+        vocab_file, tokenizer, settings, input_format, lines
     )
     with beam_files.temporary_folder(f"{output_files[0]}.beam") as folder:
         job = beam_steps.Job(

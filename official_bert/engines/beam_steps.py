@@ -86,7 +86,7 @@ class Layout(NamedTuple):
 def token_code_of(tokenizer, settings):
     """Return the `array` code that holds a tokenizer's tokens."""
     highest = token_store.highest_token(tokenizer, settings.do_whole_word_mask)
-    return "H" if highest < 1 << 16 else "I"
+    return token_store.code_of(highest)
 
 
 def encode_block(block, encoding, tokenizer, token_code):

@@ -49,6 +49,19 @@ class Encoding:
     max_seq_length: int
     expected_lines: int
 
+    @classmethod
+    def of(cls, vocab_file, tokenizer, settings, input_format, expected_lines):
+        """Take what there is to know from a `FullTokenizer` and `InstanceSettings`."""
+        return cls(
+            vocab_file,
+            files.sha256_of(vocab_file),
+            tokenizer.do_lower_case,
+            settings.do_whole_word_mask,
+            input_format,
+            settings.max_seq_length,
+            expected_lines,
+        )
+
     def digest_of(self, block):
         """Return the SHA-256, hex, of all that a block's ids depend on."""
         made_with = {**dataclasses.asdict(self), "format": FORMAT}

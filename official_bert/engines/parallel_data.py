@@ -58,14 +58,9 @@ def create_pretraining_data(
     if num_workers < 1:
         raise UserError(f"--num_workers is {num_workers}: it must be at least 1.")
     pretraining_data.check_output_files(output_files, input_files)
-    encoding = corpus_encoding.Encoding(
-        vocab_file,
-        files.sha256_of(vocab_file),
-        tokenizer.do_lower_case,
-        settings.do_whole_word_mask,
-        input_format,
-        settings.max_seq_length,
-        corpus_encoding.guess_lines(input_files),
+    lines = corpus_encoding.guess_lines(input_files)
+    encoding = corpus_encoding.Encoding.of(
+        vocab_file, tokenizer, settings, input_format, lines
     )
     folder = work_folder(output_files)
     with _work_folder_held(folder):

@@ -49,7 +49,7 @@ def write_block(path, documents, highest):
     Returns:
       `BlockSize`.
     """
-    tokens = array.array("H" if highest < 1 << 16 else _POSITION)
+    tokens = array.array(code_of(highest))
     sentence_starts = array.array(_POSITION, [0])
     document_starts = array.array(_POSITION, [0])
     for document in documents:
@@ -66,6 +66,11 @@ def write_block(path, documents, highest):
         len(tokens),
         tokens.itemsize,
     )
+
+
+def code_of(highest):
+    """Return the `array` code that holds tokens up to a number."""
+    return "H" if highest < 1 << 16 else _POSITION
 
 
 def highest_token(tokenizer, whole_words):

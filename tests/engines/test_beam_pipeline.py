@@ -2,11 +2,10 @@
 
 import gzip
 import json
-import random
 
 import pytest
+import small_corpus
 
-from official_bert.corpus import corpus_picture, text_blocks
 from official_bert.data import instances
 from official_bert.engines import (
     beam_files,
@@ -14,7 +13,6 @@ from official_bert.engines import (
     beam_runs,
     beam_steps,
     parallel_data,
-    record_pieces,
     word_counting,
 )
 from official_bert.errors import UserError
@@ -25,7 +23,6 @@ pytest.importorskip(
 
 from official_bert.engines import beam_word_counts
 
-WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]
 IN_THIS_PROCESS = "--runner=FnApiRunner"
 TWO_PROCESSES = (
     "--runner=DirectRunner --direct_running_mode=multi_processing "
@@ -36,26 +33,18 @@ SMALL = {"max_seq_length": 32, "max_predictions_per_seq": 5, "dupe_factor": 3}
 
 @pytest.fixture(autouse=True)
 def no_picture(monkeypatch):
-    monkeypatch.setattr(corpus_picture, "draw", lambda statistics, path: False)
+    small_corpus.leave_out_pictures(monkeypatch)
 
 
 @pytest.fixture
 def small(monkeypatch):
     """Blocks and pieces so small that little text has many."""
-    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 1500)
-    monkeypatch.setattr(record_pieces, "PIECE_BYTES", 30000)
+    small_corpus.make_small(monkeypatch)
 
 
 @pytest.fixture
 def text_files(tmp_path):
-    rng = random.Random(5)
-    documents = [
-        "\n".join(
-            " ".join(rng.choices(WORDS, k=rng.randint(2, 12)))
-            for _ in range(rng.randint(1, 9))
-        )
-        for _ in range(60)
-    ]
+    documents = small_corpus.documents()
     plain, packed = tmp_path / "a.txt", tmp_path / "b.txt.gz"
     plain.write_text("\n\n".join(documents[:40]))
     packed.write_bytes(gzip.compress("\n\n".join(documents[40:]).encode()))

@@ -4,43 +4,31 @@ import io
 import json
 import logging
 import os
-import random
 import shutil
 import sys
 
 import filelock
 import pytest
+import small_corpus
 
 from official_bert import files
-from official_bert.corpus import corpus_picture, text_blocks
+from official_bert.corpus import text_blocks
 from official_bert.data import instances, records
 from official_bert.engines import parallel_data, record_pieces
 from official_bert.errors import UserError
-
-WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
     """Blocks and pieces so small that little text has many."""
-    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 1500)
-    monkeypatch.setattr(record_pieces, "PIECE_BYTES", 30000)
-    # What takes longest, and has tests of its own.
-    monkeypatch.setattr(corpus_picture, "draw", lambda statistics, path: False)
+    small_corpus.make_small(monkeypatch)
+    small_corpus.leave_out_pictures(monkeypatch)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
 
 
 @pytest.fixture(scope="module")
 def text():
-    rng = random.Random(5)
-    documents = [
-        "\n".join(
-            " ".join(rng.choices(WORDS, k=rng.randint(2, 12)))
-            for _ in range(rng.randint(1, 9))
-        )
-        for _ in range(60)
-    ]
-    return "\n\n".join(documents) + "\n"
+    return "\n\n".join(small_corpus.documents()) + "\n"
 
 
 @pytest.fixture

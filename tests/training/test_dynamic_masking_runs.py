@@ -5,12 +5,12 @@ import dataclasses
 import numpy as np
 import pytest
 import record_files
+from killed_run import killed_at
 from record_files import MINI_CONFIG
 from test_pretraining import SETTINGS, metrics, run, tensors
 
 from official_bert.data.record_set import open_record_set
 from official_bert.errors import UserError
-from official_bert.training import loop
 
 STEPS = SETTINGS.num_train_steps
 
@@ -31,17 +31,7 @@ def whole(records, tmp_path_factory):
 def continued(records, tmp_path_factory):
     """The output of the same run, killed after step 3 and started again."""
     directory = tmp_path_factory.mktemp("continued")
-    log_row = loop.RunLog.training
-
-    def log_and_die(self, step, row):
-        log_row(self, step, row)
-        if step == 3:
-            raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop.RunLog, "training", log_and_die)
-        with pytest.raises(KeyboardInterrupt):
-            run(records, directory)
+    killed_at(3, lambda: run(records, directory), pytest.MonkeyPatch)
     assert [row["step"] for row in metrics(directory)][-1] == 3
     return run(records, directory)
 

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import record_files
 import tensorflow as tf
+from killed_run import killed_at
 from record_files import MINI, MINI_CONFIG, mini_records, stacked
 from run_settings import RUN
 
 import official_bert
 from official_bert.data.record_set import open_record_set
 from official_bert.errors import UserError
-from official_bert.training import loop, pretraining, saving
+from official_bert.training import pretraining, saving
 
 STEPS = 6
 STRATEGY = tf.distribute.get_strategy()
@@ -59,17 +60,7 @@ def whole(records, tmp_path_factory):
 def continued(records, tmp_path_factory):
     """The output of the same run, killed after step 5 and started again."""
     directory = tmp_path_factory.mktemp("continued")
-    log_row = loop.RunLog.training
-
-    def log_and_die(self, step, row):
-        log_row(self, step, row)
-        if step == 5:
-            raise KeyboardInterrupt
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(loop.RunLog, "training", log_and_die)
-        with pytest.raises(KeyboardInterrupt):
-            run(records, directory)
+    killed_at(5, lambda: run(records, directory), pytest.MonkeyPatch)
     assert (directory / "model.ckpt-4.index").exists()
     assert not (directory / "bert_model.ckpt.index").exists()
     assert [row["step"] for row in metrics(directory)][-1] == 5

@@ -1,4 +1,4 @@
-"""A fine-tuning that is killed in its middle, and started again."""
+"""A run that is killed in its middle, to be started again."""
 
 import pytest
 
@@ -11,7 +11,7 @@ def killed_at(step, run, monkeypatch):
     Args:
       step: of a log line.
       run: function without arguments.
-      monkeypatch: pytest's.
+      monkeypatch: pytest's, or the class.
     """
     log_row = loop.RunLog.training
 

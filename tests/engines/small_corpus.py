@@ -1,0 +1,31 @@
+"""Little text that has many blocks and pieces."""
+
+import random
+
+from official_bert.corpus import corpus_picture, text_blocks
+from official_bert.engines import record_pieces
+
+WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]
+
+
+def documents():
+    """Return 60 texts of one to nine lines, the same ones each time."""
+    rng = random.Random(5)
+    return [
+        "\n".join(
+            " ".join(rng.choices(WORDS, k=rng.randint(2, 12)))
+            for _ in range(rng.randint(1, 9))
+        )
+        for _ in range(60)
+    ]
+
+
+def make_small(monkeypatch):
+    """Make blocks and pieces so small that these texts have many."""
+    monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 1500)
+    monkeypatch.setattr(record_pieces, "PIECE_BYTES", 30000)
+
+
+def leave_out_pictures(monkeypatch):
+    """Draw none: they take longest, and have tests of their own."""
+    monkeypatch.setattr(corpus_picture, "draw", lambda statistics, path: False)

@@ -25,7 +25,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import venv
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT / "run_scripts"))
@@ -33,6 +32,7 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 from absl import flags  # noqa: E402
 from command_line import require, run  # noqa: E402
 from compared_tasks import TASKS, check_sources, find_task  # noqa: E402
+from yardstick import peers  # noqa: E402
 
 from official_bert.errors import UserError  # noqa: E402
 from official_bert.training.logs import read_metrics  # noqa: E402
@@ -122,15 +122,7 @@ def _prepare(task, sources, folder):
 
 @functools.cache
 def _peer_python():
-    """Return the Python of PyTorch's environment, made if it is not there."""
-    python = pathlib.Path(FLAGS.peer_env).resolve() / "bin" / "python"
-    if not python.exists():
-        venv.create(FLAGS.peer_env, with_pip=True)
-    subprocess.run(
-        [python, "-m", "pip", "install", "-q", "-r", PEERS / "requirements.txt"],
-        check=True,
-    )
-    return python
+    return peers.peer_python(FLAGS.peer_env)
 
 
 def _rows():

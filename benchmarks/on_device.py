@@ -30,7 +30,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import venv
 
 import numpy as np
 
@@ -40,6 +39,7 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 
 from absl import flags  # noqa: E402
 from command_line import require, run, start_tensorflow  # noqa: E402
+from yardstick import peers  # noqa: E402
 
 from official_bert import files  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
@@ -84,7 +84,7 @@ def main():
         length: random_row(length, len(model.tokenizer.vocab)) for length in lengths
     }
     with tempfile.TemporaryDirectory() as folder:
-        python = _peer_python()
+        python = peers.peer_python(FLAGS.peer_env)
         theirs = python, _write_theirs(folder, python)
         ours = sys.executable, write_ours(folder, model)
         one_length = dataclasses.replace(model, lengths=(FLAGS.memory_length,))
@@ -184,16 +184,6 @@ def _write_theirs(folder, peer_python):
     if done.returncode:
         raise UserError(f"ONNX Runtime's files were not made: {done.stderr[-500:]}")
     return {name: os.path.join(folder, f"{name}.onnx") for name in FORMATS}
-
-
-def _peer_python():
-    """Return the Python of ONNX Runtime's environment, made if it is not there."""
-    python = pathlib.Path(FLAGS.peer_env).resolve() / "bin" / "python"
-    if not python.exists():
-        venv.create(FLAGS.peer_env, with_pip=True)
-    packages = PEERS / "requirements.txt"
-    subprocess.run([python, "-m", "pip", "install", "-q", "-r", packages], check=True)
-    return python
 
 
 def answer(path, threads):

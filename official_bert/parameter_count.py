@@ -86,22 +86,33 @@ def count_parameters(config, with_heads=False):
     )
 
 
+def encoder_flops(config, max_seq_length):
+    """Return the floating-point operations of the encoder's outputs of one sequence.
+
+    Matrix products only, two operations for each multiply-add.
+
+    Args:
+      config: `BertConfig`.
+      max_seq_length: tokens in the sequence, padding included.
+    """
+    h, i, s = config.hidden_size, config.intermediate_size, max_seq_length
+    projections = 8 * s * h * h + 4 * s * h * i
+    scores = 4 * s * s * h  # QKᵀ and the weighted sum of values
+    pooler = 2 * h * h
+    return config.num_hidden_layers * (projections + scores) + pooler
+
+
 def training_flops(config, max_seq_length, max_predictions_per_seq):
     """Return the floating-point operations of one training sequence.
 
-    Matrix products only, two operations for each multiply-add, and the
-    backward pass as two forward passes: the convention behind published
-    utilisation figures.
+    Those of the matrix products, and the backward pass as two forward passes:
+    the convention behind published utilisation figures.
 
     Args:
       config: `BertConfig`.
       max_seq_length: tokens in the sequence, padding included.
       max_predictions_per_seq: positions that go through the masked-LM head.
     """
-    h, i, s = config.hidden_size, config.intermediate_size, max_seq_length
-    projections = 8 * s * h * h + 4 * s * h * i
-    scores = 4 * s * s * h  # QKᵀ and the weighted sum of values
+    h = config.hidden_size
     masked_lm = 2 * max_predictions_per_seq * (h * h + h * config.vocab_size)
-    pooler = 2 * h * h
-    forward = config.num_hidden_layers * (projections + scores) + masked_lm + pooler
-    return 3 * forward
+    return 3 * (encoder_flops(config, max_seq_length) + masked_lm)

@@ -16,23 +16,23 @@ import sys
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 OUTPUTS = ("sequence_output", "pooled_output")
 OPSET = 17
+PLAIN_ATTENTION = {"attn_implementation": "eager"}
 
 
 def main():
     """Write both files."""
+    import transformers
+
     model, folder = sys.argv[1:]
     plain = pathlib.Path(folder) / "float32.onnx"
-    export(model, plain)
+    transformers.logging.set_verbosity_error()
+    export(transformers.BertModel.from_pretrained(model, **PLAIN_ATTENTION), plain)
     quantize(plain, plain.with_name("int8.onnx"))
 
 
-def export(model, path):
-    """Write the encoder of a Hugging Face directory as ONNX, for rows of any length."""
+def export(encoder, path):
+    """Write a `BertModel` as ONNX, for batches of any size and rows of any length."""
     import torch
-    import transformers
-
-    transformers.logging.set_verbosity_error()
-    encoder = transformers.BertModel.from_pretrained(model, attn_implementation="eager")
 
     class Encoder(torch.nn.Module):
         """The encoder with inputs in our order, and a tuple of outputs."""
@@ -53,7 +53,10 @@ def export(model, path):
         str(path),
         input_names=INPUTS,
         output_names=OUTPUTS,
-        dynamic_axes={name: {1: "length"} for name in (*INPUTS, OUTPUTS[0])},
+        dynamic_axes={
+            OUTPUTS[1]: {0: "batch"},
+            **{name: {0: "batch", 1: "length"} for name in (*INPUTS, OUTPUTS[0])},
+        },
         opset_version=OPSET,
         dynamo=False,
     )
@@ -76,7 +79,7 @@ def open_model(path, threads):
     """Load an ONNX file.
 
     Returns:
-      function: dict of `INPUTS` int64 [1, S] -> dict of `OUTPUTS` float32 [1, …].
+      function: dict of `INPUTS` int64 [B, S] -> dict of `OUTPUTS` float32 [B, …].
     """
     import onnxruntime
 

@@ -1,0 +1,295 @@
+"""This project's side of the benchmarks. See `contender.py`."""
+
+import itertools
+import os
+import subprocess
+import sys
+import tempfile
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import keras
+import tensorflow as tf
+
+from contenders import shared
+from official_bert.config import BertConfig
+
+PRODUCT_SIZE = 1536
+
+
+def versions():
+    """Return library -> version."""
+    return {"tensorflow": tf.__version__, "keras": keras.__version__}
+
+
+def product():
+    """One product of two [1536, 1536] float32 matrices."""
+    a = tf.random.normal([PRODUCT_SIZE, PRODUCT_SIZE])
+    multiply = tf.function(lambda: tf.reduce_sum(tf.matmul(a, a)))
+    return lambda: float(multiply())
+
+
+def training(
+    size,
+    batch,
+    shortest=64,
+    precision="float32",
+    recompute=False,
+    skip_padding=False,
+    **settings,
+):
+    """One pre-training update, as `run_pretraining.py` makes it.
+
+    Args:
+      size: name of a released size.
+      batch: sequences.
+      shortest: see `shared.pretraining_batch`.
+      precision: as the flag of `run_pretraining.py`.
+      recompute: likewise.
+      skip_padding: likewise.
+      **settings: of `StepSettings`.
+    """
+    from official_bert.modeling.pretraining import PretrainingModel
+    from official_bert.training.precision import computing_in
+    from official_bert.training.pretraining import PRETRAINING
+
+    config = BertConfig.named(size)
+    features = shared.pretraining_batch(config.vocab_size, batch, shortest)
+    with computing_in(precision):
+        model = PretrainingModel(config, recompute)
+    model.bert.skip_padding = skip_padding
+    step = _train_step(model, PRETRAINING, 1e-4, settings)
+    endless = iter(tf.data.Dataset.from_tensors(features).repeat())
+    return lambda: float(step(next(endless))["masked_lm_loss"])
+
+
+def _train_step(model, objective, learning_rate, settings=None):
+    from official_bert.training.guard import Guard
+    from official_bert.training.optimizer import BertAdam
+    from official_bert.training.schedule import WarmupLinearDecay
+    from official_bert.training.step import StepSettings, make_train_step
+
+    optimizer = BertAdam(WarmupLinearDecay(learning_rate, 1_000_000, 10_000))
+    optimizer.build(model.trainable_variables)
+    return make_train_step(
+        tf.distribute.get_strategy(),
+        model,
+        optimizer,
+        Guard(),
+        objective,
+        StepSettings(seed=1, **(settings or {})),
+    )
+
+
+def encoding(size, batch):
+    """The encoder's outputs of one batch of full sequences, as a scorer gives them."""
+    from official_bert.modeling.encoder import BertEncoder
+    from official_bert.tasks import scoring
+
+    config = BertConfig.named(size)
+    encoder = BertEncoder(config)
+
+    def compute(features):
+        encoded = encoder(features)
+        return {name: encoded[name] for name in ("sequence_output", "pooled_output")}
+
+    score = scoring.make_scorer(compute)
+    values = shared.full_batch(config.vocab_size, batch)
+    features = dict(zip(scoring.INPUTS, values, strict=True))
+    return lambda: score(features)
+
+
+def fine_tuning(config, texts, batch, num_labels, padded=False):
+    """Updates on all batches of real texts, in their order.
+
+    Args:
+      config: dict of a `BertConfig`.
+      texts: path, see `shared.read_texts`.
+      batch: texts of an update.
+      num_labels: of the task.
+      padded: whether all batches are padded to the longest length, and computed
+        so, instead of each to its longest text.
+    """
+    from official_bert.modeling.classification import ClassificationModel
+    from official_bert.tasks import classifier
+    from official_bert.tasks.classifier_task import ClassifierTask
+    from official_bert.tasks.labels import SINGLE_LABEL
+
+    labels = tuple(map(str, range(num_labels)))
+    task = ClassifierTask(SINGLE_LABEL, labels, ("accuracy",), shared.LENGTH)
+    model = ClassificationModel(BertConfig.from_dict(config), num_labels)
+    model.bert.skip_padding = not padded
+    step = _train_step(model, classifier.objective(task), 5e-5)
+    batches = _batches(texts, batch, padded)
+    count = len(batches)
+    signature = {
+        name: tf.TensorSpec([batch, *[None] * (value.ndim - 1)], value.dtype)
+        for name, value in batches[0].items()
+    }
+    endless = iter(
+        tf.data.Dataset.from_generator(
+            lambda: itertools.cycle(batches), output_signature=signature
+        ).prefetch(1)
+    )
+
+    def update_all():
+        for _ in range(count):
+            float(step(next(endless))["classification_loss"])
+
+    return update_all
+
+
+def _batches(path, batch, padded):
+    """Return all whole batches of texts, each padded as fine-tuning does it."""
+    from official_bert.tasks import batches, classifier_features
+
+    features = [
+        classifier_features.Features(ids, segments, label, num_cut=0)
+        for ids, segments, label in shared.read_texts(path)
+    ]
+    step = batches.LENGTH_STEP
+    made = []
+    for start in range(0, len(features) - batch + 1, batch):
+        chosen = features[start : start + batch]
+        longest = max(len(one.input_ids) for one in chosen)
+        length = shared.LENGTH if padded else -(-longest // step) * step
+        made.append(classifier_features.pad_features(chosen, length))
+    return made
+
+
+def windows(config, texts, batch, padded_to=None):
+    """The span logits of all windows, in batches of like length.
+
+    Args:
+      config: dict of a `BertConfig`.
+      texts: path, see `shared.read_texts`; the label is of no account.
+      batch: windows that go through the model together.
+      padded_to: tokens of every window; by default those of a batch's longest.
+    """
+    from official_bert.modeling.span_prediction import SpanModel
+    from official_bert.tasks import scoring
+    from official_bert.tasks.batches import FeatureSet
+    from official_bert.tasks.classifier_features import Features, pad_features
+
+    score = scoring.make_scorer(SpanModel(BertConfig.from_dict(config)))
+    features = [
+        Features(ids, segments, 0, 0) for ids, segments, _ in shared.read_texts(texts)
+    ]
+
+    def pad(chosen, length):
+        return pad_features(chosen, padded_to or length)
+
+    feature_set = FeatureSet(features, padded_to or 10**6, pad)
+    return lambda: scoring.score_rows(score, feature_set, batch)
+
+
+def tflite(size, vocab_file, quantization):
+    """The encoder of random weights as a `.tflite`, on one full sequence."""
+    from official_bert.checkpoints import model_directory
+    from official_bert.device import converter
+    from official_bert.device.model import open_device_model
+    from official_bert.modeling.encoder import BertEncoder
+    from official_bert.tasks.scoring import INPUTS
+    from official_bert.tasks.tflite_model import SIGNATURE, interpreter
+
+    config = BertConfig.named(size)
+    with tempfile.TemporaryDirectory() as folder:
+        model_directory.save(folder, BertEncoder(config), vocab_file, True)
+        model = open_device_model(folder, (shared.LENGTH,), shared.LENGTH)
+        path = os.path.join(folder, "model.tflite")
+        with open(path, "wb") as written:
+            written.write(converter.convert(model.with_fixed_lengths(), quantization))
+        loaded = interpreter(path, os.cpu_count())
+    runner = loaded.get_signature_runner(SIGNATURE.format(shared.LENGTH))
+    values = shared.full_batch(config.vocab_size, 1)
+    row = dict(zip(INPUTS, values, strict=True))
+    return lambda: runner(**row)
+
+
+def tokenization(lines_file, vocab_file, seen):
+    """The ids of all lines.
+
+    Args:
+      lines_file: text, a sentence a line.
+      vocab_file: of an uncased model.
+      seen: whether the tokenizer has had the same text before.
+    """
+    from official_bert.tokenization.full import FullTokenizer
+
+    lines = read_lines(lines_file)
+    tokenizer = FullTokenizer(vocab_file, True)
+
+    def encode_all():
+        used = tokenizer if seen else FullTokenizer(vocab_file, True)
+        for line in lines:
+            used.encode(line)
+
+    return encode_all
+
+
+def read_lines(path):
+    """Return the lines of a text that are not empty."""
+    with open(path, encoding="utf-8") as text:
+        return [line for line in text.read().split("\n") if line]
+
+
+def instances(lines_file, vocab_file, dupe_factor):
+    """All instances of a text, from its lines to the record file, exact mode."""
+    from official_bert.data.instances import InstanceSettings
+    from official_bert.data.pretraining_data import create_pretraining_data
+    from official_bert.tokenization.full import FullTokenizer
+
+    settings = InstanceSettings(dupe_factor=dupe_factor)
+
+    def create():
+        with tempfile.TemporaryDirectory() as folder:
+            create_pretraining_data(
+                [lines_file],
+                [os.path.join(folder, "train.tfrecord")],
+                FullTokenizer(vocab_file, True),
+                settings,
+                vocab_file,
+            )
+
+    return create
+
+
+def batches(records, batch, count):
+    """The next batches of a record file, as the trainer gets them."""
+    endless = _record_batches(records, batch)
+
+    def take():
+        for _ in range(count):
+            next(endless)
+
+    return take
+
+
+def _record_batches(records, batch):
+    """Return an endless iterator over the batches of a record file."""
+    from official_bert.data.record_set import open_record_set
+
+    opened = open_record_set(records, BertConfig.named("tiny"))
+    return iter(opened.training_batches(batch, seed=1, first_batch=0))
+
+
+def updates(records, batch, count):
+    """Updates of a tiny BERT on the next batches of a record file."""
+    from official_bert.modeling.pretraining import PretrainingModel
+    from official_bert.training.pretraining import PRETRAINING
+
+    model = PretrainingModel(BertConfig.named("tiny"))
+    step = _train_step(model, PRETRAINING, 1e-4)
+    endless = _record_batches(records, batch)
+
+    def update():
+        for _ in range(count):
+            float(step(next(endless))["masked_lm_loss"])
+
+    return update
+
+
+def help_text(script):
+    """A run script's `--help`, in a new process."""
+    command = [sys.executable, str(shared.ROOT / "run_scripts" / script), "--help"]
+    return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -1,0 +1,135 @@
+"""PyTorch's side of the benchmarks, with transformers. See `contender.py`."""
+
+import torch
+import transformers
+
+from contenders import shared
+
+transformers.logging.set_verbosity_error()
+WEIGHT_DECAY, EPSILON, CLIP_NORM = 0.01, 1e-6, 1.0
+
+
+def versions():
+    """Return library -> version."""
+    return {"torch": torch.__version__, "transformers": transformers.__version__}
+
+
+def training(size, batch, gathered):
+    """One pre-training update of `BertForPreTraining`.
+
+    Args:
+      size: name of a released size.
+      batch: sequences.
+      gathered: whether the masked-LM head gets the masked places alone; as
+        transformers comes, it computes the logits of all places.
+    """
+    sizes = shared.size_of(size)
+    model = transformers.BertForPreTraining(transformers.BertConfig(**sizes))
+    features = {
+        name: torch.tensor(value)
+        for name, value in shared.pretraining_batch(sizes["vocab_size"], batch).items()
+    }
+    places = features["masked_lm_positions"].long()
+    masked_ids = features["masked_lm_ids"].long()
+    is_random = features["next_sentence_labels"].long().flatten()
+    inputs = {
+        "input_ids": features["input_ids"].long(),
+        "attention_mask": features["input_mask"].long(),
+        "token_type_ids": features["segment_ids"].long(),
+    }
+    labels = torch.full_like(inputs["input_ids"], -100).scatter(1, places, masked_ids)
+
+    def loss_as_it_comes():
+        return model(**inputs, labels=labels, next_sentence_label=is_random).loss
+
+    def loss_of_masked():
+        encoded = model.bert(**inputs)
+        hidden = encoded.last_hidden_state
+        where = places.unsqueeze(-1).expand(-1, -1, hidden.shape[-1])
+        masked = hidden.gather(1, where)
+        logits, next_sentence = model.cls(masked, encoded.pooler_output)
+        loss_of = torch.nn.functional.cross_entropy
+        return loss_of(logits.flatten(0, 1), masked_ids.flatten()) + loss_of(
+            next_sentence, is_random
+        )
+
+    return _update(model, loss_of_masked if gathered else loss_as_it_comes)
+
+
+def _update(model, loss_of):
+    """Return a function of a batch, or of nothing, that makes an update."""
+    decayed, others = [], []
+    for name, weight in model.named_parameters():
+        is_decayed = not any(part in name for part in ("bias", "LayerNorm"))
+        (decayed if is_decayed else others).append(weight)
+    groups = [
+        {"params": decayed, "weight_decay": WEIGHT_DECAY},
+        {"params": others, "weight_decay": 0.0},
+    ]
+    optimizer = torch.optim.AdamW(groups, lr=1e-4, eps=EPSILON)
+    model.train()
+
+    def update(*batch):
+        loss = loss_of(*batch)
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
+        optimizer.step()
+        optimizer.zero_grad()
+        return loss.item()
+
+    return update
+
+
+def encoding(size, batch):
+    """`BertModel` on one batch of full sequences."""
+    sizes = shared.size_of(size)
+    model = transformers.BertModel(transformers.BertConfig(**sizes)).eval()
+    names = ("input_ids", "attention_mask", "token_type_ids")
+    values = shared.full_batch(sizes["vocab_size"], batch)
+    inputs = {
+        name: torch.tensor(value).long()
+        for name, value in zip(names, values, strict=True)
+    }
+
+    def compute():
+        with torch.inference_mode():
+            encoded = model(**inputs)
+        return encoded.last_hidden_state.numpy(), encoded.pooler_output.numpy()
+
+    return compute
+
+
+def fine_tuning(config, texts, batch, num_labels):
+    """Updates on all batches of real texts, each padded to its longest.
+
+    Args:
+      config: dict of a `BertConfig`.
+      texts: path, see `shared.read_texts`.
+      batch: texts of an update.
+      num_labels: of the task.
+    """
+    sizes = transformers.BertConfig(**config, num_labels=num_labels)
+    model = transformers.BertForSequenceClassification(sizes)
+    rows = shared.read_texts(texts)
+    batches = [
+        _padded(rows[start : start + batch])
+        for start in range(0, len(rows) - batch + 1, batch)
+    ]
+    update = _update(model, lambda inputs: model(**inputs).loss)
+    return shared.in_turn(batches, update)
+
+
+def _padded(rows):
+    """Return rows of `shared.read_texts` as a model's inputs and labels."""
+
+    def pad(arrays):
+        tensors = [torch.tensor(array).long() for array in arrays]
+        return torch.nn.utils.rnn.pad_sequence(tensors, batch_first=True)
+
+    ids, segments, labels = zip(*rows, strict=True)
+    return {
+        "input_ids": pad(ids),
+        "attention_mask": pad([array * 0 + 1 for array in ids]),
+        "token_type_ids": pad(segments),
+        "labels": torch.tensor(labels),
+    }

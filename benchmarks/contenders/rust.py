@@ -1,0 +1,30 @@
+"""The Rust `tokenizers`, on one thread. See `contender.py`."""
+
+import os
+
+# Both must be set before the library is loaded.
+os.environ["RAYON_NUM_THREADS"] = "1"
+os.environ["TOKENIZERS_PARALLELISM"] = "false"
+
+import tokenizers
+
+BATCH = 1000
+
+
+def versions():
+    """Return library -> version."""
+    return {"tokenizers": tokenizers.__version__}
+
+
+def tokenization(lines_file, vocab_file):
+    """The ids of all lines, in batches, which keep its memory small."""
+    with open(lines_file, encoding="utf-8") as text:
+        lines = [line for line in text.read().split("\n") if line]
+    tokenizer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
+
+    def encode_all():
+        for start in range(0, len(lines), BATCH):
+            some = lines[start : start + BATCH]
+            tokenizer.encode_batch(some, add_special_tokens=False)
+
+    return encode_all

@@ -1,0 +1,86 @@
+"""What contenders of all libraries share: shapes, and the same batches."""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
+# A checkout serves as it is, and in the environments of others.
+sys.path.insert(0, str(ROOT))
+
+LENGTH, PREDICTIONS = 128, 20
+
+
+def size_of(name):
+    """Return `configs/bert_<name>.json` as a dict."""
+    return json.loads((ROOT / "configs" / f"bert_{name}.json").read_text())
+
+
+def pretraining_batch(vocab_size, batch, shortest=64):
+    """Return a batch of random records with padding and masked places.
+
+    Args:
+      vocab_size: pieces of the vocabulary.
+      batch: sequences.
+      shortest: tokens of the shortest sequences; the others have up to `LENGTH`.
+
+    Returns:
+      dict of int32 and float32 arrays [batch, …], named as in the records.
+    """
+    rng = np.random.default_rng(0)
+    mask = np.arange(LENGTH) < rng.integers(shortest, LENGTH + 1, (batch, 1))
+    ids = rng.integers(1000, vocab_size, (batch, LENGTH)) * mask
+    shape = (batch, PREDICTIONS)
+    return {
+        "input_ids": ids.astype(np.int32),
+        "input_mask": mask.astype(np.int32),
+        "segment_ids": ((np.arange(LENGTH) > LENGTH // 3) & mask).astype(np.int32),
+        "masked_lm_positions": rng.integers(1, shortest, shape).astype(np.int32),
+        "masked_lm_ids": rng.integers(1000, vocab_size, shape).astype(np.int32),
+        "masked_lm_weights": np.ones(shape, np.float32),
+        "next_sentence_labels": rng.integers(0, 2, (batch, 1)).astype(np.int32),
+    }
+
+
+def full_batch(vocab_size, batch, length=LENGTH):
+    """Return (ids, mask, segment ids), int32 [batch, length], without padding."""
+    ids = np.random.default_rng(0).integers(1000, vocab_size, (batch, length))
+    segments = np.broadcast_to(np.arange(length) > length // 3, ids.shape)
+    return tuple(value.astype(np.int32) for value in (ids, np.ones_like(ids), segments))
+
+
+def write_texts(path, texts):
+    """Write texts of any lengths for `read_texts`.
+
+    Args:
+      path: of an `.npz` file.
+      texts: list of (ids, segment ids, label), two int sequences [T] and a number.
+    """
+    ids, segments, labels = zip(*texts, strict=True)
+    np.savez(
+        path,
+        ids=np.concatenate(ids).astype(np.int32),
+        segments=np.concatenate(segments).astype(np.int32),
+        labels=np.array(labels),
+        lengths=np.array(list(map(len, ids))),
+    )
+
+
+def read_texts(path):
+    """Return what `write_texts` was given, with int32 arrays [T]."""
+    with np.load(path) as found:
+        ends = np.cumsum(found["lengths"])[:-1]
+        ids, segments = (np.split(found[name], ends) for name in ("ids", "segments"))
+        return list(zip(ids, segments, found["labels"].tolist(), strict=True))
+
+
+def in_turn(batches, call):
+    """Return a function that gives each of the batches to `call`, one by one."""
+
+    def call_all():
+        for batch in batches:
+            call(batch)
+
+    return call_all

@@ -1,0 +1,112 @@
+"""Processes that each measure one contender, and their turns."""
+
+import contextlib
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+import time
+
+from official_bert.errors import UserError
+
+WORKER = pathlib.Path(__file__).resolve().parent.parent / "contender.py"
+# Between turns. Threads that wait for work keep a core busy for some milliseconds.
+PAUSE = 0.05
+
+
+@dataclasses.dataclass(frozen=True)
+class Contender:
+    """Something to measure.
+
+    Attributes:
+      name: for people.
+      module: of `contenders`.
+      function: of that module, which makes what is called.
+      arguments: of that function, fit for JSON.
+      is_peer: whether it runs in the environment of PyTorch.
+    """
+
+    name: str
+    module: str
+    function: str
+    arguments: dict
+    is_peer: bool = False
+
+
+def take_turns(contenders, rounds, calls, peer_python):
+    """Start a process for each contender and let them compute in turns.
+
+    One process computes at a time, in the order given, so that the turns of two
+    contenders in a round are neighbours in time.
+
+    Args:
+      contenders: list of `Contender`.
+      rounds: turns of each, behind one that does not count.
+      calls: in a turn; the fastest of them is the turn's.
+      peer_python: path of the Python of peers.
+
+    Returns:
+      (dict of name -> seconds of each of its turns, a list; dict of name -> peak
+      of its memory in bytes; dict of library -> version).
+
+    Raises:
+      UserError: a process ended.
+    """
+    with contextlib.ExitStack() as stack:
+        asks, versions = {}, {}
+        for one in contenders:
+            python = peer_python if one.is_peer else sys.executable
+            found, ask = stack.enter_context(_measuring(one, python))
+            versions |= found
+            # Traces, compiles and takes memory.
+            ask(2)
+            asks[one.name] = ask
+        seconds = {name: [] for name in asks}
+        memory = {}
+        for _ in range(rounds):
+            for name, ask in asks.items():
+                time.sleep(PAUSE)
+                answer = ask(calls)
+                seconds[name].append(min(answer["seconds"]))
+                memory[name] = answer["memory"]
+        return seconds, memory, versions
+
+
+@contextlib.contextmanager
+def _measuring(contender, python):
+    """Run a contender's process.
+
+    Yields:
+      (dict of its versions, function: calls -> its answer; see `contender.py`).
+
+    Raises:
+      UserError: it ended.
+    """
+    arguments = json.dumps(contender.arguments)
+    command = [python, WORKER, contender.module, contender.function, arguments]
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(list(map(str, command)), stderr=errors, **pipes)
+
+        def receive():
+            line = process.stdout.readline()
+            if not line:
+                errors.seek(0)
+                told = errors.read().decode(errors="replace")[-800:]
+                raise UserError(f"{contender.name} could not be measured: {told}")
+            return json.loads(line)
+
+        def ask(calls):
+            # If it has ended, its last words say why.
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(f"{calls}\n")
+                process.stdin.flush()
+            return receive()
+
+        try:
+            yield receive()["versions"], ask
+        finally:
+            process.kill()
+            process.communicate()

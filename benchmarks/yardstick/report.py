@@ -1,0 +1,154 @@
+"""What was measured as lines, as a table for Markdown and as a picture."""
+
+from yardstick.targets import OURS, PRODUCT
+
+GIGABYTE = 1e9
+
+
+def row_summary(row, result):
+    """Return all figures of a row, fit for JSON.
+
+    Args:
+      row: `rows.Row`.
+      result: `targets.Result` of it.
+    """
+    names = list(result.seconds)
+    return {
+        "title": row.title,
+        "seconds": result.seconds,
+        "median_seconds": {name: result.median(name) for name in names},
+        "memory_bytes": result.memory,
+        "units_per_second": {
+            name: result.units / result.median(name)
+            for name in names
+            if name != PRODUCT
+        },
+        "unit": row.unit,
+        "theirs_over_ours": {
+            name: result.ratios(name) for name in names if name not in (OURS, PRODUCT)
+        },
+        "share_of_matrix_product": {
+            name: result.share_of_ceiling(name)
+            for name in names
+            if result.flops and name != PRODUCT
+        },
+        "targets": [_verdict(target, result) for target in row.targets],
+    }
+
+
+def _verdict(target, result):
+    found = target.found(result)
+    is_met = None if found is None else bool(target.is_met(found))
+    return {"target": str(target), "found": found, "is_met": is_met}
+
+
+def lines(summary):
+    """Return what is printed of a row, of its `row_summary`."""
+    shown = [f"\n{summary['title']}"]
+    for name, seconds in summary["median_seconds"].items():
+        line = f"  {name:22}{1000 * seconds:10.1f} ms"
+        if name in summary["units_per_second"]:
+            line += f"{summary['units_per_second'][name]:9.2f} {summary['unit']}/s"
+            line += f"{summary['memory_bytes'][name] / GIGABYTE:6.2f} GB"
+        if name in summary["share_of_matrix_product"]:
+            line += f"{summary['share_of_matrix_product'][name]:6.0%} of the product"
+        if name in summary["theirs_over_ours"]:
+            line += f"   {_ratio(summary, name)} x ours"
+        shown.append(line)
+    for verdict in summary["targets"]:
+        shown.append(f"  {verdict['target']}: {_told(verdict)}")
+    return shown
+
+
+def _told(verdict):
+    if verdict["found"] is None:
+        return "not measured"
+    return f"{verdict['found']:.2f}, {'met' if verdict['is_met'] else 'missed'}"
+
+
+def _ratio(summary, name):
+    low, middle, high = summary["theirs_over_ours"][name]
+    return f"{middle:.2f} ({low:.2f}–{high:.2f})"
+
+
+def table(summaries):
+    """Return the lines of a Markdown table of all rows.
+
+    Args:
+      summaries: dict of a row's name -> its `row_summary`.
+    """
+    made = [
+        "| what | ours | of the matrix product | time of others / ours: median "
+        "(quartiles) | target: found |",
+        "|---|---|---|---|---|",
+    ]
+    for summary in summaries.values():
+        share = summary["share_of_matrix_product"].get(OURS)
+        others = [
+            f"{name} {_ratio(summary, name)}" for name in summary["theirs_over_ours"]
+        ]
+        targets = [f"{one['target']}: {_told(one)}" for one in summary["targets"]]
+        cells = [
+            summary["title"],
+            f"{summary['units_per_second'][OURS]:.4g} {summary['unit']}/s",
+            "" if share is None else f"{share:.0%}",
+            "; ".join(others),
+            "; ".join(targets),
+        ]
+        made.append(f"| {' | '.join(cells)} |")
+    return made
+
+
+def write_chart(summaries, path):
+    """Draw how many times as long as ours the others take, as a PNG.
+
+    Args:
+      summaries: dict of a row's name -> its `row_summary`; those without another
+        contender are left out.
+      path: of the picture.
+    """
+    import matplotlib
+
+    matplotlib.use("Agg")
+    import matplotlib.pyplot as plt
+
+    shown = {name: one for name, one in summaries.items() if one["theirs_over_ours"]}
+    names = list(
+        dict.fromkeys(who for one in shown.values() for who in one["theirs_over_ours"])
+    )
+    colours = dict(zip(names, plt.get_cmap("tab20").colors, strict=False))
+    bars = [
+        (summary["title"], who, *quartiles)
+        for summary in shown.values()
+        for who, quartiles in summary["theirs_over_ours"].items()
+    ]
+    figure, axes = plt.subplots(figsize=(9, 1 + 0.3 * (len(bars) + len(shown))))
+    place, last = 0.0, None
+    for title, who, low, middle, high in bars:
+        if title != last:
+            place += 1
+            axes.text(
+                0.0,
+                place,
+                title,
+                va="center",
+                weight="bold",
+                size=8,
+                transform=axes.get_yaxis_transform(),
+            )
+            place, last = place + 1, title
+        axes.barh(place, middle, color=colours[who], height=0.8)
+        axes.plot([low, high], [place, place], color="black", linewidth=1)
+        axes.text(high, place, f"  {middle:.2f}  {who}", va="center", size=8)
+        place += 1
+    axes.axvline(1, color="black", linewidth=1)
+    axes.set(
+        yticks=[], xlabel="time of the other / time of ours (above 1: ours is faster)"
+    )
+    axes.invert_yaxis()
+    axes.set_xlim(0, 1.35 * max(bar[4] for bar in bars))
+    for side in ("top", "right", "left"):
+        axes.spines[side].set_visible(False)
+    figure.tight_layout()
+    figure.savefig(path, dpi=110)
+    plt.close(figure)

@@ -1,0 +1,271 @@
+"""The rows of the yardstick: what is measured, beside whom, and what is aimed at."""
+
+import dataclasses
+
+from contenders import shared
+
+from official_bert.config import BertConfig
+from official_bert.parameter_count import encoder_flops, training_flops
+from yardstick import preparation
+from yardstick.processes import Contender
+from yardstick.targets import OURS, PRODUCT, Ceiling, Memory, Rate, Seconds, Speed
+
+PRODUCT_SIZE = 1536
+KERAS_HUB, KERAS_HUB_JIT = "KerasHub", "KerasHub jit"
+PYTORCH, PYTORCH_GATHERED = "PyTorch", "PyTorch gathered"
+ONNX, RUST = "ONNX Runtime", "Rust tokenizers"
+KERAS_HUBS = (KERAS_HUB, KERAS_HUB_JIT)
+# Of the original's script, at 5 duplicates on two cores of a 2.5 GHz Xeon.
+ORIGINAL_MB_PER_SECOND = 0.094
+BATCHES = {"tiny": 32, "mini": 32, "base": 8}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """Something that is measured.
+
+    Attributes:
+      name: as in --rows.
+      title: for people.
+      unit: what a call works off, in the plural.
+      units: how many of them.
+      contenders: list of `Contender`, ours first.
+      targets: list of what `targets` has.
+      flops: of the matrix products of a call, or None.
+      calls: in a turn, see `processes.take_turns`.
+    """
+
+    name: str
+    title: str
+    unit: str
+    units: float
+    contenders: list
+    targets: list = dataclasses.field(default_factory=list)
+    flops: float | None = None
+    calls: int = 3
+
+
+def _product():
+    return Contender(PRODUCT, "ours", "product", {})
+
+
+def _ours(function, **arguments):
+    return Contender(OURS, "ours", function, arguments)
+
+
+def training(size):
+    """Return the row of a size's pre-training update."""
+    batch = BATCHES[size]
+    sizes = {"size": size, "batch": batch}
+    by_jit = {KERAS_HUB: "auto", KERAS_HUB_JIT: True}
+    contenders = [
+        _ours("training", **sizes),
+        *(
+            Contender(name, "kerashub", "training", sizes | {"jit_compile": jit})
+            for name, jit in by_jit.items()
+        ),
+        *(
+            Contender(name, "pytorch", "training", sizes | {"gathered": gathered}, True)
+            for name, gathered in {PYTORCH: False, PYTORCH_GATHERED: True}.items()
+        ),
+        _product(),
+    ]
+    targets = [Speed(KERAS_HUBS, 2, "KerasHub's best")]
+    if size == "base":
+        targets = [
+            Ceiling(0.8),
+            Speed(KERAS_HUBS, 1.4, "KerasHub's best"),
+            Speed((PYTORCH,), 2, PYTORCH),
+        ]
+    config = BertConfig.named(size)
+    flops = batch * training_flops(config, shared.LENGTH, shared.PREDICTIONS)
+    title = f"{size}: training step, {batch} × {shared.LENGTH}"
+    calls = 1 if size == "base" else 3
+    return Row(
+        f"train-{size}", title, "sequences", batch, contenders, targets, flops, calls
+    )
+
+
+def variants(size):
+    """Return the row of a size's update under the flags of `run_pretraining.py`."""
+    batch = BATCHES[size]
+    sizes = {"size": size, "batch": batch}
+    settings = {
+        "--xla": {"xla": True},
+        "--skip_padding": {"skip_padding": True},
+        "--recompute": {"recompute": True},
+        "--precision=bfloat16": {"precision": "bfloat16"},
+        f"--micro_batch_size={batch // 4}": {"micro_batch_size": batch // 4},
+    }
+    contenders = [
+        _ours("training", **sizes),
+        *(
+            Contender(name, "ours", "training", sizes | changed)
+            for name, changed in settings.items()
+        ),
+    ]
+    title = f"{size}: training step with flags, {batch} × {shared.LENGTH}"
+    return Row(f"flags-{size}", title, "sequences", batch, contenders)
+
+
+def short_sequences(size, shortest=16):
+    """Return the row of a size's update on sequences many of which are short."""
+    batch = BATCHES[size]
+    sizes = {"size": size, "batch": batch, "shortest": shortest}
+    skipping = Contender(
+        "--skip_padding", "ours", "training", sizes | {"skip_padding": True}
+    )
+    title = f"{size}: training step, {batch} × {shortest} to {shared.LENGTH}"
+    contenders = [_ours("training", **sizes), skipping]
+    return Row(f"short-{size}", title, "sequences", batch, contenders)
+
+
+def training_memory():
+    """Return the row of the memory of base's update."""
+    sizes = {"size": "base", "batch": BATCHES["base"]}
+    recompute = "ours --recompute"
+    contenders = [
+        _ours("training", **sizes),
+        Contender(recompute, "ours", "training", sizes | {"recompute": True}),
+        Contender(KERAS_HUB, "kerashub", "training", sizes | {"jit_compile": "auto"}),
+    ]
+    targets = [Memory(OURS, KERAS_HUB, 1), Memory(recompute, OURS, 0.6)]
+    title = f"base: memory of a training step, {BATCHES['base']} × {shared.LENGTH}"
+    return Row("memory", title, "sequences", BATCHES["base"], contenders, targets)
+
+
+def encoding(batch=16):
+    """Return the row of base's outputs in float32."""
+    sizes = {"size": "base", "batch": batch}
+    contenders = [
+        _ours("encoding", **sizes),
+        Contender(KERAS_HUB, "kerashub", "encoding", sizes | {"jit_compile": False}),
+        Contender(KERAS_HUB_JIT, "kerashub", "encoding", sizes | {"jit_compile": True}),
+        Contender(PYTORCH, "pytorch", "encoding", sizes, True),
+        Contender(ONNX, "onnx_runtime", "encoding", sizes, True),
+        _product(),
+    ]
+    flops = batch * encoder_flops(BertConfig.named("base"), shared.LENGTH)
+    return Row(
+        "encode",
+        f"base: outputs in float32, {batch} × {shared.LENGTH}",
+        "sequences",
+        batch,
+        contenders,
+        [Ceiling(0.9), Speed((ONNX,), 1, ONNX)],
+        flops,
+        calls=1,
+    )
+
+
+def int8(vocab_file):
+    """Return the row of base in 8 bits, a row at a time."""
+    quantized = {"size": "base", "vocab_file": vocab_file}
+    plain = ".tflite float32"
+    onnx_sizes = {"size": "base", "batch": 1, "quantized": True}
+    contenders = [
+        _ours("tflite", **quantized, quantization="int8"),
+        Contender(plain, "ours", "tflite", quantized | {"quantization": "float32"}),
+        Contender(f"{ONNX} int8", "onnx_runtime", "encoding", onnx_sizes, True),
+    ]
+    targets = [Speed((plain,), 2, plain), Speed((f"{ONNX} int8",), 1, f"{ONNX} int8")]
+    title = f"base: .tflite of 8 bits, 1 × {shared.LENGTH}"
+    return Row("int8", title, "sequences", 1, contenders, targets)
+
+
+def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4):
+    """Return the row of updates on a task's own texts."""
+    texts, num_labels = preparation.glue_texts(
+        task_name, data_dir, vocab_file, folder, batch * num_batches
+    )
+    work = {
+        "config": preparation.MINILM,
+        "texts": texts,
+        "batch": batch,
+        "num_labels": num_labels,
+    }
+    padded = f"padded to {shared.LENGTH}"
+    contenders = [
+        _ours("fine_tuning", **work),
+        Contender(padded, "ours", "fine_tuning", work | {"padded": True}),
+        Contender(PYTORCH, "pytorch", "fine_tuning", work, True),
+    ]
+    return Row(
+        task_name,
+        f"{task_name.upper()}: fine-tuning MiniLM, {num_batches} batches of {batch}",
+        "sequences",
+        batch * num_batches,
+        contenders,
+        [Speed((padded,), 2.5, padded), Speed((PYTORCH,), 2, PYTORCH)],
+        calls=1,
+    )
+
+
+def squad(squad_file, vocab_file, folder, num_questions=60, batch=16):
+    """Return the row of SQuAD's windows."""
+    texts, count = preparation.squad_windows(
+        squad_file, vocab_file, folder, num_questions
+    )
+    work = {"config": preparation.MINILM, "texts": texts, "batch": batch}
+    padded = f"padded to {preparation.WINDOW}"
+    contenders = [
+        _ours("windows", **work),
+        Contender(padded, "ours", "windows", work | {"padded_to": preparation.WINDOW}),
+    ]
+    title = f"SQuAD: MiniLM on windows of {preparation.WINDOW}/{preparation.STRIDE}"
+    targets = [Speed((padded,), 1.3, padded)]
+    return Row("squad", title, "windows", count, contenders, targets, calls=1)
+
+
+def tokenization(text_file, vocab_file, folder):
+    """Return the row of the tokenizer."""
+    path, megabytes = preparation.first_lines(text_file, folder, "tokens.txt", 2.0)
+    work = {"lines_file": path, "vocab_file": vocab_file}
+    contenders = [
+        _ours("tokenization", **work, seen=False),
+        Contender("ours, again", "ours", "tokenization", work | {"seen": True}),
+        Contender(RUST, "rust", "tokenization", work),
+    ]
+    targets = [Speed((RUST,), 2, RUST)]
+    title = "tokenization, one thread, text not seen before"
+    return Row("tokenize", title, "MB", megabytes, contenders, targets)
+
+
+def instances(text_file, vocab_file, folder, dupe_factor=5):
+    """Return the row of instance creation in the exact mode."""
+    path, megabytes = preparation.first_lines(text_file, folder, "instances.txt", 2.0)
+    work = {"lines_file": path, "vocab_file": vocab_file, "dupe_factor": dupe_factor}
+    return Row(
+        "instances",
+        f"instances, one process, exact mode, {dupe_factor} duplicates",
+        "MB",
+        megabytes,
+        [_ours("instances", **work)],
+        [Rate(8 * ORIGINAL_MB_PER_SECOND, "MB")],
+        calls=1,
+    )
+
+
+def input_pipeline(text_file, vocab_file, folder, batch=32, count=20):
+    """Return the row of the batches that a trainer gets."""
+    records = preparation.records(text_file, vocab_file, folder)
+    work = {"records": records, "batch": batch, "count": count}
+    updates = "tiny's updates"
+    contenders = [
+        _ours("batches", **work),
+        Contender(updates, "ours", "updates", work),
+    ]
+    title = f"input pipeline, {count} batches of {batch} × {shared.LENGTH}"
+    targets = [Speed((updates,), 10, updates)]
+    return Row("input", title, "sequences", batch * count, contenders, targets, calls=1)
+
+
+def help_texts():
+    """Return the row of the time that run scripts take to their `--help`."""
+    scripts = ["run_pretraining.py", "run_classifier.py", "run_squad.py", "predict.py"]
+    contenders = [
+        Contender(name, "ours", "help_text", {"script": script})
+        for name, script in zip([OURS, *scripts[1:]], scripts, strict=True)
+    ]
+    title = f"to --help: {', '.join(scripts)}"
+    return Row("help", title, "scripts", 1, contenders, [Seconds(1.5)])

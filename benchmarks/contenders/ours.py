@@ -33,6 +33,7 @@ def training(
     size,
     batch,
     shortest=64,
+    length=shared.LENGTH,
     precision="float32",
     recompute=False,
     skip_padding=False,
@@ -44,6 +45,7 @@ def training(
       size: name of a released size.
       batch: sequences.
       shortest: see `shared.pretraining_batch`.
+      length: likewise.
       precision: as the flag of `run_pretraining.py`.
       recompute: likewise.
       skip_padding: likewise.
@@ -54,7 +56,7 @@ def training(
     from official_bert.training.pretraining import PRETRAINING
 
     config = BertConfig.named(size)
-    features = shared.pretraining_batch(config.vocab_size, batch, shortest)
+    features = shared.pretraining_batch(config.vocab_size, batch, shortest, length)
     with computing_in(precision):
         model = PretrainingModel(config, recompute)
     model.bert.skip_padding = skip_padding

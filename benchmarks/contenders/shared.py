@@ -18,25 +18,32 @@ def size_of(name):
     return json.loads((ROOT / "configs" / f"bert_{name}.json").read_text())
 
 
-def pretraining_batch(vocab_size, batch, shortest=64):
+def predictions_of(length):
+    """Return how many places of a sequence are masked: the paper's proportion."""
+    return round(PREDICTIONS * length / LENGTH)
+
+
+def pretraining_batch(vocab_size, batch, shortest=64, length=LENGTH):
     """Return a batch of random records with padding and masked places.
 
     Args:
       vocab_size: pieces of the vocabulary.
       batch: sequences.
-      shortest: tokens of the shortest sequences; the others have up to `LENGTH`.
+      shortest: tokens of the shortest sequences.
+      length: that all are padded to, and the longest have at most.
 
     Returns:
       dict of int32 and float32 arrays [batch, …], named as in the records.
     """
     rng = np.random.default_rng(0)
-    mask = np.arange(LENGTH) < rng.integers(shortest, LENGTH + 1, (batch, 1))
-    ids = rng.integers(1000, vocab_size, (batch, LENGTH)) * mask
-    shape = (batch, PREDICTIONS)
+    places = np.arange(length)
+    mask = places < rng.integers(shortest, length + 1, (batch, 1))
+    ids = rng.integers(1000, vocab_size, (batch, length)) * mask
+    shape = (batch, predictions_of(length))
     return {
         "input_ids": ids.astype(np.int32),
         "input_mask": mask.astype(np.int32),
-        "segment_ids": ((np.arange(LENGTH) > LENGTH // 3) & mask).astype(np.int32),
+        "segment_ids": ((places > length // 3) & mask).astype(np.int32),
         "masked_lm_positions": rng.integers(1, shortest, shape).astype(np.int32),
         "masked_lm_ids": rng.integers(1000, vocab_size, shape).astype(np.int32),
         "masked_lm_weights": np.ones(shape, np.float32),

@@ -40,6 +40,8 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 from absl import flags  # noqa: E402
 from command_line import require, run, start_tensorflow  # noqa: E402
 from yardstick import peers  # noqa: E402
+from yardstick.own_process import forget_peak, peak_memory, timed  # noqa: E402
+from yardstick.processes import PAUSE, answering  # noqa: E402
 
 from official_bert import files  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
@@ -67,8 +69,6 @@ OURS_ONE_LENGTH = "ours, one length"
 FORMATS = ("float32", "int8")
 # What rounding may do; another model, or another activation, differs by more.
 TOLERANCE = 1e-3
-# Between turns. Threads that wait for work keep a core busy for some milliseconds.
-PAUSE = 0.05
 MEGABYTE = 1e6
 
 
@@ -200,8 +200,8 @@ def answer(path, threads):
     """
     is_ours = path.endswith(".tflite")
     runtime, dtype, open_model = (_import_ours if is_ours else _import_theirs)()
-    _forget_peak()
-    before = _peak_memory()
+    forget_peak()
+    before = peak_memory()
     compute = open_model(path, threads)
     print(json.dumps({"runtime": runtime}), flush=True)
     for line in sys.stdin:
@@ -209,10 +209,10 @@ def answer(path, threads):
         row = {name: np.array([ids], dtype) for name, ids in asked["row"].items()}
         # The first call of a length takes memory and lays out the computation.
         outputs = compute(row)
-        seconds = [_timed(compute, row) for _ in range(asked["calls"])]
+        seconds = [timed(compute, row) for _ in range(asked["calls"])]
         if asked["outputs"]:
             np.savez(asked["outputs"], **outputs)
-        memory = _peak_memory() - before
+        memory = peak_memory() - before
         print(json.dumps({"seconds": seconds, "memory": memory}), flush=True)
 
 
@@ -253,24 +253,6 @@ def _import_theirs():
     return runtime, np.int64, onnx_runtime.open_model
 
 
-def _timed(function, *args):
-    start = time.perf_counter()
-    function(*args)
-    return time.perf_counter() - start
-
-
-def _forget_peak():
-    """Make what is resident now the peak, where that is allowed."""
-    with contextlib.suppress(OSError):
-        pathlib.Path("/proc/self/clear_refs").write_text("5")
-
-
-def _peak_memory():
-    """Return the peak of this process's resident set, in bytes."""
-    status = pathlib.Path("/proc/self/status").read_text()
-    return 1024 * int(status.partition("VmHWM:")[2].split()[0])
-
-
 @contextlib.contextmanager
 def computing(python, path, threads):
     """Run a process that computes with a file; see `answer`.
@@ -282,31 +264,12 @@ def computing(python, path, threads):
       UserError: it ended.
     """
     command = [python, __file__, f"--answering={path}", f"--threads={threads}"]
-    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(list(map(str, command)), stderr=errors, **pipes)
+    with answering(command, path) as (told, ask):
 
-        def receive():
-            line = process.stdout.readline()
-            if not line:
-                errors.seek(0)
-                told = errors.read().decode(errors="replace")[-500:]
-                raise UserError(f"{path} could not be run: {told}")
-            return json.loads(line)
+        def ask_for(row, calls=0, outputs=None):
+            return ask({"row": row, "calls": calls, "outputs": outputs})
 
-        def ask(row, calls=0, outputs=None):
-            asked = {"row": row, "calls": calls, "outputs": outputs}
-            # If it has ended, its last words say why.
-            with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(asked) + "\n")
-                process.stdin.flush()
-            return receive()
-
-        try:
-            yield receive()["runtime"], ask
-        finally:
-            process.kill()
-            process.communicate()
+        yield told["runtime"], ask_for
 
 
 def compare(sides, rows, threads, folder):

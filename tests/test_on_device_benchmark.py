@@ -77,7 +77,7 @@ def test_a_process_that_ends_is_told(tmp_path):
     path.write_bytes(b"nothing")
     with (
         pytest.raises(
-            UserError, match=r"damaged.tflite could not be run: (.|\n)*ValueError"
+            UserError, match=r"damaged.tflite could not be measured: (.|\n)*ValueError"
         ),
         on_device.computing(sys.executable, path, 1) as (_, ask),
     ):

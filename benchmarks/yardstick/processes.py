@@ -59,7 +59,7 @@ def take_turns(contenders, rounds, calls, peer_python):
         for one in contenders:
             python = peer_python if one.is_peer else sys.executable
             found, ask = stack.enter_context(_measuring(one, python))
-            versions |= found
+            versions |= found["versions"]
             # Traces, compiles and takes memory.
             ask(2)
             asks[one.name] = ask
@@ -74,18 +74,27 @@ def take_turns(contenders, rounds, calls, peer_python):
         return seconds, memory, versions
 
 
-@contextlib.contextmanager
 def _measuring(contender, python):
-    """Run a contender's process.
+    """Run a contender's process; see `answering` and `contender.py`."""
+    arguments = json.dumps(contender.arguments)
+    command = [python, WORKER, contender.module, contender.function, arguments]
+    return answering(command, contender.name)
+
+
+@contextlib.contextmanager
+def answering(command, name):
+    """Run a process that answers lines of JSON with lines of JSON.
+
+    Args:
+      command: its words.
+      name: for messages.
 
     Yields:
-      (dict of its versions, function: calls -> its answer; see `contender.py`).
+      (its first line, which nobody asked for; function: what is asked -> answer).
 
     Raises:
       UserError: it ended.
     """
-    arguments = json.dumps(contender.arguments)
-    command = [python, WORKER, contender.module, contender.function, arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(list(map(str, command)), stderr=errors, **pipes)
@@ -95,18 +104,18 @@ def _measuring(contender, python):
             if not line:
                 errors.seek(0)
                 told = errors.read().decode(errors="replace")[-800:]
-                raise UserError(f"{contender.name} could not be measured: {told}")
+                raise UserError(f"{name} could not be measured: {told}")
             return json.loads(line)
 
-        def ask(calls):
+        def ask(asked):
             # If it has ended, its last words say why.
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(f"{calls}\n")
+                process.stdin.write(json.dumps(asked) + "\n")
                 process.stdin.flush()
             return receive()
 
         try:
-            yield receive()["versions"], ask
+            yield receive(), ask
         finally:
             process.kill()
             process.communicate()

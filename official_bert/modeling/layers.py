@@ -10,6 +10,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.config import ORIGINAL_EPSILON
+from official_bert.modeling import fused_layer_norm
 
 # A dropout seed is int64 [2]: the run's seed, and a number whose lowest bits
 # tell the sites of one model apart (see `site_seed`).
@@ -40,9 +41,10 @@ def dense(units, config, name):
 def gelu(x):
     """GELU in the tanh form of the original's last version.
 
-    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). `tf.nn.gelu` raises x to a
-    power with `Pow` and keeps seven intermediate tensors for the gradient;
-    this keeps x and the tanh.
+    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The order of operations is the
+    one that oneDNN computes as a part of the matrix product before it, where there
+    is no gradient. `tf.nn.gelu` keeps seven tensors for the gradient; this keeps
+    x, its square and the tanh.
 
     Args:
       x: float tensor of any shape.
@@ -51,7 +53,7 @@ def gelu(x):
       tensor like `x`.
     """
     square = x * x
-    tanh = tf.tanh(_SQRT_2_OVER_PI * x * (1.0 + 0.044715 * square))
+    tanh = tf.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * (square * x)))
 
     def gradient(upstream):
         slope = _SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * square)
@@ -60,9 +62,23 @@ def gelu(x):
     return 0.5 * x * (1.0 + tanh), gradient
 
 
+@tf.custom_gradient
 def gelu_erf(x):
-    """GELU as the normal distribution's: x Φ(x), the original's first version."""
-    return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
+    """GELU as the normal distribution's: x Φ(x), the original's first version.
+
+    Args:
+      x: float tensor of any shape.
+
+    Returns:
+      tensor like `x`.
+    """
+    erf = tf.math.erf(x * math.sqrt(0.5))
+
+    def gradient(upstream):
+        density = tf.exp(-0.5 * (x * x)) * (1.0 / math.sqrt(2.0 * math.pi))
+        return upstream * (0.5 * (1.0 + erf) + x * density)
+
+    return 0.5 * x * (1.0 + erf), gradient
 
 
 def activation(name):
@@ -129,7 +145,9 @@ class LayerNorm(keras.layers.Layer):
 
     def call(self, x):
         """Normalise `x` [T, H]; the result has the dtype of `x`."""
-        normal = _normalize(
+        is_fused = fused_layer_norm.is_wanted(x)
+        normalize = fused_layer_norm.layer_norm if is_fused else _normalize
+        normal = normalize(
             tf.cast(x, tf.float32),
             tf.convert_to_tensor(self.gamma),
             tf.convert_to_tensor(self.beta),

@@ -15,6 +15,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import UserError
+from official_bert.modeling.fused_layer_norm import fused_where_possible
 from official_bert.tasks.windows import best_spans, make_spans, truncate_pair
 
 LAYERS = (-1, -2, -3, -4)
@@ -214,7 +215,8 @@ def _compiled(model, layers, pooling=None):
 
 @tf.function(autograph=False)
 def _run(model, layers, pooling, features, kept):
-    encoded = model(features)
+    with fused_where_possible():
+        encoded = model(features)
     if pooling == "pooler":
         return tf.cast(encoded["pooled_output"], tf.float32)
     all_layers = encoded["all_encoder_layers"]

@@ -2,6 +2,8 @@
 
 import tensorflow as tf
 
+from official_bert.modeling.fused_layer_norm import fused_where_possible
+
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
@@ -21,7 +23,8 @@ def make_scorer(compute):
 
     @tf.function(input_signature=[ids, ids, ids], autograph=False)
     def score(*values):
-        return compute(dict(zip(INPUTS, values, strict=True)))
+        with fused_where_possible():
+            return compute(dict(zip(INPUTS, values, strict=True)))
 
     def score_batch(batch):
         outputs = score(*(tf.constant(batch[name]) for name in INPUTS))

@@ -1,0 +1,94 @@
+"""LayerNorm as one pass of oneDNN: the same numbers, and only where it is wanted."""
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from optimized_graph import operations
+
+from official_bert.config import BertConfig
+from official_bert.modeling import fused_layer_norm, layers
+from official_bert.modeling.encoder import BertEncoder
+from official_bert.tasks import scoring
+
+NEEDS_ONEDNN = pytest.mark.skipif(
+    not fused_layer_norm.has_onednn(), reason="This TensorFlow is without oneDNN."
+)
+ROWS = tf.TensorSpec([None, 48], tf.float32)
+
+
+def built(epsilon=1e-12):
+    rng = np.random.default_rng(1)
+    layer = layers.LayerNorm(epsilon)
+    layer.build((None, 48))
+    layer.gamma.assign(rng.normal(1, 0.3, 48))
+    layer.beta.assign(rng.normal(0, 0.3, 48))
+    return layer
+
+
+def fused(layer):
+    def compute(x):
+        with fused_layer_norm.fused_where_possible():
+            return layer(x)
+
+    return compute
+
+
+@pytest.mark.parametrize("epsilon", [1e-12, 0.5])
+@pytest.mark.parametrize("spread", [0.01, 1.0, 100.0])
+def test_same_numbers(epsilon, spread):
+    layer = built(epsilon)
+    rng = np.random.default_rng(2)
+    x = rng.normal(3 * spread, spread, (9, 48)).astype(np.float32)
+    compute = tf.function(fused(layer), input_signature=[ROWS], autograph=False)
+    np.testing.assert_allclose(compute(x), layer(x), rtol=1e-5, atol=2e-5)
+    assert compute(x[:0]).shape == (0, 48)
+
+
+@NEEDS_ONEDNN
+def test_it_is_one_operation():
+    compute_fused = fused(built())
+
+    def compute(x):
+        # An unknown number of rows.
+        return compute_fused(tf.boolean_mask(x, x[:, 0] < 9))
+
+    assert "_MklLayerNorm" in operations(compute, tf.ones([8, 48]))
+
+
+def test_only_where_it_is_wanted():
+    """A gradient, an export or another device are for the ordinary operations."""
+    layer = built()
+    unknown = tf.function(layer, input_signature=[ROWS], autograph=False)
+    kinds = {op.type for op in unknown.get_concrete_function().graph.get_operations()}
+    assert "FusedBatchNormV3" not in kinds
+    known = tf.function(fused(layer), autograph=False)
+    graph = known.get_concrete_function(tf.TensorSpec([8, 48])).graph
+    assert "FusedBatchNormV3" not in {op.type for op in graph.get_operations()}
+
+
+@NEEDS_ONEDNN
+def test_a_scorer_gives_what_the_model_gives():
+    config = BertConfig.named("tiny")
+    encoder = BertEncoder(config)
+    rng = np.random.default_rng(3)
+    for weight in encoder.weights:
+        weight.assign(weight + rng.normal(0, 0.05, weight.shape))
+    ids = rng.integers(1000, config.vocab_size, (3, 11)).astype(np.int32)
+    mask = (np.arange(11) < [[11], [5], [2]]).astype(np.int32)
+    batch = {"input_ids": ids, "input_mask": mask, "segment_ids": 1 - mask}
+    names = ("sequence_output", "pooled_output")
+
+    def compute(features):
+        encoded = encoder(features)
+        return {name: encoded[name] for name in names}
+
+    found, plain = scoring.make_scorer(compute)(batch), encoder(batch)
+    for name in names:
+        np.testing.assert_allclose(found[name], plain[name], atol=1e-5)
+
+
+def test_without_onednn(monkeypatch):
+    monkeypatch.setattr(fused_layer_norm, "has_onednn", lambda: False)
+    compute = tf.function(fused(built()), input_signature=[ROWS], autograph=False)
+    graph = compute.get_concrete_function().graph
+    assert "FusedBatchNormV3" not in {op.type for op in graph.get_operations()}

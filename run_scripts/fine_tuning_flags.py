@@ -122,6 +122,8 @@ def run_command(read_data, train, ask, file_flags):
                 return
     if strategies.is_chief(strategy):
         ask(data)
+        if FLAGS.do_train:
+            training_flags.write_model_card(*file_flags)
         # An evaluation does not replace what is known of the training.
         name = "run.json" if FLAGS.do_train else "eval_run.json"
         write_run_json(os.path.join(FLAGS.output_dir, name), _inputs(file_flags))

@@ -14,6 +14,8 @@ from official_bert.errors import UserError
 FLAGS = flags.FLAGS
 MOST_EPOCHS = 1_000_000
 
+HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
+
 flags.DEFINE_string(
     "init_checkpoint",
     None,

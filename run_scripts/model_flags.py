@@ -5,6 +5,8 @@ from command_line import locate, require
 
 from official_bert.errors import UserError
 
+HELP_TITLE = "The model's files"
+
 flags.DEFINE_string(
     "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
 )

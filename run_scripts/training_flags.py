@@ -13,6 +13,8 @@ STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
+HELP_TITLE = "Training, with batches, optimizer, devices, saving"
+
 flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
 flags.DEFINE_bool("do_train", False, "Whether to train.")
 flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")

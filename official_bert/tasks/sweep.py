@@ -16,7 +16,7 @@ import statistics
 import keras
 
 from official_bert import files
-from official_bert.checkpoints import google
+from official_bert.checkpoints import any_format, google
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuning
 from official_bert.tasks.task_file import TASK_FILE
@@ -116,10 +116,11 @@ def _claim(directory):
     summary_file = os.path.join(directory, SUMMARY_FILE)
     if os.path.exists(summary_file):
         return
-    others = (MODEL_FILES[-1], run_manifest.MANIFEST_FILE)
-    if any(os.path.exists(os.path.join(directory, name)) for name in others):
+    manifest = os.path.join(directory, run_manifest.MANIFEST_FILE)
+    if os.path.exists(manifest) or any_format.holds_model(directory):
         raise UserError(
-            f"--output_dir: {directory} holds another run; choose another directory."
+            f"--output_dir: {directory} holds another run or a model; choose another "
+            "directory."
         )
     files.write_json(summary_file, [])
 

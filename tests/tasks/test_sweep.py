@@ -299,7 +299,7 @@ def test_a_run_that_is_added_in_front_does_not_replace_a_better_one(
 
 def test_another_run_s_directory_is_left_alone(tmp_path, runs_made):
     _write(tmp_path, sweep.MODEL_FILES[-1], "precious")
-    with pytest.raises(UserError, match="holds another run; choose another"):
+    with pytest.raises(UserError, match="holds another run or a model; choose another"):
         run(tmp_path)
     assert (tmp_path / sweep.MODEL_FILES[-1]).read_text() == "precious"
     assert runs_made == []

@@ -67,7 +67,8 @@ def load(
         heads = "both heads" if next_sentence else "the masked-LM head"
         raise UserError(
             f"{path} is no pre-trained model with {heads}: it lacks "
-            f"{', '.join(missing)}."
+            f"{', '.join(missing)}. Fine-tuned models, and those for sentence vectors, "
+            "have lost it; give the pre-trained one."
         )
     return bert
 

@@ -330,8 +330,8 @@ HELPER = """
 from absl import flags
 
 HELP_TITLE = "Training"
-flags.DEFINE_float("rate", 0.5, "Rate.")
 flags.DEFINE_bool("use_abacus", False, "For old commands; it has no effect.")
+flags.DEFINE_float("rate", 0.5, "Rate.")
 flags.DEFINE_multi_string("note", [], "A note.")
 flags.DEFINE_enum("layers", None, ["x" * 50, "y" * 50], "Which.")
 """

@@ -4,6 +4,8 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 
+HELP_TITLE = "Apache Beam"
+
 flags.DEFINE_enum(
     "runner",
     "local",

@@ -35,6 +35,8 @@ from official_bert.errors import UserError  # noqa: E402
 
 VERSIONED = ("tensorflow", "keras", "numpy", "tokenizers", "absl-py")
 HELP_WIDTH = 80
+# The help of flags that do nothing begins with this.
+OLD = "For old commands"
 _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
 
 
@@ -173,14 +175,23 @@ def _name_of(argument):
 
 
 def _help_text(main):
-    """Return the script's docstring and its flags, in the order of the file."""
-    described = [_describe_flag(flag) for flag in _own_flags()]
-    described.append(
+    """Return the script's docstring and its flags, in groups."""
+    docstring = sys.modules[main.__module__].__doc__.strip()
+    groups = {"Flags, with their defaults": []}
+    for flag in _own_flags():
+        module = sys.modules.get(flags.FLAGS.find_module_defining_flag(flag.name))
+        title = getattr(module, "HELP_TITLE", "Flags, with their defaults")
+        if flag.help.startswith(OLD):
+            title = "Accepted for old commands"
+        groups.setdefault(title, []).append(_describe_flag(flag))
+    # A flag file may hold all of them, old ones come last.
+    groups[next(iter(groups))].append(
         "  --flagfile\n      A file of flags, one a line; looked for in the working "
         "directory,\n      then in the project's root."
     )
-    docstring = sys.modules[main.__module__].__doc__.strip()
-    return "\n".join([docstring, "", "Flags, with their defaults:", *described, ""])
+    ordered = sorted(groups.items(), key=lambda group: "old" in group[0])
+    texts = ["\n".join([f"{title}:", *lines]) for title, lines in ordered]
+    return "\n\n".join([docstring, *texts]) + "\n"
 
 
 def _describe_flag(flag):
@@ -189,7 +200,10 @@ def _describe_flag(flag):
     if isinstance(default, list):
         default = ",".join(map(str, default))
     default = "" if default in (None, "") else f"={default}"
-    text = " ".join(flag.help.split())
+    # Of flags that may be repeated absl tells that once more.
+    text = re.sub(r";\s+repeat this option.*", "", " ".join(flag.help.split()))
+    # So that the lines can be broken between the values of an enum, not in them.
+    text = re.sub(r"^<\S*>:", lambda found: found[0].replace("|", " | "), text)
     lines = textwrap.wrap(text, HELP_WIDTH - 6, break_on_hyphens=False)
     return "\n      ".join([f"  --{flag.name}{default}", *lines])
 

@@ -26,7 +26,7 @@ PYTHON_RANGE = (3, 11), (3, 14)
 
 # Package -> what is missed without it. All else in requirements.txt is needed.
 OPTIONAL = {
-    "matplotlib": "no picture of the training curves",
+    "matplotlib": "no pictures of training curves and attention",
     "pytest": "the tests cannot run",
     "tensorboard": "metrics are written as JSON lines only",
 }

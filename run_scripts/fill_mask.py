@@ -15,8 +15,8 @@ import json
 import sys
 
 from absl import flags
-from command_line import locate, require, run, start_tensorflow
-from model_flags import given_files
+from command_line import run, start_tensorflow
+from model_flags import given_files, model_path
 
 from official_bert.errors import UserError
 
@@ -51,7 +51,7 @@ flags.DEFINE_bool("json", False, "Print one JSON object per text.")
 
 def main():
     """Print the answers for each text."""
-    path = _model_path()
+    path = model_path()
     if FLAGS.top_k < 1:
         raise UserError(f"--top_k is {FLAGS.top_k}: it must be at least 1.")
     if FLAGS.text_b and len(FLAGS.text_b) != len(FLAGS.text):
@@ -69,17 +69,6 @@ def main():
             print(json.dumps(answer, ensure_ascii=False))
         else:
             print(_as_lines(answer))
-
-
-def _model_path():
-    """Return what --model_dir or --init_checkpoint names."""
-    if not FLAGS.init_checkpoint:
-        require("model_dir")
-    elif FLAGS.model_dir:
-        raise UserError(
-            "--model_dir and --init_checkpoint are two names of one flag; give one."
-        )
-    return locate(FLAGS.model_dir or FLAGS.init_checkpoint)
 
 
 def _answer(bert, text, text_b):

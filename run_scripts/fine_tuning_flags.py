@@ -14,6 +14,8 @@ from official_bert.errors import UserError
 FLAGS = flags.FLAGS
 MOST_EPOCHS = 1_000_000
 
+HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
+
 flags.DEFINE_string(
     "init_checkpoint",
     None,
@@ -122,6 +124,8 @@ def run_command(read_data, train, ask, file_flags):
                 return
     if strategies.is_chief(strategy):
         ask(data)
+        if FLAGS.do_train:
+            training_flags.write_model_card(*file_flags)
         # An evaluation does not replace what is known of the training.
         name = "run.json" if FLAGS.do_train else "eval_run.json"
         write_run_json(os.path.join(FLAGS.output_dir, name), _inputs(file_flags))

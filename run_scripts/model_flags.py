@@ -1,7 +1,11 @@
 """The flags of every script that reads a model: what its files may not say."""
 
 from absl import flags
-from command_line import locate
+from command_line import locate, require
+
+from official_bert.errors import UserError
+
+HELP_TITLE = "The model's files"
 
 flags.DEFINE_string(
     "bert_config_file", None, "bert_config.json; default: the checkpoint's own."
@@ -22,3 +26,15 @@ def given_files():
         "vocab_file": locate(values.vocab_file),
         "do_lower_case": values.do_lower_case,
     }
+
+
+def model_path():
+    """Return what --model_dir or --init_checkpoint names, where both mean one."""
+    values = flags.FLAGS
+    if not values.init_checkpoint:
+        require("model_dir")
+    elif values.model_dir:
+        raise UserError(
+            "--model_dir and --init_checkpoint are two names of one flag; give one."
+        )
+    return locate(values.model_dir or values.init_checkpoint)

@@ -120,9 +120,11 @@ def main():
         continue_from=continue_from,
         vocab_file=vocab_file,
     )
-    pretraining.run(strategy, config, train_set, eval_set, settings)
+    complete = pretraining.run(strategy, config, train_set, eval_set, settings)
     if not strategies.is_chief(strategy):
         return
+    if FLAGS.do_train and complete:
+        training_flags.write_model_card("input_file", "eval_input_file", "vocab_file")
     # An evaluation does not replace what is known of the training.
     name = "run.json" if FLAGS.do_train else "eval_run.json"
     inputs = [config_file, init_checkpoint, vocab_file, *train_set.index.files]

@@ -13,6 +13,8 @@ STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
+HELP_TITLE = "Training, with batches, optimizer, devices, saving"
+
 flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
 flags.DEFINE_bool("do_train", False, "Whether to train.")
 flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
@@ -173,3 +175,17 @@ def settings(settings_class, **others):
     names = [field.name for field in dataclasses.fields(settings_class)]
     given = {name: FLAGS[name].value for name in names if name not in others}
     return settings_class(**given, **others)
+
+
+def write_model_card(*data_flags):
+    """Describe the model in --output_dir in its `README.md`.
+
+    Args:
+      *data_flags: names of the flags that tell the data.
+    """
+    from official_bert.tasks import model_card
+
+    given = {name: FLAGS[name].value for name in data_flags}
+    given = {name: value for name, value in given.items() if value}
+    if not model_card.write(FLAGS.output_dir, given):
+        print(f"{model_card.CARD_FILE} stays as somebody has changed it.")

@@ -141,3 +141,32 @@ def check_what_was_made(folder):
     assert len(rows) == 5
     for name in ("my_pytorch_bert", "my_safetensors_bert"):
         assert (folder / name / "model.safetensors").exists()
+
+
+def table_of_flags():
+    """Return (script, names of flags) of each row of the page's table."""
+    table = PAGE.partition("### Every flag of the original")[2].partition("A script's")
+    rows = [line.split("|")[1:] for line in table[0].splitlines() if ".py` |" in line]
+    return [
+        (row[0].strip(" `"), re.findall(r"`(\w+)`", "".join(row[1:]))) for row in rows
+    ]
+
+
+# How many flags the scripts of the original have; of run_squad.py not all are told.
+NUMBER_OF_FLAGS = {
+    "create_pretraining_data.py": 11,
+    "run_pretraining.py": 22,
+    "run_classifier.py": 25,
+    "extract_features.py": 13,
+}
+
+
+@pytest.mark.parametrize(("script", "names"), table_of_flags())
+def test_flags_of_the_original_are_accepted(script, names):
+    if script == "run_classifier_with_tfhub.py":
+        assert not (ROOT / "run_scripts" / script).exists()
+        return
+    assert len(set(names)) == NUMBER_OF_FLAGS.get(script, len(names))
+    done = warm_python.run([ROOT / "run_scripts" / script, "--help"])
+    assert done.returncode == 0
+    assert set(names) <= set(re.findall(r"^  --(\w+)", done.stdout, re.MULTILINE))

@@ -82,3 +82,15 @@ def _holds_a_model(directory, names):
         or keras_hub.is_preset(directory)
         or huggingface.is_model(directory)
     )
+
+
+def holds_model(directory):
+    """Tell whether a directory is a model that training has not left half-way.
+
+    Numbered checkpoints alone are a run, which can be continued.
+    """
+    return (
+        os.path.exists(os.path.join(directory, f"{google.MODEL_PREFIX}.index"))
+        or keras_hub.is_preset(directory)
+        or huggingface.is_model(directory)
+    )

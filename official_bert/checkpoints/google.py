@@ -57,7 +57,11 @@ def find_prefix(path):
         if others:
             return max(others, key=_number_of).removesuffix(".index")
         raise UserError(f"{path} holds no checkpoint ({MODEL_PREFIX}.index).")
-    raise UserError(f"There is no checkpoint at {path} ({path}.index is missing).")
+    raise UserError(
+        f"There is no checkpoint at {path} ({path}.index is missing); give a model's "
+        "folder, its zip file, or the prefix of its files, such as "
+        f"uncased_L-12_H-768_A-12/{MODEL_PREFIX}."
+    )
 
 
 def _number_of(index_file):

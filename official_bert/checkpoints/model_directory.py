@@ -67,7 +67,8 @@ def load(
         heads = "both heads" if next_sentence else "the masked-LM head"
         raise UserError(
             f"{path} is no pre-trained model with {heads}: it lacks "
-            f"{', '.join(missing)}."
+            f"{', '.join(missing)}. Fine-tuned models, and those for sentence vectors, "
+            "have lost it; give the pre-trained one."
         )
     return bert
 
@@ -123,12 +124,12 @@ def tokenizer_of(checkpoint, vocab_file=None, do_lower_case=None):
         vocab = FullTokenizer(vocab_file).vocab
         do_lower_case = guess_do_lower_case(vocab)
         if checkpoint.do_lower_case is not None:
-            _check_casing(checkpoint, do_lower_case)
+            _check_casing(checkpoint, vocab_file, do_lower_case)
             do_lower_case = checkpoint.do_lower_case
     return FullTokenizer(vocab_file, do_lower_case)
 
 
-def _check_casing(checkpoint, guess):
+def _check_casing(checkpoint, vocab_file, guess):
     """Refuse lower-casing with a vocabulary of words that it makes unreachable.
 
     The other way round is common: the Chinese vocabulary has no capitals, and
@@ -136,8 +137,9 @@ def _check_casing(checkpoint, guess):
     """
     if checkpoint.do_lower_case and not guess:
         raise UserError(
-            f"{checkpoint.path} states do_lower_case true, but its vocabulary has "
-            "capitals or accents, which lower-cased text never has; correct its "
+            f"{checkpoint.path} states do_lower_case true, but {vocab_file} has "
+            "capitals or accents, which lower-cased text never has; give the "
+            "vocabulary that the model was made with, or correct its "
             f"{google.TOKENIZER_FILE}, or give --do_lower_case or --nodo_lower_case."
         )
 

@@ -139,6 +139,6 @@ def _mapped(source):
 
 def _broken(path, record):
     return UserError(
-        f"{path} is truncated, or no TFRecord file: record {record} reaches "
-        "beyond its end; make the file again."
+        f"{path} is truncated, or no TFRecord file (create_pretraining_data.py makes "
+        f"those of text): record {record} reaches beyond its end; make the file again."
     )

@@ -16,7 +16,7 @@ import statistics
 import keras
 
 from official_bert import files
-from official_bert.checkpoints import google
+from official_bert.checkpoints import any_format, google
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuning
 from official_bert.tasks.task_file import TASK_FILE
@@ -104,8 +104,10 @@ def run_grid(strategy, work, metrics, grid, settings_of):
                 files.write_json(os.path.join(directory, SUMMARY_FILE), rows)
         if chief:
             lines = summary(rows, metrics, work.trouble)
-            best = _tell_best(_row_of_model(directory, work.best_by), work.best_by)
-            print(*lines, best, sep="\n", flush=True)
+            best = _row_of_model(directory, work.best_by)
+            told = _tell_best(best, work.best_by)
+            print(*lines, told, sep="\n", flush=True)
+            _copy_manifest(directory, best)
     return True
 
 
@@ -114,10 +116,11 @@ def _claim(directory):
     summary_file = os.path.join(directory, SUMMARY_FILE)
     if os.path.exists(summary_file):
         return
-    others = (MODEL_FILES[-1], run_manifest.MANIFEST_FILE)
-    if any(os.path.exists(os.path.join(directory, name)) for name in others):
+    manifest = os.path.join(directory, run_manifest.MANIFEST_FILE)
+    if os.path.exists(manifest) or any_format.holds_model(directory):
         raise UserError(
-            f"--output_dir: {directory} holds another run; choose another directory."
+            f"--output_dir: {directory} holds another run or a model; choose another "
+            "directory."
         )
     files.write_json(summary_file, [])
 
@@ -209,6 +212,16 @@ def _row_of_model(directory, name):
 def _move_model(source, target):
     for name in MODEL_FILES:
         os.replace(os.path.join(source, name), os.path.join(target, name))
+
+
+def _copy_manifest(directory, row):
+    """Put the `training.json` of the model's run beside the model."""
+    cell = (row["train_batch_size"], row["learning_rate"], row["num_train_epochs"])
+    source = os.path.join(directory, _name_of(cell, row["seed"]))
+    files.copy(
+        os.path.join(source, run_manifest.MANIFEST_FILE),
+        os.path.join(directory, run_manifest.MANIFEST_FILE),
+    )
 
 
 def _remove_weights(directory):

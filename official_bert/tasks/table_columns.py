@@ -200,6 +200,11 @@ def _guess_label(table, taken):
 
 
 def _ask_for(table, flag, reason):
+    if len(table.columns) == 1 and table.format == "TSV":
+        raise UserError(
+            f"{table.path}: all of it is one column, as it has no tabs; if commas or "
+            "semicolons separate its columns, give it a name that ends with .csv."
+        )
     raise UserError(
         f"{table.path}: {reason}; choose with {flag} among {describe_columns(table)}."
     )

@@ -74,6 +74,9 @@ def run(strategy, config, train_set, eval_set, settings):
       eval_set: `RecordSet` to evaluate on.
       settings: `PretrainingSettings`.
 
+    Returns:
+      whether it came to its end; not after SIGTERM.
+
     Raises:
       UserError: the output directory holds something else, a checkpoint does
         not fit, a record is bad, memory is short, or another worker is gone.
@@ -85,7 +88,7 @@ def run(strategy, config, train_set, eval_set, settings):
         stack.enter_context(runs.device_errors(strategy, settings))
         for records in (train_set, eval_set):
             stack.enter_context(_record_errors(records))
-        _run(strategy, config, train_set, eval_set, settings)
+        return _run(strategy, config, train_set, eval_set, settings)
 
 
 @contextlib.contextmanager
@@ -119,7 +122,7 @@ def _run(strategy, config, train_set, eval_set, settings):
         if not runs.train(
             strategy, state, PRETRAINING, train_set, run_id, during, settings
         ):
-            return
+            return False
     else:
         runs.restore_to_evaluate(state, settings)
     row = evaluate() if settings.do_eval else None
@@ -130,6 +133,7 @@ def _run(strategy, config, train_set, eval_set, settings):
             _write_results(settings.output_dir, state.step, row)
     # No worker leaves while the chief still writes.
     strategies.from_chief(strategy, 0)
+    return True
 
 
 def _identity(records, settings):

@@ -12,7 +12,7 @@ import reprlib
 import secrets
 
 from official_bert import files
-from official_bert.checkpoints import google
+from official_bert.checkpoints import any_format, google
 from official_bert.errors import UserError
 
 MANIFEST_FILE = "training.json"
@@ -83,7 +83,7 @@ def _begin(path, settings):
 
 
 def _refuse_a_finished_model(directory):
-    if os.path.exists(os.path.join(directory, google.MODEL_PREFIX + ".index")):
+    if any_format.holds_model(directory):
         raise UserError(
             f"--output_dir: {directory} holds a model and no run to continue; "
             "choose another directory, or give it as --init_checkpoint."

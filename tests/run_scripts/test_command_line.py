@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import subprocess
 import sys
 import textwrap
@@ -169,7 +170,7 @@ def test_help_is_the_docstring_and_the_flags(script, flag):
         "--flagfile",
     ]
     assert "      How often." in lines
-    assert any("<kind|rude>" in line for line in lines)
+    assert any("<kind | rude>:" in line for line in lines)
     assert max(map(len, lines)) <= 80
     assert "verbosity" not in done.stdout
 
@@ -323,6 +324,48 @@ def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):
         [*command, "--help"], env=environment, capture_output=True, text=True
     )
     assert "  --rate=0.5\n" in done.stdout
+
+
+HELPER = """
+from absl import flags
+
+HELP_TITLE = "Training"
+flags.DEFINE_bool("use_abacus", False, "For old commands; it has no effect.")
+flags.DEFINE_float("rate", 0.5, "Rate.")
+flags.DEFINE_multi_string("note", [], "A note.")
+flags.DEFINE_enum("layers", None, ["x" * 50, "y" * 50], "Which.")
+"""
+
+
+def test_help_is_in_groups(script, tmp_path):
+    """Those of the script first, what has no effect last."""
+    (tmp_path / "helper_flags.py").write_text(HELPER)
+    body = SCRIPT.replace("BODY", "    pass")
+    body = body.replace("import errno", "import helper_flags, errno")
+    (tmp_path / "other.py").write_text(body)
+    done = subprocess.run(
+        [sys.executable, tmp_path / "other.py", "--help"],
+        env={**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")},
+        capture_output=True,
+        text=True,
+    )
+    lines = [line for line in done.stdout.splitlines() if re.match("  --|[A-Z]", line)]
+    first = lines.index("Flags, with their defaults:")
+    own = [f"  --{n}" for n in ("word", "times=1", "names=a,b", "tone=kind")]
+    assert lines[first + 1 :] == [
+        *own,
+        "  --loud=True",
+        "  --flagfile",
+        "Training:",
+        "  --rate=0.5",
+        "  --note",
+        "  --layers",
+        "Accepted for old commands:",
+        "  --use_abacus=False",
+    ]
+    assert "      A note.\n" in done.stdout
+    # No name is broken over two lines.
+    assert f"      <{'x' * 50} |\n      {'y' * 50}>: Which.\n" in done.stdout
 
 
 def test_without_absl_the_answer_is_one_line(tmp_path):

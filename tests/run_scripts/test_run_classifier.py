@@ -133,6 +133,17 @@ def test_what_is_left(first):
     assert not list(first[0].rglob("*.tmp.*"))
 
 
+def test_the_card_of_a_model(first):
+    """Of several seeds it is that of the one whose model was left."""
+    text = (first[0] / "mrpc" / "README.md").read_text()
+    assert "fine-tuned: classifier of texts (mrpc)" in text
+    assert "| `--data_dir` | MRPC |" in text and "| eval_f1 | " in text
+    rows = json.loads((first[0] / "seeds" / "runs.json").read_text())
+    best = max(rows, key=lambda row: row["accuracy"])
+    text = (first[0] / "seeds" / "README.md").read_text()
+    assert f"| seed | {best['seed']} |" in text
+
+
 def test_the_archive_for_the_server(first):
     """Written once the files of all tasks are there."""
     wanted = {task.submission for task in TASKS.values() if task.submission}

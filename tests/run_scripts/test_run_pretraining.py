@@ -303,6 +303,8 @@ def test_a_good_run(results, place):
     for word in ("step 2/2", "Eval results", "global_step = 2", "unigram"):
         assert word in done["good"]["stdout"]
     assert (out / "bert_model.ckpt.index").exists()
+    card = (out / "README.md").read_text()
+    assert "| updates | 2 |" in card and "| `--vocab_file` | vocab.txt |" in card
     run = json.loads((out / "run.json").read_text())
     assert run["flags"]["learning_rate"] == 1e-3
     names = {os.path.basename(name) for name in run["inputs"]}

@@ -46,7 +46,7 @@ def runs_made(monkeypatch):
     def fine_tune(strategy, work, settings):
         made.append(settings.seed)
         directory = settings.output_dir
-        for name in sweep.MODEL_FILES:
+        for name in (*sweep.MODEL_FILES, "training.json"):
             _write(directory, name, f"{name} of {settings.seed}")
         for step in (10, 20):
             for ending in google.ENDINGS:
@@ -101,6 +101,8 @@ def assert_holds_model_of(directory, seed):
 def assert_finished(directory, best=2, seeds=(1, 2, 3, 4)):
     """The best model is there, and of the runs their results and logs alone."""
     assert_holds_model_of(directory, best)
+    manifest = (directory / "training.json").read_text()
+    assert manifest == f"training.json of {best}"
     rows = json.loads((directory / "runs.json").read_text())
     assert [row["seed"] for row in rows] == list(seeds)
     assert [row["f1"] for row in rows] == [F1[seed] for seed in seeds]
@@ -297,7 +299,7 @@ def test_a_run_that_is_added_in_front_does_not_replace_a_better_one(
 
 def test_another_run_s_directory_is_left_alone(tmp_path, runs_made):
     _write(tmp_path, sweep.MODEL_FILES[-1], "precious")
-    with pytest.raises(UserError, match="holds another run; choose another"):
+    with pytest.raises(UserError, match="holds another run or a model; choose another"):
         run(tmp_path)
     assert (tmp_path / sweep.MODEL_FILES[-1]).read_text() == "precious"
     assert runs_made == []

@@ -5,7 +5,7 @@ import pytest
 from official_bert.errors import UserError
 from official_bert.tasks.delimited import Row
 from official_bert.tasks.table_columns import Columns, choose_columns, find_column
-from official_bert.tasks.tables import CSV, Table
+from official_bert.tasks.tables import CSV, TSV, Table
 
 TEXTS = ["A fine film.", "Not a good film.", "Dull.", "I slept.", "Lovely!", "Bad."]
 OTHERS = ["The plot is thin.", "Who wrote it?", "So it goes.", "Hm.", "Yes.", "No."]
@@ -150,3 +150,11 @@ def test_the_only_other_column_is_the_label_whatever_it_holds():
     assert chosen(table_of(review=TEXTS, amount=amounts)) == ("review", None, "amount")
     tags = [["a"], [], ["a", "b"], ["c"], ["d"], ["e"]]
     assert chosen(table_of(review=TEXTS, tags=tags)) == ("review", None, "tags")
+
+
+def test_a_tsv_with_commas():
+    """One column is no table of texts and labels; what ends with .tsv has tabs."""
+    rows = [Row(line, [f"{text},5"]) for line, text in enumerate(TEXTS, 1)]
+    table = Table("data.tsv", TSV, ("0",), False, rows)
+    assert "data.tsv: all of it is one column" in message_of(table)
+    assert ".csv" in message_of(table)

@@ -94,6 +94,17 @@ def test_a_model_without_its_run_is_not_overwritten(tmp_path, trained_here):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
+@pytest.mark.parametrize("weights", ["model.safetensors", "tf_model.h5"])
+def test_a_model_of_another_library_is_not_overwritten(tmp_path, weights):
+    """As where --output_dir is the folder that --init_checkpoint names."""
+    (tmp_path / "config.json").write_text('{"model_type": "bert"}')
+    (tmp_path / weights).write_bytes(b"precious")
+    before = sorted(path.name for path in tmp_path.iterdir())
+    with pytest.raises(UserError, match="holds a model .*choose another directory"):
+        run_manifest.open_run(tmp_path, SETTINGS)
+    assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
 def test_the_same_environment_is_noted_once_and_not_told(tmp_path, capsys):
     run_manifest.open_run(tmp_path, SETTINGS)
     for step in (0, 10, 20):

@@ -7,25 +7,38 @@ import pytest
 import record_files
 from record_files import MINI_CONFIG, mini_records, stacked, unmasked
 
+from official_bert.data.manifest import write_manifest
 from official_bert.data.record_set import open_record_set
 from official_bert.errors import UserError
 
+
+def shortened(record, count):
+    """Return an unmasked record that ends `count` tokens earlier, in padding."""
+    record = unmasked(record)
+    for name in ("input_ids", "input_mask", "segment_ids"):
+        record[name] = record[name][: 32 - count] + [0] * count
+    return record
+
+
+PLAIN = [shortened(record, n % 7) for n, record in enumerate(mini_records())]
 CAUSAL = dataclasses.replace(MINI_CONFIG, causal_attention=True)
 
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
     folder = tmp_path_factory.mktemp("records")
-    return record_files.write_unmasked(folder, next_sentence_prediction=False)
+    path = record_files.write(folder / "0.tfrecord", PLAIN)
+    made_with = record_files.unmasked_manifest(next_sentence_prediction=False)
+    write_manifest({path: made_with})
+    return path
 
 
 def test_every_next_token_is_to_be_guessed(records):
     found = open_record_set(records, CAUSAL)
     assert found.max_predictions_per_seq == 31 and found.format.masking is None
-    plain = [unmasked(record) for record in mini_records()]
-    (batch,) = found.evaluation_batches(len(plain), 1)
+    (batch,) = found.evaluation_batches(len(PLAIN), 1)
     batch = {name: value.numpy() for name, value in batch.items()}
-    plain = stacked(plain)
+    plain = stacked(PLAIN)
     np.testing.assert_array_equal(batch["input_ids"], plain["input_ids"])
     used = plain["input_mask"].sum(axis=1)
     np.testing.assert_array_equal(batch["masked_lm_positions"], [range(31)] * len(used))

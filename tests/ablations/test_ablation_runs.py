@@ -22,23 +22,16 @@ def write_vocab(path):
     path.write_text("\n".join(lines) + "\n", "utf-8")
 
 
-def write_tasks(folder):
-    """Write a few sentences as SST-2 and as CoNLL columns; return their flags."""
+def write_task(folder):
+    """Write a few sentences as SST-2; return the flags that name them."""
     rng = random.Random(0)
     (folder / "SST-2").mkdir()
-    for name, count in (("train", 64), ("dev", 8)):
-        sentences = [rng.choices(WORDS, k=5) for _ in range(count)]
-        rows = [f"{' '.join(s)}\t{n % 2}" for n, s in enumerate(sentences)]
+    for name, count in (("train", 40), ("dev", 8)):
+        sentences = [" ".join(rng.choices(WORDS, k=5)) for _ in range(count)]
+        rows = [f"{sentence}\t{n % 2}" for n, sentence in enumerate(sentences)]
         table = "\n".join(["sentence\tlabel", *rows])
         (folder / "SST-2" / f"{name}.tsv").write_text(table + "\n")
-        columns = [
-            "".join(f"{word} {'B-LOC' if word == 'water' else 'O'}\n" for word in s)
-            # Enough for an update of 32 windows.
-            for s in [["water", "is"], *sentences * 4]
-        ]
-        (folder / f"{name}.conll").write_text("\n".join(columns))
-    conll = [f"--{name}_file={folder}/{name}.conll" for name in ("train", "dev")]
-    return {"sst-2": [f"--data_dir={folder}"], "conll": conll}
+    return {"sst-2": [f"--data_dir={folder}"]}
 
 
 def run_command(step):
@@ -54,7 +47,7 @@ def study(tmp_path_factory):
     (folder / "records").mkdir()
     text = folder / "text.txt"
     text.write_text("\n\n".join([(MINI / "text.txt").read_text("utf-8")] * 2), "utf-8")
-    data = write_tasks(folder)
+    data = write_task(folder)
     vocab = str(folder / "vocab.txt")
     return steps.Study(str(folder), str(text), str(text), vocab, 10, 2, data)
 
@@ -69,10 +62,9 @@ def test_a_row_from_text_to_scores(found, study):
     (row,) = found
     # Of 8,000 entries, hardly trained, those of the text are left.
     assert 1 < row["loss"] < math.log(8000)
-    assert set(row["scores"]) == {"sst-2", "conll"}
-    for scores in row["scores"].values():
-        assert list(scores) == [10]
-        assert len(scores[10]) == 2 and all(0 <= score <= 1 for score in scores[10])
+    (scores,) = row["scores"]["sst-2"].values()
+    assert len(scores) == 2 and all(0 <= score <= 1 for score in scores)
+    assert list(row["scores"]["sst-2"]) == [10]
     lines = reports.lines_of(find_table("table5", [ROW]), found)
     assert lines[4].startswith("| LTR & No NSP + BiLSTM | ")
 
@@ -82,10 +74,9 @@ def test_the_model_goes_on_as_it_was_trained(found, study):
     for name in ("models/table5_ltr_no_nsp", f"fine_tuned/{ROW}/sst-2"):
         with open(study.path(name, "bert_config.json"), encoding="utf-8") as source:
             assert json.load(source)["causal_attention"] is True
-    for task in ("sst-2", "conll"):
-        path = study.path(f"fine_tuned/{ROW}/{task}", "task.json")
-        with open(path, encoding="utf-8") as source:
-            assert json.load(source)["bilstm"] is True
+    path = study.path(f"fine_tuned/{ROW}/sst-2", "task.json")
+    with open(path, encoding="utf-8") as source:
+        assert json.load(source)["bilstm"] is True
 
 
 def test_the_script_refuses_half_a_task():

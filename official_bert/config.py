@@ -36,6 +36,8 @@ class BertConfig:
       initializer_range: deviation of the truncated normal initialiser.
       layer_norm_eps: ε of each LayerNorm. The original has no such key, and a
         file has it only where it is not the original's 1e-12.
+      causal_attention: whether a token sees only itself and those before it, the
+        left-to-right model of Sec. 5.1; a file has it only where it is true.
       extra: keys of a released file that the model has no use for; they are
         kept, so that reading and writing loses nothing.
     """
@@ -52,6 +54,7 @@ class BertConfig:
     type_vocab_size: int = 16
     initializer_range: float = 0.02
     layer_norm_eps: float = ORIGINAL_EPSILON
+    causal_attention: bool = False
     extra: dict = dataclasses.field(default_factory=dict)
 
     def __post_init__(self):
@@ -106,6 +109,8 @@ class BertConfig:
         }
         if self.layer_norm_eps == ORIGINAL_EPSILON:
             del values["layer_norm_eps"]
+        if not self.causal_attention:
+            del values["causal_attention"]
         return {**values, **self.extra}
 
     def to_json_string(self):
@@ -148,6 +153,9 @@ def _check_value(field, value):
             raise UserError(
                 f"hidden_act is {value!r}: choose from {', '.join(HIDDEN_ACTIVATIONS)}."
             )
+    elif field.type is bool:
+        if not isinstance(value, bool):
+            raise UserError(f"{name} is {value!r}: it must be true or false.")
     elif field.type is int:
         if not isinstance(value, int) or isinstance(value, bool) or value < 1:
             raise UserError(f"{name} is {value!r}: it must be a whole number above 0.")

@@ -69,6 +69,13 @@ flags.DEFINE_bool(
     "Never label a text from the same document a random next sentence, which the "
     "original does when ten draws find no other document.",
 )
+flags.DEFINE_bool(
+    "next_sentence_prediction",
+    True,
+    "Make every other next sentence a random one. If not, it always is the one that "
+    "follows, and nothing is left to predict (Table 5, No NSP); the trainer needs the "
+    "same.",
+)
 flags.DEFINE_integer(
     "max_seq_length", 128, "Tokens of a sequence; the trainer needs the same."
 )
@@ -93,6 +100,12 @@ flags.DEFINE_integer(
     "--masking=dynamic.",
 )
 flags.DEFINE_float("masked_lm_prob", 0.15, "Share of tokens to mask.")
+flags.DEFINE_string(
+    "masking_mix",
+    "80/10/10",
+    "What the masked tokens are seen as, in per cent: [MASK], the token itself, a "
+    "random one (Table 8).",
+)
 flags.DEFINE_float(
     "short_seq_prob", 0.1, "Share of document passes that make shorter sequences."
 )
@@ -139,6 +152,7 @@ def main():
 
 def _settings():
     from official_bert.data.instances import InstanceSettings
+    from official_bert.data.masking import MaskingMix
 
     return InstanceSettings(
         max_seq_length=FLAGS.max_seq_length,
@@ -150,6 +164,8 @@ def _settings():
         do_whole_word_mask=FLAGS.do_whole_word_mask or bool(FLAGS.word_boundaries),
         next_sentence_fix=FLAGS.next_sentence_fix,
         masking=FLAGS.masking,
+        masking_mix=MaskingMix.parse(FLAGS.masking_mix),
+        next_sentence_prediction=FLAGS.next_sentence_prediction,
     )
 
 

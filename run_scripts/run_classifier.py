@@ -85,6 +85,9 @@ flags.DEFINE_enum(
     "What becomes of longer texts. truncate (the default): cut off, as in the "
     "original. window: read through overlapping windows, whose logits are averaged.",
 )
+flags.DEFINE_bool(
+    "bilstm", False, "Train with a new BiLSTM on top of the model (Table 5)."
+)
 flags.DEFINE_string(
     "glue_submission",
     None,
@@ -165,7 +168,7 @@ def _read_data():
             classifier_data.check_same_answers(
                 known, data.task, fine_tuning_flags.model_path()
             )
-        return data
+        return data.with_bilstm(known.bilstm if known else FLAGS.bilstm)
     own = classifier_data.OwnFiles(
         *(locate(FLAGS[f"{name}_file"].value) for name in ("train", "dev", "test")),
         FLAGS.text_column,
@@ -178,7 +181,8 @@ def _read_data():
     )
     if known:
         return classifier_data.read_own_for(known, own, length, long_text, wanted)
-    return classifier_data.read_own(own, length, long_text, wanted)
+    data = classifier_data.read_own(own, length, long_text, wanted)
+    return data.with_bilstm(FLAGS.bilstm)
 
 
 def _read_glue(length, long_text, wanted):

@@ -50,6 +50,9 @@ flags.DEFINE_enum(
     LAYERS,
     "Do not fine-tune: train a two-layer BiLSTM on these layers (Table 7).",
 )
+flags.DEFINE_bool(
+    "bilstm", False, "Put a new BiLSTM on the model that is fine-tuned (Table 5)."
+)
 
 
 def main():
@@ -63,6 +66,8 @@ def main():
 
 def _check_flags():
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
+    if FLAGS.bilstm and FLAGS.feature_based:
+        raise UserError("--feature_based has a BiLSTM of its own; leave --bilstm out.")
     for name, does in (
         ("train_file", FLAGS.do_train),
         ("dev_file", FLAGS.do_eval),
@@ -91,6 +96,7 @@ def _train(strategy, start, _):
         FLAGS.one_sentence,
         FLAGS.label_all_pieces,
         FLAGS.feature_based,
+        FLAGS.bilstm,
     )
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:

@@ -79,6 +79,12 @@ flags.DEFINE_integer(
     "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
 )
 flags.DEFINE_bool(
+    "next_sentence_prediction",
+    True,
+    "Whether the model learns that too, or masked words alone (Table 5, No NSP); "
+    "checked against the records.",
+)
+flags.DEFINE_bool(
     "skip_padding",
     False,
     "Compute nothing for padding but attention: faster where many sequences are short.",

@@ -32,6 +32,7 @@ LONGEST = (
     "test_keras_hub.py",
     "test_feature_extraction.py",
     "test_encoder.py",
+    "test_ablation_runs.py",
     "test_run_swag.py",
     "test_choice.py",
     "test_run_squad.py",

@@ -166,3 +166,11 @@ def test_a_config_is_a_value():
     assert config == BertConfig.named("tiny")
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.hidden_size = 7
+
+
+def test_causal_attention_is_written_where_it_is_true():
+    config = BertConfig(vocab_size=100, causal_attention=True)
+    assert config.to_dict()["causal_attention"] is True
+    assert BertConfig.from_dict(config.to_dict()) == config
+    with pytest.raises(UserError, match="causal_attention is 1: it must be true or"):
+        BertConfig(vocab_size=100, causal_attention=1)

@@ -1,5 +1,6 @@
 """The shipped configs are the released sizes, and every flag in them exists."""
 
+import dataclasses
 import json
 import math
 import subprocess
@@ -8,6 +9,7 @@ import sys
 import pytest
 from places import ROOT
 
+from official_bert.ablations.tables import TABLES, TASKS
 from official_bert.config import SIZES, BertConfig
 from official_bert.tasks.glue_tasks import find_task
 
@@ -123,4 +125,86 @@ def test_a_flag_file_explains_itself(path):
     assert all(line == "" or line.startswith(("#", "--")) for line in lines)
     given = [line.split("=")[0] for line in lines if line.startswith("--")]
     assert len(given) == len(set(given))
-    assert "--train_batch_size" in given
+    # Each ablation is put together from several files.
+    assert "--train_batch_size" in given or path.parent.name == "ablations"
+
+
+ROWS = sorted({row.flags for table in TABLES.values() for row in table.rows})
+# What a command has of a row's flags; the others are passed over.
+ROW_FLAGS = {
+    "create_pretraining_data": (
+        "next_sentence_prediction",
+        "masking_mix",
+        "do_whole_word_mask",
+    ),
+    "run_pretraining": ("next_sentence_prediction", "bert_config_file"),
+    "run_classifier": ("bilstm", "bert_config_file"),
+    "run_ner": ("bilstm", "bert_config_file"),
+}
+
+
+@pytest.fixture(scope="module")
+def ablation_flags():
+    """Row -> what all commands together make of its flag file."""
+    found = {name: {} for name in ROWS}
+    for script, names in ROW_FLAGS.items():
+        files = ["ablations/bert", *(f"ablations/{name}" for name in ROWS)]
+        given = flags_under(script, files)
+        usual = given["ablations/bert"]
+        for row in ROWS:
+            own = given[f"ablations/{row}"]
+            changed = {name: own[name] for name in own if own[name] != usual[name]}
+            assert set(changed) <= set(names)
+            found[row] |= changed
+    return found
+
+
+def test_the_rows_of_the_ablations(ablation_flags):
+    """Each differs from the paper's BERT in what its table is about."""
+    folder = "configs/ablations"
+    no_nsp = {"next_sentence_prediction": False}
+    config = f"{folder}/bert_tiny_left_to_right.json"
+    expected = {
+        "bert": {},
+        "table5_no_nsp": no_nsp,
+        "table5_ltr_no_nsp": {**no_nsp, "bert_config_file": config},
+        "table5_ltr_no_nsp_bilstm": {"bilstm": True},
+        "whole_word_masking": {"do_whole_word_mask": True},
+    }
+    for size in ("micro", "deep", "mini"):
+        path = f"{folder}/bert_{size}.json"
+        expected[f"table6_{size}"] = {"bert_config_file": path}
+    for row in TABLES["table8"].rows[1:]:
+        expected[row.flags] = {"masking_mix": row.label}
+    assert ablation_flags == expected
+
+
+@pytest.mark.parametrize("path", sorted(CONFIGS.glob("ablations/*.json")))
+def test_the_models_of_the_ablations(path):
+    config = BertConfig.from_json_file(path)
+    assert config.to_json_string() == path.read_text()
+    assert config.initializer_range == round(config.hidden_size**-0.5, 2)
+    tiny = BertConfig.from_json_file(CONFIGS / "ablations" / "bert_tiny.json")
+    sizes = ("hidden_size", "num_hidden_layers", "num_attention_heads")
+    same = dataclasses.replace(
+        tiny,
+        **{name: getattr(config, name) for name in sizes},
+        intermediate_size=4 * config.hidden_size,
+        initializer_range=config.initializer_range,
+        causal_attention="left_to_right" in path.stem,
+    )
+    assert config == same
+
+
+@pytest.mark.parametrize(
+    "script, name",
+    [
+        ("create_pretraining_data", "records"),
+        ("create_pretraining_data", "heldout"),
+        ("run_pretraining", "pretraining"),
+        ("run_pretraining", "evaluation"),
+        *((task.script.removesuffix(".py"), name) for name, task in TASKS.items()),
+    ],
+)
+def test_what_all_rows_have_in_common_is_for_one_command(script, name):
+    assert flags_under(script, [f"ablations/{name}"])

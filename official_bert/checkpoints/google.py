@@ -13,6 +13,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import names
 from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.names import numbered_checkpoints
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
@@ -68,16 +69,6 @@ def _number_of(index_file):
     """Return the number that the name of an `.index` file ends with, or -1."""
     number = index_file.removesuffix(".index").rpartition("-")[2]
     return int(number) if number.isdigit() else -1
-
-
-def numbered_checkpoints(directory):
-    """Return the steps N of the files `model.ckpt-N.index`, ascending."""
-    pattern = os.path.join(glob.escape(os.fspath(directory)), "model.ckpt-*.index")
-    numbers = [
-        os.path.basename(name)[len("model.ckpt-") : -len(".index")]
-        for name in glob.glob(pattern)
-    ]
-    return sorted(int(number) for number in numbers if number.isdigit())
 
 
 def open_weights(prefix, path):

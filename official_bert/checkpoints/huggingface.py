@@ -148,12 +148,18 @@ def write_model(directory, checkpoint):
       sentences about what this format cannot hold: none.
 
     Raises:
-      UserError: there is no config, or the checkpoint is damaged.
+      UserError: there is no config, the format cannot say what it is, or the
+        checkpoint is damaged.
     """
     if not checkpoint.config:
         raise UserError(
             f"{checkpoint.path} comes without a config, which Hugging Face's format "
             "needs: put its bert_config.json or config.json beside it."
+        )
+    if checkpoint.config.causal_attention:
+        raise UserError(
+            f"{checkpoint.path} has causal_attention, and Hugging Face's format "
+            "has no BERT whose pooler reads the last token; keep it in Google's."
         )
     weights = os.path.join(directory, WEIGHTS_FILE)
     tensors = _torch_tensors(checkpoint)

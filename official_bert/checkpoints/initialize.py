@@ -113,7 +113,7 @@ def _check_config(checkpoint, config):
     return [
         f"Note: {name} is {getattr(stated, name)!r} in the checkpoint's config and "
         f"{getattr(config, name)!r} in the model's, which counts."
-        for name in ("hidden_act", "layer_norm_eps")
+        for name in ("hidden_act", "layer_norm_eps", "causal_attention")
         if getattr(stated, name) != getattr(config, name)
     ]
 

@@ -82,6 +82,11 @@ def _require_possible(checkpoint):
             f"{checkpoint.path} has hidden_act {config.hidden_act!r}, and KerasHub's "
             "BERT computes only gelu; choose another format."
         )
+    if config.causal_attention:
+        raise UserError(
+            f"{checkpoint.path} has causal_attention, and KerasHub's BERT computes no "
+            "left-to-right model; choose another format."
+        )
     if config.layer_norm_eps != ORIGINAL_EPSILON:
         raise UserError(
             f"{checkpoint.path} has layer_norm_eps {config.layer_norm_eps}, and "

@@ -61,6 +61,11 @@ def load(
       UserError: something is missing or does not fit.
     """
     bert = _load(path, PretrainingModel, config_file, vocab_file, do_lower_case)
+    if bert.config.causal_attention:
+        raise UserError(
+            f"{path} is a left-to-right model (causal_attention), which never saw a "
+            "[MASK] and cannot fill one; fine-tune it, or extract its features."
+        )
     optional = () if next_sentence else NEXT_SENTENCE
     missing = [name for name in bert.report.new if not name.startswith(optional)]
     if missing:

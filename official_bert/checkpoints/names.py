@@ -5,6 +5,9 @@ Layers nest and are named so that a variable's path *is* the TensorFlow 1 name
 here.
 """
 
+import glob
+import os
+
 # Google's optimizer slots are `<variable>/adam_m` and `<variable>/adam_v`.
 FIRST_MOMENT, SECOND_MOMENT = "adam_m", "adam_v"
 LAMB_MOMENTS = ("lamb_m", "lamb_v")
@@ -27,3 +30,13 @@ def is_weight(name):
     leaf = name.rsplit("/", 1)[-1]
     of_optimizer = leaf in (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, GLOBAL_STEP)
     return not of_optimizer and not name.startswith(TRAINING)
+
+
+def numbered_checkpoints(directory):
+    """Return the steps N of the files `model.ckpt-N.index`, ascending."""
+    pattern = os.path.join(glob.escape(os.fspath(directory)), "model.ckpt-*.index")
+    numbers = [
+        os.path.basename(name)[len("model.ckpt-") : -len(".index")]
+        for name in glob.glob(pattern)
+    ]
+    return sorted(int(number) for number in numbers if number.isdigit())

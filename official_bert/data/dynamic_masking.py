@@ -13,6 +13,8 @@ import dataclasses
 
 import tensorflow as tf
 
+from official_bert.data.masking import MaskingMix
+
 # What masks are for: each has random numbers of its own.
 TRAINING, EVALUATION = 0, 1
 
@@ -32,6 +34,7 @@ class MaskingRules:
       do_whole_word_mask: mask whole words, which `continues_word` tells.
       mask_id: id of `[MASK]`.
       vocab_size: a random replacement is any id below it.
+      masking_mix: `MaskingMix`, what the words to guess are seen as.
     """
 
     masked_lm_prob: float
@@ -39,6 +42,14 @@ class MaskingRules:
     do_whole_word_mask: bool
     mask_id: int
     vocab_size: int
+    masking_mix: MaskingMix = MaskingMix()
+
+    def to_dict(self):
+        """Return the rules as a dict; without a mix that is the paper's."""
+        found = dataclasses.asdict(self)
+        if self.masking_mix == MaskingMix():
+            del found["masking_mix"]
+        return found
 
 
 def mask(features, rules, seed, purpose, first_row):
@@ -202,11 +213,12 @@ def _take_while_room(lengths, room):
 
 
 def _replacements(labels, kinds, others, rules):
-    """Return what is seen in place of labels, int32 [B, P]: 80/10/10."""
-    changed = tf.where(
-        kinds < round(0.9 * _RANGE), labels, tf.math.floormod(others, rules.vocab_size)
-    )
-    return tf.where(kinds < round(0.8 * _RANGE), rules.mask_id, changed)
+    """Return what is seen in place of labels, int32 [B, P]."""
+    mix, kinds = rules.masking_mix, tf.cast(kinds, tf.int64)
+    random = tf.math.floormod(others, rules.vocab_size)
+    not_random = kinds < round((mix.mask + mix.same) / 100 * _RANGE)
+    is_mask = kinds < round(mix.mask / 100 * _RANGE)
+    return tf.where(is_mask, rules.mask_id, tf.where(not_random, labels, random))
 
 
 def _row_numbers(rows, width):

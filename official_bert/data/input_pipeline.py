@@ -14,7 +14,7 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from official_bert.data import dynamic_masking, record_index
+from official_bert.data import dynamic_masking, left_to_right, record_index
 from official_bert.data.lanes import Lane, split_into_lanes
 from official_bert.data.record_index import CHUNK
 from official_bert.data.records import compression_of
@@ -48,12 +48,15 @@ class RecordFormat:
       names: name in the record -> the original's name, where they differ.
       limits: the original's name -> number that is too large for it.
       masking: `dynamic_masking.MaskingRules` of unmasked records, else None.
+      left_to_right: whether unmasked records stay so, and every next token is to be
+        guessed; there is no `masking` then.
     """
 
     spec: dict
     names: dict[str, str]
     limits: dict[str, int]
     masking: dynamic_masking.MaskingRules | None = None
+    left_to_right: bool = False
 
 
 def training_batches(index, record_format, batch_size, seed, first_batch=0, rows=None):
@@ -343,6 +346,8 @@ def _parsed(batches, paths, record_format, mask):
         ]
         with tf.control_dependencies(checks):
             features = tf.nest.map_structure(tf.identity, features)
+        if record_format.left_to_right:
+            return left_to_right.predict_next(features)
         return mask(features, batch) if record_format.masking else features
 
     numbered = batches.enumerate()

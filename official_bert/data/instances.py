@@ -5,6 +5,7 @@ import itertools
 from typing import NamedTuple
 
 from official_bert.data import masking
+from official_bert.data.masking import MaskingMix
 from official_bert.errors import UserError
 
 
@@ -55,6 +56,9 @@ class InstanceSettings:
       do_whole_word_mask: mask whole words.
       next_sentence_fix: never label a text from the same document "random".
       masking: one of `MASKINGS`.
+      masking_mix: `MaskingMix`, what the words to guess are seen as.
+      next_sentence_prediction: whether half of the pairs are random. If not, B is
+        always what follows A (Table 5, "No NSP").
     """
 
     max_seq_length: int = 128
@@ -66,6 +70,8 @@ class InstanceSettings:
     do_whole_word_mask: bool = False
     next_sentence_fix: bool = False
     masking: str = "static"
+    masking_mix: MaskingMix = MaskingMix()
+    next_sentence_prediction: bool = True
 
     def __post_init__(self):
         _require(self.max_seq_length >= 5, "max_seq_length", self, "at least 5")
@@ -81,6 +87,11 @@ class InstanceSettings:
             f"from 1 to {most}, the tokens that a sequence of max_seq_length "
             f"{self.max_seq_length} has beside [CLS] and two [SEP]",
         )
+
+    def always_follows(self, num_documents):
+        """Tell whether no B is random, in a corpus of so many documents."""
+        is_alone = self.next_sentence_fix and num_documents == 1
+        return is_alone or not self.next_sentence_prediction
 
 
 def _require(holds, name, settings, wanted):
@@ -117,7 +128,7 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
         # A chunk of one sentence has no second half to be the next one.
         # Nothing is drawn for it, so more than half of the pairs are random.
         is_random_next = end - start == 1 or rng.random() < 0.5
-        if is_random_next and settings.next_sentence_fix and len(documents) == 1:
+        if is_random_next and settings.always_follows(len(documents)):
             is_random_next = False
             end = _chunk_end(document, a_end, target_seq_length - len(tokens_a))
             if a_end == end:
@@ -206,7 +217,8 @@ def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
         len(tokens), settings.masked_lm_prob, settings.max_predictions_per_seq
     )
     mask = masking.mask_words if settings.do_whole_word_mask else masking.mask_tokens
-    positions, labels = mask(tokens, candidates, num_to_predict, vocab, rng)
+    mix = settings.masking_mix
+    positions, labels = mask(tokens, candidates, num_to_predict, vocab, rng, mix)
     return TrainingInstance(tokens, num_segment_a, positions, labels, is_random_next)
 
 

@@ -3,10 +3,50 @@
 import dataclasses
 import itertools
 
+from official_bert.errors import UserError
+
 # In whole-word mode a token is its id, plus this bit when it continues the
 # word before it. One list then carries both through cutting and joining.
 CONTINUES = 1 << 24
 ID_BITS = CONTINUES - 1
+
+
+@dataclasses.dataclass(frozen=True)
+class MaskingMix:
+    """What is seen in place of the tokens to guess, in per cent (App. C.2, Table 8).
+
+    Attributes:
+      mask: share of them seen as `[MASK]`.
+      same: share seen as they are.
+      random: share seen as a random token.
+    """
+
+    mask: int = 80
+    same: int = 10
+    random: int = 10
+
+    def __post_init__(self):
+        shares = dataclasses.astuple(self)
+        if min(shares) < 0 or sum(shares) != 100:
+            raise _impossible_mix(self)
+
+    def __str__(self):
+        return "/".join(map(str, dataclasses.astuple(self)))
+
+    @classmethod
+    def parse(cls, text):
+        """Return the mix that a text as "80/10/10" stands for; or a `UserError`."""
+        shares = text.split("/")
+        if len(shares) != 3 or not all(map(str.isdecimal, shares)):
+            raise _impossible_mix(text)
+        return cls(*map(int, shares))
+
+
+def _impossible_mix(mix):
+    return UserError(
+        f"--masking_mix is {mix}: it must be three whole numbers that add up to 100, "
+        "for [MASK], the same and a random token, as 80/10/10."
+    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -71,7 +111,7 @@ def count_to_predict(num_tokens, masked_lm_prob, max_predictions_per_seq):
     return min(max_predictions_per_seq, max(1, int(round(num_tokens * masked_lm_prob))))
 
 
-def mask_tokens(ids, candidates, num_to_predict, vocab, rng):
+def mask_tokens(ids, candidates, num_to_predict, vocab, rng, mix=MaskingMix()):
     """Mask single tokens: 80 % `[MASK]`, 10 % unchanged, 10 % random.
 
     Follows `create_masked_lm_predictions` in google-research/bert
@@ -83,6 +123,7 @@ def mask_tokens(ids, candidates, num_to_predict, vocab, rng):
       num_to_predict: how many to mask.
       vocab: `MaskingIds`.
       rng: `random.Random`.
+      mix: `MaskingMix`, if other shares than these are wanted.
 
     Returns:
       (masked_lm_positions, masked_lm_ids): lists of int by rising position;
@@ -90,10 +131,10 @@ def mask_tokens(ids, candidates, num_to_predict, vocab, rng):
     """
     shuffle(candidates, rng)
     picked = candidates[:num_to_predict]
-    return _replace(ids, picked, vocab, rng)
+    return _replace(ids, picked, vocab, rng, mix)
 
 
-def mask_words(tokens, candidates, num_to_predict, vocab, rng):
+def mask_words(tokens, candidates, num_to_predict, vocab, rng, mix=MaskingMix()):
     """Mask whole words; each of their tokens draws its own 80/10/10.
 
     Follows `create_masked_lm_predictions` in google-research/bert
@@ -109,6 +150,7 @@ def mask_words(tokens, candidates, num_to_predict, vocab, rng):
       num_to_predict: as for `mask_tokens`.
       vocab: `MaskingIds`.
       rng: `random.Random`.
+      mix: as for `mask_tokens`.
 
     Returns:
       (masked_lm_positions, masked_lm_ids), as `mask_tokens`.
@@ -122,7 +164,7 @@ def mask_words(tokens, candidates, num_to_predict, vocab, rng):
             break
         if len(picked) + len(word) <= num_to_predict:
             picked += word
-    return _replace(tokens, picked, vocab, rng)
+    return _replace(tokens, picked, vocab, rng, mix)
 
 
 def _group_words(tokens, candidates):
@@ -135,15 +177,18 @@ def _group_words(tokens, candidates):
     return words
 
 
-def _replace(ids, picked, vocab, rng):
+def _replace(ids, picked, vocab, rng, mix):
     """Replace the tokens at `picked`, drawing in that order."""
     random = rng.random
+    mask_share = mix.mask / 100
+    # Of those that are no `[MASK]`.
+    same_share = mix.same / ((mix.same + mix.random) or 1)
     labels = {}
     for position in picked:
         labels[position] = ids[position]
-        if random() < 0.8:
+        if random() < mask_share:
             ids[position] = vocab.mask_id
-        elif random() >= 0.5:
+        elif random() >= same_share:
             pick = rng.randint(0, len(vocab.vocab_ids) - 1)
             ids[position] = vocab.vocab_ids[pick]
     positions = sorted(labels)

@@ -76,7 +76,7 @@ def plan_document(starts, document, num_documents, pass_number, settings):
     """
     rng = _rng(settings.random_seed, pass_number, document)
     target_seq_length = draw_target_length(settings, rng)
-    is_alone = settings.next_sentence_fix and num_documents == 1
+    always_follows = settings.always_follows(num_documents)
     plans, start, num_sentences = [], 0, len(starts) - 1
     while start < num_sentences:
         end = chunk_end(starts, start, target_seq_length)
@@ -87,7 +87,7 @@ def plan_document(starts, document, num_documents, pass_number, settings):
         # A chunk of one sentence has no second half to be the next one.
         is_random_next = end - start == 1 or rng.random() < 0.5
         other, place = NEXT, 0.0
-        if is_random_next and is_alone:
+        if is_random_next and always_follows:
             is_random_next = False
             end = chunk_end(starts, a_end, room)
             if a_end == end:

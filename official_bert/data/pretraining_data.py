@@ -222,8 +222,9 @@ def check_records(num_records):
     """Raise `UserError` if documents gave no records."""
     if not num_records:
         raise UserError(
-            "The only document has one sentence, which --next_sentence_fix makes no "
-            "pair of: give more text."
+            "There is no sentence that another one follows, and without random next "
+            "sentences (--next_sentence_fix, --nonext_sentence_prediction) only those "
+            "make pairs: give more text."
         )
 
 
@@ -241,7 +242,7 @@ def check_documents(num_documents, input_files, settings):
             f"--input_file: there is no text in {', '.join(input_files)}: nothing "
             "was written."
         )
-    if num_documents == 1 and not settings.next_sentence_fix:
+    if num_documents == 1 and not settings.always_follows(num_documents):
         logging.warning(
             "The input is one document (no blank line between two others): there "
             "is no other text to draw a random next sentence from, so all of them "

@@ -9,6 +9,7 @@ from official_bert import files
 from official_bert.data import input_pipeline, record_index, records
 from official_bert.data.dynamic_masking import MaskingRules
 from official_bert.data.manifest import read_manifest
+from official_bert.data.masking import MaskingMix
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import require_vocab
 
@@ -24,7 +25,7 @@ class RecordSet:
       index: `RecordIndex`, where each record is.
       format: `RecordFormat`, how it is read.
       max_seq_length: S.
-      max_predictions_per_seq: P.
+      max_predictions_per_seq: P; S - 1 if all next tokens are to be guessed.
       manifests: path -> the file's entry in `manifest.json`, {} without one.
     """
 
@@ -38,6 +39,20 @@ class RecordSet:
     def manifest(self):
         """The first file's entry; what matters is the same in all."""
         return next(iter(self.manifests.values()))
+
+    def check_next_sentence_prediction(self, wanted):
+        """Raise `UserError` if records are not made for it, or for it alone.
+
+        Args:
+          wanted: whether the model is to tell random pairs from others.
+        """
+        for path, manifest in self.manifests.items():
+            if manifest.get("next_sentence_prediction", wanted) != wanted:
+                given = f"--{'no' if wanted else ''}next_sentence_prediction"
+                raise UserError(
+                    f"{path} was made with {given}: give that here too, or create the "
+                    "records again."
+                )
 
     def check_batch_size(self, batch_size):
         """See `input_pipeline.check_batch_size`."""
@@ -114,6 +129,10 @@ def open_record_set(
     index = record_index.index_files(paths)
     filled = [paths[file] for file in np.unique(index.file_of)]
     lengths, names, masking = _read_format(flag, filled, lengths, manifests)
+    if config.causal_attention:
+        _require_unmasked(flag, filled[0], masking)
+        masking, most = None, lengths["max_seq_length"] - 1
+        lengths["max_predictions_per_seq"] = most
     if lengths["max_seq_length"] > config.max_position_embeddings:
         raise UserError(
             f"{flag}: {filled[0]} has sequences of {lengths['max_seq_length']}, but "
@@ -134,6 +153,7 @@ def open_record_set(
         names={theirs: ours for ours, theirs in names.items()},
         limits={name: limits[name] for name in limits if name in names},
         masking=masking,
+        left_to_right=config.causal_attention,
     )
     return RecordSet(index, record_format, **lengths, manifests=manifests)
 
@@ -198,15 +218,23 @@ def _format_of(flag, path, manifests):
     return {**found, "max_predictions_per_seq": rules.max_predictions_per_seq}, rules
 
 
+def _require_unmasked(flag, path, masking):
+    """Raise `UserError` for records that a left-to-right model cannot learn from."""
+    if masking is None:
+        raise UserError(
+            f"{flag}: {path} has its masks, and a left-to-right model "
+            "(causal_attention) reads unmasked text; create the records again with "
+            "--masking=dynamic."
+        )
+
+
 def _masking_rules(flag, path, manifest):
     """Return how a file's unmasked records are to be masked."""
+    mix = MaskingMix(**manifest.get("masking_mix", {}))
+    names = [field.name for field in dataclasses.fields(MaskingRules)]
+    names.remove("masking_mix")
     try:
-        return MaskingRules(
-            **{
-                field.name: manifest[field.name]
-                for field in dataclasses.fields(MaskingRules)
-            }
-        )
+        return MaskingRules(**{name: manifest[name] for name in names}, masking_mix=mix)
     except KeyError as error:
         raise UserError(
             f"{flag}: the records of {path} are not masked yet (--masking=dynamic), "
@@ -219,7 +247,10 @@ def _tell_masking(rules):
     if rules is None:
         return "static masking"
     words = " of whole words" if rules.do_whole_word_mask else ""
-    return f"dynamic masking{words} at masked_lm_prob {rules.masked_lm_prob}"
+    return (
+        f"dynamic masking{words} at masked_lm_prob {rules.masked_lm_prob} "
+        f"({rules.masking_mix})"
+    )
 
 
 def _check_length(flag, path, name, expected, found):

@@ -88,6 +88,7 @@ def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
 
 def _of_classifier(predictor):
     task, model = predictor.task, predictor.model
+    _require_fixed_shapes(task)
 
     def compute(features):
         logits = model(features)["logits"]
@@ -99,16 +100,20 @@ def _of_classifier(predictor):
     return f"{task.kind.replace('_', '-')} classifier", compute, task.labels
 
 
+def _require_fixed_shapes(task):
+    if task.bilstm or getattr(task, "feature_based", None):
+        raise UserError(
+            "A model with a BiLSTM cannot become a .tflite: its shapes are not fixed; "
+            "fine-tune without --bilstm and --feature_based."
+        )
+
+
 def _of_squad(predictor):
     return "question answering", predictor.model, ()
 
 
 def _of_tagger(predictor):
-    if predictor.task.feature_based:
-        raise UserError(
-            "A feature-based tagger cannot become a .tflite: its BiLSTM has shapes "
-            "that are not fixed; fine-tune without --feature_based."
-        )
+    _require_fixed_shapes(predictor.task)
 
     def compute(features):
         logits = predictor.model(features)["logits"]

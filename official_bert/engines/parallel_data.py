@@ -130,8 +130,9 @@ def _encode(input_files, encoding, folder, num_workers):
 def _check(corpus, input_files, settings):
     """Raise `UserError` if the corpus gives no records."""
     pretraining_data.check_documents(corpus.num_documents, input_files, settings)
-    if settings.next_sentence_fix and corpus.num_documents == 1:
-        pretraining_data.check_records(sum(size.sentences for size in corpus.sizes) - 1)
+    if settings.always_follows(corpus.num_documents):
+        following = sum(size.sentences for size in corpus.sizes) - corpus.num_documents
+        pretraining_data.check_records(following)
 
 
 def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers):

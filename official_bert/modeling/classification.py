@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.modeling import heads
+from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
 
 
@@ -18,12 +19,19 @@ class ClassificationModel(EncoderModel):
       num_outputs: C: classes, labels of which several may hold, or 1 for a
         number.
       recompute: see `BertEncoder`.
+      bilstm: whether a BiLSTM reads the tokens' vectors and its last outputs are
+        scored instead (Table 5, "+ BiLSTM").
     """
 
-    def __init__(self, config, num_outputs, recompute=False, **kwargs):
-        super().__init__(config, recompute, **kwargs)
+    def __init__(self, config, num_outputs, recompute=False, bilstm=False, **kwargs):
+        super().__init__(config, recompute, pooled=not bilstm, **kwargs)
         self.num_outputs = num_outputs
-        self.classifier = heads.Scores(self.config, num_outputs, name="classifier")
+        self.bilstm, width = None, self.config.hidden_size
+        if bilstm:
+            self.bilstm, width = make_top(self.config, return_sequences=False)
+        self.classifier = heads.Scores(
+            self.config, num_outputs, width, name="classifier"
+        )
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -39,12 +47,17 @@ class ClassificationModel(EncoderModel):
           dict with float32 `logits` [B, C].
         """
         encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
-        pooled = self.dropped(encoded["pooled_output"], training, dropout_seed)
+        pooled = encoded["pooled_output"]
+        if self.bilstm:
+            tokens = encoded["sequence_output"]
+            pooled = read(self.bilstm, tokens, inputs["input_mask"])
+        pooled = self.dropped(pooled, training, dropout_seed)
         return {"logits": self.classifier(pooled)}
 
     def get_config(self):
         """Return what `from_config` needs."""
-        return {**super().get_config(), "num_outputs": self.num_outputs}
+        own = {"num_outputs": self.num_outputs, "bilstm": self.bilstm is not None}
+        return {**super().get_config(), **own}
 
 
 def single_label_terms(outputs, features):

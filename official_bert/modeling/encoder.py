@@ -14,6 +14,10 @@ from official_bert.modeling.token_rows import TokenRows
 class BertEncoder(keras.layers.Layer):
     """The bidirectional Transformer encoder with its pooler (Sec. 3).
 
+    With `causal_attention` it is the left-to-right encoder of Sec. 5.1. There
+    `[CLS]` sees nothing but itself, so the pooler reads the last token, `[SEP]`,
+    which has seen the whole text; the paper does not say what its own did.
+
     Follows `BertModel` in google-research/bert `modeling.py`. It is an
     ordinary Keras layer: use it in a functional model, `fit` it, save it.
     Inside a tape of your own, give `dropout_seed` and the masks of a step are
@@ -107,7 +111,8 @@ class BertEncoder(keras.layers.Layer):
 
         batch, length = tf.shape(input_ids)[0], tf.shape(input_ids)[1]
         embedded = self.embeddings(input_ids, segment_ids, seed)
-        bias = transformer.attention_bias(input_mask, self.masked_score)
+        causal = self.config.causal_attention
+        bias = transformer.attention_bias(input_mask, self.masked_score, causal)
         rows = TokenRows(batch)
         if self.skip_padding and seed is not None:
             rows = TokenRows.without_padding(input_mask)
@@ -119,9 +124,12 @@ class BertEncoder(keras.layers.Layer):
             return tf.reshape(x, [batch, length, self.config.hidden_size])
 
         all_layers = [unflatten(rows.spread(x)) for x in all_layers]
+        pooled_from = all_layers[-1][:, 0]
+        if causal:
+            pooled_from = transformer.last_token(all_layers[-1], input_mask)
         outputs = {
             "sequence_output": all_layers[-1],
-            "pooled_output": self.pooler(all_layers[-1][:, 0]),
+            "pooled_output": self.pooler(pooled_from),
             "embedding_output": unflatten(embedded),
             "all_encoder_layers": all_layers,
         }
@@ -194,7 +202,7 @@ def _recomputed(block, x, bias, rows, dropout_seed):
 
 
 class Pooler(keras.layers.Layer):
-    """tanh(dense) of the `[CLS]` vector: the sentence vector C (Sec. 3)."""
+    """tanh(dense) of a token's vector; of `[CLS]` that is C, the text's (Sec. 3)."""
 
     def __init__(self, config, **kwargs):
         super().__init__(**kwargs)
@@ -205,6 +213,6 @@ class Pooler(keras.layers.Layer):
         """Create the projection [H, H]."""
         self.dense.build((None, self.config.hidden_size))
 
-    def call(self, first_token):
+    def call(self, token):
         """Map [B, H] to [B, H]."""
-        return tf.tanh(self.dense(first_token))
+        return tf.tanh(self.dense(token))

@@ -3,7 +3,7 @@
 import keras
 import tensorflow as tf
 
-from official_bert.modeling import heads
+from official_bert.modeling import bilstm, heads
 from official_bert.modeling.encoder_model import EncoderModel
 
 # Of each direction of each of the two layers of the BiLSTM: "two-layer
@@ -77,10 +77,7 @@ class FeatureBasedModel(EncoderModel):
             width *= min(4, config.num_hidden_layers)
         self.bilstm = []
         for number in range(2):
-            # Without a name of its own, Keras numbers it by what was made before.
-            lstm = keras.layers.LSTM(WIDTH, return_sequences=True, name="lstm")
-            layer = keras.layers.Bidirectional(lstm, name=f"bilstm_{number}")
-            layer.build((None, None, width))
+            layer = bilstm.make_bilstm(width, WIDTH, name=f"bilstm_{number}")
             self.bilstm.append(layer)
             width = 2 * WIDTH
         self.classifier = heads.Scores(config, num_outputs, width, name="classifier")
@@ -98,9 +95,8 @@ class FeatureBasedModel(EncoderModel):
           dict with float32 `logits` [B, S, C].
         """
         x = self.mix(self.bert(inputs, training=False))
-        mask = tf.cast(inputs["input_mask"], tf.bool)
         for layer in self.bilstm:
-            x = layer(x, mask=mask)
+            x = bilstm.read(layer, x, inputs["input_mask"])
         shape = tf.shape(x)
         logits = self.classifier(tf.reshape(x, [-1, 2 * WIDTH]))
         return {"logits": tf.reshape(logits, [shape[0], shape[1], self.num_outputs])}

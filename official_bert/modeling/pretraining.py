@@ -9,21 +9,23 @@ from official_bert.modeling.losses import cross_entropy
 
 
 class PretrainingHeads(keras.layers.Layer):
-    """The two heads under their common scope `cls/`."""
+    """The two heads under their common scope `cls/`; or that of masked words alone."""
 
-    def __init__(self, config, name="cls", **kwargs):
+    def __init__(self, config, next_sentence_prediction=True, name="cls", **kwargs):
         super().__init__(name=name, **kwargs)
         self.config = config
+        self.next_sentence_prediction = next_sentence_prediction
         self.build()
 
     def build(self, input_shape=None):
-        """Create both heads."""
+        """Create the heads."""
         if not self.built:
             self.predictions = heads.MaskedLM(self.config)
-            # Class 0 is "is next", class 1 is "random".
-            self.seq_relationship = heads.Scores(
-                self.config, 2, name="seq_relationship"
-            )
+            if self.next_sentence_prediction:
+                # Class 0 is "is next", class 1 is "random".
+                self.seq_relationship = heads.Scores(
+                    self.config, 2, name="seq_relationship"
+                )
             self.built = True
 
 
@@ -34,11 +36,16 @@ class PretrainingModel(EncoderModel):
     Args:
       config: `BertConfig`, or its `to_dict()`.
       recompute: see `BertEncoder`.
+      next_sentence_prediction: whether it has that head. Without it (Table 5, "No
+        NSP") the pooler has no part in training and stays as it is.
     """
 
-    def __init__(self, config, recompute=False, **kwargs):
-        super().__init__(config, recompute, **kwargs)
-        self.cls = PretrainingHeads(self.config)
+    def __init__(
+        self, config, recompute=False, next_sentence_prediction=True, **kwargs
+    ):
+        super().__init__(config, recompute, next_sentence_prediction, **kwargs)
+        self.next_sentence_prediction = next_sentence_prediction
+        self.cls = PretrainingHeads(self.config, next_sentence_prediction)
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -52,18 +59,26 @@ class PretrainingModel(EncoderModel):
           dropout_seed: int64 [2], see `BertEncoder.call`.
 
         Returns:
-          dict with float32 `masked_lm_logits` [B, P, V] and
+          dict with float32 `masked_lm_logits` [B, P, V] and, with that head,
           `next_sentence_logits` [B, 2].
         """
         encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
-        return {
+        outputs = {
             "masked_lm_logits": self.cls.predictions(
                 encoded["sequence_output"],
                 inputs["masked_lm_positions"],
                 self.bert.embedding_table,
-            ),
-            "next_sentence_logits": self.cls.seq_relationship(encoded["pooled_output"]),
+            )
         }
+        if self.next_sentence_prediction:
+            pooled = encoded["pooled_output"]
+            outputs["next_sentence_logits"] = self.cls.seq_relationship(pooled)
+        return outputs
+
+    def get_config(self):
+        """Return what `from_config` needs."""
+        own = {"next_sentence_prediction": self.next_sentence_prediction}
+        return {**super().get_config(), **own}
 
 
 def masked_lm_terms(logits, features):
@@ -114,8 +129,11 @@ def next_sentence_terms(logits, features):
 
 
 def pretraining_terms(outputs, features):
-    """All sums of a pre-training batch; see the two functions above."""
-    return {
-        **masked_lm_terms(outputs["masked_lm_logits"], features),
-        **next_sentence_terms(outputs["next_sentence_logits"], features),
-    }
+    """All sums of a pre-training batch; see the two functions above.
+
+    Those of the next sentence are there if the model has that head.
+    """
+    terms = masked_lm_terms(outputs["masked_lm_logits"], features)
+    if "next_sentence_logits" in outputs:
+        terms |= next_sentence_terms(outputs["next_sentence_logits"], features)
+    return terms

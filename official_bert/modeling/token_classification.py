@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.modeling import heads
+from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
 
 # Of a token that is not scored: [CLS], [SEP], further pieces of a word, padding.
@@ -20,12 +21,19 @@ class TokenClassificationModel(EncoderModel):
       config: `BertConfig`, or its `to_dict()`.
       num_outputs: C, tags.
       recompute: see `BertEncoder`.
+      bilstm: whether a BiLSTM reads the tokens' vectors, and its outputs are scored
+        (Table 5, "+ BiLSTM").
     """
 
-    def __init__(self, config, num_outputs, recompute=False, **kwargs):
+    def __init__(self, config, num_outputs, recompute=False, bilstm=False, **kwargs):
         super().__init__(config, recompute, pooled=False, **kwargs)
         self.num_outputs = num_outputs
-        self.classifier = heads.Scores(self.config, num_outputs, name="classifier")
+        self.bilstm, self.width = None, self.config.hidden_size
+        if bilstm:
+            self.bilstm, self.width = make_top(self.config, return_sequences=True)
+        self.classifier = heads.Scores(
+            self.config, num_outputs, self.width, name="classifier"
+        )
         self.built = True
 
     def call(self, inputs, training=False, dropout_seed=None):
@@ -41,15 +49,19 @@ class TokenClassificationModel(EncoderModel):
           dict with float32 `logits` [B, S, C].
         """
         encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
-        tokens = self.dropped(encoded["sequence_output"], training, dropout_seed)
+        tokens = encoded["sequence_output"]
+        if self.bilstm:
+            tokens = read(self.bilstm, tokens, inputs["input_mask"])
+        tokens = self.dropped(tokens, training, dropout_seed)
         shape = tf.shape(tokens)
-        flat = tf.reshape(tokens, [-1, self.config.hidden_size])
+        flat = tf.reshape(tokens, [-1, self.width])
         logits = self.classifier(flat)
         return {"logits": tf.reshape(logits, [shape[0], shape[1], self.num_outputs])}
 
     def get_config(self):
         """Return what `from_config` needs."""
-        return {**super().get_config(), "num_outputs": self.num_outputs}
+        own = {"num_outputs": self.num_outputs, "bilstm": self.bilstm is not None}
+        return {**super().get_config(), **own}
 
 
 def token_terms(outputs, features):

@@ -17,7 +17,7 @@ from official_bert.modeling import layers
 MASKED_SCORE = -10000.0
 
 
-def attention_bias(input_mask, masked_score=MASKED_SCORE):
+def attention_bias(input_mask, masked_score=MASKED_SCORE, causal=False):
     """Return what to add to attention scores so that padding is not seen.
 
     Follows `create_attention_mask_from_input_mask`: padded positions are
@@ -25,13 +25,35 @@ def attention_bias(input_mask, masked_score=MASKED_SCORE):
 
     Args:
       input_mask: [B, S], 1 for tokens and 0 for padding.
-      masked_score: what padding is to have added.
+      masked_score: what is added for a key that is hidden.
+      causal: whether keys behind the query are hidden too, so that no token sees
+        a later one (Sec. 5.1, "left-to-right").
 
     Returns:
-      float32 [B, 1, 1, S] of 0 and `masked_score`.
+      float32 of 0 and `masked_score`: [B, 1, 1, S], the same for all queries; if
+      causal, [B, 1, S, S], queries first.
     """
-    hidden = 1.0 - tf.cast(input_mask, tf.float32)
-    return (hidden * masked_score)[:, tf.newaxis, tf.newaxis, :]
+    visible = tf.cast(input_mask, tf.float32)[:, tf.newaxis, tf.newaxis, :]
+    if causal:
+        places = tf.range(tf.shape(input_mask)[1])
+        before = places[tf.newaxis, :] <= places[:, tf.newaxis]
+        visible *= tf.cast(before, tf.float32)
+    return (1.0 - visible) * masked_score
+
+
+def last_token(x, input_mask):
+    """Return the vector of each text's last token.
+
+    Args:
+      x: float [B, S, H].
+      input_mask: int [B, S], 1 for tokens and 0 for padding.
+
+    Returns:
+      float [B, H]; the first position of a row without tokens.
+    """
+    real = tf.cast(input_mask != 0, tf.int32)
+    places = tf.reduce_max(real * tf.range(tf.shape(input_mask)[1]), axis=1)
+    return tf.gather(x, places, batch_dims=1)
 
 
 class SelfAttention(keras.layers.Layer):
@@ -60,7 +82,7 @@ class SelfAttention(keras.layers.Layer):
 
         Args:
           x: float [T, H].
-          bias: float32 [B, 1, 1, S], from `attention_bias`.
+          bias: float32 [B, 1, 1, S] or [B, 1, S, S], from `attention_bias`.
           rows: `TokenRows` of `x`.
           dropout_seed: int64 [2], or None in evaluation.
 

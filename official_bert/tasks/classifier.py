@@ -40,6 +40,11 @@ def describe(row):
     return "  ".join(shown)
 
 
+def make_model(config, task, recompute=False):
+    """Return the Keras model of a `ClassifierTask`."""
+    return ClassificationModel(config, task.num_outputs, recompute, task.bilstm)
+
+
 def make_scorer(model):
     """Return the compiled function: batch -> dict with `logits`, float32 [B, C]."""
     return scoring.make_scorer(model)
@@ -210,9 +215,7 @@ def fine_tuning(config, task, train_features, dev_windows, eval_batch_size):
     return FineTuning(
         config=config,
         written_config=config_with_labels(config, task),
-        make_model=lambda recompute: ClassificationModel(
-            config, task.num_outputs, recompute
-        ),
+        make_model=lambda recompute: make_model(config, task, recompute),
         objective=objective(task),
         train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
         identity=data,

@@ -47,6 +47,11 @@ class ClassifierData:
     dev: dict[str, list[Example]]
     test: dict[str, list[Example]]
 
+    def with_bilstm(self, bilstm):
+        """Return the same for a model with or without a BiLSTM on top."""
+        task = dataclasses.replace(self.task, bilstm=bilstm)
+        return dataclasses.replace(self, task=task)
+
 
 @dataclasses.dataclass(frozen=True)
 class OwnFiles:

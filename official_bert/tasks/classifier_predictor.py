@@ -2,7 +2,6 @@
 
 import dataclasses
 
-from official_bert.modeling.classification import ClassificationModel
 from official_bert.tasks import classifier, classifier_features, fine_tuned
 from official_bert.tasks.classifier_task import ClassifierTask, task_of
 from official_bert.tasks.examples import Example
@@ -64,7 +63,7 @@ class ClassifierPredictor:
         found = fine_tuned.load(
             path,
             ClassifierTask,
-            lambda config, task: ClassificationModel(config, task.num_outputs),
+            classifier.make_model,
             classifier.make_scorer,
             "output_weights",
             task,

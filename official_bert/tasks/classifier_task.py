@@ -33,6 +33,7 @@ class ClassifierTask:
       threshold: from this probability on a label holds, where several may.
       label_separator: str between the labels of a cell, or None.
       columns: of a user's own files, or None.
+      bilstm: whether the model has a BiLSTM on top; `task.json` says it only then.
     """
 
     KIND: ClassVar[str] = "classifier"
@@ -46,6 +47,7 @@ class ClassifierTask:
     threshold: float = 0.5
     label_separator: str | None = None
     columns: Columns | None = None
+    bilstm: bool = False
 
     @property
     def num_outputs(self):
@@ -57,6 +59,7 @@ class ClassifierTask:
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
+            if name != "bilstm" or value
         }
 
     @classmethod
@@ -67,6 +70,7 @@ class ClassifierTask:
           KeyError, TypeError, ValueError: that is not what it holds.
         """
         names = [field.name for field in dataclasses.fields(cls)]
+        values = {"bilstm": False} | values
         found = {name: values[name] for name in names}
         for name in ("labels", "metrics"):
             if not isinstance(found[name], list):
@@ -90,6 +94,8 @@ def _check(values):
         raise ValueError("a label twice")
     if not isinstance(values["max_seq_length"], int):
         raise TypeError("max_seq_length is no whole number")
+    if not isinstance(values["bilstm"], bool):
+        raise TypeError("bilstm is neither true nor false")
     if not 0 < values["threshold"] < 1 or values["max_seq_length"] < 3:
         raise ValueError("a number out of range")
     columns, separator = values["columns"], values["label_separator"]

@@ -38,6 +38,8 @@ class NerTask:
         alone.
       feature_based: None for fine-tuning; one of `ner_features.LAYERS` for a
         BiLSTM over these layers of an encoder that is not trained.
+      bilstm: whether a model that is fine-tuned has a BiLSTM on top; `task.json`
+        says it only then.
     """
 
     KIND: ClassVar[str] = "ner"
@@ -48,6 +50,7 @@ class NerTask:
     one_sentence: bool = False
     label_all_pieces: bool = False
     feature_based: str | None = None
+    bilstm: bool = False
 
     @property
     def labels(self):
@@ -56,7 +59,8 @@ class NerTask:
 
     def to_dict(self):
         """Return what `from_dict` takes, fit for JSON."""
-        return dataclasses.asdict(self) | {"tags": list(self.tags)}
+        found = dataclasses.asdict(self) | {"tags": list(self.tags)}
+        return {name: v for name, v in found.items() if name != "bilstm" or v}
 
     @classmethod
     def from_dict(cls, values):
@@ -65,6 +69,7 @@ class NerTask:
         Raises:
           KeyError, TypeError, ValueError: that is not what it holds.
         """
+        values = {"bilstm": False} | values
         found = {field.name: values[field.name] for field in dataclasses.fields(cls)}
         if not isinstance(found["tags"], list) or len(found["tags"]) < 2:
             raise TypeError("tags is no list of two or more")
@@ -78,6 +83,8 @@ class NerTask:
             raise ValueError("a length is no whole number above 0")
         if found["feature_based"] not in (None, *LAYERS):
             raise ValueError("feature_based names no layers")
+        if not isinstance(found["bilstm"], bool):
+            raise TypeError("bilstm is neither true nor false")
         return cls(**found)
 
 
@@ -85,7 +92,7 @@ def make_model(config, task, recompute=False):
     """Return the Keras model of a `NerTask`."""
     if task.feature_based:
         return FeatureBasedModel(config, len(task.tags), task.feature_based)
-    return TokenClassificationModel(config, len(task.tags), recompute)
+    return TokenClassificationModel(config, len(task.tags), recompute, task.bilstm)
 
 
 def convert(task, documents, tokenizer):

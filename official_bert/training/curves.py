@@ -36,6 +36,8 @@ def draw(directory, unigram_entropy=None):
         title = task.replace("_", " ")
         for axes, kind in ((left, "loss"), (right, "accuracy")):
             name = f"{task}_{kind}"
+            if not any(name in row for row in rows):
+                continue
             axes.plot(*_series(rows, name), color=colour, label=f"{title}, training")
             held_out = _series(rows, "eval_" + name)
             axes.plot(*held_out, "o--", color=colour, label=f"{title}, held-out")

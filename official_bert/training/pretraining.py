@@ -15,19 +15,27 @@ from official_bert.training import curves, eval_results, loop, runs, strategies
 from official_bert.training.step import Objective
 
 
+def _masked_lm_weights(features):
+    return {"masked_lm_loss": tf.reduce_sum(features["masked_lm_weights"])}
+
+
 def _weights(features):
     rows = tf.shape(features["next_sentence_labels"])[0]
-    return {
-        "masked_lm_loss": tf.reduce_sum(features["masked_lm_weights"]),
-        "next_sentence_loss": tf.cast(rows, tf.float32),
+    return _masked_lm_weights(features) | {
+        "next_sentence_loss": tf.cast(rows, tf.float32)
     }
 
 
 def describe(row):
-    """Return both losses and accuracies of a row, for people."""
-    return (
+    """Return the losses and accuracies of a row, for people."""
+    text = (
         f"loss {row['loss']:.3f}  mlm {row['masked_lm_loss']:.3f} "
-        f"({row['masked_lm_accuracy']:.1%})  nsp {row['next_sentence_loss']:.3f} "
+        f"({row['masked_lm_accuracy']:.1%})"
+    )
+    if "next_sentence_loss" not in row:
+        return text
+    return (
+        f"{text}  nsp {row['next_sentence_loss']:.3f} "
         f"({row['next_sentence_accuracy']:.1%})"
     )
 
@@ -42,7 +50,13 @@ PRETRAINING = Objective(
     describe=describe,
 )
 
-# What `eval_results.txt` holds beside `global_step`, as the original's.
+# Without next-sentence prediction (Table 5, "No NSP").
+MASKED_LM_ONLY = dataclasses.replace(
+    PRETRAINING, losses={"masked_lm_loss": 1e-5}, weights=_masked_lm_weights
+)
+
+# What `eval_results.txt` holds beside `global_step`, as the original's; without
+# next-sentence prediction the last two are not there.
 RESULTS = (
     "loss",
     "masked_lm_accuracy",
@@ -62,6 +76,12 @@ class PretrainingSettings(runs.RunSettings):
     eval_batch_size: int
     max_eval_steps: int
     skip_padding: bool = False
+    next_sentence_prediction: bool = True
+
+    @property
+    def objective(self):
+        """The `Objective` that is minimised."""
+        return PRETRAINING if self.next_sentence_prediction else MASKED_LM_ONLY
 
 
 def run(strategy, config, train_set, eval_set, settings):
@@ -109,8 +129,14 @@ def _run(strategy, config, train_set, eval_set, settings):
             "--skip_padding makes shapes that depend on the data, which XLA (--xla, "
             "and every TPU) cannot compile: leave one of the two out."
         )
+    for records in (train_set, eval_set):
+        records.check_next_sentence_prediction(settings.next_sentence_prediction)
     state = runs.make_state(
-        strategy, lambda: PretrainingModel(config, settings.recompute), settings
+        strategy,
+        lambda: PretrainingModel(
+            config, settings.recompute, settings.next_sentence_prediction
+        ),
+        settings,
     )
     state.model.bert.skip_padding = settings.skip_padding
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
@@ -120,7 +146,7 @@ def _run(strategy, config, train_set, eval_set, settings):
         run_id = runs.start(strategy, state, fixed, settings)
         during = evaluate if settings.do_eval else None
         if not runs.train(
-            strategy, state, PRETRAINING, train_set, run_id, during, settings
+            strategy, state, settings.objective, train_set, run_id, during, settings
         ):
             return False
     else:
@@ -145,9 +171,11 @@ def _identity(records, settings):
     }
     # The bytes of unmasked records do not tell how they are masked.
     if records.format.masking:
-        found["masking"] = dataclasses.asdict(records.format.masking)
+        found["masking"] = records.format.masking.to_dict()
     if settings.skip_padding:
         found["skip_padding"] = True
+    if not settings.next_sentence_prediction:
+        found["next_sentence_prediction"] = False
     return found
 
 
@@ -166,7 +194,7 @@ def _make_evaluate(strategy, model, eval_set, unigram, settings):
     evaluate = loop.make_evaluate(
         strategy,
         model,
-        PRETRAINING,
+        settings.objective,
         eval_set.evaluation_batches(settings.eval_batch_size, settings.max_eval_steps),
     )
 
@@ -192,7 +220,8 @@ def _finish(model, train_set, unigram, settings):
 
 def _write_results(directory, step, row):
     """Write `eval_results.txt`; print it beside what knowing no context gives."""
-    results = {"global_step": step, **{name: row[name] for name in RESULTS}}
+    scores = {name: row[name] for name in RESULTS if name in row}
+    results = {"global_step": step, **scores}
     eval_results.write(directory, results)
     print(
         f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} (unigram "

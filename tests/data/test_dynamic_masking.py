@@ -1,5 +1,6 @@
 """Masks drawn at reading: how many, where, of what, and from which numbers."""
 
+import dataclasses
 import itertools
 import math
 
@@ -312,3 +313,27 @@ def test_masks_stay_from_version_to_version():
         [1466766208, 1473008842, 1759764659, 75301213, 1725410744],
         [1869299887, 1658513836, 1938415414, 1219600888, 819951572],
     ]
+
+
+@pytest.mark.parametrize("shares", [(100, 0, 0), (80, 20, 0), (0, 20, 80), (0, 0, 100)])
+def test_other_mixes(shares):
+    """Rows of Table 8; of 1,000 random tokens one is the token itself."""
+    rules = dataclasses.replace(RULES, masking_mix=masking.MaskingMix(*shares))
+    masked = mask(make_rows(3000), rules)
+    real = masked["masked_lm_weights"] > 0
+    at = masked["masked_lm_positions"]
+    seen = np.take_along_axis(masked["input_ids"], at, 1)[real]
+    labels = masked["masked_lm_ids"][real]
+    found = (seen == MASK).mean(), (seen == labels).mean()
+    wanted = np.array(shares[:2]) / 100
+    # Exactly, where no random token is the mask or the label by chance.
+    margin = 0.02 if any(0 < share < 100 for share in shares) or shares[2] else 0
+    np.testing.assert_allclose(found, wanted, atol=margin)
+    assert len(labels) > 5000
+
+
+def test_the_papers_mix_is_not_told_apart():
+    """A run that began before there were others goes on."""
+    assert "masking_mix" not in RULES.to_dict()
+    other = dataclasses.replace(RULES, masking_mix=masking.MaskingMix(100, 0, 0))
+    assert other.to_dict()["masking_mix"] == {"mask": 100, "same": 0, "random": 0}

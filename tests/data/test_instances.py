@@ -199,3 +199,22 @@ def test_truncation_cuts_the_longer_at_either_end(lengths):
 def test_impossible_settings_name_the_flag(name, value):
     with pytest.raises(UserError, match=f"--{name} is {value}"):
         instances.InstanceSettings(**{name: value})
+
+
+def test_without_next_sentence_prediction_b_always_follows():
+    documents = _documents([7] * 40, [5] * 30, [60] * 3, [11])
+    made = []
+    for index in range(4):
+        settings = {"next_sentence_prediction": False, "short_seq_prob": 0.3}
+        own = [
+            one
+            for seed in range(20)
+            for one in _make(documents, index, seed, max_seq_length=90, **settings)
+        ]
+        # One sentence alone has nothing that follows it.
+        assert bool(own) == (index < 3)
+        made += own
+    assert not any(one.is_random_next for one in made)
+    whole = [_unmasked(one) for one in made if len(one.input_ids) < 90]
+    assert len(whole) > 50
+    assert all(b[0] == a[-1] + 1 for a, b in whole)

@@ -4,6 +4,7 @@ import random
 import pytest
 
 from official_bert.data import masking
+from official_bert.errors import UserError
 
 VOCAB = masking.MaskingIds(cls_id=1, sep_id=2, mask_id=3, vocab_ids=tuple(range(1000)))
 
@@ -101,3 +102,33 @@ def test_a_rest_of_a_word_joins_the_word_before_it_as_in_the_original():
             list(tokens), [1, 3, 4], 2, VOCAB, random.Random(seed)
         )
         assert positions in ([1, 3], [4])
+
+
+@pytest.mark.parametrize("kind", ["tokens", "words"])
+@pytest.mark.parametrize("text", ["100/0/0", "80/0/20", "0/20/80", "0/0/100"])
+def test_other_mixes(kind, text):
+    """Rows of Table 8; of 1,000 random tokens one is the token itself."""
+    mix = masking.MaskingMix.parse(text)
+    mask = {"tokens": masking.mask_tokens, "words": masking.mask_words}[kind]
+
+    def mixed(*arguments):
+        return mask(*arguments, mix)
+
+    tokens = list(range(100, 200))
+    shares = _count_replacements(mixed, tokens, range(100), 15, 400)
+    wanted = {"mask": mix.mask, "kept": mix.same, "random": mix.random}
+    for name, share in wanted.items():
+        # Exact where no random token is the mask or the token by chance.
+        margin = 0 if share in (0, 100) and not mix.random else 0.03
+        assert shares.get(name, 0) == pytest.approx(share / 100, abs=margin)
+
+
+@pytest.mark.parametrize("text", ["80/20", "80/10/5", "a/b/c", "120/-20/0", ""])
+def test_impossible_mixes(text):
+    with pytest.raises(UserError, match=f"--masking_mix is {text}: it must be three"):
+        masking.MaskingMix.parse(text)
+
+
+def test_a_mix_is_written_as_it_is_read():
+    assert str(masking.MaskingMix.parse("0/20/80")) == "0/20/80"
+    assert masking.MaskingMix.parse("80/10/10") == masking.MaskingMix()

@@ -165,3 +165,12 @@ def test_one_document_gives_texts_of_itself_or_with_the_fix_none():
     assert _plans([[[5]]], fixed) == []
     two = [_plans(_corpus(2), fixed, n) for n in range(50)]
     assert all(p.other != p.document for plans in two for p in plans)
+
+
+def test_without_next_sentence_prediction_b_always_follows():
+    settings = InstanceSettings(
+        max_seq_length=32, max_predictions_per_seq=5, next_sentence_prediction=False
+    )
+    plans = _plans(_corpus(20), settings)
+    assert len(plans) > 10 and not any(plan.is_random_next for plan in plans)
+    assert all(plan.start < plan.a_end < plan.end for plan in plans)

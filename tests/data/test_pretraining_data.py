@@ -179,7 +179,7 @@ def test_no_text_is_an_error_and_nothing_is_written(create, tmp_path):
 
 
 def test_one_sentence_has_no_pair_under_the_fix(create):
-    with pytest.raises(UserError, match="one sentence"):
+    with pytest.raises(UserError, match="no sentence that another one follows"):
         create(text="the bread.", next_sentence_fix=True)
 
 

@@ -119,7 +119,8 @@ def create(mini, mini_tokenizer, tmp_path):
 
 @pytest.mark.parametrize("whole_words", [False, True])
 def test_the_manifest_tells_how_to_mask(create, whole_words):
-    path = create(do_whole_word_mask=whole_words, masked_lm_prob=0.2)
+    mix = masking.MaskingMix(0, 20, 80)
+    path = create(do_whole_word_mask=whole_words, masked_lm_prob=0.2, masking_mix=mix)
     entry = manifest.read_manifest(path)
     assert entry["masking"] == "dynamic"
     # Of all words, not of those that a lot drew.
@@ -131,6 +132,7 @@ def test_the_manifest_tells_how_to_mask(create, whole_words):
         do_whole_word_mask=whole_words,
         mask_id=9,
         vocab_size=125,
+        masking_mix=mix,
     )
     assert (found.max_seq_length, found.max_predictions_per_seq) == (32, 5)
 

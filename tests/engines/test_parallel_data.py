@@ -314,7 +314,7 @@ def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
     ("text", "options", "message"),
     [
         ("\n\n", {}, "there is no text"),
-        ("one\n", {"next_sentence_fix": True}, "The only document has one sentence"),
+        ("one\n", {"next_sentence_fix": True}, "no sentence that another one follows"),
         ("one\n", {"num_workers": 0}, "--num_workers is 0"),
         ("one\n", {"outputs": ("none/a",)}, "does not exist; create it"),
         ("one\n", {"outputs": ("../text.txt",)}, "is an input"),

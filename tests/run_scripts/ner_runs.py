@@ -26,7 +26,8 @@ FIRST = {
     "--test_file=texts.jsonl",
     "frozen": f"{BRIEF} --train_file=iob2.train --feature_based=weighted_sum_all "
     "--num_train_epochs=1 --do_predict --test_file=untagged.test",
-    "seeds": f"{IOB2} --num_seeds=2 --seed=5 --num_train_epochs=1 --one_sentence",
+    "seeds": f"{IOB2} --num_seeds=2 --seed=5 --num_train_epochs=1 --one_sentence "
+    "--bilstm",
 }
 ASK = "--init_checkpoint=iob1"
 STOPPED = f"{BRIEF} --train_file=iob1.train --stop_at_step=1"
@@ -41,6 +42,7 @@ LATER = {
 # Flags beside `IOB1` -> words of the error, in any order.
 BAD_TRAIN = {
     "--output_dir=": "--output_dir",
+    "--bilstm --feature_based=last": "--feature_based … --bilstm",
     "--train_file=gone.txt": "--train_file … gone.txt",
     "--train_file=model": "--train_file … model",
     "--train_file=empty.txt": "empty.txt … no words",

@@ -268,7 +268,8 @@ def test_seeds(first):
         f"2 seeds: f1 {mean:.4f} ± {deviation:.4f} (best {max(values):.4f})" in printed
     )
     assert scores(folder / "seeds")["eval_f1"] == max(values)
-    assert json_of(folder / "seeds" / "task.json")["one_sentence"] is True
+    task = json_of(folder / "seeds" / "task.json")
+    assert task["one_sentence"] is True and task["bilstm"] is True
     models = (folder / "seeds").rglob("*.data-*")
     assert [path.relative_to(folder / "seeds") for path in models] == [
         pathlib.Path(WEIGHTS)

@@ -1,0 +1,52 @@
+"""A part of a text that is kept apart from training."""
+
+import itertools
+import os
+
+from official_bert import files
+from official_bert.errors import UserError
+
+# One document of so many is held out.
+EVERY = 20
+
+
+def split_off(paths, folder):
+    """Write the documents of text files into two: to train on, and held out.
+
+    Args:
+      paths: text files of one sentence a line, a blank line between documents, as
+        `create_pretraining_data.py` reads them.
+      folder: for `train.txt` and `heldout.txt`; what is there already stays.
+
+    Returns:
+      (path of the one, path of the other).
+
+    Raises:
+      UserError: there are too few documents.
+    """
+    targets = [os.path.join(folder, name) for name in ("train.txt", "heldout.txt")]
+    if all(map(os.path.exists, targets)):
+        return tuple(targets)
+    parts, count = ([], []), 0
+    for path in paths:
+        text = files.read_text(path, "a text file")
+        for document in _documents(text):
+            count += 1
+            parts[count % EVERY == 0].append(document)
+    if not parts[1]:
+        raise UserError(
+            f"--input_file has {count} documents, and one of {EVERY} is held out: give "
+            "more, with blank lines between them, or name held-out text with "
+            "--eval_input_file."
+        )
+    for target, documents in zip(targets, parts, strict=True):
+        files.write_text(target, "\n".join(documents))
+    return tuple(targets)
+
+
+def _documents(text):
+    """Yield the documents of a text, each with its line ends."""
+    groups = itertools.groupby(text.split("\n"), lambda line: bool(line.strip()))
+    for has_text, lines in groups:
+        if has_text:
+            yield "\n".join(lines) + "\n"

@@ -1,0 +1,169 @@
+"""The ablations of the paper: rows, what is scored, and the paper's numbers.
+
+A row is a flag file of `configs/ablations`, given to every command of its run:
+records, pre-training, fine-tuning.
+"""
+
+import dataclasses
+
+from official_bert.errors import UserError
+
+
+@dataclasses.dataclass(frozen=True)
+class Task:
+    """What models are fine-tuned on.
+
+    Attributes:
+      script: the command.
+      metric: the score of a fine-tuning that counts.
+      title: head of its column.
+    """
+
+    script: str
+    metric: str
+    title: str
+
+
+# Name of the task, and of its flag file -> how it is run.
+TASKS = {
+    "sst-2": Task("run_classifier.py", "accuracy", "SST-2 accuracy"),
+    "sts-b": Task("run_classifier.py", "pearson", "STS-B Pearson"),
+    "conll": Task("run_ner.py", "f1", "CoNLL F1"),
+    "conll_features": Task("run_ner.py", "f1", "CoNLL F1, feature-based"),
+}
+
+
+@dataclasses.dataclass(frozen=True)
+class Row:
+    """One model of a table.
+
+    Attributes:
+      label: what the table calls it.
+      flags: name of its flag file, without ".flags".
+      paper: the paper's numbers, as the table's `paper_columns`; () where the paper
+        has no such row.
+      records_of: the row whose records it is pre-trained on.
+      model_of: the row whose pre-trained model it fine-tunes.
+    """
+
+    label: str
+    flags: str
+    paper: tuple = ()
+    records_of: str | None = None
+    model_of: str | None = None
+
+    @property
+    def records(self):
+        """Name of the flag file that its records are made with."""
+        return self.records_of or self.flags
+
+    @property
+    def model(self):
+        """Name of the flag file that its model is pre-trained with."""
+        return self.model_of or self.flags
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """One table or figure.
+
+    Attributes:
+      title: what it is, one line.
+      rows: tuple of `Row`.
+      tasks: names of `TASKS`, those it scores where their data is given.
+      paper_columns: what `Row.paper` holds.
+      over_steps: whether models are fine-tuned from each checkpoint of the
+        pre-training, and drawn over its steps.
+    """
+
+    title: str
+    rows: tuple[Row, ...]
+    tasks: tuple[str, ...] = ("sst-2", "sts-b", "conll")
+    paper_columns: tuple[str, ...] = ()
+    over_steps: bool = False
+
+
+NO_NSP = Row("No NSP", "table5_no_nsp", (83.9, 84.9, 86.5, 92.6, 87.9))
+LEFT_TO_RIGHT = Row(
+    "LTR & No NSP",
+    "table5_ltr_no_nsp",
+    (82.1, 84.3, 77.5, 92.1, 77.8),
+    records_of=NO_NSP.flags,
+)
+
+
+def _mix(text, *paper):
+    return Row(text, f"table8_{text.replace('/', '_')}", paper)
+
+
+TABLES = {
+    "table5": Table(
+        "Table 5: pre-training tasks",
+        (
+            Row("BERT", "bert", (84.4, 88.4, 86.7, 92.7, 88.5)),
+            NO_NSP,
+            LEFT_TO_RIGHT,
+            Row(
+                "LTR & No NSP + BiLSTM",
+                "table5_ltr_no_nsp_bilstm",
+                (82.1, 84.1, 75.7, 91.6, 84.9),
+                records_of=NO_NSP.flags,
+                model_of=LEFT_TO_RIGHT.flags,
+            ),
+        ),
+        paper_columns=("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD F1"),
+    ),
+    # The paper's own sizes are others; docs/ablations.md has its rows.
+    "table6": Table(
+        "Table 6: model size, at equal data",
+        (
+            Row("2 layers, 64 wide", "table6_micro", records_of="bert"),
+            Row("2 layers, 128 wide", "bert"),
+            Row("4 layers, 128 wide", "table6_deep", records_of="bert"),
+            Row("4 layers, 256 wide", "table6_mini", records_of="bert"),
+        ),
+    ),
+    "table8": Table(
+        "Table 8: masking mixes, in per cent [MASK] / same / random",
+        (
+            Row("80/10/10", "bert", (84.2, 95.4, 94.9)),
+            _mix("100/0/0", 84.3, 94.9, 94.0),
+            _mix("80/0/20", 84.1, 95.2, 94.6),
+            _mix("80/20/0", 84.4, 95.2, 94.7),
+            _mix("0/20/80", 83.7, 94.8, 94.6),
+            _mix("0/0/100", 83.6, 94.9, 94.6),
+        ),
+        tasks=("sst-2", "conll", "conll_features"),
+        paper_columns=("MNLI", "NER", "NER, feature-based"),
+    ),
+    "figure5": Table(
+        "Figure 5: scores after pre-training of more and more steps",
+        (dataclasses.replace(NO_NSP, label="masked LM"), LEFT_TO_RIGHT),
+        tasks=("sst-2", "sts-b"),
+        over_steps=True,
+    ),
+    "whole_words": Table(
+        "Whole words masked against single pieces",
+        (Row("single pieces", "bert"), Row("whole words", "whole_word_masking")),
+    ),
+}
+
+
+def find_table(name, row_names=()):
+    """Return the `Table` of that name, with all rows or those of some flag files.
+
+    Raises:
+      UserError: there is no such table or row.
+    """
+    if name not in TABLES:
+        raise UserError(f"There is no table {name!r}: choose from {', '.join(TABLES)}.")
+    table = TABLES[name]
+    known = [row.flags for row in table.rows]
+    for row_name in row_names:
+        if row_name not in known:
+            raise UserError(
+                f"--rows: {name} has no row {row_name!r}: choose from "
+                f"{', '.join(known)}."
+            )
+    rows = [row for row in table.rows if not row_names or row.flags in row_names]
+    return dataclasses.replace(table, rows=tuple(rows))

@@ -1,0 +1,166 @@
+r"""Run a table of the paper's ablations: pre-train, fine-tune, evaluate, print it.
+
+    python run_scripts/run_ablation.py --table=table5 --input_file=text.txt \
+        --vocab_file=vocab.txt --glue_data_dir=glue_data --output_dir=output/ablations
+
+Its rows are flag files in configs/ablations, and its steps the ordinary commands.
+What is done is kept in results.jsonl: the same command goes on where it was stopped,
+and tables with the same output directory share what they have in common. Prints the
+paper's numbers beside ours, means and deviations over the seeds. docs/ablations.md
+has the rows.
+"""
+
+import os
+import subprocess
+import sys
+
+from absl import flags
+from command_line import ROOT, locate, require, run, write_run_json
+
+from official_bert import files
+from official_bert.ablations.tables import TABLES, TASKS
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_enum("table", None, list(TABLES), "Which of them.")
+flags.DEFINE_list("rows", [], "Its rows, by their flag files' names; default: all.")
+flags.DEFINE_list(
+    "tasks",
+    list(TASKS),
+    "Tasks to fine-tune on, of those that the table has and whose data is given.",
+)
+flags.DEFINE_string(
+    "input_file",
+    None,
+    "Text files to pre-train on: one sentence a line, a blank line between documents.",
+)
+flags.DEFINE_string(
+    "eval_input_file",
+    None,
+    "Likewise to evaluate on; without it one document in 20 of --input_file is kept "
+    "apart.",
+)
+flags.DEFINE_string(
+    "vocab_file",
+    None,
+    "The vocabulary, of as many entries as the models in configs/ablations: 8,000 "
+    "(train_vocab.py --vocab_size=8000).",
+)
+flags.DEFINE_string(
+    "glue_data_dir", None, "Folder of GLUE, with SST-2 and STS-B; without it, neither."
+)
+flags.DEFINE_string("ner_train_file", None, "CoNLL-2003's training file, likewise.")
+flags.DEFINE_string("ner_dev_file", None, "CoNLL-2003's dev file.")
+flags.DEFINE_integer(
+    "num_train_steps",
+    None,
+    "Updates of each pre-training, a tenth of them warm-up; default: as in "
+    "configs/ablations/pretraining.flags.",
+    lower_bound=10,
+)
+flags.DEFINE_integer(
+    "num_seeds", 3, "Fine-tunings of each model on each task.", lower_bound=2
+)
+flags.DEFINE_string("output_dir", None, "Where everything goes.")
+
+
+def main():
+    """Check the flags, make the steps that are missing, print the table."""
+    require("table", "input_file", "vocab_file", "output_dir")
+    from official_bert.ablations import reports, running
+    from official_bert.ablations.tables import find_table
+
+    table = find_table(FLAGS.table, FLAGS.rows)
+    data = _data()
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    with files.locked_directory(FLAGS.output_dir):
+        study = _study(data)
+        journal = running.Journal(study, _run_step, _read_flags)
+        found = running.run_table(table, study, journal)
+        lines = reports.lines_of(table, found)
+        files.write_text(study.path(f"{FLAGS.table}.md"), "\n".join(lines) + "\n")
+        print("", *lines, sep="\n", flush=True)
+        if table.over_steps:
+            picture = reports.draw(table, found, study.path(f"{FLAGS.table}.png"))
+            print(f"\nPicture: {picture or 'none, matplotlib is missing'}")
+        inputs = [*study.input_file.split(","), study.vocab_file]
+        write_run_json(study.path(f"{FLAGS.table}.run.json"), inputs)
+
+
+def _data():
+    """Return the flags that name each task's files, of those that are given."""
+    found = {}
+    if FLAGS.glue_data_dir:
+        folder = [f"--data_dir={locate(FLAGS.glue_data_dir)}"]
+        found |= {"sst-2": folder, "sts-b": folder}
+    if bool(FLAGS.ner_train_file) != bool(FLAGS.ner_dev_file):
+        raise UserError("--ner_train_file and --ner_dev_file go together; give both.")
+    if FLAGS.ner_train_file:
+        names = {"train_file": FLAGS.ner_train_file, "dev_file": FLAGS.ner_dev_file}
+        for name, path in names.items():
+            files.require_readable(locate(path), f"--ner_{name}")
+        own = [f"--{name}={locate(path)}" for name, path in names.items()]
+        found |= {"conll": own, "conll_features": own}
+    for name in FLAGS.tasks:
+        if name not in TASKS:
+            raise UserError(f"--tasks: {name!r} is none of {', '.join(TASKS)}.")
+    return {name: found[name] for name in found if name in FLAGS.tasks}
+
+
+def _study(data):
+    """Return the `Study`; folders for it are there."""
+    from official_bert.ablations import heldout_text
+    from official_bert.ablations.steps import Study
+    from official_bert.corpus import readers
+
+    texts = readers.find_inputs(FLAGS.input_file)
+    for name in ("text", "records", "logs"):
+        files.make_directory(os.path.join(FLAGS.output_dir, name), "--output_dir")
+    heldout = FLAGS.eval_input_file
+    if not heldout:
+        folder = os.path.join(FLAGS.output_dir, "text")
+        train, heldout = heldout_text.split_off(texts, folder)
+        texts = [train]
+    files.require_readable(locate(FLAGS.vocab_file), "--vocab_file")
+    return Study(
+        FLAGS.output_dir,
+        ",".join(texts),
+        heldout,
+        locate(FLAGS.vocab_file),
+        FLAGS.num_train_steps,
+        FLAGS.num_seeds,
+        data,
+    )
+
+
+def _run_step(step):
+    """Run a step's command; what it prints goes into a log."""
+    log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
+    print(f"{step.name}: {step.script}, {log}", flush=True)
+    script = str(ROOT / "run_scripts" / step.script)
+    with open(log, "w", encoding="utf-8") as output:
+        done = subprocess.run(
+            [sys.executable, script, *step.arguments],
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )
+    if done.returncode:
+        errors = [line for line in _lines(log) if line.startswith("error: ")]
+        told = errors[-1].removeprefix("error: ") if errors else f"see {log}."
+        raise UserError(
+            f"{step.script} for {step.name} ended with status {done.returncode}: {told}"
+        )
+
+
+def _lines(path):
+    return files.read_text(path, "a log").splitlines()
+
+
+def _read_flags(path):
+    return files.read_text(locate(path), "a flag file")
+
+
+if __name__ == "__main__":
+    run(main)

@@ -1,0 +1,94 @@
+"""A short ablation with the real commands, from text to the table."""
+
+import json
+import math
+import random
+
+import pytest
+import warm_python
+from places import MINI, ROOT
+
+from official_bert.ablations import reports, running, steps
+from official_bert.ablations.tables import find_table
+
+WORDS = "the of in is and on water her years found light".split()  # noqa: SIM905
+ROW = "table5_ltr_no_nsp_bilstm"
+
+
+def write_vocab(path):
+    """Write the small vocabulary, filled up to the 8,000 entries of the models."""
+    lines = (MINI / "vocab.txt").read_text("utf-8").splitlines()
+    lines += [f"[filler{n}]" for n in range(8000 - len(lines))]
+    path.write_text("\n".join(lines) + "\n", "utf-8")
+
+
+def write_task(folder):
+    """Write a few sentences as SST-2; return the flags that name them."""
+    rng = random.Random(0)
+    (folder / "SST-2").mkdir()
+    for name, count in (("train", 40), ("dev", 8)):
+        sentences = [" ".join(rng.choices(WORDS, k=5)) for _ in range(count)]
+        rows = [f"{sentence}\t{n % 2}" for n, sentence in enumerate(sentences)]
+        table = "\n".join(["sentence\tlabel", *rows])
+        (folder / "SST-2" / f"{name}.tsv").write_text(table + "\n")
+    return {"sst-2": [f"--data_dir={folder}"]}
+
+
+def run_command(step):
+    script = ROOT / "run_scripts" / step.script
+    done = warm_python.run([script, *step.arguments])
+    assert done.returncode == 0, done.stderr[-2000:]
+
+
+@pytest.fixture(scope="module")
+def study(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("ablation")
+    write_vocab(folder / "vocab.txt")
+    (folder / "records").mkdir()
+    text = folder / "text.txt"
+    text.write_text("\n\n".join([(MINI / "text.txt").read_text("utf-8")] * 2), "utf-8")
+    data = write_task(folder)
+    vocab = str(folder / "vocab.txt")
+    return steps.Study(str(folder), str(text), str(text), vocab, 10, 2, data)
+
+
+@pytest.fixture(scope="module")
+def found(study):
+    journal = running.Journal(study, run_command, lambda p: (ROOT / p).read_text())
+    return running.run_table(find_table("table5", [ROW]), study, journal)
+
+
+def test_a_row_from_text_to_scores(found, study):
+    (row,) = found
+    # Of 8,000 entries, hardly trained, those of the text are left.
+    assert 1 < row["loss"] < math.log(8000)
+    (scores,) = row["scores"]["sst-2"].values()
+    assert len(scores) == 2 and all(0 <= score <= 1 for score in scores)
+    assert list(row["scores"]["sst-2"]) == [10]
+    lines = reports.lines_of(find_table("table5", [ROW]), found)
+    assert lines[4].startswith("| LTR & No NSP + BiLSTM | ")
+
+
+def test_the_model_goes_on_as_it_was_trained(found, study):
+    """Left to right and with a BiLSTM, which no flag of a later command says."""
+    for name in ("models/table5_ltr_no_nsp", f"fine_tuned/{ROW}/sst-2"):
+        with open(study.path(name, "bert_config.json"), encoding="utf-8") as source:
+            assert json.load(source)["causal_attention"] is True
+    path = study.path(f"fine_tuned/{ROW}/sst-2", "task.json")
+    with open(path, encoding="utf-8") as source:
+        assert json.load(source)["bilstm"] is True
+
+
+def test_the_script_refuses_half_a_task():
+    arguments = [
+        "--table=table5",
+        "--input_file=a.txt",
+        "--vocab_file=vocab.txt",
+        "--output_dir=x",
+        "--ner_train_file=a.txt",
+    ]
+    done = warm_python.run([ROOT / "run_scripts" / "run_ablation.py", *arguments])
+    assert done.returncode == 1
+    assert done.stderr == (
+        "error: --ner_train_file and --ner_dev_file go together; give both.\n"
+    )

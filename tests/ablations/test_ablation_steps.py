@@ -1,0 +1,182 @@
+"""Which commands an ablation runs, which it does not run again, what it prints."""
+
+import json
+import math
+import pathlib
+
+import pytest
+from places import ROOT
+
+from official_bert.ablations import heldout_text, reports, running, steps
+from official_bert.ablations.tables import TABLES, TASKS, find_table
+from official_bert.errors import UserError
+
+SCORES = (0.5, 0.6)
+GLUE = {"sst-2": ["--data_dir=glue"], "sts-b": ["--data_dir=glue"]}
+
+
+class Commands:
+    """Stands for the commands: leaves what they would leave, in no time."""
+
+    def __init__(self, folder, checkpoints=(2, 4), stop_at=None):
+        self.folder, self.checkpoints, self.stop_at = folder, checkpoints, stop_at
+        self.steps = {}
+
+    def __call__(self, step):
+        if step.name == self.stop_at:
+            raise KeyboardInterrupt
+        self.steps[step.name] = step
+        kind, *_, last = step.name.split("/")
+        place = pathlib.Path(self.folder, step.name)
+        place.mkdir(parents=True)
+        if kind == "models":
+            for number in self.checkpoints:
+                (place / f"model.ckpt-{number}.index").touch()
+        elif kind == "heldout":
+            (place / "eval_results.txt").write_text(
+                "global_step = 4\nmasked_lm_loss = 2.0\n"
+            )
+        elif kind == "fine_tuned":
+            rows = [{TASKS[last].metric: score, "seed": 1} for score in SCORES]
+            (place / "runs.json").write_text(json.dumps(rows))
+
+
+def run(folder, commands, table="table5", rows=(), data=GLUE, num_seeds=2):
+    study = steps.Study(str(folder), "a.txt", "b.txt", "vocab.txt", 20, num_seeds, data)
+    journal = running.Journal(
+        study, commands, lambda path: (ROOT / path).read_text("utf-8")
+    )
+    table = find_table(table, rows)
+    return table, running.run_table(table, study, journal)
+
+
+def test_models_and_records_are_shared_within_a_table(tmp_path):
+    commands = Commands(tmp_path)
+    run(tmp_path, commands)
+    names = list(commands.steps)
+    assert [name for name in names if name.startswith("records/")] == [
+        "records/heldout",
+        "records/bert",
+        "records/table5_no_nsp",
+    ]
+    models = [name for name in names if name.startswith("models/")]
+    assert len(models) == 3 and "models/table5_ltr_no_nsp_bilstm" not in models
+    assert sum(name.startswith("fine_tuned/") for name in names) == 8
+    arguments = commands.steps["fine_tuned/table5_ltr_no_nsp_bilstm/sst-2"].arguments
+    assert f"--init_checkpoint={tmp_path}/models/table5_ltr_no_nsp" in arguments
+    assert "--flagfile=configs/ablations/table5_ltr_no_nsp_bilstm.flags" in arguments
+    assert {"--num_seeds=2", "--data_dir=glue"} <= set(arguments)
+
+
+def test_what_is_done_is_not_done_again(tmp_path):
+    stopped = Commands(tmp_path, stop_at="heldout/table5_no_nsp")
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, stopped)
+    rest = Commands(tmp_path)
+    table, found = run(tmp_path, rest)
+    assert not stopped.steps.keys() & rest.steps.keys()
+    assert next(iter(rest.steps)) == "heldout/table5_no_nsp"
+    nothing = Commands(tmp_path)
+    assert run(tmp_path, nothing) == (table, found)
+    assert not nothing.steps
+
+
+def test_tables_share_their_first_row(tmp_path):
+    run(tmp_path, Commands(tmp_path))
+    others = Commands(tmp_path)
+    run(tmp_path, others, "whole_words")
+    assert {name.split("/")[1] for name in others.steps} == {"whole_word_masking"}
+
+
+def test_a_line_that_a_kill_cut_off_is_made_again(tmp_path):
+    run(tmp_path, Commands(tmp_path))
+    path = tmp_path / running.RESULTS_FILE
+    whole = path.read_text()
+    path.write_text(whole[:-9])
+    last = json.loads(whole.splitlines()[-1])["step"]
+    again = Commands(tmp_path)
+    (tmp_path / last).rename(tmp_path / "killed")
+    run(tmp_path, again)
+    assert list(again.steps) == [last]
+    assert len(running.read_results(path)) == len(whole.splitlines())
+
+
+def test_other_flags_are_refused(tmp_path):
+    run(tmp_path, Commands(tmp_path), rows=["bert"])
+    with pytest.raises(UserError, match="fine_tuned/bert/sst-2 .*with other flags"):
+        run(tmp_path, Commands(tmp_path), rows=["bert"], num_seeds=3)
+    path = tmp_path / running.RESULTS_FILE
+    path.write_text(path.read_text().replace("--learning_rate=1e-3", ""))
+    with pytest.raises(UserError, match="models/bert .*with other flags or flag files"):
+        run(tmp_path, Commands(tmp_path), rows=["bert"])
+
+
+def test_a_figure_starts_from_each_checkpoint(tmp_path):
+    commands = Commands(tmp_path)
+    table, found = run(tmp_path, commands, "figure5")
+    scores = {2: list(SCORES), 4: list(SCORES)}
+    assert [each["scores"]["sst-2"] for each in found] == [scores, scores]
+    starts = {
+        name: argument
+        for name, step in commands.steps.items()
+        for argument in step.arguments
+        if argument.startswith("--init_checkpoint") and "/sst-2" in name
+    }
+    model = f"--init_checkpoint={tmp_path}/models/table5_no_nsp"
+    assert starts["fine_tuned/table5_no_nsp/sst-2"] == model
+    assert starts["fine_tuned/table5_no_nsp_at_2/sst-2"] == f"{model}/model.ckpt-2"
+    lines = reports.lines_of(table, found)
+    assert lines[4] == "| masked LM |  | 2 | 55.0 ± 7.1 | 55.0 ± 7.1 |"
+    assert lines[5] == "| masked LM | 7.39 | 4 | 55.0 ± 7.1 | 55.0 ± 7.1 |"
+    pytest.importorskip("matplotlib")
+    picture = reports.draw(table, found, str(tmp_path / "figure.png"))
+    assert pathlib.Path(picture).read_bytes().startswith(b"\x89PNG")
+
+
+def test_a_figure_needs_a_task(tmp_path):
+    with pytest.raises(UserError, match="needs the data of a task"):
+        run(tmp_path, Commands(tmp_path), "figure5", data={})
+
+
+def test_the_papers_numbers_stand_beside_ours(tmp_path):
+    lines = reports.lines_of(*run(tmp_path, Commands(tmp_path)))
+    assert lines[2].startswith("| Table 5 | held-out perplexity | SST-2 accuracy |")
+    assert lines[2].endswith("| paper: SST-2 | paper: SQuAD F1 |")
+    perplexity = f"{math.exp(2):.2f}"
+    ours = "55.0 ± 7.1 | 55.0 ± 7.1"
+    paper = "84.4 | 88.4 | 86.7 | 92.7 | 88.5"
+    assert lines[4] == f"| BERT | {perplexity} | {ours} | {paper} |"
+    assert lines[6].startswith(f"| LTR & No NSP | {perplexity}* |")
+    assert lines[-1].startswith("*: of every token from those before it")
+
+
+def test_without_tasks_there_is_the_perplexity(tmp_path):
+    lines = reports.lines_of(*run(tmp_path, Commands(tmp_path), "table6", data={}))
+    assert lines[4:] == [
+        f"| {row.label} | {math.exp(2):.2f} |" for row in TABLES["table6"].rows
+    ]
+
+
+def test_unknown_names(tmp_path):
+    with pytest.raises(UserError, match="no table 'table9': choose from table5"):
+        find_table("table9")
+    with pytest.raises(UserError, match="--rows: table5 has no row 'x'"):
+        find_table("table5", ["x"])
+
+
+def test_each_twentieth_document_is_held_out(tmp_path):
+    path = tmp_path / "text.txt"
+    documents = [f"document {n}\n\x0c second line\n" for n in range(1, 43)]
+    path.write_text("\n \n".join(documents))
+    train, heldout = heldout_text.split_off([str(path)], str(tmp_path))
+    kept = pathlib.Path(heldout).read_text()
+    assert kept == "\n".join(documents[n - 1] for n in (20, 40))
+    rest = pathlib.Path(train).read_text()
+    assert rest == "\n".join(d for n, d in enumerate(documents, 1) if n not in (20, 40))
+    path.write_text("")
+    assert heldout_text.split_off([str(path)], str(tmp_path)) == (train, heldout)
+    assert pathlib.Path(train).read_text() == rest
+    (tmp_path / "few").mkdir()
+    path.write_text("\n\n".join(documents[:19]))
+    with pytest.raises(UserError, match="has 19 documents, and one of 20 is held"):
+        heldout_text.split_off([str(path)], str(tmp_path / "few"))

@@ -151,16 +151,7 @@ def write_model(directory, checkpoint):
       UserError: there is no config, the format cannot say what it is, or the
         checkpoint is damaged.
     """
-    if not checkpoint.config:
-        raise UserError(
-            f"{checkpoint.path} comes without a config, which Hugging Face's format "
-            "needs: put its bert_config.json or config.json beside it."
-        )
-    if checkpoint.config.causal_attention:
-        raise UserError(
-            f"{checkpoint.path} has causal_attention, and Hugging Face's format "
-            "has no BERT whose pooler reads the last token; keep it in Google's."
-        )
+    _require_possible(checkpoint)
     weights = os.path.join(directory, WEIGHTS_FILE)
     tensors = _torch_tensors(checkpoint)
     # While there are weights, the directory is a model.
@@ -179,6 +170,26 @@ def write_model(directory, checkpoint):
     except safetensors.SafetensorError as error:
         raise UserError(f"Cannot write {weights}: {error}.") from error
     return []
+
+
+def _require_possible(checkpoint):
+    """Raise `UserError` unless transformers would compute what the model does."""
+    path = checkpoint.path
+    if not checkpoint.config:
+        raise UserError(
+            f"{path} comes without a config, which Hugging Face's format "
+            "needs: put its bert_config.json or config.json beside it."
+        )
+    if checkpoint.config.causal_attention:
+        raise UserError(
+            f"{path} has causal_attention, and Hugging Face's format has no BERT "
+            "whose pooler reads the last token; keep it in Google's."
+        )
+    if any(name.startswith("bilstm") for name in checkpoint.shapes):
+        raise UserError(
+            f"{path} has a BiLSTM on top, and Hugging Face's format has no such BERT; "
+            "keep it in Google's."
+        )
 
 
 def _torch_tensors(checkpoint):

@@ -794,6 +794,27 @@ def test_a_checkpoint_of_google(tmp_path):
     )
 
 
+@pytest.mark.parametrize(
+    ("changes", "further", "message"),
+    [
+        ({}, "bilstm/forward_lstm/lstm_cell/bias", "has a BiLSTM on top"),
+        ({"causal_attention": True}, None, "has causal_attention"),
+    ],
+)
+def test_what_transformers_would_not_compute_is_not_written(
+    tmp_path, changes, further, message
+):
+    tensors = made.weights()
+    tensors |= {further: np.zeros(8, np.float32)} if further else {}
+    stated = {k: made.CONFIG[k] for k in made.CONFIG if k != "model_type"}
+    config = BertConfig.from_dict(stated | changes)
+    shapes = {name: value.shape for name, value in tensors.items()}
+    checkpoint = Checkpoint("x", "google", shapes, tensors.get, config)
+    with pytest.raises(UserError, match=message):
+        huggingface.write_model(tmp_path, checkpoint)
+    assert not os.listdir(tmp_path)
+
+
 # The tokenizer.
 
 

@@ -85,8 +85,14 @@ def test_a_file_that_was_cut_off_is_an_error(tmp_path, kept):
     ("content", "message"),
     [
         (b"plain", "or no gzip file"),
-        (gzip.compress(b"This is a text, not records.\n" * 50), "no TFRecord file"),
-        (gzip.compress(b"\5\0\0\0\0\0\0\0abcd"), "record 0 reaches beyond its end"),
+        (
+            gzip.compress(b"This is a text, not records.\n" * 50, mtime=0),
+            "no TFRecord file",
+        ),
+        (
+            gzip.compress(b"\5\0\0\0\0\0\0\0abcd", mtime=0),
+            "record 0 reaches beyond its end",
+        ),
     ],
 )
 def test_other_files_are_an_error(tmp_path, content, message):

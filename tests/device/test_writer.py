@@ -305,7 +305,7 @@ def test_the_readme_tells_inputs_and_outputs(kind):
 
 
 def test_a_tagger_of_features_is_refused(tmp_path):
-    with pytest.raises(UserError, match="feature-based tagger .* --feature_based"):
+    with pytest.raises(UserError, match="a BiLSTM cannot .* --feature_based"):
         open_device_model(directory_of("tags of features"))
 
 

@@ -26,6 +26,7 @@ class Contender:
       function: of that module, which makes what is called.
       arguments: of that function, fit for JSON.
       is_peer: whether it runs in the environment of PyTorch.
+      calls: in a turn; None for as many as the others.
     """
 
     name: str
@@ -33,6 +34,7 @@ class Contender:
     function: str
     arguments: dict
     is_peer: bool = False
+    calls: int | None = None
 
 
 def take_turns(contenders, rounds, calls, peer_python):
@@ -66,11 +68,11 @@ def take_turns(contenders, rounds, calls, peer_python):
         seconds = {name: [] for name in asks}
         memory = {}
         for _ in range(rounds):
-            for name, ask in asks.items():
+            for one in contenders:
                 time.sleep(PAUSE)
-                answer = ask(calls)
-                seconds[name].append(min(answer["seconds"]))
-                memory[name] = answer["memory"]
+                answer = asks[one.name](one.calls or calls)
+                seconds[one.name].append(min(answer["seconds"]))
+                memory[one.name] = answer["memory"]
         return seconds, memory, versions
 
 

@@ -1,5 +1,7 @@
 """What was measured as lines, as a table for Markdown and as a picture."""
 
+import itertools
+
 from yardstick.targets import OURS, PRODUCT
 
 GIGABYTE = 1e9
@@ -15,6 +17,7 @@ def row_summary(row, result):
     names = list(result.seconds)
     return {
         "title": row.title,
+        "is_drawn": row.is_drawn and len(row.contenders) > 1,
         "seconds": result.seconds,
         "median_seconds": {name: result.median(name) for name in names},
         "memory_bytes": result.memory,
@@ -100,11 +103,10 @@ def table(summaries):
 
 
 def write_chart(summaries, path):
-    """Draw how many times as long as ours the others take, as a PNG.
+    """Draw how many times as long as ours the others take, as a PNG, if any do.
 
     Args:
-      summaries: dict of a row's name -> its `row_summary`; those without another
-        contender are left out.
+      summaries: dict of a row's name -> its `row_summary`.
       path: of the picture.
     """
     import matplotlib
@@ -112,14 +114,16 @@ def write_chart(summaries, path):
     matplotlib.use("Agg")
     import matplotlib.pyplot as plt
 
-    shown = {name: one for name, one in summaries.items() if one["theirs_over_ours"]}
-    names = list(
-        dict.fromkeys(who for one in shown.values() for who in one["theirs_over_ours"])
+    shown = [one for one in summaries.values() if one["is_drawn"]]
+    if not shown:
+        return
+    names = list(dict.fromkeys(who for one in shown for who in one["theirs_over_ours"]))
+    colours = dict(
+        zip(names, itertools.cycle(plt.get_cmap("tab10").colors), strict=False)
     )
-    colours = dict(zip(names, plt.get_cmap("tab20").colors, strict=False))
     bars = [
         (summary["title"], who, *quartiles)
-        for summary in shown.values()
+        for summary in shown
         for who, quartiles in summary["theirs_over_ours"].items()
     ]
     figure, axes = plt.subplots(figsize=(9, 1 + 0.3 * (len(bars) + len(shown))))

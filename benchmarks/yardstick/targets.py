@@ -38,9 +38,13 @@ class Result:
         return statistics.quantiles(found, n=4, method="inclusive")
 
     def share_of_ceiling(self, name):
-        """Return a contender's rate of operations by that of the product."""
-        ceiling = self.product_flops / self.median(PRODUCT)
-        return self.flops / self.median(name) / ceiling
+        """Return a contender's rate of operations by that of the product.
+
+        The median of the rounds, each with the product of the same round.
+        """
+        pairs = zip(self.seconds[PRODUCT], self.seconds[name], strict=True)
+        times = statistics.median(product / own for product, own in pairs)
+        return times * self.flops / self.product_flops
 
 
 @dataclasses.dataclass(frozen=True)

@@ -26,6 +26,7 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 
 from absl import flags  # noqa: E402
 from command_line import require, run  # noqa: E402
+from contenders import shared  # noqa: E402
 from yardstick import peers, report, rows  # noqa: E402
 from yardstick.processes import take_turns  # noqa: E402
 from yardstick.targets import Result  # noqa: E402
@@ -100,7 +101,7 @@ def _measure(name):
         seconds, memory, versions = take_turns(
             contenders, FLAGS.rounds, row.calls, python
         )
-    product_flops = 2 * rows.PRODUCT_SIZE**3
+    product_flops = 2 * shared.PRODUCT_SIZE**3
     result = Result(seconds, memory, row.units, row.flops, product_flops)
     return report.row_summary(row, result), versions
 

@@ -14,8 +14,6 @@ import tensorflow as tf
 from contenders import shared
 from official_bert.config import BertConfig
 
-PRODUCT_SIZE = 1536
-
 
 def versions():
     """Return library -> version."""
@@ -24,7 +22,7 @@ def versions():
 
 def product():
     """One product of two [1536, 1536] float32 matrices."""
-    a = tf.random.normal([PRODUCT_SIZE, PRODUCT_SIZE])
+    a = tf.random.normal([shared.PRODUCT_SIZE] * 2)
     multiply = tf.function(lambda: tf.reduce_sum(tf.matmul(a, a)))
     return lambda: float(multiply())
 
@@ -218,7 +216,7 @@ def tokenization(lines_file, vocab_file, seen):
     """
     from official_bert.tokenization.full import FullTokenizer
 
-    lines = read_lines(lines_file)
+    lines = shared.read_lines(lines_file)
     tokenizer = FullTokenizer(vocab_file, True)
 
     def encode_all():
@@ -227,12 +225,6 @@ def tokenization(lines_file, vocab_file, seen):
             used.encode(line)
 
     return encode_all
-
-
-def read_lines(path):
-    """Return the lines of a text that are not empty."""
-    with open(path, encoding="utf-8") as text:
-        return [line for line in text.read().split("\n") if line]
 
 
 def instances(lines_file, vocab_file, dupe_factor):

@@ -116,7 +116,12 @@ def fine_tuning(config, texts, batch, num_labels):
         for start in range(0, len(rows) - batch + 1, batch)
     ]
     update = _update(model, lambda inputs: model(**inputs).loss)
-    return shared.in_turn(batches, update)
+
+    def update_all():
+        for inputs in batches:
+            update(inputs)
+
+    return update_all
 
 
 def _padded(rows):

@@ -8,6 +8,8 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import tokenizers
 
+from contenders import shared
+
 BATCH = 1000
 
 
@@ -18,8 +20,7 @@ def versions():
 
 def tokenization(lines_file, vocab_file):
     """The ids of all lines, in batches, which keep its memory small."""
-    with open(lines_file, encoding="utf-8") as text:
-        lines = [line for line in text.read().split("\n") if line]
+    lines = shared.read_lines(lines_file)
     tokenizer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
 
     def encode_all():

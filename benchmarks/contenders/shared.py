@@ -11,6 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 LENGTH, PREDICTIONS = 128, 20
+# Rows and columns of the matrices whose product is the ceiling.
+PRODUCT_SIZE = 1536
 
 
 def size_of(name):
@@ -83,11 +85,7 @@ def read_texts(path):
         return list(zip(ids, segments, found["labels"].tolist(), strict=True))
 
 
-def in_turn(batches, call):
-    """Return a function that gives each of the batches to `call`, one by one."""
-
-    def call_all():
-        for batch in batches:
-            call(batch)
-
-    return call_all
+def read_lines(path):
+    """Return the lines of a text that are not empty."""
+    with open(path, encoding="utf-8") as text:
+        return [line for line in text.read().split("\n") if line]

@@ -10,7 +10,6 @@ from yardstick import preparation
 from yardstick.processes import Contender
 from yardstick.targets import OURS, PRODUCT, Ceiling, Memory, Rate, Seconds, Speed
 
-PRODUCT_SIZE = 1536
 KERAS_HUB, KERAS_HUB_JIT = "KerasHub", "KerasHub jit"
 PYTORCH, PYTORCH_GATHERED = "PyTorch", "PyTorch gathered"
 ONNX, RUST = "ONNX Runtime", "Rust tokenizers"

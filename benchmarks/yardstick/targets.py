@@ -47,8 +47,24 @@ class Result:
         return times * self.flops / self.product_flops
 
 
+class AtLeast:
+    """A target that is met by what is not below `least`."""
+
+    def is_met(self, found):
+        """Return whether what was found suffices."""
+        return found >= self.least
+
+
+class AtMost:
+    """A target that is met by what is not above `most`."""
+
+    def is_met(self, found):
+        """Return whether what was found suffices."""
+        return found <= self.most
+
+
 @dataclasses.dataclass(frozen=True)
-class Speed:
+class Speed(AtLeast):
     """Ours is at least so many times as fast as the fastest of these."""
 
     others: tuple[str, ...]
@@ -63,13 +79,9 @@ class Speed:
         there = [name for name in self.others if name in result.seconds]
         return min((result.ratios(name)[1] for name in there), default=None)
 
-    def is_met(self, found):
-        """Return whether what was found suffices."""
-        return found >= self.least
-
 
 @dataclasses.dataclass(frozen=True)
-class Ceiling:
+class Ceiling(AtLeast):
     """Ours computes at this share of the matrix product's rate, or above."""
 
     least: float
@@ -81,13 +93,9 @@ class Ceiling:
         """Return the share."""
         return result.share_of_ceiling(OURS)
 
-    def is_met(self, found):
-        """Return whether what was found suffices."""
-        return found >= self.least
-
 
 @dataclasses.dataclass(frozen=True)
-class Memory:
+class Memory(AtMost):
     """A contender's memory is at most so many times another's."""
 
     of: str
@@ -101,13 +109,9 @@ class Memory:
         """Return the ratio."""
         return result.memory[self.of] / result.memory[self.other]
 
-    def is_met(self, found):
-        """Return whether what was found suffices."""
-        return found <= self.most
-
 
 @dataclasses.dataclass(frozen=True)
-class Rate:
+class Rate(AtLeast):
     """Ours works off at least so many units a second."""
 
     least: float
@@ -120,13 +124,9 @@ class Rate:
         """Return the units a second."""
         return result.units / result.median(OURS)
 
-    def is_met(self, found):
-        """Return whether what was found suffices."""
-        return found >= self.least
-
 
 @dataclasses.dataclass(frozen=True)
-class Seconds:
+class Seconds(AtMost):
     """No contender takes longer."""
 
     most: float
@@ -137,7 +137,3 @@ class Seconds:
     def found(self, result):
         """Return the seconds of the slowest."""
         return max(map(result.median, result.seconds))
-
-    def is_met(self, found):
-        """Return whether what was found suffices."""
-        return found <= self.most

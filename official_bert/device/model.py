@@ -88,7 +88,7 @@ def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
 
 def _of_classifier(predictor):
     task, model = predictor.task, predictor.model
-    _require_fixed_shapes(task)
+    _require_fixed_shapes(task.bilstm)
 
     def compute(features):
         logits = model(features)["logits"]
@@ -100,8 +100,8 @@ def _of_classifier(predictor):
     return f"{task.kind.replace('_', '-')} classifier", compute, task.labels
 
 
-def _require_fixed_shapes(task):
-    if task.bilstm or getattr(task, "feature_based", None):
+def _require_fixed_shapes(has_bilstm):
+    if has_bilstm:
         raise UserError(
             "A model with a BiLSTM cannot become a .tflite: its shapes are not fixed; "
             "fine-tune without --bilstm and --feature_based."
@@ -113,7 +113,7 @@ def _of_squad(predictor):
 
 
 def _of_tagger(predictor):
-    _require_fixed_shapes(predictor.task)
+    _require_fixed_shapes(predictor.task.bilstm or predictor.task.feature_based)
 
     def compute(features):
         logits = predictor.model(features)["logits"]

@@ -85,20 +85,31 @@ def _text(directory, data):
     if has_task(directory):
         place = os.path.join(directory, TASK_FILE)
         task = files.read_json(place, "the description of a fine-tuned model")
-    lines = [f"# {_title(task)}", ""]
+    with any_format.opened(directory) as checkpoint:
+        config, shapes = checkpoint.config, checkpoint.shapes
+        casing = checkpoint.do_lower_case
+    title = _title_of_task(task) if task else _title_of_pretrained(config, shapes)
+    lines = [f"# {title}", ""]
     if task:
         lines += [*_task_lines(task), ""]
-    lines += [*_table(_sizes(directory)), "", "## How it was trained", ""]
+    lines += [*_table(_sizes(config, shapes, casing)), "", "## How it was trained", ""]
     lines += _table([*_training(directory, task), *_data_rows(data)])
     lines += ["", *_scores(directory), "## How to use it", ""]
-    for command in _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS:
+    commands = _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS
+    # A left-to-right model knows no [MASK].
+    for command in commands[1:] if config.causal_attention and not task else commands:
         lines.append(f"    python run_scripts/{command}")
     return "\n".join([*lines, "", _BLANKS])
 
 
-def _title(task):
-    if task is None:
-        return "BERT, pre-trained on masked words and next sentences"
+def _title_of_pretrained(config, shapes):
+    learned = "left to right" if config.causal_attention else "on masked words"
+    if any(name.startswith("cls/seq_relationship/") for name in shapes):
+        learned += " and next sentences"
+    return f"BERT, pre-trained {learned}"
+
+
+def _title_of_task(task):
     what = {
         "classifier": "classifier of texts",
         "squad": "answers to questions on contexts",
@@ -135,10 +146,8 @@ def _cell(value):
     return " ".join(str(value).split()).replace("|", "\\|")
 
 
-def _sizes(directory):
-    with any_format.opened(directory) as checkpoint:
-        config, casing = checkpoint.config, checkpoint.do_lower_case
-        parameters = sum(map(math.prod, checkpoint.shapes.values()))
+def _sizes(config, shapes, casing):
+    parameters = sum(map(math.prod, shapes.values()))
     case = {True: "lower-cased", False: "cased", None: "of unknown case"}[casing]
     return [
         ("layers", config.num_hidden_layers),

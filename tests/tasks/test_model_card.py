@@ -6,6 +6,7 @@ import pytest
 import tiny_model
 
 from official_bert.checkpoints import any_format
+from official_bert.config import BertConfig
 from official_bert.tasks import model_card
 
 SETTINGS = {
@@ -155,3 +156,22 @@ def test_what_is_no_card_stays(directory):
     (directory / "README.md").unlink()
     (directory / "README.md").symlink_to("nowhere")
     assert not model_card.write(str(directory), {})
+
+
+def test_a_left_to_right_model_is_not_asked_for_masks(directory):
+    path = directory / "bert_config.json"
+    config = json.loads(path.read_text())
+    path.write_text(json.dumps(config | {"causal_attention": True}))
+    text = card(directory)
+    assert "# BERT, pre-trained left to right" in text
+    assert "fill_mask.py" not in text and "extract_features.py" in text
+
+
+def test_the_title_says_what_was_learned():
+    config = BertConfig(vocab_size=9)
+    title = model_card._title_of_pretrained
+    heads = {"cls/seq_relationship/output_bias": (2,)}
+    assert title(config, {}) == "BERT, pre-trained on masked words"
+    assert (
+        title(config, heads) == "BERT, pre-trained on masked words and next sentences"
+    )

@@ -58,12 +58,14 @@ def training(
     with computing_in(precision):
         model = PretrainingModel(config, recompute)
     model.bert.skip_padding = skip_padding
-    step = _train_step(model, PRETRAINING, 1e-4, settings)
+    step = _train_step(model, PRETRAINING, 1e-4, **settings)
     endless = iter(tf.data.Dataset.from_tensors(features).repeat())
     return lambda: float(step(next(endless))["masked_lm_loss"])
 
 
-def _train_step(model, objective, learning_rate, settings=None):
+def _train_step(model, objective, learning_rate, xla=False, **settings):
+    """Return the step as the run scripts make it for a long run."""
+    from official_bert.modeling import element_wise
     from official_bert.training.guard import Guard
     from official_bert.training.optimizer import BertAdam
     from official_bert.training.schedule import WarmupLinearDecay
@@ -71,13 +73,17 @@ def _train_step(model, objective, learning_rate, settings=None):
 
     optimizer = BertAdam(WarmupLinearDecay(learning_rate, 1_000_000, 10_000))
     optimizer.build(model.trainable_variables)
+    pays_off = element_wise.pays_off(model.config, model.compute_dtype, 10**9)
+    chosen = StepSettings(
+        seed=1, xla=xla, element_wise=pays_off and not xla, **settings
+    )
     return make_train_step(
         tf.distribute.get_strategy(),
         model,
         optimizer,
         Guard(),
         objective,
-        StepSettings(seed=1, **(settings or {})),
+        chosen,
     )
 
 

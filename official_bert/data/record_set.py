@@ -40,6 +40,11 @@ class RecordSet:
         """The first file's entry; what matters is the same in all."""
         return next(iter(self.manifests.values()))
 
+    @property
+    def tokens_per_row(self):
+        """How many tokens, and padding, a row has."""
+        return self.max_seq_length
+
     def check_next_sentence_prediction(self, wanted):
         """Raise `UserError` if records are not made for it, or for it alone.
 

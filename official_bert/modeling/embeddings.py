@@ -4,6 +4,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.modeling import layers
+from official_bert.modeling.dropout import dropout
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -45,16 +46,17 @@ class Embeddings(keras.layers.Layer):
         )
         self.layer_norm.build((None, width))
 
-    def call(self, input_ids, segment_ids, dropout_seed=None):
+    def call(self, input_ids, segment_ids, rows, dropout_seed=None):
         """Embed tokens.
 
         Args:
           input_ids: int [B, S].
           segment_ids: int [B, S].
+          rows: `TokenRows`.
           dropout_seed: int64 [2], or None in evaluation.
 
         Returns:
-          float [B * S, H].
+          float [T, H].
         """
         config = self.config
         length, width = tf.shape(input_ids)[1], config.hidden_size
@@ -67,6 +69,9 @@ class Embeddings(keras.layers.Layer):
         segments = tf.matmul(kinds, tf.convert_to_tensor(self.token_type_embeddings))
         positions = tf.convert_to_tensor(self.position_embeddings)[:length]
         placed = tf.reshape(words + positions, [-1, width]) + segments
-        return layers.dropout(
-            self.layer_norm(placed), config.hidden_dropout_prob, dropout_seed, site=0
+        return dropout(
+            self.layer_norm(rows.take(placed)),
+            config.hidden_dropout_prob,
+            dropout_seed,
+            site=0,
         )

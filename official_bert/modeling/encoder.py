@@ -6,6 +6,7 @@ import tensorflow as tf
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling import layers, transformer
+from official_bert.modeling.dropout import SITES
 from official_bert.modeling.embeddings import Embeddings
 from official_bert.modeling.token_rows import TokenRows
 
@@ -31,10 +32,10 @@ class BertEncoder(keras.layers.Layer):
       name: "bert", the root of the original's variable names.
 
     Attributes:
-      skip_padding: whether training computes nothing for padding after the
-        embeddings. What the encoder returns is then 0 there, and the same elsewhere
-        but for rounding and the places of dropout. Shapes depend on the data, which
-        XLA cannot compile.
+      skip_padding: whether training computes little for padding but attention. What
+        the encoder returns there is of no use then, and the same elsewhere but for
+        rounding and the places of dropout. Shapes depend on the data, which XLA
+        cannot compile.
       masked_score: what is added to the attention scores of padding. A graph whose
         activations are to have 8 bits needs one of their size.
     """
@@ -82,7 +83,7 @@ class BertEncoder(keras.layers.Layer):
             `input_mask` [B, S] (default: all tokens are real) and
             `segment_ids` [B, S] (default: all 0). Other keys are ignored.
           training: whether dropout is active.
-          dropout_seed: int64 [2], see `layers.dropout`; by default drawn from
+          dropout_seed: int64 [2], see `dropout.dropout`; by default drawn from
             the layer's own `keras.random.SeedGenerator`.
           output_attention_probs: whether to return the attention maps.
           output_embedding_table: whether to return the word embeddings as a
@@ -110,20 +111,23 @@ class BertEncoder(keras.layers.Layer):
         seed = self._dropout_seed(training, dropout_seed)
 
         batch, length = tf.shape(input_ids)[0], tf.shape(input_ids)[1]
-        embedded = self.embeddings(input_ids, segment_ids, seed)
         causal = self.config.causal_attention
-        bias = transformer.attention_bias(input_mask, self.masked_score, causal)
-        rows = TokenRows(batch)
-        if self.skip_padding and seed is not None:
-            rows = TokenRows.without_padding(input_mask)
+        is_full = seed is None or not self.skip_padding or output_attention_probs
+        make_rows = TokenRows.of_all if is_full else TokenRows.without_padding
+        rows = make_rows(input_mask)
+        biases = [
+            transformer.attention_bias(mask, self.masked_score, causal)
+            for mask in rows.masks
+        ]
+        embedded = self.embeddings(input_ids, segment_ids, rows=rows, dropout_seed=seed)
         all_layers, all_probs = self.encoder(
-            rows.take(embedded), bias, rows=rows, dropout_seed=seed
+            embedded, biases, rows=rows, dropout_seed=seed
         )
 
         def unflatten(x):
-            return tf.reshape(x, [batch, length, self.config.hidden_size])
+            return tf.reshape(rows.spread(x), [batch, length, self.config.hidden_size])
 
-        all_layers = [unflatten(rows.spread(x)) for x in all_layers]
+        all_layers = [unflatten(x) for x in all_layers]
         pooled_from = all_layers[-1][:, 0]
         if causal:
             pooled_from = transformer.last_token(all_layers[-1], input_mask)
@@ -134,7 +138,7 @@ class BertEncoder(keras.layers.Layer):
             "all_encoder_layers": all_layers,
         }
         if output_attention_probs:
-            outputs["attention_probs"] = all_probs
+            outputs["attention_probs"] = [probs[0] for probs in all_probs]
         if output_embedding_table:
             outputs["embedding_table"] = tf.convert_to_tensor(self.embedding_table)
         return outputs
@@ -153,7 +157,7 @@ class BertEncoder(keras.layers.Layer):
         if dropout_seed is not None:
             return dropout_seed
         state = tf.cast(self.seed_generator.next(), tf.int64)
-        return state * tf.constant([1, layers.SITES], tf.int64)
+        return state * tf.constant([1, SITES], tf.int64)
 
     def get_config(self):
         """Return what `from_config` needs."""
@@ -177,27 +181,27 @@ class Encoder(keras.layers.Layer):
         for block in self.blocks:
             block.build()
 
-    def call(self, x, bias, rows, dropout_seed=None):
+    def call(self, x, biases, rows, dropout_seed=None):
         """Return (the output of each block [T, H], their probabilities)."""
         all_layers, all_probs = [], []
         for block in self.blocks:
             if self.recompute:
-                x, probs = _recomputed(block, x, bias, rows, dropout_seed), None
+                x, probs = _recomputed(block, x, biases, rows, dropout_seed), [None]
             else:
-                x, probs = block(x, bias, rows=rows, dropout_seed=dropout_seed)
+                x, probs = block(x, biases, rows=rows, dropout_seed=dropout_seed)
             all_layers.append(x)
             all_probs.append(probs)
         return all_layers, all_probs
 
 
-def _recomputed(block, x, bias, rows, dropout_seed):
+def _recomputed(block, x, biases, rows, dropout_seed):
     """Return a block's output, nothing of which is kept for the gradient.
 
     The second computation sees the same dropout masks: they are functions of
     the seed.
     """
     return tf.recompute_grad(
-        lambda x: block(x, bias, rows=rows, dropout_seed=dropout_seed)[0]
+        lambda x: block(x, biases, rows=rows, dropout_seed=dropout_seed)[0]
     )(x)
 
 

@@ -3,7 +3,7 @@
 import keras
 
 from official_bert.config import BertConfig
-from official_bert.modeling import layers
+from official_bert.modeling.dropout import dropout
 from official_bert.modeling.encoder import BertEncoder
 
 # Before the head in training. The original has it as a constant.
@@ -40,7 +40,7 @@ class EncoderModel(keras.Model):
         """
         # The first site that the encoder leaves free.
         site = 1 + 3 * self.config.num_hidden_layers
-        return layers.dropout(x, DROPOUT, dropout_seed if training else None, site)
+        return dropout(x, DROPOUT, dropout_seed if training else None, site)
 
     def get_config(self):
         """Return what `from_config` needs."""

@@ -1,4 +1,4 @@
-"""The pieces every BERT layer is made of: activations, LayerNorm, dropout.
+"""The pieces every BERT layer is made of: activations and LayerNorm.
 
 Shape letters used in this package: B batch, S sequence, P predictions, A
 heads, D head size, H hidden, V vocabulary; T = B * S tokens.
@@ -10,11 +10,8 @@ import keras
 import tensorflow as tf
 
 from official_bert.config import ORIGINAL_EPSILON
-from official_bert.modeling import fused_layer_norm
-
-# A dropout seed is int64 [2]: the run's seed, and a number whose lowest bits
-# tell the sites of one model apart (see `site_seed`).
-SITES = 1024
+from official_bert.modeling import element_wise, fused_layer_norm
+from official_bert.modeling.dropout import dropout, hashed_dropout, mask_key
 
 _SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 
@@ -37,6 +34,7 @@ def dense(units, config, name):
     return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
 
 
+@element_wise.in_one_pass
 @tf.custom_gradient
 def gelu(x):
     """GELU in the tanh form of the original's last version.
@@ -62,6 +60,7 @@ def gelu(x):
     return 0.5 * x * (1.0 + tanh), gradient
 
 
+@element_wise.in_one_pass
 @tf.custom_gradient
 def gelu_erf(x):
     """GELU as the normal distribution's: x Φ(x), the original's first version.
@@ -92,11 +91,11 @@ def activation(name):
     }[name]
 
 
-def _normalize(x, gamma, beta, epsilon):
+def normalize(x, gamma, beta, epsilon):
     """LayerNorm of float32 [T, H] with a gradient of few passes."""
 
     @tf.custom_gradient
-    def normalize(x, gamma, beta):
+    def compute(x, gamma, beta):
         mean = tf.reduce_mean(x, axis=-1, keepdims=True)
         centred = x - mean
         variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
@@ -113,7 +112,14 @@ def _normalize(x, gamma, beta, epsilon):
 
         return normal * gamma + beta, gradient
 
-    return normalize(x, gamma, beta)
+    return compute(x, gamma, beta)
+
+
+@element_wise.in_one_pass
+def normalize_dropped_sum(x, residual, gamma, beta, key, rate, epsilon):
+    """LayerNorm(residual + dropout(x)) of float32 [T, H]; see `hashed_dropout`."""
+    total = hashed_dropout(x, key, rate=rate) + residual
+    return normalize(total, gamma, beta, epsilon)
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -146,14 +152,21 @@ class LayerNorm(keras.layers.Layer):
     def call(self, x):
         """Normalise `x` [T, H]; the result has the dtype of `x`."""
         is_fused = fused_layer_norm.is_wanted(x)
-        normalize = fused_layer_norm.layer_norm if is_fused else _normalize
-        normal = normalize(
-            tf.cast(x, tf.float32),
-            tf.convert_to_tensor(self.gamma),
-            tf.convert_to_tensor(self.beta),
-            self.epsilon,
-        )
+        compute = fused_layer_norm.layer_norm if is_fused else normalize
+        normal = compute(tf.cast(x, tf.float32), *self._gamma_and_beta(), self.epsilon)
         return tf.cast(normal, x.dtype)
+
+    def of_sum(self, x, residual, rate, dropout_seed, site):
+        """Normalise `residual` + dropout(`x`), [T, H]; see `dropout.dropout`."""
+        if dropout_seed is None or not element_wise.is_compiled():
+            return self(dropout(x, rate, dropout_seed, site) + residual)
+        key = mask_key(dropout_seed, site)
+        return normalize_dropped_sum(
+            x, residual, *self._gamma_and_beta(), key, rate=rate, epsilon=self.epsilon
+        )
+
+    def _gamma_and_beta(self):
+        return tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
 
     def compute_output_shape(self, input_shape):
         """Same shape as the input."""
@@ -162,47 +175,3 @@ class LayerNorm(keras.layers.Layer):
     def get_config(self):
         """Return what `from_config` needs."""
         return {**super().get_config(), "epsilon": self.epsilon}
-
-
-def site_seed(seed, site):
-    """Return the int64 [2] seed of one dropout site (0 <= site < SITES)."""
-    return seed + tf.constant([0, site], tf.int64)
-
-
-def dropout(x, rate, seed, site):
-    """Zero each element with probability `rate`, scale the rest by 1/(1-rate).
-
-    The mask is a pure function of (seed, site, shape): a restarted run, and a
-    layer that is computed a second time for its gradient, see the same mask.
-    Each element is decided by 16 random bits, so the realised rate is `rate`
-    rounded to a multiple of 2**-16 (0.1 becomes 0.10001), and the scale is
-    exact for it.
-
-    Args:
-      x: float tensor of any shape.
-      rate: probability of zero.
-      seed: int64 [2], or None for no dropout (evaluation).
-      site: number of this dropout within the model.
-
-    Returns:
-      tensor like `x`.
-    """
-    threshold = round(rate * 65536)
-    if seed is None or not threshold:
-        return x
-    shape = tf.shape(x)
-    size = tf.reduce_prod(shape)
-    bits = tf.random.stateless_uniform(
-        [(size + 1) // 2],
-        site_seed(seed, site),
-        minval=None,
-        maxval=None,
-        dtype=tf.uint32,
-        # The generator that is fast where this runs: Philox, or Threefry in
-        # what XLA compiles for CPUs and GPUs.
-        alg="auto_select",
-    )
-    bits = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
-    keep = tf.reshape(bits >= tf.constant(threshold, tf.uint16), shape)
-    scale = 65536.0 / (65536.0 - threshold)
-    return x * (tf.cast(keep, x.dtype) * tf.cast(scale, x.dtype))

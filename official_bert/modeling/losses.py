@@ -2,7 +2,10 @@
 
 import tensorflow as tf
 
+from official_bert.modeling import element_wise
 
+
+@element_wise.in_one_pass
 @tf.custom_gradient
 def cross_entropy(logits, labels):
     """Return each row's loss with the two logits that tell a hit.

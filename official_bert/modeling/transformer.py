@@ -10,11 +10,16 @@ import math
 import keras
 import tensorflow as tf
 
-from official_bert.modeling import layers
+from official_bert.modeling import element_wise, layers
+from official_bert.modeling.dropout import SITES, dropout, hashed_dropout, mask_key
+from official_bert.modeling.token_rows import GROUPS
 
 # Added to the score of a padded position, as in the original. Unlike -1e9 it
 # is finite in float16, and a row without any token stays a softmax.
 MASKED_SCORE = -10000.0
+
+# Each group of texts has dropout sites of its own.
+GROUP_SITES = SITES // GROUPS
 
 
 def attention_bias(input_mask, masked_score=MASKED_SCORE, causal=False):
@@ -56,6 +61,76 @@ def last_token(x, input_mask):
     return tf.gather(x, places, batch_dims=1)
 
 
+def attend(query, key, value, bias, rate, dropout_seed, site):
+    """softmax(query · keyᵀ / √D + bias), dropped out, · value.
+
+    Args:
+      query: float [B, A, S, D].
+      key: likewise.
+      value: likewise.
+      bias: float32 that broadcasts to [B, A, S, S], see `attention_bias`.
+      rate: probability of zero.
+      dropout_seed: int64 [2], or None in evaluation.
+      site: number of this dropout within the model.
+
+    Returns:
+      (context [B, A, S, D], probabilities [B, A, S, S] before dropout).
+    """
+    if dropout_seed is not None and element_wise.is_compiled():
+        mask = mask_key(dropout_seed, site)
+        return _attend_in_few_passes(query, key, value, bias, mask, rate)
+    probs = tf.cast(_attention_probs(query, key, bias), query.dtype)
+    return tf.matmul(dropout(probs, rate, dropout_seed, site), value), probs
+
+
+def _attention_probs(query, key, bias):
+    """Return softmax(query · keyᵀ / √D + bias), float32 [B, A, S, S]."""
+    scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)
+    return tf.nn.softmax(scores * _score_factor(query) + bias)
+
+
+def _score_factor(query):
+    return 1.0 / math.sqrt(query.shape[-1])
+
+
+def _attend_in_few_passes(query, key, value, bias, mask, rate):
+    """Do as `attend`, in float32; the probabilities have no gradient.
+
+    What the softmax takes from each row of its gradient, the sum of gradient times
+    probability over the keys, equals that of gradient times context over the D places
+    of a head (Dao et al., 2022), which are fewer.
+    """
+
+    @tf.custom_gradient
+    def compute(query, key, value):
+        probs = _attention_probs(query, key, bias)
+        dropped = hashed_dropout(probs, mask, rate=rate)
+        context = tf.matmul(dropped, value)
+
+        def gradient(upstream, _):
+            along = tf.reduce_sum(upstream * context, axis=-1, keepdims=True)
+            d_dropped = tf.matmul(upstream, value, transpose_b=True)
+            d_scores = _score_gradient(
+                probs, d_dropped, along, mask, rate=rate, factor=_score_factor(query)
+            )
+            return (
+                tf.matmul(d_scores, key),
+                tf.matmul(d_scores, query, transpose_a=True),
+                tf.matmul(dropped, upstream, transpose_a=True),
+            )
+
+        return (context, probs), gradient
+
+    return compute(query, key, value)
+
+
+@element_wise.in_one_pass
+def _score_gradient(probs, d_dropped, along, mask, rate, factor):
+    """Return the gradient of the scores before their factor, [B, A, S, S]."""
+    d_probs = hashed_dropout(d_dropped, mask, rate=rate)
+    return probs * (d_probs - along) * factor
+
+
 class SelfAttention(keras.layers.Layer):
     """Multi-head scaled dot-product attention (Vaswani et al., 2017).
 
@@ -77,38 +152,45 @@ class SelfAttention(keras.layers.Layer):
         for projection in (self.query, self.key, self.value):
             projection.build((None, self.config.hidden_size))
 
-    def call(self, x, bias, rows, dropout_seed=None):
+    def call(self, x, biases, rows, dropout_seed=None):
         """Attend.
 
         Args:
           x: float [T, H].
-          bias: float32 [B, 1, 1, S] or [B, 1, S, S], from `attention_bias`.
+          biases: of each group of `rows`, float32 [B, 1, 1, S] or [B, 1, S, S], from
+            `attention_bias`.
           rows: `TokenRows` of `x`.
           dropout_seed: int64 [2], or None in evaluation.
 
         Returns:
-          (context [T, H], attention probabilities [B, A, S, S] before dropout).
+          (context [T, H], attention probabilities [B, A, S, S] before dropout of each
+          group).
         """
         config = self.config
-        heads, width = config.num_attention_heads, config.head_size
+        projected = [
+            rows.split(projection(x))
+            for projection in (self.query, self.key, self.value)
+        ]
+        contexts, probs = [], []
+        for number, (*parts, bias) in enumerate(zip(*projected, biases, strict=True)):
+            context, group_probs = attend(
+                *map(self._heads, parts),
+                # Keras hands all floats over in the layer's precision, the bias too.
+                tf.cast(bias, tf.float32),
+                config.attention_probs_dropout_prob,
+                dropout_seed,
+                self.site + number * GROUP_SITES,
+            )
+            context = tf.transpose(context, [0, 2, 1, 3])
+            contexts.append(tf.reshape(context, tf.shape(parts[0])))
+            probs.append(group_probs)
+        return rows.join(contexts), probs
 
-        def split(projected):
-            """[T, H] -> [B, A, S, D]."""
-            shape = [rows.batch, -1, heads, width]
-            return tf.transpose(tf.reshape(rows.spread(projected), shape), [0, 2, 1, 3])
-
-        query, key = split(self.query(x)), split(self.key(x))
-        scores = tf.matmul(query, key, transpose_b=True)  # [B, A, S, S]
-        # Keras hands all floats over in the layer's precision, the bias too.
-        bias = tf.cast(bias, tf.float32)
-        scores = tf.cast(scores, tf.float32) * (1.0 / math.sqrt(width)) + bias
-        probs = tf.cast(tf.nn.softmax(scores), x.dtype)
-        dropped = layers.dropout(
-            probs, config.attention_probs_dropout_prob, dropout_seed, self.site
-        )
-        context = tf.matmul(dropped, split(self.value(x)))  # [B, A, S, D]
-        context = tf.transpose(context, [0, 2, 1, 3])
-        return rows.take(tf.reshape(context, [-1, config.hidden_size])), probs
+    def _heads(self, x):
+        """[B, S, H] -> [B, A, S, D]."""
+        heads = self.config.num_attention_heads
+        shape = [*tf.unstack(tf.shape(x)[:2]), heads, self.config.head_size]
+        return tf.transpose(tf.reshape(x, shape), [0, 2, 1, 3])
 
 
 class ResidualOutput(keras.layers.Layer):
@@ -134,10 +216,10 @@ class ResidualOutput(keras.layers.Layer):
 
     def call(self, x, residual, dropout_seed=None):
         """Map x [T, input_width] and residual [T, H] to [T, H]."""
-        projected = layers.dropout(
-            self.dense(x), self.config.hidden_dropout_prob, dropout_seed, self.site
+        rate = self.config.hidden_dropout_prob
+        return self.layer_norm.of_sum(
+            self.dense(x), residual, rate, dropout_seed, self.site
         )
-        return self.layer_norm(projected + residual)
 
 
 class Attention(keras.layers.Layer):
@@ -155,10 +237,10 @@ class Attention(keras.layers.Layer):
         self.self_attention.build()
         self.attention_output.build()
 
-    def call(self, x, bias, rows, dropout_seed=None):
-        """Return (output [T, H], probabilities [B, A, S, S])."""
+    def call(self, x, biases, rows, dropout_seed=None):
+        """Return (output [T, H], list of probabilities [B, A, S, S])."""
         context, probs = self.self_attention(
-            x, bias, rows=rows, dropout_seed=dropout_seed
+            x, biases, rows=rows, dropout_seed=dropout_seed
         )
         return self.attention_output(context, x, dropout_seed), probs
 
@@ -205,8 +287,10 @@ class TransformerBlock(keras.layers.Layer):
         self.intermediate.build()
         self.block_output.build()
 
-    def call(self, x, bias, rows, dropout_seed=None):
-        """Return (output [T, H], attention probabilities [B, A, S, S])."""
-        attended, probs = self.attention(x, bias, rows=rows, dropout_seed=dropout_seed)
+    def call(self, x, biases, rows, dropout_seed=None):
+        """Return (output [T, H], list of attention probabilities [B, A, S, S])."""
+        attended, probs = self.attention(
+            x, biases, rows=rows, dropout_seed=dropout_seed
+        )
         wide = self.intermediate(attended)
         return self.block_output(wide, attended, dropout_seed), probs

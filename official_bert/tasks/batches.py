@@ -7,6 +7,7 @@ seed, k), so that a run which is continued sees what it would have seen.
 """
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import numpy as np
@@ -39,6 +40,11 @@ class FeatureSet:
     max_seq_length: int
     pad: Callable
     length_of: Callable = length_of
+
+    @functools.cached_property
+    def tokens_per_row(self):
+        """How many tokens a row has on average."""
+        return float(np.mean(list(map(self.length_of, self.features))))
 
     def training_batches(self, batch_size, seed, first_batch, rows=None):
         """Return all batches from one on, without end.

@@ -15,6 +15,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import google, initialize
 from official_bert.errors import UserError
+from official_bert.modeling import element_wise
 from official_bert.training import (
     environment,
     loop,
@@ -288,8 +289,8 @@ def train(
       strategy: a `tf.distribute` strategy.
       state: `saving.State`, as `start` left it.
       objective: `step.Objective`.
-      dataset: has `training_batches(batch_size, seed, first_batch, rows)` and
-        `batch_records(batch_size, seed, batch)`, as `RecordSet` has.
+      dataset: has `training_batches(batch_size, seed, first_batch, rows)`,
+        `batch_records(batch_size, seed, batch)` and `tokens_per_row`, as `RecordSet`.
       run_id: as `start` gave it.
       evaluate: as `loop.train` takes it.
       settings: `RunSettings`.
@@ -300,6 +301,10 @@ def train(
       KeyboardInterrupt: Ctrl-C; the state was saved.
     """
     size, seed = settings.train_batch_size, settings.seed
+    num_tokens = settings.num_train_steps * size * dataset.tokens_per_row
+    in_few_passes = not settings.xla and element_wise.pays_off(
+        state.model.config, settings.precision, num_tokens
+    )
 
     def starting(first, rows):
         return dataset.training_batches(size, seed, first, rows)
@@ -322,10 +327,11 @@ def train(
             batch_size=size,
             run_id=run_id,
             step=StepSettings(
-                seed,
-                settings.micro_batch_size,
-                settings.xla,
-                settings.per_replica_update,
+                seed=seed,
+                micro_batch_size=settings.micro_batch_size,
+                xla=settings.xla,
+                element_wise=in_few_passes,
+                per_replica=settings.per_replica_update,
             ),
             best_by=best_by,
             patience=settings.early_stopping_patience,

@@ -5,6 +5,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from official_bert.modeling import element_wise
 from official_bert.training.reports import describe, report_of
 
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
@@ -48,6 +49,8 @@ class StepSettings:
       micro_batch_size: rows that a device handles at once; 0 for all. It
         must divide each replica's share of the batch.
       xla: whether XLA compiles the forward and backward passes.
+      element_wise: whether XLA compiles their element-wise work alone, see
+        `modeling.element_wise`; dropout's masks are others then.
       per_replica: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.
@@ -56,6 +59,7 @@ class StepSettings:
     seed: int
     micro_batch_size: int = 0
     xla: bool = False
+    element_wise: bool = False
     per_replica: bool = False
 
 
@@ -64,7 +68,7 @@ def step_seed(seed, step, replica):
 
     A pure function of its arguments, without collisions below 2^31 steps and
     4096 replicas; the lowest bits are left to micro-batches and dropout
-    sites (`modeling.layers.site_seed`).
+    sites (`modeling.dropout.site_seed`).
     """
     place = tf.cast(step, tf.int64) * STEP + tf.cast(replica, tf.int64) * REPLICA
     return tf.stack([tf.constant(seed, tf.int64), place])
@@ -95,7 +99,7 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
       where there is one; `stop` where the features have it.
     """
     variables = model.trainable_variables
-    gradients_of = _make_gradients_of(model, objective, settings.micro_batch_size)
+    gradients_of = _make_gradients_of(model, objective, settings)
     if settings.xla:
         gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
 
@@ -139,23 +143,24 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
     return train_step
 
 
-def _make_gradients_of(model, objective, micro_batch_size):
+def _make_gradients_of(model, objective, settings):
     """Return the function that computes the gradients of one replica's rows.
 
     Returns:
       function: (features, denominators, dropout seed, loss scale or None) ->
       (dense float32 gradients, terms), summed over the micro-batches.
     """
-    variables = model.trainable_variables
+    variables, micro_batch_size = model.trainable_variables, settings.micro_batch_size
 
     def of_rows(features, denominators, seed, scale):
-        with tf.GradientTape() as tape:
-            outputs = model(features, training=True, dropout_seed=seed)
-            terms = objective.terms(outputs, features)
-            loss = sum(terms[name][0] / denominators[name] for name in denominators)
-            if scale is not None:
-                loss *= scale
-        gradients = tape.gradient(loss, [variable.value for variable in variables])
+        with element_wise.compiled(settings.element_wise):
+            with tf.GradientTape() as tape:
+                outputs = model(features, training=True, dropout_seed=seed)
+                terms = objective.terms(outputs, features)
+                loss = sum(terms[name][0] / denominators[name] for name in denominators)
+                if scale is not None:
+                    loss *= scale
+            gradients = tape.gradient(loss, [variable.value for variable in variables])
         # Embedding rows arrive as a list of slices with repetitions; their
         # norm is not that of the matrix they add up to.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
-from official_bert.modeling import heads, layers, transformer
+from official_bert.modeling import dropout, embeddings, heads, layers, transformer
 from official_bert.modeling.encoder import BertEncoder
 from official_bert.modeling.pretraining import PretrainingModel
 
@@ -198,14 +198,15 @@ def test_each_kind_of_dropout_acts(name):
 
 
 def test_every_dropout_site_has_its_own_number_and_its_rate(monkeypatch):
-    rates, plain = {}, layers.dropout
+    rates, plain = {}, dropout.dropout
 
     def spy(x, rate, seed, site):
         assert site not in rates
         rates[site] = rate
         return plain(x, rate, seed, site)
 
-    monkeypatch.setattr(layers, "dropout", spy)
+    for module in (embeddings, layers, transformer):
+        monkeypatch.setattr(module, "dropout", spy)
     hidden, attention = 0.1, 0.2
     encoder = make_encoder(
         hidden_dropout_prob=hidden, attention_probs_dropout_prob=attention
@@ -214,7 +215,7 @@ def test_every_dropout_site_has_its_own_number_and_its_rate(monkeypatch):
     # The embeddings', then attention map and both outputs of each block.
     block = [attention, hidden, hidden]
     assert rates == dict(enumerate([hidden, *block, *block]))
-    assert max(rates) < layers.SITES
+    assert max(rates) < dropout.SITES
 
 
 def keras_inputs(length=16):

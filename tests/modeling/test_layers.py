@@ -1,4 +1,4 @@
-"""Activations, LayerNorm and dropout against their definitions."""
+"""Activations and LayerNorm against their definitions."""
 
 import functools
 import math
@@ -108,7 +108,7 @@ def test_layer_norm():
 
 def test_layer_norm_gradients():
     inputs = layer_norm_inputs()
-    ours = gradient(functools.partial(layers._normalize, epsilon=1e-12), *inputs)
+    ours = gradient(functools.partial(layers.normalize, epsilon=1e-12), *inputs)
     plain = gradient(layer_norm_by_definition, *inputs)
     for a, b in zip(ours, plain, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5, rtol=1e-5)
@@ -149,60 +149,3 @@ def test_initializer_redraws_beyond_two_deviations():
     assert np.abs(values).max() <= 0.04
     assert abs(values.std() - 0.02 * 0.8796) < 1e-4
     assert abs(values.mean()) < 2e-4
-
-
-def mask(seed=(1, 0), site=0, rate=0.1, shape=(400, 500)):
-    """Return what dropout makes of ones."""
-    seed = tf.constant(seed, tf.int64)
-    return layers.dropout(tf.ones(shape), rate, seed, site).numpy()
-
-
-def test_dropout_rate_and_scale():
-    dropped = mask()
-    zeros = (dropped == 0).mean()
-    # Four standard errors of 200,000 draws.
-    assert abs(zeros - 0.1) < 4 * math.sqrt(0.1 * 0.9 / dropped.size)
-    kept = np.unique(dropped[dropped != 0])
-    threshold = round(0.1 * 65536)
-    np.testing.assert_allclose(kept, [65536 / (65536 - threshold)], rtol=1e-7)
-
-
-def test_dropout_keeps_the_mean():
-    assert abs(mask(rate=0.5).mean() - 1) < 4 / math.sqrt(200_000)
-
-
-def test_dropout_is_independent_along_both_axes():
-    dropped = (mask() == 0) - 0.1
-    for shifted in (dropped[1:] * dropped[:-1], dropped[:, 1:] * dropped[:, :-1]):
-        assert abs(shifted.mean()) < 4 * 0.09 / math.sqrt(shifted.size)
-
-
-def test_dropout_mask_is_a_pure_function_of_its_seed_and_site():
-    np.testing.assert_array_equal(mask(), mask())
-    graph = tf.function(lambda: layers.dropout(tf.ones((400, 500)), 0.1, [1, 0], 0))
-    np.testing.assert_array_equal(mask(), graph())
-
-
-@pytest.mark.parametrize("other", [{"seed": (2, 0)}, {"seed": (1, 1)}, {"site": 1}])
-def test_dropout_masks_differ_and_are_unrelated(other):
-    both = ((mask() == 0) & (mask(**other) == 0)).mean()
-    assert abs(both - 0.01) < 4 * math.sqrt(0.01 * 0.99 / 200_000)
-
-
-def test_dropout_of_an_odd_number_of_elements():
-    assert mask(shape=(3, 5)).shape == (3, 5)
-
-
-def test_no_dropout_without_seed_or_rate():
-    x = tf.constant(X)
-    assert layers.dropout(x, 0.1, None, 0) is x
-    assert layers.dropout(x, 0.0, tf.constant([1, 0], tf.int64), 0) is x
-
-
-def test_dropout_gradient_has_the_same_mask():
-    seed = tf.constant([5, 7], tf.int64)
-    x = tf.ones([30, 30])
-    with tf.GradientTape() as tape:
-        tape.watch(x)
-        y = layers.dropout(x, 0.3, seed, 2)
-    np.testing.assert_array_equal(tape.gradient(y, x), y)

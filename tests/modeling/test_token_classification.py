@@ -8,7 +8,7 @@ import tiny_model
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import initialize, names
-from official_bert.modeling import layers
+from official_bert.modeling import dropout
 from official_bert.modeling.token_classification import (
     IGNORED,
     TokenClassificationModel,
@@ -85,13 +85,13 @@ def test_dropout_before_the_scores():
 
 def test_dropout_before_the_scores_has_a_site_of_its_own(monkeypatch):
     """Two sites of one number would drop the same places."""
-    sites, site_seed = [], layers.site_seed
+    sites, site_seed = [], dropout.site_seed
 
     def noted(seed, site):
         sites.append(site)
         return site_seed(seed, site)
 
-    monkeypatch.setattr(layers, "site_seed", noted)
+    monkeypatch.setattr(dropout, "site_seed", noted)
     config = {**MINI_CONFIG.to_dict(), "num_hidden_layers": 3}
     model = TokenClassificationModel(config, 3)
     model(FEATURES, training=True, dropout_seed=tf.constant([1, 0], tf.int64))

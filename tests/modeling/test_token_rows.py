@@ -5,6 +5,7 @@ import pytest
 import tensorflow as tf
 from test_encoder import make_encoder, make_features
 
+from official_bert.modeling import element_wise
 from official_bert.modeling.token_rows import TokenRows
 
 SEED = tf.constant([1, 2**32], tf.int64)
@@ -38,8 +39,71 @@ def test_gradient_goes_back_to_where_the_values_came_from(move, height):
 
 
 def test_all_rows_stay_where_they_are():
-    rows, x = TokenRows(tf.constant(3)), tf.ones([12, 5])
+    rows, x = TokenRows.of_all(MASK), tf.reshape(tf.range(60.0), [12, 5])
     assert rows.take(x) is x and rows.spread(x) is x
+    (texts,) = rows.split(x)
+    np.testing.assert_array_equal(texts, tf.reshape(x, [3, 4, 5]))
+    np.testing.assert_array_equal(rows.join([texts]), x)
+
+
+def lengths_mask(lengths, longest):
+    """Return a mask [B, S] of texts of these lengths."""
+    return (np.arange(longest) < np.array(lengths)[:, np.newaxis]).astype(np.int32)
+
+
+def test_texts_of_like_length_make_a_group():
+    mask = lengths_mask([60, 3, 30, 8, 61, 9, 2, 31], 64)
+    rows = TokenRows.without_padding(mask)
+    assert [tuple(one.shape) for one in rows.masks] == [
+        (2, 8),
+        (2, 16),
+        (2, 32),
+        (2, 64),
+    ]
+    assert [one.numpy().sum(1).tolist() for one in rows.masks] == [
+        [2, 3],
+        [8, 9],
+        [30, 31],
+        [60, 61],
+    ]
+    # Each text's number, and its tokens' places, come to its group and return.
+    told = np.stack(np.broadcast_arrays(np.arange(8)[:, np.newaxis], np.arange(64)), -1)
+    x = tf.constant(told.reshape([-1, 2])[mask.reshape(-1) != 0] + 1.0, tf.float32)
+    parts = rows.split(x)
+    texts = [[6, 1], [3, 5], [2, 7], [0, 4]]
+    for part, group, group_mask in zip(parts, texts, rows.masks, strict=True):
+        length = part.shape[1]
+        expected = (told[group, :length] + 1.0) * group_mask.numpy()[..., np.newaxis]
+        np.testing.assert_array_equal(part, expected)
+    np.testing.assert_array_equal(rows.join(parts), x)
+
+
+@pytest.mark.parametrize("batch", [1, 3, 5])
+def test_any_number_of_texts_can_be_grouped(batch):
+    mask = lengths_mask(range(7, 7 + batch), 20)
+    rows = TokenRows.without_padding(mask)
+    assert sum(len(one) for one in rows.masks) == batch
+    x = tf.random.stateless_normal([int(mask.sum()), 2], [1, 1])
+    np.testing.assert_array_equal(rows.join(rows.split(x)), x)
+
+
+@pytest.mark.parametrize(
+    "tokens, rows",
+    [(1, 1), (16, 16), (31, 31), (33, 34), (65, 68), (127, 128), (997, 1000)],
+)
+def test_where_shapes_are_compiled_few_numbers_of_rows_occur(tokens, rows):
+    mask = np.zeros([1000], np.int32)
+    mask[np.random.default_rng(tokens).permutation(1000)[:tokens]] = 1
+    x = tf.random.stateless_normal([1000, 3], [1, 1])
+    with element_wise.compiled():
+        found = TokenRows.without_padding(tf.reshape(mask, [4, 250]))
+    places = found.in_batch.place_of.numpy()
+    assert len(places) == rows
+    assert set(np.flatnonzero(mask)) <= set(places)
+    np.testing.assert_array_equal(found.take(x), x.numpy()[places])
+    kept = np.zeros([1000, 1], np.float32)
+    kept[places] = 1
+    np.testing.assert_array_equal(found.spread(found.take(x)), x * kept)
 
 
 def train(skip_padding, recompute=False, mask=None):
@@ -65,21 +129,27 @@ def holes(features):
     return mask
 
 
+@pytest.mark.parametrize("compiled", [False, True])
 @pytest.mark.parametrize("recompute", [False, True])
 @pytest.mark.parametrize("make_mask", [None, holes], ids=["end", "holes"])
-def test_outputs_and_gradients_are_those_with_padding(make_mask, recompute):
+def test_outputs_and_gradients_are_those_with_padding(make_mask, recompute, compiled):
     mask = make_mask and make_mask(make_features())
     expected, gradients, real = train(False, mask=mask)
-    outputs, same_gradients, _ = train(True, recompute, mask)
-    for name in ("sequence_output", "pooled_output", "embedding_output"):
-        wanted = expected[name]
-        if name == "sequence_output":
-            wanted = wanted * real
-        np.testing.assert_allclose(outputs[name], wanted, rtol=2e-5, atol=2e-6)
+    with element_wise.compiled(compiled):
+        outputs, same_gradients, _ = train(True, recompute, mask)
+
+    def check(found, wanted):
+        np.testing.assert_allclose(found * real, wanted * real, rtol=2e-5, atol=2e-6)
+
+    for name in ("sequence_output", "embedding_output"):
+        check(outputs[name], expected[name])
     for layer, wanted in zip(
         outputs["all_encoder_layers"], expected["all_encoder_layers"], strict=True
     ):
-        np.testing.assert_allclose(layer, wanted * real, rtol=2e-5, atol=2e-6)
+        check(layer, wanted)
+    np.testing.assert_allclose(
+        outputs["pooled_output"], expected["pooled_output"], rtol=2e-5, atol=2e-6
+    )
     for gradient, wanted in zip(same_gradients, gradients, strict=True):
         gradient, wanted = tf.convert_to_tensor(gradient), tf.convert_to_tensor(wanted)
         # The gradient of a key's bias is 0 but for rounding.

@@ -91,6 +91,10 @@ def test_rows_of_a_batch(data, rows):
             np.testing.assert_array_equal(ours[name], value[slice(*rows)])
 
 
+def test_tokens_of_a_row_on_average(data):
+    assert data.tokens_per_row == 3 + 4 * 4.5
+
+
 def test_lengths_are_few_and_no_larger_than_needed(data):
     for batch in take(data, 0, 20):
         longest = batch["input_mask"].sum(1).max()

@@ -9,13 +9,14 @@ import numpy as np
 import pytest
 import record_files
 import tensorflow as tf
-from killed_run import killed_at
+from killed_run import assert_same_bytes, killed_at
 from record_files import MINI, MINI_CONFIG, mini_records, stacked
 from run_settings import RUN
 
 import official_bert
 from official_bert.data.record_set import open_record_set
 from official_bert.errors import UserError
+from official_bert.modeling import element_wise
 from official_bert.training import pretraining, saving
 
 STEPS = 6
@@ -88,6 +89,52 @@ def test_continued_is_bit_for_bit_the_whole_run(whole, continued, prefix):
     for name, value in theirs.items():
         np.testing.assert_array_equal(ours[name], value, err_msg=name)
     assert MINI_CONFIG.hidden_dropout_prob == 0.1
+
+
+@pytest.fixture
+def compiled(monkeypatch):
+    """The names of the functions that XLA has compiled."""
+    names, kernels = set(), element_wise._compiled
+
+    def noted(function, **settings):
+        names.add(function.__name__)
+        return kernels(function, **settings)
+
+    monkeypatch.setattr(element_wise, "_compiled", noted)
+    return names
+
+
+def test_so_is_one_whose_element_wise_work_is_compiled(
+    records, tmp_path, compiled, monkeypatch
+):
+    settings = {"skip_padding": True, "do_eval": False}
+    tokens = STEPS * SETTINGS.train_batch_size * records.max_seq_length
+    work = tokens * MINI_CONFIG.num_hidden_layers * MINI_CONFIG.hidden_size
+    monkeypatch.setattr(element_wise, "LEAST_WORK", work + 1)
+    run(records, tmp_path / "small", **settings)
+    assert not compiled
+    monkeypatch.setattr(element_wise, "LEAST_WORK", work)
+    whole = run(records, tmp_path / "whole", **settings)
+    assert compiled == {
+        "gelu",
+        "normalize_dropped_sum",
+        "hashed_dropout",
+        "_score_gradient",
+        "cross_entropy",
+    }
+    killed = tmp_path / "killed"
+    killed_at(5, lambda: run(records, killed, **settings), pytest.MonkeyPatch)
+    run(records, killed, **settings)
+    last = f"model.ckpt-{STEPS}"
+    assert_same_bytes(tensors(killed / last), tensors(whole / last))
+
+
+def test_xla_compiles_the_whole_step_or_element_wise_work(
+    records, tmp_path, compiled, monkeypatch
+):
+    monkeypatch.setattr(element_wise, "pays_off", lambda *_: True)
+    run(records, tmp_path, do_eval=False, xla=True, num_train_steps=1)
+    assert not compiled
 
 
 def test_weights_moved_between_checkpoints(whole):

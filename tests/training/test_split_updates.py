@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import updates
 
-from official_bert.modeling.layers import SITES
+from official_bert.modeling.dropout import SITES
 from official_bert.training.pretraining import PRETRAINING
 from official_bert.training.step import MICRO_BATCH, STEP, step_seed
 

@@ -46,11 +46,27 @@ def run_on_two_replicas(script):
         return json.loads(processes.finish(process).splitlines()[-1])
 
 
-@pytest.fixture(scope="module", params=["one device", "two replicas"])
-def distances(request):
-    if request.param == "one device":
-        return replay.distances(tf.distribute.get_strategy())
+@pytest.fixture(scope="module")
+def on_two_replicas():
     return run_on_two_replicas("replay.py")
+
+
+@pytest.fixture(params=[False, True], ids=["by operations", "in few passes"])
+def in_few_passes(request):
+    return request.param
+
+
+@pytest.fixture(params=["one device", "two replicas"])
+def distances(request, in_few_passes):
+    if request.param == "one device":
+        return _on_one_device(in_few_passes)
+    return request.getfixturevalue("on_two_replicas")[in_few_passes]
+
+
+@functools.cache
+def _on_one_device(in_few_passes):
+    one = tf.distribute.get_strategy()
+    return replay.distances(one, element_wise=in_few_passes)
 
 
 @pytest.mark.comparison

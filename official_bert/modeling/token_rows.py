@@ -7,8 +7,8 @@ import tensorflow as tf
 
 from official_bert.modeling import element_wise
 
-# Of how many parts of a batch attention has a length of its own, and what divides it.
-# Each part costs some forty operations more in each layer.
+# Into how many groups texts are sorted, and what divides their lengths. Each group is
+# some forty operations more in each layer, which take a while to trace.
 GROUPS, LENGTH_STEP = 4, 8
 
 
@@ -17,7 +17,7 @@ class TokenRows:
     """Where the rows of hidden states [T, H] stand in a batch [B, S].
 
     Only attention looks along a text. Everything else of a block handles each row by
-    itself, so rows that nothing reads need not be there. For attention the texts are
+    itself, so rows that nothing reads need not be there. For attention the texts may be
     sorted into groups of like length, of B_g texts and S_g tokens each.
 
     Attributes:
@@ -39,13 +39,14 @@ class TokenRows:
     def without_padding(cls, input_mask):
         """Give rows to the tokens of `input_mask` int [B, S] that are not 0.
 
-        Where element-wise work is compiled, some padding has rows too, so that only a
-        few T occur.
+        In runs whose element-wise work is compiled, some padding has rows too, so that
+        only a few T occur, and there are `GROUPS` groups; otherwise one.
         """
         chosen = tf.reshape(input_mask, [-1]) != 0
-        if element_wise.is_compiled():
-            chosen = _with_some_padding(chosen)
-        in_batch = Places.of_chosen(chosen)
+        if not element_wise.is_compiled():
+            in_batch = Places.of_chosen(chosen)
+            return cls([input_mask], in_batch, in_batch)
+        in_batch = Places.of_chosen(_with_some_padding(chosen))
         masks, places = _groups(input_mask)
         # From the groups' places over the batch's to the rows, and the other way.
         row_of = tf.gather(in_batch.row_of, places)

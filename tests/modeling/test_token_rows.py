@@ -63,7 +63,7 @@ def test_texts_of_like_length_make_a_group():
     assert [tuple(one.shape) for one in rows.masks] == [
         (2, 8),
         (2, 16),
-        (2, 32),
+        (2, 40),
         (2, 64),
     ]
     assert [one.numpy().sum(1).tolist() for one in rows.masks] == [

@@ -45,7 +45,8 @@ class SmallModel(keras.Model):
 
     def __init__(self):
         super().__init__(name="small")
-        shape = (tiny_model.MINI_CONFIG.vocab_size, 2)
+        self.config = tiny_model.MINI_CONFIG
+        shape = (self.config.vocab_size, 2)
         self.scores = self.add_weight(shape=shape, name="scores")
         self.built = True
 

@@ -133,7 +133,9 @@ def test_a_whole_encoder_with_the_same_masks(causal, recompute, monkeypatch):
         np.testing.assert_allclose(one / scale, wanted / scale, atol=1e-4)
 
 
-def test_each_site_has_a_key_of_its_own(monkeypatch):
+@pytest.mark.parametrize("skip_padding", [False, True])
+def test_each_site_has_a_key_of_its_own(skip_padding, monkeypatch):
+    """Each group of texts too, of which there are four without padding."""
     sites, site_seed = [], dropout.site_seed
 
     def noted(seed, site):
@@ -142,8 +144,12 @@ def test_each_site_has_a_key_of_its_own(monkeypatch):
 
     monkeypatch.setattr(dropout, "site_seed", noted)
     with element_wise.compiled():
-        make_encoder()(make_features(), training=True, dropout_seed=SEED)
-    assert sorted(sites) == list(range(1 + 3 * 2))
+        encoder = make_encoder()
+        encoder.skip_padding = skip_padding
+        encoder(make_features(), training=True, dropout_seed=SEED)
+    attention = 4 if skip_padding else 1
+    assert len(sites) == 1 + (attention + 2) * 2
+    assert len(set(sites)) == len(sites) and max(sites) < dropout.SITES
 
 
 def test_without_dropout_seed_nothing_is_dropped():

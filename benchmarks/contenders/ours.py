@@ -63,7 +63,7 @@ def training(
     return lambda: float(step(next(endless))["masked_lm_loss"])
 
 
-def _train_step(model, objective, learning_rate, xla=False, **settings):
+def _train_step(model, objective, learning_rate, **settings):
     """Return the step as the run scripts make it for a long run."""
     from official_bert.modeling import element_wise
     from official_bert.training.guard import Guard
@@ -74,16 +74,13 @@ def _train_step(model, objective, learning_rate, xla=False, **settings):
     optimizer = BertAdam(WarmupLinearDecay(learning_rate, 1_000_000, 10_000))
     optimizer.build(model.trainable_variables)
     pays_off = element_wise.pays_off(model.config, model.compute_dtype, 10**9)
-    chosen = StepSettings(
-        seed=1, xla=xla, element_wise=pays_off and not xla, **settings
-    )
     return make_train_step(
         tf.distribute.get_strategy(),
         model,
         optimizer,
         Guard(),
         objective,
-        chosen,
+        StepSettings(seed=1, element_wise=pays_off, **settings),
     )
 
 

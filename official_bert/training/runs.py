@@ -302,9 +302,6 @@ def train(
     """
     size, seed = settings.train_batch_size, settings.seed
     num_tokens = settings.num_train_steps * size * dataset.tokens_per_row
-    in_few_passes = not settings.xla and element_wise.pays_off(
-        state.model.config, settings.precision, num_tokens
-    )
 
     def starting(first, rows):
         return dataset.training_batches(size, seed, first, rows)
@@ -330,7 +327,9 @@ def train(
                 seed=seed,
                 micro_batch_size=settings.micro_batch_size,
                 xla=settings.xla,
-                element_wise=in_few_passes,
+                element_wise=element_wise.pays_off(
+                    state.model.config, settings.precision, num_tokens
+                ),
                 per_replica=settings.per_replica_update,
             ),
             best_by=best_by,

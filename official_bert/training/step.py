@@ -49,8 +49,8 @@ class StepSettings:
       micro_batch_size: rows that a device handles at once; 0 for all. It
         must divide each replica's share of the batch.
       xla: whether XLA compiles the forward and backward passes.
-      element_wise: whether XLA compiles their element-wise work alone, see
-        `modeling.element_wise`; dropout's masks are others then.
+      element_wise: whether XLA compiles their element-wise work alone, if not all of
+        them; see `modeling.element_wise`. Dropout's masks are others then.
       per_replica: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.
@@ -151,9 +151,10 @@ def _make_gradients_of(model, objective, settings):
       (dense float32 gradients, terms), summed over the micro-batches.
     """
     variables, micro_batch_size = model.trainable_variables, settings.micro_batch_size
+    is_compiled = settings.element_wise and not settings.xla
 
     def of_rows(features, denominators, seed, scale):
-        with element_wise.compiled(settings.element_wise):
+        with element_wise.compiled(is_compiled):
             with tf.GradientTape() as tape:
                 outputs = model(features, training=True, dropout_seed=seed)
                 terms = objective.terms(outputs, features)

@@ -48,6 +48,9 @@ ROWS = {
     "int8": lambda folder: rows.int8(_given("vocab_file")),
     "cola": lambda folder: _glue("cola", folder),
     "mrpc": lambda folder: _glue("mrpc", folder),
+    "rte": lambda folder: _glue("rte", folder),
+    "sts-b": lambda folder: _glue("sts-b", folder),
+    "sst-2": lambda folder: _glue("sst-2", folder),
     "squad": lambda folder: rows.squad(
         _given("squad_file"), _given("vocab_file"), folder
     ),

@@ -102,27 +102,32 @@ def encoding(size, batch):
     return lambda: score(features)
 
 
-def fine_tuning(config, texts, batch, num_labels, padded=False):
+def fine_tuning(config, texts, batch, num_outputs, padded=False):
     """Updates on all batches of real texts, in their order.
 
     Args:
       config: dict of a `BertConfig`.
       texts: path, see `shared.read_texts`.
       batch: texts of an update.
-      num_labels: of the task.
+      num_outputs: the task's labels; 1 where its label is a number.
       padded: whether all batches are padded to the longest length, and computed
         so, instead of each to its longest text.
     """
     from official_bert.modeling.classification import ClassificationModel
     from official_bert.tasks import classifier
     from official_bert.tasks.classifier_task import ClassifierTask
-    from official_bert.tasks.labels import SINGLE_LABEL
+    from official_bert.tasks.labels import REGRESSION, SINGLE_LABEL
 
-    labels = tuple(map(str, range(num_labels)))
-    task = ClassifierTask(SINGLE_LABEL, labels, ("accuracy",), shared.LENGTH)
-    model = ClassificationModel(BertConfig.from_dict(config), num_labels)
+    if num_outputs == 1:
+        task = ClassifierTask(REGRESSION, (), ("pearson",), shared.LENGTH)
+    else:
+        labels = tuple(map(str, range(num_outputs)))
+        task = ClassifierTask(SINGLE_LABEL, labels, ("accuracy",), shared.LENGTH)
+    objective = classifier.objective(task)
+    [loss] = objective.losses
+    model = ClassificationModel(BertConfig.from_dict(config), num_outputs)
     model.bert.skip_padding = not padded
-    step = _train_step(model, classifier.objective(task), 5e-5)
+    step = _train_step(model, objective, 5e-5)
     batches = _batches(texts, batch, padded)
     count = len(batches)
     signature = {
@@ -137,7 +142,7 @@ def fine_tuning(config, texts, batch, num_labels, padded=False):
 
     def update_all():
         for _ in range(count):
-            float(step(next(endless))["classification_loss"])
+            float(step(next(endless))[loss])
 
     return update_all
 

@@ -99,16 +99,16 @@ def encoding(size, batch):
     return compute
 
 
-def fine_tuning(config, texts, batch, num_labels):
+def fine_tuning(config, texts, batch, num_outputs):
     """Updates on all batches of real texts, each padded to its longest.
 
     Args:
       config: dict of a `BertConfig`.
       texts: path, see `shared.read_texts`.
       batch: texts of an update.
-      num_labels: of the task.
+      num_outputs: the task's labels; 1 where its label is a number.
     """
-    sizes = transformers.BertConfig(**config, num_labels=num_labels)
+    sizes = transformers.BertConfig(**config, num_labels=num_outputs)
     model = transformers.BertForSequenceClassification(sizes)
     rows = shared.read_texts(texts)
     batches = [

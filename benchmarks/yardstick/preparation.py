@@ -28,7 +28,7 @@ def glue_texts(task_name, data_dir, vocab_file, folder, count):
     """Write texts drawn at random from a task's training set.
 
     Returns:
-      (path, see `shared.read_texts`; number of the task's labels).
+      (path, see `shared.read_texts`; outputs of the task's model: its labels, or 1).
     """
     from official_bert.tasks import classifier_features, glue_files, glue_tasks
 
@@ -42,7 +42,7 @@ def glue_texts(task_name, data_dir, vocab_file, folder, count):
     shared.write_texts(
         path, [(one.input_ids, one.segment_ids, one.label_id) for one in features]
     )
-    return path, len(task.labels)
+    return path, len(task.labels) or 1
 
 
 def squad_windows(squad_file, vocab_file, folder, num_questions):

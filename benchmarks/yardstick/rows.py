@@ -180,14 +180,14 @@ def int8(vocab_file):
 
 def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4):
     """Return the row of updates on a task's own texts."""
-    texts, num_labels = preparation.glue_texts(
+    texts, num_outputs = preparation.glue_texts(
         task_name, data_dir, vocab_file, folder, batch * num_batches
     )
     work = {
         "config": preparation.MINILM,
         "texts": texts,
         "batch": batch,
-        "num_labels": num_labels,
+        "num_outputs": num_outputs,
     }
     padded = f"padded to {shared.LENGTH}"
     contenders = [
@@ -195,13 +195,16 @@ def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4
         Contender(padded, "ours", "fine_tuning", work | {"padded": True}),
         Contender(PYTORCH, "pytorch", "fine_tuning", work, True),
     ]
+    targets = [Speed((PYTORCH,), 1.5, PYTORCH)]
+    if task_name in ("cola", "mrpc"):
+        targets = [Speed((padded,), 2.5, padded), Speed((PYTORCH,), 2, PYTORCH)]
     return Row(
         task_name,
         f"{task_name.upper()}: fine-tuning MiniLM, {num_batches} batches of {batch}",
         "sequences",
         batch * num_batches,
         contenders,
-        [Speed((padded,), 2.5, padded), Speed((PYTORCH,), 2, PYTORCH)],
+        targets,
         calls=1,
     )
 

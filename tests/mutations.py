@@ -1,0 +1,292 @@
+"""Break the code on purpose, place by place, and see that tests fail each time.
+
+    python tests/mutations.py [NUMBER ...]
+
+Each break is made in a copy of the checkout, and only the tests named beside it run
+there. It prints which test failed first; the exit status is the number of breaks that
+no test noticed.
+"""
+
+import dataclasses
+import pathlib
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+
+from places import ROOT
+
+COPIED = ("official_bert", "run_scripts", "configs", "tests", "benchmarks", "docs")
+COPIED_FILES = ("pyproject.toml", "README.md", "requirements.txt", "Makefile")
+
+
+@dataclasses.dataclass(frozen=True)
+class Break:
+    """A change that makes the code wrong, and the tests that have to notice.
+
+    Attributes:
+      what: for people.
+      file: in `official_bert`.
+      right: what stands there, once.
+      wrong: what is put in its place.
+      tests: files or folders in `tests`.
+    """
+
+    what: str
+    file: str
+    right: str
+    wrong: str
+    tests: str
+
+
+BREAKS = [
+    Break(
+        "padding is seen by attention",
+        "modeling/transformer.py",
+        "return (1.0 - visible) * masked_score",
+        "return 0.0 * (1.0 - visible) * masked_score",
+        "modeling/test_encoder.py modeling/test_original_activations.py",
+    ),
+    Break(
+        "scores are not divided by the root of the head size",
+        "modeling/transformer.py",
+        "return 1.0 / math.sqrt(query.shape[-1])",
+        "return 1.0 / query.shape[-1]",
+        "modeling/test_original_activations.py",
+    ),
+    Break(
+        "a left-to-right model sees the next token",
+        "modeling/transformer.py",
+        "before = places[tf.newaxis, :] <= places[:, tf.newaxis]",
+        "before = places[tf.newaxis, :] <= places[:, tf.newaxis] + 1",
+        "modeling/test_left_to_right.py",
+    ),
+    Break(
+        "positions begin at 1",
+        "modeling/embeddings.py",
+        "tf.convert_to_tensor(self.position_embeddings)[:length]",
+        "tf.roll(tf.convert_to_tensor(self.position_embeddings), -1, 0)[:length]",
+        "modeling/test_original_activations.py",
+    ),
+    Break(
+        "the pooler reads the second token",
+        "modeling/encoder.py",
+        "pooled_from = all_layers[-1][:, 0]",
+        "pooled_from = all_layers[-1][:, 1]",
+        "modeling/test_original_activations.py",
+    ),
+    Break(
+        "LayerNorm's gradient forgets the mean",
+        "modeling/layers.py",
+        "d_x = d_normal - tf.reduce_mean(d_normal, axis=-1, keepdims=True)",
+        "d_x = d_normal",
+        "modeling/test_layers.py",
+    ),
+    Break(
+        "segments of a pair are all 0",
+        "tasks/classifier_features.py",
+        "np.repeat(np.array([0, 1], np.int32), [len(first), len(second)])",
+        "np.repeat(np.array([0, 0], np.int32), [len(first), len(second)])",
+        "tasks/test_classifier_features.py",
+    ),
+    Break(
+        "of a pair the shorter text is cut",
+        "tasks/windows.py",
+        "if length_a > length_b:",
+        "if length_a < length_b:",
+        "tasks/test_windows.py",
+    ),
+    Break(
+        "15 % is rounded up",
+        "data/masking.py",
+        "int(round(num_tokens * masked_lm_prob))",
+        "int(num_tokens * masked_lm_prob + 0.5)",
+        "data/test_masking.py",
+    ),
+    Break(
+        "the random tokens are never the last of the vocabulary",
+        "data/masking.py",
+        "pick = rng.randint(0, len(vocab.vocab_ids) - 1)",
+        "pick = rng.randint(0, len(vocab.vocab_ids) - 2)",
+        "data/test_masking.py data/test_instances.py",
+    ),
+    Break(
+        "sentences that a random B left unused are lost",
+        "data/instances.py",
+        "            start = a_end\n",
+        "            start = end\n",
+        "data/test_instances.py",
+    ),
+    Break(
+        "the next-sentence label is turned round",
+        "data/instances.py",
+        "TrainingInstance(tokens, num_segment_a, positions, labels, is_random_next)",
+        "TrainingInstance(\n"
+        "        tokens, num_segment_a, positions, labels, not is_random_next\n    )",
+        "data/test_instances.py",
+    ),
+    Break(
+        "pairs are cut at their ends alone",
+        "data/instances.py",
+        "        if rng.random() < 0.5:\n            starts[longer] += 1",
+        "        if rng.random() < 0:\n            starts[longer] += 1",
+        "data/test_instances.py",
+    ),
+    Break(
+        "the decay begins after the warm-up",
+        "training/schedule.py",
+        "done = tf.minimum(step, self.num_train_steps) / self.num_train_steps",
+        "late = tf.maximum(step - self.num_warmup_steps, 0)\n"
+        "        done = late / (self.num_train_steps - self.num_warmup_steps)",
+        "training/test_schedule.py",
+    ),
+    Break(
+        "biases are decayed",
+        "training/optimizer.py",
+        'EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")',
+        'EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm")',
+        "training/test_optimizer.py",
+    ),
+    Break(
+        "Adam's bias is corrected",
+        "training/optimizer.py",
+        "if not self.bias_correction:",
+        "if self.bias_correction:",
+        "training/test_optimizer.py",
+    ),
+    Break(
+        "each replica clips for itself",
+        "training/step.py",
+        "    if settings.per_replica:\n        gradients, _ = tf.clip_by_global_norm",
+        "    if True:\n        gradients, _ = tf.clip_by_global_norm",
+        "training/test_devices.py",
+    ),
+    Break(
+        "micro-batches have the same dropout",
+        "training/step.py",
+        "own = seed + tf.stack([tf.constant(0, tf.int64), _micro_place(number)])",
+        "own = seed + 0 * _micro_place(number)",
+        "training/test_step.py",
+    ),
+    Break(
+        "replicas have the same dropout",
+        "training/step.py",
+        "tf.cast(replica, tf.int64) * REPLICA",
+        "tf.cast(replica, tf.int64) * 0",
+        "training/test_step.py training/test_strategies.py",
+    ),
+    Break(
+        "maximal context goes to the last window of a tie",
+        "tasks/windows.py",
+        "better = score > best_score[inside]",
+        "better = score >= best_score[inside]",
+        "tasks/test_windows.py",
+    ),
+    Break(
+        "an answer may be a token longer",
+        "tasks/squad_answers.py",
+        "(lengths >= 1) & (lengths <= decoding.max_answer_length)",
+        "(lengths >= 1) & (lengths <= decoding.max_answer_length + 1)",
+        "tasks/test_squad_answers.py",
+    ),
+    Break(
+        "the null score is that of the highest window",
+        "tasks/squad_answers.py",
+        "null = min(pairs, key=sum)",
+        "null = max(pairs, key=sum)",
+        "tasks/test_squad_answers.py",
+    ),
+    Break(
+        "an answer partly outside a window counts as inside",
+        "tasks/squad_features.py",
+        "if start < span.start or end >= span.start + span.length:",
+        "if start < span.start or end > span.start + span.length:",
+        "tasks/test_squad_features.py",
+    ),
+    Break(
+        "articles count in SQuAD's scores",
+        "metrics/squad.py",
+        r'_ARTICLES = re.compile(r"\b(a|an|the)\b")',
+        r'_ARTICLES = re.compile(r"\b(a|an)\b")',
+        "metrics/test_squad_metrics.py",
+    ),
+    Break(
+        "an entity goes on where its type changes",
+        "metrics/entities.py",
+        'letter in "BS" or before in "OES" or label != label_before',
+        'letter in "BS" or before in "OES"',
+        "metrics/test_entities.py",
+    ),
+    Break(
+        "F1 is of class 0",
+        "metrics/glue.py",
+        "hits = np.sum((labels == 1) & (predictions == 1))",
+        "hits = np.sum((labels == 0) & (predictions == 0))",
+        "metrics/test_glue_metrics.py",
+    ),
+    Break(
+        "a continuation is looked up without its ##",
+        "tokenization/wordpiece.py",
+        "            if start:\n                piece = CONTINUATION + piece\n",
+        "",
+        "tokenization/test_wordpiece.py",
+    ),
+    Break(
+        "words of 200 characters are too long",
+        "tokenization/wordpiece.py",
+        "if len(word) > self.max_input_chars_per_word:",
+        "if len(word) >= self.max_input_chars_per_word:",
+        "tokenization/test_wordpiece.py",
+    ),
+]
+
+
+def main(numbers):
+    """Make the breaks of these numbers; return how many no test noticed."""
+    unnoticed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        copy = pathlib.Path(folder, "checkout")
+        _copy(copy)
+        for number in numbers:
+            failed = _first_failure(copy, BREAKS[number - 1])
+            unnoticed += failed is None
+            told = failed or "NO TEST NOTICED"
+            print(f"{number:2} {BREAKS[number - 1].what}: {told}", flush=True)
+    return unnoticed
+
+
+def _copy(copy):
+    copy.mkdir()
+    for name in COPIED:
+        ignored = shutil.ignore_patterns("__pycache__")
+        shutil.copytree(ROOT / name, copy / name, ignore=ignored)
+    for name in COPIED_FILES:
+        shutil.copy(ROOT / name, copy / name)
+    if (ROOT.parent / "shared").exists():
+        (copy.parent / "shared").symlink_to(ROOT.parent / "shared")
+
+
+def _first_failure(copy, one):
+    """Return the name of the first test that fails with a break, or None."""
+    path = copy / "official_bert" / one.file
+    text = path.read_text("utf-8")
+    if text.count(one.right) != 1:
+        raise SystemExit(f"{one.file} does not have once: {one.right}")
+    path.write_text(text.replace(one.right, one.wrong), "utf-8")
+    tests = [f"tests/{name}" for name in one.tests.split()]
+    command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, *tests], cwd=copy, capture_output=True, text=True, check=False
+    )
+    path.write_text(text, "utf-8")
+    if not done.returncode:
+        return None
+    failed = re.search(r"^(?:FAILED|ERROR) (.*?)(?: - |$)", done.stdout, re.MULTILINE)
+    if not failed:
+        raise SystemExit(f"pytest failed otherwise:\n{done.stdout[-3000:]}")
+    return failed.group(1)
+
+
+if __name__ == "__main__":
+    sys.exit(main([int(a) for a in sys.argv[1:]] or range(1, len(BREAKS) + 1)))

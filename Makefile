@@ -12,7 +12,7 @@ WORKERS = 2
 
 IN_RANGE = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
 
-.PHONY: help test quickstart torture old-tensorflow lint format clean
+.PHONY: help test quickstart torture mutations old-tensorflow lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -23,9 +23,13 @@ test: lint $(REAL_WEIGHTS) ## Check the style and run the tests
 quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten minutes
 	$(PYTHON) run_scripts/quickstart.py
 
-torture: $(INSTALLED) ## Kill training runs at 26 moments; tokenize every character there is
+torture: $(REAL_WEIGHTS) ## Kill training at 26 moments; tokenize every character; run the docs' commands
 	$(PYTHON) tests/training/torture.py
 	$(PYTHON) tests/tokenization/every_code_point.py
+	$(PYTHON) tests/documented_commands.py
+
+mutations: $(INSTALLED) ## Break the code in 28 places, and see that tests notice
+	$(PYTHON) tests/mutations.py
 
 old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)
 	$(PYTHON) tests/export/old_tensorflow.py $(OLD)/bin/python

@@ -18,7 +18,7 @@ from absl import flags
 from command_line import ROOT, locate, require, run, write_run_json
 
 from official_bert import files
-from official_bert.ablations.tables import TABLES, TASKS
+from official_bert.ablations.tables import TABLES, TASKS, find_table
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -69,10 +69,10 @@ def main():
     """Check the flags, make the steps that are missing, print the table."""
     require("table", "input_file", "vocab_file", "output_dir")
     from official_bert.ablations import reports, running
-    from official_bert.ablations.tables import find_table
 
     table = find_table(FLAGS.table, FLAGS.rows)
-    data = _data()
+    data = _data(table)
+    _check_vocabulary()
     files.make_directory(FLAGS.output_dir, "--output_dir")
     with files.locked_directory(FLAGS.output_dir):
         study = _study(data)
@@ -84,12 +84,27 @@ def main():
         if table.over_steps:
             picture = reports.draw(table, found, study.path(f"{FLAGS.table}.png"))
             print(f"\nPicture: {picture or 'none, matplotlib is missing'}")
-        inputs = [*study.input_file.split(","), study.vocab_file]
-        write_run_json(study.path(f"{FLAGS.table}.run.json"), inputs)
+        write_run_json(study.path(f"{FLAGS.table}.run.json"), _inputs(study))
 
 
-def _data():
-    """Return the flags that name each task's files, of those that are given."""
+def _inputs(study):
+    """Return the files that the table was made of."""
+    from official_bert.corpus import readers
+
+    given = [FLAGS.ner_train_file, FLAGS.ner_dev_file]
+    return [
+        *readers.find_inputs(FLAGS.input_file),
+        *study.eval_input_file.split(","),
+        study.vocab_file,
+        *map(locate, filter(None, given)),
+    ]
+
+
+def _data(table):
+    """Return the flags that name the files of each of a table's tasks.
+
+    Of those that are given; hours before they are needed, it looks if they are there.
+    """
     found = {}
     if FLAGS.glue_data_dir:
         folder = [f"--data_dir={locate(FLAGS.glue_data_dir)}"]
@@ -105,7 +120,36 @@ def _data():
     for name in FLAGS.tasks:
         if name not in TASKS:
             raise UserError(f"--tasks: {name!r} is none of {', '.join(TASKS)}.")
-    return {name: found[name] for name in found if name in FLAGS.tasks}
+    wanted = [name for name in table.tasks if name in found and name in FLAGS.tasks]
+    for name in wanted:
+        if TASKS[name].is_glue:
+            _check_glue(name)
+    return {name: found[name] for name in wanted}
+
+
+def _check_glue(name):
+    """Raise `UserError` unless a task's files are in --glue_data_dir."""
+    from official_bert.tasks import glue_files, glue_tasks
+
+    task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
+    for split in ("train", "dev"):
+        if not glue_files.has_examples(task, folder, split):
+            raise UserError(
+                f"--glue_data_dir: there is no {split} set of {name} in {folder} "
+                f"({task.directory}/{split}.tsv); leave it out with --tasks, or give "
+                "the folder of GLUE."
+            )
+
+
+def _check_vocabulary():
+    """Raise `UserError` unless the vocabulary has as many entries as the models."""
+    from official_bert.ablations.steps import FOLDER
+    from official_bert.config import BertConfig
+    from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
+
+    path = locate(FLAGS.vocab_file)
+    config = BertConfig.from_json_file(locate(f"{FOLDER}/bert_tiny.json"))
+    check_vocab_size(load_vocab(path), config, path)
 
 
 def _study(data):
@@ -122,7 +166,6 @@ def _study(data):
         folder = os.path.join(FLAGS.output_dir, "text")
         train, heldout = heldout_text.split_off(texts, folder)
         texts = [train]
-    files.require_readable(locate(FLAGS.vocab_file), "--vocab_file")
     return Study(
         FLAGS.output_dir,
         ",".join(texts),
@@ -139,18 +182,26 @@ def _run_step(step):
     log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
     print(f"{step.name}: {step.script}, {log}", flush=True)
     script = str(ROOT / "run_scripts" / step.script)
-    with open(log, "w", encoding="utf-8") as output:
-        done = subprocess.run(
+    with (
+        open(log, "w", encoding="utf-8") as output,
+        subprocess.Popen(
             [sys.executable, script, *step.arguments],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-        )
-    if done.returncode:
+        ) as child,
+    ):
+        try:
+            status = child.wait()
+        except KeyboardInterrupt:
+            # Ctrl-C has reached it as well: it saves, which takes a while, and ends.
+            child.wait()
+            raise
+    if status:
         errors = [line for line in _lines(log) if line.startswith("error: ")]
         told = errors[-1].removeprefix("error: ") if errors else f"see {log}."
         raise UserError(
-            f"{step.script} for {step.name} ended with status {done.returncode}: {told}"
+            f"{step.script} for {step.name} ended with status {status}: {told}"
         )
 
 

@@ -167,14 +167,14 @@ BREAKS = [
         "training/step.py",
         "own = seed + tf.stack([tf.constant(0, tf.int64), _micro_place(number)])",
         "own = seed + 0 * _micro_place(number)",
-        "training/test_step.py",
+        "training/test_split_updates.py",
     ),
     Break(
         "replicas have the same dropout",
         "training/step.py",
         "tf.cast(replica, tf.int64) * REPLICA",
         "tf.cast(replica, tf.int64) * 0",
-        "training/test_step.py training/test_strategies.py",
+        "training/test_split_updates.py",
     ),
     Break(
         "maximal context goes to the last window of a tie",

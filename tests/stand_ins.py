@@ -142,7 +142,8 @@ def models(folder):
     for name in (*RELEASES, "MODEL", "output/quickstart/model"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         tiny_model.write(folder / name, **SIZES)
-    shutil.copy(tiny_model.VOCAB, folder / "output" / "quickstart" / "vocab.txt")
+    for name in ("vocab.txt", "output/quickstart/vocab.txt"):
+        shutil.copy(tiny_model.VOCAB, folder / name)
 
 
 def write_all(folder: pathlib.Path):

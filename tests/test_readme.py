@@ -3,24 +3,29 @@
 import re
 import shlex
 
+import documented_commands
 import pytest
+from code_blocks import PAGES, blocks_of
 from places import ROOT
 
-PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+# What a line of a shell's block begins with.
+PROGRAMS = ("python", "mkdir", "mv", "echo", "pip", "make", "curl", "export", "MODEL=")
+
+
+def shell_blocks():
+    return [block for page in PAGES for block in blocks_of(page) if block.is_shell]
 
 
 def commands():
     """Return (page, words) of each command that runs one of our programs."""
     found = []
-    for page in PAGES:
-        blocks = re.findall(r"```(\w*)\n(.*?)```", page.read_text("utf-8"), re.DOTALL)
-        for block in (text for language, text in blocks if not language):
-            for line in block.replace("\\\n", " ").splitlines():
-                if line.startswith("python "):
-                    # Without what the shell does with it.
-                    command = re.split(r" [&>|]( |$)", line)[0]
-                    words = shlex.split(command, comments=True)
-                    found.append((page.name, words[1:]))
+    for block in shell_blocks():
+        for line in block.commands():
+            if line.startswith("python "):
+                # Without what the shell does with it.
+                command = re.split(r" [&>|]( |$)", line)[0]
+                words = shlex.split(command, comments=True)
+                found.append((block.page, words[1:]))
     return found
 
 
@@ -52,3 +57,20 @@ def test_command_exists(words):
         assert name in flags_of(script)
         if value.startswith("configs/"):
             assert (ROOT / value).is_file()
+
+
+@pytest.mark.parametrize("block", shell_blocks(), ids=lambda block: block.page)
+def test_a_block_without_a_language_is_run_or_marked(block):
+    if not block.not_run:
+        assert all(line.startswith(PROGRAMS) for line in block.commands())
+
+
+def test_all_pages_with_commands_are_run():
+    """`make torture` runs them; see `documented_commands`."""
+    assert not documented_commands.unknown_pages()
+
+
+def test_marks_stand_before_blocks():
+    texts = [page.read_text("utf-8") for page in PAGES]
+    marks = sum(text.count("<!-- not run:") for text in texts)
+    assert marks == sum(block.not_run is not None for block in shell_blocks()) > 3

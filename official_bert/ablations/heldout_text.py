@@ -8,6 +8,8 @@ from official_bert.errors import UserError
 
 # One document of so many is held out.
 EVERY = 20
+# What the two texts were made of.
+INPUTS_FILE = "inputs.json"
 
 
 def split_off(paths, folder):
@@ -16,16 +18,24 @@ def split_off(paths, folder):
     Args:
       paths: text files of one sentence a line, a blank line between documents, as
         `create_pretraining_data.py` reads them.
-      folder: for `train.txt` and `heldout.txt`; what is there already stays.
+      folder: for `train.txt` and `heldout.txt`; those of the same files stay.
 
     Returns:
       (path of the one, path of the other).
 
     Raises:
-      UserError: there are too few documents.
+      UserError: there are too few documents, or those that are there are of other
+        files.
     """
     targets = [os.path.join(folder, name) for name in ("train.txt", "heldout.txt")]
-    if all(map(os.path.exists, targets)):
+    inputs = os.path.join(folder, INPUTS_FILE)
+    made_of = {"sha256": [files.sha256_of(path) for path in paths]}
+    if all(map(os.path.exists, [*targets, inputs])):
+        if files.read_json(inputs, "what a text was made of") != made_of:
+            raise UserError(
+                f"--input_file: the text in {folder} was made of other files; choose "
+                "another --output_dir."
+            )
         return tuple(targets)
     parts, count = ([], []), 0
     for path in paths:
@@ -41,6 +51,7 @@ def split_off(paths, folder):
         )
     for target, documents in zip(targets, parts, strict=True):
         files.write_text(target, "\n".join(documents))
+    files.write_json(inputs, made_of)
     return tuple(targets)
 
 

@@ -7,12 +7,14 @@ import os
 
 from official_bert import files
 from official_bert.ablations.tables import TASKS
-from official_bert.checkpoints.names import numbered_checkpoints
+from official_bert.checkpoints import names
+from official_bert.errors import UserError
+from official_bert.training import eval_results
 
 FOLDER = "configs/ablations"
 HELDOUT = "heldout"
-# What commands leave: a fine-tuning with several seeds, and an evaluation.
-SEEDS_FILE, RESULTS_FILE = "runs.json", "eval_results.txt"
+# What a fine-tuning with several seeds leaves.
+SEEDS_FILE = "runs.json"
 LOSS = "masked_lm_loss"
 
 
@@ -64,8 +66,8 @@ def flag_file(name):
     return f"{FOLDER}/{name}.flags"
 
 
-def _given(*names):
-    return [f"--flagfile={flag_file(name)}" for name in names]
+def _given(*flag_files):
+    return [f"--flagfile={flag_file(name)}" for name in flag_files]
 
 
 def heldout(study):
@@ -103,7 +105,7 @@ def pretraining(study, row):
     """Return the step that pre-trains a row's model."""
     number, arguments = study.num_train_steps, []
     if number:
-        # Warm-up and checkpoints at the same places of the run.
+        # Warm-up a tenth of it, and about five checkpoints.
         arguments = [
             f"--num_train_steps={number}",
             f"--num_warmup_steps={number // 10}",
@@ -168,16 +170,37 @@ def scores_of(study, step):
 
     Of a pre-training these are the `steps` of its checkpoints, of an evaluation the
     loss in nats, of a fine-tuning the task's score for each seed; of records nothing.
+
+    Raises:
+      UserError: the command was stopped before its end, which is no error of its own.
     """
     kind, folder = step.name.split("/")[0], study.path(step.name)
     if kind == "models":
-        return {"steps": numbered_checkpoints(folder)}
+        model = os.path.join(folder, f"{names.MODEL_PREFIX}.index")
+        if not os.path.exists(model):
+            raise _stopped(step)
+        return {"steps": _regular_checkpoints(folder)}
     if kind == HELDOUT:
-        text = files.read_text(os.path.join(folder, RESULTS_FILE), "results")
-        found = dict(line.split(" = ") for line in text.splitlines())
-        return {LOSS: float(found[LOSS])}
+        return {LOSS: eval_results.read(folder)[LOSS]}
     if kind == "fine_tuned":
         metric = TASKS[step.name.split("/")[2]].metric
         text = files.read_text(os.path.join(folder, SEEDS_FILE), "scores")
-        return {metric: [row[metric] for row in json.loads(text)]}
+        rows = json.loads(text)
+        if len(rows) < study.num_seeds:
+            raise _stopped(step)
+        return {metric: [row[metric] for row in rows]}
     return {}
+
+
+def _regular_checkpoints(folder):
+    """Return the steps of a run's checkpoints, but for those where it was stopped."""
+    run = files.read_json(os.path.join(folder, "run.json"), "what a run was told")
+    every = run["flags"]["save_checkpoints_steps"]
+    found = names.numbered_checkpoints(folder)
+    return [step for step in found if step % every == 0 or step == found[-1]]
+
+
+def _stopped(step):
+    return UserError(
+        f"{step.name} was stopped before its end; the same command goes on with it."
+    )

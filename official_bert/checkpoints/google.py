@@ -23,7 +23,7 @@ VOCAB_FILE = "vocab.txt"
 TOKENIZER_FILE = "tokenizer_config.json"
 
 # What a released model's checkpoint is called within its directory.
-MODEL_PREFIX = "bert_model.ckpt"
+MODEL_PREFIX = names.MODEL_PREFIX
 
 # A checkpoint's files. There is one while there is an index, so that is
 # written last and removed first.

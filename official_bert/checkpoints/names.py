@@ -14,6 +14,8 @@ LAMB_MOMENTS = ("lamb_m", "lamb_v")
 GLOBAL_STEP = "global_step"
 # What our training remembers beside them.
 TRAINING = "training/"
+# What a finished model's files are called, in a release and in ours.
+MODEL_PREFIX = "bert_model.ckpt"
 
 # The classifier's weights have no scope in the original, and every Keras layer
 # has one.

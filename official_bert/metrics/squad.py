@@ -104,11 +104,12 @@ def evaluate_v1(gold_answers, predictions):
 def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
     """Return the scores of SQuAD 2.0.
 
-    Follows `main` in SQuAD's `evaluate-v2.0.py`, but for two things. Its
+    Follows `main` in SQuAD's `evaluate-v2.0.py`, but for three things. Its
     threshold is 1.0 when none is given, which is meant for probabilities and
     harms null odds; here there is none then. And where a question has no
     prediction it fails at the scores of `HasAns` and `NoAns`; here these leave
-    out the question, as its other scores do.
+    out the question, as its other scores do. So do the scores at the best
+    threshold, which could exceed 100 there.
 
     Args:
       gold_answers: dict of question id -> texts, none for a question without
@@ -191,7 +192,8 @@ def find_best_threshold(gold_answers, predictions, scores, na_probs):
     Follows `find_best_thresh` in SQuAD's `evaluate-v2.0.py`. It begins with no
     question answered and answers one after the other, the smallest of
     `na_probs` first. (Of equal ones it may so answer some and others not,
-    which no threshold does.)
+    which no threshold does.) Questions without a prediction, which the script
+    counts here as not answered, are left out as everywhere.
 
     Args:
       gold_answers: see `evaluate_v2`.
@@ -203,7 +205,7 @@ def find_best_threshold(gold_answers, predictions, scores, na_probs):
       (score in percent, threshold): a question keeps its answer if its
       `na_probs` is not above the threshold, 0.0 if it is best to answer none.
     """
-    score = sum(not golds for golds in gold_answers.values())
+    score = sum(not gold_answers[qas_id] for qas_id in scores)
     best_score, best_threshold = score, 0.0
     for qas_id in sorted(na_probs, key=na_probs.get):
         if qas_id not in scores:

@@ -4,6 +4,8 @@ import os
 
 from official_bert import files
 
+FILE = "eval_results.txt"
+
 
 def write(directory, results):
     """Write and print the results of an evaluation.
@@ -13,6 +15,12 @@ def write(directory, results):
       results: dict of name -> number.
     """
     lines = [f"{name} = {results[name]}" for name in sorted(results)]
-    path = os.path.join(directory, "eval_results.txt")
-    files.write_text(path, "\n".join(lines) + "\n")
+    files.write_text(os.path.join(directory, FILE), "\n".join(lines) + "\n")
     print("***** Eval results *****", *lines, sep="\n  ", flush=True)
+
+
+def read(directory):
+    """Return the results in a directory, a dict of name -> float."""
+    text = files.read_text(os.path.join(directory, FILE), "results")
+    pairs = [line.split(" = ") for line in text.splitlines()]
+    return {name: float(value) for name, value in pairs}

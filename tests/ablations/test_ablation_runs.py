@@ -3,6 +3,7 @@
 import json
 import math
 import random
+import shutil
 
 import pytest
 import warm_python
@@ -79,16 +80,26 @@ def test_the_model_goes_on_as_it_was_trained(found, study):
         assert json.load(source)["bilstm"] is True
 
 
-def test_the_script_refuses_half_a_task():
-    arguments = [
-        "--table=table5",
-        "--input_file=a.txt",
-        "--vocab_file=vocab.txt",
-        "--output_dir=x",
-        "--ner_train_file=a.txt",
-    ]
-    done = warm_python.run([ROOT / "run_scripts" / "run_ablation.py", *arguments])
-    assert done.returncode == 1
-    assert done.stderr == (
-        "error: --ner_train_file and --ner_dev_file go together; give both.\n"
+BAD = {
+    "--ner_train_file=a.txt": "--ner_train_file and --ner_dev_file go together",
+    "--glue_data_dir=glue": "--glue_data_dir: there is no train set of sts-b in glue "
+    "(STS-B/train.tsv); leave it out with --tasks",
+    "--vocab_file=small.txt": "small.txt",
+}
+
+
+@pytest.mark.parametrize("flag", BAD)
+def test_what_is_missing_is_told_before_the_first_step(flag, tmp_path):
+    (tmp_path / "glue").mkdir()
+    write_task(tmp_path / "glue")
+    shutil.copy(MINI / "vocab.txt", tmp_path / "small.txt")
+    write_vocab(tmp_path / "vocab.txt")
+    shutil.copy(MINI / "text.txt", tmp_path / "a.txt")
+    arguments = ["--table=table5", "--input_file=a.txt", "--output_dir=x"]
+    arguments += ["--vocab_file=vocab.txt", flag]
+    done = warm_python.run(
+        [ROOT / "run_scripts" / "run_ablation.py", *arguments], cwd=tmp_path
     )
+    assert done.returncode == 1
+    assert done.stderr.startswith("error: ") and BAD[flag] in done.stderr
+    assert done.stderr.count("\n") == 1 and not (tmp_path / "x").exists()

@@ -18,8 +18,10 @@ GLUE = {"sst-2": ["--data_dir=glue"], "sts-b": ["--data_dir=glue"]}
 class Commands:
     """Stands for the commands: leaves what they would leave, in no time."""
 
-    def __init__(self, folder, checkpoints=(2, 4), stop_at=None):
+    def __init__(self, folder, checkpoints=(2, 4), stop_at=None, stopped=None):
         self.folder, self.checkpoints, self.stop_at = folder, checkpoints, stop_at
+        # A step whose command is told to end early, and does so without an error.
+        self.stopped = stopped
         self.steps = {}
 
     def __call__(self, step):
@@ -32,12 +34,16 @@ class Commands:
         if kind == "models":
             for number in self.checkpoints:
                 (place / f"model.ckpt-{number}.index").touch()
+            (place / "run.json").write_text('{"flags": {"save_checkpoints_steps": 2}}')
+            if step.name != self.stopped:
+                (place / "bert_model.ckpt.index").touch()
         elif kind == "heldout":
             (place / "eval_results.txt").write_text(
                 "global_step = 4\nmasked_lm_loss = 2.0\n"
             )
         elif kind == "fine_tuned":
-            rows = [{TASKS[last].metric: score, "seed": 1} for score in SCORES]
+            scores = SCORES[: 1 if step.name == self.stopped else None]
+            rows = [{TASKS[last].metric: score, "seed": 1} for score in scores]
             (place / "runs.json").write_text(json.dumps(rows))
 
 
@@ -79,6 +85,23 @@ def test_what_is_done_is_not_done_again(tmp_path):
     nothing = Commands(tmp_path)
     assert run(tmp_path, nothing) == (table, found)
     assert not nothing.steps
+
+
+@pytest.mark.parametrize(
+    "step", ["models/bert", "fine_tuned/table5_no_nsp/sst-2"], ids=["model", "seeds"]
+)
+def test_a_command_that_was_told_to_stop_is_not_done(tmp_path, step):
+    with pytest.raises(UserError, match=f"{step} was stopped before its end; the same"):
+        run(tmp_path, Commands(tmp_path, stopped=step))
+    (tmp_path / step).rename(tmp_path / "stopped")
+    rest = Commands(tmp_path)
+    run(tmp_path, rest)
+    assert next(iter(rest.steps)) == step
+
+
+def test_a_checkpoint_at_which_a_run_was_stopped_is_no_point_of_a_figure(tmp_path):
+    _, found = run(tmp_path, Commands(tmp_path, (2, 3, 4, 5)), "figure5")
+    assert list(found[0]["scores"]["sst-2"]) == [2, 4, 5]
 
 
 def test_tables_share_their_first_row(tmp_path):
@@ -173,8 +196,10 @@ def test_each_twentieth_document_is_held_out(tmp_path):
     assert kept == "\n".join(documents[n - 1] for n in (20, 40))
     rest = pathlib.Path(train).read_text()
     assert rest == "\n".join(d for n, d in enumerate(documents, 1) if n not in (20, 40))
-    path.write_text("")
     assert heldout_text.split_off([str(path)], str(tmp_path)) == (train, heldout)
+    path.write_text("another text\n")
+    with pytest.raises(UserError, match="was made of other files; choose another"):
+        heldout_text.split_off([str(path)], str(tmp_path))
     assert pathlib.Path(train).read_text() == rest
     (tmp_path / "few").mkdir()
     path.write_text("\n\n".join(documents[:19]))

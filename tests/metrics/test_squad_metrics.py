@@ -138,6 +138,13 @@ def test_best_to_answer_nothing():
     assert (found["best_exact"], found["best_exact_thresh"]) == (60, 0.0)
 
 
+def test_the_best_threshold_leaves_out_questions_without_a_prediction():
+    gold = {"a": ["x"], "b": [], "c": [], "d": []}
+    found = squad.evaluate_v2(gold, {"a": "x", "b": "y"}, {"a": -1.0, "b": 2.0})
+    assert (found["best_exact"], found["best_exact_thresh"]) == (100, -1.0)
+    assert found["best_f1"] == 100
+
+
 def test_a_threshold_that_is_given():
     na_probs = {"a": 2.5, "b": 1.5, "c": 0.0, "d": 1.6, "e": 0.0}
     plain = squad.evaluate_v2(GOLD, ANSWERED)

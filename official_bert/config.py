@@ -91,6 +91,11 @@ class BertConfig:
         return cls(**own, extra=extra)
 
     @classmethod
+    def of(cls, config):
+        """Return a config for a `BertConfig` or its `to_dict()`, which Keras keeps."""
+        return cls.from_dict(config) if isinstance(config, dict) else config
+
+    @classmethod
     def from_json_file(cls, path):
         """Read a `bert_config.json`; a `UserError` names the file."""
         try:

@@ -16,16 +16,13 @@ import sys
 
 from absl import flags
 from command_line import run, start_tensorflow
-from model_flags import given_files, model_path
+from model_flags import define_model_path, given_files, model_path
 
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string(
-    "model_dir", None, "The model: a directory, prefix or zip file of any format."
-)
-flags.DEFINE_string("init_checkpoint", None, "Another name of --model_dir.")
+define_model_path()
 flags.DEFINE_multi_string("text", [], "Text with [MASK]; may be given several times.")
 flags.DEFINE_multi_string(
     "text_b",
@@ -39,7 +36,7 @@ flags.DEFINE_bool(
     "Instead of masked words, print how likely each text is: its pseudo-log-"
     "likelihood, the sum of each token's log-probability where that token is masked.",
 )
-flags.DEFINE_integer("top_k", 5, "Word pieces to print for each [MASK].")
+flags.DEFINE_integer("top_k", 5, "Word pieces to print for each [MASK].", lower_bound=1)
 flags.DEFINE_integer(
     "batch_size",
     32,
@@ -52,8 +49,6 @@ flags.DEFINE_bool("json", False, "Print one JSON object per text.")
 def main():
     """Print the answers for each text."""
     path = model_path()
-    if FLAGS.top_k < 1:
-        raise UserError(f"--top_k is {FLAGS.top_k}: it must be at least 1.")
     if FLAGS.text_b and len(FLAGS.text_b) != len(FLAGS.text):
         raise UserError(
             f"--text_b is given {len(FLAGS.text_b)} times and --text "

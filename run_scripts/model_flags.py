@@ -28,6 +28,14 @@ def given_files():
     }
 
 
+def define_model_path():
+    """Define the two flags that `model_path` reads."""
+    flags.DEFINE_string(
+        "model_dir", None, "The model: a directory, prefix or zip file of any format."
+    )
+    flags.DEFINE_string("init_checkpoint", None, "Another name of --model_dir.")
+
+
 def model_path():
     """Return what --model_dir or --init_checkpoint names, where both mean one."""
     values = flags.FLAGS

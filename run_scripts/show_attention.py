@@ -13,17 +13,14 @@ it looks at; a row sums to 1.
 
 from absl import flags, logging
 from command_line import require, run, start_tensorflow
-from model_flags import given_files, model_path
+from model_flags import define_model_path, given_files, model_path
 
 from official_bert import files
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string(
-    "model_dir", None, "The model: a directory, prefix or zip file of any format."
-)
-flags.DEFINE_string("init_checkpoint", None, "Another name of --model_dir.")
+define_model_path()
 flags.DEFINE_string("text", None, "The text; [MASK] in it is the token.")
 flags.DEFINE_string("text_b", None, "The second text of a pair.")
 flags.DEFINE_integer(

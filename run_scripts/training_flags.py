@@ -9,7 +9,9 @@ from absl import flags
 
 from official_bert.errors import UserError
 
+# As in `training.strategies`, which would bring TensorFlow; a test compares them.
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
+# As in `training.precision`, which would bring Keras; a test compares them.
 PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
@@ -50,7 +52,8 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "early_stopping_patience",
     None,
-    "End after so many evaluations in a row without a better one; default: never.",
+    "End after so many evaluations in a row without a better one; default: never. "
+    "Fine-tuning leaves the best model then, pre-training the last.",
     lower_bound=1,
 )
 flags.DEFINE_integer(

@@ -23,24 +23,26 @@ from code_blocks import PAGES, blocks_of
 from places import ROOT
 
 _UPDATES = (
-    "--train_batch_size=8 --eval_batch_size=8 --max_eval_steps=1 --num_warmup_steps=1 "
-    "--save_checkpoints_steps=2 --iterations_per_loop=1"
+    "--train_batch_size=8 --eval_batch_size=8 --max_eval_steps=1 --num_train_steps=4 "
+    "--num_warmup_steps=1 --save_checkpoints_steps=2 --iterations_per_loop=1"
 )
-# Script -> flags behind those of the page; the last of two counts.
+_TINY = f"{_UPDATES} --bert_config_file=configs/bert_tiny.json"
+# What a command holds -> flags behind those of the page; the last of two counts.
 SMALL = {
-    "run_pretraining.py": f"{_UPDATES} --num_train_steps=4",
-    "run_ablation.py": "--num_train_steps=4 --num_seeds=2",
+    "configs/base_512.flags": _TINY,
+    "configs/base.flags": f"{_TINY} --stop_at_step=2",
+    "run_pretraining.py": _UPDATES,
+    "run_ablation.py": "--num_train_steps=10 --num_seeds=2",
     "run_classifier.py": "--num_train_epochs=1",
     "run_squad.py": "--num_train_epochs=1",
     "run_ner.py": "--num_train_epochs=1",
     "instance_creation.py": "--dupe_factor=1",
 }
-# Page -> the same for this page.
-SMALL_ON = {
-    "pretraining.md": {
-        "run_pretraining.py": f"{_UPDATES} --num_train_steps=4 "
-        "--bert_config_file=configs/bert_tiny.json"
-    }
+# What earlier pages made, and a page's first command would find in its way.
+IN_THE_WAY = {
+    "serving.md": ["exports"],
+    "on_device.md": ["exports"],
+    "finetuning.md": ["output/reviews", "output/glue", "output/mrpc"],
 }
 ORDER = [
     "README.md",
@@ -83,6 +85,12 @@ def prepare(folder):
     programs = folder / "programs"
     programs.mkdir()
     _write_program(programs / "pip", "exit 0")
+    cases = [
+        f'*{part}*) exec {sys.executable} "$@" {flags} ;;'
+        for part, flags in SMALL.items()
+    ]
+    python = ['case "$*" in', *cases, f'*) exec {sys.executable} "$@" ;;', "esac"]
+    _write_program(programs / "python", "\n".join(python))
     patience = "--silent --show-error --fail --retry 120 --retry-delay 1"
     curl = f'{shutil.which("curl")} {patience} --retry-connrefused "$@"'
     _write_program(programs / "curl", f"exec {curl}")
@@ -95,13 +103,10 @@ def _write_program(path, text):
 
 def run_page(name, folder):
     """Run the blocks of a page; return (status, what to tell)."""
-    small = SMALL | SMALL_ON.get(name, {})
-    cases = [
-        f'*/{script}) exec {sys.executable} "$@" {flags} ;;'
-        for script, flags in small.items()
-    ]
-    python = "\n".join(['case "$1" in', *cases, f'*) exec {sys.executable} "$@" ;;'])
-    _write_program(folder / "programs" / "python", f"{python}\nesac")
+    for path in IN_THE_WAY.get(name, []):
+        shutil.rmtree(folder / path, ignore_errors=True)
+    if name == "pretraining.md":
+        stand_ins.records(folder)
     (page,) = [page for page in PAGES if page.name == name]
     blocks = blocks_of(page)
     text = script_of(blocks)

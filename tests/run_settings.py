@@ -17,6 +17,7 @@ RUN = {
     "precision": "float32",
     "xla": False,
     "recompute": False,
+    "deterministic": False,
     "per_replica_update": False,
     "allow_changed_settings": False,
 }

@@ -2,14 +2,17 @@
 
 import gzip
 import json
-import pathlib
 import random
 import shutil
 
 import tiny_model
 from places import MINI
 
-SIZES = {"max_position_embeddings": 512}
+from official_bert.data import pretraining_data
+from official_bert.data.instances import InstanceSettings
+from official_bert.tokenization.full import FullTokenizer
+
+SIZES = {"max_position_embeddings": 512, "num_hidden_layers": 2}
 RELEASES = ("uncased_L-12_H-768_A-12", "cased_L-12_H-768_A-12")
 WORDS = "the of in is and on water her years found light a small boat".split()  # noqa: SIM905
 OPINIONS = [("What a wonderful film", 5), ("I left before the end", 1)]
@@ -21,11 +24,12 @@ def sentence(rng):
 
 
 def many_words(count):
-    """Return text of documents that together have so many different words."""
+    """Return text of documents with so many different words, each three times."""
     rng = random.Random(1)
     syllables = [first + second for first in "bdfgklmnprst" for second in "aeiou"]
-    words = ["".join(rng.choices(syllables, k=4)) for _ in range(count)]
-    lines = [" ".join(words[start : start + 10]) for start in range(0, count, 10)]
+    words = [f"{''.join(rng.choices(syllables, k=3))}" for _ in range(count)] * 3
+    rng.shuffle(words)
+    lines = [" ".join(words[start : start + 10]) for start in range(0, len(words), 10)]
     documents = [lines[start : start + 20] for start in range(0, len(lines), 20)]
     return "\n\n".join("\n".join(document) for document in documents) + "\n"
 
@@ -122,7 +126,7 @@ def conll(folder):
 
 def corpora(folder):
     """Write texts in all the formats that the pages name."""
-    text = many_words(16_000)
+    text = many_words(12_000)
     for name in ("books.txt", "text.txt"):
         write(folder / name, text)
     (folder / "text").mkdir()
@@ -146,7 +150,31 @@ def models(folder):
         shutil.copy(tiny_model.VOCAB, folder / name)
 
 
-def write_all(folder: pathlib.Path):
-    """Write all of them."""
+def records(folder):
+    """Write what `configs/base.flags` and `base_512.flags` read.
+
+    The vocabulary is replaced by one with as many entries as theirs.
+    """
+    vocab_file = folder / "data" / "vocab.txt"
+    lines = tiny_model.VOCAB.read_text("utf-8").splitlines()
+    lines += [f"[filler{n}]" for n in range(30_522 - len(lines))]
+    write(vocab_file, "\n".join(lines) + "\n")
+    tokenizer = FullTokenizer(str(vocab_file), True)
+    for length, predictions in ((128, 20), (512, 77)):
+        settings = InstanceSettings(length, predictions, dupe_factor=2)
+        for name in (f"pretraining_{length}", f"pretraining_{length}_heldout"):
+            target = folder / "data" / name / "00.tfrecord"
+            target.parent.mkdir(exist_ok=True)
+            pretraining_data.create_pretraining_data(
+                [str(MINI / "text.txt")],
+                [str(target)],
+                tokenizer,
+                settings,
+                str(vocab_file),
+            )
+
+
+def write_all(folder):
+    """Write all but `records`."""
     for make in (reviews, glue, squad, swag, conll, corpora, models):
         make(folder)

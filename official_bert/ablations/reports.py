@@ -84,15 +84,11 @@ def draw(table, found, path):
     """
     if importlib.util.find_spec("matplotlib") is None:
         return None
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
+    from matplotlib.figure import Figure
 
     tasks = list(found[0]["scores"])
-    figure, axes = pyplot.subplots(
-        1, len(tasks), figsize=(5.5 * len(tasks), 4.2), squeeze=False
-    )
+    figure = Figure(figsize=(5.5 * len(tasks), 4.2), layout="tight")
+    axes = figure.subplots(1, len(tasks), squeeze=False)
     for task, own in zip(tasks, axes[0], strict=True):
         for each in found:
             places = each["scores"][task]
@@ -108,8 +104,6 @@ def draw(table, found, path):
         own.set(xlabel="pre-training steps", ylabel=TASKS[task].title)
         own.legend(fontsize=8)
     figure.suptitle(table.title)
-    figure.tight_layout()
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)
-    pyplot.close(figure)
     return path

@@ -13,7 +13,6 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import names
 from official_bert.checkpoints.checkpoint import Checkpoint
-from official_bert.checkpoints.names import numbered_checkpoints
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
@@ -51,7 +50,7 @@ def find_prefix(path):
         released = os.path.join(path, MODEL_PREFIX)
         if os.path.exists(released + ".index"):
             return released
-        steps = numbered_checkpoints(path)
+        steps = names.numbered_checkpoints(path)
         if steps:
             return os.path.join(path, f"model.ckpt-{steps[-1]}")
         others = glob.glob(os.path.join(glob.escape(path), "*.index"))
@@ -177,15 +176,15 @@ def write_checkpoint(prefix, tensors):
     os.makedirs(temporary, exist_ok=True)
     try:
         inside = os.path.join(temporary, "part")
-        names = sorted(tensors)
+        ordered = sorted(tensors)
         tf.raw_ops.SaveV2(
             prefix=inside,
-            tensor_names=names,
-            shape_and_slices=[""] * len(names),
-            tensors=[tensors[name] for name in names],
+            tensor_names=ordered,
+            shape_and_slices=[""] * len(ordered),
+            tensors=[tensors[name] for name in ordered],
         )
         for ending in ENDINGS:
-            with open(inside + ending, "rb") as written:
+            with open(inside + ending, "r+b") as written:
                 os.fsync(written.fileno())
         delete_checkpoint(prefix)
         for ending in reversed(ENDINGS):

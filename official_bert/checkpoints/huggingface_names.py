@@ -9,6 +9,8 @@ in the other, as the variables of the `TFBert*` classes
 
 import re
 
+from official_bert.checkpoints import names
+
 TORCH, TENSORFLOW = "torch", "tensorflow"
 
 # Google's names of the parts, with # for the number of a layer. PyTorch's
@@ -170,11 +172,6 @@ def google_shape(name, shape, layout):
     """
     if is_transposed(name, layout):
         return shape[::-1]
-    if layout == TENSORFLOW and is_known(name) and "/attention/" in name:
-        if name.endswith("/output/dense/kernel") and len(shape) == 3:
-            return shape[0] * shape[1], shape[2]
-        if name.endswith("/kernel") and len(shape) == 3:
-            return shape[0], shape[1] * shape[2]
-        if name.endswith("/bias") and len(shape) == 2:
-            return (shape[0] * shape[1],)
+    if layout == TENSORFLOW and is_known(name):
+        return names.without_heads(name, shape)
     return shape

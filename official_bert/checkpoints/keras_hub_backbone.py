@@ -6,7 +6,7 @@ names. It computes the tanh GELU, whatever a model was trained with.
 
 import numpy as np
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import ORIGINAL_EPSILON, BertConfig
 from official_bert.errors import UserError
@@ -148,20 +148,18 @@ def _block_layers(scope, block):
 
 def layer_variables(name, layer):
     """Return Google's name -> variable of a dense or LayerNorm layer."""
-    leaves = ("gamma", "beta") if name.endswith("LayerNorm") else ("kernel", "bias")
-    return {f"{name}/{leaf}": getattr(layer, leaf) for leaf in leaves}
+    return {f"{name}/{leaf}": getattr(layer, leaf) for leaf in names.leaves_of(name)}
 
 
-def _google_shape(name, variable, width):
+def _google_shape(name, variable):
     """Return the shape that Google has for a variable of KerasHub.
 
-    KerasHub's query, key and value kernels are [H, A, D] with biases [A, D], its
-    attention output's kernel is [A, D, H], a classifier's [H, C].
+    KerasHub's attention has an axis for the heads; a classifier's kernel is [H, C].
     """
-    if "/attention/" in name:
-        return (width, width) if name.endswith("kernel") else (width,)
     shape = tuple(variable.shape)
-    return shape[::-1] if name == "output_weights" else shape
+    if name == "output_weights":
+        return shape[::-1]
+    return names.without_heads(name, shape)
 
 
 def checkpoint_of(
@@ -182,8 +180,7 @@ def checkpoint_of(
 
     others = {n: v for n, v in (others or {}).items() if n not in variables}
     shapes = {
-        name: _google_shape(name, variable, config.hidden_size)
-        for name, variable in variables.items()
+        name: _google_shape(name, variable) for name, variable in variables.items()
     }
 
     def read(name):
@@ -202,9 +199,8 @@ def checkpoint_of(
 
 def assign(variables, checkpoint):
     """Set variables of KerasHub from a checkpoint, all or none of them."""
-    width = checkpoint.config.hidden_size
     for name, variable in variables.items():
-        expected = _google_shape(name, variable, width)
+        expected = _google_shape(name, variable)
         found = checkpoint.shapes.get(name)
         if found is None:
             raise UserError(f"{checkpoint.path} lacks {name}; is it a whole BERT?")

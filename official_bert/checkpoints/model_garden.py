@@ -14,7 +14,6 @@ has its attributes, as the token-dropping encoder; `BertPretrainer`,
 """
 
 import dataclasses
-import math
 import os
 
 import numpy as np
@@ -23,7 +22,7 @@ from google.protobuf.message import DecodeError
 from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectGraph
 
 from official_bert import files
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
@@ -190,9 +189,8 @@ def _follow(graph, node, paths):
 def _layer(graph, node, paths, name):
     """Return a layer's variables: dict of Google's name -> key, or None."""
     layer = _follow(graph, node, paths)
-    leaves = ("gamma", "beta") if name.endswith("LayerNorm") else ("kernel", "bias")
     keys = {}
-    for leaf in leaves:
+    for leaf in names.leaves_of(name):
         variable = None if layer is None else graph.children[layer].get(leaf)
         keys[f"{name}/{leaf}"] = None if variable is None else graph.keys[variable]
     return keys
@@ -388,13 +386,7 @@ def _shape(name, stored):
     """Return the shape that Google has for a tensor of Model Garden."""
     if name in TRANSPOSED:
         return stored[::-1]
-    if not name.startswith("bert/") or "/attention/" not in name:
-        return stored
-    if name.endswith("/attention/output/dense/kernel"):  # [A, D, H]
-        return (math.prod(stored[:-1]), stored[-1])
-    if name.endswith("kernel"):  # [H, A, D]
-        return (stored[0], math.prod(stored[1:]))
-    return (math.prod(stored),)
+    return names.without_heads(name, stored) if name.startswith("bert/") else stored
 
 
 def _read_params(directory):

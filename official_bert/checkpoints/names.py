@@ -6,6 +6,7 @@ here.
 """
 
 import glob
+import math
 import os
 
 # Google's optimizer slots are `<variable>/adam_m` and `<variable>/adam_v`.
@@ -42,3 +43,27 @@ def numbered_checkpoints(directory):
         for name in glob.glob(pattern)
     ]
     return sorted(int(number) for number in numbers if number.isdigit())
+
+
+def leaves_of(layer):
+    """Return what the variables of a dense or LayerNorm layer are called."""
+    return ("gamma", "beta") if layer.endswith("LayerNorm") else ("kernel", "bias")
+
+
+def without_heads(name, shape):
+    """Return Google's shape for a tensor that may have an axis for the heads.
+
+    In attention kernels are [H, A, D] elsewhere and, after it, [A, D, H], biases
+    [A, D]. Shapes without that axis, and of other tensors, stay.
+
+    Args:
+      name: Google's.
+      shape: tuple of int.
+    """
+    if "/attention/" not in name:
+        return shape
+    if name.endswith("/output/dense/kernel"):
+        return math.prod(shape[:-1]), shape[-1]
+    if name.endswith("/kernel"):
+        return shape[0], math.prod(shape[1:])
+    return (math.prod(shape),) if name.endswith("/bias") else shape

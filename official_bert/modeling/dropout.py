@@ -66,9 +66,10 @@ def mask_key(seed, site):
 def hashed_dropout(x, key, rate):
     """Dropout that decides each element by a hash of its place and the key.
 
-    Random bits of a generator would be written and read, a pass each; the hash is
-    computed where it is used. It is the integer hash `lowbias32` of Wellons, whose bits
-    depend on all of its input almost evenly, with the key put in, and a last factor.
+    Random bits of a generator would be written and read, a pass each; a hash is
+    computed where it is used. It is Wellons' `lowbias32`, with one half of the key
+    mixed in before the first round, the other before the second, and a last
+    multiplication.
 
     Args:
       x: float32 tensor of any shape.

@@ -32,7 +32,11 @@ def pays_off(config, precision, num_tokens):
 
 @contextlib.contextmanager
 def compiled(is_on=True):
-    """Let XLA compile the `in_one_pass` functions that are traced meanwhile."""
+    """Let XLA compile the `in_one_pass` functions that are traced meanwhile.
+
+    Args:
+      is_on: False lets TensorFlow run their operations one by one again.
+    """
     token = _IS_ON.set(is_on)
     try:
         yield

@@ -32,19 +32,18 @@ class BertEncoder(keras.layers.Layer):
       name: "bert", the root of the original's variable names.
 
     Attributes:
-      skip_padding: whether training computes little for padding but attention. What
-        the encoder returns there is of no use then, and the same elsewhere but for
-        rounding and the places of dropout. Shapes depend on the data, which XLA
+      skip_padding: whether training computes little for padding but attention. The
+        outputs at padded places are without meaning then; those of tokens differ by
+        rounding, and by what dropout hits. Shapes depend on the data, which XLA
         cannot compile.
       masked_score: what is added to the attention scores of padding. A graph whose
-        activations are to have 8 bits needs one of their size.
+        activations are to have 8 bits needs a smaller one, or -10000 would take up
+        their range; see `device.writer.CLIPPED_SCORE`.
     """
 
     def __init__(self, config, recompute=False, name="bert", **kwargs):
         super().__init__(name=name, **kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config = config
+        self.config = config = BertConfig.of(config)
         self.embeddings = Embeddings(config, name="embeddings")
         self.recompute = recompute
         self.skip_padding = False

@@ -22,9 +22,7 @@ class EncoderModel(keras.Model):
 
     def __init__(self, config, recompute=False, pooled=True, **kwargs):
         super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config = config
+        self.config = config = BertConfig.of(config)
         # Encoder and head are complete before the model opens a name scope of
         # its own, so that the paths of variables are Google's names.
         self.bert = BertEncoder(config, recompute)

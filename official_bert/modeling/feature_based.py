@@ -38,7 +38,7 @@ class LayerMix(keras.layers.Layer):
           encoded: what `BertEncoder` returned.
 
         Returns:
-          float32 [B, S, H], or [B, S, 4 H] for `concat_last_four`.
+          float [B, S, H], or [B, S, min(4, L) H] for `concat_last_four`.
         """
         if self.kind == "embeddings":
             return encoded["embedding_output"]
@@ -97,9 +97,7 @@ class FeatureBasedModel(EncoderModel):
         x = self.mix(self.bert(inputs, training=False))
         for layer in self.bilstm:
             x = bilstm.read(layer, x, inputs["input_mask"])
-        shape = tf.shape(x)
-        logits = self.classifier(tf.reshape(x, [-1, 2 * WIDTH]))
-        return {"logits": tf.reshape(logits, [shape[0], shape[1], self.num_outputs])}
+        return {"logits": self.classifier.of_tokens(x)}
 
     def get_config(self):
         """Return what `from_config` needs."""

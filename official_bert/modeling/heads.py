@@ -40,9 +40,7 @@ class MaskedLM(keras.layers.Layer):
 
     def __init__(self, config, name="predictions", **kwargs):
         super().__init__(name=name, **kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
-        self.config = config
+        self.config = config = BertConfig.of(config)
         self.transform = Transform(config, name="transform")
         self.build()
 
@@ -54,6 +52,8 @@ class MaskedLM(keras.layers.Layer):
                 shape=(self.config.vocab_size,),
                 initializer="zeros",
                 name="output_bias",
+                # The scores it is added to are float32 in every precision.
+                autocast=False,
             )
             self.built = True
 
@@ -75,7 +75,7 @@ class MaskedLM(keras.layers.Layer):
         flat = tf.reshape(gathered, [-1, self.config.hidden_size])
         table = tf.cast(tf.convert_to_tensor(embedding_table), flat.dtype)
         logits = tf.matmul(self.transform(flat), table, transpose_b=True)
-        logits = tf.cast(logits, tf.float32) + tf.cast(self.output_bias, tf.float32)
+        logits = tf.cast(logits, tf.float32) + self.output_bias
         shape = tf.shape(masked_lm_positions)
         return tf.reshape(logits, [shape[0], shape[1], self.config.vocab_size])
 
@@ -99,8 +99,7 @@ class Scores(keras.layers.Layer):
 
     def __init__(self, config, num_outputs, width=None, **kwargs):
         super().__init__(**kwargs)
-        if isinstance(config, dict):
-            config = BertConfig.from_dict(config)
+        config = BertConfig.of(config)
         self.config, self.num_outputs = config, num_outputs
         self.width = width or config.hidden_size
         self.build()
@@ -114,7 +113,10 @@ class Scores(keras.layers.Layer):
                 name="output_weights",
             )
             self.output_bias = self.add_weight(
-                shape=(self.num_outputs,), initializer="zeros", name="output_bias"
+                shape=(self.num_outputs,),
+                initializer="zeros",
+                name="output_bias",
+                autocast=False,
             )
             self.built = True
 
@@ -122,7 +124,13 @@ class Scores(keras.layers.Layer):
         """Map vectors [B, width] to float32 logits [B, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(x, weights, transpose_b=True)
-        return tf.cast(logits, tf.float32) + tf.cast(self.output_bias, tf.float32)
+        return tf.cast(logits, tf.float32) + self.output_bias
+
+    def of_tokens(self, tokens):
+        """Map the vectors of tokens [B, S, width] to float32 logits [B, S, C]."""
+        shape = tf.shape(tokens)
+        logits = self(tf.reshape(tokens, [-1, self.width]))
+        return tf.reshape(logits, [shape[0], shape[1], self.num_outputs])
 
     def get_config(self):
         """Return what `from_config` needs."""

@@ -92,7 +92,17 @@ def activation(name):
 
 
 def normalize(x, gamma, beta, epsilon):
-    """LayerNorm of float32 [T, H] with a gradient of few passes."""
+    """LayerNorm with a gradient of few passes.
+
+    Args:
+      x: float32 [T, H].
+      gamma: float32 [H], the factor.
+      beta: float32 [H], what is added.
+      epsilon: float, added to the variance.
+
+    Returns:
+      float32 [T, H].
+    """
 
     @tf.custom_gradient
     def compute(x, gamma, beta):
@@ -117,7 +127,20 @@ def normalize(x, gamma, beta, epsilon):
 
 @element_wise.in_one_pass
 def normalize_dropped_sum(x, residual, gamma, beta, key, rate, epsilon):
-    """LayerNorm(residual + dropout(x)) of float32 [T, H]; see `hashed_dropout`."""
+    """LayerNorm(residual + dropout(x)).
+
+    Args:
+      x: float32 [T, H].
+      residual: likewise.
+      gamma: see `normalize`.
+      beta: likewise.
+      key: uint32 [2], see `hashed_dropout`.
+      rate: probability of zero.
+      epsilon: see `normalize`.
+
+    Returns:
+      float32 [T, H].
+    """
     total = hashed_dropout(x, key, rate=rate) + residual
     return normalize(total, gamma, beta, epsilon)
 

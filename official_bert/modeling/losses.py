@@ -16,7 +16,7 @@ def cross_entropy(logits, labels):
 
     Args:
       logits: float32 [N, V].
-      labels: int [N].
+      labels: int32 [N].
 
     Returns:
       (-log p(label), the row's largest logit, the label's logit), each [N].

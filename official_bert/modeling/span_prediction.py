@@ -53,10 +53,7 @@ class SpanModel(EncoderModel):
           too, as in the original.
         """
         encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
-        tokens = encoded["sequence_output"]
-        shape = tf.shape(tokens)
-        flat = tf.reshape(tokens, [-1, self.config.hidden_size])
-        logits = tf.reshape(self.cls.squad(flat), [shape[0], shape[1], 2])
+        logits = self.cls.squad.of_tokens(encoded["sequence_output"])
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 

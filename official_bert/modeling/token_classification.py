@@ -28,11 +28,11 @@ class TokenClassificationModel(EncoderModel):
     def __init__(self, config, num_outputs, recompute=False, bilstm=False, **kwargs):
         super().__init__(config, recompute, pooled=False, **kwargs)
         self.num_outputs = num_outputs
-        self.bilstm, self.width = None, self.config.hidden_size
+        self.bilstm, width = None, self.config.hidden_size
         if bilstm:
-            self.bilstm, self.width = make_top(self.config, return_sequences=True)
+            self.bilstm, width = make_top(self.config, return_sequences=True)
         self.classifier = heads.Scores(
-            self.config, num_outputs, self.width, name="classifier"
+            self.config, num_outputs, width, name="classifier"
         )
         self.built = True
 
@@ -53,10 +53,7 @@ class TokenClassificationModel(EncoderModel):
         if self.bilstm:
             tokens = read(self.bilstm, tokens, inputs["input_mask"])
         tokens = self.dropped(tokens, training, dropout_seed)
-        shape = tf.shape(tokens)
-        flat = tf.reshape(tokens, [-1, self.width])
-        logits = self.classifier(flat)
-        return {"logits": tf.reshape(logits, [shape[0], shape[1], self.num_outputs])}
+        return {"logits": self.classifier.of_tokens(tokens)}
 
     def get_config(self):
         """Return what `from_config` needs."""

@@ -10,6 +10,7 @@ import math
 import keras
 import tensorflow as tf
 
+from official_bert.errors import UserError
 from official_bert.modeling import element_wise, layers
 from official_bert.modeling.dropout import SITES, dropout, hashed_dropout, mask_key
 from official_bert.modeling.token_rows import GROUPS
@@ -94,11 +95,11 @@ def _score_factor(query):
 
 
 def _attend_in_few_passes(query, key, value, bias, mask, rate):
-    """Do as `attend`, in float32; the probabilities have no gradient.
+    """Compute what `attend` does, in float32; its probabilities have no gradient.
 
-    What the softmax takes from each row of its gradient, the sum of gradient times
-    probability over the keys, equals that of gradient times context over the D places
-    of a head (Dao et al., 2022), which are fewer.
+    Behind a softmax each row of the gradient loses its mean over the S keys, weighted
+    by the probabilities. That mean equals the product of `upstream` and the context,
+    added up over the D places of a head (Dao et al., 2022), which are fewer.
     """
 
     @tf.custom_gradient
@@ -275,6 +276,11 @@ class TransformerBlock(keras.layers.Layer):
         super().__init__(name=f"layer_{index}", **kwargs)
         # Site 0 is the embeddings'; each block has three of its own.
         site = 1 + 3 * index
+        if site + 2 >= GROUP_SITES:
+            raise UserError(
+                f"num_hidden_layers: layer {index} is one too many; up to "
+                f"{(GROUP_SITES - 1) // 3} have dropout masks of their own."
+            )
         self.attention = Attention(config, site, name="attention")
         self.intermediate = Intermediate(config, name="intermediate")
         self.block_output = ResidualOutput(

@@ -9,7 +9,7 @@ import math
 import os
 
 from official_bert import files
-from official_bert.checkpoints import any_format, google
+from official_bert.checkpoints import any_format, google, names
 from official_bert.tasks.task_file import TASK_FILE, has_task
 from official_bert.training.run_manifest import MANIFEST_FILE
 
@@ -201,7 +201,7 @@ def _training(directory, task):
 
 
 def _newest_step(directory):
-    return max(google.numbered_checkpoints(directory), default=0)
+    return max(names.numbered_checkpoints(directory), default=0)
 
 
 def _data_rows(data):

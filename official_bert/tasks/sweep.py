@@ -16,7 +16,7 @@ import statistics
 import keras
 
 from official_bert import files
-from official_bert.checkpoints import any_format, google
+from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuning
 from official_bert.tasks.task_file import TASK_FILE
@@ -226,7 +226,7 @@ def _copy_manifest(directory, row):
 
 def _remove_weights(directory):
     """Delete the checkpoints of a run that is done; its log and result stay."""
-    for step in google.numbered_checkpoints(directory):
+    for step in names.numbered_checkpoints(directory):
         google.delete_checkpoint(os.path.join(directory, f"model.ckpt-{step}"))
     # Of one that was being deleted when a kill came.
     google.remove_halves(directory)

@@ -26,12 +26,11 @@ def draw(directory, unigram_entropy=None):
     rows = read_metrics(directory)
     if importlib.util.find_spec("matplotlib") is None or not rows:
         return None
-    import matplotlib
+    # Without pyplot, which takes longer to import and changes a notebook's backend.
+    from matplotlib.figure import Figure
 
-    matplotlib.use("Agg")
-    from matplotlib import pyplot
-
-    figure, (left, right) = pyplot.subplots(1, 2, figsize=(11, 4.2))
+    figure = Figure(figsize=(11, 4.2), layout="tight")
+    left, right = figure.subplots(1, 2)
     for task, colour in (("masked_lm", "tab:blue"), ("next_sentence", "tab:orange")):
         title = task.replace("_", " ")
         for axes, kind in ((left, "loss"), (right, "accuracy")):
@@ -46,11 +45,9 @@ def draw(directory, unigram_entropy=None):
     left.set(xlabel="step", ylabel="loss (nats)", ylim=(0, None))
     right.set(xlabel="step", ylabel="accuracy", ylim=(0, 1))
     left.legend(fontsize=8)
-    figure.tight_layout()
     path = os.path.join(directory, CURVES_FILE)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)
-    pyplot.close(figure)
     return path
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import official_bert
+from official_bert.training import strategies
 
 
 def describe(strategy, **settings):
@@ -54,7 +55,7 @@ def _threads(configured, variable):
 
 def _device_name(strategy):
     """Return the product name of what trains; all replicas have the same."""
-    if isinstance(strategy, tf.distribute.TPUStrategy):
+    if strategies.is_tpu(strategy):
         return "TPU"
     gpus = tf.config.list_physical_devices("GPU")
     if not gpus:

@@ -72,7 +72,7 @@ class RunLog:
           directory: the run's output directory.
           total_steps: the number of the last step.
           first_step: the step that the run goes on from.
-          writes: False for all workers but one: they log nothing.
+          writes: False for all workers but one: they write no rows.
           describe: function: row of means -> what a line says of it.
         """
         self._describe = describe

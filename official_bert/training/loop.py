@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import names
 from official_bert.errors import UserError
 from official_bert.training import saving, strategies
 from official_bert.training.logs import Meter, RunLog, read_metrics
@@ -192,7 +192,7 @@ class _Run:
             self._evaluate(step)
 
     def _has_saved(self, step):
-        return step in google.numbered_checkpoints(self.directory)
+        return step in names.numbered_checkpoints(self.directory)
 
     def _evaluated(self, step):
         """Return the measure of a step in the log that tells the best: 1 or 0."""

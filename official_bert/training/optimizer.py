@@ -134,19 +134,22 @@ class BertAdam(keras.optimizers.Optimizer):
 class BertLamb(keras.optimizers.Lamb):
     """Keras' own LAMB (You et al., 2020) with the original's decay exclusions.
 
-    For batches of thousands of sequences. Keras decays the weights apart from
-    the trust ratio, and takes that ratio for every variable, excluded or not.
+    For batches of thousands of sequences. As in Keras, weights are decayed apart
+    from the trust ratio, and that ratio is taken for every variable, excluded or not.
 
     Args:
       learning_rate: float or schedule.
-      decay_rate: weight decay per step, in units of the learning rate.
+      weight_decay_rate: decay per step, in units of the learning rate.
+      epsilon: added to √v, outside the root.
       **kwargs: of `keras.optimizers.Lamb`.
     """
 
-    def __init__(self, learning_rate=1e-3, decay_rate=0.01, epsilon=1e-6, **kwargs):
+    def __init__(
+        self, learning_rate=1e-3, weight_decay_rate=0.01, epsilon=1e-6, **kwargs
+    ):
         kwargs.setdefault("name", "bert_lamb")
         super().__init__(learning_rate=learning_rate, epsilon=epsilon, **kwargs)
-        self.decay_rate = decay_rate
+        self.weight_decay_rate = weight_decay_rate
 
     def build(self, var_list):
         """Create both moments of each variable, as zeros."""
@@ -160,11 +163,11 @@ class BertLamb(keras.optimizers.Lamb):
 
     def update_step(self, gradient, variable, learning_rate):
         """Decay one variable, then update it and its moments in place."""
-        if self._decayed[self._get_variable_index(variable)] and self.decay_rate:
-            kept = 1.0 - tf.cast(learning_rate, variable.dtype) * self.decay_rate
+        if self._decayed[self._get_variable_index(variable)] and self.weight_decay_rate:
+            kept = 1.0 - tf.cast(learning_rate, variable.dtype) * self.weight_decay_rate
             variable.assign(variable * kept)
         super().update_step(gradient, variable, learning_rate)
 
     def get_config(self):
         """Return the constructor's arguments."""
-        return {**super().get_config(), "decay_rate": self.decay_rate}
+        return {**super().get_config(), "weight_decay_rate": self.weight_decay_rate}

@@ -158,7 +158,7 @@ def _run(strategy, config, train_set, eval_set, settings):
         if row:
             _write_results(settings.output_dir, state.step, row)
     # No worker leaves while the chief still writes.
-    strategies.from_chief(strategy, 0)
+    strategies.wait_for_all(strategy)
     return True
 
 

@@ -12,7 +12,7 @@ import reprlib
 import secrets
 
 from official_bert import files
-from official_bert.checkpoints import any_format, google
+from official_bert.checkpoints import any_format, names
 from official_bert.errors import UserError
 
 MANIFEST_FILE = "training.json"
@@ -33,7 +33,7 @@ def open_run(directory, settings, allow_changes=False):
       UserError: they differ; the message names the first difference.
     """
     path = os.path.join(directory, MANIFEST_FILE)
-    begun = bool(google.numbered_checkpoints(directory)) and os.path.exists(path)
+    begun = bool(names.numbered_checkpoints(directory)) and os.path.exists(path)
     if not begun:
         _refuse_a_finished_model(directory)
         return _begin(path, settings)

@@ -13,7 +13,7 @@ import keras
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.checkpoints import google, initialize
+from official_bert.checkpoints import google, initialize, names
 from official_bert.errors import UserError
 from official_bert.modeling import element_wise
 from official_bert.training import (
@@ -53,6 +53,7 @@ class RunSettings:
     precision: str
     xla: bool
     recompute: bool
+    deterministic: bool
     per_replica_update: bool
     allow_changed_settings: bool
     seed: int
@@ -98,7 +99,7 @@ def _device_error(error, strategy, settings):
     if strategies.is_multi_worker(strategy) and isinstance(
         error, (*lost, tf.errors.CancelledError, tf.errors.DeadlineExceededError)
     ):
-        steps = google.numbered_checkpoints(settings.output_dir)
+        steps = names.numbered_checkpoints(settings.output_dir)
         return (
             f"Worker {strategies.worker_number(strategy)} has lost another worker; "
             "start all workers again with the same commands, and the run goes on "
@@ -180,15 +181,28 @@ def start(strategy, state, fixed, settings):
     run_id = _open(strategy, fixed, settings)
     step = _restore(strategy, state, run_id, settings)
     if strategies.is_chief(strategy):
+        _tell_of_older_model(settings, step)
         found = environment.describe(
             strategy,
             precision=settings.precision,
             xla=settings.xla,
             recompute=settings.recompute,
+            deterministic=settings.deterministic,
             micro_batch_size=settings.micro_batch_size,
         )
         run_manifest.note_start(settings.output_dir, step, fixed, found)
     return run_id
+
+
+def _tell_of_older_model(settings, step):
+    """Say that a directory's model is not that of the run that goes on in it."""
+    model = os.path.join(settings.output_dir, f"{names.MODEL_PREFIX}.index")
+    if step < settings.last_step and os.path.exists(model):
+        print(
+            f"{settings.output_dir} holds the model of an earlier end; it is replaced "
+            "when this run ends.",
+            flush=True,
+        )
 
 
 def _open(strategy, fixed, settings):
@@ -237,10 +251,11 @@ def _restore(strategy, state, run_id, settings):
 
 def _continue_other(state, settings):
     """Start where another run ended: weights, moments and step."""
-    restore = saving.restore_prefix
-    if os.path.isdir(settings.continue_from):
-        restore = saving.restore_state
-    step = restore(settings.continue_from, state)
+    place = settings.continue_from
+    if os.path.isdir(place):
+        step = saving.restore_state(place, state, flag="--continue_from")
+    else:
+        step = saving.restore_prefix(place, state)
     if not step:
         raise UserError(
             f"--continue_from: {settings.continue_from} holds no checkpoint of a "
@@ -270,7 +285,7 @@ def restore_to_evaluate(state, settings):
     Raises:
       UserError: there is neither, or it does not fit.
     """
-    if saving.restore_state(settings.output_dir, state):
+    if saving.restore_state(settings.output_dir, state, weights_only=True):
         return
     if not settings.init_checkpoint:
         raise UserError(

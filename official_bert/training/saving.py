@@ -41,9 +41,13 @@ class State:
         """The number of updates so far."""
         return int(self.optimizer.iterations.numpy())
 
-    def weights_and_slots(self):
-        """Return name -> Keras variable, for the weights and the moments."""
-        variables = {names.google_name(w): w for w in self.model.weights}
+    def weights(self):
+        """Return name -> Keras variable of the model."""
+        return {names.google_name(weight): weight for weight in self.model.weights}
+
+    def slots(self):
+        """Return name -> Keras variable of the moments."""
+        variables = {}
         for index, weight in enumerate(self.model.trainable_variables):
             name = names.google_name(weight)
             for slot, values in self.optimizer.slots().items():
@@ -56,6 +60,10 @@ class State:
             names.TRAINING + name: variable
             for name, variable in self.guard.variables().items()
         }
+
+    def weights_and_slots(self):
+        """Return name -> Keras variable of the model and of the moments."""
+        return self.weights() | self.slots()
 
 
 def save_state(directory, state, run_id, keep):
@@ -76,7 +84,7 @@ def save_state(directory, state, run_id, keep):
 
 def forget_old(directory, keep):
     """Delete all checkpoints but the newest `keep` and the best."""
-    steps = google.numbered_checkpoints(directory)
+    steps = names.numbered_checkpoints(directory)
     kept = [
         step for step in steps if step in steps[-keep:] or step == best_step(directory)
     ]
@@ -140,10 +148,12 @@ def best_step(directory):
     if not os.path.exists(path):
         return None
     step = files.read_json(path, "the note of the best checkpoint").get("step")
-    return step if step in google.numbered_checkpoints(directory) else None
+    return step if step in names.numbered_checkpoints(directory) else None
 
 
-def restore_state(directory, state, run_id=None, step=None):
+def restore_state(
+    directory, state, run_id=None, step=None, flag="--output_dir", weights_only=False
+):
     """Continue from the newest `model.ckpt-N` that can be read, if there is one.
 
     Args:
@@ -151,6 +161,9 @@ def restore_state(directory, state, run_id=None, step=None):
       state: `State`; it is not touched unless a whole checkpoint was read.
       run_id: the run that the checkpoint should belong to; None for any.
       step: the N to read, where another worker has chosen it.
+      flag: where the directory came from, for messages.
+      weights_only: whether the moments stay as they are, as for an evaluation,
+        which does not ask by what optimizer the weights were made.
 
     Returns:
       the step it was saved at, or 0.
@@ -159,11 +172,11 @@ def restore_state(directory, state, run_id=None, step=None):
       UserError: the checkpoint is of another model or another run, or none of
         them can be read.
     """
-    steps = google.numbered_checkpoints(directory) if step is None else [step]
+    steps = names.numbered_checkpoints(directory) if step is None else [step]
     damaged = []
     for number in reversed(steps):
         try:
-            values = _read(_prefix(directory, number), state)
+            values = _read(_prefix(directory, number), state, weights_only)
         except _DamagedError as error:
             damaged.append(str(error))
             continue
@@ -174,7 +187,7 @@ def restore_state(directory, state, run_id=None, step=None):
         return number
     if damaged:
         raise UserError(
-            f"--output_dir: no checkpoint in {directory} can be read: "
+            f"{flag}: no checkpoint in {directory} can be read: "
             f"{' '.join(damaged)} Choose another directory."
         )
     return 0
@@ -212,7 +225,7 @@ def restore_prefix(prefix, state):
 
 def set_aside_newer(directory, step):
     """Rename the checkpoints that were passed over, lest they count as kept."""
-    for newer in google.numbered_checkpoints(directory):
+    for newer in names.numbered_checkpoints(directory):
         if newer > step:
             google.set_aside(_prefix(directory, newer))
 
@@ -221,16 +234,18 @@ class _DamagedError(Exception):
     """A checkpoint cannot be read; the message is a sentence."""
 
 
-def _read(prefix, state):
-    """Return name -> array of all that the state needs."""
+def _read(prefix, state, weights_only=False):
+    """Return name -> array of all that the state needs, or of its weights."""
     try:
         reader = google.open_checkpoint(prefix)
     except UserError as error:
         raise _DamagedError(f"{prefix} is damaged.") from error
     shapes = reader.get_variable_to_shape_map()
-    required = state.weights_and_slots()
+    required = state.weights() if weights_only else state.weights_and_slots()
     _check_shapes(prefix, shapes, required)
-    wanted = [*required, *state.guard_variables(), RUN_ID]
+    wanted = [*required, RUN_ID]
+    if not weights_only:
+        wanted += state.guard_variables()
     try:
         return {
             name: google.read_tensor(reader, name, prefix)

@@ -42,15 +42,19 @@ class Objective:
 
 @dataclasses.dataclass(frozen=True)
 class StepSettings:
-    """How an update is computed; by default all of these come to the same.
+    """How an update is computed.
+
+    Without dropout all but `per_replica` give the same update, up to rounding.
 
     Attributes:
       seed: of dropout.
       micro_batch_size: rows that a device handles at once; 0 for all. It
         must divide each replica's share of the batch.
-      xla: whether XLA compiles the forward and backward passes.
-      element_wise: whether XLA compiles their element-wise work alone, if not all of
-        them; see `modeling.element_wise`. Dropout's masks are others then.
+      xla: whether XLA compiles the forward and backward passes. Dropout's masks are
+        others then.
+      element_wise: whether XLA compiles only the element-wise work of these passes,
+        see `modeling.element_wise`; for float32, and without effect where `xla`
+        compiles all of them. Dropout's masks are others then, too.
       per_replica: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.
@@ -94,7 +98,9 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
     Returns:
       function: per-replica features -> dict of scalars: `name` and
       `name/weight` for each term, summed over the replicas, 0 if the update
-      was skipped; `gradient_norm` before clipping; `learning_rate`;
+      was skipped; `gradient_norm`, of the
+      summed gradient before clipping (with `per_replica`, of the sum of the clipped
+      ones); `learning_rate`;
       `skipped_updates`, of the whole run, and `skipped_in_row`; `loss_scale`
       where there is one; `stop` where the features have it.
     """

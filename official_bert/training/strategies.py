@@ -7,6 +7,8 @@ import tensorflow as tf
 
 from official_bert.errors import UserError
 
+# Of a device in one update, see `step.MICRO_BATCH`.
+MOST_MICRO_BATCHES = 2**10
 STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 
 
@@ -29,8 +31,10 @@ def make_strategy(
       gcp_project: its project likewise.
 
     Raises:
-      UserError: there are no such devices.
+      UserError: there is no such strategy, or there are no such devices.
     """
+    if name not in STRATEGIES:
+        raise UserError(f"--strategy is {name!r}: give one of {', '.join(STRATEGIES)}.")
     if name == "auto":
         name = _choose(num_devices)
     if name == "tpu":
@@ -156,6 +160,12 @@ def check_shares(strategy, batch_size, micro_batch_size=0):
             "sequences that each device has in an update "
             f"(--train_batch_size={batch_size} on {replicas} device(s))."
         )
+    if micro_batch_size and share // micro_batch_size > MOST_MICRO_BATCHES:
+        raise UserError(
+            f"--micro_batch_size={micro_batch_size} makes {share // micro_batch_size} "
+            f"parts of each device's {share} sequences, and dropout tells "
+            f"{MOST_MICRO_BATCHES} apart; give a larger one."
+        )
 
 
 def from_chief(strategy, number):
@@ -173,6 +183,11 @@ def from_chief(strategy, number):
         return strategy.reduce("SUM", strategy.run(tf.identity, (values,)), axis=None)
 
     return int(total(strategy.experimental_distribute_values_from_function(of_replica)))
+
+
+def wait_for_all(strategy):
+    """Return when every worker has come here: before it reads what the chief wrote."""
+    from_chief(strategy, 0)
 
 
 def _choose(num_devices):

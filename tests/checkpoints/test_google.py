@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.errors import UserError
 
 TENSORS = {
@@ -107,7 +107,7 @@ def test_prefix_of_whatever_is_given(prefix, tmp_path):
     for step in (9, 10, 100):
         google.write_checkpoint(str(run / f"model.ckpt-{step}"), TENSORS)
     (run / "model.ckpt-best.index").touch()
-    assert google.numbered_checkpoints(run) == [9, 10, 100]
+    assert names.numbered_checkpoints(run) == [9, 10, 100]
     assert google.find_prefix(run) == str(run / "model.ckpt-100")
     google.delete_checkpoint(str(run / "model.ckpt-100"))
     assert google.find_prefix(run) == str(run / "model.ckpt-10")

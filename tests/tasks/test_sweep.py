@@ -12,7 +12,7 @@ import tiny_model
 from run_settings import RUN
 
 from official_bert import files
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.errors import UserError
 from official_bert.tasks import classifier, fine_tuning, sweep
 from official_bert.tasks.classifier_features import Features
@@ -192,7 +192,7 @@ def test_killed_before_the_result_of_a_moved_model(
     assert_holds_model_of(tmp_path, number)
     assert not (folder(tmp_path, number) / "result.json").exists()
     # The run can go on from its checkpoints.
-    assert google.numbered_checkpoints(folder(tmp_path, number)) == [10, 20]
+    assert names.numbered_checkpoints(folder(tmp_path, number)) == [10, 20]
     assert run(tmp_path) is True
     assert runs_made.count(number) == 2
     assert_finished(tmp_path)
@@ -204,7 +204,7 @@ def test_killed_before_the_weights_are_removed(
 ):
     killed(monkeypatch, tmp_path, sweep, "_remove_weights", number)
     assert (folder(tmp_path, number) / "result.json").exists()
-    assert google.numbered_checkpoints(folder(tmp_path, number)) == [10, 20]
+    assert names.numbered_checkpoints(folder(tmp_path, number)) == [10, 20]
     assert run(tmp_path) is True
     assert runs_made == [1, 2, 3, 4]
     assert_finished(tmp_path)

@@ -21,13 +21,17 @@ def row(step, prefix=""):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Return the axes of the figure that is drawn, which is kept open."""
-    pyplot = pytest.importorskip("matplotlib.pyplot")
+    """Return the axes of the figure that is drawn, which is kept."""
+    figure = pytest.importorskip("matplotlib.figure")
     kept = []
-    close = pyplot.close
-    monkeypatch.setattr(pyplot, "close", kept.append)
-    yield lambda: kept[-1].axes
-    close("all")
+
+    class Kept(figure.Figure):
+        def savefig(self, *arguments, **settings):
+            kept.append(self)
+            super().savefig(*arguments, **settings)
+
+    monkeypatch.setattr(figure, "Figure", Kept)
+    return lambda: kept[-1].axes
 
 
 def test_lines_of_a_run(tmp_path, drawn):

@@ -56,7 +56,7 @@ def train(variables, gradients, factor=1.0, **arguments):
 def test_three_steps_on_the_real_variables():
     variables, steps = start()
     before = [variable.numpy().astype(np.float64) for variable in variables]
-    slots = train(variables, steps, decay_rate=DECAY).slots()
+    slots = train(variables, steps, weight_decay_rate=DECAY).slots()
     assert list(slots) == ["lamb_m", "lamb_v"]
     moments = zip(*slots.values(), strict=True)
     for i, (variable, found) in enumerate(zip(variables, moments, strict=True)):
@@ -80,7 +80,7 @@ def test_decay_alone_shrinks_only_what_is_decayed():
     variables, steps = start()
     before = [variable.numpy() for variable in variables]
     still = [[np.zeros_like(gradient) for gradient in steps[0]]]
-    train(variables, still, decay_rate=0.5)
+    train(variables, still, weight_decay_rate=0.5)
     for old, variable in zip(before, variables, strict=True):
         excluded = any(word in variable.path for word in ("LayerNorm", "bias"))
         kept = 1.0 if excluded else 1.0 - RATE * 0.5
@@ -101,7 +101,7 @@ def test_the_scale_of_the_gradient_does_not_matter():
 def test_a_weight_moves_by_the_rate_times_its_norm():
     variables, steps = start()
     before = [variable.numpy() for variable in variables]
-    train(variables, steps[:1], decay_rate=0.0)
+    train(variables, steps[:1], weight_decay_rate=0.0)
     for old, variable in zip(before, variables, strict=True):
         moved = np.linalg.norm(variable.numpy() - old)
         if old.any():
@@ -119,8 +119,8 @@ def test_the_training_step_takes_it():
 
 
 def test_serialisable():
-    optimizer = BertLamb(3e-4, decay_rate=0.02, beta_1=0.8)
+    optimizer = BertLamb(3e-4, weight_decay_rate=0.02, beta_1=0.8)
     again = keras.optimizers.deserialize(keras.optimizers.serialize(optimizer))
     assert isinstance(again, BertLamb)
     assert again.get_config() == optimizer.get_config()
-    assert (again.decay_rate, again.beta_1, again.epsilon) == (0.02, 0.8, 1e-6)
+    assert (again.weight_decay_rate, again.beta_1, again.epsilon) == (0.02, 0.8, 1e-6)

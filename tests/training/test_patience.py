@@ -11,7 +11,7 @@ import tensorflow as tf
 import tiny_model
 from run_settings import RUN
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import names
 from official_bert.tasks import classifier, fine_tuning
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.classifier_features import Features, pad_features
@@ -162,7 +162,7 @@ def test_a_run_ends_by_patience(ended):
     assert [r["step"] for r in rows(directory) if "eval_accuracy" in r] == [2, 4, 6, 8]
     # The best is kept besides the newest.
     assert saving.best_step(str(directory)) == 4
-    assert google.numbered_checkpoints(directory) == [4, 8]
+    assert names.numbered_checkpoints(directory) == [4, 8]
 
 
 def test_it_says_so(tmp_path, capsys):
@@ -180,7 +180,7 @@ def test_run_again_it_makes_no_more_updates(ended):
     assert_same(run(directory, seen=seen), result)
     assert seen == []
     assert rows(directory) == before
-    assert google.numbered_checkpoints(directory) == [4, 8]
+    assert names.numbered_checkpoints(directory) == [4, 8]
 
 
 def test_more_patience_goes_on_and_none_goes_to_the_end(ended, tmp_path):

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 from record_files import MINI_CONFIG
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel
@@ -115,7 +115,7 @@ def save_steps(directory, steps, keep=5):
 
 def test_the_newest_are_kept(tmp_path):
     state = save_steps(tmp_path, (2, 4, 6, 8, 10, 12, 14))
-    assert google.numbered_checkpoints(tmp_path) == [6, 8, 10, 12, 14]
+    assert names.numbered_checkpoints(tmp_path) == [6, 8, 10, 12, 14]
     assert len(os.listdir(tmp_path)) == 2 * 5 + 1
     found = tf.train.get_checkpoint_state(str(tmp_path))
     assert found.model_checkpoint_path == str(tmp_path / "model.ckpt-14")
@@ -131,7 +131,7 @@ def test_the_best_is_kept_besides(tmp_path):
         save(tmp_path, state, keep=2)
         saving.note_evaluation(tmp_path, step, loss)
     # Of two equal ones the first stays the best.
-    assert google.numbered_checkpoints(tmp_path) == [4, 8, 10]
+    assert names.numbered_checkpoints(tmp_path) == [4, 8, 10]
     assert json.loads((tmp_path / "best_checkpoint.json").read_text()) == {
         "step": 4,
         "loss": 1.0,
@@ -140,7 +140,7 @@ def test_the_best_is_kept_besides(tmp_path):
     save(tmp_path, state, keep=2)
     saving.note_evaluation(tmp_path, 12, 0.5)
     save(tmp_path, state, keep=2)
-    assert google.numbered_checkpoints(tmp_path) == [10, 12]
+    assert names.numbered_checkpoints(tmp_path) == [10, 12]
 
 
 def test_of_a_score_the_highest_is_the_best(tmp_path):
@@ -149,7 +149,7 @@ def test_of_a_score_the_highest_is_the_best(tmp_path):
         state.optimizer.iterations.assign(step)
         save(tmp_path, state, keep=1)
         saving.note_evaluation(tmp_path, step, accuracy, "accuracy")
-    assert google.numbered_checkpoints(tmp_path) == [4, 8]
+    assert names.numbered_checkpoints(tmp_path) == [4, 8]
     assert json.loads((tmp_path / "best_checkpoint.json").read_text()) == {
         "step": 4,
         "accuracy": 0.7,
@@ -213,6 +213,17 @@ def test_another_optimizer(tmp_path):
     save(tmp_path, make(step=3))
     with pytest.raises(UserError, match="lamb_m is missing"):
         saving.restore_state(tmp_path, make(kind=BertLamb))
+
+
+def test_an_evaluation_does_not_ask_for_the_optimizer(tmp_path):
+    saved = make(step=3, seed=1, kind=BertLamb)
+    save(tmp_path, saved)
+    state = make()
+    before = {name: v.numpy() for name, v in state.slots().items()}
+    assert saving.restore_state(tmp_path, state, weights_only=True) == state.step == 3
+    found = {name: v.numpy() for name, v in state.weights().items()}
+    equal(found, {name: v.numpy() for name, v in saved.weights().items()})
+    equal({name: v.numpy() for name, v in state.slots().items()}, before)
 
 
 def test_going_on_from_a_prefix(tmp_path):
@@ -279,7 +290,7 @@ def test_what_was_passed_over_is_set_aside(tmp_path):
     state = make()
     saving.set_aside_newer(tmp_path, saving.restore_state(tmp_path, state))
     saving.forget_old(tmp_path, keep=1)
-    assert google.numbered_checkpoints(tmp_path) == [4]
+    assert names.numbered_checkpoints(tmp_path) == [4]
     assert (tmp_path / "model.ckpt-6.index.damaged").exists()
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-4")
 
@@ -292,6 +303,8 @@ def test_a_run_whose_checkpoints_are_all_damaged_does_not_start_over(tmp_path, d
     before = numbers(state)
     with pytest.raises(UserError, match="no checkpoint in .* can be read"):
         saving.restore_state(tmp_path, state)
+    with pytest.raises(UserError, match="^--continue_from: no checkpoint"):
+        saving.restore_state(tmp_path, state, flag="--continue_from")
     equal(numbers(state), before)
 
 

@@ -2,14 +2,18 @@
 
 import itertools
 import json
+import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import updates
+import warm_python
+from places import ROOT
 
+from official_bert.checkpoints import convert
 from official_bert.errors import UserError
-from official_bert.training import strategies
+from official_bert.training import precision, step, strategies
 from official_bert.training.strategies import make_strategy, share_of
 
 HOSTS = ["host0:1", "host1:1"]
@@ -115,9 +119,11 @@ def test_batches_that_can_be_shared_out(replicas, batch_size, micro):
         (4, 16, 3, ["--micro_batch_size=3", "the 4 sequences", "on 4 device(s)"]),
         (4, 16, 8, ["--micro_batch_size=8", "the 4 sequences", "on 4 device(s)"]),
         (1, 8, 16, ["--micro_batch_size=16", "the 8 sequences", "on 1 device(s)"]),
+        (2, 4096, 1, ["--micro_batch_size=1 makes 2048 parts", "tells 1024 apart"]),
     ],
 )
 def test_batches_that_cannot(replicas, batch_size, micro, words):
+    assert strategies.MOST_MICRO_BATCHES * step.MICRO_BATCH == step.REPLICA
     strategy = FakeStrategy(replicas)
     sentence = refusal(strategies.check_shares, strategy, batch_size, micro)
     assert sentence.endswith(".")
@@ -455,3 +461,20 @@ def test_the_step_has_static_shapes_and_no_work_for_the_host():
     translated = whole.experimental_get_compiler_ir(features)(stage="hlo")
     assert "ENTRY" in translated
     assert "<=" not in translated
+
+
+def test_an_unknown_strategy():
+    with pytest.raises(UserError, match="--strategy is 'mirorred': give one of auto,"):
+        strategies.make_strategy("mirorred")
+
+
+def test_flags_have_the_choices_of_the_library():
+    """They are listed there as well, because scripts must not load TensorFlow first."""
+    code = (
+        "import convert_checkpoint, training_flags as t; "
+        "print(t.STRATEGIES, t.PRECISIONS, convert_checkpoint.FORMATS)"
+    )
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")}
+    done = warm_python.run(["-c", code], env=path)
+    wanted = strategies.STRATEGIES, precision.PRECISIONS, tuple(convert.WRITERS)
+    assert done.stdout.split("\n")[0] == " ".join(map(str, wanted)), done.stderr

@@ -13,7 +13,7 @@ import warm_python
 from paused_run import STAGES
 from record_files import MINI_CONFIG
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.data.record_set import open_record_set
 
 STEPS = 30
@@ -55,7 +55,7 @@ def test_killed_three_times_and_the_same_in_the_end(runs, before):
     assert torture.differences(undisturbed, killed) == []
     assert torture.summary(killed, records) == before
     # What was compared is a whole run with dropout.
-    assert google.numbered_checkpoints(killed)[-1] == STEPS
+    assert names.numbered_checkpoints(killed)[-1] == STEPS
     assert len(torture.metric_rows(killed)) == STEPS + STEPS // torture.EVERY
     assert MINI_CONFIG.hidden_dropout_prob == 0.1
 

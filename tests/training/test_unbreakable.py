@@ -22,7 +22,7 @@ from pretraining_runs import EVERY, LOG, STEPS
 from record_files import MINI_CONFIG
 from run_scripts.script_runs import assert_refused, run_many
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.data.record_set import open_record_set
 
 # How far the run has come that is copied, harmed and continued.
@@ -88,7 +88,7 @@ def test_a_stopped_run_saves_and_says_so(folder, stopped, place, status):
     assert "Traceback" not in output
     step = step_of(output)
     assert LOG <= step < STEPS
-    assert google.numbered_checkpoints(folder / place)[-1] == step
+    assert names.numbered_checkpoints(folder / place)[-1] == step
     assert runs.tensors(folder / place / f"model.ckpt-{step}")["global_step"] == step
     assert not (folder / place / "bert_model.ckpt.index").exists()
 
@@ -169,7 +169,7 @@ def test_another_way_to_compute_is_told(folder, otherwise_computed, history):
     assert [part["from_step"] for part in history] == [0, HALT]
     for name, values in {"micro_batch_size": [0, 8], "xla": [False, True]}.items():
         assert [part["environment"][name] for part in history] == values
-    assert google.numbered_checkpoints(folder / "environment")[-1] == STEPS
+    assert names.numbered_checkpoints(folder / "environment")[-1] == STEPS
 
 
 def test_another_number_of_threads_is_told(otherwise_computed, history):
@@ -566,7 +566,7 @@ def assert_same_batch(one, other):
 
 
 def test_skipped_updates_change_nothing(folder, results):
-    assert google.numbered_checkpoints(folder / "not finite") == [2]
+    assert names.numbered_checkpoints(folder / "not finite") == [2]
     found = runs.tensors(folder / "not finite/model.ckpt-2")
     weights = runs.tensors(folder / "nan.ckpt")
     runs.assert_equal({name: found[name] for name in weights}, weights)
@@ -580,4 +580,4 @@ def test_the_best_checkpoint_is_kept_besides_the_newest(folder, results):
     evaluations = runs.rows(folder / "worse", "eval_loss")
     best = min(evaluations, key=lambda step: evaluations[step]["eval_loss"])
     assert best == 10
-    assert google.numbered_checkpoints(folder / "worse") == [10, 30]
+    assert names.numbered_checkpoints(folder / "worse") == [10, 30]

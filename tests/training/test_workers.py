@@ -8,7 +8,7 @@ import processes
 import pytest
 from pretraining_runs import LOG, STEPS
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import names
 
 
 @pytest.fixture(scope="module")
@@ -62,7 +62,7 @@ def test_sigterm_to_one_stops_both_at_one_step(folder, stopped):
         assert "Traceback" not in output
         sentences |= {line for line in output.splitlines() if "Stopped at" in line}
     (sentence,) = sentences
-    step = google.numbered_checkpoints(folder / "run")[-1]
+    step = names.numbered_checkpoints(folder / "run")[-1]
     assert LOG <= step < STEPS
     assert f"Stopped at step {step} and saved;" in sentence
 
@@ -81,7 +81,7 @@ def test_a_worker_tells_that_another_was_killed(folder, killed):
     (status, output), (other, _) = killed
     assert (status, other) == (1, -signal.SIGKILL)
     sentence = runs.error_of(output)
-    step = google.numbered_checkpoints(folder / "run")[-1]
+    step = names.numbered_checkpoints(folder / "run")[-1]
     assert "Worker 0 has lost another worker; start all workers again" in sentence
     assert f"goes on from step {step}." in sentence
     assert "Traceback" not in output

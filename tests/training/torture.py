@@ -37,7 +37,7 @@ import tensorflow as tf  # noqa: E402
 from paused_run import SCRIPT, STAGES  # noqa: E402
 from record_files import MINI, MINI_CONFIG  # noqa: E402
 
-from official_bert.checkpoints import google  # noqa: E402
+from official_bert.checkpoints import names  # noqa: E402
 from official_bert.data.record_set import open_record_set  # noqa: E402
 from official_bert.training.logs import read_metrics  # noqa: E402
 
@@ -209,7 +209,7 @@ def run_and_kill(kills, flags, directory, log):
     for number, kill in enumerate(kills, 1):
         run_until(kill, flags, log)
         step = read_metrics(directory)[-1]["step"] if read_metrics(directory) else 0
-        checkpoint = max(google.numbered_checkpoints(directory), default=0)
+        checkpoint = max(names.numbered_checkpoints(directory), default=0)
         print(
             f"kill {number:2}  {kill.stage:22}  at step {step:3}, "
             f"newest checkpoint {checkpoint:3}",
@@ -289,7 +289,7 @@ def digests_of_files(directory):
 
 def state_of(directory):
     """Return the newest checkpoint as kind -> dict of name -> array."""
-    last = google.numbered_checkpoints(directory)[-1]
+    last = names.numbered_checkpoints(directory)[-1]
     kinds = {"weights": {}, "adam_m": {}, "adam_v": {}, "global_step": {}}
     kinds["other state"] = {}
     for name, value in read_arrays(directory / f"model.ckpt-{last}").items():

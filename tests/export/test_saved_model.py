@@ -18,6 +18,7 @@ import yaml
 from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tiny_exports import open_kind
 
+from official_bert import files
 from official_bert.errors import UserError
 from official_bert.export import (
     exports,
@@ -29,7 +30,7 @@ from official_bert.export import (
 )
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
 
-BESIDE = {"README.md", "batching_parameters.txt", "docker-compose.yml"}
+BESIDE = {"README.md", "batching_parameters.txt", "docker-compose.yml", ".lock"}
 CHECKED = {"rows": 1, "difference": 0.0}
 
 
@@ -232,6 +233,31 @@ def test_versions_side_by_side(tmp_path, no_process):
     assert not {name for name in os.listdir(first) if "tmp" in name}
 
 
+def test_what_people_changed_beside_the_versions_stays(tmp_path, no_model):
+    one, two = open_kind("label")[1], open_kind("number")[1]
+    _, found = saved_model.write(str(tmp_path), one, "model")
+    assert found["changed"] == []
+    compose = tmp_path / "docker-compose.yml"
+    mine = compose.read_text().replace('ports: ["127.0.0.1:8500', 'ports: ["8500')
+    compose.write_text(mine)
+    _, found = saved_model.write(str(tmp_path), two, "model")
+    assert found["changed"] == ["docker-compose.yml"]
+    assert compose.read_text() == mine
+    assert "regression" in (tmp_path / "README.md").read_text()
+
+
+def test_one_export_at_a_time(tmp_path, no_model):
+    """The other's half of a version is not taken for a leftover."""
+    half = tmp_path / "1.tmp.99999999"
+    half.mkdir()
+    with (
+        files.locked_directory(tmp_path),
+        pytest.raises(UserError, match="--export_dir: another process is at work"),
+    ):
+        saved_model.write(str(tmp_path), open_kind("label")[1], "model")
+    assert half.is_dir()
+
+
 @pytest.mark.parametrize("names", [["9", "x", "12.tmp.5"], ["9", "²", "٣"]])
 def test_the_next_version(tmp_path, names):
     for name in names:
@@ -260,7 +286,7 @@ def test_nothing_is_left_of_a_wrong_export(tmp_path, no_process):
     (tmp_path / "1").mkdir()
     with pytest.raises(UserError, match="serving_default gives another label"):
         saved_model.write(str(tmp_path), bent, "model")
-    assert os.listdir(tmp_path) == ["1"]
+    assert set(os.listdir(tmp_path)) == {"1", ".lock"}
 
 
 @pytest.mark.parametrize("where", ["write_assets", "write_warmup"])
@@ -271,7 +297,7 @@ def test_nothing_is_left_if_the_disk_is_full(tmp_path, no_model, monkeypatch, wh
     monkeypatch.setattr(server_files, where, fail)
     with pytest.raises((OSError, UserError), match="No space left"):
         saved_model.write(str(tmp_path), open_kind("label")[1], "model")
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == [".lock"]
 
 
 def test_leftovers_of_a_killed_export_are_removed(tmp_path, no_model):

@@ -36,7 +36,7 @@ class ChoiceTask:
       metrics: names of the scores; by the first a model is the best.
     """
 
-    KIND: ClassVar[str] = "multiple_choice"
+    TASK: ClassVar[str] = "multiple_choice"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     max_seq_length: int = 128

@@ -33,7 +33,7 @@ class SquadTask:
       decoding: `Decoding`.
     """
 
-    KIND: ClassVar[str] = "squad"
+    TASK: ClassVar[str] = "squad"
 
     max_seq_length: int = 384
     doc_stride: int = 128

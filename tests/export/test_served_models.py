@@ -11,7 +11,13 @@ from official_bert.checkpoints import model_directory
 from official_bert.export import expected, signatures
 from official_bert.export.ner_model import ServedTagger
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
-from official_bert.tasks import classifier_features, ner, ner_files, squad, squad_files
+from official_bert.tasks import (
+    classifier_features,
+    ner,
+    ner_sentences,
+    squad,
+    squad_files,
+)
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.choice_files import ChoiceExample
 from official_bert.tasks.examples import Example
@@ -146,7 +152,7 @@ def _squad_features(predictor, questions, contexts):
 
 
 def _ner_features(predictor, texts):
-    documents = [[ner_files.text_sentence(text)] for text in texts]
+    documents = [[ner_sentences.text_sentence(text)] for text in texts]
     features = ner.convert(predictor.task, documents, predictor.tokenizer)
     batch = pad_ner_features(features, predictor.task.max_seq_length)
     logits = predictor.model({name: batch[name] for name in INPUTS})["logits"].numpy()
@@ -256,11 +262,11 @@ def test_answers_are_parts_of_the_context(kind):
 def test_words_and_tags(kind):
     texts = texts_for(kind, 20, 7)["text"]
     found = ask(kind, SERVING, {"text": texts})
-    documents = [[ner_files.text_sentence(text)] for text in texts]
+    documents = [[ner_sentences.text_sentence(text)] for text in texts]
     tags = [rows[0] for rows in Predictor(open_kind(kind)[0]).model.tags(documents)]
     longest = max(map(len, tags))
     for row, text in enumerate(texts):
-        offsets = ner_files.split_words(text)
+        offsets = ner_sentences.split_words(text)
         rest = longest - len(offsets)
         words = [text[start:end].encode() for start, end in offsets]
         assert found["words"][row].tolist() == words + [b""] * rest

@@ -16,8 +16,8 @@ from official_bert.modeling.token_classification import TokenClassificationModel
 from official_bert.tasks import classifier_task, ner
 from official_bert.tasks.ner import NerTask
 from official_bert.tasks.ner_features import LAYERS, tag_names
-from official_bert.tasks.ner_files import split_words, word_sentence
 from official_bert.tasks.ner_predictor import FoundEntity, NerPredictor
+from official_bert.tasks.ner_sentences import split_words, word_sentence
 from official_bert.tasks.predictor import Predictor
 from official_bert.tasks.task_file import write_task
 

@@ -62,14 +62,15 @@ def convert_examples(examples, tokenizer, max_seq_length, labels=()):
       max_seq_length: tokens of an example at most, `[CLS]` and `[SEP]` among
         them; at least 3.
       labels: names of the classes in the order of their numbers; none for a
-        regression task.
+        regression task. Of the labels of an example where several may hold,
+        those that are not among them are passed over.
 
     Returns:
       list of `Features`.
 
     Raises:
       UserError: `max_seq_length` is below 3.
-      ValueError: an example has a label that is not in `labels`.
+      ValueError: an example's only label is not in `labels`.
     """
     if max_seq_length < 3:
         raise UserError(
@@ -140,7 +141,7 @@ def convert_windows(examples, tokenizer, max_seq_length, labels=()):
 
     Raises:
       UserError: `max_seq_length` is below 5.
-      ValueError: an example has a label that is not in `labels`.
+      ValueError: an example's only label is not in `labels`.
     """
     if max_seq_length < 5:
         raise UserError(
@@ -209,8 +210,9 @@ def pad_features(features, length):
 
     Returns:
       dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`,
-      0 where nothing stands, and, where the labels are known, `label_ids` [B],
-      int32, or float32 for a regression task.
+      0 where nothing stands, and, where the labels are known, `label_ids`: int32
+      [B]; float32 [B] for regression; float32 [B, C] where several labels may
+      hold.
     """
     shape = (len(features), length)
     names = ("input_ids", "input_mask", "segment_ids")

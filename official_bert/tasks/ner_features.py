@@ -18,7 +18,8 @@ from official_bert.metrics.entities import OUTSIDE
 from official_bert.tasks.windows import best_spans, make_spans
 from official_bert.tokenization.wordpiece import UNKNOWN
 
-# The label of what is not scored.
+# The label of what is not scored. As in `modeling.token_classification`, which would
+# bring TensorFlow; a test compares them.
 IGNORED = -1
 
 # The rows of Table 7, as the paper has them: the layers that

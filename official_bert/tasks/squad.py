@@ -18,7 +18,7 @@ from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
 
 LOSS = "span_loss"
-# What tells the best model, and what a log line says of an evaluation.
+# What a log line shows of an evaluation, as far as a row has it.
 _SHOWN = ("exact_match", "exact", "best_exact", "f1", "best_f1", "best_f1_thresh")
 
 

@@ -76,9 +76,9 @@ def main():
     require("model_dir")
     _check_files()
     start_tensorflow()
-    from official_bert.tasks.predictor import Predictor
+    from official_bert.tasks.predictor import load
 
-    predictor = Predictor(locate(FLAGS.model_dir), FLAGS.batch_size).model
+    predictor = load(locate(FLAGS.model_dir), FLAGS.batch_size)
     questions, answer = _way_of(predictor)
     with opened_output(FLAGS.output_file) as out:
         for chunk in _chunks(questions):
@@ -221,10 +221,9 @@ def _answer(predictor, pairs):
 
 
 def _choose(predictor, pairs):
-    for answer in predictor.predict_all(pairs):
-        rounded = [round(value, 6) for value in answer.probabilities]
-        record = {"index": answer.index, "choice": answer.choice}
-        yield {**record, "probabilities": rounded}
+    from official_bert.tasks.choice_reports import as_json
+
+    return map(as_json, predictor.predict_all(pairs))
 
 
 def _chunks(texts):

@@ -169,10 +169,10 @@ def results(logits, features, batch_size):
       dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
     """
     row, labels = evaluate(logits, features), _labels(features)
-    batches = [slice(n, n + batch_size) for n in range(0, len(logits), batch_size)]
-    losses = [_mean_loss(logits[part], labels[part]) for part in batches]
-    found = {f"eval_{name}": value for name, value in row.items()}
-    return found | {"loss": float(np.mean(losses))}
+    loss = scoring.mean_of_batches(
+        lambda part: _mean_loss(logits[part], labels[part]), len(logits), batch_size
+    )
+    return {f"eval_{name}": value for name, value in row.items()} | {"loss": loss}
 
 
 def _labels(features):

@@ -28,7 +28,7 @@ class NerPredictor:
     """A model that finds entities, loaded once; see `Predictor`.
 
     Attributes:
-      model: the Keras model.
+      model: the Keras model, or a `TfliteModel`.
       task: `NerTask`.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had.

@@ -22,7 +22,7 @@ from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.choice_files import ChoiceExample
 from official_bert.tasks.examples import Example
 from official_bert.tasks.ner_features import pad_ner_features
-from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.predictor import load
 from official_bert.tasks.scoring import INPUTS
 
 LABELLING = [kind for kind in KINDS if "label" in kind or kind == "number"]
@@ -101,7 +101,7 @@ def features_of(kind):
     directory, inputs = open_kind(kind)[0], texts_for(kind)
     if kind in PRETRAINED:
         return _encoded(directory, inputs["text"])
-    predictor = Predictor(directory).model
+    predictor = load(directory)
     of_kind = {
         "choice": _choice_features,
         **dict.fromkeys(LABELLING, _classifier_features),
@@ -263,7 +263,7 @@ def test_words_and_tags(kind):
     texts = texts_for(kind, 20, 7)["text"]
     found = ask(kind, SERVING, {"text": texts})
     documents = [[ner_sentences.text_sentence(text)] for text in texts]
-    tags = [rows[0] for rows in Predictor(open_kind(kind)[0]).model.tags(documents)]
+    tags = [rows[0] for rows in load(open_kind(kind)[0]).tags(documents)]
     longest = max(map(len, tags))
     for row, text in enumerate(texts):
         offsets = ner_sentences.split_words(text)
@@ -302,7 +302,7 @@ MASKED = (
 
 
 def test_requests_without_any_entity():
-    predictor = Predictor(open_kind("tags")[0]).model
+    predictor = load(open_kind("tags")[0])
     (bias,) = [w for w in predictor.model.weights if w.path.endswith("output_bias")]
     bias.assign(
         100.0 * np.eye(len(predictor.task.tags))[predictor.task.tags.index("O")]

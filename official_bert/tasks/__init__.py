@@ -11,8 +11,8 @@ and `ner_json`; `squad_answers`, `squad_texts` and `squad_scores`.
   and `labels`, then `own_data`, then `dev_split`; all become `examples`.
 * GLUE: `glue_tasks`, `glue_files`, `glue_tfds`, `glue_submission`.
 * Training any of them: `batches`, `fine_tuning`, `sweep`, `model_card`.
-* Asking: `scoring`, `windows`, `task_file`, `fine_tuned`, `tflite_model`, `predictor`,
-  `prediction_inputs`.
+* Asking: `model_inputs`, `windows`, `scoring`, `task_file`, `fine_tuned`,
+  `tflite_model`, `predictor`, `prediction_inputs`.
 * Pre-trained models: `fill_mask`, `likelihood`, `attention`, `attention_picture`,
   `feature_extraction`, `feature_files`, `encoder_predictor`.
 """

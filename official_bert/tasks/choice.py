@@ -21,6 +21,7 @@ from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.classifier_features import pad_features
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
 
@@ -104,7 +105,7 @@ def outputs_of(model):
     """
 
     def compute(features):
-        rows = {name: features[name][:, tf.newaxis] for name in scoring.INPUTS}
+        rows = {name: features[name][:, tf.newaxis] for name in INPUTS}
         rows["choice_mask"] = tf.ones_like(rows["input_ids"][:, :, 0])
         return {"logits": model(rows)["logits"][:, 0]}
 

@@ -4,8 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.modeling.fused_layer_norm import fused_where_possible
-
-INPUTS = ("input_ids", "input_mask", "segment_ids")
+from official_bert.tasks.model_inputs import INPUTS
 
 
 def make_scorer(compute):

@@ -15,7 +15,7 @@ import zlib
 import numpy as np
 
 from official_bert.errors import UserError
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 
 ENDING = ".tflite"
 # What it is called in the folder that is exported.

@@ -20,6 +20,7 @@ from official_bert.device import tflite_file, writer
 from official_bert.device.model import open_device_model
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuned, scoring, tflite_model
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.predictor import Predictor, load
 from official_bert.tasks.tflite_model import TfliteModel
 
@@ -122,7 +123,7 @@ def test_its_probabilities_are_those_that_python_tells(kind):
         for p in ["[CLS]", "the", "horse", "is", "on", "water", "[SEP]"]
     ]
     ids = np.array([ids], np.int32)
-    row = dict(zip(scoring.INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
+    row = dict(zip(INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
     (found,) = TfliteModel(exported(kind)[0] / "model.tflite")(row)["probabilities"]
     assert found.tolist() == pytest.approx([*one.probabilities.values()], abs=1e-5)
 
@@ -188,7 +189,7 @@ def test_the_encoder_gives_python_s_vectors():
         pieces = tokenizer.tokenize(text)[: answering.lengths[-1] - 2]
         pieces = ["[CLS]", *pieces, "[SEP]"]
         ids = np.array([[tokenizer.vocab[piece] for piece in pieces]], np.int32)
-        row = dict(zip(scoring.INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
+        row = dict(zip(INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
         np.testing.assert_allclose(
             vector, score(row)["pooled_output"][0], atol=1e-4, rtol=0
         )

@@ -15,15 +15,15 @@ from official_bert.tasks import (
     classifier_features,
     ner,
     ner_sentences,
-    squad,
     squad_files,
 )
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.choice_files import ChoiceExample
 from official_bert.tasks.examples import Example
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.ner_features import pad_ner_features
 from official_bert.tasks.predictor import load
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.squad_features import pad_squad_features
 
 LABELLING = [kind for kind in KINDS if "label" in kind or kind == "number"]
 SQUAD = [kind for kind in KINDS if "squad" in kind]
@@ -140,7 +140,7 @@ def _squad_features(predictor, questions, contexts):
     ]
     features = predictor.features(examples)
     assert len(features) > 2 * len(examples)
-    batch = squad.pad_features(features, predictor.task.max_seq_length)
+    batch = pad_squad_features(features, predictor.task.max_seq_length)
     outputs = predictor.model({name: batch[name] for name in INPUTS})
     wanted = {name: outputs[name].numpy() for name in ("start_logits", "end_logits")}
     # The rows that Python decodes, but for what is behind each.

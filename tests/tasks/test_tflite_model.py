@@ -14,7 +14,7 @@ import tensorflow as tf
 from official_bert.device import tflite_file
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuned, tflite_model
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.tflite_model import TfliteModel
 
 LENGTHS = (4, 8)

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from official_bert.errors import UserError
 from official_bert.metrics import entities
-from official_bert.tasks import choice_files, glue_tasks, ner_files, tables
+from official_bert.tasks import choice_files, glue_tasks, ner_conll, ner_files, tables
 
 BLANK_LINES = re.compile(r"\n\s*\n")
 
@@ -108,7 +108,7 @@ def cut_conll(text, most):
         if not most:
             break
         # The row that begins a document is no sentence.
-        most -= not block.startswith(ner_files.DOCUMENT_START)
+        most -= not block.startswith(ner_conll.DOCUMENT_START)
         kept.append(block)
     return "\n\n".join(kept) + "\n"
 

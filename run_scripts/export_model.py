@@ -66,6 +66,7 @@ flags.DEFINE_integer(
     "max_seq_length",
     None,
     "Of a pre-trained model: longer texts are cut; default: all that it reads.",
+    lower_bound=3,
 )
 flags.DEFINE_string(
     "check_file",
@@ -118,6 +119,8 @@ def main():
 
 def _check_flags():
     _lengths()
+    if FLAGS.format == SAVED_MODEL:
+        _model_name()
     for file_format, names in ONLY_FOR.items():
         given = [f"--{name}" for name in names if FLAGS[name].present]
         if given and FLAGS.format != file_format:
@@ -198,13 +201,9 @@ def _export_saved_model():
         path = locate(FLAGS.check_file)
         rows = check_rows.read(path, export.signatures[SERVING].specs)
     directory = os.path.normpath(FLAGS.export_dir)
-    name = FLAGS.model_name or os.path.basename(os.path.abspath(directory))
-    if not re.fullmatch(r"[\w.-]+", name):
-        raise UserError(
-            f"--model_name: {name!r} is part of a URL; use letters, digits, -, _ and "
-            "dots."
-        )
-    path, found = saved_model.write(directory, export, name, FLAGS.version, rows)
+    path, found = saved_model.write(
+        directory, export, _model_name(), FLAGS.version, rows
+    )
     print(
         f"Exported to {path}: {export.what}\n"
         f"A fresh process answers the same as Python on {found['rows']} rows "
@@ -215,9 +214,22 @@ def _export_saved_model():
             "Without requests to warm a server up: pip install tensorflow-serving-api "
             "and export again to have them."
         )
+    for changed in found["changed"]:
+        print(f"{changed} stays as somebody has changed it.")
     print(
         f"{os.path.join(directory, 'README.md')} tells how to start and ask a server."
     )
+
+
+def _model_name():
+    """Return what a server calls the model."""
+    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.export_dir))
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise UserError(
+            f"--model_name: {name!r} is part of a URL; use letters, digits, -, _ and "
+            "dots."
+        )
+    return name
 
 
 def _lengths():

@@ -69,7 +69,7 @@ def main():
 def _answer(bert, text, text_b):
     """Return what is printed of a text, as a dict for JSON."""
     from official_bert.tasks.fill_mask import MASK, fill_mask
-    from official_bert.tasks.scores import next_sentence_probability
+    from official_bert.tasks.likelihood import next_sentence_probability
 
     answer = {"text": text}
     if FLAGS.score:
@@ -87,7 +87,7 @@ def _answer(bert, text, text_b):
 
 
 def _score(bert, text):
-    from official_bert.tasks.scores import pseudo_log_likelihood
+    from official_bert.tasks.likelihood import pseudo_log_likelihood
 
     score = pseudo_log_likelihood(bert, text, FLAGS.batch_size)
     pairs = zip(score.tokens, score.log_probabilities, strict=True)

@@ -76,9 +76,9 @@ def main():
     require("model_dir")
     _check_files()
     start_tensorflow()
-    from official_bert.tasks.predictor import Predictor
+    from official_bert.tasks.predictor import load
 
-    predictor = Predictor(locate(FLAGS.model_dir), FLAGS.batch_size).model
+    predictor = load(locate(FLAGS.model_dir), FLAGS.batch_size)
     questions, answer = _way_of(predictor)
     with opened_output(FLAGS.output_file) as out:
         for chunk in _chunks(questions):
@@ -120,17 +120,17 @@ def _way_of(predictor):
 
     if predictor.task is None:
         return _pairs_of_lines(), functools.partial(_encode, predictor)
-    kind = predictor.task.KIND
-    if kind not in (NerTask.KIND, SquadTask.KIND, ChoiceTask.KIND):
+    task = predictor.task.TASK
+    if task not in (NerTask.TASK, SquadTask.TASK, ChoiceTask.TASK):
         return _texts(predictor.task), functools.partial(_classify, predictor)
     if _columns():
         raise UserError(
             "--text_column and --text_b_column are for classifiers, and the model in "
-            f"{FLAGS.model_dir} is of the task {kind}; leave them out."
+            f"{FLAGS.model_dir} is of the task {task}; leave them out."
         )
-    if kind == ChoiceTask.KIND:
+    if task == ChoiceTask.TASK:
         return _prompts(), functools.partial(_choose, predictor)
-    if kind == NerTask.KIND:
+    if task == NerTask.TASK:
         return _lines(prediction_inputs.texts), functools.partial(_tag, predictor)
     return _lines(prediction_inputs.questions), functools.partial(_answer, predictor)
 
@@ -221,10 +221,9 @@ def _answer(predictor, pairs):
 
 
 def _choose(predictor, pairs):
-    for answer in predictor.predict_all(pairs):
-        rounded = [round(value, 6) for value in answer.probabilities]
-        record = {"index": answer.index, "choice": answer.choice}
-        yield {**record, "probabilities": rounded}
+    from official_bert.tasks.choice_reports import as_json
+
+    return map(as_json, predictor.predict_all(pairs))
 
 
 def _chunks(texts):

@@ -60,7 +60,7 @@ def main():
     require("output_dir")
     _check_flags()
     fine_tuning_flags.run_command(
-        lambda: None, _train, _ask, ("train_file", "dev_file", "test_file")
+        _read_data, _train, _ask, ("train_file", "dev_file", "test_file")
     )
 
 
@@ -79,18 +79,42 @@ def _check_flags():
     fine_tuning_flags.check(evaluates=FLAGS.do_eval)
 
 
-def _train(strategy, start, _):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
-    from official_bert.tasks import ner, ner_features
+def _read_data():
+    """Return a dict of flag name -> `NerData`, of all files that a training needs.
 
-    data = _read("train_file")
-    if not data.labels:
+    Without a training it is empty: the model has to tell its labels first.
+    """
+    if not FLAGS.do_train:
+        return {}
+    train = _read("train_file")
+    if not train.labels:
         raise UserError(
             f"--train_file: {FLAGS.train_file} has no entities to learn; all its words "
             "are tagged O."
         )
+    return {"train_file": train, **_read_asked(train.labels)}
+
+
+def _read_asked(labels):
+    """Return a dict of flag name -> `NerData`, of what is evaluated and tagged."""
+    from official_bert.tasks.ner_files import has_tags
+
+    data = {}
+    if FLAGS.do_eval:
+        data["dev_file"] = _read("dev_file", labels)
+    if FLAGS.do_predict:
+        is_tagged = has_tags(locate(FLAGS.test_file), "--test_file")
+        data["test_file"] = _read("test_file", labels, is_tagged)
+    return data
+
+
+def _train(strategy, start, data):
+    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+    from official_bert.tasks import ner, ner_features
+
+    train = data["train_file"]
     task = ner.NerTask(
-        ner_features.tag_names(data.labels),
+        ner_features.tag_names(train.labels),
         FLAGS.max_seq_length,
         FLAGS.doc_stride,
         FLAGS.one_sentence,
@@ -104,8 +128,8 @@ def _train(strategy, start, _):
             "The model is uncased: names are found better by a cased one, as the "
             "paper's."
         )
-    features = ner.convert(task, data.documents, start.tokenizer)
-    dev = _read("dev_file", data.labels).documents if FLAGS.do_eval else None
+    features = ner.convert(task, train.documents, start.tokenizer)
+    dev = data["dev_file"].documents if FLAGS.do_eval else None
     work = ner.fine_tuning(
         start.config, task, features, dev, start.tokenizer, FLAGS.eval_batch_size
     )
@@ -125,7 +149,7 @@ def _read(flag, labels=None, with_tags=True):
     return data
 
 
-def _ask(_):
+def _ask(data):
     """Evaluate and tag as the flags say, with the model that is left."""
     from official_bert.tasks import ner_reports
     from official_bert.tasks.ner_predictor import NerPredictor
@@ -134,17 +158,15 @@ def _ask(_):
         return
     given = {} if FLAGS.do_train else given_files()
     path = fine_tuning_flags.model_path()
-    predictor = NerPredictor(path, FLAGS.predict_batch_size, **given)
-    labels = predictor.task.labels
+    predictor = NerPredictor(path, FLAGS.eval_batch_size, **given)
+    data = data or _read_asked(predictor.task.labels)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if FLAGS.do_eval:
-        documents = _read("dev_file", labels).documents
+        documents = data["dev_file"].documents
         ner_reports.evaluate(predictor, documents, FLAGS.output_dir)
+    predictor.batch_size = FLAGS.predict_batch_size
     if FLAGS.do_predict:
-        from official_bert.tasks.ner_files import has_tags
-
-        is_tagged = has_tags(locate(FLAGS.test_file), "--test_file")
-        documents = _read("test_file", labels, is_tagged).documents
+        documents = data["test_file"].documents
         ner_reports.predict(predictor, documents, FLAGS.output_dir)
 
 

@@ -88,6 +88,7 @@ def encoding(size, batch):
     """The encoder's outputs of one batch of full sequences, as a scorer gives them."""
     from official_bert.modeling.encoder import BertEncoder
     from official_bert.tasks import scoring
+    from official_bert.tasks.model_inputs import INPUTS
 
     config = BertConfig.named(size)
     encoder = BertEncoder(config)
@@ -98,7 +99,7 @@ def encoding(size, batch):
 
     score = scoring.make_scorer(compute)
     values = shared.full_batch(config.vocab_size, batch)
-    features = dict(zip(scoring.INPUTS, values, strict=True))
+    features = dict(zip(INPUTS, values, strict=True))
     return lambda: score(features)
 
 
@@ -197,7 +198,7 @@ def tflite(size, vocab_file, quantization):
     from official_bert.device import converter
     from official_bert.device.model import open_device_model
     from official_bert.modeling.encoder import BertEncoder
-    from official_bert.tasks.scoring import INPUTS
+    from official_bert.tasks.model_inputs import INPUTS
     from official_bert.tasks.tflite_model import SIGNATURE, interpreter
 
     config = BertConfig.named(size)

@@ -7,7 +7,7 @@ import tensorflow as tf
 from absl import logging
 
 from official_bert.errors import UserError
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.tflite_model import SIGNATURE
 
 FLOAT32, FLOAT16, INT8, FULL_INT8 = "float32", "float16", "int8", "full_int8"

@@ -48,15 +48,15 @@ def read(predictor, path, flag):
     Args:
       predictor: what answers for the model.
       path: the file: a table with the columns of the training, or a file of the GLUE
-        task; a SQuAD file; CoNLL columns or JSON lines; SWAG's or ARC's CSV or JSON
-        lines.
+        task; a SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines
+        with the keys of SWAG or ARC.
       flag: the flag it came from, for messages.
 
     Returns:
       `LabelledSet`.
 
     Raises:
-      UserError: the file cannot be read, or lacks answers.
+      UserError: the file cannot be read, lacks answers, or has no text.
     """
     reading = {
         ChoicePredictor: _read_choices,
@@ -64,7 +64,13 @@ def read(predictor, path, flag):
         NerPredictor: _read_documents,
         SquadPredictor: _read_questions,
     }
-    return reading[type(predictor)](predictor, path, flag)
+    found = reading[type(predictor)](predictor, path, flag)
+    if not found.features:
+        raise UserError(
+            f"{flag}: the texts of {path} are empty; give texts like those that the "
+            "model will see."
+        )
+    return found
 
 
 def _read_texts(predictor, path, flag):

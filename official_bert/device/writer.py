@@ -17,6 +17,7 @@ from official_bert.modeling.transformer import MASKED_SCORE
 from official_bert.tasks import scoring
 from official_bert.tasks.classifier_features import convert_example
 from official_bert.tasks.examples import Example
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.task_file import TASK_FILE, write_task
 from official_bert.tasks.tflite_model import FILE, HASH_FILE, TfliteModel
 
@@ -207,7 +208,7 @@ def _row(one, length):
     values = one.input_ids, np.ones(size), one.segment_ids
     return {
         name: np.pad(value[:size], (0, length - size))[None].astype(np.int32)
-        for name, value in zip(scoring.INPUTS, values, strict=True)
+        for name, value in zip(INPUTS, values, strict=True)
     }
 
 

@@ -4,7 +4,7 @@ import tensorflow as tf
 
 from official_bert.export import rows
 from official_bert.export.row_model import RowModel
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tokenization.graph import GraphTokenizer
 
 

@@ -26,7 +26,7 @@ class ServedTagger(tf.Module):
         super().__init__()
         self.task = predictor.task
         tokenizer = predictor.tokenizer
-        # As in `ner_files`: a text's words do not depend on the model.
+        # As in `ner_sentences`: a text's words do not depend on the model.
         self._words = BasicWords(do_lower_case=False)
         self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
         self._unknown = tokenizer.vocab[UNKNOWN]

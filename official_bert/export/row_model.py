@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 
 # A request may have any number of rows; so much memory is used at most.
 ROWS_AT_ONCE = 64

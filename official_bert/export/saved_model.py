@@ -37,13 +37,20 @@ def write(directory, export, model_name, version=None, rows=None):
       rows: see `verify`.
 
     Returns:
-      (the version's folder, the dict of `verify` and `has_warmup`).
+      (the version's folder, the dict of `verify` with `has_warmup` and `changed`,
+      the files beside the versions that stay as somebody has changed them).
 
     Raises:
-      UserError: the version is there already, or differs from Python.
+      UserError: the version is there already, or differs from Python; or another
+        process exports to the directory.
     """
-    version = next_version(directory) if version is None else version
     files.make_directory(directory, "--export_dir")
+    with files.locked_directory(directory, "--export_dir"):
+        return _write(directory, export, model_name, version, rows)
+
+
+def _write(directory, export, model_name, version, rows):
+    version = next_version(directory) if version is None else version
     path = os.path.join(directory, str(version))
     if os.path.exists(path):
         raise UserError(f"--version: {path} exists already; choose another number.")
@@ -53,7 +60,9 @@ def write(directory, export, model_name, version=None, rows=None):
         server_files.write_assets(folder, export)
         found = verify(folder, export, rows)
         found["has_warmup"] = server_files.write_warmup(folder, export, model_name)
-    server_files.write_server_files(directory, export, model_name, _answer(export))
+    found["changed"] = server_files.write_server_files(
+        directory, export, model_name, _answer(export)
+    )
     return path, found
 
 

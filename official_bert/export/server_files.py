@@ -9,6 +9,7 @@ from official_bert import files
 from official_bert.export import samples
 from official_bert.export.signatures import SERVING
 from official_bert.export.verify import columns_of
+from official_bert.untouched_files import write_unless_changed
 
 IMAGE = "tensorflow/serving:2.19.1"
 WARMUP = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -81,21 +82,28 @@ def write_warmup(directory, export, model_name):
 
 
 def write_server_files(directory, export, model_name, answer):
-    """Write what is beside the versions' folders.
+    """Write what is beside the versions' folders, but for what people have changed.
 
     Args:
       directory: the folder of the versions.
       export: `Export`.
       model_name: what a server calls the model.
       answer: what the model gave to `samples.first_row`, as REST shows a row.
+
+    Returns:
+      list of str, the names of the files that stay as somebody has changed them.
     """
     compose = COMPOSE.format(name=model_name, image=IMAGE)
-    for name, text in (
-        ("batching_parameters.txt", BATCHING),
-        ("docker-compose.yml", compose),
-        ("README.md", _readme(export, model_name, answer)),
-    ):
-        files.write_text(os.path.join(directory, name), text)
+    readme = _readme(export, model_name, answer)
+    return [
+        name
+        for name, text, comment in (
+            ("batching_parameters.txt", BATCHING, "# {}"),
+            ("docker-compose.yml", compose, "# {}"),
+            ("README.md", readme, "<!-- {} -->"),
+        )
+        if not write_unless_changed(os.path.join(directory, name), text, comment)
+    ]
 
 
 def _readme(export, model_name, answer):

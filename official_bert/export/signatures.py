@@ -6,7 +6,7 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from official_bert.export.rows import placed, row_lengths
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 
 SERVING, TOKENS, EXAMPLES, FILL_MASK = (
     "serving_default",

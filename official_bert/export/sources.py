@@ -7,7 +7,7 @@ from official_bert.errors import UserError
 from official_bert.tasks import tflite_model
 from official_bert.tasks.classifier_predictor import ClassifierPredictor
 from official_bert.tasks.classifier_task import task_of
-from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.predictor import load
 from official_bert.tasks.task_file import TASK_FILE, has_task
 
 # Rows are padded to the first of these that fits; see `rows.Layout`.
@@ -30,7 +30,7 @@ def predictor_of(path, max_seq_length=None):
             f"{path} is an export already; give the directory that it was made from."
         )
     if has_task(path):
-        predictor = Predictor(path).model
+        predictor = load(path)
     elif _is_classifier(path):
         predictor = ClassifierPredictor(path)
     else:

@@ -12,7 +12,7 @@ import numpy as np
 from official_bert.errors import UserError
 from official_bert.export import fresh_process, samples
 from official_bert.export.signatures import SERVING, TOKENS
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 
 # The greatest difference of a number, or, above 1, of one part of it.
 TOLERANCE = 1e-5

@@ -56,9 +56,20 @@ def _call(address, timeout_s, method, request):
     try:
         return method(request, timeout=timeout_s)
     except grpc.RpcError as error:
-        raise UserError(
-            f"{address} answered {error.code().name}: {error.details()}"
-        ) from error
+        code, details = error.code(), error.details()
+        if code == grpc.StatusCode.UNAVAILABLE:
+            message = (
+                f"Cannot reach {address} (UNAVAILABLE: {details}); is the server "
+                "running there?"
+            )
+        elif code == grpc.StatusCode.DEADLINE_EXCEEDED:
+            message = (
+                f"{address} did not answer within {timeout_s:g} s; raise --timeout_s "
+                "or ask for fewer rows at a time."
+            )
+        else:
+            message = f"{address} answered {code.name}: {details}"
+        raise UserError(message) from error
 
 
 def _inputs(call, service, spec):
@@ -90,15 +101,14 @@ def _predict(call, service, spec, inputs, rows):
     from official_bert.serving import rest_requests, rest_responses
     from official_bert.serving.request_error import RequestError
 
+    request = predict_pb2.PredictRequest(model_spec=spec)
     try:
-        arrays = rest_requests.read_rows(rows, inputs)
+        for name, array in rest_requests.read_rows(rows, inputs).items():
+            dtype = tf.as_dtype(inputs[name].dtype)
+            request.inputs[name].CopyFrom(tf.make_tensor_proto(array, dtype))
+        outputs = call(service.Predict, request).outputs
+        return rest_responses.as_rows(
+            {name: tf.make_ndarray(tensor) for name, tensor in outputs.items()}
+        )
     except RequestError as error:
         raise UserError(str(error)) from error
-    request = predict_pb2.PredictRequest(model_spec=spec)
-    for name, array in arrays.items():
-        dtype = tf.as_dtype(inputs[name].dtype)
-        request.inputs[name].CopyFrom(tf.make_tensor_proto(array, dtype))
-    outputs = call(service.Predict, request).outputs
-    return rest_responses.as_rows(
-        {name: tf.make_ndarray(tensor) for name, tensor in outputs.items()}
-    )

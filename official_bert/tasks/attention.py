@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.errors import UserError
-from official_bert.tasks.fill_mask import encode_with_masks
+from official_bert.tasks.fill_mask import check_fits, encode_with_masks
 
 
 @dataclasses.dataclass(frozen=True)
@@ -49,12 +49,7 @@ def attention_maps(bert, text, text_b=None):
     if text_b is not None:
         input_ids += encode_with_masks(bert.tokenizer, text_b)[1:]
         segment_ids += [1] * (len(input_ids) - len(segment_ids))
-    limit = bert.config.max_position_embeddings
-    if len(input_ids) > limit:
-        raise UserError(
-            f"The text has {len(input_ids)} tokens and the model reads up to "
-            f"{limit}; shorten it."
-        )
+    check_fits(input_ids, bert.config)
     encoder = getattr(bert.model, "bert", bert.model)
     features = {
         "input_ids": tf.constant([input_ids]),

@@ -21,6 +21,7 @@ from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.classifier_features import pad_features
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
 
@@ -36,7 +37,7 @@ class ChoiceTask:
       metrics: names of the scores; by the first a model is the best.
     """
 
-    KIND: ClassVar[str] = "multiple_choice"
+    TASK: ClassVar[str] = "multiple_choice"
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     max_seq_length: int = 128
@@ -104,7 +105,7 @@ def outputs_of(model):
     """
 
     def compute(features):
-        rows = {name: features[name][:, tf.newaxis] for name in scoring.INPUTS}
+        rows = {name: features[name][:, tf.newaxis] for name in INPUTS}
         rows["choice_mask"] = tf.ones_like(rows["input_ids"][:, :, 0])
         return {"logits": model(rows)["logits"][:, 0]}
 
@@ -169,10 +170,10 @@ def results(logits, features, batch_size):
       dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
     """
     row, labels = evaluate(logits, features), _labels(features)
-    batches = [slice(n, n + batch_size) for n in range(0, len(logits), batch_size)]
-    losses = [_mean_loss(logits[part], labels[part]) for part in batches]
-    found = {f"eval_{name}": value for name, value in row.items()}
-    return found | {"loss": float(np.mean(losses))}
+    loss = scoring.mean_of_batches(
+        lambda part: _mean_loss(logits[part], labels[part]), len(logits), batch_size
+    )
+    return {f"eval_{name}": value for name, value in row.items()} | {"loss": loss}
 
 
 def _labels(features):

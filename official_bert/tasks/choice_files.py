@@ -1,7 +1,8 @@
 """Multiple choice in files: SWAG's table, ARC's, and JSON lines.
 
 What is in a file decides, not its name: one whose first character that is no blank
-is `{` is JSON lines, any other a table.
+is `{` is JSON lines, any other a table. The commands take a table for SWAG's; ARC's
+is read by `read_choices` alone, from Python.
 
 * SWAG ("regular" layout): CSV with the columns `sent1`, `sent2`, `ending0`, … and
   `label`, which counts from 0; others are not looked at. JSON lines with these keys
@@ -12,7 +13,7 @@ is `{` is JSON lines, any other a table.
   `{"text": […], "label": […]}`, also within a `question` that holds a `stem`, as
   ARC has them. The answer is `answerKey`, one of the choices' own labels, or else
   a letter from A or a number from 1; or it is `label`, a letter or a number from 0.
-* CSV without those names: the question, the choices and in the last column the
+* ARC's CSV, without those names: the question, the choices and in the last column the
   answer, a letter from A or a number from 1. Where there are fewer choices, the
   cells behind them are empty. A header is known by `question` in its first cell.
 
@@ -321,6 +322,8 @@ def _example_of_swag(record, line, is_test):
 
 def _example_of_cells(cells, line, is_test):
     """Return the `ChoiceExample` of a row: question, choices, answer."""
+    if len(cells) < 2:
+        raise ValueError("has 1 cell")
     question, *texts, answer = cells
     while texts and not texts[-1].strip():
         texts.pop()

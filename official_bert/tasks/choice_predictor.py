@@ -27,7 +27,7 @@ class ChoicePredictor:
     """A model that chooses, loaded once; see `Predictor`.
 
     Attributes:
-      model: the Keras model.
+      model: the Keras model, or a `TfliteModel`.
       task: `ChoiceTask`.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had; None where not known.

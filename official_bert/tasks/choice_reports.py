@@ -40,7 +40,7 @@ def predict(predictor, examples, directory):
     logits = predictor.logits(features)
     answers = predictor.name(logits, examples)
     lines = [
-        json.dumps({"guid": example.guid, **_as_json(answer)}, ensure_ascii=False)
+        json.dumps({"guid": example.guid, **as_json(answer)}, ensure_ascii=False)
         for example, answer in zip(examples, answers, strict=True)
     ]
     path = os.path.join(directory, "test_predictions.jsonl")
@@ -51,7 +51,7 @@ def predict(predictor, examples, directory):
         print(f"Test set: {choice.describe(row)}", flush=True)
 
 
-def _as_json(answer):
+def as_json(answer):
     """Return a `ChoiceAnswer` as a dict for JSON; probabilities to six places."""
     rounded = [round(value, 6) for value in answer.probabilities]
     return {"index": answer.index, "choice": answer.choice, "probabilities": rounded}

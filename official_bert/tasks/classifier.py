@@ -126,10 +126,13 @@ def results(task, logits, windows, batch_size):
     """
     row = evaluate(task, logits, windows)
     labels = _label_ids(windows)
-    batches = [slice(n, n + batch_size) for n in range(0, len(logits), batch_size)]
-    losses = [_mean_loss(task, logits[part], labels[part]) for part in batches]
+    loss = scoring.mean_of_batches(
+        lambda part: _mean_loss(task, logits[part], labels[part]),
+        len(logits),
+        batch_size,
+    )
     row.pop("predicted_classes", None)
-    found = {"eval_loss": row.pop("loss"), "loss": float(np.mean(losses))}
+    found = {"eval_loss": row.pop("loss"), "loss": loss}
     if task.kind == SINGLE_LABEL:
         found["eval_accuracy"] = glue.accuracy(labels, logits.argmax(axis=1))
     return found | {f"eval_{name}": value for name, value in row.items()}

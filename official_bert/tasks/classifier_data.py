@@ -213,7 +213,11 @@ def read_own_for(task, own, max_seq_length, long_text, wanted, dev_flag="--dev_f
     Raises:
       UserError: see `read_own`.
     """
-    columns = _columns_of(own, task.columns)
+    columns = _columns_of(
+        own,
+        task.columns,
+        "--text_column (and --text_b_column and --label_column, if there are such)",
+    )
     labels = Labels(task.kind, task.labels, own.label_separator or task.label_separator)
     sets = {}
     if DEV in wanted:
@@ -239,18 +243,22 @@ def read_texts(task, own, flag):
     Raises:
       UserError: the file cannot be used; names the rows.
     """
-    columns = dataclasses.replace(_columns_of(own, task.columns), label=None)
+    asked = "--text_column (and --text_b_column, if there is one)"
+    columns = dataclasses.replace(_columns_of(own, task.columns, asked), label=None)
     labels = Labels(task.kind, task.labels, task.label_separator)
     return _read(own.test_file, columns, labels, flag, is_test=True)
 
 
-def _columns_of(own, known):
-    """Return `Columns`: those that flags name, and else those of the training."""
+def _columns_of(own, known, asked):
+    """Return `Columns`: those that flags name, and else those of the training.
+
+    Args:
+      own: `OwnFiles`.
+      known: `Columns` of the training, or None.
+      asked: the flags that name columns, for the message.
+    """
     if known is None and own.text_column is None:
-        raise UserError(
-            "The model was not fine-tuned on a table: give --text_column (and "
-            "--text_b_column and --label_column, if there are such)."
-        )
+        raise UserError(f"The model was not fine-tuned on a table: give {asked}.")
     known = known or Columns("", None, None, own.has_header)
     return Columns(
         own.text_column or known.text,

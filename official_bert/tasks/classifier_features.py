@@ -11,6 +11,7 @@ from absl import logging
 
 from official_bert.errors import UserError
 from official_bert.tasks.classifier_task import WINDOW
+from official_bert.tasks.model_inputs import check_length, pad_rows
 from official_bert.tasks.windows import make_spans, truncate_pair
 
 
@@ -62,20 +63,17 @@ def convert_examples(examples, tokenizer, max_seq_length, labels=()):
       max_seq_length: tokens of an example at most, `[CLS]` and `[SEP]` among
         them; at least 3.
       labels: names of the classes in the order of their numbers; none for a
-        regression task.
+        regression task. Of the labels of an example where several may hold,
+        those that are not among them are passed over.
 
     Returns:
       list of `Features`.
 
     Raises:
       UserError: `max_seq_length` is below 3.
-      ValueError: an example has a label that is not in `labels`.
+      ValueError: an example's only label is not in `labels`.
     """
-    if max_seq_length < 3:
-        raise UserError(
-            f"max_seq_length is {max_seq_length}: it must be at least 3, for [CLS], "
-            "a token and [SEP]."
-        )
+    check_length(max_seq_length)
     features = [
         convert_example(example, tokenizer, max_seq_length, labels)
         for example in examples
@@ -140,7 +138,7 @@ def convert_windows(examples, tokenizer, max_seq_length, labels=()):
 
     Raises:
       UserError: `max_seq_length` is below 5.
-      ValueError: an example has a label that is not in `labels`.
+      ValueError: an example's only label is not in `labels`.
     """
     if max_seq_length < 5:
         raise UserError(
@@ -209,17 +207,11 @@ def pad_features(features, length):
 
     Returns:
       dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`,
-      0 where nothing stands, and, where the labels are known, `label_ids` [B],
-      int32, or float32 for a regression task.
+      0 where nothing stands, and, where the labels are known, `label_ids`: int32
+      [B]; float32 [B] for regression; float32 [B, C] where several labels may
+      hold.
     """
-    shape = (len(features), length)
-    names = ("input_ids", "input_mask", "segment_ids")
-    batch = {name: np.zeros(shape, np.int32) for name in names}
-    for row, one in enumerate(features):
-        size = len(one.input_ids)
-        batch["input_ids"][row, :size] = one.input_ids
-        batch["input_mask"][row, :size] = 1
-        batch["segment_ids"][row, :size] = one.segment_ids
+    batch = pad_rows(features, length)
     label_ids = [one.label_id for one in features]
     if None not in label_ids:
         dtype = np.int32 if all(isinstance(i, int) for i in label_ids) else np.float32

@@ -30,7 +30,7 @@ class ClassifierPredictor:
     with the first call, and never again, whatever the texts' lengths and number.
 
     Attributes:
-      model: the Keras model.
+      model: the Keras model, or a `TfliteModel`.
       task: `ClassifierTask`, what it tells.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had; None where not known.
@@ -62,15 +62,15 @@ class ClassifierPredictor:
         """
         found = fine_tuned.load(
             path,
-            ClassifierTask,
-            classifier.make_model,
-            classifier.make_scorer,
-            "output_weights",
-            task,
-            task_of,
-            config_file,
-            vocab_file,
-            do_lower_case,
+            task_class=ClassifierTask,
+            make_model=classifier.make_model,
+            make_scorer=classifier.make_scorer,
+            head="output_weights",
+            task=task,
+            task_of=task_of,
+            config_file=config_file,
+            vocab_file=vocab_file,
+            do_lower_case=do_lower_case,
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size

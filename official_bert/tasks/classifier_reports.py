@@ -27,7 +27,7 @@ def evaluate(predictor, sets, directory, batch_size):
     (MNLI's mismatched) end with the set's name.
 
     Args:
-      predictor: `Predictor`.
+      predictor: `ClassifierPredictor`.
       sets: dict of name -> list of labelled `Example`.
       directory: for the file.
       batch_size: see `classifier.results`.
@@ -60,7 +60,7 @@ def predict(predictor, sets, directory):
     printed.
 
     Args:
-      predictor: `Predictor`.
+      predictor: `ClassifierPredictor`.
       sets: dict of name -> list of `Example`.
       directory: for the files.
 
@@ -110,12 +110,10 @@ def submit(logits, task, directory):
     """Write the GLUE server's files of test sets; zip all once none is missing.
 
     Args:
-      logits: dict of a GLUE task's name -> float32 [N, C], as of `predict`.
+      logits: dict of a GLUE task's name -> float32 [N, C], as of `predict`; every
+        task has a `submission`.
       task: `ClassifierTask`.
       directory: for the files.
-
-    Raises:
-      UserError: a task has no place on the server.
     """
     for name, found in logits.items():
         answers = found[:, 0] if task.kind == REGRESSION else np.argmax(found, axis=1)

@@ -36,7 +36,7 @@ class ClassifierTask:
       bilstm: whether the model has a BiLSTM on top; `task.json` says it only then.
     """
 
-    KIND: ClassVar[str] = "classifier"
+    TASK: ClassVar[str] = "classifier"
 
     kind: str
     labels: tuple[str, ...]

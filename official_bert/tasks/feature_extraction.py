@@ -16,6 +16,7 @@ from absl import logging
 
 from official_bert.errors import UserError
 from official_bert.modeling.fused_layer_norm import fused_where_possible
+from official_bert.tasks.model_inputs import check_length, pad_rows
 from official_bert.tasks.windows import best_spans, make_spans, truncate_pair
 
 LAYERS = (-1, -2, -3, -4)
@@ -55,11 +56,8 @@ class Reading:
     doc_stride: int | None = None
 
     def __post_init__(self):
-        if self.max_seq_length is not None and self.max_seq_length < 3:
-            raise UserError(
-                f"max_seq_length is {self.max_seq_length}: it must be at least 3, "
-                "for [CLS], a token and [SEP]."
-            )
+        if self.max_seq_length is not None:
+            check_length(self.max_seq_length)
         if self.batch_size < 1:
             raise UserError(f"batch_size is {self.batch_size}: it must be at least 1.")
         if self.long_text not in LONG_TEXT:
@@ -360,17 +358,10 @@ def _batch(rows, max_length):
     """Return rows as padded arrays [B, S]: (dict of the features, `kept`)."""
     longest = max(len(row.input_ids) for row in rows)
     length = min(-(-longest // LENGTH_STEP) * LENGTH_STEP, max_length)
-    shape = (len(rows), length)
-    names = ("input_ids", "input_mask", "segment_ids")
-    features = {name: np.zeros(shape, np.int32) for name in names}
-    kept = np.zeros(shape, np.float32)
+    kept = np.zeros((len(rows), length), np.float32)
     for place, row in enumerate(rows):
-        used = slice(len(row.input_ids))
-        features["input_ids"][place, used] = row.input_ids
-        features["input_mask"][place, used] = 1
-        features["segment_ids"][place, used] = row.segment_ids
         kept[place, row.kept] = 1.0
-    return features, kept
+    return pad_rows(rows, length), kept
 
 
 def _check_layers(layers, config):

@@ -41,12 +41,7 @@ def fill_mask(bert, text, top_k=5):
       UserError: there is no mask, or the text is too long for the model.
     """
     input_ids = encode_with_masks(bert.tokenizer, text)
-    limit = bert.config.max_position_embeddings
-    if len(input_ids) > limit:
-        raise UserError(
-            f"The text has {len(input_ids)} tokens and the model reads up to "
-            f"{limit}; shorten it."
-        )
+    check_fits(input_ids, bert.config)
     mask_id = bert.tokenizer.vocab[MASK]
     positions = [place for place, token in enumerate(input_ids) if token == mask_id]
     if not positions:
@@ -88,3 +83,13 @@ def encode_with_masks(tokenizer, text):
             input_ids.append(vocab[MASK])
         input_ids += tokenizer.encode(part)
     return [*input_ids, vocab["[SEP]"]]
+
+
+def check_fits(input_ids, config):
+    """Raise `UserError` for more tokens than a model of a `BertConfig` reads."""
+    limit = config.max_position_embeddings
+    if len(input_ids) > limit:
+        raise UserError(
+            f"The text has {len(input_ids)} tokens and the model reads up to "
+            f"{limit}; shorten it."
+        )

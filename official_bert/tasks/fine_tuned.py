@@ -77,7 +77,7 @@ def load(
     with any_format.opened(path) as checkpoint:
         if head not in checkpoint.shapes:
             raise UserError(
-                f"{path} is no fine-tuned {task_class.KIND}: it lacks {head}; train "
+                f"{path} is no fine-tuned {task_class.TASK}: it lacks {head}; train "
                 "first (--do_train)."
             )
         config = model_directory.config_of(checkpoint, config_file)
@@ -132,7 +132,7 @@ def _carried_tokenizer(folder):
     """Return the `FullTokenizer` of the files that a `.tflite` carries."""
     place = os.path.join(folder, google.TOKENIZER_FILE)
     settings = files.read_json(place, "the casing of a vocabulary")
-    if not isinstance(settings, dict) or "do_lower_case" not in settings:
+    if "do_lower_case" not in settings:
         raise UserError(f"{place} does not tell do_lower_case; export it again.")
     vocab_file = os.path.join(folder, google.VOCAB_FILE)
     return FullTokenizer(vocab_file, settings["do_lower_case"])

@@ -148,7 +148,7 @@ def fine_tune(strategy, work, settings):
         state = runs.make_state(
             strategy, lambda: work.make_model(settings.recompute), settings
         )
-        # Little remains of some batches: in RTE's, half of the tokens are padding.
+        # Skipping padding saves work: half of the tokens in RTE's batches are padding.
         state.model.bert.skip_padding = not (
             work.reads_padding or settings.xla or strategies.is_tpu(strategy)
         )

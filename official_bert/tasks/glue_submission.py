@@ -67,15 +67,14 @@ def missing_submissions(directory):
     return [n for n in names if not os.path.isfile(os.path.join(directory, n))]
 
 
-def zip_submission(directory, path=None):
+def zip_submission(directory):
     """Put the files of all tasks, and no others, into one archive.
 
     Args:
       directory: the folder that `write_submission` wrote to.
-      path: the archive; `ARCHIVE` in the folder by default.
 
     Returns:
-      path of the archive.
+      path of the archive, `ARCHIVE` in the folder.
 
     Raises:
       UserError: the file of a task is missing; lists those.
@@ -86,7 +85,7 @@ def zip_submission(directory, path=None):
             f"{directory} lacks {', '.join(missing)}: the server scores nothing "
             "unless all tasks are there; predict these, too."
         )
-    path = path or os.path.join(directory, ARCHIVE)
+    path = os.path.join(directory, ARCHIVE)
     names = [task.submission for task in TASKS.values() if task.submission]
     with (
         files.atomic_path(path) as temporary,

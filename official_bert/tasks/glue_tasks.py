@@ -69,11 +69,6 @@ class GlueTask:
     aliases: dict[str, str] = dataclasses.field(default_factory=dict)
     companions: tuple[str, ...] = ()
 
-    @property
-    def main_metric(self):
-        """The score that decides which model is best."""
-        return self.metrics[0]
-
 
 def _same_layouts(train, test):
     """Return the layouts of a task with train.tsv, dev.tsv and test.tsv.

@@ -9,9 +9,8 @@ import importlib.util
 from official_bert.errors import UserError
 from official_bert.tasks.examples import Example
 
-# Of each task: the data set there, the text or the two, and its name of "dev" and
-# "test" where these are others than "validation" and "test".
-_HERE = {
+# Of each task: the data set there, and the columns of its text or of the two.
+_SETS = {
     "cola": ("glue/cola", ("sentence",)),
     "sst-2": ("glue/sst2", ("sentence",)),
     "mrpc": ("glue/mrpc", ("sentence1", "sentence2")),
@@ -41,7 +40,7 @@ def require_tfds():
 
 def has_examples(task, split):
     """Tell whether a task has such a set there."""
-    return task.name in _HERE and (task.name != "mnli-mm" or split != "train")
+    return task.name in _SETS and (task.name != "mnli-mm" or split != "train")
 
 
 def read_examples(task, split, data_dir=None):
@@ -63,11 +62,11 @@ def read_examples(task, split, data_dir=None):
     if not has_examples(task, split):
         raise UserError(
             f"--tfds: there is no {split} set of {task.name}; the tasks there are "
-            f"{', '.join(_HERE)}."
+            f"{', '.join(_SETS)}."
         )
     import tensorflow_datasets as tfds
 
-    name, texts = _HERE[task.name]
+    name, texts = _SETS[task.name]
     half = _HALVES.get(task.name, "") if split != "train" else ""
     try:
         rows, info = tfds.load(

@@ -4,7 +4,6 @@ A template for Mitchell et al., "Model Cards for Model Reporting" (2019): what o
 people know is left blank in it, and what people have written is never overwritten.
 """
 
-import hashlib
 import math
 import os
 
@@ -12,12 +11,9 @@ from official_bert import files
 from official_bert.checkpoints import any_format, google, names
 from official_bert.tasks.task_file import TASK_FILE, has_task
 from official_bert.training.run_manifest import MANIFEST_FILE
+from official_bert.untouched_files import write_unless_changed
 
 CARD_FILE = "README.md"
-# The first line, with a hash of all that follows it.
-_MARK = (
-    "<!-- By official_bert; each run writes it anew, unless a word was changed: {} -->"
-)
 
 # What a model is asked with; its own place is not for others to know.
 _PRETRAINED_COMMANDS = (
@@ -59,25 +55,7 @@ def write(directory, data):
       UserError: a file of the model is damaged.
     """
     path = os.path.join(directory, CARD_FILE)
-    if os.path.lexists(path) and not _is_untouched(path):
-        return False
-    text = _text(directory, data)
-    files.write_text(path, f"{_first_line(text)}\n{text}")
-    return True
-
-
-def _first_line(text):
-    return _MARK.format(hashlib.sha256(text.encode()).hexdigest()[:16])
-
-
-def _is_untouched(path):
-    """Tell whether a card is as `write` left it."""
-    try:
-        with open(path, encoding="utf-8", newline="") as card:
-            first, _, text = card.read().partition("\n")
-    except (OSError, UnicodeDecodeError):
-        return False
-    return first == _first_line(text)
+    return write_unless_changed(path, _text(directory, data), "<!-- {} -->")
 
 
 def _text(directory, data):

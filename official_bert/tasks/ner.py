@@ -42,7 +42,7 @@ class NerTask:
         says it only then.
     """
 
-    KIND: ClassVar[str] = "ner"
+    TASK: ClassVar[str] = "ner"
 
     tags: tuple[str, ...]
     max_seq_length: int = 128

@@ -15,10 +15,12 @@ import numpy as np
 
 from official_bert.errors import UserError
 from official_bert.metrics.entities import OUTSIDE
+from official_bert.tasks.model_inputs import check_length, pad_rows
 from official_bert.tasks.windows import best_spans, make_spans
 from official_bert.tokenization.wordpiece import UNKNOWN
 
-# The label of what is not scored.
+# The label of what is not scored. As in `modeling.token_classification`, which would
+# bring TensorFlow; a test compares them.
 IGNORED = -1
 
 # The rows of Table 7, as the paper has them: the layers that
@@ -115,11 +117,7 @@ def convert_documents(
       UserError: `max_seq_length` is below 3, or `doc_stride` below 1.
       ValueError: a sentence has a tag that is none of `tags`.
     """
-    if max_seq_length < 3:
-        raise UserError(
-            f"max_seq_length is {max_seq_length}: it must be at least 3, for [CLS], "
-            "a token and [SEP]."
-        )
+    check_length(max_seq_length)
     if doc_stride is not None and doc_stride < 1:
         raise UserError(f"doc_stride is {doc_stride}: it must be at least 1.")
     room = max_seq_length - 2
@@ -250,13 +248,8 @@ def pad_ner_features(features, length):
       dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`,
       0 where nothing stands, and `label_ids`, `IGNORED` there.
     """
-    shape = (len(features), length)
-    names = ("input_ids", "input_mask", "segment_ids")
-    batch = {name: np.zeros(shape, np.int32) for name in names}
-    batch["label_ids"] = np.full(shape, IGNORED, np.int32)
+    batch = pad_rows(features, length)
+    batch["label_ids"] = np.full((len(features), length), IGNORED, np.int32)
     for row, one in enumerate(features):
-        size = len(one.input_ids)
-        batch["input_mask"][row, :size] = 1
-        for name in ("input_ids", "segment_ids", "label_ids"):
-            batch[name][row, :size] = getattr(one, name)
+        batch["label_ids"][row, : len(one.label_ids)] = one.label_ids
     return batch

@@ -2,8 +2,9 @@
 
 import dataclasses
 
-from official_bert.tasks import fine_tuned, ner, ner_files
+from official_bert.tasks import fine_tuned, ner
 from official_bert.tasks.ner import NerTask
+from official_bert.tasks.ner_sentences import text_entities, text_sentence
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,7 +28,7 @@ class NerPredictor:
     """A model that finds entities, loaded once; see `Predictor`.
 
     Attributes:
-      model: the Keras model.
+      model: the Keras model, or a `TfliteModel`.
       task: `NerTask`.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had.
@@ -60,13 +61,11 @@ class NerPredictor:
         for number, text in enumerate(texts):
             if not isinstance(text, str):
                 raise TypeError(f"Text {number} is {text!r}, not a str.")
-        documents = [[ner_files.text_sentence(text)] for text in texts]
+        sentences = list(map(text_sentence, texts))
+        tags = self.tags([[sentence] for sentence in sentences])
         return [
-            [FoundEntity(**entity) for entity in ner_files.text_entities(*pair)]
-            for (sentence,), (tags,) in zip(
-                documents, self.tags(documents), strict=True
-            )
-            for pair in [(sentence, tags)]
+            [FoundEntity(**entity) for entity in text_entities(sentence, found)]
+            for sentence, (found,) in zip(sentences, tags, strict=True)
         ]
 
     def tags(self, documents):

@@ -9,7 +9,7 @@
 import os
 
 from official_bert.metrics import entities
-from official_bert.tasks import ner, ner_files
+from official_bert.tasks import ner, ner_conll, ner_json
 from official_bert.training import eval_results
 
 
@@ -39,8 +39,8 @@ def predict(predictor, documents, directory):
     """
     tags = predictor.tags(documents)
     place = os.path.join(directory, "test_predictions")
-    ner_files.write_entities(f"{place}.jsonl", documents, tags)
-    ner_files.write_conll(f"{place}.conll", documents, tags)
+    ner_json.write_entities(f"{place}.jsonl", documents, tags)
+    ner_conll.write_conll(f"{place}.conll", documents, tags)
     print(f"Predictions: {place}.jsonl, {place}.conll", flush=True)
     if all(one.tags is not None for document in documents for one in document):
         print("Test set:")

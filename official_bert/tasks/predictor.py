@@ -28,26 +28,14 @@ class Predictor:
     with the first call, and never again, whatever the texts' lengths and number.
 
     Attributes:
-      model: what answers: `ChoicePredictor`, `ClassifierPredictor`,
-        `NerPredictor`, `SquadPredictor`; `EncoderPredictor` of a `.tflite` that
-        was not fine-tuned.
+      answering: what answers, see `load`.
       task: what it tells, see there.
     """
 
     def __init__(self, path, batch_size=32):
-        """Load a model.
-
-        Args:
-          path: output directory of a finished fine-tuning; a `.tflite` exported
-            from one; or a classifier of Hugging Face whose config names its
-            labels.
-          batch_size: texts that go through the model together.
-
-        Raises:
-          UserError: something is missing or does not fit.
-        """
-        self.model = _answering(path)(path, batch_size)
-        self.task = self.model.task
+        """Load a model; see `load`."""
+        self.answering = load(path, batch_size)
+        self.task = self.answering.task
 
     def predict(self, *texts):
         """Answer.
@@ -64,11 +52,29 @@ class Predictor:
         Raises:
           TypeError: these are not the texts that the task asks for.
         """
-        return self.model.predict(*texts)
+        return self.answering.predict(*texts)
 
 
-def _answering(path):
-    """Return the class that answers for a model."""
+def load(path, batch_size=32):
+    """Load what answers for a model, with all that its task has.
+
+    Args:
+      path: output directory of a finished fine-tuning; a `.tflite` exported from
+        one; or a classifier of Hugging Face whose config names its labels.
+      batch_size: texts that go through the model together.
+
+    Returns:
+      `ChoicePredictor`, `ClassifierPredictor`, `NerPredictor` or `SquadPredictor`;
+      `EncoderPredictor` of a `.tflite` that was not fine-tuned.
+
+    Raises:
+      UserError: something is missing or does not fit.
+    """
+    return _class_of(path)(path, batch_size)
+
+
+def _class_of(path):
+    """Return the class of what answers for a model."""
     if find_file(path):
         with carried_files(find_file(path)) as folder:
             if not has_task(folder):

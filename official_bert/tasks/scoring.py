@@ -1,10 +1,10 @@
 """A model's outputs for many examples, compiled once and in any thread."""
 
+import numpy as np
 import tensorflow as tf
 
 from official_bert.modeling.fused_layer_norm import fused_where_possible
-
-INPUTS = ("input_ids", "input_mask", "segment_ids")
+from official_bert.tasks.model_inputs import INPUTS
 
 
 def make_scorer(compute):
@@ -54,3 +54,15 @@ def score_rows(score, feature_set, batch_size, break_off=lambda: False):
         for place, number in enumerate(numbers):
             rows[number] = {name: value[place] for name, value in outputs.items()}
     return rows
+
+
+def mean_of_batches(loss_of, num_examples, batch_size):
+    """Return the mean of batches' losses, the `loss` that the original tells.
+
+    Args:
+      loss_of: function: slice of the examples -> their mean loss.
+      num_examples: how many there are.
+      batch_size: examples of a batch; the last may have fewer.
+    """
+    starts = range(0, num_examples, batch_size)
+    return float(np.mean([loss_of(slice(n, n + batch_size)) for n in starts]))

@@ -14,11 +14,12 @@ from official_bert.tasks import scoring, squad_answers, squad_scores
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.squad_answers import Decoding
+from official_bert.tasks.squad_features import pad_squad_features
 from official_bert.tasks.task_file import write_task
 from official_bert.training.step import Objective
 
 LOSS = "span_loss"
-# What tells the best model, and what a log line says of an evaluation.
+# What a log line shows of an evaluation, as far as a row has it.
 _SHOWN = ("exact_match", "exact", "best_exact", "f1", "best_f1", "best_f1_thresh")
 
 
@@ -33,7 +34,7 @@ class SquadTask:
       decoding: `Decoding`.
     """
 
-    KIND: ClassVar[str] = "squad"
+    TASK: ClassVar[str] = "squad"
 
     max_seq_length: int = 384
     doc_stride: int = 128
@@ -79,32 +80,6 @@ class SquadTask:
         return cls(*(values[name] for name in whole), decoding)
 
 
-def pad_features(features, length):
-    """Return windows as the arrays of one batch.
-
-    Args:
-      features: sequence of B `SquadFeatures`.
-      length: S, tokens of a row, at least as many as the longest has.
-
-    Returns:
-      dict of int32 arrays [B, S] `input_ids`, `input_mask`, `segment_ids`, and,
-      where an answer was asked for, [B] `start_positions`, `end_positions`.
-    """
-    batch = {
-        name: np.zeros((len(features), length), np.int32) for name in scoring.INPUTS
-    }
-    for row, one in enumerate(features):
-        size = len(one.input_ids)
-        batch["input_ids"][row, :size] = one.input_ids
-        batch["input_mask"][row, :size] = 1
-        batch["segment_ids"][row, :size] = one.segment_ids
-    if features[0].start_position is not None:
-        for name in ("start", "end"):
-            places = [getattr(one, f"{name}_position") for one in features]
-            batch[f"{name}_positions"] = np.array(places, np.int32)
-    return batch
-
-
 def describe(row):
     """Return the loss or the scores of a row, for people."""
     if "loss" in row:
@@ -141,7 +116,7 @@ def window_logits(score, task, features, batch_size, break_off=lambda: False):
       (start logits, end logits), lists of N float32 arrays [T], without those
       of padding; None if it broke off.
     """
-    windows = FeatureSet(features, task.max_seq_length, pad_features)
+    windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
     rows = scoring.score_rows(score, windows, batch_size, break_off)
     if rows is None:
         return None
@@ -212,7 +187,7 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
         # The softmax over a window's places goes over its padding too.
         reads_padding=True,
         objective=OBJECTIVE,
-        train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
+        train_set=FeatureSet(train_features, task.max_seq_length, pad_squad_features),
         identity=_identity(task, train_features, dev_set),
         best_by=task.metrics[0],
         make_evaluate=dev_set and make_evaluate,

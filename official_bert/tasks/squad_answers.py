@@ -1,20 +1,18 @@
-"""From the model's logits to answers, and the original's three files of them.
+"""From the model's logits to answers.
 
-Follows `write_predictions` and `get_final_text` in google-research/bert
-`run_squad.py`, except that no question makes it fail: where SQuAD 2.0 is
-answered and no span of the context can be an answer, the answer is "".
+Follows `write_predictions` in google-research/bert `run_squad.py`, except that no
+question makes it fail: where SQuAD 2.0 is answered and no span of the context can be
+an answer, the answer is "".
 """
 
 import collections
 import dataclasses
-import itertools
-import json
 import math
 
 import numpy as np
 
-from official_bert import files
 from official_bert.errors import UserError
+from official_bert.tasks.squad_texts import WindowTexts
 
 # The null odds where nothing can be an answer: more than any logits reach. It
 # is also the original's first value in its search for the smallest null score.
@@ -56,17 +54,16 @@ class Decoding:
 class SquadAnswer:
     """One answer that is possible, or the "no answer" of SQuAD 2.0.
 
-    `text` is what the original writes and scores: words of the context, with
-    one space between each two. It has only the tokens' letters to find them
-    by, so it may begin or end in the middle of a word, but must take whole
-    words where the tokenizer dropped or added characters (accents that stand
-    alone, soft hyphens, [UNK]), is off by a few where it did both, and takes
-    the first place of letters that come twice in a word.
+    `text` is what the original writes and scores: words of the context, joined by
+    single spaces. The original finds it by searching for the answer's tokens, as
+    letters, in the words they come from. So it may begin or end inside a word; it
+    is whole words where the tokenizer dropped or added characters (lone accents,
+    soft hyphens, [UNK]), a few characters off where it did both; and of letters
+    that occur twice in a word it is the first.
 
-    context[start:end] is what to show to people. It is exactly what the tokens
-    were made from, in its own place and with its own whitespace. But for
-    whitespace, and in the cases above, it is `text`; where that is whole
-    words, it is a part of them.
+    context[start:end] is what to show to people: exactly the characters that the
+    tokens were made from, with the context's own whitespace. Apart from whitespace
+    and the cases above the two are equal.
 
     Attributes:
       text: str; "" for no answer.
@@ -147,7 +144,7 @@ def decode(examples, features, start_logits, end_logits, tokenizer, decoding):
     windows = collections.defaultdict(list)
     for one, *logits in zip(features, start_logits, end_logits, strict=True):
         windows[one.example_index].append((one, *logits))
-    texts = _Texts(tokenizer)
+    texts = WindowTexts(tokenizer)
     return [
         _predict(example, windows[index], texts, decoding)
         for index, example in enumerate(examples)
@@ -177,7 +174,7 @@ def _predict(example, windows, texts, decoding):
     Args:
       example: `SquadExample`.
       windows: list of (`SquadFeatures`, start logits, end logits).
-      texts: `_Texts`.
+      texts: `WindowTexts`.
       decoding: `Decoding`.
     """
     windows = [
@@ -284,184 +281,3 @@ def _with_probabilities(found):
         SquadAnswer(*each, exponential / total)
         for each, exponential in zip(found, exponentials, strict=True)
     )
-
-
-class _TokenizedWords(dict):
-    """Word -> its basic tokens with a space between each two.
-
-    Word by word is as good as all at once: no rule of the basic tokenizer looks
-    across a space.
-    """
-
-    def __init__(self, basic_tokenizer):
-        super().__init__()
-        self.basic_tokenizer = basic_tokenizer
-
-    def __missing__(self, word):
-        self[word] = tokenized = " ".join(self.basic_tokenizer.tokenize(word))
-        return tokenized
-
-
-class _Texts:
-    """Turns tokens of a window back into the text of the context."""
-
-    def __init__(self, tokenizer):
-        self.tokenizer = tokenizer
-        self.tokenized = _TokenizedWords(tokenizer.basic_tokenizer)
-        self.piece_offsets = {}
-        self.word_starts = {}
-
-    def text(self, example, feature, start, end):
-        """Return the original's text of the tokens start … end of a window.
-
-        The tokens are lower-cased and have lost accents, so they are searched
-        in the tokenized words they come from, and the characters counted: if
-        these are as many as the words have, the n-th is taken for the n-th.
-        Otherwise, or if nothing is found ([UNK]), it is the whole words.
-        Follows `get_final_text`.
-
-        Args:
-          example: `SquadExample`.
-          feature: `SquadFeatures` of it.
-          start: the first token.
-          end: the last token.
-        """
-        first = feature.token_to_orig_map[start]
-        last = feature.token_to_orig_map[end]
-        words = example.doc_tokens[first : last + 1]
-        ids = feature.input_ids[start : end + 1].tolist()
-        pieces = _join(map(self.tokenizer.inv_vocab.__getitem__, ids))
-        (first_word, left), (last_word, right) = self._bounds(pieces, words)
-        shown = list(words[first_word : last_word + 1])
-        shown[-1] = shown[-1][: right + 1]
-        shown[0] = shown[0][left:]
-        return " ".join(shown)
-
-    def span(self, example, feature, start, end):
-        """Return where in the context the tokens start … end of a window are.
-
-        Args:
-          example: `SquadExample`.
-          feature: `SquadFeatures` of it.
-          start: the first token.
-          end: the last token.
-
-        Returns:
-          (start, end), so that context[start:end] is all they were made from.
-        """
-        # Of position 0 in the row, counted in the context's tokens.
-        origin = feature.doc_start - int(np.argmax(feature.segment_ids))
-        word_starts = self._word_starts(example)
-        bounds = []
-        for side, position in enumerate((start, end)):
-            word = feature.token_to_orig_map[position]
-            offsets = self._piece_offsets(example.doc_tokens[word])
-            offset = offsets[origin + position - word_starts[word], side]
-            bounds.append(example.doc_offsets[word] + int(offset))
-        return tuple(bounds)
-
-    def _word_starts(self, example):
-        """Return how many tokens of the context are before each word."""
-        starts = self.word_starts.get(example.context)
-        if starts is None:
-            lengths = map(len, map(self.tokenizer.encode, example.doc_tokens))
-            starts = list(itertools.accumulate(lengths, initial=0))
-            self.word_starts[example.context] = starts
-        return starts
-
-    def _piece_offsets(self, word):
-        """Return int32 [P, 2], start and end in the word of its pieces."""
-        offsets = self.piece_offsets.get(word)
-        if offsets is None:
-            _, offsets = self.tokenizer.tokenize_with_offsets(word)
-            offsets = np.array(offsets, np.int32)
-            # Marks may have changed places: what a piece begins is not to leave
-            # out what follows it, nor what it ends what comes before.
-            offsets[:, 0] = np.minimum.accumulate(offsets[::-1, 0])[::-1]
-            offsets[:, 1] = np.maximum.accumulate(offsets[:, 1])
-            self.piece_offsets[word] = offsets
-        return offsets
-
-    def _bounds(self, text, words):
-        """Return the first and last character of a tokenized text in words.
-
-        Args:
-          text: str, the tokens of an answer.
-          words: tuple of str, the words they come from.
-
-        Returns:
-          two pairs of (number of the word, number of the character in it).
-        """
-        whole = (0, 0), (len(words) - 1, len(words[-1]) - 1)
-        tokenized = " ".join(filter(None, map(self.tokenized.__getitem__, words)))
-        if text == tokenized:  # By far the commonest, and quickly told.
-            return whole
-        place = tokenized.find(text)
-        if place < 0 or _num_characters(tokenized) != sum(map(len, words)):
-            return whole
-        first = _num_characters(tokenized[:place])
-        last = first + _num_characters(text) - 1
-        return _locate(first, words), _locate(last, words)
-
-
-def _join(pieces):
-    """Return the text of WordPieces."""
-    text = " ".join(pieces).replace(" ##", "").replace("##", "")
-    return " ".join(text.split())
-
-
-def _num_characters(text):
-    return len(text) - text.count(" ")
-
-
-def _locate(number, words):
-    """Return (word, character in it) of a character, counted through all words."""
-    for place, word in enumerate(words):
-        if number < len(word):
-            return place, number
-        number -= len(word)
-    raise IndexError(f"{sum(map(len, words)) + number} in {words}")
-
-
-def write_predictions(path, predictions):
-    """Write the answers, a JSON object of question id -> text.
-
-    This and the other two files are laid out as the original's
-    `predictions.json`, `nbest_predictions.json` and `null_odds.json`, byte for
-    byte, and read by SQuAD's official scripts.
-
-    Args:
-      path: the file.
-      predictions: list of `SquadPrediction`.
-    """
-    _write(path, {each.qas_id: each.answer.text for each in predictions})
-
-
-def write_nbest(path, predictions):
-    """Write the n best answers, a JSON object of question id -> list.
-
-    Args:
-      path: the file.
-      predictions: list of `SquadPrediction`.
-    """
-    keys = ("text", "probability", "start_logit", "end_logit")
-    rows = {
-        each.qas_id: [{key: getattr(one, key) for key in keys} for one in each.nbest]
-        for each in predictions
-    }
-    _write(path, rows)
-
-
-def write_null_odds(path, predictions):
-    """Write the null odds, a JSON object of question id -> float.
-
-    Args:
-      path: the file.
-      predictions: list of `SquadPrediction`, of SQuAD 2.0.
-    """
-    _write(path, {each.qas_id: each.null_odds for each in predictions})
-
-
-def _write(path, value):
-    # Not `files.write_json`: the original indents by 4 and writes ASCII.
-    files.write_text(path, json.dumps(value, indent=4) + "\n")

@@ -11,6 +11,7 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import UserError
+from official_bert.tasks.model_inputs import pad_rows
 from official_bert.tasks.windows import best_spans, make_spans
 
 FIRST_UNIQUE_ID = 1000000000
@@ -207,6 +208,25 @@ def _improve_span(ids, start, end, answer):
             if np.array_equal(ids[first : first + length], answer):
                 return first, first + length - 1
     return start, end
+
+
+def pad_squad_features(features, length):
+    """Return windows as the arrays of one batch.
+
+    Args:
+      features: sequence of B `SquadFeatures`.
+      length: S, tokens of a row, at least as many as the longest has.
+
+    Returns:
+      dict of int32 arrays [B, S] `input_ids`, `input_mask`, `segment_ids`, and,
+      where an answer was asked for, [B] `start_positions`, `end_positions`.
+    """
+    batch = pad_rows(features, length)
+    if features[0].start_position is not None:
+        for name in ("start", "end"):
+            places = [getattr(one, f"{name}_position") for one in features]
+            batch[f"{name}_positions"] = np.array(places, np.int32)
+    return batch
 
 
 def _check_lengths(max_seq_length, doc_stride, max_query_length):

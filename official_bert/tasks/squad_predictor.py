@@ -39,7 +39,7 @@ class SquadPredictor:
     """A model that answers questions, loaded once; see `Predictor`.
 
     Attributes:
-      model: the Keras model.
+      model: the Keras model, or a `TfliteModel`.
       task: `SquadTask`.
       tokenizer: `FullTokenizer`.
       global_step: the updates that the model has had; None where not known.

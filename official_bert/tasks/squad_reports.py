@@ -4,10 +4,12 @@
 * `eval_results.txt`: the official scores, `key = value`.
 """
 
+import json
 import os
 
+from official_bert import files
 from official_bert.errors import UserError
-from official_bert.tasks import squad_answers, squad_scores
+from official_bert.tasks import squad_scores
 from official_bert.training import eval_results
 
 
@@ -57,11 +59,55 @@ def write(directory, predictions, version_2_with_negative):
       version_2_with_negative: whether there are null odds.
     """
     place = os.path.join(directory, "")
-    squad_answers.write_predictions(f"{place}predictions.json", predictions)
-    squad_answers.write_nbest(f"{place}nbest_predictions.json", predictions)
+    write_predictions(f"{place}predictions.json", predictions)
+    write_nbest(f"{place}nbest_predictions.json", predictions)
     if version_2_with_negative:
-        squad_answers.write_null_odds(f"{place}null_odds.json", predictions)
+        write_null_odds(f"{place}null_odds.json", predictions)
     print(f"Answers to {len(predictions)} questions: {place}predictions.json")
+
+
+def write_predictions(path, predictions):
+    """Write the answers, a JSON object of question id -> text.
+
+    This and the other two files are laid out as the original's
+    `predictions.json`, `nbest_predictions.json` and `null_odds.json`, byte for
+    byte, and read by SQuAD's official scripts.
+
+    Args:
+      path: the file.
+      predictions: list of `SquadPrediction`.
+    """
+    _write(path, {each.qas_id: each.answer.text for each in predictions})
+
+
+def write_nbest(path, predictions):
+    """Write the n best answers, a JSON object of question id -> list.
+
+    Args:
+      path: the file.
+      predictions: list of `SquadPrediction`.
+    """
+    keys = ("text", "probability", "start_logit", "end_logit")
+    rows = {
+        each.qas_id: [{key: getattr(one, key) for key in keys} for one in each.nbest]
+        for each in predictions
+    }
+    _write(path, rows)
+
+
+def write_null_odds(path, predictions):
+    """Write the null odds, a JSON object of question id -> float.
+
+    Args:
+      path: the file.
+      predictions: list of `SquadPrediction`, of SQuAD 2.0.
+    """
+    _write(path, {each.qas_id: each.null_odds for each in predictions})
+
+
+def _write(path, value):
+    # Not `files.write_json`: the original indents by 4 and writes ASCII.
+    files.write_text(path, json.dumps(value, indent=4) + "\n")
 
 
 def score(directory, task, predictions, gold_answers):

@@ -138,7 +138,8 @@ def _run(strategy, work, settings, columns):
     fixed = fine_tuning.fixed_settings(work, settings)
     row = _known_row(directory, fixed)
     if row:
-        print(f"It is done: {work.objective.describe(row)}", flush=True)
+        if chief:
+            print(f"It is done: {work.objective.describe(row)}", flush=True)
     else:
         if chief:
             files.make_directory(directory, "--output_dir")
@@ -154,9 +155,9 @@ def _run(strategy, work, settings, columns):
                 _move_model(directory, sweep_directory)
             result = {"settings": fixed, "row": row, "was_best": is_best}
             files.write_json(os.path.join(directory, RESULT_FILE), result)
-    if work.trouble(row):
-        print(work.trouble(row), flush=True)
     if chief:
+        if work.trouble(row):
+            print(work.trouble(row), flush=True)
         # Also where a kill came between the result and this.
         _remove_weights(directory)
     strategies.from_chief(strategy, 0)
@@ -188,7 +189,7 @@ def _results(directory):
 
 def _read_result(path):
     result = files.read_json(path, "the result of a run")
-    if not isinstance(result, dict) or result.keys() != {"settings", "row", "was_best"}:
+    if result.keys() != {"settings", "row", "was_best"}:
         raise UserError(f"{path} is damaged; remove its folder, and it is run again.")
     return result
 
@@ -235,7 +236,7 @@ def _remove_weights(directory):
             os.remove(os.path.join(directory, name))
 
 
-def summary(rows, metrics, trouble=lambda row: None):
+def summary(rows, metrics, trouble):
     """Return what runs came to, lines for people.
 
     Args:

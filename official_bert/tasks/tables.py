@@ -10,6 +10,8 @@ that begins with `{` is JSON lines, one with a tab in it is TSV, the rest CSV.
 * JSON lines is one object a line. The columns are the keys in the order in which
   they first appear; a key that a line lacks, or null, is an empty cell.
 
+Names of columns lose the blanks around them.
+
 Whatever cannot be read is collected over the whole file and reported once.
 """
 
@@ -242,11 +244,12 @@ def _read_json_lines(path, text):
         fail_for_rows(path, problems, "write one JSON object on each line")
     if not objects:
         raise UserError(f"{path} is empty; it needs at least one row with a text.")
-    columns = tuple(dict.fromkeys(key for _, each in objects for key in each))
+    keys = list(dict.fromkeys(key for _, each in objects for key in each))
     rows = [
-        Row(line, tuple(as_cell(each.get(column)) for column in columns))
+        Row(line, tuple(as_cell(each.get(key)) for key in keys))
         for line, each in objects
     ]
+    columns = tuple(key.strip() for key in keys)
     return Table(path, JSON_LINES, columns, True, rows)
 
 

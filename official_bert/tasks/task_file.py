@@ -18,10 +18,10 @@ def write_task(directory, task, global_step):
 
     Args:
       directory: the folder.
-      task: has a name, `KIND`, and `to_dict()`, fit for JSON.
+      task: has a name, `TASK`, and `to_dict()`, fit for JSON.
       global_step: the updates that the model has had.
     """
-    content = {"task": task.KIND, **task.to_dict(), "global_step": global_step}
+    content = {"task": task.TASK, **task.to_dict(), "global_step": global_step}
     files.write_json(os.path.join(directory, TASK_FILE), content)
 
 
@@ -30,7 +30,7 @@ def read_task(directory, *classes):
 
     Args:
       directory: the folder.
-      *classes: the tasks that it may be of, with `KIND` and `from_dict`.
+      *classes: the tasks that it may be of, with `TASK` and `from_dict`.
 
     Returns:
       (the task, the updates that the model has had).
@@ -45,11 +45,11 @@ def read_task(directory, *classes):
             "finished fine-tuning; train first."
         )
     values = files.read_json(path, "the description of a fine-tuned model")
-    kind = values.get("task") if isinstance(values, dict) else None
-    found = [each for each in classes if kind == each.KIND]
+    name = values.get("task")
+    found = [each for each in classes if name == each.TASK]
     if not found:
-        wanted = " or ".join(each.KIND for each in classes)
-        raise UserError(f"{path} does not describe a {wanted}: its task is {kind!r}.")
+        wanted = " or ".join(each.TASK for each in classes)
+        raise UserError(f"{path} does not describe a {wanted}: its task is {name!r}.")
     try:
         return found[0].from_dict(values), int(values["global_step"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -15,7 +15,7 @@ import zlib
 import numpy as np
 
 from official_bert.errors import UserError
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 
 ENDING = ".tflite"
 # What it is called in the folder that is exported.
@@ -127,19 +127,18 @@ class TfliteModel:
       lengths: of its signatures, rising.
     """
 
-    def __init__(self, path, num_threads=None):
+    def __init__(self, path):
         """Load a model.
 
         Args:
           path: of a `.tflite`.
-          num_threads: that it computes with; None for one for each core.
 
         Raises:
           UserError: the file is no model, or has other signatures. Damage inside a
             model can end the process here; `read_files` notices it before.
         """
         try:
-            self._interpreter = interpreter(path, num_threads)
+            self._interpreter = interpreter(path)
         except (ValueError, RuntimeError) as error:
             raise UserError(
                 f"{path} is damaged, or no model for TFLite: {error}; export it again."
@@ -181,7 +180,12 @@ class TfliteModel:
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 
     def _answer(self, row, size):
-        """Return the outputs of one row, a dict of int32 [S]."""
+        """Return the outputs of one row.
+
+        Args:
+          row: dict of `INPUTS`, int32 [S].
+          size: S.
+        """
         used = max(1, int(np.flatnonzero(row["input_mask"]).max(initial=-1)) + 1)
         length = next(each for each in self.lengths if each >= used)
         inputs = {name: _fitted(row[name][:used], length)[None] for name in INPUTS}

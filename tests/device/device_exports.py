@@ -18,7 +18,7 @@ from official_bert.device.model import open_device_model
 from official_bert.tasks import classifier, classifier_features, fine_tuning
 from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.examples import Example
-from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.predictor import load
 from official_bert.tasks.table_columns import Columns
 from official_bert.tasks.task_file import write_task
 from official_bert.tokenization.full import FullTokenizer
@@ -90,7 +90,7 @@ def horse_directory():
     )
     work = classifier.fine_tuning(WIDE, HORSE, [one for (one,) in train], dev, 8)
     fine_tuning.fine_tune(tf.distribute.get_strategy(), work, settings)
-    model = Predictor(made).model.model
+    model = load(made).model
     for weight in model.weights:
         if weight.path.endswith(("output_weights", "output_bias")):
             weight.assign(weight.numpy() - weight.numpy()[:1])
@@ -129,7 +129,7 @@ def horse_set(number, seed, labels=HORSE.labels):
     path = table(
         _place(f"{number}-{seed}-{len(labels)}.csv"), horse_texts(number, seed, labels)
     )
-    predictor = Predictor(horse_directory()).model
+    predictor = load(horse_directory())
     return labelled_sets.read(predictor, str(path), "--dev_file")
 
 

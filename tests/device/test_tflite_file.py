@@ -12,6 +12,7 @@ from flatbuffers import number_types
 from flatbuffers.table import Table
 from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
+from tflite_sizes import constant_bytes
 
 from official_bert.device import tflite_file
 from official_bert.errors import UserError
@@ -184,21 +185,21 @@ def test_dynamic_shapes(model):
 
 @pytest.mark.parametrize("kind", SIZES)
 def test_signatures_share_their_weights(saved, kind):
-    total, repeated = tflite_file.constant_bytes(converted(saved, kind))
+    total, repeated = constant_bytes(converted(saved, kind))
     weights = (PIECES + WIDTH) * WIDTH * SIZES[kind]
     assert weights <= total < 1.2 * weights + 2000
     assert repeated < 0.05 * total
 
 
 def test_repeated_constants_are_seen(model):
-    total, _ = tflite_file.constant_bytes(model)
+    total, _ = constant_bytes(model)
     twice = flatbuffer_utils.read_model_from_bytearray(bytearray(model))
     size = PIECES * WIDTH * 4
     twice.buffers += [
         b for b in twice.buffers if b.data is not None and len(b.data) == size
     ]
     twice = flatbuffer_utils.convert_object_to_bytearray(twice)
-    assert tflite_file.constant_bytes(twice) == (total + size, size)
+    assert constant_bytes(twice) == (total + size, size)
 
 
 def test_metadata_of_the_model(model):

@@ -14,12 +14,14 @@ import pytest
 import tiny_exports
 from device_exports import directory_of, exported, horse, horse_set
 from tensorflow.lite.python import schema_py_generated as schema
+from tflite_sizes import constant_bytes
 
 from official_bert.device import tflite_file, writer
 from official_bert.device.model import open_device_model
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuned, scoring, tflite_model
-from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.model_inputs import INPUTS
+from official_bert.tasks.predictor import Predictor, load
 from official_bert.tasks.tflite_model import TfliteModel
 
 # Those with another graph, or read in another way.
@@ -114,14 +116,14 @@ def test_numbers_are_python_s(kind):
 @pytest.mark.parametrize("kind", ["label", "labels"])
 def test_its_probabilities_are_those_that_python_tells(kind):
     """So a program on a device needs no softmax or sigmoid of its own."""
-    predictor = Predictor(directory_of(kind)).model
+    predictor = load(directory_of(kind))
     (one,) = predictor.predict(["the horse is on water"])
     ids = [
         predictor.tokenizer.vocab[p]
         for p in ["[CLS]", "the", "horse", "is", "on", "water", "[SEP]"]
     ]
     ids = np.array([ids], np.int32)
-    row = dict(zip(scoring.INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
+    row = dict(zip(INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
     (found,) = TfliteModel(exported(kind)[0] / "model.tflite")(row)["probabilities"]
     assert found.tolist() == pytest.approx([*one.probabilities.values()], abs=1e-5)
 
@@ -187,7 +189,7 @@ def test_the_encoder_gives_python_s_vectors():
         pieces = tokenizer.tokenize(text)[: answering.lengths[-1] - 2]
         pieces = ["[CLS]", *pieces, "[SEP]"]
         ids = np.array([[tokenizer.vocab[piece] for piece in pieces]], np.int32)
-        row = dict(zip(scoring.INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
+        row = dict(zip(INPUTS, (ids, ids * 0 + 1, ids * 0), strict=True))
         np.testing.assert_allclose(
             vector, score(row)["pooled_output"][0], atol=1e-4, rtol=0
         )
@@ -257,7 +259,7 @@ def number_of_weights(folder_or_kind):
 def test_two_lengths_share_the_weights(kind):
     """Nothing is there twice but what is made of the lengths."""
     content = (exported(kind)[0] / "model.tflite").read_bytes()
-    total, repeated = tflite_file.constant_bytes(content)
+    total, repeated = constant_bytes(content)
     assert len(TfliteModel(exported(kind)[0] / "model.tflite").lengths) == 2
     weights = 4 * number_of_weights(directory_of(kind))
     assert repeated == 0
@@ -269,10 +271,10 @@ def test_sizes_of_constants():
     weights = number_of_weights(device_exports.horse_directory())
     for quantization, most in (("float32", 4.0), ("int8", 1.15), ("full_int8", 1.15)):
         content = (horse(quantization)[0] / "model.tflite").read_bytes()
-        assert tflite_file.constant_bytes(content)[0] < most * weights
+        assert constant_bytes(content)[0] < most * weights
     wide, half = exported("label")[0], exported("label", "float16")[0]
     sizes = [
-        tflite_file.constant_bytes((folder / "model.tflite").read_bytes())[0]
+        constant_bytes((folder / "model.tflite").read_bytes())[0]
         for folder in (wide, half)
     ]
     assert sizes[1] < 0.6 * sizes[0]

@@ -9,7 +9,7 @@ from official_bert.tasks.choice_predictor import ChoiceAnswer
 from official_bert.tasks.classifier_predictor import Prediction
 from official_bert.tasks.fill_mask import Candidate
 from official_bert.tasks.ner_predictor import FoundEntity
-from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.predictor import load
 from official_bert.tasks.squad import SquadTask
 from official_bert.tasks.squad_answers import Decoding
 from official_bert.tasks.squad_predictor import Answer
@@ -137,21 +137,21 @@ TEXTS = ["the horse is on ne\u0301 water", "", "her light \U0001f600 was found"]
 
 @pytest.mark.parametrize("kind", ["label", "squad 2.0", "tags"])
 def test_real_predictors(kind):
-    predictor = Predictor(tiny_exports.open_kind(kind)[0])
+    predictor = load(tiny_exports.open_kind(kind)[0])
     if kind == "label":
-        found = expected.of_classifier(predictor.model, TEXTS)
+        found = expected.of_classifier(predictor, TEXTS)
         for row, text in enumerate(TEXTS):
             (one,) = predictor.predict([text])
             assert found["label"][row].decode() == one.label
             place = tiny_exports.LABELS.index(one.label)
             assert found["probabilities"][row].argmax() == place
     elif kind == "tags":
-        found = expected.of_tagger(predictor.model, TEXTS)
+        found = expected.of_tagger(predictor, TEXTS)
         rows = predictor.predict(TEXTS)
         assert [len(row) for row in rows] == (found["starts"] >= 0).sum(1).tolist()
         assert found["entities"].shape[1] == max(map(len, rows)) > 0
     else:
-        found = expected.of_squad(predictor.model, ["who"] * 3, TEXTS)
+        found = expected.of_squad(predictor, ["who"] * 3, TEXTS)
         for row, text in enumerate(TEXTS):
             one = predictor.predict("who", text)
             assert (found["start"][row], found["end"][row]) == (one.start, one.end)

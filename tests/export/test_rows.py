@@ -13,7 +13,7 @@ from official_bert.export.row_model import RowModel
 from official_bert.export.texts import parts_of, per_text
 from official_bert.tasks import windows
 from official_bert.tasks.classifier_features import Features, pad_features
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 
 STRINGS = tf.TensorSpec([None], tf.string)
 NUMBERS = tf.TensorSpec([None], tf.int32)

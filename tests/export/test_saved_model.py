@@ -8,16 +8,15 @@ import os
 import re
 import shlex
 import sys
-import types
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_exports
 import yaml
-from google.protobuf import descriptor_pb2, descriptor_pool, message_factory
 from tiny_exports import open_kind
 
+from official_bert import files
 from official_bert.errors import UserError
 from official_bert.export import (
     exports,
@@ -29,7 +28,7 @@ from official_bert.export import (
 )
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
 
-BESIDE = {"README.md", "batching_parameters.txt", "docker-compose.yml"}
+BESIDE = {"README.md", "batching_parameters.txt", "docker-compose.yml", ".lock"}
 CHECKED = {"rows": 1, "difference": 0.0}
 
 
@@ -134,12 +133,6 @@ def test_a_model_without_labels_has_no_file_of_them(tmp_path, no_model):
     assert not (tmp_path / "1" / "assets" / "task.json").exists()
 
 
-def test_tags_are_labels(tmp_path):
-    server_files.write_assets(str(tmp_path), open_kind("tags")[1])
-    labels = (tmp_path / "assets" / "labels.txt").read_text().splitlines()
-    assert tuple(labels) == tiny_exports.TAGS
-
-
 def read_readme(directory):
     """Return (the curl line's words, what is sent, what shall be answered)."""
     text = (directory / "README.md").read_text()
@@ -205,14 +198,6 @@ def test_files_for_a_server(recorded):
     assert "pad_variable_length_inputs: true" not in lines
 
 
-@pytest.mark.parametrize("name", ["123", "no", "1e5", "null"])
-def test_a_name_stays_a_name_in_the_compose_file(tmp_path, name):
-    export = open_kind("label")[1]
-    server_files.write_server_files(str(tmp_path), export, name, {"label": "bad"})
-    compose = yaml.safe_load((tmp_path / "docker-compose.yml").read_text())
-    assert list(compose["services"]) == [name]
-
-
 def test_versions_side_by_side(tmp_path, no_process):
     one, two = open_kind("label")[1], open_kind("number")[1]
     assert saved_model.next_version(str(tmp_path / "new")) == 1
@@ -230,6 +215,31 @@ def test_versions_side_by_side(tmp_path, no_process):
     assert (tmp_path / "7" / "saved_model.pb").read_bytes() == before
     assert set(os.listdir(tmp_path)) == {"1", "7"} | BESIDE
     assert not {name for name in os.listdir(first) if "tmp" in name}
+
+
+def test_what_people_changed_beside_the_versions_stays(tmp_path, no_model):
+    one, two = open_kind("label")[1], open_kind("number")[1]
+    _, found = saved_model.write(str(tmp_path), one, "model")
+    assert found["changed"] == []
+    compose = tmp_path / "docker-compose.yml"
+    mine = compose.read_text().replace('ports: ["127.0.0.1:8500', 'ports: ["8500')
+    compose.write_text(mine)
+    _, found = saved_model.write(str(tmp_path), two, "model")
+    assert found["changed"] == ["docker-compose.yml"]
+    assert compose.read_text() == mine
+    assert "regression" in (tmp_path / "README.md").read_text()
+
+
+def test_one_export_at_a_time(tmp_path, no_model):
+    """The other's half of a version is not taken for a leftover."""
+    half = tmp_path / "1.tmp.99999999"
+    half.mkdir()
+    with (
+        files.locked_directory(tmp_path),
+        pytest.raises(UserError, match="--export_dir: another process is at work"),
+    ):
+        saved_model.write(str(tmp_path), open_kind("label")[1], "model")
+    assert half.is_dir()
 
 
 @pytest.mark.parametrize("names", [["9", "x", "12.tmp.5"], ["9", "²", "٣"]])
@@ -260,7 +270,7 @@ def test_nothing_is_left_of_a_wrong_export(tmp_path, no_process):
     (tmp_path / "1").mkdir()
     with pytest.raises(UserError, match="serving_default gives another label"):
         saved_model.write(str(tmp_path), bent, "model")
-    assert os.listdir(tmp_path) == ["1"]
+    assert set(os.listdir(tmp_path)) == {"1", ".lock"}
 
 
 @pytest.mark.parametrize("where", ["write_assets", "write_warmup"])
@@ -271,7 +281,7 @@ def test_nothing_is_left_if_the_disk_is_full(tmp_path, no_model, monkeypatch, wh
     monkeypatch.setattr(server_files, where, fail)
     with pytest.raises((OSError, UserError), match="No space left"):
         saved_model.write(str(tmp_path), open_kind("label")[1], "model")
-    assert os.listdir(tmp_path) == []
+    assert os.listdir(tmp_path) == [".lock"]
 
 
 def test_leftovers_of_a_killed_export_are_removed(tmp_path, no_model):
@@ -439,99 +449,6 @@ def test_samples_reach_every_length():
     ]
     lengths = {answer["sequence_output"].shape[1] for answer in answers}
     assert lengths == set(export.lengths)
-
-
-def test_warmup_is_left_out_without_its_package(tmp_path, monkeypatch):
-    for name in ("tensorflow_serving", "tensorflow_serving.apis"):
-        monkeypatch.setitem(sys.modules, name, None)
-    export = open_kind("label")[1]
-    assert server_files.write_warmup(str(tmp_path), export, "model") is False
-    assert os.listdir(tmp_path) == []
-
-
-# What is used of TF Serving's messages: its own names and numbers of fields.
-MESSAGES = {
-    "ModelSpec": [("name", 1, "string"), ("signature_name", 3, "string")],
-    "PredictRequest": [("model_spec", 1, "ModelSpec"), ("inputs", 2, "map")],
-    "PredictLog": [("request", 1, "PredictRequest")],
-    "PredictionLog": [("predict_log", 6, "PredictLog")],
-}
-PACKAGE = "warmup_of_tests"
-
-
-@functools.cache
-def own_messages():
-    """Return classes of `MESSAGES`."""
-    file = descriptor_pb2.FileDescriptorProto(
-        name=f"{PACKAGE}.proto", package=PACKAGE, syntax="proto3"
-    )
-    file.dependency.append("tensorflow/core/framework/tensor.proto")
-    for name, fields in MESSAGES.items():
-        message = file.message_type.add(name=name)
-        for field in fields:
-            add_field(message, *field)
-    pool = descriptor_pool.Default()
-    pool.AddSerializedFile(file.SerializeToString())
-    found = {
-        name: message_factory.GetMessageClass(
-            pool.FindMessageTypeByName(f"{PACKAGE}.{name}")
-        )
-        for name in MESSAGES
-    }
-    return types.SimpleNamespace(**found)
-
-
-def add_field(message, name, number, kind):
-    """Add a field to a description: a str, a message, or a map to tensors."""
-    of = descriptor_pb2.FieldDescriptorProto
-    if kind == "string":
-        message.field.add(name=name, number=number, label=1, type=of.TYPE_STRING)
-        return
-    one = message.field.add(name=name, number=number, label=1, type=of.TYPE_MESSAGE)
-    one.type_name = f".{PACKAGE}.{kind}"
-    if kind == "map":
-        one.label, one.type_name = 3, f".{PACKAGE}.{message.name}.InputsEntry"
-        entry = message.nested_type.add(name="InputsEntry")
-        entry.options.map_entry = True
-        add_field(entry, "key", 1, "string")
-        add_field(entry, "value", 2, "tensor")
-    elif kind == "tensor":
-        one.type_name = ".tensorflow.TensorProto"
-
-
-@pytest.fixture
-def serving_api(monkeypatch):
-    """The messages of TF Serving, or of the same bytes where they are not installed."""
-    try:
-        from tensorflow_serving.apis import prediction_log_pb2  # noqa: F401
-    except ImportError:
-        apis = types.ModuleType("tensorflow_serving.apis")
-        apis.predict_pb2 = apis.prediction_log_pb2 = own_messages()
-        package = types.ModuleType("tensorflow_serving")
-        monkeypatch.setitem(sys.modules, package.__name__, package)
-        monkeypatch.setitem(sys.modules, apis.__name__, apis)
-    return own_messages()
-
-
-@pytest.mark.parametrize("kind", ["label", "choice"])
-def test_warmup(tmp_path, serving_api, kind):
-    export = open_kind(kind)[1]
-    assert server_files.write_warmup(str(tmp_path), export, "né") is True
-    path = tmp_path / "assets.extra" / "tf_serving_warmup_requests"
-    specs = export.signatures[SERVING].specs
-    rows = samples.rows_of(SERVING, specs, export.lengths)
-    records = list(tf.data.TFRecordDataset(str(path)).as_numpy_iterator())
-    assert len(records) == len(rows)
-    for record, row in zip(records, rows, strict=True):
-        request = serving_api.PredictionLog.FromString(record).predict_log.request
-        assert request.model_spec.name == "né"
-        assert request.model_spec.signature_name == SERVING
-        inputs = {n: tf.make_ndarray(v).tolist() for n, v in request.inputs.items()}
-        assert set(inputs) == set(specs)
-        for name, value in row.items():
-            texts = [value] if isinstance(value, str) else value
-            assert np.ravel(inputs[name]).tolist() == [text.encode() for text in texts]
-            assert np.array(inputs[name]).shape[0] == 1
 
 
 def test_what_cannot_be_exported(tmp_path):

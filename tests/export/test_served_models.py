@@ -11,13 +11,19 @@ from official_bert.checkpoints import model_directory
 from official_bert.export import expected, signatures
 from official_bert.export.ner_model import ServedTagger
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
-from official_bert.tasks import classifier_features, ner, ner_files, squad, squad_files
+from official_bert.tasks import (
+    classifier_features,
+    ner,
+    ner_sentences,
+    squad_files,
+)
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.choice_files import ChoiceExample
 from official_bert.tasks.examples import Example
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.ner_features import pad_ner_features
-from official_bert.tasks.predictor import Predictor
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.predictor import load
+from official_bert.tasks.squad_features import pad_squad_features
 
 LABELLING = [kind for kind in KINDS if "label" in kind or kind == "number"]
 SQUAD = [kind for kind in KINDS if "squad" in kind]
@@ -95,7 +101,7 @@ def features_of(kind):
     directory, inputs = open_kind(kind)[0], texts_for(kind)
     if kind in PRETRAINED:
         return _encoded(directory, inputs["text"])
-    predictor = Predictor(directory).model
+    predictor = load(directory)
     of_kind = {
         "choice": _choice_features,
         **dict.fromkeys(LABELLING, _classifier_features),
@@ -134,7 +140,7 @@ def _squad_features(predictor, questions, contexts):
     ]
     features = predictor.features(examples)
     assert len(features) > 2 * len(examples)
-    batch = squad.pad_features(features, predictor.task.max_seq_length)
+    batch = pad_squad_features(features, predictor.task.max_seq_length)
     outputs = predictor.model({name: batch[name] for name in INPUTS})
     wanted = {name: outputs[name].numpy() for name in ("start_logits", "end_logits")}
     # The rows that Python decodes, but for what is behind each.
@@ -146,7 +152,7 @@ def _squad_features(predictor, questions, contexts):
 
 
 def _ner_features(predictor, texts):
-    documents = [[ner_files.text_sentence(text)] for text in texts]
+    documents = [[ner_sentences.text_sentence(text)] for text in texts]
     features = ner.convert(predictor.task, documents, predictor.tokenizer)
     batch = pad_ner_features(features, predictor.task.max_seq_length)
     logits = predictor.model({name: batch[name] for name in INPUTS})["logits"].numpy()
@@ -256,11 +262,11 @@ def test_answers_are_parts_of_the_context(kind):
 def test_words_and_tags(kind):
     texts = texts_for(kind, 20, 7)["text"]
     found = ask(kind, SERVING, {"text": texts})
-    documents = [[ner_files.text_sentence(text)] for text in texts]
-    tags = [rows[0] for rows in Predictor(open_kind(kind)[0]).model.tags(documents)]
+    documents = [[ner_sentences.text_sentence(text)] for text in texts]
+    tags = [rows[0] for rows in load(open_kind(kind)[0]).tags(documents)]
     longest = max(map(len, tags))
     for row, text in enumerate(texts):
-        offsets = ner_files.split_words(text)
+        offsets = ner_sentences.split_words(text)
         rest = longest - len(offsets)
         words = [text[start:end].encode() for start, end in offsets]
         assert found["words"][row].tolist() == words + [b""] * rest
@@ -296,7 +302,7 @@ MASKED = (
 
 
 def test_requests_without_any_entity():
-    predictor = Predictor(open_kind("tags")[0]).model
+    predictor = load(open_kind("tags")[0])
     (bias,) = [w for w in predictor.model.weights if w.path.endswith("output_bias")]
     bias.assign(
         100.0 * np.eye(len(predictor.task.tags))[predictor.task.tags.index("O")]

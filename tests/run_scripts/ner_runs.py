@@ -56,6 +56,8 @@ BAD_TRAIN = {
     "--dev_file=untagged.test": "untagged.test … without a tag",
     "--do_predict": "--test_file",
     "--do_predict --test_file=gone.txt": "--test_file … gone.txt",
+    "--do_predict --test_file=road.dev": "road.dev … line 2 … 'B-ROAD'",
+    "--do_predict --test_file=empty.txt": "empty.txt",
     "--max_seq_length=33": "--max_seq_length … 33 … 32 tokens",
     "--max_seq_length=2": "max_seq_length … 3",
     "--doc_stride=0": "--doc_stride=0 … positive",

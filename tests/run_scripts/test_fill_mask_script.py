@@ -11,7 +11,7 @@ from record_files import MINI, MINI_CONFIG
 from script_runs import assert_refused, run_many
 
 from official_bert.checkpoints import google, model_directory
-from official_bert.tasks.scores import next_sentence_probability
+from official_bert.tasks.likelihood import next_sentence_probability
 
 CONFIG = dataclasses.replace(MINI_CONFIG, initializer_range=0.3)
 MODEL = ["--model_dir=model"]

@@ -1,13 +1,15 @@
 """Asking by gRPC: a service of TF Serving's messages, and what can go wrong."""
 
 import concurrent.futures
+import socket
 import sys
+import types
 
 import numpy as np
 import pytest
 
 from official_bert.errors import UserError
-from official_bert.serving import grpc_client, saved_model
+from official_bert.serving import grpc_client, rest_requests, saved_model
 from official_bert.serving.request_error import RequestError
 
 
@@ -103,5 +105,35 @@ def test_errors_are_sentences(address):
         UserError, match="INVALID_ARGUMENT: assertion failed: .too small"
     ):
         grpc_client.asker(address, "answers", signature="picky")([{"x": -1}])
-    with pytest.raises(UserError, match="UNAVAILABLE"):
+    with pytest.raises(UserError, match="Cannot reach 127.0.0.1:1 .UNAVAILABLE: .*"):
         grpc_client.asker("127.0.0.1:1", "answers")
+
+
+def test_an_answer_that_comes_too_late():
+    grpc = pytest.importorskip("grpc")
+    # It takes connections and says nothing.
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        method = grpc.insecure_channel(address).unary_unary("/Service/Method")
+        with pytest.raises(UserError) as caught:
+            grpc_client._call(address, 0.3, method, b"")
+    assert str(caught.value) == (
+        f"{address} did not answer within 0.3 s; raise --timeout_s or ask for fewer "
+        "rows at a time."
+    )
+
+
+def test_outputs_without_rows():
+    """A model may have them; they are nothing that rows could be made of."""
+    pytest.importorskip("tensorflow_serving")
+    import tensorflow as tf
+    from tensorflow_serving.apis import model_pb2, predict_pb2
+
+    answer = predict_pb2.PredictResponse()
+    answer.outputs["loss"].CopyFrom(tf.make_tensor_proto(0.5))
+    service = types.SimpleNamespace(Predict=None)
+    specs = {"text": rest_requests.InputSpec("string", (-1,))}
+    with pytest.raises(UserError, match="loss has no shape information"):
+        grpc_client._predict(
+            lambda *ignored: answer, service, model_pb2.ModelSpec(), specs, ["a"]
+        )

@@ -437,6 +437,12 @@ def test_damaged_json(tmp_path, changes, expected):
     assert "1 row cannot be used: line 2 has " in message and expected in message
 
 
+def test_a_table_of_one_column(tmp_path):
+    path = write(tmp_path, "Which?\nWhat?\n")
+    message = message_of(read_choices, path)
+    assert "line 1 has 1 cell, line 2 has 1 cell; a row is a question" in message
+
+
 def test_damaged_files(tmp_path):
     assert "line 2 is not JSON" in message_of(
         read_choices, write(tmp_path, json.dumps(GOOD) + "\n{\n", "data.jsonl")

@@ -257,7 +257,7 @@ def glue_task():
 def test_a_model_of_no_table_needs_to_be_told_the_columns(tmp_path):
     dev = write(tmp_path, "dev.tsv", [("1", "new")], ("stars", "review"))
     with pytest.raises(
-        UserError, match="not fine-tuned on a table: give --text_column"
+        UserError, match="not fine-tuned on a table: give --text_column .*label_column"
     ):
         read_own_for(glue_task(), OwnFiles(None, dev, None), 64, "truncate", ("dev",))
     own = OwnFiles(None, dev, None, text_column="review", label_column="stars")
@@ -309,8 +309,11 @@ def test_texts_that_are_not_there(tmp_path):
     with pytest.raises(UserError, match="--input_file: .*nowhere.tsv"):
         own = OwnFiles(None, None, str(tmp_path / "nowhere.tsv"))
         read_texts(TASK, own, "--input_file")
-    with pytest.raises(UserError, match="not fine-tuned on a table"):
+    with pytest.raises(UserError, match="not fine-tuned on a table") as caught:
         read_texts(glue_task(), OwnFiles(None, None, path), "--input_file")
+    assert "--text_b_column" in str(caught.value)
+    # predict.py has no such flag.
+    assert "--label_column" not in str(caught.value)
 
 
 def test_the_model_answers_what_is_asked():

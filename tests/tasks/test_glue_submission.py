@@ -72,7 +72,7 @@ def test_nothing_is_zipped_while_a_file_is_missing(tmp_path):
         (tmp_path / name).unlink()
     assert missing_submissions(str(tmp_path)) == ["AX.tsv", "WNLI.tsv"]
     with pytest.raises(UserError, match="lacks AX.tsv, WNLI.tsv: the server"):
-        zip_submission(str(tmp_path), str(tmp_path / "all.zip"))
+        zip_submission(str(tmp_path))
     assert not list(tmp_path.glob("*.zip*"))
 
 

@@ -71,7 +71,7 @@ def test_labels_in_order():
 
 def test_metrics():
     for name, task in TASKS.items():
-        assert task.main_metric == FIRST_METRICS.get(name, "accuracy")
+        assert task.metrics[0] == FIRST_METRICS.get(name, "accuracy")
         assert set(task.metrics) <= set(glue.METRICS)
     assert TASKS["mrpc"].metrics == TASKS["qqp"].metrics == ("f1", "accuracy")
     assert TASKS["sts-b"].metrics == ("pearson", "spearman")

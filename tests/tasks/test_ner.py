@@ -18,8 +18,8 @@ from official_bert.modeling import feature_based, token_classification
 from official_bert.tasks import fine_tuning, ner
 from official_bert.tasks.ner import NerTask
 from official_bert.tasks.ner_features import IGNORED, pad_ner_features, tag_names
-from official_bert.tasks.ner_files import word_sentence
 from official_bert.tasks.ner_predictor import NerPredictor
+from official_bert.tasks.ner_sentences import word_sentence
 from official_bert.tasks.task_file import read_task, write_task
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.training import saving

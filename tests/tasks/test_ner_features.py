@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from places import MINI
 
 from official_bert.errors import UserError
-from official_bert.tasks import ner_files
+from official_bert.tasks import ner_files, ner_sentences
 from official_bert.tasks.ner_features import (
     IGNORED,
     convert_documents,
@@ -15,7 +15,7 @@ from official_bert.tasks.ner_features import (
     tag_names,
     word_tags,
 )
-from official_bert.tasks.ner_files import text_sentence, word_sentence
+from official_bert.tasks.ner_sentences import text_sentence, word_sentence
 from official_bert.tasks.windows import best_spans, make_spans
 from official_bert.tokenization.full import FullTokenizer
 
@@ -225,8 +225,8 @@ def test_predictions_lead_back_to_any_text(text, length, stride):
     found = convert_documents(documents, MINI_TOKENIZER, length, doc_stride=stride)
     predictions = [[B_ID] * len(window.input_ids) for window in found]
     ((tags,),) = word_tags(documents, found, predictions, TAGS)
-    entities = ner_files.text_entities(documents[0][0], tags)
-    assert [(e["start"], e["end"]) for e in entities] == ner_files.split_words(text)
+    entities = ner_sentences.text_entities(documents[0][0], tags)
+    assert [(e["start"], e["end"]) for e in entities] == ner_sentences.split_words(text)
     assert all(e["text"] == text[e["start"] : e["end"]] for e in entities)
 
 

@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 from official_bert.errors import UserError
 from official_bert.metrics import entities
 from official_bert.metrics.entities import BIOES, IOB1, IOB2
-from official_bert.tasks import ner_files
-from official_bert.tasks.ner_files import CONLL, JSON_LINES, read_ner_file
+from official_bert.tasks import ner_conll, ner_json, ner_sentences
+from official_bert.tasks.ner_files import read_ner_file
+from official_bert.tasks.ner_sentences import CONLL, JSON_LINES
 from official_bert.tokenization.basic import BasicTokenizer
 
 CONLL_TEXT = """-DOCSTART- -X- O
@@ -301,7 +302,7 @@ WILD = st.text(
 @settings(deadline=None, max_examples=300)
 @given(WILD)
 def test_words_are_slices_of_any_text(text):
-    offsets = ner_files.split_words(text)
+    offsets = ner_sentences.split_words(text)
     before = 0
     for start, end in offsets:
         assert before <= start < end <= len(text)
@@ -314,25 +315,25 @@ def test_words_are_slices_of_any_text(text):
 @settings(deadline=None)
 @given(WILD, st.data())
 def test_predictions_come_back_from_json_lines(tmp_path_factory, text, data):
-    sentence = ner_files.text_sentence(text)
+    sentence = ner_sentences.text_sentence(text)
     size = len(sentence.words)
     drawn = data.draw(
         st.lists(st.sampled_from(["O", "B-X", "I-X"]), min_size=size, max_size=size)
     )
     tags = entities.iob1_to_iob2(drawn)
-    for entity in ner_files.text_entities(sentence, tags):
+    for entity in ner_sentences.text_entities(sentence, tags):
         assert entity["text"] == text[entity["start"] : entity["end"]] != ""
     path = tmp_path_factory.getbasetemp() / "predicted.jsonl"
-    ner_files.write_entities(path, [[sentence]], [[tags]])
+    ner_json.write_entities(path, [[sentence]], [[tags]])
     again = read_ner_file(path)
     assert again.documents[0][0].text == text and again.notes == []
     assert again.documents[0][0].tags == tuple(tags)
 
 
 def test_entities_of_a_text():
-    sentence = ner_files.text_sentence("Né à São Paulo.")
+    sentence = ner_sentences.text_sentence("Né à São Paulo.")
     tags = ["O", "O", "B-LOC", "I-LOC", "O"]
-    assert ner_files.text_entities(sentence, tags) == [
+    assert ner_sentences.text_entities(sentence, tags) == [
         {"start": 5, "end": 14, "label": "LOC", "text": "São Paulo"}
     ]
 
@@ -341,7 +342,7 @@ def test_written_json_lines(tmp_path):
     data = read(tmp_path, CONLL_TEXT)
     out = tmp_path / "out.jsonl"
     predicted = [[["O", "O"], ["B-PER", "I-PER"]], [["B-ORG"]]]
-    ner_files.write_entities(out, data.documents, predicted)
+    ner_json.write_entities(out, data.documents, predicted)
     lines = [json.loads(line) for line in out.read_text().splitlines()]
     assert [line["text"] for line in lines] == ["EU rejects", "Peter Blackburn", "Rome"]
     assert [line["entities"] for line in lines] == [
@@ -355,7 +356,7 @@ def test_written_columns(tmp_path):
     data = read(tmp_path, CONLL_TEXT)
     out = tmp_path / "out.txt"
     predicted = [[["O", "O"], ["B-PER", "I-PER"]], [["B-ORG"]]]
-    ner_files.write_conll(out, data.documents, predicted)
+    ner_conll.write_conll(out, data.documents, predicted)
     assert out.read_text() == (
         "-DOCSTART- -X- O O\n\nEU NNP B-ORG O\nrejects VBZ O O\n\n"
         "Peter NNP B-PER B-PER\nBlackburn NNP I-PER I-PER\n\n"
@@ -368,10 +369,10 @@ def test_written_columns(tmp_path):
 def test_columns_are_written_without_known_tags(tmp_path):
     data = read(tmp_path, "EU NNP\nsays VBZ\n", with_tags=False)
     out = tmp_path / "out.txt"
-    ner_files.write_conll(out, data.documents, [[["B-ORG", "O"]]])
+    ner_conll.write_conll(out, data.documents, [[["B-ORG", "O"]]])
     assert out.read_text() == "EU NNP B-ORG\nsays VBZ O\n\n"
     data = read_json(tmp_path, record("a"), record(""), record("b", (0, 1, "X")))
-    ner_files.write_conll(out, data.documents, [[["O"]], [[]], [["B-X"]]])
+    ner_conll.write_conll(out, data.documents, [[["O"]], [[]], [["B-X"]]])
     assert out.read_text() == (
         "-DOCSTART- O O\n\na O O\n\n-DOCSTART- O O\n\nb B-X B-X\n\n"
     )
@@ -379,14 +380,14 @@ def test_columns_are_written_without_known_tags(tmp_path):
 
 def test_predictions_must_fit(tmp_path):
     data = read(tmp_path, "a O\nb O\n")
-    for write_file in (ner_files.write_conll, ner_files.write_entities):
+    for write_file in (ner_conll.write_conll, ner_json.write_entities):
         with pytest.raises(ValueError, match="zip"):
             write_file(tmp_path / "out.txt", data.documents, [[]])
     assert not (tmp_path / "out.txt").exists()
     with pytest.raises(ValueError, match="zip"):
-        ner_files.write_conll(tmp_path / "out.txt", data.documents, [[["O"]]])
+        ner_conll.write_conll(tmp_path / "out.txt", data.documents, [[["O"]]])
     with pytest.raises(ValueError, match="1 tags for 2 words"):
-        ner_files.write_entities(tmp_path / "out.txt", data.documents, [[["O"]]])
+        ner_json.write_entities(tmp_path / "out.txt", data.documents, [[["O"]]])
 
 
 COUNTS = {
@@ -423,6 +424,6 @@ def check_iob1(folder, data):
         [entities.convert_tags(s.tags, IOB1) for s in document]
         for document in data.documents
     ]
-    ner_files.write_conll(path, data.documents, tags)
+    ner_conll.write_conll(path, data.documents, tags)
     again = read_ner_file(path)
     assert again.scheme == IOB1 and tags_of(again) == tags_of(data)

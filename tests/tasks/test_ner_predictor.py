@@ -16,8 +16,8 @@ from official_bert.modeling.token_classification import TokenClassificationModel
 from official_bert.tasks import classifier_task, ner
 from official_bert.tasks.ner import NerTask
 from official_bert.tasks.ner_features import LAYERS, tag_names
-from official_bert.tasks.ner_files import split_words, word_sentence
 from official_bert.tasks.ner_predictor import FoundEntity, NerPredictor
+from official_bert.tasks.ner_sentences import split_words, word_sentence
 from official_bert.tasks.predictor import Predictor
 from official_bert.tasks.task_file import write_task
 
@@ -223,7 +223,7 @@ def test_eight_threads_get_what_one_gets(path, monkeypatch):
 
 def test_predictor_picks_it(path, predictor):
     found = Predictor(path, 4)
-    assert isinstance(found.model, NerPredictor) and found.task == TASK
+    assert isinstance(found.answering, NerPredictor) and found.task == TASK
     assert found.predict(TEXTS) == predictor.predict(TEXTS)
     assert found.predict(TEXTS[0]) == predictor.predict(TEXTS[0])
     with pytest.raises(TypeError):
@@ -237,7 +237,7 @@ def test_a_bilstm_answers(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(feature_based, "WIDTH", 4)
     task = dataclasses.replace(TASK, feature_based=kind)
     predictor = Predictor(write(tmp_path / "model", task, config=FOUR_LAYERS))
-    assert predictor.task == task and predictor.model.global_step == 7
+    assert predictor.task == task and predictor.answering.global_step == 7
     for text, entities in zip(TEXTS, predictor.predict(TEXTS), strict=True):
         assert_offsets(text, entities)
 

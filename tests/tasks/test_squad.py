@@ -222,7 +222,7 @@ def test_at_best_threshold():
 
 
 def test_a_batch():
-    batch = squad.pad_features(TRAIN[:3], 64)
+    batch = squad_features.pad_squad_features(TRAIN[:3], 64)
     assert set(batch) == {
         *("input_ids", "input_mask", "segment_ids"),
         *("start_positions", "end_positions"),
@@ -236,7 +236,7 @@ def test_a_batch():
         assert batch["segment_ids"][row].sum() == one.segment_ids.sum()
         assert batch["start_positions"][row] == one.start_position
         assert batch["end_positions"][row] == one.end_position
-    asked = squad.pad_features(DEV.features[:2], 64)
+    asked = squad_features.pad_squad_features(DEV.features[:2], 64)
     assert set(asked) == {"input_ids", "input_mask", "segment_ids"}
 
 

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from official_bert.errors import UserError
-from official_bert.tasks import squad_answers
+from official_bert.tasks import squad_answers, squad_reports
 from official_bert.tasks.squad_answers import NO_CANDIDATE, Decoding, decode
 from official_bert.tasks.squad_features import convert_examples
 from official_bert.tasks.squad_files import (
@@ -385,21 +385,8 @@ def written(folder, predictions):
     """Return the bytes of the three files."""
     writers = ("write_predictions", "write_nbest", "write_null_odds")
     for name in writers:
-        getattr(squad_answers, name)(folder / name, predictions)
+        getattr(squad_reports, name)(folder / name, predictions)
     return [(folder / name).read_bytes() for name in writers]
-
-
-def test_files(tokenizer, tmp_path):
-    settings = {"version_2_with_negative": True, "n_best_size": 2}
-    found = answer(tokenizer, "é", {(0, 0, 0): (1, 1)}, **settings)
-    predictions, nbest, odds = written(tmp_path, [found])
-    assert predictions == b'{\n    "0": "\\u00e9"\n}\n'
-    rows = json.loads(nbest)["0"]
-    assert [list(row) for row in rows] == [
-        ["text", "probability", "start_logit", "end_logit"]
-    ] * len(rows)
-    assert [row["text"] for row in rows] == texts(found)
-    assert odds == b'{\n    "0": -20.0\n}\n'
 
 
 def recorded_settings(settings, version_2):

@@ -93,9 +93,9 @@ def assert_same(left, right):
 
 def test_task_json_says_what_answers(path, tmp_path):
     found = Predictor(path)
-    assert type(found.model) is SquadPredictor
-    assert found.task == found.model.task == MAY_NOT
-    assert found.model.global_step == 7 and found.model.batch_size == 32
+    assert type(found.answering) is SquadPredictor
+    assert found.task == found.answering.task == MAY_NOT
+    assert found.answering.global_step == 7 and found.answering.batch_size == 32
     assert_same(
         [found.predict("Who?", MINI)], [SquadPredictor(path).predict("Who?", MINI)]
     )
@@ -106,7 +106,7 @@ def test_task_json_says_what_answers(path, tmp_path):
     task = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 24)
     write_task(str(folder), task, 3)
     found = Predictor(str(folder))
-    assert type(found.model) is ClassifierPredictor and found.task == task
+    assert type(found.answering) is ClassifierPredictor and found.task == task
     assert found.predict(["the light"])[0].label in ("no", "yes")
 
 

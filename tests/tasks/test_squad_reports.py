@@ -22,7 +22,7 @@ from official_bert.tasks import (
     squad_scores,
 )
 from official_bert.tasks.squad import SquadTask
-from official_bert.tasks.squad_answers import Decoding
+from official_bert.tasks.squad_answers import Decoding, SquadAnswer, SquadPrediction
 from official_bert.tasks.squad_predictor import SquadPredictor
 from official_bert.tasks.task_file import write_task
 
@@ -46,6 +46,36 @@ def write(directory, seed, task=V2, vocab=tiny_model.VOCAB, lower=True):
 def models(tmp_path_factory):
     folder = tmp_path_factory.mktemp("models")
     return [write(folder / f"seed-{seed}", seed) for seed in range(3)]
+
+
+def test_the_three_files(tmp_path):
+    """Laid out as the original's, which writes ASCII."""
+    one = SquadAnswer("é", 0, 1, 1.0, 1.5, 0.75)
+    null = SquadAnswer("", 0, 0, -9.0, -8.5, 0.25)
+    squad_reports.write(
+        str(tmp_path), [SquadPrediction("q", one, (one, null), one, -20.0)], True
+    )
+    predictions, nbest, odds = (
+        (tmp_path / f"{name}.json").read_bytes()
+        for name in ("predictions", "nbest_predictions", "null_odds")
+    )
+    assert predictions == b'{\n    "q": "\\u00e9"\n}\n'
+    assert odds == b'{\n    "q": -20.0\n}\n'
+    rows = json.loads(nbest)["q"]
+    assert [list(row.items()) for row in rows] == [
+        [
+            ("text", "é"),
+            ("probability", 0.75),
+            ("start_logit", 1.0),
+            ("end_logit", 1.5),
+        ],
+        [
+            ("text", ""),
+            ("probability", 0.25),
+            ("start_logit", -9.0),
+            ("end_logit", -8.5),
+        ],
+    ]
 
 
 def averaged(models, features):

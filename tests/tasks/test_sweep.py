@@ -148,6 +148,14 @@ def test_run_again_it_says_the_same_and_trains_nothing(tmp_path, runs_made, caps
     assert [line for line in again if not line.startswith("It is done")] == first
 
 
+def test_one_process_of_several_speaks(tmp_path, runs_made, monkeypatch, capsys):
+    run(tmp_path)
+    capsys.readouterr()
+    monkeypatch.setattr(sweep.strategies, "is_chief", lambda strategy: False)
+    assert run(tmp_path) is True
+    assert capsys.readouterr().out == ""
+
+
 def killed(monkeypatch, directory, module, name, when):
     """Run a sweep in which the `when`-th call of a function is the last."""
     function, calls = getattr(module, name), []
@@ -389,6 +397,7 @@ def test_of_equally_good_ones_it_names_the_one_whose_model_is_left(
 
 
 def test_summary_of_one_seed_each():
-    lines = sweep.summary([row(7, 0.5), row(7, 0.25, 3e-5)], ("f1",))
+    rows = [row(7, 0.5), row(7, 0.25, 3e-5)]
+    lines = sweep.summary(rows, ("f1",), lambda row: None)
     assert lines[0].endswith("1 seeds: f1 0.5000 ± 0.0000 (best 0.5000)")
     assert lines[1].endswith("1 seeds: f1 0.2500 ± 0.0000 (best 0.2500)")

@@ -231,6 +231,16 @@ def test_json_lines_of_many_types(tmp_path):
     ]
 
 
+def test_names_of_columns_lose_their_blanks(tmp_path):
+    for name, content in [
+        ("a.csv", "text , label\na,b\n"),
+        ("a.jsonl", '{"text ": "a", " label": "b"}\n'),
+    ]:
+        table = read_table(write(tmp_path, content, name), names=["text"])
+        assert table.columns == ("text", "label")
+        assert [tuple(row.cells) for row in table.rows] == [("a", "b")]
+
+
 def test_bad_json_lines(tmp_path):
     lines = [
         '{"text": "fine"}',

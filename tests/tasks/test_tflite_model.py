@@ -14,7 +14,7 @@ import tensorflow as tf
 from official_bert.device import tflite_file
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuned, tflite_model
-from official_bert.tasks.scoring import INPUTS
+from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.tflite_model import TfliteModel
 
 LENGTHS = (4, 8)
@@ -142,7 +142,7 @@ def test_a_row_of_one_token_at_the_end_of_a_gap(model):
 
 
 def test_threads_do_not_mix_answers_up(path):
-    model = TfliteModel(path, num_threads=1)
+    model = TfliteModel(path)
     draw = np.random.default_rng(1)
     rows = [draw.integers(1, 99, draw.integers(1, 9)).tolist() for _ in range(200)]
 

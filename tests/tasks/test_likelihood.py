@@ -16,9 +16,9 @@ from official_bert.checkpoints.initialize import Report
 from official_bert.checkpoints.model_directory import NEXT_SENTENCE, Bert
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.tasks import scores
+from official_bert.tasks import likelihood
 from official_bert.tasks.fill_mask import fill_mask
-from official_bert.tasks.scores import (
+from official_bert.tasks.likelihood import (
     next_sentence_probability,
     pseudo_log_likelihood,
 )
@@ -89,7 +89,7 @@ def test_models_are_kept_apart(bert):
 
 
 def test_texts_of_all_lengths_share_a_graph(bert):
-    count = scores._masked_log_probabilities.experimental_get_tracing_count
+    count = likelihood._masked_log_probabilities.experimental_get_tracing_count
     pseudo_log_likelihood(bert, "the light", 3)
     pseudo_log_likelihood(bert, "the light over", 3)
     before = count()
@@ -152,12 +152,12 @@ def test_next_sentence_as_the_original_recorded_it():
     rows = original_head.features(arrays)
     full = [0, 2]
     assert rows["input_mask"][full].all()
-    logits = scores._next_sentence_logits(
+    logits = likelihood._next_sentence_logits(
         model,
         tf.constant(rows["input_ids"][full]),
         tf.constant(rows["segment_ids"][full]),
     )
-    ours = tf.nn.softmax(logits)[:, scores.IS_NEXT]
+    ours = tf.nn.softmax(logits)[:, likelihood.IS_NEXT]
     recorded = np.exp(arrays["out_nsp_log_probs"].reshape(-1, 2)[full, 0])
     np.testing.assert_allclose(ours, recorded, atol=1e-5)
     labels = rows["next_sentence_labels"].ravel()

@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import NEXT_SENTENCE
 from official_bert.errors import UserError
-from official_bert.tasks.fill_mask import MASK, encode_with_masks
+from official_bert.tasks.fill_mask import MASK, check_fits, encode_with_masks
 
 # Class of the next-sentence head: the original's 0 is "is next", 1 "random".
 IS_NEXT = 0
@@ -67,7 +67,7 @@ def pseudo_log_likelihood(bert, text, batch_size=32):
     positions = np.arange(1, len(input_ids) - 1, dtype=np.int32)
     if not len(positions):
         raise UserError(f"There is nothing to score in the text {text!r}.")
-    _check_length(len(input_ids), bert.config)
+    check_fits(input_ids, bert.config)
     vocab_size = len(bert.tokenizer.vocab)
     masked = np.repeat(input_ids[np.newaxis], len(positions), axis=0)
     masked[np.arange(len(positions)), positions] = bert.tokenizer.vocab[MASK]
@@ -137,7 +137,7 @@ def next_sentence_probability(bert, text_a, text_b):
             f"One of the texts {text_a!r} and {text_b!r} is empty; give two texts."
         )
     input_ids = first + second
-    _check_length(len(input_ids), bert.config)
+    check_fits(input_ids, bert.config)
     segment_ids = [0] * len(first) + [1] * len(second)
     logits = _next_sentence_logits(
         bert.model, tf.constant([input_ids]), tf.constant([segment_ids])
@@ -150,12 +150,3 @@ def _next_sentence_logits(model, input_ids, segment_ids):
     """Return the head's two scores, float32 [B, 2], for int32 [B, S]."""
     encoded = model.bert({"input_ids": input_ids, "segment_ids": segment_ids})
     return model.cls.seq_relationship(encoded["pooled_output"])
-
-
-def _check_length(length, config):
-    limit = config.max_position_embeddings
-    if length > limit:
-        raise UserError(
-            f"The text has {length} tokens and the model reads up to {limit}; "
-            "shorten it."
-        )

@@ -1,0 +1,145 @@
+"""From tokens of a window back to the text of the context.
+
+Follows `get_final_text` in google-research/bert `run_squad.py`.
+"""
+
+import itertools
+
+import numpy as np
+
+
+class _TokenizedWords(dict):
+    """Word -> its basic tokens with a space between each two.
+
+    Word by word is as good as all at once: no rule of the basic tokenizer looks
+    across a space.
+    """
+
+    def __init__(self, basic_tokenizer):
+        super().__init__()
+        self.basic_tokenizer = basic_tokenizer
+
+    def __missing__(self, word):
+        self[word] = tokenized = " ".join(self.basic_tokenizer.tokenize(word))
+        return tokenized
+
+
+class WindowTexts:
+    """Turns tokens of a window back into the text of the context."""
+
+    def __init__(self, tokenizer):
+        self.tokenizer = tokenizer
+        self.tokenized = _TokenizedWords(tokenizer.basic_tokenizer)
+        self.piece_offsets = {}
+        self.word_starts = {}
+
+    def text(self, example, feature, start, end):
+        """Return the original's text of the tokens start … end of a window.
+
+        The tokens are lower-cased and have lost accents, so they are searched
+        in the tokenized words they come from, and the characters counted: if
+        these are as many as the words have, the n-th is taken for the n-th.
+        Otherwise, or if nothing is found ([UNK]), it is the whole words.
+        Follows `get_final_text`.
+
+        Args:
+          example: `SquadExample`.
+          feature: `SquadFeatures` of it.
+          start: the first token.
+          end: the last token.
+        """
+        first = feature.token_to_orig_map[start]
+        last = feature.token_to_orig_map[end]
+        words = example.doc_tokens[first : last + 1]
+        ids = feature.input_ids[start : end + 1].tolist()
+        pieces = _join(map(self.tokenizer.inv_vocab.__getitem__, ids))
+        (first_word, left), (last_word, right) = self._bounds(pieces, words)
+        shown = list(words[first_word : last_word + 1])
+        shown[-1] = shown[-1][: right + 1]
+        shown[0] = shown[0][left:]
+        return " ".join(shown)
+
+    def span(self, example, feature, start, end):
+        """Return where in the context the tokens start … end of a window are.
+
+        Args:
+          example: `SquadExample`.
+          feature: `SquadFeatures` of it.
+          start: the first token.
+          end: the last token.
+
+        Returns:
+          (start, end), so that context[start:end] is all they were made from.
+        """
+        # Of position 0 in the row, counted in the context's tokens.
+        origin = feature.doc_start - int(np.argmax(feature.segment_ids))
+        word_starts = self._word_starts(example)
+        bounds = []
+        for side, position in enumerate((start, end)):
+            word = feature.token_to_orig_map[position]
+            offsets = self._piece_offsets(example.doc_tokens[word])
+            offset = offsets[origin + position - word_starts[word], side]
+            bounds.append(example.doc_offsets[word] + int(offset))
+        return tuple(bounds)
+
+    def _word_starts(self, example):
+        """Return how many tokens of the context are before each word."""
+        starts = self.word_starts.get(example.context)
+        if starts is None:
+            lengths = map(len, map(self.tokenizer.encode, example.doc_tokens))
+            starts = list(itertools.accumulate(lengths, initial=0))
+            self.word_starts[example.context] = starts
+        return starts
+
+    def _piece_offsets(self, word):
+        """Return int32 [P, 2], start and end in the word of its pieces."""
+        offsets = self.piece_offsets.get(word)
+        if offsets is None:
+            _, offsets = self.tokenizer.tokenize_with_offsets(word)
+            offsets = np.array(offsets, np.int32)
+            # Marks may have changed places: what a piece begins is not to leave
+            # out what follows it, nor what it ends what comes before.
+            offsets[:, 0] = np.minimum.accumulate(offsets[::-1, 0])[::-1]
+            offsets[:, 1] = np.maximum.accumulate(offsets[:, 1])
+            self.piece_offsets[word] = offsets
+        return offsets
+
+    def _bounds(self, text, words):
+        """Return the first and last character of a tokenized text in words.
+
+        Args:
+          text: str, the tokens of an answer.
+          words: tuple of str, the words they come from.
+
+        Returns:
+          two pairs of (number of the word, number of the character in it).
+        """
+        whole = (0, 0), (len(words) - 1, len(words[-1]) - 1)
+        tokenized = " ".join(filter(None, map(self.tokenized.__getitem__, words)))
+        if text == tokenized:  # By far the commonest, and quickly told.
+            return whole
+        place = tokenized.find(text)
+        if place < 0 or _num_characters(tokenized) != sum(map(len, words)):
+            return whole
+        first = _num_characters(tokenized[:place])
+        last = first + _num_characters(text) - 1
+        return _locate(first, words), _locate(last, words)
+
+
+def _join(pieces):
+    """Return the text of WordPieces."""
+    text = " ".join(pieces).replace(" ##", "").replace("##", "")
+    return " ".join(text.split())
+
+
+def _num_characters(text):
+    return len(text) - text.count(" ")
+
+
+def _locate(number, words):
+    """Return (word, character in it) of a character, counted through all words."""
+    for place, word in enumerate(words):
+        if number < len(word):
+            return place, number
+        number -= len(word)
+    raise IndexError(f"{sum(map(len, words)) + number} in {words}")

@@ -182,5 +182,5 @@ def fine_tune(strategy, work, settings):
                 work.written_config,
             )
         # No worker leaves while the chief still writes.
-        strategies.from_chief(strategy, 0)
+        strategies.wait_for_all(strategy)
         return {"global_step": best, **row}

@@ -143,7 +143,7 @@ def _run(strategy, work, settings, columns):
     else:
         if chief:
             files.make_directory(directory, "--output_dir")
-        strategies.from_chief(strategy, 0)
+        strategies.wait_for_all(strategy)
         scores = fine_tuning.fine_tune(strategy, work, settings)
         if scores is None:
             return None
@@ -160,7 +160,7 @@ def _run(strategy, work, settings, columns):
             print(work.trouble(row), flush=True)
         # Also where a kill came between the result and this.
         _remove_weights(directory)
-    strategies.from_chief(strategy, 0)
+    strategies.wait_for_all(strategy)
     # The model and what was compiled for it hold each other.
     keras.backend.clear_session()
     gc.collect()

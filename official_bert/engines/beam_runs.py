@@ -20,7 +20,9 @@ from official_bert.errors import UserError
 # What a message of ours ends with when it has passed through a runner.
 _WHERE = re.compile(r" \[while running .*")
 # In a traceback, of this process or in the message about another one.
-_OUR_CODE = re.compile(r'File ".*official_bert.data.(?!beam_runs)')
+_OUR_CODE = re.compile(
+    r'File ".*official_bert.(?:tokenization|corpus|data|engines).(?!beam_runs)'
+)
 _SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
 
 

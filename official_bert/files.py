@@ -69,16 +69,19 @@ def find_input_files(patterns, flag="--input_file"):
         raise UserError(f"{flag} is empty: name at least one file or glob.")
     found = []
     for pattern in patterns:
-        matches = sorted(glob.glob(pattern))
-        # A name with brackets in it is a file before it is a glob.
-        if os.path.exists(pattern):
-            matches = [pattern]
+        matches = find_matches(pattern)
         if not matches:
             raise UserError(f"{flag}: no file matches {pattern!r}.")
         found += matches
     for path in found:
         require_readable(path, flag)
     return found
+
+
+def find_matches(pattern):
+    """Return the paths that a name or glob stands for, sorted."""
+    # A name with brackets in it is a file before it is a glob.
+    return [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
 
 
 def require_readable(path, flag):
@@ -107,6 +110,14 @@ def require_parent(path, flag):
         raise UserError(f"{flag}: {path} is a directory; name a file in it.")
     if not os.access(parent, os.W_OK):
         raise UserError(f"{flag}: the folder {parent} is not writable.")
+
+
+def require_no_input(outputs, inputs, flag):
+    """Raise `UserError` if one of the outputs, lists of paths, is an input."""
+    read = set(map(os.path.realpath, inputs))
+    for path in outputs:
+        if os.path.realpath(path) in read:
+            raise UserError(f"{flag}: {path} is an input; name another file.")
 
 
 def make_directory(path, flag):

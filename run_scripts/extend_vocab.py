@@ -134,10 +134,7 @@ def _find_sources():
     target = FLAGS.suggestions_file
     if target:
         files.require_parent(target, "--suggestions_file")
-        if os.path.realpath(target) in map(os.path.realpath, sources):
-            raise UserError(
-                f"--suggestions_file: {target} is an input; name another file."
-            )
+        files.require_no_input([target], sources, "--suggestions_file")
     return sources
 
 

@@ -16,6 +16,8 @@ import beam_flags
 from absl import flags
 from command_line import require, run, write_run_json
 
+from official_bert import files
+
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
@@ -64,7 +66,6 @@ flags.DEFINE_integer(
 def main():
     """Count words, train, write the vocabulary, say how good it is."""
     require("input_file", "output_file")
-    from official_bert import files
     from official_bert.tokenization import train
 
     files.require_parent(FLAGS.output_file, "--output_file")
@@ -125,7 +126,9 @@ def _count(engine):
     sources, held_out_sources = find_inputs(FLAGS.input_file), []
     if FLAGS.heldout_file:
         held_out_sources = find_inputs(FLAGS.heldout_file, "--heldout_file")
-    _refuse_to_overwrite(sources + held_out_sources)
+    files.require_no_input(
+        [FLAGS.output_file], sources + held_out_sources, "--output_file"
+    )
     counter, held_out = count(sources, not held_out_sources)
     if held_out_sources:
         held_out, _ = count(held_out_sources, False)
@@ -133,16 +136,6 @@ def _count(engine):
         # Of a very short text all may be chosen to be held out.
         counter, held_out = held_out, counter
     return sources + held_out_sources, counter, held_out
-
-
-def _refuse_to_overwrite(sources):
-    """Raise `UserError` if the vocabulary would replace the text."""
-    from official_bert.errors import UserError
-
-    if os.path.realpath(FLAGS.output_file) in map(os.path.realpath, sources):
-        raise UserError(
-            f"--output_file: {FLAGS.output_file} is an input; name another file."
-        )
 
 
 def _report(tokens, counter, held_out):

@@ -1,5 +1,6 @@
 """From text files to record files: read, tokenize, make instances, write."""
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -116,13 +117,16 @@ def check_output_files(output_files, input_files=()):
     """Raise `UserError` unless all of these paths can be written."""
     if not output_files:
         raise UserError("--output_file is empty: name at least one file.")
-    real = [os.path.realpath(path) for path in output_files]
     for path in output_files:
         files.require_parent(path, "--output_file")
-        if real.count(os.path.realpath(path)) > 1:
+    real = [os.path.realpath(path) for path in output_files]
+    times = collections.Counter(real)
+    for path, place in zip(output_files, real, strict=True):
+        if times[place] > 1:
             raise UserError(f"--output_file names {path} twice.")
-        if any(os.path.realpath(path) == os.path.realpath(old) for old in input_files):
-            raise UserError(f"--output_file: {path} is an input; name another file.")
+    files.require_no_input(output_files, input_files, "--output_file")
+    # One of each folder.
+    for path in {manifest.manifest_path(path): path for path in output_files}.values():
         manifest.check_manifest(path)
 
 

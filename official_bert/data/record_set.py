@@ -165,12 +165,10 @@ def open_record_set(
 
 def _find(patterns, flag, lengths, vocab_file):
     """Return the files, or say by which command they are made."""
-    try:
-        return files.find_input_files(patterns, flag)
-    except UserError as error:
-        if "no file matches" not in str(error):
-            raise
-        output = files.split_list(patterns)[0].replace("*", "00")
+    for pattern in files.split_list(patterns):
+        if files.find_matches(pattern):
+            continue
+        output = pattern.replace("*", "00")
         asked = [f"--{name}={value}" for name, value in lengths.items() if value]
         command = [
             "python run_scripts/create_pretraining_data.py --input_file=YOUR_TEXT.txt",
@@ -180,7 +178,11 @@ def _find(patterns, flag, lengths, vocab_file):
         folder = os.path.dirname(output)
         if folder and not os.path.isdir(folder):
             command.insert(0, f"mkdir -p {folder} &&")
-        raise UserError(f"{error} Make records with: {' '.join(command)}") from error
+        raise UserError(
+            f"{flag}: no file matches {pattern!r}. Make records with: "
+            f"{' '.join(command)}"
+        )
+    return files.find_input_files(patterns, flag)
 
 
 def _read_format(flag, paths, asked, manifests):

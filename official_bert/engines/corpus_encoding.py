@@ -191,8 +191,11 @@ def _write(path, saved):
 
 
 def _read(folder, number):
-    path = pathlib.Path(_paths(folder, number)[1])
-    return json.loads(gzip.decompress(path.read_bytes())) if path.exists() else None
+    """Return what is known of a block; None unless it is finished."""
+    ids, facts = map(pathlib.Path, _paths(folder, number))
+    if not (ids.exists() and facts.exists()):
+        return None
+    return json.loads(gzip.decompress(facts.read_bytes()))
 
 
 def new_statistics(encoding, tokenizer):

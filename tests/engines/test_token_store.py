@@ -4,6 +4,7 @@ import pytest
 
 from official_bert.data import masking
 from official_bert.engines import token_store
+from official_bert.errors import UserError
 
 
 def _documents(rng, number, highest):
@@ -59,6 +60,6 @@ def test_a_file_that_was_cut_off_is_noticed(tmp_path):
     store, _ = _store(tmp_path, [[[[1, 2], [3]]]], 9)
     with open(tmp_path / "0.ids", "r+b") as file:
         file.truncate(22)
-    with pytest.raises(EOFError, match="0.ids is cut off"):
+    with pytest.raises(UserError, match=f"0.ids is cut off: delete {tmp_path} and"):
         _read(store, 0)
     store.close()

@@ -10,8 +10,6 @@ import pathlib
 import re
 import shutil
 
-import filelock
-
 from official_bert.errors import UserError
 
 # What the system wants new files to lack. It can only be read by setting it.
@@ -137,6 +135,9 @@ def locked_directory(path, flag="--output_dir"):
     Raises:
       UserError: another process holds it.
     """
+    # Imported late: the doctor, which needs this module, tells if it is missing.
+    import filelock
+
     lock = filelock.FileLock(os.path.join(path, ".lock"))
     try:
         with lock.acquire(timeout=0):

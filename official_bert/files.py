@@ -110,6 +110,13 @@ def require_parent(path, flag):
         raise UserError(f"{flag}: the folder {parent} is not writable.")
 
 
+def named(paths, most=3):
+    """Return the first of some paths and how many more there are, for messages."""
+    paths = list(paths)
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(paths[:most]) + more
+
+
 def require_no_input(outputs, inputs, flag):
     """Raise `UserError` if one of the outputs, lists of paths, is an input."""
     read = set(map(os.path.realpath, inputs))

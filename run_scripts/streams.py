@@ -39,13 +39,6 @@ def is_stream(path):
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def input_size(path):
-    """Return the bytes to read, or None where nobody knows them."""
-    if path == STANDARD or path.endswith(".gz"):
-        return None
-    return os.path.getsize(path)
-
-
 def lines_of(path, on_bytes=lambda count: None):
     """Yield the stripped lines of a file or of standard input.
 

@@ -17,6 +17,7 @@ from absl import flags
 from command_line import require, run, write_run_json
 
 from official_bert import files
+from official_bert.corpus.readers import FORMATS
 
 FLAGS = flags.FLAGS
 
@@ -29,7 +30,7 @@ flags.DEFINE_string(
 flags.DEFINE_enum(
     "input_format",
     "lines",
-    ["lines", "raw", "wikiextractor"],
+    FORMATS,
     "One sentence per line, running paragraphs, or WikiExtractor's output.",
 )
 flags.DEFINE_string("output_file", None, "The vocab.txt to write.")
@@ -86,6 +87,7 @@ def main():
 
 def _local_engine():
     """Return (function that finds inputs, function that counts their words)."""
+    from official_bert.corpus import text_blocks
     from official_bert.engines import word_counting
 
     def count(sources, hold_out):
@@ -97,7 +99,7 @@ def _local_engine():
             FLAGS.num_workers,
         )
 
-    return word_counting.find_inputs, count
+    return text_blocks.find_inputs, count
 
 
 def _beam_engine(options):

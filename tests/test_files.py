@@ -96,6 +96,11 @@ def test_require_parent(tmp_path, monkeypatch):
     one_sentence(error, tmp_path, "not writable")
 
 
+def test_of_many_files_three_are_named():
+    assert files.named(iter("abc")) == "a, b, c"
+    assert files.named(map(str, range(11_000))) == "0, 1, 2 and 10997 more"
+
+
 def test_an_output_that_is_an_input(tmp_path):
     (tmp_path / "text").write_text("")
     os.symlink(tmp_path / "text", tmp_path / "link")

@@ -111,9 +111,8 @@ def check_complete(num_arrived, num_sent, what):
 
 def check_text_complete(num_bytes, paths):
     """Raise `UserError` unless so many bytes are the text of some files."""
-    # Compressed files do not tell how much text they hold.
-    if not any(path.endswith(".gz") for path in paths):
-        total = sum(map(beam_files.size_of, paths))
+    total = text_blocks.total_bytes(paths, beam_files.size_of)
+    if total is not None:
         check_complete(num_bytes, total, "bytes of text")
 
 

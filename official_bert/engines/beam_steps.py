@@ -137,8 +137,7 @@ def merge_facts(facts):
                 statistics.unknown_id, statistics.max_seq_length
             )
         merged.merge(statistics)
-        lines.lines += counts.lines
-        lines.invalid += counts.invalid
+        lines.add(counts.lines, counts.invalid)
         total_bytes += num_bytes
     return merged and (merged, lines, total_bytes)
 

@@ -8,6 +8,7 @@ import collections
 
 from absl import logging
 
+from official_bert import files
 from official_bert.corpus import readers
 from official_bert.engines import beam_files, beam_runs, word_counting
 from official_bert.tokenization.word_counts import WordCounter
@@ -104,6 +105,6 @@ def _read_sums(path, do_lower_case, text_files):
     beam_runs.check_text_complete(line_counts[b"bytes"], text_files)
     beam_runs.check_complete(num_words, line_counts[b"words"], "words")
     lines = readers.LineCounts(line_counts[b"read"], line_counts[b"invalid"])
-    lines.warn("The input")
+    lines.warn(files.named(text_files))
     logging.info("%d lines read", lines.lines)
     return counters[TEXT], counters[HELD_OUT]

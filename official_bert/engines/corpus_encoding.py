@@ -116,7 +116,7 @@ def encode_corpus(input_files, encoding, folder, num_workers, update):
         make_encoder, (encoding, folder), found.unfinished(input_files), num_workers
     ):
         found.add(saved)
-    found.counts.warn(", ".join(map(text_blocks.name_of, input_files)))
+    found.counts.warn(files.named(map(text_blocks.name_of, input_files)))
     return found.corpus()
 
 
@@ -136,7 +136,8 @@ class _Blocks:
     def unfinished(self, input_files):
         """Yield (number, block) of the blocks that are to be made."""
         is_said = False
-        for block in _blocks_of(input_files, self._encoding.input_format):
+        input_format = self._encoding.input_format
+        for block in text_blocks.blocks_of_files(input_files, input_format):
             number, digest = len(self._digests), self._encoding.digest_of(block)
             self._digests.append(digest)
             saved = _read(self._folder, number)
@@ -154,8 +155,7 @@ class _Blocks:
         """Count a finished block."""
         self._sizes[saved["number"]] = token_store.BlockSize(**saved["size"])
         self._num_bytes += saved["num_bytes"]
-        self.counts.lines += saved["lines"]
-        self.counts.invalid += saved["invalid"]
+        self.counts.add(saved["lines"], saved["invalid"])
         self._statistics.merge(
             corpus_report.CorpusStatistics.from_dict(saved["statistics"])
         )
@@ -171,11 +171,6 @@ class _Blocks:
             self._num_bytes,
             hashlib.sha256("".join(self._digests).encode()).hexdigest(),
         )
-
-
-def _blocks_of(input_files, input_format):
-    for unit in text_blocks.group_files(input_files):
-        yield from text_blocks.blocks_of(unit, input_format)
 
 
 def _paths(folder, number):

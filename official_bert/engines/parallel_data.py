@@ -65,7 +65,12 @@ def create_pretraining_data(
     folder = work_folder(output_files)
     with _work_folder_held(folder):
         corpus = _encode(input_files, encoding, folder, num_workers)
-        _check(corpus, input_files, settings)
+        try:
+            _check(corpus, input_files, settings)
+        except UserError:
+            # To go on from here would end here again.
+            shutil.rmtree(folder)
+            raise
         done = _make_records(
             corpus, output_files, tokenizer, settings, folder, num_workers
         )
@@ -79,7 +84,7 @@ def create_pretraining_data(
         manifest.write_manifest(entries)
         shutil.rmtree(folder)
     num_records = sum(entry["num_records"] for entry in entries.values())
-    logging.info("%d records in %s", num_records, ", ".join(output_files))
+    logging.info("%d records in %s", num_records, files.named(output_files))
     corpus_report.write_report(corpus.statistics, tokenizer, output_files[0])
     return entries
 
@@ -116,11 +121,7 @@ def _encode(input_files, encoding, folder, num_workers):
     folder = os.path.join(folder, "blocks")
     files.make_directory(folder, "--output_file")
     files.remove_leftovers(folder)
-    sizes_known = not any(
-        path == text_blocks.STANDARD_INPUT or path.endswith(".gz")
-        for path in input_files
-    )
-    total = sum(map(os.path.getsize, input_files)) if sizes_known else None
+    total = text_blocks.total_bytes(input_files)
     with progress(total, "reading", "B", "documents") as update:
         return corpus_encoding.encode_corpus(
             input_files, encoding, folder, num_workers, update

@@ -30,7 +30,7 @@ def environment(tmp_path, monkeypatch):
 
 
 def _documents(name):
-    return list(readers.read_documents(name))
+    return list(readers.read_documents(readers.find_inputs(name)))
 
 
 def test_training_and_held_out_share_no_line_and_have_none_twice(environment):

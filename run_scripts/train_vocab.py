@@ -154,11 +154,12 @@ def _report(tokens, counter, held_out):
             f"The text has no more pieces of frequency {FLAGS.min_frequency}: the "
             f"vocabulary is smaller than --vocab_size={FLAGS.vocab_size}."
         )
-    if counter.pruned:
-        print(
-            f"To save memory, words seen at most {counter.pruned} times were left "
-            "out; their characters were not."
-        )
+    for where, counted in (("", counter), (" in the held-out text", held_out)):
+        if counted.pruned:
+            print(
+                f"To save memory, words seen at most {counted.pruned} times{where} "
+                "were left out; their characters were not."
+            )
     if not held_out.words():
         print("The text is too short to hold a part of it out for measuring.")
         return

@@ -51,7 +51,7 @@ def find_inputs(patterns, flag="--input_file"):
             # Imported late: most runs have no use for it.
             from official_bert.corpus import builtin_corpus
 
-            found.append(builtin_corpus.corpus_file(pattern))
+            found.append(builtin_corpus.corpus_file(pattern, flag))
         else:
             found += files.find_input_files(pattern, flag)
     return found

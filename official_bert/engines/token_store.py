@@ -102,11 +102,6 @@ class TokenStore:
         self._open = {}
         self.num_documents = self._first[-1]
 
-    def close(self):
-        """Close the files; they are opened again when needed."""
-        while self._open:
-            self._open.popitem()[1].close()
-
     def starts_of(self, document):
         """Return where a document's sentences begin, a list of n + 1 int.
 

@@ -23,7 +23,8 @@ from official_bert.tokenization.wordpiece import UNKNOWN
 
 # Goes up when the files of a finished block would be others.
 FORMAT = 1
-# Roughly. Who counts more lines takes fewer of each block for the corpus report.
+# A rough guess. The more lines a corpus should have, the smaller the sample that
+# each block keeps for the corpus report.
 BYTES_OF_A_LINE = 100
 
 
@@ -113,7 +114,10 @@ def encode_corpus(input_files, encoding, folder, num_workers, update):
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
     found = _Blocks(folder, encoding, update, new_statistics(encoding, tokenizer))
     for saved in workers.run_tasks(
-        make_encoder, (encoding, folder), found.unfinished(input_files), num_workers
+        make_block_encoder,
+        (encoding, folder),
+        found.unfinished(input_files),
+        num_workers,
     ):
         found.add(saved)
     found.counts.warn(files.named(map(text_blocks.name_of, input_files)))
@@ -134,7 +138,7 @@ class _Blocks:
         self._num_bytes = 0
 
     def unfinished(self, input_files):
-        """Yield (number, block) of the blocks that are to be made."""
+        """Yield (number, digest, block) of the blocks that are to be made."""
         is_said = False
         input_format = self._encoding.input_format
         for block in text_blocks.blocks_of_files(input_files, input_format):
@@ -211,7 +215,7 @@ def guess_lines(input_files, size_of=os.path.getsize):
     return sum(map(size_of, known)) // BYTES_OF_A_LINE
 
 
-def make_encoder(encoding, folder):
+def make_block_encoder(encoding, folder):
     """Return the function that makes one block, for `workers.run_tasks`."""
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
     highest = token_store.highest_token(tokenizer, encoding.whole_words)

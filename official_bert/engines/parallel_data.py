@@ -19,7 +19,13 @@ from absl import logging
 from official_bert import files
 from official_bert.corpus import corpus_report, text_blocks
 from official_bert.corpus.progress import progress
-from official_bert.data import estimate, manifest, masking, pretraining_data
+from official_bert.data import (
+    estimate,
+    manifest,
+    masking,
+    pretraining_data,
+    record_writing,
+)
 from official_bert.engines import corpus_encoding, record_pieces, shards, workers
 from official_bert.errors import UserError
 
@@ -151,7 +157,7 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
         corpus.paths, corpus.sizes, settings, masking.MaskingIds.of(tokenizer.vocab)
     )
     left = sum(piece.end - piece.first for piece in missing.values()) / num_pairs
-    if not any(path.endswith(".gz") for path in output_files):
+    if not any(map(record_writing.is_packed, output_files)):
         num_bytes = left * estimate.bytes_of_records(num_tokens, settings)
         estimate.warn_of_disk(num_bytes, output_files[0])
     with progress(corpus.num_bytes, "making records", "B", "documents") as update:

@@ -12,6 +12,7 @@ import os
 import numpy as np
 from absl import logging
 
+from official_bert import files
 from official_bert.data import packed_records
 from official_bert.data.record_writing import FRAME_BYTES, LENGTH, is_packed
 from official_bert.errors import UserError
@@ -78,7 +79,7 @@ def index_files(paths):
             rows.append((number, offset, first, min(CHUNK, total - first), 0))
     if not rows:
         raise UserError(
-            f"{', '.join(paths)}: no records in there; create them with "
+            f"{files.named(paths)}: no records in there; create them with "
             "create_pretraining_data.py."
         )
     *columns, skip = np.array(rows, np.int64).T

@@ -16,7 +16,7 @@ from official_bert.tokenization.word_counts import WordCounter
 # What a count is of, as the first byte of its key: words of the text, words of
 # what is held out, totals (all words, bytes, lines, lines that are not UTF-8).
 # Words too long for WordPieces count as b"".
-TEXT, HELD_OUT, TOTALS = b"t", b"h", b"l"
+TEXT, HELD_OUT, TOTALS = b"t", b"h", b"s"
 SUMS_AT_ONCE = 100_000
 
 

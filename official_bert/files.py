@@ -10,8 +10,6 @@ import pathlib
 import re
 import shutil
 
-import filelock
-
 from official_bert.errors import UserError
 
 # What the system wants new files to lack. It can only be read by setting it.
@@ -69,16 +67,19 @@ def find_input_files(patterns, flag="--input_file"):
         raise UserError(f"{flag} is empty: name at least one file or glob.")
     found = []
     for pattern in patterns:
-        matches = sorted(glob.glob(pattern))
-        # A name with brackets in it is a file before it is a glob.
-        if os.path.exists(pattern):
-            matches = [pattern]
+        matches = find_matches(pattern)
         if not matches:
             raise UserError(f"{flag}: no file matches {pattern!r}.")
         found += matches
     for path in found:
         require_readable(path, flag)
     return found
+
+
+def find_matches(pattern):
+    """Return the paths that a name or glob stands for, sorted."""
+    # A name with brackets in it is a file before it is a glob.
+    return [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
 
 
 def require_readable(path, flag):
@@ -109,6 +110,21 @@ def require_parent(path, flag):
         raise UserError(f"{flag}: the folder {parent} is not writable.")
 
 
+def named(paths, most=3):
+    """Return the first of some paths and how many more there are, for messages."""
+    paths = list(paths)
+    more = f" and {len(paths) - most} more" if len(paths) > most else ""
+    return ", ".join(paths[:most]) + more
+
+
+def require_no_input(outputs, inputs, flag):
+    """Raise `UserError` if one of the outputs, lists of paths, is an input."""
+    read = set(map(os.path.realpath, inputs))
+    for path in outputs:
+        if os.path.realpath(path) in read:
+            raise UserError(f"{flag}: {path} is an input; name another file.")
+
+
 def make_directory(path, flag):
     """Create `path` and its parents; a `UserError` says why it cannot."""
     try:
@@ -126,6 +142,9 @@ def locked_directory(path, flag="--output_dir"):
     Raises:
       UserError: another process holds it.
     """
+    # Imported late: the doctor, which needs this module, tells if it is missing.
+    import filelock
+
     lock = filelock.FileLock(os.path.join(path, ".lock"))
     try:
         with lock.acquire(timeout=0):

@@ -72,20 +72,6 @@ def parameter_parts(config):
     ]
 
 
-def count_parameters(config, with_heads=False):
-    """Return the exact number of parameters of a `BertConfig`.
-
-    Args:
-      config: `BertConfig`.
-      with_heads: whether to count the two pre-training heads too.
-    """
-    return sum(
-        part.exact
-        for part in parameter_parts(config)
-        if with_heads or part.group == ENCODER
-    )
-
-
 def encoder_flops(config, max_seq_length):
     """Return the floating-point operations of the encoder's outputs of one sequence.
 

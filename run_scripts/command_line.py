@@ -37,6 +37,7 @@ VERSIONED = ("tensorflow", "keras", "numpy", "tokenizers", "absl-py")
 HELP_WIDTH = 80
 # The help of flags that do nothing begins with this.
 OLD = "For old commands"
+OLD_TITLE = "Accepted for old commands"
 _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
 
 
@@ -182,14 +183,14 @@ def _help_text(main):
         module = sys.modules.get(flags.FLAGS.find_module_defining_flag(flag.name))
         title = getattr(module, "HELP_TITLE", "Flags, with their defaults")
         if flag.help.startswith(OLD):
-            title = "Accepted for old commands"
+            title = OLD_TITLE
         groups.setdefault(title, []).append(_describe_flag(flag))
     # A flag file may hold all of them, old ones come last.
     groups[next(iter(groups))].append(
         "  --flagfile\n      A file of flags, one a line; looked for in the working "
         "directory,\n      then in the project's root."
     )
-    ordered = sorted(groups.items(), key=lambda group: "old" in group[0])
+    ordered = sorted(groups.items(), key=lambda group: group[0] == OLD_TITLE)
     texts = ["\n".join([f"{title}:", *lines]) for title, lines in ordered]
     return "\n\n".join([docstring, *texts]) + "\n"
 

@@ -19,6 +19,7 @@ from command_line import locate, require, run, write_run_json
 
 from official_bert import files
 from official_bert.corpus.readers import FORMATS
+from official_bert.data.instances import MASKINGS
 from official_bert.errors import UserError
 
 flags.DEFINE_string(
@@ -89,7 +90,7 @@ flags.DEFINE_integer("random_seed", 12345, "Seed of every random choice.")
 flags.DEFINE_enum(
     "masking",
     "static",
-    ["static", "dynamic"],
+    MASKINGS,
     "static: each record has its masks, as in the original. dynamic: records are "
     "stored unmasked, and the trainer masks them anew in each epoch.",
 )
@@ -211,13 +212,12 @@ def _describe_anywhere(output_file, inputs):
 
 def _find_inputs(patterns):
     """Return the text files; the standard input is one called `-`."""
-    from official_bert.corpus import readers
+    from official_bert.corpus import text_blocks
 
-    if patterns.strip() != "-":
-        return readers.find_inputs(patterns)
-    if FLAGS.num_workers is None:
+    found = text_blocks.find_inputs(patterns)
+    if found == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
         raise UserError("--input_file=- needs --num_workers, be it 1.")
-    return ["-"]
+    return found
 
 
 def _dupe_factor():

@@ -80,7 +80,8 @@ def examine():
     """Yield the findings one by one, the quick ones first."""
     yield check_python(sys.version_info)
     if importlib.util.find_spec("packaging") is None:
-        yield Finding("bad", "nothing is installed: pip install -r requirements.txt")
+        text = "packaging is not installed: pip install -r requirements.txt"
+        yield Finding("bad", text)
         return
     versions = installed_versions([*requirements(), "tensorboard"])
     yield from check_versions(versions)
@@ -144,16 +145,13 @@ def check_versions(versions):
             text = f"{name} is not installed: pip install '{requirement}'"
             findings.append(Finding("bad", text))
         elif requirement and not requirement.specifier.contains(version, True):
-            reason = KNOWN_BAD.get((name, version), f"the range is {_range(name)}")
+            known = f"the range is {requirement.specifier}"
+            reason = KNOWN_BAD.get((name, version), known)
             text = f"{name} {version}: {reason}; pip install '{requirement}'"
             findings.append(Finding("bad", text))
         else:
             findings.append(Finding("ok", f"{name} {version}"))
     return findings
-
-
-def _range(name):
-    return str(requirements()[name].specifier)
 
 
 def check_environment(environ):
@@ -239,18 +237,14 @@ def judge_probe(found, nvidia_smi):
 
 def count_cores_and_memory():
     """Return (CPU cores, bytes of memory or None) this process may use."""
+    # Imported late: only `command_line` makes the checkout importable.
+    from official_bert import machine
+
     try:
         cores = len(os.sched_getaffinity(0))
     except AttributeError:  # Only Linux has it.
         cores = os.cpu_count()
-    try:
-        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-        limit = pathlib.Path("/sys/fs/cgroup/memory.max")  # Of a container.
-        if limit.exists() and (text := limit.read_text().strip()).isdigit():
-            memory = min(memory, int(text))
-    except (AttributeError, OSError, ValueError):
-        memory = None
-    return cores, memory
+    return cores, machine.total_memory()
 
 
 def check_machine(cores, memory):

@@ -134,10 +134,7 @@ def _find_sources():
     target = FLAGS.suggestions_file
     if target:
         files.require_parent(target, "--suggestions_file")
-        if os.path.realpath(target) in map(os.path.realpath, sources):
-            raise UserError(
-                f"--suggestions_file: {target} is an input; name another file."
-            )
+        files.require_no_input([target], sources, "--suggestions_file")
     return sources
 
 
@@ -170,12 +167,11 @@ def _check_model(checkpoint):
 
 def _count_words(sources, tokenizer):
     """Return a `WordCounter` of the text, showing how far the reading is."""
-    from official_bert.corpus import readers
-    from official_bert.tokenization.word_counts import WordCounter
+    from official_bert.engines import word_counting
 
-    counter = WordCounter(tokenizer.do_lower_case)
-    for line in readers.read_sentences(sources, FLAGS.input_format, "reading"):
-        counter.add(line)
+    counter, _ = word_counting.count_words(
+        sources, FLAGS.input_format, tokenizer.do_lower_case, hold_out=False
+    )
     if not counter.words():
         raise UserError("--input_file: there are no words in it: is it the right file?")
     if counter.pruned:

@@ -13,7 +13,7 @@ those of google-research/bert's script: tokens, layers, values of 6 digits.
 from absl import flags, logging
 from command_line import locate, require, run, start_tensorflow, write_run_json
 from model_flags import given_files
-from streams import STANDARD, input_size, is_stream, lines_of, opened_output
+from streams import STANDARD, is_stream, lines_of, opened_output
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -104,11 +104,13 @@ def main():
 
 def _extract(bert, layers, reading):
     """Write what --output_file or --sentence_vectors asks for."""
+    from official_bert.corpus import text_blocks
     from official_bert.corpus.progress import progress
     from official_bert.tasks import feature_extraction as extraction
     from official_bert.tasks import feature_files
 
-    with progress(input_size(FLAGS.input_file), "extracting", "B") as on_bytes:
+    total = text_blocks.total_bytes([FLAGS.input_file])
+    with progress(total, "extracting", "B") as on_bytes:
         texts = map(feature_files.split_line, lines_of(FLAGS.input_file, on_bytes))
         if FLAGS.sentence_vectors:
             vectors = extraction.each_sentence_vector(

@@ -17,6 +17,7 @@ import sys
 from absl import flags
 from command_line import run, start_tensorflow
 from model_flags import define_model_path, given_files, model_path
+from streams import STANDARD, lines_of
 
 from official_bert.errors import UserError
 
@@ -100,13 +101,11 @@ def _score(bert, text):
 
 
 def _lines_of_input():
-    """Yield the lines of standard input that are not empty."""
+    """Return the lines of standard input that are not empty."""
     if sys.stdin.isatty():
         what = "One text" if FLAGS.score else "One text with [MASK]"
         print(f"{what} a line; Ctrl-D ends.", file=sys.stderr)
-    # One unreadable byte should not end a long list.
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace")
-    yield from filter(None, map(str.strip, sys.stdin))
+    return filter(None, lines_of(STANDARD))
 
 
 def _as_lines(answer):

@@ -31,12 +31,13 @@ def main():
         [locate(pattern) for pattern in files.split_list(FLAGS.input_file)]
     )
 
-    from official_bert.data import show_instances
+    from official_bert.data import manifest, show_instances
     from official_bert.tokenization.vocabulary import load_vocab
 
     vocab_file = locate(FLAGS.vocab_file)
     vocab = load_vocab(vocab_file)
-    show_instances.check_vocabulary(input_files, vocab_file)
+    entries = {path: manifest.read_manifest(path) for path in input_files}
+    manifest.check_vocabulary(entries, vocab_file)
     start_tensorflow()
     in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
     shown = show_instances.describe_instances(

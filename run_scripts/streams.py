@@ -39,13 +39,6 @@ def is_stream(path):
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def input_size(path):
-    """Return the bytes to read, or None where nobody knows them."""
-    if path == STANDARD or path.endswith(".gz"):
-        return None
-    return os.path.getsize(path)
-
-
 def lines_of(path, on_bytes=lambda count: None):
     """Yield the stripped lines of a file or of standard input.
 
@@ -61,20 +54,10 @@ def lines_of(path, on_bytes=lambda count: None):
 
 
 def _lines_of_standard_input(on_bytes):
-    # What is not UTF-8 becomes U+FFFD, which the tokenizer leaves out.
-    sys.stdin.reconfigure(encoding="utf-8", errors="replace", newline="\n")
-    num_lines = num_invalid = 0
-    for line in sys.stdin:
-        num_lines += 1
-        num_invalid += "\ufffd" in line
-        on_bytes(len(line))
-        yield line.strip()
-    if num_invalid:
-        logging.warning(
-            "Standard input: %d of %d lines have bytes that are not UTF-8; these were "
-            "left out.",
-            num_invalid,
-            num_lines,
-        )
-    if not num_lines:
+    from official_bert.corpus import readers
+
+    counts = readers.LineCounts()
+    yield from readers.decode_lines(sys.stdin.buffer, counts, on_bytes)
+    counts.warn("Standard input")
+    if not counts.lines:
         logging.warning("Standard input is empty.")

@@ -16,6 +16,9 @@ import beam_flags
 from absl import flags
 from command_line import require, run, write_run_json
 
+from official_bert import files
+from official_bert.corpus.readers import FORMATS
+
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
@@ -27,7 +30,7 @@ flags.DEFINE_string(
 flags.DEFINE_enum(
     "input_format",
     "lines",
-    ["lines", "raw", "wikiextractor"],
+    FORMATS,
     "One sentence per line, running paragraphs, or WikiExtractor's output.",
 )
 flags.DEFINE_string("output_file", None, "The vocab.txt to write.")
@@ -64,7 +67,6 @@ flags.DEFINE_integer(
 def main():
     """Count words, train, write the vocabulary, say how good it is."""
     require("input_file", "output_file")
-    from official_bert import files
     from official_bert.tokenization import train
 
     files.require_parent(FLAGS.output_file, "--output_file")
@@ -85,6 +87,7 @@ def main():
 
 def _local_engine():
     """Return (function that finds inputs, function that counts their words)."""
+    from official_bert.corpus import text_blocks
     from official_bert.engines import word_counting
 
     def count(sources, hold_out):
@@ -96,7 +99,7 @@ def _local_engine():
             FLAGS.num_workers,
         )
 
-    return word_counting.find_inputs, count
+    return text_blocks.find_inputs, count
 
 
 def _beam_engine(options):
@@ -125,7 +128,9 @@ def _count(engine):
     sources, held_out_sources = find_inputs(FLAGS.input_file), []
     if FLAGS.heldout_file:
         held_out_sources = find_inputs(FLAGS.heldout_file, "--heldout_file")
-    _refuse_to_overwrite(sources + held_out_sources)
+    files.require_no_input(
+        [FLAGS.output_file], sources + held_out_sources, "--output_file"
+    )
     counter, held_out = count(sources, not held_out_sources)
     if held_out_sources:
         held_out, _ = count(held_out_sources, False)
@@ -133,16 +138,6 @@ def _count(engine):
         # Of a very short text all may be chosen to be held out.
         counter, held_out = held_out, counter
     return sources + held_out_sources, counter, held_out
-
-
-def _refuse_to_overwrite(sources):
-    """Raise `UserError` if the vocabulary would replace the text."""
-    from official_bert.errors import UserError
-
-    if os.path.realpath(FLAGS.output_file) in map(os.path.realpath, sources):
-        raise UserError(
-            f"--output_file: {FLAGS.output_file} is an input; name another file."
-        )
 
 
 def _report(tokens, counter, held_out):
@@ -159,11 +154,12 @@ def _report(tokens, counter, held_out):
             f"The text has no more pieces of frequency {FLAGS.min_frequency}: the "
             f"vocabulary is smaller than --vocab_size={FLAGS.vocab_size}."
         )
-    if counter.pruned:
-        print(
-            f"To save memory, words seen at most {counter.pruned} times were left "
-            "out; their characters were not."
-        )
+    for where, counted in (("", counter), (" in the held-out text", held_out)):
+        if counted.pruned:
+            print(
+                f"To save memory, words seen at most {counted.pruned} times{where} "
+                "were left out; their characters were not."
+            )
     if not held_out.words():
         print("The text is too short to hold a part of it out for measuring.")
         return

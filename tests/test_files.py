@@ -96,6 +96,21 @@ def test_require_parent(tmp_path, monkeypatch):
     one_sentence(error, tmp_path, "not writable")
 
 
+def test_of_many_files_three_are_named():
+    assert files.named(iter("abc")) == "a, b, c"
+    assert files.named(map(str, range(11_000))) == "0, 1, 2 and 10997 more"
+
+
+def test_an_output_that_is_an_input(tmp_path):
+    (tmp_path / "text").write_text("")
+    os.symlink(tmp_path / "text", tmp_path / "link")
+    outputs = [str(tmp_path / "new"), str(tmp_path / "link")]
+    files.require_no_input(outputs, [], "--output_file")
+    with pytest.raises(UserError) as error:
+        files.require_no_input(outputs, [str(tmp_path / "text")], "--output_file")
+    one_sentence(error, "--output_file", tmp_path / "link", "is an input")
+
+
 def test_make_directory(tmp_path):
     files.make_directory(tmp_path / "a" / "b", "--output_dir")
     files.make_directory(tmp_path / "a" / "b", "--output_dir")

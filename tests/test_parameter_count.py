@@ -25,12 +25,20 @@ RELEASED = [
 ]
 
 
+def count_parameters(config, with_heads=False):
+    return sum(
+        part.exact
+        for part in parameter_count.parameter_parts(config)
+        if with_heads or part.group == parameter_count.ENCODER
+    )
+
+
 @pytest.mark.comparison
 @pytest.mark.parametrize("size, vocab_size, encoder, with_heads", RELEASED)
 def test_released_sizes(size, vocab_size, encoder, with_heads):
     config = BertConfig.named(size, vocab_size)
-    assert parameter_count.count_parameters(config) == encoder
-    assert parameter_count.count_parameters(config, with_heads=True) == with_heads
+    assert count_parameters(config) == encoder
+    assert count_parameters(config, with_heads=True) == with_heads
 
 
 def test_every_named_size_is_covered():
@@ -73,7 +81,7 @@ def test_each_part_is_that_of_the_real_variables(config):
     parts = parameter_count.parameter_parts(config)
     real = scope_counts(model.trainable_variables)
     assert {part.name: part.exact for part in parts} == real
-    assert parameter_count.count_parameters(config) == model.bert.count_params()
+    assert count_parameters(config) == model.bert.count_params()
 
 
 def test_readers_arithmetic():
@@ -84,7 +92,7 @@ def test_readers_arithmetic():
     assert blocks == 12 * 12 * 768**2
     assert parts[0].rough == 30522 * 768
     rough = sum(p.rough for p in parts)
-    exact = parameter_count.count_parameters(config, with_heads=True)
+    exact = count_parameters(config, with_heads=True)
     assert 0.99 < rough / exact < 1
 
 

@@ -45,11 +45,12 @@ _SKIPPED_FOLDERS = {
 }
 
 
-def corpus_file(name):
+def corpus_file(name, flag="--input_file"):
     """Return the path of an embedded corpus, made now if it is not yet cached.
 
     Args:
       name: `TRAINING` or `HELD_OUT`.
+      flag: where the name came from, for messages.
 
     Returns:
       str: a UTF-8 file, one sentence per line, blank lines between documents.
@@ -59,8 +60,8 @@ def corpus_file(name):
     """
     if name not in (TRAINING, HELD_OUT):
         raise UserError(
-            f"--input_file: there is no {name}: the embedded corpora are {TRAINING} "
-            f"and {HELD_OUT}."
+            f"{flag}: there is no {name}: the embedded corpora are {TRAINING} and "
+            f"{HELD_OUT}."
         )
     folder = cache_folder()
     base = os.path.join(folder, f"python-{_fingerprint()}")
@@ -101,7 +102,7 @@ def split_documents(documents):
                 seen.update(fresh)
                 part.append(fresh)
         parts.append([document for document in part if len(document) > 1])
-    return parts
+    return tuple(parts)
 
 
 def is_held_out(name):

@@ -13,6 +13,7 @@ NOISE = 0.01
 # A line that is in the sample that often has a count good to a quarter.
 ENOUGH = 16
 LISTED = 5
+# Characters of a word that is longer.
 WORD_SHOWN = 30
 
 
@@ -170,13 +171,15 @@ def document_bins(statistics):
 
 
 def quote(text):
-    """Return a text in quotes, on one line, of a length fit to be shown."""
+    """Return a text in quotes, on one line."""
     shown = "".join(c if c.isprintable() else " " for c in text)
     return f'"{shown}"'
 
 
 def _named(word):
     """Return a word in quotes; of a single character also what it is."""
+    if len(word) > WORD_SHOWN:
+        word = f"{word[:WORD_SHOWN]}…"
     if len(word) > 1:
         return quote(word)
     return f"{quote(word)} U+{ord(word):04X} {unicodedata.name(word, '')}".rstrip()

@@ -19,13 +19,11 @@ import dataclasses
 import gzip
 import html
 import json
-import os
 import zlib
 
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus.progress import progress
 from official_bert.corpus.sentences import split_sentences
 from official_bert.errors import UserError
 
@@ -53,7 +51,7 @@ def find_inputs(patterns, flag="--input_file"):
             # Imported late: most runs have no use for it.
             from official_bert.corpus import builtin_corpus
 
-            found.append(builtin_corpus.corpus_file(pattern))
+            found.append(builtin_corpus.corpus_file(pattern, flag))
         else:
             found += files.find_input_files(pattern, flag)
     return found
@@ -63,7 +61,7 @@ def read_documents(input_files, input_format="lines", on_bytes=None):
     """Yield the documents of files, one after another.
 
     Args:
-      input_files: paths as `find_inputs` returns them, or a string for it.
+      input_files: paths as `find_inputs` returns them.
       input_format: one of `FORMATS`; an embedded corpus is in `lines`.
       on_bytes: function, called with the size of each line that was read.
 
@@ -78,8 +76,6 @@ def read_documents(input_files, input_format="lines", on_bytes=None):
         raise UserError(
             f"--input_format is {input_format!r}: choose from {', '.join(FORMATS)}."
         )
-    if isinstance(input_files, str):
-        input_files = find_inputs(input_files)
     return group_documents(_read_sentences(input_files, input_format, on_bytes))
 
 
@@ -128,6 +124,11 @@ class LineCounts:
 
     lines: int = 0
     invalid: int = 0
+
+    def add(self, lines, invalid):
+        """Count lines that were read elsewhere."""
+        self.lines += lines
+        self.invalid += invalid
 
     def warn(self, path):
         """Log what could not be read."""
@@ -253,20 +254,3 @@ def _read_json_article(line, where):
         del paragraphs[0]
     for paragraph in paragraphs:
         yield from split_sentences(html.unescape(paragraph))
-
-
-def read_sentences(sources, input_format, description):
-    """Yield the sentences of files, showing how far the reading is.
-
-    Args:
-      sources: paths, see `find_inputs`.
-      input_format: see `read_documents`.
-      description: what is being done, "reading".
-    """
-    # Compressed files do not tell how much text they hold.
-    total = None
-    if not any(source.endswith(".gz") for source in sources):
-        total = sum(map(os.path.getsize, sources))
-    with progress(total, description, "B") as on_bytes:
-        for document in read_documents(sources, input_format, on_bytes):
-            yield from document

@@ -85,6 +85,27 @@ class TextBlock(NamedTuple):
         return digest.hexdigest()
 
 
+def total_bytes(paths, size_of=os.path.getsize):
+    """Return the size of the text of files, None where nobody knows it.
+
+    Neither compressed files nor the standard input tell how much text they hold.
+
+    Args:
+      paths: list of names, `-` for the standard input.
+      size_of: function, name -> bytes.
+    """
+    if any(path == STANDARD_INPUT or path.endswith(".gz") for path in paths):
+        return None
+    return sum(map(size_of, paths))
+
+
+def find_inputs(patterns, flag="--input_file"):
+    """Return what `readers.find_inputs` does; `-` alone is the standard input."""
+    if patterns.strip() == STANDARD_INPUT:
+        return [STANDARD_INPUT]
+    return readers.find_inputs(patterns, flag)
+
+
 def group_files(paths, size_of=os.path.getsize):
     """Group files into units: small ones together, a large one alone.
 
@@ -114,6 +135,12 @@ def open_text(path):
     else:
         with readers.opened(path) as source:
             yield source
+
+
+def blocks_of_files(paths, input_format):
+    """Yield the `TextBlock`s of files, one file after another, see `blocks_of`."""
+    for unit in group_files(paths):
+        yield from blocks_of(unit, input_format)
 
 
 def blocks_of(unit, input_format, open_file=open_text):

@@ -10,6 +10,8 @@ import shutil
 
 from absl import logging
 
+from official_bert import machine
+
 BYTES_PER_TOKEN = 4.4
 COMPRESSION = 3
 # Cutting and short sequences leave records that are this full on average,
@@ -57,8 +59,7 @@ def estimate(input_files, settings):
     )
     tokens = text_bytes / BYTES_PER_TOKEN
     passes = tokens * settings.dupe_factor
-    records = passes / (FILL * settings.max_seq_length)
-    record_bytes = _bytes_of_record(settings)
+    disk_bytes = bytes_of_records(tokens, settings)
     per_token = (
         SECONDS_PER_TOKEN_WHOLE_WORDS
         if settings.do_whole_word_mask
@@ -66,18 +67,23 @@ def estimate(input_files, settings):
     )
     return Estimate(
         text_bytes=text_bytes,
-        disk_bytes=records * record_bytes,
+        disk_bytes=disk_bytes,
+        # All records are held until the last one is made.
         memory_bytes=BASE_MEMORY
         + MEMORY_PER_TOKEN * tokens
-        + (record_bytes + MEMORY_PER_RECORD) * records,
+        + MEMORY_PER_RECORD * _count_records(tokens, settings)
+        + disk_bytes,
         seconds=SECONDS_PER_BYTE * text_bytes + per_token * passes,
     )
 
 
 def bytes_of_records(num_tokens, settings):
     """Return about how many bytes the records of so many tokens are."""
-    records = num_tokens * settings.dupe_factor / (FILL * settings.max_seq_length)
-    return records * _bytes_of_record(settings)
+    return _count_records(num_tokens, settings) * _bytes_of_record(settings)
+
+
+def _count_records(num_tokens, settings):
+    return num_tokens * settings.dupe_factor / (FILL * settings.max_seq_length)
 
 
 def _bytes_of_record(settings):
@@ -103,7 +109,7 @@ def announce(expected, output_file):
         _duration(expected.seconds),
     )
     warn_of_disk(expected.disk_bytes, output_file)
-    memory = _total_memory()
+    memory = machine.total_memory()
     if memory and expected.memory_bytes > memory:
         logging.warning(
             "This machine has %s of memory, which may not be enough: --num_workers=1 "
@@ -123,13 +129,6 @@ def warn_of_disk(num_bytes, output_file):
             folder,
             _size(free),
         )
-
-
-def _total_memory():
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return None
 
 
 def _size(number):

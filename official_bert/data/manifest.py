@@ -52,6 +52,25 @@ def read_manifest(record_path):
     return entry
 
 
+def check_vocabulary(entries, vocab_file):
+    """Raise `UserError` if records were made with another vocabulary.
+
+    Args:
+      entries: dict, path of a record file -> its entry, see `read_manifest`; of
+        files without one nothing is known.
+      vocab_file: the vocabulary that they should be made with.
+    """
+    digest = files.sha256_of(vocab_file)
+    for path, entry in entries.items():
+        known = (entry or {}).get("vocab_sha256") or digest
+        if known != digest:
+            raise UserError(
+                f"--vocab_file: {vocab_file} is not the vocabulary that {path} was "
+                f"made with (SHA-256 {digest[:12]}…, and {known[:12]}… in its "
+                f"{NAME}); give that one."
+            )
+
+
 def check_manifest(record_path):
     """Raise `UserError` if a file that is no manifest has a manifest's name."""
     path = manifest_path(record_path)

@@ -5,25 +5,22 @@ Our own files are gzip members of 256 records each, one after another
 compressed are mostly one member: to come to a record all before it is unpacked.
 """
 
-import struct
 import zlib
 
 from official_bert.data import record_writing
+from official_bert.data.record_writing import (
+    CHECKSUM_BYTES,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    LENGTH,
+    is_packed,
+)
 from official_bert.errors import UserError
 
-_FRAME = 16
-_LENGTH = struct.Struct("<Q")
-_LENGTH_BYTES = 12
-_CHECKSUM_BYTES = 4
 # No record of ours comes near; a file of something else has any number there.
 _LONGEST = 1 << 30
 _READ_AT_ONCE = 1 << 20
 _GZIP_FORMAT = 31
-
-
-def is_packed(path):
-    """Whether a record file is gzip-compressed, which its name says."""
-    return path.endswith(".gz")
 
 
 def find_chunks(path, most):
@@ -38,7 +35,7 @@ def find_chunks(path, most):
       record when unpacked, number of that record, records until the next).
 
     Raises:
-      UserError: the file is not whole, or no such file.
+      UserError: the file is not whole, or is no compressed TFRecord file.
     """
     chunks, num_records = [], 0
     member, inside, rest = 0, 0, b""
@@ -95,20 +92,20 @@ def read_chunk(path, offset, skip, count):
 
 def _checked(framed, path):
     """Return the data of framed records, if their checksums are right."""
-    records = [record[_LENGTH_BYTES:-_CHECKSUM_BYTES] for record in framed]
-    if list(record_writing.framed_records(records, is_packed=False)) != framed:
+    records = [record[HEADER_BYTES:-CHECKSUM_BYTES] for record in framed]
+    if list(record_writing.framed_records(records, packed=False)) != framed:
         raise _broken(path, "a record", "has a wrong checksum")
     return records
 
 
 def _end_of_record(data, position, path):
     """Return the end of the record at a position, None if it is not all there."""
-    if len(data) - position < _LENGTH_BYTES:
+    if len(data) - position < HEADER_BYTES:
         return None
-    (length,) = _LENGTH.unpack_from(data, position)
+    (length,) = LENGTH.unpack_from(data, position)
     if length > _LONGEST:
         raise _broken(path, "a record", "is too long")
-    end = position + _FRAME + length
+    end = position + FRAME_BYTES + length
     return end if end <= len(data) else None
 
 

@@ -1,5 +1,6 @@
 """From text files to record files: read, tokenize, make instances, write."""
 
+import collections
 import contextlib
 import dataclasses
 import itertools
@@ -9,7 +10,7 @@ import random
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus import corpus_report, readers
+from official_bert.corpus import corpus_report, readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.data import (
     estimate,
@@ -77,7 +78,7 @@ def create_pretraining_data(
     }
     entries = _split_entry(entry, len(records), output_files)
     manifest.write_manifest(entries)
-    logging.info("%d records in %s", len(records), ", ".join(output_files))
+    logging.info("%d records in %s", len(records), files.named(output_files))
     corpus_report.write_report(corpus, tokenizer, output_files[0])
     return entries
 
@@ -116,13 +117,16 @@ def check_output_files(output_files, input_files=()):
     """Raise `UserError` unless all of these paths can be written."""
     if not output_files:
         raise UserError("--output_file is empty: name at least one file.")
-    real = [os.path.realpath(path) for path in output_files]
     for path in output_files:
         files.require_parent(path, "--output_file")
-        if real.count(os.path.realpath(path)) > 1:
+    real = [os.path.realpath(path) for path in output_files]
+    times = collections.Counter(real)
+    for path, place in zip(output_files, real, strict=True):
+        if times[place] > 1:
             raise UserError(f"--output_file names {path} twice.")
-        if any(os.path.realpath(path) == os.path.realpath(old) for old in input_files):
-            raise UserError(f"--output_file: {path} is an input; name another file.")
+    files.require_no_input(output_files, input_files, "--output_file")
+    # One of each folder.
+    for path in {manifest.manifest_path(path): path for path in output_files}.values():
         manifest.check_manifest(path)
 
 
@@ -132,7 +136,7 @@ def _load_documents(
     """Return the documents as lists of lists of ids, and count them in `corpus`."""
     if boundary_files and input_format != "lines":
         raise UserError("--word_boundaries needs --input_format=lines.")
-    total = _total_bytes(input_files + (boundary_files or []))
+    total = text_blocks.total_bytes(input_files + (boundary_files or []))
     with progress(total, "reading", "B") as on_bytes:
         if boundary_files:
             documents = word_boundaries.read_documents(
@@ -228,19 +232,12 @@ def check_records(num_records):
         )
 
 
-def _total_bytes(input_files):
-    """Return the size of the text, or None where compression hides it."""
-    if any(path.endswith(".gz") for path in input_files):
-        return None
-    return sum(map(os.path.getsize, input_files))
-
-
 def check_documents(num_documents, input_files, settings):
     """Raise `UserError` if there is no text; warn if there is one document."""
     if not num_documents:
+        named = files.named(map(text_blocks.name_of, input_files))
         raise UserError(
-            f"--input_file: there is no text in {', '.join(input_files)}: nothing "
-            "was written."
+            f"--input_file: there is no text in {named}: nothing was written."
         )
     if num_documents == 1 and not settings.always_follows(num_documents):
         logging.warning(

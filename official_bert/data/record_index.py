@@ -8,12 +8,13 @@ reading it. We remember the position of each `CHUNK`-th one.
 import dataclasses
 import mmap
 import os
-import struct
 
 import numpy as np
 from absl import logging
 
+from official_bert import files
 from official_bert.data import packed_records
+from official_bert.data.record_writing import FRAME_BYTES, LENGTH, is_packed
 from official_bert.errors import UserError
 
 # Records that are read one after the other. A window of chunks is shuffled in
@@ -22,9 +23,6 @@ CHUNK = 256
 
 # Bytes that may be unpacked and left out to come to a chunk, without a warning.
 SLOW = 4 << 20
-
-_FRAME = 16
-_LENGTH = struct.Struct("<Q")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +68,7 @@ def index_files(paths):
     """
     rows = []
     for number, path in enumerate(paths):
-        if packed_records.is_packed(path):
+        if is_packed(path):
             chunks = packed_records.find_chunks(path, CHUNK)
             rows += [(number, offset, *rest, skip) for offset, skip, *rest in chunks]
             _warn_if_slow(path, chunks)
@@ -81,11 +79,11 @@ def index_files(paths):
             rows.append((number, offset, first, min(CHUNK, total - first), 0))
     if not rows:
         raise UserError(
-            f"{', '.join(paths)}: no records in there; create them with "
+            f"{files.named(paths)}: no records in there; create them with "
             "create_pretraining_data.py."
         )
     *columns, skip = np.array(rows, np.int64).T
-    is_plain = not any(map(packed_records.is_packed, paths))
+    is_plain = not any(map(is_packed, paths))
     return RecordIndex(tuple(paths), *columns, None if is_plain else skip)
 
 
@@ -124,9 +122,9 @@ def _chunk_offsets(path):
         while position < size:
             if records % CHUNK == 0:
                 offsets.append(position)
-            if position + _FRAME > size:
+            if position + FRAME_BYTES > size:
                 raise _broken(path, records)
-            position += _FRAME + _LENGTH.unpack_from(data, position)[0]
+            position += FRAME_BYTES + LENGTH.unpack_from(data, position)[0]
             records += 1
     if position != size:
         raise _broken(path, records - 1)

@@ -8,13 +8,15 @@ import numpy as np
 from official_bert import files
 from official_bert.data import input_pipeline, record_index, records
 from official_bert.data.dynamic_masking import MaskingRules
-from official_bert.data.manifest import read_manifest
+from official_bert.data.manifest import check_vocabulary, read_manifest
 from official_bert.data.masking import MaskingMix
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import require_vocab
 
 # Records that the unigram statistics are taken from.
 SAMPLED = 20_000
+# What all records that are used together must share.
+SHARED = ("vocab_sha256", "do_lower_case")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -144,8 +146,23 @@ def open_record_set(
             f"the model reads up to {config.max_position_embeddings} "
             "(max_position_embeddings); create shorter records."
         )
-    for path, manifest in manifests.items():
-        _check_vocabulary(flag, path, manifest, config, vocab_file)
+    for path, entry in manifests.items():
+        _check_vocab_size(flag, path, entry, config)
+    if vocab_file:
+        check_vocabulary(manifests, vocab_file)
+    record_format = _record_format(config, lengths, names, masking)
+    return RecordSet(index, record_format, **lengths, manifests=manifests)
+
+
+def _record_format(config, lengths, names, masking):
+    """Return the `RecordFormat` of records that fit a model.
+
+    Args:
+      config: the model's `BertConfig`.
+      lengths: dict with `max_seq_length` and `max_predictions_per_seq`.
+      names: feature names, as of `records.infer_lengths`.
+      masking: `MaskingRules`, or None where the records have their masks.
+    """
     limits = {
         "input_ids": config.vocab_size,
         "masked_lm_ids": config.vocab_size,
@@ -153,24 +170,21 @@ def open_record_set(
         "masked_lm_positions": lengths["max_seq_length"],
         "next_sentence_labels": 2,
     }
-    record_format = input_pipeline.RecordFormat(
+    return input_pipeline.RecordFormat(
         spec=records.feature_spec(**lengths, names=names),
         names={theirs: ours for ours, theirs in names.items()},
         limits={name: limits[name] for name in limits if name in names},
         masking=masking,
         left_to_right=config.causal_attention,
     )
-    return RecordSet(index, record_format, **lengths, manifests=manifests)
 
 
 def _find(patterns, flag, lengths, vocab_file):
     """Return the files, or say by which command they are made."""
-    try:
-        return files.find_input_files(patterns, flag)
-    except UserError as error:
-        if "no file matches" not in str(error):
-            raise
-        output = files.split_list(patterns)[0].replace("*", "00")
+    for pattern in files.split_list(patterns):
+        if files.find_matches(pattern):
+            continue
+        output = pattern.replace("*", "00")
         asked = [f"--{name}={value}" for name, value in lengths.items() if value]
         command = [
             "python run_scripts/create_pretraining_data.py --input_file=YOUR_TEXT.txt",
@@ -180,7 +194,11 @@ def _find(patterns, flag, lengths, vocab_file):
         folder = os.path.dirname(output)
         if folder and not os.path.isdir(folder):
             command.insert(0, f"mkdir -p {folder} &&")
-        raise UserError(f"{error} Make records with: {' '.join(command)}") from error
+        raise UserError(
+            f"{flag}: no file matches {pattern!r}. Make records with: "
+            f"{' '.join(command)}"
+        )
+    return files.find_input_files(patterns, flag)
 
 
 def _read_format(flag, paths, asked, manifests):
@@ -266,7 +284,7 @@ def _check_length(flag, path, name, expected, found):
         )
 
 
-def _check_vocabulary(flag, path, manifest, config, vocab_file):
+def _check_vocab_size(flag, path, manifest, config):
     size = manifest.get("vocab_size")
     if size is not None and size > config.vocab_size:
         raise UserError(
@@ -274,17 +292,6 @@ def _check_vocabulary(flag, path, manifest, config, vocab_file):
             f"model's vocab_size is {config.vocab_size}; use the vocabulary of the "
             "model."
         )
-    known = manifest.get("vocab_sha256")
-    if vocab_file and known and files.sha256_of(vocab_file) != known:
-        raise UserError(
-            f"--vocab_file: {vocab_file} is not the vocabulary that {path} was made "
-            f"with (SHA-256 {files.sha256_of(vocab_file)[:12]}…, and {known[:12]}… in "
-            "its manifest.json); give that one."
-        )
-
-
-# What all records that are used together must share.
-SHARED = ("vocab_sha256", "do_lower_case")
 
 
 def check_agreement(manifests):

@@ -8,10 +8,17 @@ checksum of data that holds checksums is none by accident.
 import functools
 import gzip
 import itertools
+import struct
 
 import numpy as np
 
 from official_bert.errors import UserError
+
+# How a record is framed: its length with a checksum, data, a checksum.
+LENGTH = struct.Struct("<Q")
+CHECKSUM_BYTES = 4
+HEADER_BYTES = LENGTH.size + CHECKSUM_BYTES
+FRAME_BYTES = HEADER_BYTES + CHECKSUM_BYTES
 
 _POLYNOMIAL = 0x82F63B78
 _MASK_DELTA = np.uint32(0xA282EAD8)
@@ -24,6 +31,11 @@ _TOGETHER = 1024
 # and can be entered at each of them (`record_index`).
 RECORDS_PER_MEMBER = 256
 _GZIP_LEVEL = 6
+
+
+def is_packed(path):
+    """Whether a record file is gzip-compressed, which its name says."""
+    return path.endswith(".gz")
 
 
 def write_records(records, path, name):
@@ -42,7 +54,7 @@ def write_records(records, path, name):
     """
     try:
         with open(path, "wb") as file:
-            return sum(map(file.write, framed_records(records, name.endswith(".gz"))))
+            return sum(map(file.write, framed_records(records, is_packed(name))))
     except OSError as error:
         raise UserError(
             f"Cannot write {name} ({error.strerror}): is the disk full? (nothing "
@@ -50,24 +62,24 @@ def write_records(records, path, name):
         ) from error
 
 
-def framed_records(records, is_packed):
+def framed_records(records, packed):
     """Yield the bytes of a TFRecord file.
 
     Args:
       records: iterable of bytes.
-      is_packed: whether the file is gzip-compressed.
+      packed: whether the file is gzip-compressed.
 
     Returns:
       iterator of bytes. The same records give the same ones.
     """
-    return _packed(_framed(records)) if is_packed else _framed(records)
+    return _packed(_framed(records)) if packed else _framed(records)
 
 
 def _framed(records):
     """Yield each record with its length and checksums."""
     records = iter(records)
     while group := list(itertools.islice(records, _TOGETHER)):
-        lengths = [len(record).to_bytes(8, "little") for record in group]
+        lengths = [LENGTH.pack(len(record)) for record in group]
         columns = zip(
             lengths, _checksums(lengths), group, _checksums(group), strict=True
         )

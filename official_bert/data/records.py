@@ -2,10 +2,10 @@
 
 import os
 
-from official_bert.data.packed_records import is_packed
+from official_bert.data.record_writing import is_packed
 from official_bert.errors import UserError
 
-# What each record holds: name -> (whether it is S or P or 1 long, is it float).
+# What each record holds: name -> (which length it has, or 1; its dtype).
 FEATURES = {
     "input_ids": ("max_seq_length", "int64"),
     "input_mask": ("max_seq_length", "int64"),

@@ -3,27 +3,13 @@
 import itertools
 import textwrap
 
-from official_bert import files
-from official_bert.data import manifest, records
+from official_bert.data import records
 from official_bert.errors import UserError
 
 # Escape sequences of terminals (ECMA-48 colours).
 _RESET, _DIM = "\033[0m", "\033[2m"
 _SEGMENT_COLOURS = ("\033[36m", "\033[33m")  # A cyan, B yellow.
 _MASKED, _LABEL = "\033[1;31m", "\033[1;32m"
-
-
-def check_vocabulary(record_files, vocab_file):
-    """Raise `UserError` if a manifest says the records have another vocabulary."""
-    digest = files.sha256_of(vocab_file)
-    for path in record_files:
-        entry = manifest.read_manifest(path)
-        if entry and entry.get("vocab_sha256", digest) != digest:
-            raise UserError(
-                f"{path} was made with another vocabulary than {vocab_file} "
-                f"(SHA-256 {entry['vocab_sha256'][:12]}…, not {digest[:12]}…): name "
-                "that one."
-            )
 
 
 def describe_instances(record_files, vocab, skip, count, in_colour):

@@ -65,16 +65,21 @@ def mark_words(line, segmented, tokenizer):
 
 
 def _counted(documents, corpus):
-    """Yield the ids of documents of (line, ids), counting them in `corpus`."""
+    """Yield the ids of documents of (line, ids), counting them in `corpus`.
+
+    Lines and documents without tokens are counted and drop out.
+    """
     for number, document in enumerate(documents):
         lines, ids = zip(*document, strict=True)
         if corpus:
-            corpus.add_document(lines, ids, number)
-        yield list(ids)
+            corpus.add_document(lines, ids, str(number))
+        ids = [line_ids for line_ids in ids if line_ids]
+        if ids:
+            yield ids
 
 
 def _read_sentences(pairs, tokenizer, on_bytes):
-    """Yield (line, ids) of each line with tokens, and None where a document ends."""
+    """Yield (line, ids) of each line with text, and None where a document ends."""
     for input_file, boundary_file in pairs:
         lines = itertools.zip_longest(
             readers.read_text_lines(input_file, on_bytes),
@@ -90,5 +95,4 @@ def _read_sentences(pairs, tokenizer, on_bytes):
                     f"line {number} of {input_file} with spaces between its words."
                 )
             # A line that holds no token ends no document; a blank one does.
-            if ids or not line:
-                yield (line, ids) if ids else None
+            yield (line, ids) if line else None

@@ -74,26 +74,22 @@ def open_text(path):
         with text_blocks.open_text(path) as source:
             yield source
         return
+    with readers.reading_errors(path), _opened(path) as source:
+        yield gzip.GzipFile(fileobj=source) if path.endswith(".gz") else source
+
+
+def _opened(path):
+    """Open a file, as a context manager, to read its bytes as they are."""
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
 
     # Beam would unpack as well, but takes half a file for a whole one.
-    as_it_is = CompressionTypes.UNCOMPRESSED
-    with (
-        readers.reading_errors(path),
-        FileSystems.open(path, compression_type=as_it_is) as source,
-    ):
-        yield gzip.GzipFile(fileobj=source) if path.endswith(".gz") else source
+    return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
 def read_lines(path):
     """Yield the lines of a file, as bytes."""
-    from apache_beam.io.filesystem import CompressionTypes
-    from apache_beam.io.filesystems import FileSystems
-
-    with FileSystems.open(
-        path, compression_type=CompressionTypes.UNCOMPRESSED
-    ) as source:
+    with _opened(path) as source:
         yield from source
 
 
@@ -155,12 +151,7 @@ def written(path):
 
 def append(path, target):
     """Write all bytes of a file to an open one."""
-    from apache_beam.io.filesystem import CompressionTypes
-    from apache_beam.io.filesystems import FileSystems
-
-    with FileSystems.open(
-        path, compression_type=CompressionTypes.UNCOMPRESSED
-    ) as source:
+    with _opened(path) as source:
         while data := source.read(_COPIED_AT_ONCE):
             target.write(data)
 

@@ -12,6 +12,7 @@ import tempfile
 
 from absl import logging
 
+from official_bert import files
 from official_bert.corpus import corpus_report, readers
 from official_bert.data import manifest, masking, pretraining_data
 from official_bert.engines import (
@@ -168,7 +169,7 @@ def _read_facts(job):
     (line,) = beam_files.read_lines(f"{job.folder}/facts")
     facts = json.loads(line)
     statistics = corpus_report.CorpusStatistics.from_dict(facts["statistics"])
-    readers.LineCounts(**facts["lines"]).warn(", ".join(job.input_files))
+    readers.LineCounts(**facts["lines"]).warn(files.named(job.input_files))
     pieces = [
         record_pieces.PieceFacts.from_dict(json.loads(line))
         for line in beam_files.read_lines(f"{job.folder}/pieces")
@@ -210,7 +211,7 @@ def _write_descriptions(entries, pieces, statistics, tokenizer):
                 }
             )
     num_records = sum(entry["num_records"] for entry in entries.values())
-    logging.info("%d records in %s", num_records, ", ".join(entries))
+    logging.info("%d records in %s", num_records, files.named(entries))
     folder, name = os.path.split(next(iter(entries)))
     with _local_copy(folder) as local:
         corpus_report.write_report(statistics, tokenizer, f"{local}/{name}")

@@ -20,7 +20,9 @@ from official_bert.errors import UserError
 # What a message of ours ends with when it has passed through a runner.
 _WHERE = re.compile(r" \[while running .*")
 # In a traceback, of this process or in the message about another one.
-_OUR_CODE = re.compile(r'File ".*official_bert.data.(?!beam_runs)')
+_OUR_CODE = re.compile(
+    r'File ".*official_bert.(?:tokenization|corpus|data|engines).(?!beam_runs)'
+)
 _SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
 
 
@@ -109,9 +111,8 @@ def check_complete(num_arrived, num_sent, what):
 
 def check_text_complete(num_bytes, paths):
     """Raise `UserError` unless so many bytes are the text of some files."""
-    # Compressed files do not tell how much text they hold.
-    if not any(path.endswith(".gz") for path in paths):
-        total = sum(map(beam_files.size_of, paths))
+    total = text_blocks.total_bytes(paths, beam_files.size_of)
+    if total is not None:
         check_complete(num_bytes, total, "bytes of text")
 
 

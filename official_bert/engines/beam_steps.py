@@ -137,8 +137,7 @@ def merge_facts(facts):
                 statistics.unknown_id, statistics.max_seq_length
             )
         merged.merge(statistics)
-        lines.lines += counts.lines
-        lines.invalid += counts.invalid
+        lines.add(counts.lines, counts.invalid)
         total_bytes += num_bytes
     return merged and (merged, lines, total_bytes)
 
@@ -274,9 +273,9 @@ def write_piece(collected, layout, job):
         job.settings,
     )
     num_bytes = 0
-    is_packed = job.output_files[shard].endswith(".gz")
+    packed = record_writing.is_packed(job.output_files[shard])
     with beam_files.written(_piece_path(job, number)) as file:
-        for data in record_writing.framed_records(records, is_packed):
+        for data in record_writing.framed_records(records, packed):
             file.write(data)
             num_bytes += len(data)
     return shard, dataclasses.asdict(dataclasses.replace(facts, num_bytes=num_bytes))

@@ -8,13 +8,15 @@ import collections
 
 from absl import logging
 
+from official_bert import files
 from official_bert.corpus import readers
 from official_bert.engines import beam_files, beam_runs, word_counting
 from official_bert.tokenization.word_counts import WordCounter
 
 # What a count is of, as the first byte of its key: words of the text, words of
-# what is held out, lines. Words too long for WordPieces count as b"".
-TEXT, HELD_OUT, LINES = b"t", b"h", b"l"
+# what is held out, totals (all words, bytes, lines, lines that are not UTF-8).
+# Words too long for WordPieces count as b"".
+TEXT, HELD_OUT, TOTALS = b"t", b"h", b"s"
 SUMS_AT_ONCE = 100_000
 
 
@@ -70,10 +72,10 @@ def _count_block(block, input_format, do_lower_case, hold_out):
         if num_too_long:
             yield kind, num_too_long
     total = sum(found.words.values()) + sum(found.held_out.values())
-    yield LINES + b"words", total
-    yield LINES + b"bytes", found.num_bytes
-    yield LINES + b"read", found.lines.lines
-    yield LINES + b"invalid", found.lines.invalid
+    yield TOTALS + b"words", total
+    yield TOTALS + b"bytes", found.num_bytes
+    yield TOTALS + b"read", found.lines.lines
+    yield TOTALS + b"invalid", found.lines.invalid
 
 
 def _as_line(key, count):
@@ -85,12 +87,12 @@ def _read_sums(path, do_lower_case, text_files):
     """Return the counters that the lines of a file make."""
     counters = {kind: WordCounter(do_lower_case) for kind in (TEXT, HELD_OUT)}
     sums = {kind: {} for kind in counters}
-    line_counts, num_words = collections.Counter(), 0
+    totals, num_words = collections.Counter(), 0
     for line in beam_files.read_lines(path):
         key, _, count = line.rstrip(b"\n").rpartition(b"\t")
         kind, word, count = key[:1], key[1:], int(count)
-        if kind == LINES:
-            line_counts[word] = count
+        if kind == TOTALS:
+            totals[word] = count
         elif not word:
             counters[kind].add_counts({}, count)
         else:
@@ -101,9 +103,9 @@ def _read_sums(path, do_lower_case, text_files):
                 sums[kind] = {}
     for kind, counter in counters.items():
         counter.add_counts(sums[kind])
-    beam_runs.check_text_complete(line_counts[b"bytes"], text_files)
-    beam_runs.check_complete(num_words, line_counts[b"words"], "words")
-    lines = readers.LineCounts(line_counts[b"read"], line_counts[b"invalid"])
-    lines.warn("The input")
+    beam_runs.check_text_complete(totals[b"bytes"], text_files)
+    beam_runs.check_complete(num_words, totals[b"words"], "words")
+    lines = readers.LineCounts(totals[b"read"], totals[b"invalid"])
+    lines.warn(files.named(text_files))
     logging.info("%d lines read", lines.lines)
     return counters[TEXT], counters[HELD_OUT]

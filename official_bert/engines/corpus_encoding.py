@@ -23,7 +23,8 @@ from official_bert.tokenization.wordpiece import UNKNOWN
 
 # Goes up when the files of a finished block would be others.
 FORMAT = 1
-# Roughly. Who counts more lines takes fewer of each block for the corpus report.
+# A rough guess. The more lines a corpus should have, the smaller the sample that
+# each block keeps for the corpus report.
 BYTES_OF_A_LINE = 100
 
 
@@ -113,10 +114,13 @@ def encode_corpus(input_files, encoding, folder, num_workers, update):
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
     found = _Blocks(folder, encoding, update, new_statistics(encoding, tokenizer))
     for saved in workers.run_tasks(
-        make_encoder, (encoding, folder), found.unfinished(input_files), num_workers
+        make_block_encoder,
+        (encoding, folder),
+        found.unfinished(input_files),
+        num_workers,
     ):
         found.add(saved)
-    found.counts.warn(", ".join(map(text_blocks.name_of, input_files)))
+    found.counts.warn(files.named(map(text_blocks.name_of, input_files)))
     return found.corpus()
 
 
@@ -134,9 +138,10 @@ class _Blocks:
         self._num_bytes = 0
 
     def unfinished(self, input_files):
-        """Yield (number, block) of the blocks that are to be made."""
+        """Yield (number, digest, block) of the blocks that are to be made."""
         is_said = False
-        for block in _blocks_of(input_files, self._encoding.input_format):
+        input_format = self._encoding.input_format
+        for block in text_blocks.blocks_of_files(input_files, input_format):
             number, digest = len(self._digests), self._encoding.digest_of(block)
             self._digests.append(digest)
             saved = _read(self._folder, number)
@@ -154,8 +159,7 @@ class _Blocks:
         """Count a finished block."""
         self._sizes[saved["number"]] = token_store.BlockSize(**saved["size"])
         self._num_bytes += saved["num_bytes"]
-        self.counts.lines += saved["lines"]
-        self.counts.invalid += saved["invalid"]
+        self.counts.add(saved["lines"], saved["invalid"])
         self._statistics.merge(
             corpus_report.CorpusStatistics.from_dict(saved["statistics"])
         )
@@ -173,11 +177,6 @@ class _Blocks:
         )
 
 
-def _blocks_of(input_files, input_format):
-    for unit in text_blocks.group_files(input_files):
-        yield from text_blocks.blocks_of(unit, input_format)
-
-
 def _paths(folder, number):
     name = os.path.join(folder, f"{number:06d}")
     return f"{name}.ids", f"{name}.json.gz"
@@ -191,8 +190,11 @@ def _write(path, saved):
 
 
 def _read(folder, number):
-    path = pathlib.Path(_paths(folder, number)[1])
-    return json.loads(gzip.decompress(path.read_bytes())) if path.exists() else None
+    """Return what is known of a block; None unless it is finished."""
+    ids, facts = map(pathlib.Path, _paths(folder, number))
+    if not (ids.exists() and facts.exists()):
+        return None
+    return json.loads(gzip.decompress(facts.read_bytes()))
 
 
 def new_statistics(encoding, tokenizer):
@@ -213,7 +215,7 @@ def guess_lines(input_files, size_of=os.path.getsize):
     return sum(map(size_of, known)) // BYTES_OF_A_LINE
 
 
-def make_encoder(encoding, folder):
+def make_block_encoder(encoding, folder):
     """Return the function that makes one block, for `workers.run_tasks`."""
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
     highest = token_store.highest_token(tokenizer, encoding.whole_words)

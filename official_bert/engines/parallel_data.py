@@ -19,7 +19,13 @@ from absl import logging
 from official_bert import files
 from official_bert.corpus import corpus_report, text_blocks
 from official_bert.corpus.progress import progress
-from official_bert.data import estimate, manifest, masking, pretraining_data
+from official_bert.data import (
+    estimate,
+    manifest,
+    masking,
+    pretraining_data,
+    record_writing,
+)
 from official_bert.engines import corpus_encoding, record_pieces, shards, workers
 from official_bert.errors import UserError
 
@@ -65,7 +71,12 @@ def create_pretraining_data(
     folder = work_folder(output_files)
     with _work_folder_held(folder):
         corpus = _encode(input_files, encoding, folder, num_workers)
-        _check(corpus, input_files, settings)
+        try:
+            _check(corpus, input_files, settings)
+        except UserError:
+            # To go on from here would end here again.
+            shutil.rmtree(folder)
+            raise
         done = _make_records(
             corpus, output_files, tokenizer, settings, folder, num_workers
         )
@@ -79,7 +90,7 @@ def create_pretraining_data(
         manifest.write_manifest(entries)
         shutil.rmtree(folder)
     num_records = sum(entry["num_records"] for entry in entries.values())
-    logging.info("%d records in %s", num_records, ", ".join(output_files))
+    logging.info("%d records in %s", num_records, files.named(output_files))
     corpus_report.write_report(corpus.statistics, tokenizer, output_files[0])
     return entries
 
@@ -116,11 +127,7 @@ def _encode(input_files, encoding, folder, num_workers):
     folder = os.path.join(folder, "blocks")
     files.make_directory(folder, "--output_file")
     files.remove_leftovers(folder)
-    sizes_known = not any(
-        path == text_blocks.STANDARD_INPUT or path.endswith(".gz")
-        for path in input_files
-    )
-    total = sum(map(os.path.getsize, input_files)) if sizes_known else None
+    total = text_blocks.total_bytes(input_files)
     with progress(total, "reading", "B", "documents") as update:
         return corpus_encoding.encode_corpus(
             input_files, encoding, folder, num_workers, update
@@ -150,7 +157,7 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
         corpus.paths, corpus.sizes, settings, masking.MaskingIds.of(tokenizer.vocab)
     )
     left = sum(piece.end - piece.first for piece in missing.values()) / num_pairs
-    if not any(path.endswith(".gz") for path in output_files):
+    if not any(map(record_writing.is_packed, output_files)):
         num_bytes = left * estimate.bytes_of_records(num_tokens, settings)
         estimate.warn_of_disk(num_bytes, output_files[0])
     with progress(corpus.num_bytes, "making records", "B", "documents") as update:

@@ -11,6 +11,7 @@ import os
 import shutil
 
 from official_bert import files
+from official_bert.data import record_writing
 from official_bert.engines.record_pieces import Piece, PieceFacts
 
 _COPIED_AT_ONCE = 1 << 20
@@ -124,7 +125,7 @@ def make_shards(output_files, folder, pieces_per_shard, num_pairs):
     total = len(output_files) * pieces_per_shard
     shards = []
     for number, path in enumerate(output_files):
-        packed = ".gz" if path.endswith(".gz") else ""
+        packed = ".gz" if record_writing.is_packed(path) else ""
         pieces = [
             Piece(
                 piece,

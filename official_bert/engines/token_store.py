@@ -10,9 +10,11 @@ import array
 import bisect
 import dataclasses
 import itertools
+import os
 
 from official_bert import files
 from official_bert.data import masking
+from official_bert.errors import UserError
 
 # Files that are kept open, of the 1024 that a process commonly may have.
 MOST_OPEN = 256
@@ -100,11 +102,6 @@ class TokenStore:
         self._open = {}
         self.num_documents = self._first[-1]
 
-    def close(self):
-        """Close the files; they are opened again when needed."""
-        while self._open:
-            self._open.popitem()[1].close()
-
     def starts_of(self, document):
         """Return where a document's sentences begin, a list of n + 1 int.
 
@@ -134,7 +131,11 @@ class TokenStore:
         file.seek(offset)
         data = file.read(size)
         if len(data) != size:
-            raise EOFError(f"{self._paths[block]} is cut off: delete it.")
+            path = self._paths[block]
+            raise UserError(
+                f"{path} is cut off: delete {os.path.dirname(path)} and run the same "
+                "command again."
+            )
         return memoryview(data).cast(code).tolist()
 
     def _file(self, block):

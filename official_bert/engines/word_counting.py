@@ -5,10 +5,10 @@ who counts which block: counts are added up, and what is held out is chosen by
 a hash of each sentence, so that its repetitions are held out as well.
 """
 
-import os
 import zlib
 from typing import NamedTuple
 
+from official_bert import files
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.engines import workers
@@ -73,18 +73,11 @@ def _is_held_out(sentence):
     return number % HOLD_OUT_EVERY == 0
 
 
-def find_inputs(patterns, flag="--input_file"):
-    """Return what `readers.find_inputs` does; `-` is the standard input."""
-    if patterns.strip() == text_blocks.STANDARD_INPUT:
-        return [text_blocks.STANDARD_INPUT]
-    return readers.find_inputs(patterns, flag)
-
-
 def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
     """Count the words of files, showing how far it is.
 
     Args:
-      paths: list of str, see `readers.find_inputs`; "-" is the standard input.
+      paths: list of str, from `text_blocks.find_inputs`.
       input_format: one of `readers.FORMATS`.
       do_lower_case: how the text is tokenized.
       hold_out: see `count_block`.
@@ -99,31 +92,18 @@ def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
     text, held_out = WordCounter(do_lower_case), WordCounter(do_lower_case)
     lines = readers.LineCounts()
     how = (input_format, do_lower_case, hold_out)
-    blocks = (
-        block
-        for unit in text_blocks.group_files(paths)
-        for block in text_blocks.blocks_of(unit, input_format)
-    )
-    with progress(_total_bytes(paths), "counting words", "B") as on_bytes:
+    blocks = text_blocks.blocks_of_files(paths, input_format)
+    total = text_blocks.total_bytes(paths)
+    with progress(total, "counting words", "B") as on_bytes:
         for found in workers.run_tasks(_make_counter, how, blocks, num_workers):
             text.add_counts(found.words, found.num_too_long)
             held_out.add_counts(found.held_out, found.num_held_out_too_long)
-            lines.lines += found.lines.lines
-            lines.invalid += found.lines.invalid
+            lines.add(found.lines.lines, found.lines.invalid)
             on_bytes(found.num_bytes)
-    lines.warn(", ".join(map(text_blocks.name_of, paths)))
+    lines.warn(files.named(map(text_blocks.name_of, paths)))
     return text, held_out
 
 
 def _make_counter(*how):
     """Return the function that counts one block, for `workers.run_tasks`."""
     return lambda block: count_block(block, *how)
-
-
-def _total_bytes(paths):
-    """Return the size of the text, or None where it is not known."""
-    if any(
-        path.endswith(".gz") or path == text_blocks.STANDARD_INPUT for path in paths
-    ):
-        return None
-    return sum(map(os.path.getsize, paths))

@@ -86,24 +86,9 @@ def category(char):
     return load_table().category[ord(char)]
 
 
-def is_whitespace(char):
-    """Follows `_is_whitespace` in google-research/bert tokenization.py."""
-    return category(char) == WHITESPACE
-
-
-def is_control(char):
-    """Follows `_is_control` in google-research/bert tokenization.py."""
-    return category(char) == CONTROL
-
-
 def is_punctuation(char):
     """Follows `_is_punctuation` in google-research/bert tokenization.py."""
     return category(char) == PUNCTUATION
-
-
-def is_cjk(char):
-    """Follows `_is_chinese_char` in google-research/bert tokenization.py."""
-    return category(char) == CJK
 
 
 def lower_sigma(text, position):

@@ -1,5 +1,6 @@
 """Vocabularies: reading `vocab.txt`, and what can be wrong with one."""
 
+import codecs
 import os
 
 from official_bert import files
@@ -20,7 +21,8 @@ def load_vocab(vocab_file):
     stripped of whitespace, and an empty one counts, as the token "" that no
     text contains (the released Chinese vocabulary has one, line 344, which
     holds U+2028). Where the original lets the last of two equal lines win, we
-    refuse: every id between would be shared or lost.
+    refuse: every id between would be shared or lost. A byte order mark, which
+    makes the original miss "[PAD]", is no part of the first line.
 
     Args:
       vocab_file: path of a UTF-8 text file.
@@ -35,6 +37,8 @@ def load_vocab(vocab_file):
     vocab = {}
     with open(vocab_file, "rb") as lines:
         for index, line in enumerate(lines):
+            if index == 0:
+                line = line.removeprefix(codecs.BOM_UTF8)
             token = _decode(line, vocab_file, index + 1).strip(characters.SPACES)
             if token in vocab:
                 raise UserError(

@@ -30,7 +30,7 @@ def environment(tmp_path, monkeypatch):
 
 
 def _documents(name):
-    return list(readers.read_documents(name))
+    return list(readers.read_documents(readers.find_inputs(name)))
 
 
 def test_training_and_held_out_share_no_line_and_have_none_twice(environment):
@@ -99,5 +99,5 @@ def test_tests_and_this_package_are_no_part_of_it():
 
 
 def test_an_unknown_corpus_is_named():
-    with pytest.raises(UserError, match="there is no builtin:java"):
-        readers.find_inputs("builtin:java")
+    with pytest.raises(UserError, match="--heldout_file: there is no builtin:java"):
+        readers.find_inputs("builtin:java", "--heldout_file")

@@ -252,6 +252,12 @@ def test_unknown_words_are_told(mini_tokenizer):
     assert expected in _warnings(corpus, mini_tokenizer)
 
 
+def test_a_word_without_end_is_cut(mini_tokenizer):
+    corpus = _encoded([["Ω" * 31]], mini_tokenizer)
+    (found, *_) = corpus_facts.unknown_words(corpus, mini_tokenizer).words
+    assert found.text == f'"{"Ω" * 30}…"'
+
+
 def test_of_many_unknown_words_a_sample_is_told(mini_tokenizer):
     documents = [["Ω", "the water"] if n % 4 else ["🍞"] for n in range(4000)]
     corpus = _encoded(documents, mini_tokenizer)

@@ -191,3 +191,23 @@ def test_digests_tell_blocks_apart_and_blocks_can_be_sent(write):
     (apart,) = _blocks([write("b.txt", "one\n"), write("c.txt", "two")])
     assert together.digest() != apart.digest()
     assert pickle.loads(pickle.dumps(apart)).digest() == apart.digest()
+
+
+def test_the_size_of_text_is_known_or_not(tmp_path):
+    paths = [str(tmp_path / name) for name in ("a.txt", "b.txt")]
+    for path in paths:
+        with open(path, "w") as file:
+            file.write("text\n")
+    assert text_blocks.total_bytes(paths) == 10
+    assert text_blocks.total_bytes(paths, len) == sum(map(len, paths))
+    assert text_blocks.total_bytes([*paths, "c.gz"]) is None
+    assert text_blocks.total_bytes([text_blocks.STANDARD_INPUT]) is None
+
+
+def test_a_dash_alone_is_the_standard_input(tmp_path):
+    path = tmp_path / "a.txt"
+    path.write_text("text\n")
+    assert text_blocks.find_inputs(" - ") == [text_blocks.STANDARD_INPUT]
+    assert text_blocks.find_inputs(str(path)) == [str(path)]
+    with pytest.raises(UserError, match="--heldout_file: no file matches"):
+        text_blocks.find_inputs(f"{tmp_path}/-", "--heldout_file")

@@ -2,6 +2,7 @@ import gzip
 
 import pytest
 
+from official_bert import machine
 from official_bert.data import estimate
 from official_bert.data.instances import InstanceSettings
 
@@ -25,6 +26,12 @@ def test_compressed_text_counts_as_what_it_unpacks_to(tmp_path):
     size = path.stat().st_size
     found = estimate.estimate([str(path)], InstanceSettings())
     assert found.text_bytes == estimate.COMPRESSION * size
+
+
+def test_the_memory_is_that_of_a_container(tmp_path, caplog, monkeypatch):
+    monkeypatch.setattr(machine, "total_memory", lambda: 999)
+    estimate.announce(estimate.Estimate(1e6, 2e3, 1e3, 5), str(tmp_path / "out"))
+    assert "This machine has 999 bytes of memory" in caplog.text
 
 
 def test_too_small_a_disk_or_memory_is_a_warning(tmp_path, caplog):

@@ -4,6 +4,7 @@ import threading
 
 import pytest
 
+from official_bert import files
 from official_bert.data import manifest
 from official_bert.errors import UserError
 
@@ -69,6 +70,17 @@ def test_a_damaged_manifest_is_named(tmp_path, content):
     (tmp_path / "manifest.json").write_text(content)
     with pytest.raises(UserError, match="manifest.json"):
         manifest.check_manifest(str(tmp_path / "a"))
+
+
+def test_another_vocabulary_is_named_with_the_records(tmp_path):
+    vocab_file = tmp_path / "vocab.txt"
+    vocab_file.write_text("[PAD]\n")
+    own = files.sha256_of(vocab_file)
+    entries = {"a": {"vocab_sha256": own}, "b": {}, "c": None}
+    manifest.check_vocabulary(entries, str(vocab_file))
+    entries["d"] = {"vocab_sha256": "0" * 64}
+    with pytest.raises(UserError, match="vocab.txt is not the vocabulary that d was"):
+        manifest.check_vocabulary(entries, str(vocab_file))
 
 
 def test_label_statistics():

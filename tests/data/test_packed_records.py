@@ -40,7 +40,7 @@ def test_our_files_are_entered_at_each_chunk(tmp_path):
 @pytest.mark.parametrize("member", [50, 1000, 1 << 20])
 def test_members_may_end_anywhere(tmp_path, monkeypatch, member, read_at_once):
     records = _records(40, 99) + [b""] * 3
-    framed = b"".join(record_writing.framed_records(records, is_packed=False))
+    framed = b"".join(record_writing.framed_records(records, packed=False))
     monkeypatch.setattr(packed_records, "_READ_AT_ONCE", read_at_once)
     monkeypatch.setattr(record_index, "CHUNK", 10)
     path = tmp_path / "a.gz"
@@ -65,7 +65,7 @@ def test_compressed_and_other_files_go_together(tmp_path):
 def test_one_large_member_is_said_to_be_slow(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(record_index, "SLOW", 50_000)
     records = _records(300)
-    framed = b"".join(record_writing.framed_records(records, is_packed=False))
+    framed = b"".join(record_writing.framed_records(records, packed=False))
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(framed))
     assert _all(record_index.index_files([str(path)])) == records

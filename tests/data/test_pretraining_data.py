@@ -195,6 +195,23 @@ def test_outputs_are_checked_before_the_work(create, tmp_path):
         create()
 
 
+def test_many_files_are_checked_at_once(tmp_path, monkeypatch):
+    """Not each output with each input: that took minutes."""
+    looked_up, read = [], []
+    realpath = os.path.realpath
+    monkeypatch.setattr(
+        os.path, "realpath", lambda path: looked_up.append(path) or realpath(path)
+    )
+    monkeypatch.setattr(manifest, "check_manifest", read.append)
+    inputs, outputs = (
+        [str(tmp_path / f"{kind}{number}") for number in range(20)]
+        for kind in ("in", "out")
+    )
+    pretraining_data.check_output_files(outputs, inputs)
+    assert len(looked_up) <= 2 * len(outputs) + len(inputs)
+    assert len(read) == 1
+
+
 def test_a_full_disk_leaves_nothing_half_written(tmp_path):
     outputs = [str(tmp_path / name) for name in ("a", "b")]
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)

@@ -104,6 +104,14 @@ def test_records_that_are_missing(tmp_path):
     refused(words, tmp_path / "x*.tfrecord", flag="--eval_input_file")
 
 
+def test_records_that_are_there_are_not_to_be_made_again(tmp_path):
+    """The command is for the name without a match, not for the first one."""
+    there = record_files.write_mini(tmp_path)
+    missing = tmp_path / "missing.tfrecord"
+    words = [f"no file matches '{missing}'", f"--output_file={missing} "]
+    refused(words, f"{there},{missing}")
+
+
 def test_text_instead_of_records(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("One sentence.\n" * 10)

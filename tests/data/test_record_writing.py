@@ -47,7 +47,7 @@ def test_a_plain_file_has_the_bytes_of_tensorflow(tmp_path):
 
 
 def test_a_compressed_file_has_a_member_for_every_256_records():
-    framed = list(record_writing.framed_records([b"x" * 9] * 600, is_packed=True))
+    framed = list(record_writing.framed_records([b"x" * 9] * 600, packed=True))
     assert [len(gzip.decompress(member)) // 25 for member in framed] == [256, 256, 88]
 
 

@@ -2,6 +2,8 @@ import random
 
 import pytest
 
+from official_bert.corpus import readers
+from official_bert.corpus.corpus_statistics import CorpusStatistics
 from official_bert.data import masking, pretraining_data, word_boundaries
 from official_bert.data.instances import InstanceSettings
 from official_bert.errors import UserError
@@ -60,6 +62,26 @@ def test_whole_words_of_chinese_are_masked_together(tokenizer, tmp_path):
         )
         for word in ({0, 1}, {2, 3}, {4, 5}):
             assert len(word & set(positions)) != 1
+
+
+def test_the_corpus_is_counted_as_without_boundaries(tokenizer, tmp_path):
+    """Lines and documents that have no tokens drop out, and are counted."""
+    text = "使用语言\n\u200e\n模型\n\n\u200e\n\n\n语言 模型\n使用\n"
+    plain = _write(tmp_path, "plain.txt", text)
+    corpora = [CorpusStatistics(tokenizer.vocab["[UNK]"], 32) for _ in range(2)]
+    documents = list(
+        word_boundaries.read_documents([plain], [plain], tokenizer, corpus=corpora[0])
+    )
+    texts = readers.read_documents([plain])
+    encoded = list(
+        pretraining_data.encode_documents(texts, tokenizer, corpus=corpora[1])
+    )
+    assert corpora[0].counts["lines_without_tokens"] == 2
+    assert corpora[0].to_dict() == corpora[1].to_dict()
+    assert [
+        [[token & masking.ID_BITS for token in ids] for ids in document]
+        for document in documents
+    ] == encoded
 
 
 @pytest.mark.parametrize(

@@ -263,7 +263,7 @@ def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog
 
 
 @pytest.mark.parametrize(
-    "changed", ["settings", "text", "deleted", "replaced", "partial"]
+    "changed", ["settings", "text", "deleted", "replaced", "ids", "partial"]
 )
 def test_what_has_changed_is_made_anew(
     create, digests, tmp_path, monkeypatch, caplog, changed
@@ -281,6 +281,8 @@ def test_what_has_changed_is_made_anew(
         (tmp_path / "out" / "0.tfrecord").unlink()
     elif changed == "replaced":
         (tmp_path / "out" / "0.tfrecord").write_text("others")
+    elif changed == "ids":
+        (tmp_path / "out" / "0.tfrecord.work" / "blocks" / "000001.ids").unlink()
     else:
         pieces = tmp_path / "out" / "0.tfrecord.work" / "pieces"
         with open(pieces / "00000.partial", "r+b") as file:
@@ -324,7 +326,7 @@ def test_bad_input_is_a_sentence(create, tmp_path, text, options, message):
     (tmp_path / "text.txt").write_text(text)
     with pytest.raises(UserError, match=message):
         create(**options)
-    assert not any(name.endswith(".tfrecord") for name in os.listdir(tmp_path / "out"))
+    assert os.listdir(tmp_path / "out") == []
 
 
 def test_a_work_folder_that_cannot_be_made_is_a_sentence(create, tmp_path):

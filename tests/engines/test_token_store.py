@@ -4,6 +4,7 @@ import pytest
 
 from official_bert.data import masking
 from official_bert.engines import token_store
+from official_bert.errors import UserError
 
 
 def _documents(rng, number, highest):
@@ -44,9 +45,6 @@ def test_documents_come_back_from_any_block(tmp_path, monkeypatch, highest):
     places = list(range(11)) * 2
     rng.shuffle(places)
     assert all(_read(store, place) == documents[place] for place in places)
-    store.close()
-    assert _read(store, 7) == documents[7]
-    store.close()
 
 
 def test_sizes_say_what_there_is(tmp_path):
@@ -59,6 +57,5 @@ def test_a_file_that_was_cut_off_is_noticed(tmp_path):
     store, _ = _store(tmp_path, [[[[1, 2], [3]]]], 9)
     with open(tmp_path / "0.ids", "r+b") as file:
         file.truncate(22)
-    with pytest.raises(EOFError, match="0.ids is cut off"):
+    with pytest.raises(UserError, match=f"0.ids is cut off: delete {tmp_path} and"):
         _read(store, 0)
-    store.close()

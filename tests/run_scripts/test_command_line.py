@@ -329,7 +329,7 @@ def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):
 HELPER = """
 from absl import flags
 
-HELP_TITLE = "Training"
+HELP_TITLE = "Threshold of training"
 flags.DEFINE_bool("use_abacus", False, "For old commands; it has no effect.")
 flags.DEFINE_float("rate", 0.5, "Rate.")
 flags.DEFINE_multi_string("note", [], "A note.")
@@ -356,7 +356,7 @@ def test_help_is_in_groups(script, tmp_path):
         *own,
         "  --loud=True",
         "  --flagfile",
-        "Training:",
+        "Threshold of training:",
         "  --rate=0.5",
         "  --note",
         "  --layers",

@@ -214,6 +214,21 @@ def test_disk_that_is_not_writable(monkeypatch, tmp_path):
     assert "not writable" in finding.text
 
 
+def test_without_packaging_the_rest_cannot_be_judged(monkeypatch):
+    monkeypatch.setattr(doctor.importlib.util, "find_spec", lambda name: None)
+    finding = list(doctor.examine())[-1]
+    assert finding.level == "bad"
+    assert finding.text.startswith("packaging is not installed: pip install")
+
+
+def test_a_missing_filelock_does_not_keep_the_doctor_away():
+    code = "import sys; sys.modules['filelock'] = None; import command_line"
+    done = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT / "run_scripts", capture_output=True
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_report_and_exit_status(monkeypatch, capsys):
     ok, bad = doctor.Finding("ok", "fine"), doctor.Finding("bad", "broken")
     monkeypatch.setattr(doctor, "examine", lambda: [ok])

@@ -184,6 +184,31 @@ def test_the_script_writes_the_same_bytes_every_time(tmp_path):
     assert list(record["inputs"]) == [str(text)]
 
 
+# What the script prints of counters of two words, the rarer of which is left out.
+REPORT = """
+import types
+import train_vocab
+from official_bert.tokenization.word_counts import WordCounter
+train_vocab.FLAGS = types.SimpleNamespace(output_file="v", vocab_size=2)
+counters = []
+for times in (1, 2):
+    counters.append(WordCounter(most_words=1))
+    counters[-1].add_counts({"the": 9, "a": times})
+train_vocab._report(["[UNK]", "the"], *counters)
+"""
+
+
+def test_the_script_tells_what_is_left_out_of_either_text():
+    done = subprocess.run(
+        [sys.executable, "-c", REPORT],
+        cwd=SCRIPT.parent,
+        capture_output=True,
+        text=True,
+    )
+    assert "words seen at most 1 times were left out" in done.stdout, done.stderr
+    assert "seen at most 2 times in the held-out text were left" in done.stdout
+
+
 def test_the_script_says_what_is_wrong(tmp_path):
     missing = run_script("--input_file=none.txt", f"--output_file={tmp_path}/v")
     assert missing.returncode == 1

@@ -41,6 +41,12 @@ def test_the_last_line_may_lack_its_end(tmp_path):
     assert load_vocab(path)["a"] == 5
 
 
+def test_a_byte_order_mark_is_no_part_of_the_first_token(tmp_path):
+    path = tmp_path / "v"
+    path.write_text("\n".join([*SPECIAL, "\ufeffa"]), encoding="utf-8-sig")
+    assert list(load_vocab(path)) == [*SPECIAL, "\ufeffa"]
+
+
 def test_duplicates_name_both_lines(tmp_path):
     path = write(tmp_path / "v", [*SPECIAL, "a", "b", "a "])
     with pytest.raises(UserError, match="lines 6 and 8 are both 'a'") as error:

@@ -1,0 +1,19 @@
+"""What the machine is that this process runs on."""
+
+import os
+import pathlib
+
+# How much memory a container may use, or "max".
+_CONTAINER_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
+
+
+def total_memory():
+    """Return the bytes of memory that processes may use; None if nobody tells."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        if _CONTAINER_LIMIT.exists():
+            text = _CONTAINER_LIMIT.read_text().strip()
+            memory = min(memory, int(text)) if text.isdigit() else memory
+        return memory
+    except (AttributeError, OSError, ValueError):
+        return None

@@ -1,0 +1,27 @@
+"""How much memory there is, in containers too."""
+
+import os
+
+import pytest
+
+from official_bert import machine
+
+
+@pytest.mark.parametrize(
+    ("limit", "expected"),
+    [("1000000\n", 1_000_000), ("max\n", 8_192_000), ("99999999999\n", 8_192_000)],
+)
+def test_a_container_has_less_memory_than_its_machine(
+    monkeypatch, tmp_path, limit, expected
+):
+    values = {"SC_PAGE_SIZE": 4096, "SC_PHYS_PAGES": 2000}
+    monkeypatch.setattr(os, "sysconf", values.__getitem__)
+    monkeypatch.setattr(machine, "_CONTAINER_LIMIT", tmp_path / "memory.max")
+    assert machine.total_memory() == 8_192_000
+    (tmp_path / "memory.max").write_text(limit)
+    assert machine.total_memory() == expected
+
+
+def test_a_system_that_does_not_tell(monkeypatch):
+    monkeypatch.delattr(os, "sysconf")
+    assert machine.total_memory() is None

@@ -13,13 +13,13 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent))
-os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent / "run_scripts"))
 
-from absl import app, flags  # noqa: E402
+from absl import flags  # noqa: E402
+from command_line import require, run, start_tensorflow  # noqa: E402
 
-flags.DEFINE_string("input_file", None, "Text, one sentence a line.", required=True)
-flags.DEFINE_string("vocab_file", None, "The vocabulary.", required=True)
+flags.DEFINE_string("input_file", None, "Text, one sentence a line.")
+flags.DEFINE_string("vocab_file", None, "The vocabulary.")
 flags.DEFINE_bool("do_lower_case", True, "Whether the vocabulary is uncased.")
 flags.DEFINE_bool("do_whole_word_mask", False, "Mask whole words.")
 flags.DEFINE_integer("max_seq_length", 128, "Tokens of a sequence.")
@@ -28,10 +28,10 @@ flags.DEFINE_integer("dupe_factor", 5, "Passes over the text.")
 FLAGS = flags.FLAGS
 
 
-def main(_):
+def main():
     """Run every step once and print its seconds and the rate of all."""
-    import tensorflow as tf  # noqa: F401  The import is no part of the work.
-
+    require("input_file", "vocab_file")
+    start_tensorflow()  # Which is no part of the work.
     from official_bert.corpus import readers
     from official_bert.data import instances, masking, pretraining_data
     from official_bert.data.example_encoding import make_encoder
@@ -95,4 +95,4 @@ def _report(seconds, megabytes, num_records):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run(main)

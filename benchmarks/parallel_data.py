@@ -26,14 +26,17 @@ import sys
 import tempfile
 import time
 
-from absl import app, flags
-
 ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "run_scripts"))
+
+from absl import flags  # noqa: E402
+from command_line import require, run  # noqa: E402
+
 SCRIPT = ROOT / "run_scripts" / "create_pretraining_data.py"
 SECONDS_BETWEEN_LOOKS = 0.05
 
-flags.DEFINE_string("text", None, "Text, one sentence a line.", required=True)
-flags.DEFINE_string("vocab_file", None, "The vocabulary.", required=True)
+flags.DEFINE_string("text", None, "Text, one sentence a line.")
+flags.DEFINE_string("vocab_file", None, "The vocabulary.")
 flags.DEFINE_list("megabytes", ["50", "500"], "Sizes of the corpora.")
 flags.DEFINE_list("workers", ["1", "2", "8"], "Numbers of processes.")
 flags.DEFINE_integer("most_workers_timed", 2, "More are run on the smallest only.")
@@ -49,8 +52,9 @@ flags.DEFINE_string("folder", None, "Where corpora and records are put.")
 FLAGS = flags.FLAGS
 
 
-def main(_):
+def main():
     """Run everything and write the figures as they come."""
+    require("text", "vocab_file")
     figures = {"dupe_factor": FLAGS.dupe_factor, "runs": [], "kills": []}
     with tempfile.TemporaryDirectory(dir=FLAGS.folder) as folder:
         folder = pathlib.Path(folder)
@@ -208,4 +212,4 @@ def _memory(number):
 
 
 if __name__ == "__main__":
-    app.run(main)
+    run(main)

@@ -32,7 +32,7 @@ SMALL = {
     "configs/base_512.flags": _TINY,
     "configs/base.flags": f"{_TINY} --stop_at_step=2",
     "run_pretraining.py": _UPDATES,
-    "run_ablation.py": "--num_train_steps=10 --num_seeds=2",
+    "run_ablation.py": "--num_train_steps=10 --num_seeds=2 --rows=bert --tasks=sst-2",
     "run_classifier.py": "--num_train_epochs=1",
     "run_squad.py": "--num_train_epochs=1",
     "run_ner.py": "--num_train_epochs=1",

@@ -79,8 +79,15 @@ def glue(folder):
 
 
 def squad(folder):
-    """Write SQuAD's files: the mini text's, and the same without "no answer"."""
-    data = json.loads((MINI / "squad.json").read_text("utf-8"))["data"]
+    """Write SQuAD's files: the mini text's, and the same without "no answer".
+
+    Every question is there several times, so that they make a batch.
+    """
+    text = (MINI / "squad.json").read_text("utf-8")
+    data = []
+    for number in range(8):
+        again = text.replace('"id": "', f'"id": "{number}-')
+        data += json.loads(again)["data"]
     for split in ("train", "dev"):
         content = {"version": "v2.0", "data": data}
         write(folder / f"{split}-v2.0.json", json.dumps(content))
@@ -114,7 +121,8 @@ def swag(folder):
 def conll(folder):
     """Write CoNLL-2003's columns."""
     rng = random.Random(4)
-    for name, count in (("train", 40), ("valid", 12), ("test", 12)):
+    # A window holds the sentences of a document that fit.
+    for name, count in (("train", 600), ("valid", 12), ("test", 12)):
         blocks = ["-DOCSTART- -X- -X- O\n"]
         for _ in range(count):
             words = sentence(rng).split()
@@ -146,6 +154,8 @@ def models(folder):
     for name in (*RELEASES, "MODEL", "output/quickstart/model"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         tiny_model.write(folder / name, **SIZES)
+    cased = folder / RELEASES[1] / "tokenizer_config.json"
+    cased.write_text(json.dumps({"do_lower_case": False}))
     for name in ("vocab.txt", "output/quickstart/vocab.txt"):
         shutil.copy(tiny_model.VOCAB, folder / name)
 

@@ -23,14 +23,14 @@ def reason_of(path, code="raise ValueError('no')"):
     ],
 )
 def test_our_own_defects_are_not_blamed_on_the_options(name):
-    assert reason_of(f"/home/user/official_bert/{name}") is None
+    assert reason_of(f"/checkout/official_bert/{name}") is None
 
 
 @pytest.mark.parametrize(
     "path",
     [
         "/site-packages/apache_beam/pipeline.py",
-        "/home/user/official_bert/engines/beam_runs.py",
+        "/checkout/official_bert/engines/beam_runs.py",
     ],
 )
 def test_what_beam_raises_is_about_its_options(path):
@@ -38,6 +38,6 @@ def test_what_beam_raises_is_about_its_options(path):
 
 
 def test_a_sentence_of_ours_stays_what_it_is():
-    path = "/home/user/official_bert/engines/beam_steps.py"
+    path = "/checkout/official_bert/engines/beam_steps.py"
     code = "raise UserError('No text. [while running Cut blocks]')"
     assert reason_of(path, code) == "No text."

@@ -13,6 +13,7 @@ import urllib.request
 import keras
 import pytest
 import tiny_model
+from code_blocks import blocks_of
 from places import ROOT
 from record_files import MINI_CONFIG
 
@@ -25,8 +26,8 @@ from official_bert.tasks.task_file import write_task
 
 def commands(page):
     """Return the lines of the code block that exports, serves and asks."""
-    blocks = re.findall(r"```\n(.*?)```", (ROOT / page).read_text("utf-8"), re.DOTALL)
-    return next(one for one in blocks if "export_model.py" in one).splitlines()
+    texts = [block.text for block in blocks_of(ROOT / page) if block.is_shell]
+    return next(text for text in texts if "export_model.py" in text).splitlines()
 
 
 def free_port():

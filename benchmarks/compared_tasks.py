@@ -15,6 +15,7 @@ from collections.abc import Callable
 from official_bert.errors import UserError
 from official_bert.metrics import entities
 from official_bert.tasks import choice_files, glue_tasks, ner_conll, ner_files, tables
+from official_bert.training import eval_results
 
 BLANK_LINES = re.compile(r"\n\s*\n")
 
@@ -164,9 +165,8 @@ def _prepare_choices(sources, folder, max_train_rows, max_dev_rows):
 
 def _read_eval_results(directory):
     """Return what `eval_results.txt` says: name, without "eval_", -> number."""
-    text = (pathlib.Path(directory) / "eval_results.txt").read_text()
-    pairs = [line.split(" = ") for line in text.splitlines()]
-    return {name.removeprefix("eval_"): float(value) for name, value in pairs}
+    found = eval_results.read(directory)
+    return {name.removeprefix("eval_"): value for name, value in found.items()}
 
 
 def _read_squad_results(directory):

@@ -1,4 +1,4 @@
-"""The one exception for mistakes a user can mend."""
+"""The one exception for mistakes a user can mend, and lists in its messages."""
 
 
 class UserError(ValueError):
@@ -8,3 +8,10 @@ class UserError(ValueError):
     flag) and what to do. Run scripts print it and exit with status 1;
     anything else that escapes is a defect of ours and keeps its traceback.
     """
+
+
+def list_some(items, most=5):
+    """Return the first of some texts and how many more there are, for messages."""
+    items = list(items)
+    more = f" and {len(items) - most} more" if len(items) > most else ""
+    return ", ".join(items[:most]) + more

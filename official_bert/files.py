@@ -10,7 +10,7 @@ import pathlib
 import re
 import shutil
 
-from official_bert.errors import UserError
+from official_bert.errors import UserError, list_some
 
 # What the system wants new files to lack. It can only be read by setting it.
 _UMASK = os.umask(0)
@@ -110,11 +110,9 @@ def require_parent(path, flag):
         raise UserError(f"{flag}: the folder {parent} is not writable.")
 
 
-def named(paths, most=3):
-    """Return the first of some paths and how many more there are, for messages."""
-    paths = list(paths)
-    more = f" and {len(paths) - most} more" if len(paths) > most else ""
-    return ", ".join(paths[:most]) + more
+def named(paths):
+    """Return the first three of some paths and how many more there are."""
+    return list_some(paths, 3)
 
 
 def require_no_input(outputs, inputs, flag):

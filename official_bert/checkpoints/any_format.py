@@ -8,7 +8,13 @@ import tempfile
 import zipfile
 import zlib
 
-from official_bert.checkpoints import google, huggingface, keras_hub, model_garden
+from official_bert.checkpoints import (
+    google,
+    huggingface,
+    keras_hub,
+    model_garden,
+    names,
+)
 from official_bert.errors import UserError
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz")
@@ -90,7 +96,7 @@ def holds_model(directory):
     Numbered checkpoints alone are a run, which can be continued.
     """
     return (
-        os.path.exists(os.path.join(directory, f"{google.MODEL_PREFIX}.index"))
+        os.path.exists(os.path.join(directory, f"{names.MODEL_PREFIX}.index"))
         or keras_hub.is_preset(directory)
         or huggingface.is_model(directory)
     )

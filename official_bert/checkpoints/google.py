@@ -21,9 +21,6 @@ CONFIG_FILE = "bert_config.json"
 VOCAB_FILE = "vocab.txt"
 TOKENIZER_FILE = "tokenizer_config.json"
 
-# What a released model's checkpoint is called within its directory.
-MODEL_PREFIX = names.MODEL_PREFIX
-
 # A checkpoint's files. There is one while there is an index, so that is
 # written last and removed first.
 ENDINGS = (".index", ".data-00000-of-00001")
@@ -47,7 +44,7 @@ def find_prefix(path):
     if os.path.exists(path + ".index"):
         return path
     if os.path.isdir(path):
-        released = os.path.join(path, MODEL_PREFIX)
+        released = os.path.join(path, names.MODEL_PREFIX)
         if os.path.exists(released + ".index"):
             return released
         steps = names.numbered_checkpoints(path)
@@ -56,11 +53,11 @@ def find_prefix(path):
         others = glob.glob(os.path.join(glob.escape(path), "*.index"))
         if others:
             return max(others, key=_number_of).removesuffix(".index")
-        raise UserError(f"{path} holds no checkpoint ({MODEL_PREFIX}.index).")
+        raise UserError(f"{path} holds no checkpoint ({names.MODEL_PREFIX}.index).")
     raise UserError(
         f"There is no checkpoint at {path} ({path}.index is missing); give a model's "
         "folder, its zip file, or the prefix of its files, such as "
-        f"uncased_L-12_H-768_A-12/{MODEL_PREFIX}."
+        f"uncased_L-12_H-768_A-12/{names.MODEL_PREFIX}."
     )
 
 
@@ -130,7 +127,7 @@ def write_model(directory, checkpoint):
     if checkpoint.do_lower_case is not None:
         settings = {"do_lower_case": checkpoint.do_lower_case}
         files.write_json(place + TOKENIZER_FILE, settings)
-    write_checkpoint(place + MODEL_PREFIX, checkpoint.tensors())
+    write_checkpoint(place + names.MODEL_PREFIX, checkpoint.tensors())
     return []
 
 

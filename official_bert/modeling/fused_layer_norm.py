@@ -2,8 +2,8 @@
 
 TensorFlow puts oneDNN's kernel in place of a `FusedBatchNormV3` between two
 reshapes, which is how Keras 2 wrote it. Where oneDNN is off, the same
-operations take four times as long as those of `layers.LayerNorm`, so
-exported models have those.
+operations take four times as long as those of `layers.LayerNorm`, so exported
+models have the latter.
 """
 
 import contextlib

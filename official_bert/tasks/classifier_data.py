@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from absl import logging
 
-from official_bert.errors import UserError
+from official_bert.errors import UserError, list_some
 from official_bert.tasks import dev_split, own_data
 from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.examples import Example
@@ -17,7 +17,6 @@ from official_bert.tasks.labels import (
     Labels,
 )
 from official_bert.tasks.table_columns import Columns
-from official_bert.tasks.tables import list_some
 
 # A user's own data are scored by these; the first tells the best model.
 OWN_METRICS = {

@@ -18,7 +18,8 @@ import json
 import math
 import re
 
-from official_bert.tasks.tables import as_cell, is_number, list_some
+from official_bert.errors import list_some
+from official_bert.tasks.tables import as_cell, is_number
 
 SINGLE_LABEL, MULTI_LABEL, REGRESSION = "single_label", "multi_label", "regression"
 KINDS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)

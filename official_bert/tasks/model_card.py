@@ -8,8 +8,9 @@ import math
 import os
 
 from official_bert import files
-from official_bert.checkpoints import any_format, google, names
+from official_bert.checkpoints import any_format, names
 from official_bert.tasks.task_file import TASK_FILE, has_task
+from official_bert.training import eval_results
 from official_bert.training.run_manifest import MANIFEST_FILE
 from official_bert.untouched_files import write_unless_changed
 
@@ -135,7 +136,7 @@ def _sizes(config, shapes, casing):
         ("longest sequence", f"{config.max_position_embeddings} tokens"),
         ("vocabulary", f"{config.vocab_size:,} word pieces, {case}"),
         ("parameters", f"{parameters:,}, heads included"),
-        ("files", f"`{google.MODEL_PREFIX}.*`, names of google-research/bert"),
+        ("files", f"`{names.MODEL_PREFIX}.*`, names of google-research/bert"),
     ]
 
 
@@ -190,7 +191,7 @@ def _data_rows(data):
 
 def _scores(directory):
     """Return the lines of `eval_results.txt` as a section, if there is one."""
-    path = os.path.join(directory, "eval_results.txt")
+    path = os.path.join(directory, eval_results.FILE)
     if not os.path.exists(path):
         return []
     text = files.read_text(path, "the results of an evaluation")

@@ -19,17 +19,7 @@ from official_bert.tasks.tables import fail_for_rows, name_lines
 
 
 def read_json_lines(path, text, labels, with_tags):
-    """Return the `NerData` of a text of JSON lines.
-
-    Args:
-      path: of the file, for messages.
-      text: what it holds, lines ending as on Unix.
-      labels: set of the types there may be; None for any.
-      with_tags: see `ner_files.read_ner_file`.
-
-    Raises:
-      UserError: see there.
-    """
+    """Return the `NerData` of a text of JSON lines; see `ner_conll.read_conll`."""
     documents, problems, widened, count = [], [], [], 0
     for line, content in enumerate(text.split("\n"), 1):
         if not content.strip():
@@ -128,12 +118,7 @@ def write_entities(path, documents, tags):
     """Write predictions as JSON lines, one of each sentence, atomically.
 
     A line is `{"text": …, "entities": …}`, see `text_entities`, and can be read
-    again by `read_ner_file`.
-
-    Args:
-      path: of the file.
-      documents: as those of `NerData`.
-      tags: for each document and sentence of it the tags of its words.
+    again by `read_ner_file`. The arguments are those of `ner_conll.write_conll`.
     """
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):

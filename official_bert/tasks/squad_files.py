@@ -17,14 +17,13 @@ from typing import NamedTuple
 
 from absl import logging
 
-from official_bert.errors import UserError
+from official_bert.errors import UserError, list_some
 from official_bert.tasks import tables
 
 # What separates words: fewer characters than `str.split()` takes.
 WHITESPACE = " \t\r\n\u202f"
 
 _TO_SPACE = str.maketrans(dict.fromkeys(WHITESPACE, " "))
-_LISTED = 5
 _MOST_OF_A_NAME = 60
 
 
@@ -131,7 +130,7 @@ def read_examples(
             path,
             len(misplaced),
             len(misplaced) + len(examples),
-            tables.list_some(misplaced, _LISTED),
+            list_some(misplaced),
         )
     if not examples:
         raise UserError(f"{path} has no questions{' to train on' * is_training}.")

@@ -28,8 +28,8 @@ MODEL_FILES = (
     google.VOCAB_FILE,
     google.TOKENIZER_FILE,
     TASK_FILE,
-    f"{google.MODEL_PREFIX}.data-00000-of-00001",
-    f"{google.MODEL_PREFIX}.index",
+    f"{names.MODEL_PREFIX}.data-00000-of-00001",
+    f"{names.MODEL_PREFIX}.index",
 )
 
 

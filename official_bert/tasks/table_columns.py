@@ -19,8 +19,8 @@ When more than one column or none fits, the user is asked, with a list of them.
 import dataclasses
 import statistics
 
-from official_bert.errors import UserError
-from official_bert.tasks.tables import is_number, list_some
+from official_bert.errors import UserError, list_some
+from official_bert.tasks.tables import is_number
 
 TEXT_FLAG = "--text_column"
 TEXT_B_FLAG = "--text_b_column"

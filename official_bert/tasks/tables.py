@@ -24,7 +24,7 @@ import re
 import zlib
 
 from official_bert import files
-from official_bert.errors import UserError
+from official_bert.errors import UserError, list_some
 from official_bert.tasks.delimited import Row, read_csv, read_tsv
 from official_bert.tasks.json_lines import parse_object
 
@@ -37,7 +37,6 @@ _ENDINGS = {
     ".ndjson": JSON_LINES,
     ".json": JSON_LINES,
 }
-_MOST_LISTED = 5
 _BOM = "\ufeff"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WORD = re.compile(r"[^\W\d][\w.-]*")
@@ -198,13 +197,6 @@ def is_number(cell):
 def name_lines(lines):
     """Return "line 3", or "lines 3, 4, 8, 9, 12 and 7 more"."""
     return f"line{'s' * (len(lines) > 1)} {list_some(map(str, lines))}"
-
-
-def list_some(items, most=_MOST_LISTED):
-    """Join the first items with commas and count the rest."""
-    items = list(items)
-    more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
 
 
 def fail_for_rows(path, problems, advice):

@@ -98,9 +98,8 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
     Returns:
       function: per-replica features -> dict of scalars: `name` and
       `name/weight` for each term, summed over the replicas, 0 if the update
-      was skipped; `gradient_norm`, of the
-      summed gradient before clipping (with `per_replica`, of the sum of the clipped
-      ones); `learning_rate`;
+      was skipped; `gradient_norm`, of the summed gradient before clipping (with
+      `per_replica`, of the sum of the clipped ones); `learning_rate`;
       `skipped_updates`, of the whole run, and `skipped_in_row`; `loss_scale`
       where there is one; `stop` where the features have it.
     """

@@ -7,9 +7,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from optimized_graph import operations
+from record_files import MINI_CONFIG
 
 from official_bert.config import HIDDEN_ACTIVATIONS, BertConfig
-from official_bert.modeling import layers
+from official_bert.errors import UserError
+from official_bert.modeling import heads, layers, transformer
+from official_bert.training.precision import computing_in
 
 X = np.linspace(-5, 5, 101).astype(np.float32)
 
@@ -149,3 +152,18 @@ def test_initializer_redraws_beyond_two_deviations():
     assert np.abs(values).max() <= 0.04
     assert abs(values.std() - 0.02 * 0.8796) < 1e-4
     assert abs(values.mean()) < 2e-4
+
+
+def test_a_head_s_bias_is_not_rounded_in_half_precision():
+    with computing_in("bfloat16"):
+        scores = heads.Scores(MINI_CONFIG, 2)
+    bias = np.float32([1.0 + 2.0**-12, -1.0])
+    scores.output_bias.assign(bias)
+    found = scores(tf.zeros([1, MINI_CONFIG.hidden_size], tf.bfloat16))
+    np.testing.assert_array_equal(found.numpy(), [bias])
+
+
+def test_a_block_beyond_the_dropout_sites_is_refused():
+    transformer.TransformerBlock(MINI_CONFIG, 84)
+    with pytest.raises(UserError, match="layer 85 is one too many; up to 85 have"):
+        transformer.TransformerBlock(MINI_CONFIG, 85)

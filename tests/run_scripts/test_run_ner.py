@@ -30,7 +30,7 @@ from script_runs import (
     scores,
 )
 
-from official_bert.checkpoints import google
+from official_bert.checkpoints import google, names
 from official_bert.metrics import entities
 from official_bert.tasks.ner_files import read_ner_file
 
@@ -240,7 +240,7 @@ def test_a_bilstm(first, later):
         "weighted_sum_all"
     )
     before, after = (
-        google.open_weights(str(folder / name / google.MODEL_PREFIX), name)
+        google.open_weights(str(folder / name / names.MODEL_PREFIX), name)
         for name in ("model", "frozen")
     )
     encoder = [name for name in after.shapes if name.startswith("bert/")]

@@ -80,7 +80,7 @@ def logits_of(predictor, path, texts, num_outputs=3):
 
 
 def google_checkpoint(path):
-    return google.open_weights(os.path.join(path, google.MODEL_PREFIX), path)
+    return google.open_weights(os.path.join(path, names.MODEL_PREFIX), path)
 
 
 def softmax(logits):
@@ -290,7 +290,7 @@ def test_a_checkpoint_of_the_original(tmp_path):
     """A prefix without `task.json`; the training's step is not known."""
     folder = tiny_model.write(tmp_path / "model")
     by_directory = ClassifierPredictor(str(folder), task=TASK)
-    prefix = folder / google.MODEL_PREFIX
+    prefix = folder / names.MODEL_PREFIX
     by_prefix = ClassifierPredictor(str(prefix), task=TASK)
     assert by_prefix.global_step is None
     expected = by_directory.predict(TEXTS)

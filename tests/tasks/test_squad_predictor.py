@@ -320,7 +320,7 @@ def test_no_fine_tuned_model(tmp_path):
 def test_a_checkpoint_of_the_original(tmp_path):
     """A prefix without `task.json`; all its weights are in the answers."""
     folder = tiny_model.write(tmp_path / "model")
-    found = SquadPredictor(str(folder / google.MODEL_PREFIX), task=ALWAYS)
+    found = SquadPredictor(str(folder / names.MODEL_PREFIX), task=ALWAYS)
     assert found.global_step is None and found.task == ALWAYS
     model, tensors = SpanModel(tiny_model.MINI_CONFIG), tiny_model.tensors()
     for variable in model.weights:

@@ -4,6 +4,7 @@ import json
 import os
 import pathlib
 import platform
+import types
 
 import keras
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 import official_bert
-from official_bert.training import environment
+from official_bert.training import environment, runs
 
 ONE_DEVICE = tf.distribute.get_strategy()
 CPU_INFO = """processor\t: 0
@@ -148,3 +149,14 @@ def test_a_tpu(monkeypatch):
     monkeypatch.setattr(tf.distribute, "TPUStrategy", FakeTpu)
     found = environment.describe(FakeTpu())
     assert (found["device"], found["replicas"]) == ("TPU", 8)
+
+
+def test_the_model_of_an_earlier_end_is_told(tmp_path, capsys):
+    settings = types.SimpleNamespace(output_dir=str(tmp_path), last_step=4)
+    runs._tell_of_older_model(settings, 2)
+    assert capsys.readouterr().out == ""
+    (tmp_path / "bert_model.ckpt.index").touch()
+    runs._tell_of_older_model(settings, 2)
+    assert "holds the model of an earlier end" in capsys.readouterr().out
+    runs._tell_of_older_model(settings, 4)
+    assert capsys.readouterr().out == ""

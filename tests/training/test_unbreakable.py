@@ -167,6 +167,7 @@ def test_another_way_to_compute_is_told(folder, otherwise_computed, history):
     words = r"Going on, not bit-exact because .*micro_batch_size was 0 and is 8; .*xla"
     assert re.search(words, otherwise_computed)
     assert [part["from_step"] for part in history] == [0, HALT]
+    assert [part["environment"]["deterministic"] for part in history] == [False] * 2
     for name, values in {"micro_batch_size": [0, 8], "xla": [False, True]}.items():
         assert [part["environment"][name] for part in history] == values
     assert names.numbered_checkpoints(folder / "environment")[-1] == STEPS

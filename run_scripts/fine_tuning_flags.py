@@ -35,6 +35,12 @@ flags.DEFINE_integer(
 flags.DEFINE_integer(
     "iterations_per_loop", 20, "Updates between two log lines.", lower_bound=1
 )
+flags.DEFINE_bool(
+    "pad_to_max_seq_length",
+    False,
+    "Train on batches that are all as long as --max_seq_length, as the original does, "
+    "and not as their longest text.",
+)
 flags.DEFINE_integer(
     "num_seeds",
     1,

@@ -35,4 +35,5 @@ FINE_TUNING = {
     "vocab_file": str(tiny_model.VOCAB),
     "do_lower_case": True,
     "eval_batch_size": 8,
+    "pad_to_max_seq_length": False,
 }

@@ -13,7 +13,7 @@ class Checkpoint:
     Names are Google's (`bert/encoder/layer_0/attention/self/query/kernel`,
     `cls/predictions/output_bias`, `output_weights`, …), and so are shapes:
     kernels are [in, out]. A tensor that no part of BERT is known by keeps the
-    name of its file. Optimizer slots and the step are left out.
+    name of its file. Optimizer slots are left out.
 
     Attributes:
       path: what the user gave, for messages.
@@ -26,6 +26,7 @@ class Checkpoint:
         checkpoint is closed.
       do_lower_case: its casing, or None where no file states it.
       notes: sentences about it that a user should read.
+      global_step: the updates that it has had, where its file states them.
     """
 
     path: str
@@ -36,6 +37,7 @@ class Checkpoint:
     vocab_file: str | None = None
     do_lower_case: bool | None = None
     notes: tuple[str, ...] = ()
+    global_step: int | None = None
 
     def tensors(self):
         """Return all weights: dict of name -> float32 array."""

@@ -75,8 +75,7 @@ def open_weights(prefix, path):
       path: what the user gave, for messages.
 
     Returns:
-      `Checkpoint`, without optimizer slots, step, and what else a training run
-      remembers.
+      `Checkpoint`, without optimizer slots and what else a training run remembers.
 
     Raises:
       UserError: the checkpoint or a file beside it is damaged.
@@ -92,6 +91,9 @@ def open_weights(prefix, path):
     if tokenizer_file:
         settings = files.read_json(tokenizer_file, "a tokenizer config")
         casing = settings.get("do_lower_case")
+    step = None
+    if names.GLOBAL_STEP in shapes:
+        step = int(read_tensor(reader, names.GLOBAL_STEP, prefix))
     return Checkpoint(
         path,
         "google",
@@ -100,6 +102,7 @@ def open_weights(prefix, path):
         config_file and BertConfig.from_json_file(config_file),
         vocab_file,
         casing,
+        global_step=step,
     )
 
 

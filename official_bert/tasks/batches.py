@@ -1,9 +1,11 @@
 """Batches of features: random and endless to train on, in order to predict.
 
 A batch is as long as its longest text, rounded up to a multiple of
-`LENGTH_STEP`: little is computed for padding, results are the same, and there
-are few different shapes. Batch k is a pure function of (features, batch size,
-seed, k), so that a run which is continued sees what it would have seen.
+`LENGTH_STEP`: little is computed for padding, and there are few different
+shapes. What a model says of a text is the same, however long its padding; only
+where padding is part of the loss (SQuAD's softmax) its length counts. Batch k
+is a pure function of (features, batch size, seed, k), so that a run which is
+continued sees what it would have seen.
 """
 
 import dataclasses
@@ -34,12 +36,18 @@ class FeatureSet:
       pad: function: (list of B features, S) -> dict of arrays [B, …] of them,
         padded to S tokens.
       length_of: function: features of an example -> its tokens.
+      length_step: batches are rounded up to a multiple of it.
     """
 
     features: list
     max_seq_length: int
     pad: Callable
     length_of: Callable = length_of
+    length_step: int = LENGTH_STEP
+
+    def of_one_length(self):
+        """Return the same set with every batch padded to `max_seq_length`."""
+        return dataclasses.replace(self, length_step=self.max_seq_length)
 
     @functools.cached_property
     def tokens_per_row(self):
@@ -106,7 +114,7 @@ class FeatureSet:
     def _padded(self, numbers):
         chosen = [self.features[number] for number in numbers]
         longest = max(map(self.length_of, chosen))
-        length = -(-longest // LENGTH_STEP) * LENGTH_STEP
+        length = -(-longest // self.length_step) * self.length_step
         return self.pad(chosen, max(longest, min(length, self.max_seq_length)))
 
     def _signature(self, rows):

@@ -86,6 +86,8 @@ def load(
             read_task(path, task_class)  # Says what is missing.
         tokenizer = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
         check_vocab_size(tokenizer.vocab, config, vocab_file or checkpoint.vocab_file)
+        if global_step is None:
+            global_step = checkpoint.global_step
         model = make_model(config, task)
         _check_outputs(path, checkpoint.shapes[head][0], _outputs_of(model, head))
         report = load_opened(model, checkpoint)

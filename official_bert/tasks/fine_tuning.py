@@ -75,6 +75,7 @@ class FineTuningSettings(runs.RunSettings):
     vocab_file: str
     do_lower_case: bool
     eval_batch_size: int
+    pad_to_max_seq_length: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -121,7 +122,10 @@ def crc32_of(arrays):
 
 def fixed_settings(work, settings):
     """Return what must stay the same for a run to be continued, as a dict."""
-    return runs.fixed_settings(work.config, work.identity, settings)
+    found = runs.fixed_settings(work.config, work.identity, settings)
+    if settings.pad_to_max_seq_length:
+        found["pad_to_max_seq_length"] = True
+    return found
 
 
 def fine_tune(strategy, work, settings):
@@ -140,7 +144,9 @@ def fine_tune(strategy, work, settings):
       UserError: the output directory holds something else, a checkpoint does
         not fit, memory is short, or another worker is gone.
     """
-    directory = settings.output_dir
+    directory, train_set = settings.output_dir, work.train_set
+    if settings.pad_to_max_seq_length:
+        train_set = train_set.of_one_length()
     with (
         runs.opened_directory(strategy, directory),
         runs.device_errors(strategy, settings),
@@ -158,7 +164,7 @@ def fine_tune(strategy, work, settings):
             strategy,
             state,
             work.objective,
-            work.train_set,
+            train_set,
             run_id,
             evaluate,
             settings,

@@ -2,6 +2,7 @@
 
 import collections
 import itertools
+import random
 
 import pytest
 from hypothesis import given, settings
@@ -166,6 +167,46 @@ def test_scores_as_seqeval_s(pairs):
         assert of_type.f1 == pytest.approx(report[label]["f1-score"])
         assert of_type.num_gold == report[label]["support"]
     assert found.accuracy == pytest.approx(seqeval.accuracy_score(gold, predicted))
+
+
+def random_tags(tags):
+    """Return known and predicted tags of 300 sentences, many of them malformed."""
+    rng, gold, predicted = random.Random(7), [], []
+    for _ in range(300):
+        known = [rng.choice(tags) for _ in range(rng.randint(1, 12))]
+        gold.append(known)
+        predicted.append([t if rng.random() < 0.7 else rng.choice(tags) for t in known])
+    return gold, predicted
+
+
+# What conlleval 0.2 of PyPI, a port of the script, reports; seqeval 1.2.2 has the same
+# precision, recall and F1.
+IOB_REPORT = """\
+processed 2052 tokens with 1164 phrases; found: 1151 phrases; correct: 846.
+accuracy:  77.97%; precision:  73.50%; recall:  72.68%; FB1:  73.09
+              LOC: precision:  73.58%; recall:  73.74%; FB1:  73.66  458
+              ORG: precision:  69.27%; recall:  69.59%; FB1:  69.43  218
+              PER: precision:  75.37%; recall:  73.06%; FB1:  74.20  475
+"""
+BIOES_REPORT = """\
+processed 1971 tokens with 1372 phrases; found: 1376 phrases; correct: 1043.
+accuracy:  74.02%; precision:  75.80%; recall:  76.02%; FB1:  75.91
+              LOC: precision:  78.37%; recall:  76.26%; FB1:  77.30  578
+              PER: precision:  73.93%; recall:  75.84%; FB1:  74.87  798
+"""
+
+
+@pytest.mark.comparison
+@pytest.mark.parametrize(
+    ("tags", "report"),
+    [
+        ("O O O B-PER I-PER B-LOC I-LOC I-ORG", IOB_REPORT),
+        ("O O B-PER I-PER E-PER S-PER B-LOC E-LOC S-LOC", BIOES_REPORT),
+    ],
+)
+def test_the_reports_of_others(tags, report):
+    found = entities.score(*random_tags(words(tags)))
+    assert entities.conlleval_table(found) == report
 
 
 GOLD = [words("B-PER I-PER O B-LOC"), words("O B-ORG I-ORG"), words("B-LOC O")]

@@ -19,6 +19,12 @@ def random_classes(count, seed=1, size=500):
     return labels, np.where(rng.random(size) < 0.5, labels, random)
 
 
+def random_scores():
+    rng = np.random.default_rng(2)
+    labels = rng.integers(26, size=400) / 5  # Many ties.
+    return labels, np.round(labels + rng.normal(size=400), 1)
+
+
 def test_accuracy():
     assert glue.accuracy(LABELS, PREDICTIONS) == 0.6
     assert glue.accuracy([2, 0, 1], [2, 1, 1]) == pytest.approx(2 / 3)
@@ -144,6 +150,35 @@ def test_several_at_once():
     assert all(type(value) is float for value in found.values())
 
 
+# Of `random_classes(count)`: Matthews' correlation, accuracy, macro-F1 and, of two
+# classes, F1, by scikit-learn 1.9.1.
+RECORDED = {
+    1: (0.0, 1.0, 1.0, 0.0),
+    2: (0.4647667091853912, 0.732, 0.7319614024419516, 0.7351778656126482),
+    3: (0.5077873384013263, 0.672, 0.6716484299706974, None),
+}
+
+
+@pytest.mark.comparison
+@pytest.mark.parametrize("count", RECORDED)
+def test_classes_as_scikit_learn_recorded(count):
+    pair = random_classes(count)
+    matthews, accuracy, macro_f1, f1 = RECORDED[count]
+    assert glue.matthews_correlation(*pair) == pytest.approx(matthews, abs=1e-12)
+    assert glue.accuracy(*pair) == pytest.approx(accuracy)
+    assert glue.macro_f1(*pair) == pytest.approx(macro_f1)
+    if f1 is not None:
+        assert glue.f1(*pair) == pytest.approx(f1)
+
+
+@pytest.mark.comparison
+def test_correlations_as_scipy_recorded():
+    """By SciPy 1.17.1."""
+    pair = random_scores()
+    assert glue.pearson(*pair) == pytest.approx(0.8300293136934931, abs=1e-12)
+    assert glue.spearman(*pair) == pytest.approx(0.8401368461708413, abs=1e-12)
+
+
 @pytest.mark.comparison
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_classes_as_scikit_learn(count):
@@ -163,9 +198,7 @@ def test_classes_as_scikit_learn(count):
 @pytest.mark.comparison
 def test_scores_as_scipy():
     stats = pytest.importorskip("scipy.stats")
-    rng = np.random.default_rng(2)
-    labels = rng.integers(26, size=400) / 5  # Many ties.
-    predictions = np.round(labels + rng.normal(size=400), 1)
+    labels, predictions = random_scores()
     expected = stats.pearsonr(labels, predictions)[0]
     assert glue.pearson(labels, predictions) == pytest.approx(expected, abs=1e-12)
     expected = stats.spearmanr(labels, predictions)[0]

@@ -287,7 +287,7 @@ def test_a_task_that_does_not_fit_the_weights(tmp_path, path):
 
 
 def test_a_checkpoint_of_the_original(tmp_path):
-    """A prefix without `task.json`; the training's step is not known."""
+    """A prefix without `task.json`, nor the training's step."""
     folder = tiny_model.write(tmp_path / "model")
     by_directory = ClassifierPredictor(str(folder), task=TASK)
     prefix = folder / names.MODEL_PREFIX
@@ -296,6 +296,15 @@ def test_a_checkpoint_of_the_original(tmp_path):
     expected = by_directory.predict(TEXTS)
     assert_same(by_prefix.predict(TEXTS), expected)
     assert tuple(expected[0].probabilities) == LABELS
+
+
+def test_the_step_of_a_checkpoint_of_the_original(tmp_path):
+    """Its training saved it, as `run_classifier.py` of the original tells it."""
+    folder = tiny_model.write(tmp_path / "model")
+    tensors = tiny_model.tensors() | {names.GLOBAL_STEP: np.int64(343)}
+    google.write_checkpoint(str(folder / "model.ckpt-343"), tensors)
+    predictor = ClassifierPredictor(str(folder / "model.ckpt-343"), task=TASK)
+    assert predictor.global_step == 343
 
 
 def test_its_files_may_lie_elsewhere(tmp_path):

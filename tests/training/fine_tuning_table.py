@@ -1,0 +1,80 @@
+"""The same short fine-tuning on one kind of device, as a process of its own.
+
+    python fine_tuning_table.py one|mirrored FOLDER NAME:FLAG=VALUE,… …
+
+Leaves a model directory FOLDER/NAME for each name, and prints as JSON how often each
+traced its training step. Flags are fields of `FineTuningSettings`. The kind decides the
+strategy, which a process can choose once: one device, or two logical ones.
+"""
+
+import dataclasses
+import json
+import pathlib
+import sys
+
+import numpy as np
+import tiny_model
+from run_settings import FINE_TUNING
+
+from official_bert.modeling import encoder_model
+from official_bert.tasks import classifier, fine_tuning
+from official_bert.tasks.classifier_features import Features
+from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.training import loop, strategies
+from official_bert.training.step import make_train_step
+
+CONFIG = dataclasses.replace(
+    tiny_model.MINI_CONFIG,
+    hidden_dropout_prob=0.0,
+    attention_probs_dropout_prob=0.0,
+    initializer_range=0.1,
+    max_position_embeddings=128,
+)
+TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 128)
+UPDATES = dict(num_train_steps=8, num_warmup_steps=0, train_batch_size=4)
+
+
+def examples():
+    """Return texts of 3 to 128 tokens, of which batches become of many lengths."""
+    rng = np.random.default_rng(1)
+    found = []
+    for length in (3, 4, 5, 7, 9, 20, 24, 28, 40, 42, 55, 60, 75, 90, 110, 128):
+        ids = rng.integers(5, 100, length).astype(np.int32)
+        found.append(Features(ids, np.zeros_like(ids), int(rng.integers(2)), 0))
+    return found
+
+
+def train(strategy, directory, **changes):
+    """Fine-tune; return how often the training step was traced."""
+    encoder_model.DROPOUT = 0.0  # That before the head, which no config names.
+    steps = []
+
+    def remembered(*arguments):
+        steps.append(make_train_step(*arguments))
+        return steps[-1]
+
+    loop.make_train_step = remembered
+    settings = fine_tuning.FineTuningSettings(
+        **{**FINE_TUNING, "output_dir": str(directory), **UPDATES, **changes}
+    )
+    work = classifier.fine_tuning(CONFIG, TASK, examples(), None, 8)
+    assert fine_tuning.fine_tune(strategy, work, settings)
+    return steps[0].experimental_get_tracing_count()
+
+
+def main(kind, folder, *runs):
+    """Make the runs of one kind of device."""
+    strategy = strategies.make_strategy(*{"one": [], "mirrored": ["mirrored", 2]}[kind])
+    traced = {}
+    for run in runs:
+        name, _, flags = run.partition(":")
+        pairs = (flag.split("=") for flag in flags.split(",") if flag)
+        directory = pathlib.Path(folder, name)
+        directory.mkdir()
+        changes = {key: int(value) for key, value in pairs}
+        traced[name] = train(strategy, directory, **changes)
+    print(json.dumps(traced))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

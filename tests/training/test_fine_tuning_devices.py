@@ -1,0 +1,67 @@
+"""A fine-tuning is one, however its batches are padded, split and distributed."""
+
+import json
+
+import fine_tuning_table
+import numpy as np
+import processes
+import pytest
+
+from official_bert.checkpoints import any_format
+
+RUNS = {
+    "one": ["one", "padded:pad_to_max_seq_length=1", "split:micro_batch_size=2"],
+    "mirrored": ["two_devices", "two_devices_split:micro_batch_size=1"],
+}
+OTHERS = ["padded", "split", "two_devices", "two_devices_split"]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """(folder of the models, name -> how often its step was traced)."""
+    folder = tmp_path_factory.mktemp("fine_tuned")
+    script, traced = "fine_tuning_table.py", {}
+    for kind, runs in RUNS.items():
+        process = processes.start(script, kind, folder, *runs)
+        with processes.running(process):
+            traced |= json.loads(processes.finish(process).splitlines()[-1])
+    return folder, traced
+
+
+def weights(made, name):
+    with any_format.opened(made[0] / name) as checkpoint:
+        return checkpoint.tensors()
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_the_same_weights(made, name):
+    """Eight updates move weights by up to 0.07."""
+    expected, found = weights(made, "one"), weights(made, name)
+    assert set(expected) == set(found)
+    difference = max(np.abs(expected[key] - found[key]).max() for key in expected)
+    print(f"{name}: {difference:.1e}")
+    assert difference < 1e-5
+
+
+def test_batches_are_of_many_lengths():
+    work = fine_tuning_table.classifier.fine_tuning(
+        fine_tuning_table.CONFIG,
+        fine_tuning_table.TASK,
+        fine_tuning_table.examples(),
+        None,
+        8,
+    )
+
+    def lengths(train_set):
+        batches = train_set.training_batches(4, 3, 0).take(8)
+        return [batch["input_ids"].shape[1] for batch in batches]
+
+    assert len(set(lengths(work.train_set))) > 3
+    assert lengths(work.train_set.of_one_length()) == [128] * 8
+
+
+def test_a_new_length_is_not_traced_anew(made):
+    """After the second the step is traced for any length."""
+    _, traced = made
+    assert traced["padded"] == 1
+    assert max(traced.values()) <= 3, traced

@@ -77,6 +77,14 @@ def test_the_papers_fine_tuning(glue_flag_files, name):
     assert flags["output_dir"] == f"output/glue/{name}"
 
 
+def test_the_grid_by_default(glue_flag_files):
+    """Whose flag file names none: the rates of Sec. 4.1, and nothing else."""
+    assert "grid_" not in (CONFIGS / "glue/xnli.flags").read_text()
+    flags = glue_flag_files["xnli"]
+    assert flags["grid_learning_rates"] == ["5e-5", "4e-5", "3e-5", "2e-5"]
+    assert flags["grid_batch_sizes"] == flags["grid_epochs"] == []
+
+
 @pytest.mark.parametrize("name", GRIDS)
 def test_a_grid_has_as_many_runs_as_it_says(glue_flag_files, name):
     flags = glue_flag_files[name]

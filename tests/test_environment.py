@@ -59,6 +59,20 @@ def read_project():
         return tomllib.load(source)["project"]
 
 
+def test_what_is_imported_only_where_it_is_used_is_an_extra():
+    extras = read_project()["optional-dependencies"]
+    named = {Requirement(one).name for name in extras for one in extras[name]}
+    assert named >= {
+        "ai-edge-litert",
+        "aiohttp",
+        "apache-beam",
+        "matplotlib",
+        "tensorboard",
+        "tensorflow-datasets",
+        "tensorflow-serving-api",
+    }
+
+
 def as_comparable(lines):
     requirements = map(Requirement, lines)
     return {(r.name, str(r.specifier), str(r.marker)) for r in requirements}

@@ -9,7 +9,10 @@ from code_blocks import PAGES, blocks_of
 from places import ROOT
 
 # What a line of a shell's block begins with.
-PROGRAMS = ("python", "mkdir", "mv", "echo", "pip", "make", "curl", "export", "MODEL=")
+PROGRAMS = (
+    *("python", "pip", "make", "curl"),
+    *("mkdir", "mv", "echo", "awk", "export", "MODEL="),
+)
 
 
 def shell_blocks():

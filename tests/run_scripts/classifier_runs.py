@@ -24,6 +24,7 @@ FIRST = {
     "mrpc": ALL,
     "mnli": f"{TRAIN} --task_name=mnli --data_dir=glue --do_predict "
     "--glue_submission=some",
+    "xnli": f"{TRAIN} --task_name=XNLI --data_dir=glue --do_predict",
     "own": f"{OWN} --do_predict --test_file=texts.csv",
     "multi": f"{TRAIN} --train_file=multi.jsonl --dev_file=multi.jsonl",
     "pairs": f"{TRAIN} --train_file=pairs.tsv.gz {PAIRS}",
@@ -122,6 +123,7 @@ BAD_TRAIN = {
     f"{MRPC} --glue_submission=some": "--glue_submission … --do_predict",
     f"{MRPC} --do_predict --glue_submission=own.csv": "--glue_submission … own.csv",
     "--task_name=XNLI --data_dir=glue --do_predict --glue_submission=some": "xnli",
+    "--task_name=MRPC --tfds": "pip install tensorflow-datasets",
     "--train_file=gone.csv": "gone.csv",
     "--train_file=glue": "directory",
     "--train_file=empty.csv": "is empty",

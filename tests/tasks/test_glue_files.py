@@ -213,6 +213,40 @@ def test_mrpc_from_microsofts_files(tmp_path):
     }
 
 
+# What the first lines of files look like: a training and a test file.
+FIRST_LINES = {
+    "qqp": (
+        "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
+        "7\t1\t2\tA?\tB?\t1\n8\t3\t4\tC?\tD?\t0\n",
+        "id\tquestion1\tquestion2\n0\tE?\tF?\n",
+        "1",
+    ),
+    "qnli": (
+        "index\tquestion\tsentence\tlabel\n"
+        "0\tA?\tB?\tentailment\n1\tC?\tD?\tnot_entailment\n",
+        "index\tquestion\tsentence\n0\tE?\tF?\n",
+        "entailment",
+    ),
+    "wnli": (
+        "index\tsentence1\tsentence2\tlabel\n0\tA?\tB?\t1\n1\tC?\tD?\t0\n",
+        "index\tsentence1\tsentence2\n0\tE?\tF?\n",
+        "1",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", FIRST_LINES)
+def test_first_lines(tmp_path, name):
+    train, test, label = FIRST_LINES[name]
+    write(tmp_path, "train.tsv", train)
+    write(tmp_path, "test.tsv", test)
+    first, second = read_examples(TASKS[name], str(tmp_path), "train")
+    assert texts([first]) == [("A?", "B?", label)]
+    assert texts([second])[0][:2] == ("C?", "D?") and second.label != label
+    found = read_examples(TASKS[name], str(tmp_path), "test")
+    assert texts(found) == [("E?", "F?", None)]
+
+
 def test_xnli_in_chinese(tmp_path):
     rows = "premise\thypo\tlabel\n甲\t乙\tcontradictory\n丙\t丁\tneutral\n"
     write(tmp_path, "multinli/multinli.train.zh.tsv", rows)
@@ -223,8 +257,10 @@ def test_xnli_in_chinese(tmp_path):
     write(tmp_path, "xnli.dev.tsv", "".join(row.format(*cells) for cells in rows))
     found = texts(read_examples(TASKS["xnli"], str(tmp_path), "train"))
     assert found == [("甲", "乙", "contradiction"), ("丙", "丁", "neutral")]
-    found = texts(read_examples(TASKS["xnli"], str(tmp_path), "dev"))
-    assert found == [("甲", "乙", "entailment")]
+    shutil.copy(tmp_path / "xnli.dev.tsv", tmp_path / "xnli.test.tsv")
+    for split in ("dev", "test"):
+        found = texts(read_examples(TASKS["xnli"], str(tmp_path), split))
+        assert found == [("甲", "乙", "entailment")]
 
 
 # As the GLUE paper counts them (table 1), where all rows are at hand.

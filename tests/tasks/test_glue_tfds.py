@@ -1,4 +1,4 @@
-"""GLUE from `tensorflow-datasets`, of which there is only an imitation here.
+"""GLUE from `tensorflow-datasets`, mostly from an imitation of it.
 
 Names of features, splits and labels are those of its version 4.9.10.
 """
@@ -246,3 +246,18 @@ def test_without_the_package(monkeypatch):
         "--tfds needs tensorflow-datasets: pip install tensorflow-datasets, or give "
         "--data_dir."
     )
+
+
+@pytest.mark.comparison
+@pytest.mark.parametrize("name", [name for name in TASKS if name != "xnli"])
+def test_the_package_itself(name):
+    """Where it is installed: its own made-up rows, in the form of the real ones."""
+    tfds = pytest.importorskip("tensorflow_datasets")
+    policy = tfds.testing.MockPolicy.USE_CODE
+    with tfds.testing.mock_data(num_examples=3, policy=policy):
+        for split in TASKS[name].layouts:
+            if glue_tfds.has_examples(TASKS[name], split):
+                found = read(name, split)
+                assert len(found) == 3 and all(one.text_a for one in found)
+                labels = TASKS[name].labels or [one.label for one in found]
+                assert {one.label for one in found} <= {*labels, None}

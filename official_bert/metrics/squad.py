@@ -9,6 +9,7 @@ scores 0, for 2.0 it is left out as if it had never been asked.
 """
 
 import collections
+import itertools
 import re
 import string
 
@@ -203,7 +204,8 @@ def find_best_threshold(gold_answers, predictions, scores, na_probs):
 
     Returns:
       (score in percent, threshold): a question keeps its answer if its
-      `na_probs` is not above the threshold, 0.0 if it is best to answer none.
+      `na_probs` is not above the threshold. That is 0.0 where it is best to
+      answer none, though it may answer some; `find_threshold_to_keep` does not.
     """
     score = sum(not gold_answers[qas_id] for qas_id in scores)
     best_score, best_threshold = score, 0.0
@@ -217,6 +219,36 @@ def find_best_threshold(gold_answers, predictions, scores, na_probs):
         if score > best_score:
             best_score, best_threshold = score, na_probs[qas_id]
     return 100.0 * best_score / len(scores), best_threshold
+
+
+def find_threshold_to_keep(gold_answers, predictions, na_probs):
+    """Return the threshold on `na_probs` that answers with the best F1.
+
+    It is the `best_f1_thresh` of `evaluate_v2`, and scores its `best_f1`, but
+    in two cases. Where it is best to answer nothing it is below all
+    `na_probs`, and not 0.0. And of questions whose `na_probs` are equal it
+    answers all or none, so that it may score less than `best_f1`, which counts
+    the first ones alone.
+
+    Args:
+      gold_answers: see `evaluate_v2`.
+      predictions: see `evaluate_v2`: the best texts that are not empty; one at
+        least.
+      na_probs: dict of question id -> float, for each of `predictions`.
+
+    Returns:
+      float, finite as `na_probs` are.
+    """
+    _, answered = raw_scores(gold_answers, predictions)
+    _, silent = raw_scores(gold_answers, dict.fromkeys(answered, ""))
+    ids = sorted(answered, key=na_probs.get)
+    score = sum(silent.values())
+    best_score, best_threshold = score, na_probs[ids[0]] - 1.0
+    for threshold, of_equal in itertools.groupby(ids, key=na_probs.get):
+        score += sum(answered[qas_id] - silent[qas_id] for qas_id in of_equal)
+        if score > best_score:
+            best_score, best_threshold = score, threshold
+    return best_threshold
 
 
 def _compare_all(prediction, golds):

@@ -129,11 +129,10 @@ def window_logits(score, task, features, batch_size, break_off=lambda: False):
 
 def at_best_threshold(task, row):
     """Return a `SquadTask` with the threshold that scored best, if there is one."""
-    if "best_f1_thresh" not in row:
+    if squad_scores.BEST_THRESHOLD not in row:
         return task
-    decoding = dataclasses.replace(
-        task.decoding, null_score_diff_threshold=float(row["best_f1_thresh"])
-    )
+    threshold = float(row[squad_scores.BEST_THRESHOLD])
+    decoding = dataclasses.replace(task.decoding, null_score_diff_threshold=threshold)
     return dataclasses.replace(task, decoding=decoding)
 
 

@@ -209,8 +209,61 @@ def test_scores_of_version_2():
     assert V2.metrics == ("best_f1", "best_exact")
 
 
+def f1_at(predictions, gold, threshold):
+    """Return the F1 of what is answered with a threshold."""
+    texts = {one.qas_id: one.answer_at(threshold).text for one in predictions}
+    return scores.evaluate_v2(gold, texts)["f1"]
+
+
+def random_questions(rng, odds):
+    """Return (predictions, gold answers) of a set whose null odds are drawn."""
+    gold, predictions = {}, []
+    for key in "abcdefg"[: rng.integers(1, 8)]:
+        gold[key] = ("x y",) if rng.random() < 0.5 else ()
+        text = rng.choice(["x", "x y", "z", ""])
+        if text:
+            nbest = prediction(key, "", text, float(rng.choice(odds)))
+        else:
+            nbest = prediction(key, "", None, NO_CANDIDATE)
+        predictions.append(nbest)
+    return predictions, gold
+
+
+def test_the_threshold_to_keep_answers_with_the_best_f1():
+    """Also where that is to answer nothing, and all null odds are below 0."""
+    rng, num_silent = np.random.default_rng(3), 0
+    for _ in range(200):
+        shift = rng.choice([-20, 0, 20])
+        predictions, gold = random_questions(rng, shift + rng.normal(size=1000))
+        found = squad_scores.evaluate(V2.decoding, predictions, gold)
+        threshold = found[squad_scores.BEST_THRESHOLD]
+        assert f1_at(predictions, gold, threshold) == pytest.approx(found["best_f1"])
+        odds = [one.null_odds for one in predictions]
+        if threshold < min(odds):
+            num_silent += 1
+            assert found["best_f1_thresh"] == 0.0
+        else:
+            assert threshold == found["best_f1_thresh"] in odds
+    assert 20 < num_silent < 180
+
+
+def test_of_equal_null_odds_all_are_answered_or_none():
+    """The official search may count some of them, which no threshold can."""
+    rng, num_less = np.random.default_rng(4), 0
+    for _ in range(200):
+        predictions, gold = random_questions(rng, [-2.0, -1.0, 0.0])
+        found = squad_scores.evaluate(V2.decoding, predictions, gold)
+        reached = f1_at(predictions, gold, found[squad_scores.BEST_THRESHOLD])
+        every = [f1_at(predictions, gold, each) for each in (-9, -2, -1, 0)]
+        assert reached == pytest.approx(max(every))
+        assert reached <= found["best_f1"] + 1e-9
+        num_less += reached < found["best_f1"] - 1e-9
+    assert num_less > 5
+
+
 def test_at_best_threshold():
-    task = squad.at_best_threshold(OTHER, {"best_f1_thresh": np.float64(2.5)})
+    row = {"best_f1_thresh": 0.0, squad_scores.BEST_THRESHOLD: np.float64(2.5)}
+    task = squad.at_best_threshold(OTHER, row)
     assert task.decoding == dataclasses.replace(
         OTHER.decoding, null_score_diff_threshold=2.5
     )

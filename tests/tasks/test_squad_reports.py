@@ -176,7 +176,7 @@ def read_scores(directory):
 
 def test_scores_of_version_2(models, tmp_path, capsys):
     found = squad_reports.answer(models[:1], EXAMPLES)
-    task = squad.at_best_threshold(V2, {"best_f1_thresh": -1.5})
+    task = squad.at_best_threshold(V2, {squad_scores.BEST_THRESHOLD: -1.5})
     squad_reports.score(str(tmp_path), task, found, GOLD)
     written = read_scores(tmp_path)
     assert written.pop("null_score_diff_threshold") == -1.5

@@ -4,15 +4,19 @@ r"""Score the answers to a SQuAD file, as its official scripts do.
         --predictions=output/squad/predictions.json
 
     python run_scripts/evaluate_squad.py --data_file=dev-v2.0.json \
-        --predictions=predictions.json --null_odds=null_odds.json
+        --predictions=output/squad2/predictions.json \
+        --null_odds=output/squad2/null_odds.json \
+        --nbest_predictions=output/squad2/nbest_predictions.json
 
 Prints the scores as JSON, in percent. With --null_odds it also finds the threshold that
-scores best; a question whose odds are above it has no answer.
+scores best; a question whose odds are above it has no answer. That needs the best text
+of each question that is not empty, which is in the n best: the predictions lack it
+where the threshold they were made with has taken it.
 """
 
 import json
 
-from absl import flags
+from absl import flags, logging
 from command_line import locate, require, run
 
 from official_bert import files
@@ -31,6 +35,12 @@ flags.DEFINE_string(
     "null_odds",
     None,
     "JSON object: question id -> the higher, the less likely is an answer.",
+)
+flags.DEFINE_string(
+    "nbest_predictions",
+    None,
+    "JSON object: question id -> answers, the best first. The first that is not empty "
+    "is what a threshold keeps or takes; default: that of --predictions.",
 )
 flags.DEFINE_float(
     "null_score_diff_threshold",
@@ -54,19 +64,59 @@ def main():
     with_negative = FLAGS.version_2_with_negative
     if with_negative is None:
         with_negative = not all(gold_answers.values())
-    if not with_negative:
-        for name in ("null_odds", "null_score_diff_threshold"):
+    if with_negative:
+        found = _evaluate_v2(gold_answers, predictions)
+    else:
+        for name in ("null_odds", "nbest_predictions", "null_score_diff_threshold"):
             if FLAGS[name].value is not None:
                 raise UserError(f"--{name} is for SQuAD 2.0; leave it out.")
         found = squad.evaluate_v1(gold_answers, predictions)
-    else:
-        odds = _read("null_odds", (int, float)) if FLAGS.null_odds else None
-        if odds is None and FLAGS.null_score_diff_threshold is not None:
-            raise UserError("--null_score_diff_threshold needs --null_odds.")
-        found = squad.evaluate_v2(
-            gold_answers, predictions, odds, FLAGS.null_score_diff_threshold
-        )
     print(json.dumps(found, indent=2))
+
+
+def _evaluate_v2(gold_answers, predictions):
+    """Return the scores of SQuAD 2.0, and those at a threshold as far as flags ask."""
+    from official_bert.metrics import squad
+
+    threshold = FLAGS.null_score_diff_threshold
+    if not FLAGS.null_odds:
+        for name in ("nbest_predictions", "null_score_diff_threshold"):
+            if FLAGS[name].value is not None:
+                raise UserError(f"--{name} needs --null_odds.")
+        return squad.evaluate_v2(gold_answers, predictions)
+    odds = _read("null_odds", (int, float))
+    if not FLAGS.nbest_predictions:
+        _warn_of_taken(predictions)
+        return squad.evaluate_v2(gold_answers, predictions, odds, threshold)
+    nbest = _read("nbest_predictions", list)
+    texts = {qas_id: _best_text(qas_id, rows) for qas_id, rows in nbest.items()}
+    found = squad.evaluate_v2(gold_answers, texts, odds, threshold)
+    if threshold is not None:
+        return found
+    best = {name: value for name, value in found.items() if name.startswith("best_")}
+    return squad.evaluate_v2(gold_answers, predictions) | best
+
+
+def _warn_of_taken(predictions):
+    num_empty = sum(not text for text in predictions.values())
+    if num_empty:
+        logging.warning(
+            "%d of %d predictions are empty, and no threshold brings back their texts; "
+            "give --nbest_predictions, which has them.",
+            num_empty,
+            len(predictions),
+        )
+
+
+def _best_text(qas_id, rows):
+    """Return the first text that is not empty of a question's n best; "" for none."""
+    texts = [row.get("text") if isinstance(row, dict) else None for row in rows]
+    if not all(isinstance(text, str) for text in texts):
+        raise UserError(
+            f"--nbest_predictions: {FLAGS.nbest_predictions} has an answer to question "
+            f'{qas_id} without a "text"; it must be as run_squad.py writes it.'
+        )
+    return next(filter(None, texts), "")
 
 
 def _read(flag, kind):

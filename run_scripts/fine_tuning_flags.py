@@ -139,7 +139,9 @@ def run_command(read_data, train, ask, file_flags):
 
 def _inputs(file_flags):
     names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
-    return [locate(FLAGS[name].value) for name in names]
+    values = [FLAGS[name].value for name in names]
+    listed = [each if isinstance(each, list) else [each] for each in values]
+    return [locate(path) for paths in listed for path in paths]
 
 
 def model_path():

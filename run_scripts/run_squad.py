@@ -6,10 +6,13 @@ r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
         --num_train_epochs=2 --output_dir=output/squad
 
 For SQuAD 2.0 add --version_2_with_negative. The predictions are scored officially if
-the file has answers. More in docs/finetuning.md.
+the file has answers. --do_eval finds the threshold on the null odds that scores best,
+while it trains or of the model in --output_dir, whose task.json keeps it. More in
+docs/finetuning.md.
 """
 
 import math
+import os
 
 import fine_tuning_flags
 import training_flags
@@ -68,12 +71,13 @@ flags.DEFINE_float(
     "null_score_diff_threshold",
     None,
     "With null odds above it the answer is none; default: 0, or the one that scored "
-    "best in the model's training (--do_eval).",
+    "best on the model's last --do_eval.",
 )
 flags.DEFINE_list(
     "ensemble_dirs",
     [],
-    "Answer with several fine-tuned models, whose logits are averaged.",
+    "Answer with several fine-tuned models, whose logits are averaged. Lengths, "
+    "version and threshold are the first one's, unless flags say others.",
 )
 flags.DEFINE_bool("verbose_logging", False, "For old commands; it has no effect.")
 
@@ -83,18 +87,17 @@ def main():
     require("output_dir")
     _check_flags()
     fine_tuning_flags.run_command(
-        _read_questions, _train, _predict, ("train_file", "predict_file")
+        _read_questions, _train, _ask, ("train_file", "predict_file", "ensemble_dirs")
     )
 
 
 def _check_flags():
-    training_flags.require_one_of("do_train", "do_predict")
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
     if FLAGS.do_train:
         require("train_file")
     if FLAGS.do_predict or FLAGS.do_eval:
         require("predict_file")
-    if FLAGS.ensemble_dirs and FLAGS.do_train:
-        raise UserError("--ensemble_dirs is for --do_predict alone.")
+    _check_ensemble()
     for name in ("train_file", "predict_file"):
         if FLAGS[name].value:
             files.require_readable(locate(FLAGS[name].value), f"--{name}")
@@ -102,6 +105,19 @@ def _check_flags():
     if threshold is not None and not math.isfinite(threshold):
         raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
     fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _check_ensemble():
+    if not FLAGS.ensemble_dirs:
+        return
+    if FLAGS.do_train:
+        raise UserError("--ensemble_dirs is for models that are asked; train first.")
+    for name in ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case"):
+        if FLAGS[name].value not in (None, ""):
+            raise UserError(
+                f"--{name} is for one model; leave it out beside --ensemble_dirs, "
+                "whose directories have their own."
+            )
 
 
 def _read_questions():
@@ -183,9 +199,13 @@ def _train(strategy, start, questions):
     )
 
 
-def _predict(questions):
-    """Answer the questions of --predict_file, and score the answers."""
-    if not FLAGS.do_predict:
+def _ask(questions):
+    """Answer the questions of --predict_file; score the answers.
+
+    --do_eval without a training finds the best threshold first.
+    """
+    searches = FLAGS.do_eval and not FLAGS.do_train
+    if not (searches or FLAGS.do_predict):
         return
     examples, gold_answers = questions
     from official_bert.tasks import squad_reports
@@ -194,10 +214,37 @@ def _predict(questions):
     task = predictors[0].task
     files.make_directory(FLAGS.output_dir, "--output_dir")
     predictions = squad_reports.answer(predictors, examples)
-    with_negative = task.decoding.version_2_with_negative
-    squad_reports.write(FLAGS.output_dir, predictions, with_negative)
+    if searches and task.decoding.version_2_with_negative:
+        found = squad_reports.best_threshold(task, predictions, gold_answers)
+        _keep(found)
+        if FLAGS.null_score_diff_threshold is None:
+            task, predictions = squad_reports.at_threshold(task, predictions, found)
+    if FLAGS.do_predict:
+        with_negative = task.decoding.version_2_with_negative
+        squad_reports.write(FLAGS.output_dir, examples, predictions, with_negative)
     if gold_answers is not None:
         squad_reports.score(FLAGS.output_dir, task, predictions, gold_answers)
+
+
+def _keep(threshold):
+    """Write a threshold into the `task.json` of --output_dir, or say why not."""
+    from official_bert.tasks import task_file
+    from official_bert.tasks.squad import SquadTask
+
+    directory = FLAGS.output_dir
+    if _model_paths() == [directory] and task_file.has_task(directory):
+        known, global_step = task_file.read_task(directory, SquadTask)
+        known = known.with_threshold(threshold)
+        task_file.write_task(directory, known, global_step)
+        path = os.path.join(directory, task_file.TASK_FILE)
+        print(f"Best threshold {threshold}, kept in {path}", flush=True)
+    else:
+        print(
+            f"Best threshold {threshold}: it is not kept, since --output_dir has no "
+            f"task.json of what was asked; give --null_score_diff_threshold={threshold}"
+            " for answers.",
+            flush=True,
+        )
 
 
 def _model_paths():
@@ -219,12 +266,11 @@ def _predictors():
     from official_bert.tasks.squad_predictor import SquadPredictor
 
     paths = _model_paths()
+    size = FLAGS.predict_batch_size if FLAGS.do_predict else FLAGS.eval_batch_size
     given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
     # Those of an ensemble must read alike, so the first one's lengths are all's.
     task = _task(_known_task(paths[0]))
-    return [
-        SquadPredictor(path, FLAGS.predict_batch_size, task, **given) for path in paths
-    ]
+    return [SquadPredictor(path, size, task, **given) for path in paths]
 
 
 if __name__ == "__main__":

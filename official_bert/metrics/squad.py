@@ -17,6 +17,9 @@ from absl import logging
 
 from official_bert.errors import UserError
 
+# Of the scores, the threshold to answer with; `best_f1_thresh` is the official one.
+BEST_THRESHOLD = "best_null_score_diff_threshold"
+
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 _LISTED = 5
@@ -128,7 +131,8 @@ def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
       dict of `exact` and `f1` in percent, and `total`, the number of questions
       with a prediction; the same with `HasAns_` and `NoAns_` before the names,
       if there are such questions; and, with `na_probs`, `best_exact`,
-      `best_exact_thresh`, `best_f1` and `best_f1_thresh`.
+      `best_exact_thresh`, `best_f1` and `best_f1_thresh`, and `BEST_THRESHOLD`,
+      which the official script has not: see `find_threshold_to_keep`.
 
     Raises:
       UserError: there is no question, no question has a prediction, or one
@@ -160,6 +164,8 @@ def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
         for name, scores in zip(("exact", "f1"), raw, strict=True):
             best = find_best_threshold(gold_answers, predictions, scores, na_probs)
             results[f"best_{name}"], results[f"best_{name}_thresh"] = best
+        best = find_threshold_to_keep(gold_answers, predictions, na_probs)
+        results[BEST_THRESHOLD] = best
     return results
 
 

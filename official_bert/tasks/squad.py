@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
+from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks import scoring, squad_answers, squad_scores
 from official_bert.tasks.batches import FeatureSet
@@ -52,6 +53,13 @@ class SquadTask:
         if self.decoding.version_2_with_negative:
             return ("best_f1", "best_exact")
         return ("f1", "exact_match")
+
+    def with_threshold(self, threshold):
+        """Return the same with another threshold on the null odds, a float."""
+        decoding = dataclasses.replace(
+            self.decoding, null_score_diff_threshold=threshold
+        )
+        return dataclasses.replace(self, decoding=decoding)
 
     def to_dict(self):
         """Return what `from_dict` takes, fit for JSON."""
@@ -129,11 +137,9 @@ def window_logits(score, task, features, batch_size, break_off=lambda: False):
 
 def at_best_threshold(task, row):
     """Return a `SquadTask` with the threshold that scored best, if there is one."""
-    if squad_scores.BEST_THRESHOLD not in row:
+    if BEST_THRESHOLD not in row:
         return task
-    threshold = float(row[squad_scores.BEST_THRESHOLD])
-    decoding = dataclasses.replace(task.decoding, null_score_diff_threshold=threshold)
-    return dataclasses.replace(task, decoding=decoding)
+    return task.with_threshold(float(row[BEST_THRESHOLD]))
 
 
 @dataclasses.dataclass(frozen=True)

@@ -1,14 +1,17 @@
 """What models answer to a whole SQuAD file, and how that is scored.
 
 * `predictions.json`, `nbest_predictions.json`, `null_odds.json`: the original's;
+* `predictions.jsonl`: a line for each question, with its answer's place in the context;
 * `eval_results.txt`: the official scores, `key = value`.
 """
 
+import dataclasses
 import json
 import os
 
 from official_bert import files
 from official_bert.errors import UserError
+from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.tasks import squad_scores
 from official_bert.training import eval_results
 
@@ -50,12 +53,33 @@ def _check_same_tokens(predictors):
             )
 
 
-def write(directory, predictions, version_2_with_negative):
-    """Write the original's files.
+def best_threshold(task, predictions, gold_answers):
+    """Return the threshold on the null odds that answers with the best F1.
+
+    Args:
+      task: `SquadTask` of SQuAD 2.0.
+      predictions: list of `SquadPrediction`.
+      gold_answers: dict, of `squad_files.read_gold_answers`.
+    """
+    found = squad_scores.evaluate(task.decoding, predictions, gold_answers)
+    return found[BEST_THRESHOLD]
+
+
+def at_threshold(task, predictions, threshold):
+    """Return (task, predictions) with another threshold; see `best_threshold`."""
+    answered = [
+        dataclasses.replace(one, answer=one.answer_at(threshold)) for one in predictions
+    ]
+    return task.with_threshold(threshold), answered
+
+
+def write(directory, examples, predictions, version_2_with_negative):
+    """Write the original's files, and `predictions.jsonl`.
 
     Args:
       directory: for the files.
-      predictions: list of `SquadPrediction`.
+      examples: list of `SquadExample`.
+      predictions: list of their `SquadPrediction`.
       version_2_with_negative: whether there are null odds.
     """
     place = os.path.join(directory, "")
@@ -63,6 +87,7 @@ def write(directory, predictions, version_2_with_negative):
     write_nbest(f"{place}nbest_predictions.json", predictions)
     if version_2_with_negative:
         write_null_odds(f"{place}null_odds.json", predictions)
+    write_places(f"{place}predictions.jsonl", examples, predictions)
     print(f"Answers to {len(predictions)} questions: {place}predictions.json")
 
 
@@ -103,6 +128,41 @@ def write_null_odds(path, predictions):
       predictions: list of `SquadPrediction`, of SQuAD 2.0.
     """
     _write(path, {each.qas_id: each.null_odds for each in predictions})
+
+
+def write_places(path, examples, predictions):
+    """Write the answers as JSON lines, with their places in the contexts.
+
+    A line is `{"id", "text", "start", "end", "score", "probability"}`, and of
+    SQuAD 2.0 `"null_odds"`. `text` is context[start:end], "" for no answer:
+    what `predictions.json` has instead may differ, see `SquadAnswer`.
+
+    Args:
+      path: the file.
+      examples: list of `SquadExample`.
+      predictions: list of their `SquadPrediction`.
+    """
+    lines = [
+        json.dumps(_line(one, example.context), ensure_ascii=False) + "\n"
+        for example, one in zip(examples, predictions, strict=True)
+    ]
+    files.write_text(path, "".join(lines))
+
+
+def _line(prediction, context):
+    """Return the line of a prediction as a dict; its null odds are not rounded."""
+    answer = prediction.answer
+    line = {
+        "id": prediction.qas_id,
+        "text": context[answer.start : answer.end],
+        "start": answer.start,
+        "end": answer.end,
+        "score": round(answer.score, 6),
+        "probability": round(answer.probability, 6),
+    }
+    if prediction.null_odds is not None:
+        line["null_odds"] = prediction.null_odds
+    return line
 
 
 def _write(path, value):

@@ -2,9 +2,6 @@
 
 from official_bert.metrics import squad as scores
 
-# The threshold to answer with, where `best_f1_thresh` is the official script's.
-BEST_THRESHOLD = "best_null_score_diff_threshold"
-
 
 def evaluate(decoding, predictions, gold_answers):
     """Return the official scores of predictions, in percent.
@@ -16,8 +13,7 @@ def evaluate(decoding, predictions, gold_answers):
 
     Returns:
       dict of name -> float; of SQuAD 2.0 also the scores at the best threshold
-      on the null odds, that threshold, and as `BEST_THRESHOLD` the one that
-      answers so: see `metrics.squad.find_threshold_to_keep`.
+      on the null odds, and that threshold.
     """
     texts = {one.qas_id: one.answer.text for one in predictions}
     if not decoding.version_2_with_negative:
@@ -30,6 +26,6 @@ def evaluate(decoding, predictions, gold_answers):
     }
     odds = {one.qas_id: one.null_odds for one in predictions}
     tuned = scores.evaluate_v2(gold_answers, non_null, odds)
-    best = {name: value for name, value in tuned.items() if name.startswith("best_")}
-    best[BEST_THRESHOLD] = scores.find_threshold_to_keep(gold_answers, non_null, odds)
-    return found | best
+    return found | {
+        name: value for name, value in tuned.items() if name.startswith("best_")
+    }

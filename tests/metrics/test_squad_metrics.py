@@ -125,6 +125,7 @@ def test_best_thresholds():
         "best_exact_thresh": -3.0,
         "best_f1": 80,
         "best_f1_thresh": -3.0,
+        "best_null_score_diff_threshold": -3.0,
     }
     found = squad.evaluate_v2(GOLD, ANSWERED, na_probs | {"d": 1.0})
     assert (found["best_exact"], found["best_exact_thresh"]) == (80, -3.0)
@@ -136,6 +137,8 @@ def test_best_to_answer_nothing():
     predictions = dict.fromkeys(GOLD, "wrong")
     found = squad.evaluate_v2(GOLD, predictions, dict.fromkeys(GOLD, -4.0))
     assert (found["best_exact"], found["best_exact_thresh"]) == (60, 0.0)
+    # That would answer everything.
+    assert found["best_null_score_diff_threshold"] < -4.0
 
 
 def test_the_best_threshold_leaves_out_questions_without_a_prediction():

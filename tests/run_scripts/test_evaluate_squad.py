@@ -34,6 +34,10 @@ GOOD = {
     "v2": V2,
     "odds": ODDS,
     "threshold": f"{ODDS} --null_score_diff_threshold=0",
+    "nbest": f"{V2} --null_odds=odds.json --nbest_predictions=nbest.json",
+    "nbest threshold": f"{V2} --null_odds=odds.json --nbest_predictions=nbest.json "
+    "--null_score_diff_threshold=0",
+    "taken": "--data_file=v2.json --predictions=taken.json --null_odds=odds.json",
     "some": "--data_file=v1.json --predictions=some.json",
     "some of v2": "--data_file=v2.json --predictions=some.json",
 }
@@ -68,6 +72,10 @@ BAD = {
     f"{V2} --null_score_diff_threshold=0": "--null_score_diff_threshold … --null_odds",
     f"{ODDS} --null_score_diff_threshold=nan": "--null_score_diff_threshold",
     f"{ODDS} --null_score_diff_threshold=low": "null_score_diff_threshold",
+    f"{V1} --nbest_predictions=nbest.json": "--nbest_predictions … SQuAD 2.0",
+    f"{V2} --nbest_predictions=nbest.json": "--nbest_predictions … --null_odds",
+    f"{V2} --null_odds=odds.json --nbest_predictions=answers.json": "answers.json … a",
+    f"{V2} --null_odds=odds.json --nbest_predictions=bare.json": 'b without a "text"',
     f"{V2} --null_odds=gone.json": "--null_odds … gone.json",
     f"{V2} --null_odds=answers.json": "answers.json has 'Paris, city' … a",
     f"{V2} --null_odds=some_odds.json": "1 questions … no null odds: d",
@@ -105,10 +113,17 @@ def write_files(folder):
         "huge": f'{{"a": {"1" * 5000}}}',
         "answers": json.dumps(ANSWERS | {"z": "nobody asked"}),
         "non_null": json.dumps(NON_NULL),
+        "taken": json.dumps(NON_NULL | {"a": "", "c": ""}),
         "some": json.dumps({"b": "1895"}),
         "other": json.dumps({"z": "1895"}),
         "numbers": json.dumps(ANSWERS | {"b": 5}),
-        "nbest": json.dumps({"a": [{"text": "Paris"}]}),
+        "nbest": json.dumps(
+            {
+                key: [{"text": each} for each in ("", text, "another")]
+                for key, text in NON_NULL.items()
+            }
+        ),
+        "bare": json.dumps({"a": [{"text": "Paris"}], "b": [{"score": 1}]}),
         "odds": json.dumps(NULL_ODDS),
         "some_odds": json.dumps({k: v for k, v in NULL_ODDS.items() if k != "d"}),
         "nan": json.dumps(NULL_ODDS | {"b": float("nan")}),
@@ -181,6 +196,24 @@ def test_the_best_threshold(results):
     assert found["best_f1"] == pytest.approx(70) and found["best_f1_thresh"] == -2.5
     assert found["best_exact"] == 50 and found["best_exact_thresh"] == 0.0
     assert found["NoAns_exact"] == 0
+
+
+def test_the_best_threshold_of_the_n_best(results):
+    """As of the texts themselves; the other scores are those of the predictions."""
+    best = {k: v for k, v in scores(results, "odds").items() if k.startswith("best")}
+    assert scores(results, "nbest") == scores(results, "v2") | best
+    assert results["nbest"]["stderr"] == ""
+    assert scores(results, "nbest threshold") == scores(results, "threshold")
+
+
+def test_texts_that_a_threshold_has_taken_are_missed(results, folder, tmp_path):
+    """Without that of a nothing is better than no answer at all."""
+    found = scores(results, "taken")
+    done = run_alone(folder, tmp_path, GOOD["taken"])
+    assert json.loads(done.stdout) == found
+    assert found["best_f1"] == 50 and scores(results, "nbest")["best_f1"] > 69
+    words = "2 of 4 predictions are empty, and no threshold brings back their texts; "
+    assert done.stderr == f"{words}give --nbest_predictions, which has them.\n"
 
 
 def test_a_threshold(results):

@@ -1,234 +1,32 @@
 """`run_squad.py` as people call it: good runs, answers alone, and bad commands."""
 
-import copy
-import dataclasses
-import gzip
 import json
 import shutil
 import statistics
 
 import filelock
-import keras
 import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
-from places import MINI
 from script_runs import (
     assert_refused,
     contents,
     first_runs,
+    json_lines,
     later_runs,
     new_of,
+    run_many,
     said,
     scores,
 )
+from squad_runs import BAD, FIRST, LATER, V1, write_files, write_models
 
-from official_bert.checkpoints import model_directory
 from official_bert.metrics import squad as metrics
-from official_bert.modeling.classification import ClassificationModel
-from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks import squad_files, squad_reports
-from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.squad import SquadTask
 from official_bert.tasks.squad_answers import Decoding
 from official_bert.tasks.squad_predictor import SquadPredictor
-from official_bert.tasks.task_file import write_task
-
-CONFIG = dataclasses.replace(
-    tiny_model.MINI_CONFIG, initializer_range=0.2, max_position_embeddings=64
-)
-LENGTHS = "--max_seq_length=64 --doc_stride=24 --max_query_length=24"
-BRIEF = (
-    f"--init_checkpoint=model {LENGTHS} --train_batch_size=4 --num_train_epochs=10 "
-    "--learning_rate=3e-3 --save_checkpoints_steps=10 --do_train"
-)
-V1 = f"{BRIEF} --train_file=v1.json.gz"
-EVAL = "--predict_file=v2.json --version_2_with_negative --do_eval"
-LONGER = "--num_train_epochs=20 --save_checkpoints_steps=20"
-V2 = f"{BRIEF} --train_file=v2.json {EVAL} {LONGER}"
-ASK_V1 = "--do_predict --predict_file=v1.json"
-ASK = "--do_predict --predict_file=v2.json"
-SEEDS = f"{V2} --num_seeds=2 --seed=5 --num_train_epochs=4 --save_checkpoints_steps=8"
-# google-research/bert's README, with all flags there are.
-ORIGINAL = (
-    "--vocab_file=model/vocab.txt --bert_config_file=model/bert_config.json "
-    "--init_checkpoint=original/model.ckpt-7 --do_train=False --train_file=v1.json "
-    "--do_predict=True --predict_file=v1.json --train_batch_size=12 "
-    "--learning_rate=3e-5 --num_train_epochs=2.0 --max_seq_length=48 --doc_stride=20 "
-    "--max_query_length=24 --predict_batch_size=3 --n_best_size=5 "
-    "--max_answer_length=9 --do_lower_case=True --use_tpu=False --master= "
-    "--num_tpu_cores=8 --verbose_logging=False --version_2_with_negative=False "
-    "--save_checkpoints_steps=1000 --iterations_per_loop=1000 --warmup_proportion=0.1"
-)
-
-FIRST = {
-    "v1": f"{V1} {ASK_V1} --max_answer_length=9",
-    "v2": f"{V2} --do_predict",
-    "seeds": f"{SEEDS} --do_predict",
-    "last": f"{V1} --num_train_epochs=2",
-}
-LATER = {
-    "v2": FIRST["v2"],
-    "alone": f"{ASK} --init_checkpoint=v2",
-    "alone-v1": f"{ASK_V1} --init_checkpoint=v1 --max_answer_length=9",
-    "asked": "--do_predict --predict_file=asked.json --init_checkpoint=v2",
-    "always": f"{ASK} --init_checkpoint=v2 --null_score_diff_threshold=1e6",
-    "never": f"{ASK} --init_checkpoint=v2 --null_score_diff_threshold=-1e6",
-    "zero": f"{ASK} --init_checkpoint=v2 --null_score_diff_threshold=0",
-    "ensemble": f"{ASK} --ensemble_dirs=v2,seeds",
-    "one": f"{ASK} --ensemble_dirs=v2",
-    "original": ORIGINAL,
-}
-# Flags beside `V1` -> words of the error, in any order.
-BAD_V1 = {
-    "--output_dir=": "--output_dir",
-    "--train_file=": "--train_file",
-    "--train_file=gone.json": "--train_file … gone.json",
-    "--train_file=model": "--train_file … directory",
-    "--train_file=empty.json": "empty.json is no SQuAD file",
-    "--train_file=cut.json": "cut.json is no SQuAD file: line 1 … cut off",
-    "--train_file=cut.json.gz": "cut.json.gz cannot be read",
-    "--train_file=list.json": 'list.json is no SQuAD file … "data"',
-    "--train_file=deep.json": "deep.json is no SQuAD file … nested",
-    "--train_file=huge.json": "huge.json",
-    "--train_file=none.json": "none.json has no questions to train on",
-    "--train_file=two.json": "q0 … 2 answers … exactly one",
-    "--train_file=v2.json": "question 3 (id q2) … --version_2_with_negative",
-    "--train_file=v1.json --version_2_with_negative": 'q0 … no "is_impossible"',
-    "--train_file=asked.json": 'q0 … no "answers"',
-    "--train_file=blank.json --version_2_with_negative": "blank.json",
-    "--do_eval": "--predict_file",
-    "--do_predict": "--predict_file",
-    "--do_eval --predict_file=gone.json": "--predict_file … gone.json",
-    "--do_eval --predict_file=cut.json": "cut.json is no SQuAD file",
-    "--do_eval --predict_file=asked.json": "asked.json have no answers",
-    "--do_eval --predict_file=same.json": "q0 … id of another question",
-    # Known before hours of training as well as after them.
-    "--do_eval --predict_file=v2.json": "--version_2_with_negative",
-    "--do_predict --predict_file=cut.json": "cut.json is no SQuAD file",
-    "--do_predict --predict_file=v2.json": "--version_2_with_negative",
-    "--ensemble_dirs=v1 --do_predict --predict_file=v1.json": "--ensemble_dirs",
-    "--max_seq_length=65": "--max_seq_length is 65 … 64 tokens",
-    "--max_seq_length=27": "27 … max_query_length 24 + 3",
-    "--max_query_length=61": "64 … max_query_length 61 + 3",
-    "--max_seq_length=4": "max_seq_length",
-    "--doc_stride=0": "doc_stride",
-    "--n_best_size=0": "n_best_size",
-    "--max_answer_length=0": "max_answer_length",
-    "--null_score_diff_threshold=low": "null_score_diff_threshold",
-    "--null_score_diff_threshold=nan": "null_score_diff_threshold",
-    "--learning_rate=nan": "--learning_rate … nan",
-    "--train_batch_size=999": "999 … no update",
-    "--num_seeds=2": "--num_seeds … --do_eval",
-    "--early_stopping_patience=1": "--do_eval",
-    "--stop_at_step=99": "--stop_at_step=99",
-    "--n_best=3": "n_best",
-    "--init_checkpoint=gone": "gone",
-    "--init_checkpoint=": "--bert_config_file",
-    "--vocab_file=gone.txt": "gone.txt",
-    "--output_dir=v1.json": "--output_dir … v1.json",
-    "--output_dir=model": "model holds a model",
-    "--output_dir=v1 --max_answer_length=9 --seed=1": "seed 12345",
-    "--output_dir=v2": "v2 holds a run with",
-    "--output_dir=seeds": "seeds holds a model",
-    "--output_dir=locked": "another process",
-}
-BAD_ALONE = {
-    "--init_checkpoint=v2 --predict_file=v2.json": "--do_train … --do_predict",
-    "--do_predict --init_checkpoint=v2": "--predict_file",
-    f"{ASK} --output_dir= --init_checkpoint=v2": "--output_dir",
-    ASK: "new-",
-    f"{ASK} --init_checkpoint=gone": "gone",
-    f"{ASK_V1} --init_checkpoint=model": "model is no fine-tuned … cls/squad/",
-    f"{ASK} --init_checkpoint=classifier": "task.json … squad … 'classifier'",
-    f"{ASK} --init_checkpoint=damaged": "damaged/task.json",
-    f"{ASK} --init_checkpoint=astray": "not finite",
-    f"{ASK} --init_checkpoint=v2 --max_seq_length=65": "65 … 64 tokens",
-    f"{ASK} --init_checkpoint=v2 --max_query_length=61": "max_query_length 61",
-    f"{ASK} --init_checkpoint=v2 --output_dir=v1.json": "--output_dir … v1.json",
-    f"{ASK} --init_checkpoint=v2 --predict_file=cut.json": "cut.json is no SQuAD",
-    f"{ASK} --init_checkpoint=v2 --predict_file=some.json": 'q3 … no "answers"',
-    f"{ASK} --init_checkpoint=v1": "--version_2_with_negative",
-    f"{ASK} --ensemble_dirs=v2,gone": "gone",
-    f"{ASK} --ensemble_dirs=v2,model": "model is no fine-tuned",
-    f"{ASK} --ensemble_dirs=v2,cased": "--ensemble_dirs … casing",
-    f"{SEEDS} --output_dir=v1": "v1 holds another run",
-}
-BAD = {**{f"{V1} {more}": words for more, words in BAD_V1.items()}, **BAD_ALONE}
-
-
-def write_files(folder):
-    """Write the SQuAD files, good and bad ones."""
-    mini = json.loads((MINI / "squad.json").read_text("utf-8"))
-    shutil.copy(MINI / "squad.json", folder / "v2.json")
-
-    def changed(name, change):
-        content = copy.deepcopy(mini)
-        for article in content["data"]:
-            for paragraph in article["paragraphs"]:
-                for qa in list(paragraph["qas"]):
-                    change(qa, paragraph)
-        (folder / name).write_text(json.dumps(content))
-
-    def version_1(qa, paragraph):
-        if qa.pop("is_impossible"):
-            paragraph["qas"].remove(qa)
-
-    def blank(qa, paragraph):
-        paragraph["context"] = " "
-        qa.update(is_impossible=True, answers=[])
-
-    changed("v1.json", version_1)
-    changed("blank.json", blank)
-    changed("asked.json", lambda qa, _: qa.pop("answers"))
-    changed("some.json", lambda qa, _: qa["id"] == "q3" and qa.pop("answers"))
-    changed("two.json", lambda qa, _: qa["answers"].extend(qa["answers"]))
-    changed("same.json", lambda qa, _: qa.update(id="q0"))
-    text = (folder / "v1.json").read_text()
-    (folder / "v1.json.gz").write_bytes(gzip.compress(text.encode()))
-    (folder / "cut.json.gz").write_bytes(gzip.compress(text.encode())[:-20])
-    for name, content in {
-        "cut": text[:1000],
-        "empty": "",
-        "list": "[]",
-        "none": '{"data": []}',
-        "deep": "[" * 100_000,
-        # More digits than Python turns into a number.
-        "huge": text.replace("193", "1" * 5000),
-    }.items():
-        (folder / f"{name}.json").write_text(content)
-
-
-def write_models(folder):
-    """Write what runs start from, and fine-tuned models that nobody trained."""
-    keras.utils.set_random_seed(1)
-    task = SquadTask(64, 24, 24, Decoding(version_2_with_negative=True))
-    astray = SpanModel(CONFIG)
-    astray.cls.squad.output_bias.assign([np.nan, 0.0])
-    labels = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 24)
-    for name, model, lower, written in (
-        ("model", PretrainingModel(CONFIG), True, None),
-        ("original", SpanModel(CONFIG), True, None),
-        ("astray", astray, True, task),
-        ("damaged", SpanModel(CONFIG), True, task),
-        ("cased", SpanModel(CONFIG), False, task),
-        ("classifier", ClassificationModel(CONFIG, 2), True, labels),
-    ):
-        (folder / name).mkdir()
-        model_directory.save(str(folder / name), model, str(tiny_model.VOCAB), lower)
-        if written:
-            write_task(str(folder / name), written, 7)
-    (folder / "damaged" / "task.json").write_text('{"task": "squad"}')
-    # As the original leaves it: weights alone, under their step.
-    for path in list((folder / "original").iterdir()):
-        if path.name.startswith("bert_model."):
-            path.rename(
-                path.with_name(path.name.replace("bert_model.ckpt", "model.ckpt-7"))
-            )
-        else:
-            path.unlink()
 
 
 @pytest.fixture(scope="module")
@@ -244,6 +42,13 @@ def first(tmp_path_factory):
 def later(first):
     """(results of the later and the bad runs, contents of the folders before)."""
     folder, _ = first
+    for name in ("untuned-1", "untuned-2"):
+        shutil.copytree(folder / "v2", folder / name)
+        for file in ("predictions.json", "eval_results.txt"):
+            (folder / name / file).unlink()
+        task = read(folder / name / "task.json")
+        task["null_score_diff_threshold"] = -99.5
+        (folder / name / "task.json").write_text(json.dumps(task))
     (folder / "locked").mkdir()
     with filelock.FileLock(folder / "locked" / ".lock"):
         return later_runs("run_squad", LATER, BAD, folder)
@@ -336,7 +141,7 @@ def test_seeds(first):
     assert scores(folder / "seeds")["best_f1"] == max(values)
     task = read(folder / "seeds" / "task.json")
     row = max(rows, key=lambda row: row["best_f1"])
-    assert task["null_score_diff_threshold"] == row["best_f1_thresh"]
+    assert task["null_score_diff_threshold"] == row["best_null_score_diff_threshold"]
 
 
 def test_the_same_command_again(first, later):
@@ -358,11 +163,29 @@ def test_answers_alone(first, later, name, run):
     assert (first[0] / name / "eval_run.json").exists()
 
 
+@pytest.mark.parametrize(("name", "file"), [("v1", "v1.json"), ("v2", "v2.json")])
+def test_places_in_the_contexts(first, name, file):
+    """Of all questions; the texts are the original's nearly always, but for spaces."""
+    examples = squad_files.read_examples(str(first[0] / file), False)
+    lines = json_lines(first[0] / name / "predictions.jsonl")
+    texts = read(first[0] / name / "predictions.json")
+    assert [line["id"] for line in lines] == [one.qas_id for one in examples]
+    for line, example in zip(lines, examples, strict=True):
+        assert example.context[line["start"] : line["end"]] == line["text"]
+    same = [line["text"].split() == texts[line["id"]].split() for line in lines]
+    assert same.count(False) <= 1
+    assert sum(line["end"] > line["start"] > 0 for line in lines) > 2
+    odds = {line["id"]: line["null_odds"] for line in lines if "null_odds" in line}
+    written = first[0] / name / "null_odds.json"
+    assert odds == (read(written) if written.exists() else {})
+
+
 def test_questions_without_answers(first, later):
     assert "Eval results" not in said(later, "asked")
     found = contents(first[0] / "asked")
     assert set(found) == {
-        *("predictions.json", "nbest_predictions.json", "null_odds.json")
+        *("predictions.json", "nbest_predictions.json", "null_odds.json"),
+        "predictions.jsonl",
     }
     for name, content in found.items():
         assert content == later[1]["v2"][name]
@@ -384,6 +207,72 @@ def test_thresholds(first, later):
     assert scores(folder / "zero")["best_f1"] == scores(folder / "v2")["best_f1"]
 
 
+@pytest.fixture(scope="module")
+def again(first, later):
+    """Scores of `evaluate_squad.py` from the files of these runs."""
+    commands = {
+        name: {
+            "arguments": [
+                "--data_file=v2.json",
+                *(
+                    f"--{flag}={name}/{flag}.json"
+                    for flag in ("predictions", "null_odds", "nbest_predictions")
+                ),
+            ]
+        }
+        for name in ("v2", "always", "never")
+    }
+    found = run_many("evaluate_squad", commands, first[0])
+    return {name: json.loads(result["stdout"]) for name, result in found.items()}
+
+
+@pytest.mark.parametrize("name", ["v2", "always", "never"])
+def test_scored_again_from_the_files(first, again, name):
+    """The same scores, the best among them, whatever the answers' threshold was."""
+    expected = scores(first[0] / name)
+    del expected["null_score_diff_threshold"]
+    assert again[name] == expected
+    assert again[name]["best_f1"] == scores(first[0] / "v2")["best_f1"]
+
+
+def test_an_evaluation_keeps_the_best_threshold(first, later):
+    """In the model's own directory; the scores are those of the threshold given."""
+    out, before = first[0] / "untuned-1", later[1]["untuned-1"]
+    tuned = read(first[0] / "v2" / "task.json")
+    threshold = tuned["null_score_diff_threshold"]
+    path = "untuned-1/task.json\n"
+    assert f"Best threshold {threshold}, kept in {path}" in said(later, "untuned-1")
+    assert read(out / "task.json") == tuned
+    found = contents(out)
+    changed = {name for name in found if found[name] != before.get(name)}
+    assert changed == {"task.json", "eval_results.txt"}
+    assert scores(out)["null_score_diff_threshold"] == 1e6
+    assert scores(out)["best_f1"] == scores(first[0] / "v2")["best_f1"]
+
+
+def test_an_evaluation_of_a_model_that_is_elsewhere(first, later):
+    """It answers with the threshold that it found, and leaves the model alone."""
+    folder = first[0]
+    threshold = scores(folder / "v2")["null_score_diff_threshold"]
+    told = said(later, "elsewhere")
+    assert f"Best threshold {threshold}: it is not kept" in told
+    assert f"--null_score_diff_threshold={threshold} " in told
+    assert contents(folder / "untuned-2") == later[1]["untuned-2"]
+    for name, content in contents(folder / "elsewhere").items():
+        assert content == later[1]["v2"][name]
+    assert "it is not kept" in said(later, "ensemble-eval")
+    found = scores(folder / "ensemble-eval")
+    assert found["f1"] == pytest.approx(found["best_f1"])
+    assert set(contents(folder / "ensemble-eval")) == {"eval_results.txt"}
+
+
+def test_an_evaluation_of_version_1(first, later):
+    assert "threshold" not in said(later, "scored")
+    found = contents(first[0] / "scored")
+    assert list(found) == ["eval_results.txt"]
+    assert found["eval_results.txt"] == later[1]["v1"]["eval_results.txt"]
+
+
 def test_an_ensemble(first, later):
     folder = first[0]
     said(later, "ensemble")
@@ -397,6 +286,9 @@ def test_an_ensemble(first, later):
         list(found.values()), [one.null_odds for one in expected], atol=1e-4
     )
     assert found != read(folder / "v2" / "null_odds.json")
+    inputs = read(folder / "ensemble" / "eval_run.json")["inputs"]
+    assert {"v2.json", "v2/task.json", "seeds/bert_config.json"} <= set(inputs)
+    assert all(inputs.values())
     said(later, "one")
     for name, content in contents(folder / "one").items():
         assert content == later[1]["v2"][name]

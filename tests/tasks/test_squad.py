@@ -236,7 +236,7 @@ def test_the_threshold_to_keep_answers_with_the_best_f1():
         shift = rng.choice([-20, 0, 20])
         predictions, gold = random_questions(rng, shift + rng.normal(size=1000))
         found = squad_scores.evaluate(V2.decoding, predictions, gold)
-        threshold = found[squad_scores.BEST_THRESHOLD]
+        threshold = found[scores.BEST_THRESHOLD]
         assert f1_at(predictions, gold, threshold) == pytest.approx(found["best_f1"])
         odds = [one.null_odds for one in predictions]
         if threshold < min(odds):
@@ -253,7 +253,7 @@ def test_of_equal_null_odds_all_are_answered_or_none():
     for _ in range(200):
         predictions, gold = random_questions(rng, [-2.0, -1.0, 0.0])
         found = squad_scores.evaluate(V2.decoding, predictions, gold)
-        reached = f1_at(predictions, gold, found[squad_scores.BEST_THRESHOLD])
+        reached = f1_at(predictions, gold, found[scores.BEST_THRESHOLD])
         every = [f1_at(predictions, gold, each) for each in (-9, -2, -1, 0)]
         assert reached == pytest.approx(max(every))
         assert reached <= found["best_f1"] + 1e-9
@@ -262,7 +262,7 @@ def test_of_equal_null_odds_all_are_answered_or_none():
 
 
 def test_at_best_threshold():
-    row = {"best_f1_thresh": 0.0, squad_scores.BEST_THRESHOLD: np.float64(2.5)}
+    row = {"best_f1_thresh": 0.0, scores.BEST_THRESHOLD: np.float64(2.5)}
     task = squad.at_best_threshold(OTHER, row)
     assert task.decoding == dataclasses.replace(
         OTHER.decoding, null_score_diff_threshold=2.5

@@ -52,9 +52,9 @@ def test_the_three_files(tmp_path):
     """Laid out as the original's, which writes ASCII."""
     one = SquadAnswer("é", 0, 1, 1.0, 1.5, 0.75)
     null = SquadAnswer("", 0, 0, -9.0, -8.5, 0.25)
-    squad_reports.write(
-        str(tmp_path), [SquadPrediction("q", one, (one, null), one, -20.0)], True
-    )
+    example = squad_files.make_example("who ?", "é!", "q")
+    found = SquadPrediction("q", one, (one, null), one, -20.0)
+    squad_reports.write(str(tmp_path), [example], [found], True)
     predictions, nbest, odds = (
         (tmp_path / f"{name}.json").read_bytes()
         for name in ("predictions", "nbest_predictions", "null_odds")
@@ -75,6 +75,29 @@ def test_the_three_files(tmp_path):
             ("start_logit", -9.0),
             ("end_logit", -8.5),
         ],
+    ]
+
+
+def test_places_of_answers(tmp_path):
+    """The context's own characters; null odds to the last digit."""
+    one = SquadAnswer("é b", 2, 6, 1.0, 1.23456789, 0.7512345678)
+    null = SquadAnswer("", 0, 0, -9.0, -8.5, 0.25)
+    nothing = SquadAnswer(squad_answers.NOTHING, 0, 0, 0.0, 0.0, 1.0)
+    examples = [squad_files.make_example("?", "a é\n b", key) for key in "pqr"]
+    predictions = [
+        SquadPrediction("p", one, (one, null), one, -20.123456789),
+        SquadPrediction("q", null, (one, null), one, 2.0),
+        SquadPrediction("r", nothing, (nothing,), None, None),
+    ]
+    path = tmp_path / "predictions.jsonl"
+    squad_reports.write_places(str(path), examples, predictions)
+    assert path.read_text("utf-8").splitlines() == [
+        '{"id": "p", "text": "é\\n b", "start": 2, "end": 6, "score": 2.234568, '
+        '"probability": 0.751235, "null_odds": -20.123456789}',
+        '{"id": "q", "text": "", "start": 0, "end": 0, "score": -17.5, '
+        '"probability": 0.25, "null_odds": 2.0}',
+        '{"id": "r", "text": "", "start": 0, "end": 0, "score": 0.0, '
+        '"probability": 1.0}',
     ]
 
 
@@ -145,8 +168,8 @@ def test_models_that_read_other_tokens(models, tmp_path):
 @pytest.mark.parametrize("version_2", [True, False])
 def test_the_original_s_files(models, tmp_path, capsys, version_2):
     found = squad_reports.answer(models[:1], EXAMPLES)
-    squad_reports.write(str(tmp_path), found, version_2)
-    names = {"predictions.json", "nbest_predictions.json"}
+    squad_reports.write(str(tmp_path), EXAMPLES, found, version_2)
+    names = {"predictions.json", "nbest_predictions.json", "predictions.jsonl"}
     assert set(os.listdir(tmp_path)) == names | (
         {"null_odds.json"} if version_2 else set()
     )
@@ -176,7 +199,7 @@ def read_scores(directory):
 
 def test_scores_of_version_2(models, tmp_path, capsys):
     found = squad_reports.answer(models[:1], EXAMPLES)
-    task = squad.at_best_threshold(V2, {squad_scores.BEST_THRESHOLD: -1.5})
+    task = squad.at_best_threshold(V2, {scores.BEST_THRESHOLD: -1.5})
     squad_reports.score(str(tmp_path), task, found, GOLD)
     written = read_scores(tmp_path)
     assert written.pop("null_score_diff_threshold") == -1.5

@@ -9,6 +9,8 @@ sentences), or are JSON lines: {"text": …, "entities": [{"start", "end", "labe
 More in docs/finetuning.md.
 """
 
+import dataclasses
+
 import fine_tuning_flags
 import training_flags
 from absl import flags, logging
@@ -28,21 +30,25 @@ flags.DEFINE_bool("do_predict", False, "Whether to tag the test file.")
 flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
 flags.DEFINE_integer(
     "max_seq_length",
-    128,
-    "Tokens of a window at most; it is filled with the sentences around.",
+    None,
+    "Tokens of a window at most; it is filled with the sentences around; default: 128, "
+    "or that of the fine-tuned model.",
     lower_bound=3,
 )
 flags.DEFINE_integer(
     "doc_stride",
     None,
-    "Tokens from one window's start to the next one's; default: half a window.",
+    "Tokens from one window's start to the next one's; default: half a window, or that "
+    "of the model.",
     lower_bound=1,
 )
 flags.DEFINE_bool(
-    "one_sentence", False, "Read each sentence alone, without those around it."
+    "one_sentence",
+    None,
+    "Read each sentence alone, without those around it; default: no, or as the model.",
 )
 flags.DEFINE_bool(
-    "label_all_pieces", False, "Train all pieces of a word, not the first alone."
+    "label_all_pieces", None, "Train all pieces of a word, not the first alone."
 )
 flags.DEFINE_enum(
     "feature_based",
@@ -51,8 +57,13 @@ flags.DEFINE_enum(
     "Do not fine-tune: train a two-layer BiLSTM on these layers (Table 7).",
 )
 flags.DEFINE_bool(
-    "bilstm", False, "Put a new BiLSTM on the model that is fine-tuned (Table 5)."
+    "bilstm", None, "Put a new BiLSTM on the model that is fine-tuned (Table 5)."
 )
+
+# The flags that a `NerTask` is made of: those that a model may be asked with, and those
+# that it has to be trained with.
+READING = ("max_seq_length", "doc_stride", "one_sentence")
+TRAINING = ("label_all_pieces", "feature_based", "bilstm")
 
 
 def main():
@@ -113,15 +124,8 @@ def _train(strategy, start, data):
     from official_bert.tasks import ner, ner_features
 
     train = data["train_file"]
-    task = ner.NerTask(
-        ner_features.tag_names(train.labels),
-        FLAGS.max_seq_length,
-        FLAGS.doc_stride,
-        FLAGS.one_sentence,
-        FLAGS.label_all_pieces,
-        FLAGS.feature_based,
-        FLAGS.bilstm,
-    )
+    tags = ner_features.tag_names(train.labels)
+    task = ner.NerTask(tags, **_given(*READING, *TRAINING))
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:
         logging.warning(
@@ -136,6 +140,32 @@ def _train(strategy, start, data):
     return fine_tuning_flags.fine_tune(
         strategy, start, work, ner.METRICS, len(features)
     )
+
+
+def _given(*names):
+    """Return a dict of the flags among these that are given."""
+    values = {name: FLAGS[name].value for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _known_task(path):
+    """Return the `NerTask` of a model, to be read as the flags say.
+
+    It is None where there is no `task.json`; the model's loader says what is wrong.
+    """
+    from official_bert.tasks.ner import NerTask
+    from official_bert.tasks.task_file import has_task, read_task
+
+    if not has_task(path):
+        return None
+    known, _ = read_task(path, NerTask)
+    for name, value in _given(*TRAINING).items():
+        if value != getattr(known, name):
+            raise UserError(
+                f"--{name} is for --do_train, and {path} was trained otherwise; leave "
+                "it out, or train with it."
+            )
+    return dataclasses.replace(known, **_given(*READING))
 
 
 def _read(flag, labels=None, with_tags=True):
@@ -158,7 +188,8 @@ def _ask(data):
         return
     given = {} if FLAGS.do_train else given_files()
     path = fine_tuning_flags.model_path()
-    predictor = NerPredictor(path, FLAGS.eval_batch_size, **given)
+    task = _known_task(path)
+    predictor = NerPredictor(path, FLAGS.eval_batch_size, task, **given)
     data = data or _read_asked(predictor.task.labels)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if FLAGS.do_eval:

@@ -34,10 +34,16 @@ class NerPredictor:
       global_step: the updates that the model has had.
     """
 
-    def __init__(self, path, batch_size=8, **files):
+    def __init__(self, path, batch_size=8, task=None, **files):
         """Load a model; see `fine_tuned.load` for the arguments."""
         found = fine_tuned.load(
-            path, NerTask, ner.make_model, ner.make_scorer, "output_weights", **files
+            path,
+            NerTask,
+            ner.make_model,
+            ner.make_scorer,
+            "output_weights",
+            task,
+            **files,
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
         self.global_step, self.batch_size = found.global_step, batch_size

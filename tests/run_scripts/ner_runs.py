@@ -35,9 +35,11 @@ LATER = {
     "iob1": FIRST["iob1"],
     "eval-alone": f"{ASK} --do_eval --dev_file=iob2.dev",
     "predict-alone": f"{ASK} --do_predict --test_file=iob1.test --predict_batch_size=3",
+    "reread": f"{ASK} --do_predict --test_file=iob1.test --max_seq_length=8 "
+    "--doc_stride=2 --one_sentence --nolabel_all_pieces",
     "from-json": f"{ASK} --do_predict --test_file=dev.jsonl",
     "frozen-alone": "--init_checkpoint=frozen --do_eval --dev_file=iob1.dev "
-    "--do_predict --test_file=untagged.test",
+    "--do_predict --test_file=untagged.test --feature_based=weighted_sum_all",
 }
 # Flags beside `IOB1` -> words of the error, in any order.
 BAD_TRAIN = {
@@ -84,6 +86,13 @@ BAD_ALONE = {
     f"{ASK} --do_eval --dev_file=road.dev": "road.dev … line 2 … 'B-ROAD'",
     f"{ASK} --do_predict --test_file=road.dev": "road.dev … line 2 … 'B-ROAD'",
     f"{ASK} --do_predict --test_file=empty.txt": "empty.txt",
+    f"{ASK} --do_eval --dev_file=iob1.dev --max_seq_length=33": "33 … 32 tokens",
+    f"{ASK} --do_eval --dev_file=iob1.dev --bilstm": "--bilstm … --do_train … iob1",
+    f"{ASK} --do_eval --dev_file=iob1.dev --label_all_pieces": "--label_all_pieces",
+    f"{ASK} --do_eval --dev_file=iob1.dev --feature_based=last": "--feature_based",
+    "--init_checkpoint=frozen --do_eval --dev_file=iob1.dev --feature_based=last": (
+        "--feature_based is for --do_train … frozen"
+    ),
     f"{ASK} --do_eval --dev_file=iob1.dev --vocab_file=gone.txt": "gone.txt",
 }
 BAD = {

@@ -33,6 +33,7 @@ from script_runs import (
 from official_bert.checkpoints import google, names
 from official_bert.metrics import entities
 from official_bert.tasks.ner_files import read_ner_file
+from official_bert.tasks.ner_predictor import NerPredictor
 
 WEIGHTS = "bert_model.ckpt.data-00000-of-00001"
 SCORES = {f"eval_{name}" for name in ("f1", "precision", "recall", "word_accuracy")}
@@ -293,6 +294,26 @@ def test_asked_alone(first, later):
             assert_same_file(folder, name, "iob1", file)
         found = {path.name for path in (folder / name).iterdir()}
         assert found == {*files, "eval_run.json"}
+
+
+def test_read_in_other_windows(first, later):
+    """As the flags say; what they do not say is the model's."""
+    folder = first[0]
+    said(later, "reread")
+    known = NerPredictor(str(folder / "iob1")).task
+    task = dataclasses.replace(known, max_seq_length=8, doc_stride=2, one_sentence=True)
+    predictor = NerPredictor(str(folder / "iob1"), task=task)
+    documents = read_ner_file(str(folder / "iob1.test"), "--test_file").documents
+    expected = [tags for document in predictor.tags(documents) for tags in document]
+    found, before = (
+        [
+            [cells[-1] for cells in block]
+            for block in blocks(folder / name / "test_predictions.conll")
+            if block[0][0] != "-DOCSTART-"
+        ]
+        for name in ("reread", "iob1")
+    )
+    assert found == expected != before
 
 
 def test_one_format_after_the_other(first, later):

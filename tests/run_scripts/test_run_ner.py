@@ -12,6 +12,7 @@ import warm_python
 from ner_runs import (
     BAD,
     FIRST,
+    FIVE_LAYERS,
     LATER,
     STOPPED,
     prepare_later,
@@ -252,6 +253,17 @@ def test_a_bilstm(first, later):
     said(later, "frozen-alone")
     assert set(scores(folder / "frozen-alone")) == {*SCORES, "global_step"}
     assert_same_file(folder, "frozen-alone", "frozen", "test_predictions.jsonl")
+
+
+@pytest.mark.parametrize("layers", FIVE_LAYERS)
+def test_the_other_layers_of_table_7(first, layers):
+    """Each trains a BiLSTM."""
+    folder, results = first
+    assert json_of(folder / layers / "task.json")["feature_based"] == layers
+    assert "step 1/1 " in results[layers]["stdout"]
+    after = google.open_weights(str(folder / layers / names.MODEL_PREFIX), layers)
+    new = [name for name in after.shapes if not name.startswith("bert/")]
+    assert len(new) == layers.startswith("weighted_sum") + 12 + 2
 
 
 def assert_same_file(folder, one, other, name):

@@ -180,6 +180,25 @@ def test_places_in_the_contexts(first, name, file):
     assert odds == (read(written) if written.exists() else {})
 
 
+def test_the_original_s_defaults(first, later):
+    """Of flags that nobody gave; `SquadTask` has the lengths."""
+    said(later, "alone")
+    flags = read(first[0] / "alone" / "eval_run.json")["flags"]
+    expected = {
+        "learning_rate": 5e-5,
+        "train_batch_size": 32,
+        "num_train_epochs": 3.0,
+        "warmup_proportion": 0.1,
+        "predict_batch_size": 8,
+        "version_2_with_negative": False,
+    }
+    assert {name: flags[name] for name in expected} == expected
+    lengths = ("max_seq_length", "doc_stride", "max_query_length")
+    for name in (*lengths, "n_best_size", "max_answer_length"):
+        assert flags[name] is None
+    assert flags["null_score_diff_threshold"] is None
+
+
 def test_questions_without_answers(first, later):
     assert "Eval results" not in said(later, "asked")
     found = contents(first[0] / "asked")

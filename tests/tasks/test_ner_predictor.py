@@ -154,10 +154,10 @@ def test_any_iterable_will_do(predictor):
 
 
 def test_a_very_long_text(each_word, predictor):
-    """Every word of it is looked at, in windows."""
-    text = "the crust of 北京, " * 2000
+    """Every one of its 20,400 words is looked at, in windows."""
+    text = "the crust of 北京, " * 3400
     found = each_word.predict(text)
-    assert len(found) == 2000 * 6
+    assert len(found) == 3400 * 6
     assert_offsets(text, found)
     assert [(one.start, one.end) for one in found] == split_words(text)
     assert_offsets(text, predictor.predict(text))

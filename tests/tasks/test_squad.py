@@ -106,6 +106,18 @@ def test_there_and_back(tmp_path, task):
     assert hash(SquadTask.from_dict(values)) == hash(task)
 
 
+def test_the_original_s_defaults():
+    assert SquadTask().to_dict() == {
+        "max_seq_length": 384,
+        "doc_stride": 128,
+        "max_query_length": 64,
+        "n_best_size": 20,
+        "max_answer_length": 30,
+        "version_2_with_negative": False,
+        "null_score_diff_threshold": 0.0,
+    }
+
+
 def test_what_is_written():
     assert OTHER.to_dict() == {
         "max_seq_length": 100,

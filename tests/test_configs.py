@@ -85,6 +85,33 @@ def test_the_grid_by_default(glue_flag_files):
     assert flags["grid_batch_sizes"] == flags["grid_epochs"] == []
 
 
+@pytest.mark.parametrize(
+    ("name", "batch_size", "epochs"), [("squad1", 32, 3), ("squad2", 48, 2)]
+)
+def test_the_papers_squad(name, batch_size, epochs):
+    """Sec. 4.2, 4.3; lengths and warm-up are the original's."""
+    flags = flags_under("run_squad", [name])[name]
+    assert flags["train_batch_size"] == batch_size
+    assert (flags["learning_rate"], flags["num_train_epochs"]) == (5e-5, epochs)
+    lengths = ("max_seq_length", "doc_stride", "max_query_length")
+    assert [flags[each] for each in lengths] == [384, 128, 64]
+    assert flags["warmup_proportion"] == 0.1
+    assert flags["version_2_with_negative"] == flags["do_eval"] == (name == "squad2")
+    assert flags["do_train"] and flags["do_predict"]
+    assert flags["output_dir"] == f"output/{name}"
+
+
+def test_conll_by_fine_tuning():
+    """Settings out of the ranges of App. A.3."""
+    flags = flags_under("run_ner", ["conll"])["conll"]
+    assert flags["do_train"] and flags["do_eval"] and flags["do_predict"]
+    assert flags["train_batch_size"] in (16, 32)
+    assert flags["learning_rate"] in (5e-5, 3e-5, 2e-5)
+    assert flags["num_train_epochs"] in (2, 3, 4)
+    for name in ("feature_based", "bilstm", "one_sentence", "label_all_pieces"):
+        assert not flags[name]
+
+
 @pytest.mark.parametrize("name", GRIDS)
 def test_a_grid_has_as_many_runs_as_it_says(glue_flag_files, name):
     flags = glue_flag_files[name]

@@ -105,7 +105,7 @@ def _answerable(article):
 
 
 def swag(folder):
-    """Write SWAG's tables."""
+    """Write SWAG's tables, and one like ARC's."""
     rng = random.Random(3)
     header = ["", "video-id", "fold-ind", "startphrase", "sent1", "sent2"]
     header += ["gold-source", "ending0", "ending1", "ending2", "ending3", "label"]
@@ -116,6 +116,8 @@ def swag(folder):
             for i in range(count)
         ]
         write_lines(folder / f"{name}.csv", [header, *rows], ",")
+    rows = [(sentence(rng), "a boat", "light", "the year", "B") for _ in range(4)]
+    write_lines(folder / "arc.csv", rows, ",")
 
 
 def conll(folder):

@@ -52,6 +52,7 @@ SETTINGS = fine_tuning.FineTuningSettings(
     vocab_file=str(tiny_model.VOCAB),
     do_lower_case=True,
     eval_batch_size=8,
+    pad_to_max_seq_length=False,
 )
 V1 = SquadTask(64, 24, 16)
 V2 = SquadTask(64, 24, 16, Decoding(version_2_with_negative=True))

@@ -32,6 +32,7 @@ SETTINGS = fine_tuning.FineTuningSettings(
     vocab_file=str(tiny_model.VOCAB),
     do_lower_case=True,
     eval_batch_size=8,
+    pad_to_max_seq_length=False,
 )
 IDS = np.array([7, 40, 41, 8], np.int32)
 TRAIN = [Features(IDS + i % 3, np.zeros_like(IDS), i % 2, 0) for i in range(8)]

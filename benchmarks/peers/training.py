@@ -2,8 +2,8 @@
 
 A peer is a script that fine-tunes a model of transformers. Its flags have the names
 that our own command has, and its last line is JSON. Model, AdamW (with bias correction,
-as there), schedule, dropout and padding to the longest of a batch are those of PyTorch
-and transformers.
+as there), dropout and padding to the longest of a batch are those of PyTorch and
+transformers; the schedule is BERT's.
 """
 
 import argparse
@@ -101,25 +101,29 @@ def train(model, rows, num_examples, loss_of, given):
       dict that tells of the training: `seed`, `num_train_steps`, `seconds`.
     """
     steps = int(num_examples / given.train_batch_size * given.num_train_epochs)
-    optimizer = _optimizer(model, given.learning_rate)
-    schedule = transformers.get_linear_schedule_with_warmup(
-        optimizer, int(steps * given.warmup_proportion), steps
+    optimizer, schedule = optimizer_and_schedule(
+        model, given.learning_rate, steps, int(steps * given.warmup_proportion)
     )
     batches = _random_batches(rows, given.train_batch_size, given.seed)
     model.train()
     start = time.monotonic()
     for _ in range(steps):
-        loss_of(next(batches)).backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
-        optimizer.step()
-        schedule.step()
-        optimizer.zero_grad()
+        update(model, optimizer, schedule, loss_of(next(batches)))
     seconds = time.monotonic() - start
     return {"seed": given.seed, "num_train_steps": steps, "seconds": seconds}
 
 
-def _optimizer(model, learning_rate):
-    """Return AdamW that decays what BERT decays."""
+def update(model, optimizer, schedule, loss):
+    """Make one update, clipped as BERT's."""
+    loss.backward()
+    torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
+    optimizer.step()
+    schedule.step()
+    optimizer.zero_grad()
+
+
+def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_steps):
+    """Return AdamW that decays what BERT decays, and its rate's schedule."""
     decayed, others = [], []
     for name, weight in model.named_parameters():
         not_decayed = any(part in name for part in NOT_DECAYED)
@@ -128,7 +132,15 @@ def _optimizer(model, learning_rate):
         {"params": decayed, "weight_decay": WEIGHT_DECAY},
         {"params": others, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=learning_rate, eps=EPSILON)
+    optimizer = torch.optim.AdamW(groups, lr=learning_rate, eps=EPSILON)
+
+    def factor(step):
+        """As BERT's; that of transformers is higher behind the warm-up."""
+        if step < num_warmup_steps:
+            return step / num_warmup_steps
+        return 1 - step / num_train_steps
+
+    return optimizer, torch.optim.lr_scheduler.LambdaLR(optimizer, factor)
 
 
 def _random_batches(rows, batch_size, seed):

@@ -1,0 +1,61 @@
+"""Make given updates with PyTorch and transformers, to compare with ours.
+
+`benchmarks/update_equality.py` runs it with a folder: `start` is the model, in
+`batches.npz` is what it reads. Leaves `end`; its last line is the losses, as JSON.
+"""
+
+import json
+import pathlib
+import sys
+
+import numpy as np
+import torch
+import training
+import transformers
+
+
+def main(folder):
+    """Make an update with each batch."""
+    folder = pathlib.Path(folder)
+    settings = json.loads((folder / "settings.json").read_text())
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        folder / "start",
+        hidden_dropout_prob=0.0,
+        attention_probs_dropout_prob=0.0,
+        classifier_dropout=0.0,
+    )
+    optimizer, schedule = training.optimizer_and_schedule(model, **settings)
+    model.train()
+    losses = []
+    for batch in _batches(folder / "batches.npz"):
+        loss = model(**batch).loss
+        training.update(model, optimizer, schedule, loss)
+        losses.append(loss.item())
+    model.save_pretrained(folder / "end")
+    print(json.dumps(losses))
+
+
+def _batches(path):
+    """Yield what the model reads, as a dict of tensors."""
+    names = {
+        "input_ids": "input_ids",
+        "input_mask": "attention_mask",
+        "segment_ids": "token_type_ids",
+        "label_ids": "labels",
+    }
+    with np.load(path) as arrays:
+        count = len({key.partition("/")[0] for key in arrays})
+        for number in range(count):
+            found = {
+                theirs: arrays[f"{number}/{ours}"] for ours, theirs in names.items()
+            }
+            yield {name: _tensor(array) for name, array in found.items()}
+
+
+def _tensor(array):
+    is_class = np.issubdtype(array.dtype, np.integer)
+    return torch.tensor(array.astype(np.int64 if is_class else np.float32))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

@@ -1,0 +1,215 @@
+r"""Is an update of a fine-tuning the same as PyTorch's?
+
+    python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 --data_dir=glue_data
+
+Both sides get the same weights, those of a new head included, and the same batches of
+MRPC, and make updates with bias correction and without dropout, whose random numbers
+two libraries cannot share. Then all is equal but the rounding of float32, which grows
+from update to update. How much it grows by itself, a third run tells: ours with all
+batches padded to 128, which rounds otherwise. Prints the losses, and how far the
+weights are apart in the end.
+"""
+
+import dataclasses
+import json
+import pathlib
+import subprocess
+import sys
+import tempfile
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT / "run_scripts"))
+
+import numpy as np  # noqa: E402
+from absl import flags  # noqa: E402
+from command_line import locate, require, run, start_tensorflow  # noqa: E402
+from yardstick import peers  # noqa: E402
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
+flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
+flags.DEFINE_string("task_name", "MRPC", "Task of GLUE.")
+flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
+flags.DEFINE_integer("num_train_steps", 343, "Updates that the rate is planned for.")
+flags.DEFINE_integer("train_batch_size", 32, "Rows of an update.", lower_bound=1)
+flags.DEFINE_float("learning_rate", 5e-5, "The highest rate.")
+flags.DEFINE_integer("seed", 1, "Of the head and of the order of rows.")
+flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
+
+PEER = ROOT / "benchmarks" / "peers" / "updates.py"
+MAX_SEQ_LENGTH = 128
+SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 343)
+
+
+def main():
+    """Make the updates on both sides, and compare."""
+    require("model", "data_dir")
+    start_tensorflow()
+    with tempfile.TemporaryDirectory() as folder:
+        folder = pathlib.Path(folder)
+        start, (losses, ours), padded = _ours(folder)
+        others = {"PyTorch": _theirs(folder), "ours, padded": padded}
+    for number, loss in enumerate(losses, 1):
+        if number in SHOWN:
+            told = [
+                f"{who} {found[number - 1]:.6f}" for who, (found, _) in others.items()
+            ]
+            print(f"update {number}: loss {loss:.6f}, {', '.join(told)}")
+    moved = _distance(ours, start)
+    for who, (_, weights) in others.items():
+        apart = _distance(ours, weights)
+        print(f"after {len(losses)}, {who}: {apart:.1e} apart, moved by {moved:.1e}")
+
+
+def _distance(ones, others):
+    """Return the root of the mean square of the differences of all weights."""
+    squares = sum(np.square(ones[name] - others[name]).sum() for name in ones)
+    return (squares / sum(weight.size for weight in ones.values())) ** 0.5
+
+
+def _ours(folder):
+    """Make our updates; leave the start and the batches to the other side.
+
+    Returns:
+      name -> weights before; (list of losses, weights after); the same with all
+      batches padded to `MAX_SEQ_LENGTH`.
+    """
+    from official_bert.checkpoints import (
+        any_format,
+        huggingface,
+        initialize,
+        model_directory,
+    )
+    from official_bert.modeling import encoder_model
+    from official_bert.tasks import classifier
+
+    encoder_model.DROPOUT = 0.0  # Before the head; no config has it.
+    with any_format.opened(locate(FLAGS.model)) as checkpoint:
+        tokenizer = model_directory.tokenizer_of(checkpoint, None, None)
+        task, train_set = _task_and_set(tokenizer)
+        config = dataclasses.replace(
+            checkpoint.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+        )
+        state = _state(lambda: classifier.make_model(config, task))
+        initialize.load_opened(state.model, checkpoint)
+        vocab_file, casing = checkpoint.vocab_file, tokenizer.do_lower_case
+        both = model_directory.checkpoint_of(state.model, vocab_file, casing)
+        (folder / "start").mkdir()
+        huggingface.write_model(str(folder / "start"), both)
+    start, batches = _weights(state), _batches(train_set)
+    np.savez(folder / "batches.npz", **_flat(batches))
+    found = []
+    for each in (batches, _batches(train_set.of_one_length())):
+        for name, variable in state.weights_and_slots().items():
+            variable.assign(start.get(name, np.zeros(variable.shape)))
+        state.optimizer.iterations.assign(0)
+        losses = _updates(state, classifier.objective(task), each)
+        found.append((losses, _weights(state)))
+    return start, *found
+
+
+def _batches(train_set):
+    """Return a dict of arrays for each update."""
+    found = train_set.training_batches(FLAGS.train_batch_size, FLAGS.seed, 0)
+    return list(found.take(FLAGS.updates).as_numpy_iterator())
+
+
+def _task_and_set(tokenizer):
+    """Return the `ClassifierTask` and the `FeatureSet` to train on."""
+    from official_bert.tasks import classifier_data, classifier_features, glue_files
+    from official_bert.tasks.batches import FeatureSet
+    from official_bert.tasks.classifier_task import TRUNCATE
+    from official_bert.tasks.glue_tasks import find_task
+
+    source = classifier_data.GlueSource(
+        lambda task, split: glue_files.read_examples(task, FLAGS.data_dir, split),
+        lambda task, split: glue_files.has_examples(task, FLAGS.data_dir, split),
+    )
+    data = classifier_data.read_glue(
+        find_task(FLAGS.task_name), source, MAX_SEQ_LENGTH, TRUNCATE, ["train"]
+    )
+    windows = classifier_features.encode(data.task, data.train, tokenizer)
+    features = [one for (one,) in windows]
+    pad = classifier_features.pad_features
+    return data.task, FeatureSet(features, MAX_SEQ_LENGTH, pad)
+
+
+def _flat(batches):
+    return {
+        f"{number}/{name}": value
+        for number, batch in enumerate(batches)
+        for name, value in batch.items()
+    }
+
+
+def _state(make_model):
+    """Return a new `saving.State`."""
+    import keras
+
+    from official_bert.training.guard import Guard
+    from official_bert.training.optimizer import BertAdam
+    from official_bert.training.saving import State
+    from official_bert.training.schedule import WarmupLinearDecay
+
+    keras.utils.set_random_seed(FLAGS.seed)
+    model = make_model()
+    schedule = WarmupLinearDecay(
+        FLAGS.learning_rate, FLAGS.num_train_steps, _num_warmup_steps()
+    )
+    optimizer = BertAdam(schedule, bias_correction=True)
+    optimizer.build(model.trainable_variables)
+    return State(model, optimizer, Guard())
+
+
+def _num_warmup_steps():
+    return FLAGS.num_train_steps // 10
+
+
+def _weights(state):
+    return {name: weight.numpy() for name, weight in state.weights().items()}
+
+
+def _updates(state, objective, batches):
+    """Make an update with each batch; return the losses."""
+    import tensorflow as tf
+
+    from official_bert.training.step import StepSettings, make_train_step
+
+    state.model.bert.skip_padding = True  # As run_classifier.py.
+    step = make_train_step(
+        tf.distribute.get_strategy(),
+        state.model,
+        state.optimizer,
+        state.guard,
+        objective,
+        StepSettings(FLAGS.seed),
+    )
+    (name,) = objective.losses
+    losses = []
+    for batch in batches:
+        report = step({key: tf.constant(value) for key, value in batch.items()})
+        losses.append(float(report[name] / report[f"{name}/weight"]))
+    return losses
+
+
+def _theirs(folder):
+    """Let PyTorch make the same updates; return (losses, name -> weights after)."""
+    from official_bert.checkpoints import any_format
+
+    settings = {
+        "num_train_steps": FLAGS.num_train_steps,
+        "num_warmup_steps": _num_warmup_steps(),
+        "learning_rate": FLAGS.learning_rate,
+    }
+    (folder / "settings.json").write_text(json.dumps(settings))
+    command = [peers.peer_python(FLAGS.peer_env), PEER, folder]
+    done = subprocess.run(
+        list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True
+    )
+    with any_format.opened(str(folder / "end")) as checkpoint:
+        return json.loads(done.stdout.splitlines()[-1]), checkpoint.tensors()
+
+
+if __name__ == "__main__":
+    run(main)

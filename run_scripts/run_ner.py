@@ -121,11 +121,13 @@ def _read_asked(labels):
 
 def _train(strategy, start, data):
     """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
-    from official_bert.tasks import ner, ner_features
+    from official_bert.tasks import ner, ner_features, ner_sentences
 
     train = data["train_file"]
     tags = ner_features.tag_names(train.labels)
-    task = ner.NerTask(tags, **_given(*READING, *TRAINING))
+    as_columns = ner_sentences.has_joined_words(train.documents)
+    given = _given(*READING, *TRAINING)
+    task = ner.NerTask(tags, **given, words_as_columns=as_columns)
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:
         logging.warning(

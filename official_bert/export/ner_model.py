@@ -6,6 +6,7 @@ from official_bert.export import rows
 from official_bert.export.row_model import RowModel
 from official_bert.export.texts import parts_of, per_text
 from official_bert.metrics import entities
+from official_bert.tasks import ner_words
 from official_bert.tokenization.graph import GraphTokenizer
 from official_bert.tokenization.graph_words import BasicWords
 from official_bert.tokenization.wordpiece import UNKNOWN
@@ -71,11 +72,35 @@ class ServedTagger(tf.Module):
     def _find_words(self, text):
         """Return (text of each word, its start, its end), int32 [words] each."""
         found, word = self._words(text)
-        number = tf.reduce_max(tf.concat([[-1], word], 0)) + 1
-        return (
-            tf.math.unsorted_segment_min(found.texts, word, number),
-            tf.math.unsorted_segment_min(found.starts, word, number),
-            tf.math.unsorted_segment_max(found.ends, word, number),
+        places = _places(found, word)
+        if not self.task.words_as_columns:
+            return places
+        begins = ~self._joins(text, found, word, *places)
+        return _places(found, tf.gather(tf.cumsum(tf.cast(begins, tf.int32)) - 1, word))
+
+    def _joins(self, text, found, word, of_text, starts, ends):
+        """Return which words are one with those before them; see `ner_words`."""
+        where = tf.range(tf.size(word))
+        number = tf.size(starts)
+        first = tf.math.unsorted_segment_min(where, word, number)
+        last = tf.math.unsorted_segment_max(where, word, number)
+        words = parts_of(text, of_text, starts, ends)
+        touches = (starts == _before(ends, -1)) & (of_text == _before(of_text, -1))
+        facts = ner_words.make_facts(
+            touches,
+            self._words.categories(tf.gather(found.facts, first)),
+            tf.gather(found.code_points, first),
+            tf.gather(found.code_points, last),
+            ends - starts,
+            tf.reduce_any(words[:, tf.newaxis] == ner_words.CLITICS, axis=1),
+            lambda points, marks: tf.reduce_any(
+                points[:, tf.newaxis] == list(map(ord, marks)), axis=1
+            ),
+        )
+        return ner_words.joins(
+            facts,
+            lambda values: _before(values, False),
+            lambda values: tf.concat([values, [False]], 0)[1:],
         )
 
     def _tags(self, words, of_text, number):
@@ -135,6 +160,21 @@ class ServedTagger(tf.Module):
             "starts": per_text(starts, of_text, number, -1),
             "ends": per_text(behind, of_text, number, -1),
         }
+
+
+def _places(found, word):
+    """Return (text of each word, its start, its end), int32 [words] each."""
+    number = tf.reduce_max(tf.concat([[-1], word], 0)) + 1
+    return (
+        tf.math.unsorted_segment_min(found.texts, word, number),
+        tf.math.unsorted_segment_min(found.starts, word, number),
+        tf.math.unsorted_segment_max(found.ends, word, number),
+    )
+
+
+def _before(values, first):
+    """Return the value before each, and `first` before all."""
+    return tf.concat([[first], values], 0)[:-1]
 
 
 def _beginnings(tags):

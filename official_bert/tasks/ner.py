@@ -21,6 +21,8 @@ from official_bert.training.step import Objective
 
 LOSS = "token_loss"
 METRICS = ("f1", "precision", "recall")
+# What `task.json` says only where it is so.
+LATER = ("bilstm", "words_as_columns")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,6 +42,8 @@ class NerTask:
         BiLSTM over these layers of an encoder that is not trained.
       bilstm: whether a model that is fine-tuned has a BiLSTM on top; `task.json`
         says it only then.
+      words_as_columns: whether texts have words like "U.S.", see `ner_words`;
+        likewise.
     """
 
     TASK: ClassVar[str] = "ner"
@@ -51,6 +55,7 @@ class NerTask:
     label_all_pieces: bool = False
     feature_based: str | None = None
     bilstm: bool = False
+    words_as_columns: bool = False
 
     @property
     def labels(self):
@@ -60,7 +65,7 @@ class NerTask:
     def to_dict(self):
         """Return what `from_dict` takes, fit for JSON."""
         found = dataclasses.asdict(self) | {"tags": list(self.tags)}
-        return {name: v for name, v in found.items() if name != "bilstm" or v}
+        return {name: v for name, v in found.items() if name not in LATER or v}
 
     @classmethod
     def from_dict(cls, values):
@@ -69,7 +74,7 @@ class NerTask:
         Raises:
           KeyError, TypeError, ValueError: that is not what it holds.
         """
-        values = {"bilstm": False} | values
+        values = dict.fromkeys(LATER, False) | values
         found = {field.name: values[field.name] for field in dataclasses.fields(cls)}
         if not isinstance(found["tags"], list) or len(found["tags"]) < 2:
             raise TypeError("tags is no list of two or more")
@@ -83,8 +88,9 @@ class NerTask:
             raise ValueError("a length is no whole number above 0")
         if found["feature_based"] not in (None, *LAYERS):
             raise ValueError("feature_based names no layers")
-        if not isinstance(found["bilstm"], bool):
-            raise TypeError("bilstm is neither true nor false")
+        for name in LATER:
+            if not isinstance(found[name], bool):
+                raise TypeError(f"{name} is neither true nor false")
         return cls(**found)
 
 

@@ -67,7 +67,8 @@ class NerPredictor:
         for number, text in enumerate(texts):
             if not isinstance(text, str):
                 raise TypeError(f"Text {number} is {text!r}, not a str.")
-        sentences = list(map(text_sentence, texts))
+        as_columns = self.task.words_as_columns
+        sentences = [text_sentence(text, as_columns=as_columns) for text in texts]
         tags = self.tags([[sentence] for sentence in sentences])
         return [
             [FoundEntity(**entity) for entity in text_entities(sentence, found)]

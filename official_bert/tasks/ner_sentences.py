@@ -3,6 +3,7 @@
 import dataclasses
 
 from official_bert.metrics import entities
+from official_bert.tasks import ner_words
 from official_bert.tokenization.basic import BasicTokenizer
 
 CONLL, JSON_LINES = "CoNLL columns", "JSON lines"
@@ -70,9 +71,18 @@ def split_words(text):
     ]
 
 
-def text_sentence(text, line=1):
-    """Return a text as a `Sentence` without tags; see `split_words`."""
+def text_sentence(text, line=1, as_columns=False):
+    """Return a text as a `Sentence` without tags.
+
+    Args:
+      text: str.
+      line: see `Sentence`.
+      as_columns: whether its words are those of columns (`ner_words`), and not
+        those of `split_words`.
+    """
     offsets = split_words(text)
+    if as_columns:
+        offsets = ner_words.joined(text, offsets)
     words = tuple(text[start:end] for start, end in offsets)
     return Sentence(line, text, words, tuple(offsets))
 
@@ -111,6 +121,17 @@ def text_entities(sentence, tags):
         text = sentence.text[start:end]
         found.append({"start": start, "end": end, "label": label, "text": text})
     return found
+
+
+def has_joined_words(documents):
+    """Tell whether words of documents have punctuation within, as columns may.
+
+    It takes `ner_words.MANY` of them, so that an address on the web does not count.
+    """
+    sentences = (sentence for document in documents for sentence in document)
+    words = [word for sentence in sentences for word in sentence.words]
+    cut = sum(len(split_words(word)) > 1 for word in words)
+    return cut >= ner_words.MANY * len(words) > 0
 
 
 def labels_of(documents):

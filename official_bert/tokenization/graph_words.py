@@ -66,6 +66,10 @@ class BasicWords(tf.Module):
         begins = alone | _after(alone) | _is_new(found.chunks)
         return found, tf.cumsum(tf.cast(begins, tf.int32)) - 1
 
+    def categories(self, facts):
+        """Return the category classes in `Characters.facts`, of `characters`."""
+        return _field(facts, graph_tables.CATEGORY)
+
     def _chunked(self, texts):
         """Return the `Characters` of texts without whitespace and what is removed."""
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")

@@ -134,9 +134,8 @@ class ServedTagger(tf.Module):
         """Return the entities that tags make; see `of_text`."""
         task, number = self.task, tf.size(text)
         outside = task.tags.index(entities.OUTSIDE)
-        before = tf.concat([[outside], tags], 0)[:-1]
-        is_first = of_text != tf.concat([[-1], of_text], 0)[:-1]
-        before = tf.where(is_first, outside, before)
+        is_first = of_text != _before(of_text, -1)
+        before = tf.where(is_first, outside, _before(tags, outside))
         begins = tf.constant(_beginnings(task.tags))
         begins = tf.gather(begins, before * len(task.tags) + tags)
         entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1

@@ -7,6 +7,8 @@ from official_bert.tasks import ner_words
 from official_bert.tokenization.basic import BasicTokenizer
 
 CONLL, JSON_LINES = "CoNLL columns", "JSON lines"
+# From so large a part of words on, punctuation within them is no exception.
+MANY = 0.01
 # Cased: so the words of a text do not depend on the model that will read them.
 _WORDS = BasicTokenizer(do_lower_case=False)
 
@@ -126,12 +128,12 @@ def text_entities(sentence, tags):
 def has_joined_words(documents):
     """Tell whether words of documents have punctuation within, as columns may.
 
-    It takes `ner_words.MANY` of them, so that an address on the web does not count.
+    It takes `MANY` of them, so that an address on the web does not count.
     """
     sentences = (sentence for document in documents for sentence in document)
     words = [word for sentence in sentences for word in sentence.words]
     cut = sum(len(split_words(word)) > 1 for word in words)
-    return cut >= ner_words.MANY * len(words) > 0
+    return cut >= MANY * len(words) > 0
 
 
 def labels_of(documents):

@@ -19,8 +19,6 @@ WITHIN_NUMBERS = ",:"
 APOSTROPHES = "'’"
 # Behind an apostrophe they are a word with it.
 CLITICS = ("s", "d", "m", "ll", "re", "ve", "S", "D", "M", "LL", "RE", "VE")
-# A part of columns' words that `BasicTokenizer` cuts: from it on they are joined.
-MANY = 0.01
 
 
 class Facts(NamedTuple):

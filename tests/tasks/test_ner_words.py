@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 
 from official_bert.export import ner_model
 from official_bert.export.texts import parts_of
-from official_bert.tasks import ner_files, ner_words
+from official_bert.tasks import ner_files
 from official_bert.tasks.ner import NerTask
 from official_bert.tasks.ner_sentences import (
+    MANY,
     has_joined_words,
     split_words,
     text_sentence,
@@ -142,4 +143,4 @@ def test_nearly_all_words_of_conll(shared):
         found = set(text_sentence(one.text, as_columns=True).offsets)
         kept += [place in found for place in one.offsets]
     assert np.mean(kept) > 0.99
-    assert ner_words.MANY < 0.05
+    assert MANY < 0.05

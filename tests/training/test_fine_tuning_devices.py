@@ -35,7 +35,7 @@ def weights(made, name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_same_weights(made, name):
-    """Eight updates move weights by up to 0.07."""
+    """With other dropout before the head alone they were 0.06 apart."""
     expected, found = weights(made, "one"), weights(made, name)
     assert set(expected) == set(found)
     difference = max(np.abs(expected[key] - found[key]).max() for key in expected)

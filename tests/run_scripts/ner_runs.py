@@ -34,7 +34,7 @@ FIRST = {
 # The choices of Table 7 that "frozen" is not.
 FIVE_LAYERS = LAYERS[:-1]
 FIRST |= {
-    layers: f"{BRIEF} --train_file=iob2.train --feature_based={layers} "
+    layers: f"{BRIEF} --train_file=joined.train --feature_based={layers} "
     "--num_train_epochs=0.2"
     for layers in FIVE_LAYERS
 }
@@ -170,6 +170,8 @@ def write_files(folder):
         (folder / f"iob1.{name}").write_text(conll(found, (0, None, None, 1)))
         (folder / f"iob2.{name}").write_text(conll(found, (0, 2)))
         (folder / f"{name}.jsonl").write_text(json_lines(found))
+    joined = (folder / "iob2.train").read_text().replace("found ", "U.S. ")
+    (folder / "joined.train").write_text(joined)
     (folder / "untagged.test").write_text(conll(sets["test"], (0,), borders=False))
     lines = [json.loads(line)["text"] for line in json_lines(sets["test"]).splitlines()]
     texts = [*lines, "", "né 🍕 the horse", "the horse " * 40]

@@ -163,6 +163,14 @@ def test_a_very_long_text(each_word, predictor):
     assert_offsets(text, predictor.predict(text))
 
 
+def test_words_as_in_columns(tmp_path):
+    task = dataclasses.replace(TASK, words_as_columns=True)
+    predictor = NerPredictor(write(tmp_path / "columns", task, "B-LOC"))
+    text = "the U.S.-based crust, J. Horse's."
+    found = [one.text for one in predictor.predict(text)]
+    assert found == ["the", "U.S.-based", "crust", ",", "J.", "Horse", "'s", "."]
+
+
 def test_tags_of_words(predictor):
     documents = [
         [word_sentence(["the", "crust"]), word_sentence([])],

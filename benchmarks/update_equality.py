@@ -8,6 +8,9 @@ two libraries cannot share. Then all is equal but the rounding of float32, which
 from update to update. How much it grows by itself, a third run tells: ours with all
 batches padded to 128, which rounds otherwise. Prints the losses, and how far the
 weights are apart in the end.
+
+With --draws, dropout is compared by what it does: the loss and the gradient's norm of
+the first batch, with the weights after our updates, for that many masks on each side.
 """
 
 import dataclasses
@@ -34,6 +37,9 @@ flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
 flags.DEFINE_integer("num_train_steps", 343, "Updates that the rate is planned for.")
 flags.DEFINE_integer("train_batch_size", 32, "Rows of an update.", lower_bound=1)
 flags.DEFINE_float("learning_rate", 5e-5, "The highest rate.")
+flags.DEFINE_integer(
+    "draws", 0, "Masks of dropout to draw on each side; 0: none.", lower_bound=0
+)
 flags.DEFINE_integer("seed", 1, "Of the head and of the order of rows.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 
@@ -48,8 +54,9 @@ def main():
     start_tensorflow()
     with tempfile.TemporaryDirectory() as folder:
         folder = pathlib.Path(folder)
-        start, (losses, ours), padded = _ours(folder)
-        others = {"PyTorch": _theirs(folder), "ours, padded": padded}
+        start, (losses, ours), padded, drawn = _ours(folder)
+        *theirs, drawn_there = _theirs(folder)
+        others = {"PyTorch": theirs, "ours, padded": padded}
     for number, loss in enumerate(losses, 1):
         if number in SHOWN:
             told = [
@@ -60,6 +67,17 @@ def main():
     for who, (_, weights) in others.items():
         apart = _distance(ours, weights)
         print(f"after {len(losses)}, {who}: {apart:.1e} apart, moved by {moved:.1e}")
+    if FLAGS.draws:
+        for who, found in {**drawn, "PyTorch": drawn_there}.items():
+            losses, norms = np.transpose(found)
+            print(f"dropout, {who}: loss {_told(losses)}, gradient {_told(norms)}")
+
+
+def _told(drawn):
+    """Return a mean, its standard error and the deviation."""
+    deviation = drawn.std(ddof=1)
+    error = deviation / len(drawn) ** 0.5
+    return f"{drawn.mean():.5f} ± {error:.5f} (deviation {deviation:.5f})"
 
 
 def _distance(ones, others):
@@ -73,7 +91,7 @@ def _ours(folder):
 
     Returns:
       name -> weights before; (list of losses, weights after); the same with all
-      batches padded to `MAX_SEQ_LENGTH`.
+      batches padded to `MAX_SEQ_LENGTH`; who -> what `_drawn` returns.
     """
     from official_bert.checkpoints import (
         any_format,
@@ -84,7 +102,8 @@ def _ours(folder):
     from official_bert.modeling import encoder_model
     from official_bert.tasks import classifier
 
-    encoder_model.DROPOUT = 0.0  # Before the head; no config has it.
+    before_head = encoder_model.DROPOUT
+    encoder_model.DROPOUT = 0.0  # No config has it.
     with any_format.opened(locate(FLAGS.model)) as checkpoint:
         tokenizer = model_directory.tokenizer_of(checkpoint, None, None)
         task, train_set = _task_and_set(tokenizer)
@@ -94,9 +113,13 @@ def _ours(folder):
         state = _state(lambda: classifier.make_model(config, task))
         initialize.load_opened(state.model, checkpoint)
         vocab_file, casing = checkpoint.vocab_file, tokenizer.do_lower_case
-        both = model_directory.checkpoint_of(state.model, vocab_file, casing)
-        (folder / "start").mkdir()
-        huggingface.write_model(str(folder / "start"), both)
+
+    def write(model, directory):
+        directory.mkdir()
+        both = model_directory.checkpoint_of(model, vocab_file, casing)
+        huggingface.write_model(str(directory), both)
+
+    write(state.model, folder / "start")
     start, batches = _weights(state), _batches(train_set)
     np.savez(folder / "batches.npz", **_flat(batches))
     found = []
@@ -106,7 +129,18 @@ def _ours(folder):
         state.optimizer.iterations.assign(0)
         losses = _updates(state, classifier.objective(task), each)
         found.append((losses, _weights(state)))
-    return start, *found
+    (_, ours), _ = found
+    encoder_model.DROPOUT = before_head
+    # At rate 0, no mask that is drawn moves the weights.
+    state = _state(lambda: classifier.make_model(checkpoint.config, task), 0.0)
+    for name, variable in state.weights().items():
+        variable.assign(ours[name])
+    write(state.model, folder / "trained")
+    drawn = {
+        who: _drawn(state, classifier.objective(task), batches[0], is_compiled)
+        for who, is_compiled in (("ours", False), ("ours, compiled", True))
+    }
+    return start, *found, drawn
 
 
 def _batches(train_set):
@@ -143,8 +177,8 @@ def _flat(batches):
     }
 
 
-def _state(make_model):
-    """Return a new `saving.State`."""
+def _state(make_model, learning_rate=None):
+    """Return a new `saving.State`; the rate is --learning_rate where none is given."""
     import keras
 
     from official_bert.training.guard import Guard
@@ -155,7 +189,9 @@ def _state(make_model):
     keras.utils.set_random_seed(FLAGS.seed)
     model = make_model()
     schedule = WarmupLinearDecay(
-        FLAGS.learning_rate, FLAGS.num_train_steps, _num_warmup_steps()
+        FLAGS.learning_rate if learning_rate is None else learning_rate,
+        FLAGS.num_train_steps,
+        _num_warmup_steps(),
     )
     optimizer = BertAdam(schedule, bias_correction=True)
     optimizer.build(model.trainable_variables)
@@ -172,9 +208,27 @@ def _weights(state):
 
 def _updates(state, objective, batches):
     """Make an update with each batch; return the losses."""
+    from official_bert.training.step import StepSettings
+
+    reports = _reports(state, objective, batches, StepSettings(FLAGS.seed))
+    return [loss for loss, _ in reports]
+
+
+def _drawn(state, objective, batch, is_compiled):
+    """Return (loss, gradient's norm) of a batch for each of --draws masks."""
+    from official_bert.training.step import StepSettings
+
+    # Masks are of the seed and the step.
+    state.optimizer.iterations.assign(0)
+    settings = StepSettings(FLAGS.seed, element_wise=is_compiled)
+    return _reports(state, objective, [batch] * FLAGS.draws, settings)
+
+
+def _reports(state, objective, batches, settings):
+    """Make an update with each batch; return the losses and the gradients' norms."""
     import tensorflow as tf
 
-    from official_bert.training.step import StepSettings, make_train_step
+    from official_bert.training.step import make_train_step
 
     state.model.bert.skip_padding = True  # As run_classifier.py.
     step = make_train_step(
@@ -183,32 +237,39 @@ def _updates(state, objective, batches):
         state.optimizer,
         state.guard,
         objective,
-        StepSettings(FLAGS.seed),
+        settings,
     )
     (name,) = objective.losses
-    losses = []
+    found = []
     for batch in batches:
         report = step({key: tf.constant(value) for key, value in batch.items()})
-        losses.append(float(report[name] / report[f"{name}/weight"]))
-    return losses
+        loss = float(report[name] / report[f"{name}/weight"])
+        found.append((loss, float(report["gradient_norm"])))
+    return found
 
 
 def _theirs(folder):
-    """Let PyTorch make the same updates; return (losses, name -> weights after)."""
+    """Let PyTorch make the same updates.
+
+    Returns:
+      list of losses, name -> weights after, (loss, gradient's norm) of each mask.
+    """
     from official_bert.checkpoints import any_format
 
-    settings = {
+    schedule = {
         "num_train_steps": FLAGS.num_train_steps,
         "num_warmup_steps": _num_warmup_steps(),
         "learning_rate": FLAGS.learning_rate,
     }
+    settings = {"schedule": schedule, "draws": FLAGS.draws, "seed": FLAGS.seed}
     (folder / "settings.json").write_text(json.dumps(settings))
     command = [peers.peer_python(FLAGS.peer_env), PEER, folder]
     done = subprocess.run(
         list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True
     )
+    found = json.loads(done.stdout.splitlines()[-1])
     with any_format.opened(str(folder / "end")) as checkpoint:
-        return json.loads(done.stdout.splitlines()[-1]), checkpoint.tensors()
+        return found["losses"], checkpoint.tensors(), found["drawn"]
 
 
 if __name__ == "__main__":

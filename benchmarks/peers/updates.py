@@ -1,7 +1,8 @@
 """Make given updates with PyTorch and transformers, to compare with ours.
 
 `benchmarks/update_equality.py` runs it with a folder: `start` is the model, in
-`batches.npz` is what it reads. Leaves `end`; its last line is the losses, as JSON.
+`batches.npz` is what it reads, `trained` is the model that dropout is drawn for. Leaves
+`end`; its last line is JSON: the losses, and what was drawn.
 """
 
 import json
@@ -15,7 +16,7 @@ import transformers
 
 
 def main(folder):
-    """Make an update with each batch."""
+    """Make an update with each batch; then draw dropout's masks for the first."""
     folder = pathlib.Path(folder)
     settings = json.loads((folder / "settings.json").read_text())
     model = transformers.AutoModelForSequenceClassification.from_pretrained(
@@ -24,7 +25,7 @@ def main(folder):
         attention_probs_dropout_prob=0.0,
         classifier_dropout=0.0,
     )
-    optimizer, schedule = training.optimizer_and_schedule(model, **settings)
+    optimizer, schedule = training.optimizer_and_schedule(model, **settings["schedule"])
     model.train()
     losses = []
     for batch in _batches(folder / "batches.npz"):
@@ -32,7 +33,24 @@ def main(folder):
         training.update(model, optimizer, schedule, loss)
         losses.append(loss.item())
     model.save_pretrained(folder / "end")
-    print(json.dumps(losses))
+    print(json.dumps({"losses": losses, "drawn": _drawn(folder, settings)}))
+
+
+def _drawn(folder, settings):
+    """Return (loss, gradient's norm) of the first batch for each draw of masks."""
+    transformers.set_seed(settings["seed"])
+    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+        folder / "trained"
+    )
+    model.train()
+    batch, found = next(_batches(folder / "batches.npz")), []
+    for _ in range(settings["draws"]):
+        model.zero_grad()
+        loss = model(**batch).loss
+        loss.backward()
+        norm = torch.nn.utils.clip_grad_norm_(model.parameters(), training.CLIP_NORM)
+        found.append((loss.item(), norm.item()))
+    return found
 
 
 def _batches(path):

@@ -1,6 +1,7 @@
 r"""Is an update of a fine-tuning the same as PyTorch's?
 
-    python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 --data_dir=glue_data
+    python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 \
+        --data_dir=glue_data --draws=400
 
 Both sides get the same weights, those of a new head included, and the same batches of
 MRPC, and make updates with bias correction and without dropout, whose random numbers
@@ -40,7 +41,7 @@ flags.DEFINE_float("learning_rate", 5e-5, "The highest rate.")
 flags.DEFINE_integer(
     "draws", 0, "Masks of dropout to draw on each side; 0: none.", lower_bound=0
 )
-flags.DEFINE_integer("seed", 1, "Of the head and of the order of rows.")
+flags.DEFINE_integer("seed", 1, "Of the head, the order of rows and the masks.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 
 PEER = ROOT / "benchmarks" / "peers" / "updates.py"
@@ -103,14 +104,14 @@ def _ours(folder):
     from official_bert.tasks import classifier
 
     before_head = encoder_model.DROPOUT
-    encoder_model.DROPOUT = 0.0  # No config has it.
+    encoder_model.DROPOUT = 0.0  # That before the head; no config has it.
     with any_format.opened(locate(FLAGS.model)) as checkpoint:
         tokenizer = model_directory.tokenizer_of(checkpoint, None, None)
         task, train_set = _task_and_set(tokenizer)
         config = dataclasses.replace(
             checkpoint.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
         )
-        state = _state(lambda: classifier.make_model(config, task))
+        state = _state(lambda: classifier.make_model(config, task), FLAGS.learning_rate)
         initialize.load_opened(state.model, checkpoint)
         vocab_file, casing = checkpoint.vocab_file, tokenizer.do_lower_case
 
@@ -132,7 +133,9 @@ def _ours(folder):
     (_, ours), _ = found
     encoder_model.DROPOUT = before_head
     # At rate 0, no mask that is drawn moves the weights.
-    state = _state(lambda: classifier.make_model(checkpoint.config, task), 0.0)
+    state = _state(
+        lambda: classifier.make_model(checkpoint.config, task), learning_rate=0.0
+    )
     for name, variable in state.weights().items():
         variable.assign(ours[name])
     write(state.model, folder / "trained")
@@ -177,8 +180,8 @@ def _flat(batches):
     }
 
 
-def _state(make_model, learning_rate=None):
-    """Return a new `saving.State`; the rate is --learning_rate where none is given."""
+def _state(make_model, learning_rate):
+    """Return a new `saving.State`."""
     import keras
 
     from official_bert.training.guard import Guard
@@ -189,9 +192,7 @@ def _state(make_model, learning_rate=None):
     keras.utils.set_random_seed(FLAGS.seed)
     model = make_model()
     schedule = WarmupLinearDecay(
-        FLAGS.learning_rate if learning_rate is None else learning_rate,
-        FLAGS.num_train_steps,
-        _num_warmup_steps(),
+        learning_rate, FLAGS.num_train_steps, _num_warmup_steps()
     )
     optimizer = BertAdam(schedule, bias_correction=True)
     optimizer.build(model.trainable_variables)

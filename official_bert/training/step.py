@@ -52,9 +52,9 @@ class StepSettings:
         must divide each replica's share of the batch.
       xla: whether XLA compiles the forward and backward passes. Dropout's masks are
         others then.
-      element_wise: whether XLA compiles only the element-wise work of these passes,
-        see `modeling.element_wise`; for float32, and without effect where `xla`
-        compiles all of them. Dropout's masks are others then, too.
+      element_wise: whether XLA compiles the element-wise work of these passes, see
+        `modeling.element_wise`, and that of clipping and of the optimizer; for
+        float32. Dropout's masks are others then, too.
       per_replica: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.
@@ -107,6 +107,7 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
     gradients_of = _make_gradients_of(model, objective, settings)
     if settings.xla:
         gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
+    update = _make_update(strategy, optimizer, guard, variables, settings)
 
     def replica_step(features):
         context = tf.distribute.get_replica_context()
@@ -136,7 +137,7 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
             report["loss_scale"] = scale
         if STOP in summed:
             report[STOP] = summed[STOP]
-        _update(strategy, optimizer, guard, variables, finite, gradients)
+        update(finite, _clip_factor(norm, settings), gradients)
         report["skipped_updates"] = guard.skipped.read_value()
         report["skipped_in_row"] = guard.skipped_in_row.read_value()
         return report
@@ -230,46 +231,57 @@ def _sum_over(count, function):
 
 
 def _reduce(context, gradients, terms, settings):
-    """Sum over the replicas and clip; also return the norm before clipping."""
+    """Sum over the replicas; also return the norm of the gradients' sum."""
     if settings.per_replica:
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
     gradients, terms = context.all_reduce("SUM", (gradients, terms))
-    norm = tf.linalg.global_norm(gradients)
-    if not settings.per_replica:
-        gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM, use_norm=norm)
-    return gradients, terms, norm
+    return gradients, terms, tf.linalg.global_norm(gradients)
 
 
-def _update(strategy, optimizer, guard, variables, finite, gradients):
-    """Let the optimizer apply gradients that are already summed.
+def _clip_factor(norm, settings):
+    """Return what clips gradients of a norm: that of `tf.clip_by_global_norm`."""
+    if settings.per_replica:
+        return tf.ones([])
+    return CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
+
+
+def _make_update(strategy, optimizer, guard, variables, settings):
+    """Return the function that lets the optimizer apply gradients already summed.
 
     `optimizer.apply` would sum them over the replicas once more, so its
     per-variable step is called on each device directly.
+
+    Returns:
+      function: (whether to do it, bool scalar; what clips the gradients, float32
+      scalar; gradients), for each replica.
     """
 
-    def on_device(step, finite, *gradients):
+    def on_device(step, finite, factor, *gradients):
         rate = tf.convert_to_tensor(optimizer.learning_rate)
 
         def apply():
             for variable, gradient in zip(variables, gradients, strict=True):
-                optimizer.update_step(gradient, variable, rate)
+                optimizer.update_step(gradient * factor, variable, rate)
             return True
 
+        if settings.element_wise:
+            # Clipping, decay and Adam become one pass over the memory.
+            apply = tf.function(apply, jit_compile=True, autograph=False)
         tf.cond(finite, apply, lambda: False)
         guard.count(finite)
         step.assign_add(1)
 
-    def on_all_devices(strategy, finite, *gradients):
+    def on_all_devices(strategy, *values):
         strategy.extended.update(
-            optimizer.iterations.value,
-            on_device,
-            args=(finite, *gradients),
-            group=False,
+            optimizer.iterations.value, on_device, args=values, group=False
         )
 
-    tf.__internal__.distribute.interim.maybe_merge_call(
-        on_all_devices, strategy, finite, *gradients
-    )
+    def update(finite, factor, gradients):
+        tf.__internal__.distribute.interim.maybe_merge_call(
+            on_all_devices, strategy, finite, factor, *gradients
+        )
+
+    return update
 
 
 def make_eval_step(strategy, model, objective):

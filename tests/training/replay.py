@@ -2,8 +2,7 @@
 
 Run as a script it does so on two replicas of this machine's CPU: logical
 devices have to be made before TensorFlow starts, so it takes a process of
-its own. It prints what `distances` returns as JSON: computed operation by operation,
-and with element-wise work compiled.
+its own. It prints what `distances` returns in each of the `WAYS`, as JSON.
 """
 
 import json
@@ -19,6 +18,14 @@ from official_bert.training.optimizer import BertAdam
 from official_bert.training.pretraining import PRETRAINING
 from official_bert.training.schedule import WarmupLinearDecay
 from official_bert.training.step import StepSettings, make_train_step
+
+# How an update may be computed: arguments of `distances`.
+WAYS = {
+    "by operations": {},
+    "in few passes": {"element_wise": True},
+    "without padding": {"skip_padding": True},
+    "without padding, in few passes": {"skip_padding": True, "element_wise": True},
+}
 
 
 def two_replicas():
@@ -40,7 +47,7 @@ def distribute(strategy, features):
     return strategy.experimental_distribute_values_from_function(share)
 
 
-def start(strategy, **options):
+def start(strategy, skip_padding=False, **options):
     """Return the model at its recorded weights, its optimizer and its step."""
     settings = original_head.SETTINGS
     schedule = WarmupLinearDecay(
@@ -53,32 +60,35 @@ def start(strategy, **options):
         optimizer = BertAdam(schedule)
         optimizer.build(model.trainable_variables)
         guard = Guard()
+    model.bert.skip_padding = skip_padding
     original_head.assign(model, original_head.recording())
     chosen = StepSettings(seed=1, **options)
     step = make_train_step(strategy, model, optimizer, guard, PRETRAINING, chosen)
     return model, optimizer, step
 
 
-def distances(strategy, **options):
+def distances(strategy, skip_padding=False, **options):
     """Take the six steps.
 
     Args:
       strategy: a `tf.distribute` strategy.
+      skip_padding: of the encoder.
       **options: of `StepSettings`.
 
     Returns:
       dict: the largest difference from the recording in `mlm`, `nsp` (losses),
       `rate`, `weights`, `adam_m`, `adam_v`; the smallest `norm` before
-      clipping; how far the weights `moved`; and the number of `steps`.
+      clipping; how far the weights `moved`; the largest difference between
+      `replicas` of a weight; and the number of `steps`.
     """
     arrays = original_head.recording()
-    model, optimizer, step = start(strategy, **options)
+    model, optimizer, step = start(strategy, skip_padding, **options)
     reports = []
     for number in range(original_head.SETTINGS["steps"]):
         features = original_head.features(arrays, number)
         report = step(distribute(strategy, features))
         reports.append({name: float(value) for name, value in report.items()})
-    far = {name: 0.0 for name in ("weights", "adam_m", "adam_v", "moved")}
+    far = {name: 0.0 for name in ("weights", "adam_m", "adam_v", "moved", "replicas")}
     for i, variable in enumerate(model.trainable_variables):
         name = variable.path.replace("/", "|")
         final = arrays["final_" + name]
@@ -91,6 +101,9 @@ def distances(strategy, **options):
         for key, (ours, recorded) in pairs.items():
             ours = keras.ops.convert_to_numpy(ours)
             far[key] = max(far[key], float(np.abs(ours - recorded).max()))
+        copies = strategy.experimental_local_results(variable.value)
+        apart = np.ptp([copy.numpy() for copy in copies], axis=0).max()
+        far["replicas"] = max(far["replicas"], float(apart))
     return (
         far
         | _report_distances(reports, arrays)
@@ -118,5 +131,4 @@ def _report_distances(reports, arrays):
 
 if __name__ == "__main__":
     replicas = two_replicas()
-    ways = [distances(replicas, element_wise=way) for way in (False, True)]
-    print(json.dumps(ways))
+    print(json.dumps({name: distances(replicas, **way) for name, way in WAYS.items()}))

@@ -51,22 +51,21 @@ def on_two_replicas():
     return run_on_two_replicas("replay.py")
 
 
-@pytest.fixture(params=[False, True], ids=["by operations", "in few passes"])
-def in_few_passes(request):
+@pytest.fixture(params=replay.WAYS)
+def way(request):
     return request.param
 
 
 @pytest.fixture(params=["one device", "two replicas"])
-def distances(request, in_few_passes):
+def distances(request, way):
     if request.param == "one device":
-        return _on_one_device(in_few_passes)
-    return request.getfixturevalue("on_two_replicas")[in_few_passes]
+        return _on_one_device(way)
+    return request.getfixturevalue("on_two_replicas")[way]
 
 
 @functools.cache
-def _on_one_device(in_few_passes):
-    one = tf.distribute.get_strategy()
-    return replay.distances(one, element_wise=in_few_passes)
+def _on_one_device(way):
+    return replay.distances(tf.distribute.get_strategy(), **replay.WAYS[way])
 
 
 @pytest.mark.comparison
@@ -78,6 +77,7 @@ def test_six_steps_end_where_the_original_did(distances):
     # The weights did go somewhere, and clipping was at work in every step.
     assert distances["moved"] > 0.1
     assert distances["norm"] > 1.0
+    assert distances["replicas"] == 0.0
 
 
 @pytest.mark.comparison

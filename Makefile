@@ -28,7 +28,7 @@ torture: $(REAL_WEIGHTS) ## Kill training at 26 moments; tokenize every characte
 	$(PYTHON) tests/tokenization/every_code_point.py
 	$(PYTHON) tests/documented_commands.py
 
-mutations: $(INSTALLED) ## Break the code in 28 places, and see that tests notice
+mutations: $(INSTALLED) ## Break the code on purpose, and see that tests notice each time
 	$(PYTHON) tests/mutations.py
 
 old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)

@@ -125,6 +125,8 @@ def require_no_input(outputs, inputs, flag):
 
 def make_directory(path, flag):
     """Create `path` and its parents; a `UserError` says why it cannot."""
+    if os.path.isfile(path):
+        raise UserError(f"{flag}: {path} is a file, and a folder is wanted here.")
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:

@@ -103,6 +103,11 @@ def _complain(message, status):
     return status
 
 
+# What Python says where a flag is no number, and what is said here.
+_NO_INT = ("invalid literal for int() with base 10:", "not a whole number:")
+_NO_FLOAT = ("could not convert string to float:", "not a number:")
+
+
 def _parse_flags(argv):
     """Parse like absl, with flag files found from anywhere."""
     origins = {}
@@ -113,9 +118,12 @@ def _parse_flags(argv):
     except flags.Error as error:
         names = re.findall(r"\w+", str(error))
         where = next((f"{origins[name]}: " for name in names if name in origins), "")
-        sys.exit(_complain(f"{where}{error} (--help shows the flags)", 2))
+        told = str(error).replace(*_NO_INT).replace(*_NO_FLOAT)
+        sys.exit(_complain(f"{where}{told} (--help shows the flags)", 2))
     if len(rest) > 1:
         message = f"{rest[1]!r} is not a flag; flags look like --name=value"
+        if rest[1].lower() in ("true", "false"):
+            message += ", such as --do_train=true"
         sys.exit(_complain(f"{message} (--help shows them)", 2))
 
 

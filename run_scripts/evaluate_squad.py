@@ -15,6 +15,7 @@ where the threshold they were made with has taken it.
 """
 
 import json
+import reprlib
 
 from absl import flags, logging
 from command_line import locate, require, run
@@ -131,8 +132,9 @@ def _read(flag, kind):
     ]
     if wrong:
         raise UserError(
-            f"--{flag}: {path} has {found[wrong[0]]!r} for question {wrong[0]}; it "
-            "must hold one value for each question."
+            f"--{flag}: {path} has {reprlib.repr(found[wrong[0]])} for question "
+            f"{wrong[0]}; it must hold one value for each question, as run_squad.py "
+            "writes it."
         )
     return found
 

@@ -73,7 +73,12 @@ def check(evaluates):
         if not 0 <= FLAGS[name].value <= most:
             raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
     if FLAGS.do_train and not FLAGS.init_checkpoint:
-        require("bert_config_file", "vocab_file")
+        if not FLAGS.bert_config_file:
+            raise UserError(
+                "Give --init_checkpoint, the pre-trained model to start from; or "
+                "--bert_config_file and --vocab_file, to start from random weights."
+            )
+        require("vocab_file")
         logging.warning(
             "Without --init_checkpoint the model starts from random weights."
         )

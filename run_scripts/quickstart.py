@@ -61,6 +61,7 @@ def main():
         f"--output_file={vocab}",
     )
     _step("Training instances: sentence pairs with masked words, as TFRecords.")
+    before = _hash_of(f"{place}/train.tfrecord")
     for part, name in (("", "train"), (":heldout", "heldout")):
         _script(
             "create_pretraining_data.py",
@@ -71,6 +72,9 @@ def main():
             "--max_predictions_per_seq=10",
             "--dupe_factor=3",
         )
+    if before not in (None, _hash_of(f"{place}/train.tfrecord")):
+        print("This Python has other text than last time: the model is trained anew.")
+        shutil.rmtree(model, ignore_errors=True)
     _step("Three of them, as a person reads them.")
     _script(
         "inspect_instances.py",
@@ -111,6 +115,11 @@ def main():
     )
     _ask_tflite(tflite)
     return _verdict(model, right)
+
+
+def _hash_of(path):
+    """Return the SHA-256 of a file; None if there is none."""
+    return files.sha256_of(path) if os.path.exists(path) else None
 
 
 def _step(title):

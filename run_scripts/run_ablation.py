@@ -183,7 +183,7 @@ def _run_step(step):
     print(f"{step.name}: {step.script}, {log}", flush=True)
     script = str(ROOT / "run_scripts" / step.script)
     with (
-        open(log, "w", encoding="utf-8") as output,
+        open(log, "a", encoding="utf-8") as output,
         subprocess.Popen(
             [sys.executable, script, *step.arguments],
             stdout=output,

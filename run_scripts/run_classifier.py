@@ -37,21 +37,30 @@ flags.DEFINE_bool(
     "folder.",
 )
 flags.DEFINE_string(
-    "train_file", None, "Your own data instead: CSV, TSV or JSON lines, also .gz."
+    "train_file",
+    None,
+    "Your own data to train on, instead of a task of GLUE: CSV, TSV or JSON lines, "
+    "also .gz.",
 )
 flags.DEFINE_string(
     "dev_file",
     None,
-    "Likewise, to evaluate on; without it --dev_fraction of the training file is.",
+    "Your own data to evaluate on; without it --do_train splits off --dev_fraction of "
+    "the training file.",
 )
 flags.DEFINE_string(
-    "test_file", None, "Likewise, for --do_predict; labels may be missing."
+    "test_file", None, "Your own data for --do_predict; labels may be missing."
 )
 flags.DEFINE_string(
-    "text_column", None, "Its column, by name or number; default: found by its looks."
+    "text_column",
+    None,
+    "Column of the texts in your own data, by name or number; default: found by its "
+    "looks.",
 )
 flags.DEFINE_string("text_b_column", None, "Column of the second text of pairs.")
-flags.DEFINE_string("label_column", None, "As --text_column.")
+flags.DEFINE_string(
+    "label_column", None, "Column of the labels; default: found by its looks."
+)
 flags.DEFINE_enum(
     "label_kind",
     None,
@@ -59,7 +68,7 @@ flags.DEFINE_enum(
     "What labels are; default: found by their looks.",
 )
 flags.DEFINE_string(
-    "label_separator", None, "What stands between the labels of a cell: multi_label."
+    "label_separator", None, "What stands between labels in a cell of multi_label data."
 )
 flags.DEFINE_bool(
     "has_header",
@@ -113,7 +122,11 @@ def _check_flags():
             "--dev_file and --test_file are for your own data; give one of the two."
         )
     if not any(own):
-        require("task_name")
+        if not FLAGS.task_name:
+            raise UserError(
+                "Give --train_file (--dev_file, --test_file), a table of your own, or "
+                "--task_name and --data_dir, a task of GLUE."
+            )
         if not FLAGS.tfds:
             require("data_dir")
     elif FLAGS.do_train:

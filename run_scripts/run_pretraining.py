@@ -94,8 +94,6 @@ flags.DEFINE_bool(
 def main():
     """Check everything that can be checked, then train and evaluate."""
     require("input_file", "output_dir")
-    if not FLAGS.init_checkpoint:
-        require("bert_config_file")
     _check_flags()
     config_file = locate(FLAGS.bert_config_file)
     init_checkpoint = locate(FLAGS.init_checkpoint)
@@ -107,6 +105,11 @@ def main():
 
     config = config or _config_of(init_checkpoint)
     train_set, eval_set = _open_records(config, vocab_file)
+    if FLAGS.do_train and not vocab_file:
+        logging.warning(
+            "Without --vocab_file the model directory gets no vocab.txt, and the model "
+            "cannot be asked anything: give the vocabulary of the records."
+        )
     if vocab_file:
         from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
@@ -148,6 +151,11 @@ def _config_of(init_checkpoint):
 
 
 def _check_flags():
+    if not FLAGS.init_checkpoint and not FLAGS.bert_config_file:
+        raise UserError(
+            "Give --bert_config_file (configs/bert_base.json) for a new model, or "
+            "--init_checkpoint, a model to start from."
+        )
     training_flags.check()
     training_flags.require_one_of("do_train", "do_eval")
     if FLAGS.stop_at_step and FLAGS.stop_at_step > FLAGS.num_train_steps:

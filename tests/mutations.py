@@ -27,7 +27,7 @@ class Break:
 
     Attributes:
       what: for people.
-      file: in `official_bert`.
+      file: from `official_bert` on.
       right: what stands there, once.
       wrong: what is put in its place.
       tests: files or folders in `tests`.
@@ -301,6 +301,41 @@ BREAKS = [
         "if len(word) > self.max_input_chars_per_word:",
         "if len(word) >= self.max_input_chars_per_word:",
         "tokenization/test_wordpiece.py",
+    ),
+    Break(
+        "the rate counts evaluations",
+        "training/loop.py",
+        "meter.leave_out(time.monotonic() - pause)",
+        "meter.leave_out(0.0)",
+        "training/test_patience.py",
+    ),
+    Break(
+        "an infinite score is the best",
+        "training/saving.py",
+        "if value is None or not math.isfinite(value):",
+        "if value is None:",
+        "training/test_saving.py",
+    ),
+    Break(
+        "a key like a known one is refused",
+        "config.py",
+        "if close and close[0] not in values:",
+        "if close:",
+        "test_config.py",
+    ),
+    Break(
+        "fine-tuning has no warm-up",
+        "../run_scripts/fine_tuning_flags.py",
+        "num_warmup_steps=int(num_train_steps * FLAGS.warmup_proportion),",
+        "num_warmup_steps=0,",
+        "run_scripts/test_run_classifier.py",
+    ),
+    Break(
+        "clipping is forgotten",
+        "training/step.py",
+        "return CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)",
+        "return tf.ones([])",
+        "training/test_step.py",
     ),
 ]
 

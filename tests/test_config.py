@@ -104,6 +104,12 @@ def test_misspelt_key(misspelt, right):
         BertConfig.from_dict(values)
 
 
+def test_a_key_like_one_that_is_there_is_not_misspelt():
+    """Some releases have keys of their own beside the original's."""
+    values = json.loads(BASE) | {"hidden_sizes": [768]}
+    assert BertConfig.from_dict(values).extra == {"hidden_sizes": [768]}
+
+
 def test_vocab_size_has_no_default():
     with pytest.raises(UserError, match="vocab_size"):
         BertConfig.from_dict({"hidden_size": 768})

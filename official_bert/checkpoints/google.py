@@ -53,11 +53,12 @@ def find_prefix(path):
         others = glob.glob(os.path.join(glob.escape(path), "*.index"))
         if others:
             return max(others, key=_number_of).removesuffix(".index")
-        raise UserError(f"{path} holds no checkpoint ({names.MODEL_PREFIX}.index).")
+        problem = f"{path} holds no checkpoint ({names.MODEL_PREFIX}.index)"
+    else:
+        problem = f"There is no checkpoint at {path} ({path}.index is missing)"
     raise UserError(
-        f"There is no checkpoint at {path} ({path}.index is missing); give a model's "
-        "folder, its zip file, or the prefix of its files, such as "
-        f"uncased_L-12_H-768_A-12/{names.MODEL_PREFIX}."
+        f"{problem}; give a model's folder, its zip file, or the prefix of its files, "
+        f"such as uncased_L-12_H-768_A-12/{names.MODEL_PREFIX}."
     )
 
 

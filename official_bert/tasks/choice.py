@@ -22,7 +22,7 @@ from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.classifier_features import pad_features
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.model_inputs import INPUTS
-from official_bert.tasks.task_file import write_task
+from official_bert.tasks.task_file import task_content, write_task
 from official_bert.training.step import Objective
 
 LOSS = "choice_loss"
@@ -224,7 +224,7 @@ def fine_tuning(config, task, train_features, dev_features, eval_batch_size):
 def _identity(task, train_features, dev_features):
     """Return what tells a run's task and examples from others, as a dict."""
     return {
-        "task": task.to_dict(),
+        "task": task_content(task),
         "num_examples": len(train_features),
         "examples_crc32": crc32_of(_parts_of(train_features)),
         "num_dev_examples": len(dev_features or []),

@@ -12,7 +12,7 @@ from official_bert.tasks.classifier_features import pad_features
 from official_bert.tasks.classifier_task import config_with_labels
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from official_bert.tasks.task_file import write_task
+from official_bert.tasks.task_file import task_content, write_task
 from official_bert.training.step import Objective
 
 _TERMS = {
@@ -241,7 +241,7 @@ def one_class_warning(count, label=None):
 def identity(task, features):
     """Return what tells a run's task and examples from others, as a dict."""
     return {
-        "task": task.to_dict(),
+        "task": task_content(task),
         "num_examples": len(features),
         "examples_crc32": crc32_of(
             part

@@ -16,7 +16,7 @@ from official_bert.tasks import ner_features, scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.ner_features import LAYERS, pad_ner_features
-from official_bert.tasks.task_file import write_task
+from official_bert.tasks.task_file import task_content, write_task
 from official_bert.training.step import Objective
 
 LOSS = "token_loss"
@@ -226,7 +226,7 @@ def fine_tuning(config, task, train_features, dev_documents, tokenizer, batch_si
 def _identity(task, features, dev_features):
     """Return what tells a run's task and windows from others, as a dict."""
     return {
-        "task": task.to_dict(),
+        "task": task_content(task),
         "num_windows": len(features),
         "windows_crc32": crc32_of(
             part

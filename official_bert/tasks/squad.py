@@ -16,7 +16,7 @@ from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.squad_answers import Decoding
 from official_bert.tasks.squad_features import pad_squad_features
-from official_bert.tasks.task_file import write_task
+from official_bert.tasks.task_file import task_content, write_task
 from official_bert.training.step import Objective
 
 LOSS = "span_loss"
@@ -205,7 +205,7 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
 def _identity(task, features, dev_set):
     """Return what tells a run's task and questions from others, as a dict."""
     identity = {
-        "task": task.to_dict(),
+        "task": task_content(task),
         "num_windows": len(features),
         "windows_crc32": crc32_of(_parts_of(features)),
     }

@@ -13,6 +13,11 @@ def has_task(path):
     return os.path.isfile(os.path.join(path, TASK_FILE))
 
 
+def task_content(task):
+    """Return a task's name and what it is, as `task.json` has them, a dict."""
+    return {"task": task.TASK, **task.to_dict()}
+
+
 def write_task(directory, task, global_step):
     """Write `task.json` into a model directory.
 
@@ -21,7 +26,7 @@ def write_task(directory, task, global_step):
       task: has a name, `TASK`, and `to_dict()`, fit for JSON.
       global_step: the updates that the model has had.
     """
-    content = {"task": task.TASK, **task.to_dict(), "global_step": global_step}
+    content = {**task_content(task), "global_step": global_step}
     files.write_json(os.path.join(directory, TASK_FILE), content)
 
 

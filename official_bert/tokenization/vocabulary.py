@@ -34,24 +34,28 @@ def load_vocab(vocab_file):
       UserError: unreadable, not UTF-8, a token twice, a special one missing.
     """
     require_vocab(vocab_file)
-    vocab = {}
+    vocab, twice, index = {}, None, -1
     with open(vocab_file, "rb") as lines:
         for index, line in enumerate(lines):
             if index == 0:
                 line = line.removeprefix(codecs.BOM_UTF8)
             token = _decode(line, vocab_file, index + 1).strip(characters.SPACES)
             if token in vocab:
-                raise UserError(
-                    f"{vocab_file}: lines {vocab[token] + 1} and {index + 1} are "
-                    f"both {token!r}; a token may occur once, remove one of them."
-                )
-            vocab[token] = index
+                twice = twice or (token, vocab[token] + 1, index + 1)
+            else:
+                vocab[token] = index
     missing = [token for token in SPECIAL_TOKENS if token not in vocab]
     if missing:
         raise UserError(
-            f"{vocab_file}: none of its {len(vocab)} lines is "
+            f"{vocab_file}: none of its {index + 1} lines is "
             f"{' or '.join(missing)}; a BERT vocabulary needs "
             f"{' '.join(SPECIAL_TOKENS)}, one token a line."
+        )
+    if twice:
+        token, first, second = twice
+        raise UserError(
+            f"{vocab_file}: lines {first} and {second} are both {token!r}; a token may "
+            "occur once, remove one of them."
         )
     return vocab
 

@@ -214,8 +214,6 @@ def _finish(model, train_set, unigram, settings):
     print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
     casing = train_set.manifest.get("do_lower_case")
     model_directory.save(settings.output_dir, model, settings.vocab_file, casing)
-    if not settings.vocab_file:
-        print("The model directory has no vocab.txt: give --vocab_file.")
 
 
 def _write_results(directory, step, row):

@@ -16,6 +16,8 @@ from official_bert.checkpoints import any_format, names
 from official_bert.errors import UserError
 
 MANIFEST_FILE = "training.json"
+# Ends of names of settings by which data are told from others.
+_OF_DATA = ("_bytes", "_crc32")
 
 
 def open_run(directory, settings, allow_changes=False):
@@ -38,16 +40,20 @@ def open_run(directory, settings, allow_changes=False):
         _refuse_a_finished_model(directory)
         return _begin(path, settings)
     manifest = files.read_json(path, "the manifest of a run")
-    differences = list(_differences(manifest.get("settings", {}), settings))
+    before = manifest.get("settings", {})
+    differences = list(_differences(before, settings))
     if not differences:
         return manifest["run_id"]
-    name, old, new = differences[0]
+    if _kind(before) != _kind(settings):
+        raise UserError(
+            f"--output_dir: {directory} holds a run of another task "
+            f"({_kind(before)}); choose another directory."
+        )
     if not allow_changes:
         raise UserError(
-            f"--output_dir: {directory} holds a run with {name} {reprlib.repr(old)}, "
-            f"and now it is {reprlib.repr(new)}; choose another directory, give the "
-            "same flags to continue that run, or --allow_changed_settings to continue "
-            "it with these."
+            f"--output_dir: {directory} holds a run with {_tell_first(differences)}; "
+            "choose another directory, give the same flags to continue that run, or "
+            "--allow_changed_settings to continue it with these."
         )
     print(f"Going on with other settings: {_tell(differences)}.", flush=True)
     return manifest["run_id"]
@@ -90,6 +96,11 @@ def _refuse_a_finished_model(directory):
         )
 
 
+def _kind(settings):
+    """Return the name of what is trained."""
+    return settings.get("task", {}).get("task", "pre-training")
+
+
 def _differences(before, now, prefix=""):
     """Yield (name, old value, new value) of each difference."""
     for name in sorted({*before, *now}):
@@ -98,6 +109,12 @@ def _differences(before, now, prefix=""):
             yield from _differences(old, new, f"{name}: ")
         elif old != new:
             yield prefix + name, old, new
+
+
+def _tell_first(differences):
+    name, old, new = differences[0]
+    told = f"{name} {reprlib.repr(old)}, and now it is {reprlib.repr(new)}"
+    return f"other data ({told})" if name.endswith(_OF_DATA) else told
 
 
 def _tell(differences):

@@ -281,5 +281,6 @@ def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
     except (tf.errors.OpError, ValueError, RuntimeError, OSError, ImportError) as error:
         reason = str(error).partition("\n")[0] or type(error).__name__
         raise UserError(
-            f"--use_tpu: no TPU answers as {tpu_name or 'local'} (--tpu_name): {reason}"
+            f"--strategy=tpu: no TPU answers as {tpu_name or 'local'} (--tpu_name): "
+            f"{reason}"
         ) from error

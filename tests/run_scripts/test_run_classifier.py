@@ -101,6 +101,12 @@ def test_scores_of_glue(first):
         np.testing.assert_array_equal(value, best[name])
 
 
+def test_a_tenth_of_the_updates_is_warm_up(first):
+    settings = json.loads((first[0] / "own" / "training.json").read_text())["settings"]
+    steps = settings["num_train_steps"]
+    assert steps % 10 and settings["num_warmup_steps"] == steps // 10 > 0
+
+
 def test_predictions_of_glue(first):
     out = first[0] / "mrpc"
     lines = (out / "test_results.tsv").read_text().splitlines()

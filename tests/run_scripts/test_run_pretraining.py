@@ -94,7 +94,7 @@ BAD = {
         {"do_train": None, "do_eval": True},
         ["holds no checkpoint", "--init_checkpoint"],
     ),
-    "tpu": ({"use_tpu": True}, ["--use_tpu: no TPU answers"]),
+    "tpu": ({"use_tpu": True}, ["--strategy=tpu: no TPU answers"]),
     "tpu and more": (
         {"use_tpu": True, "strategy": "mirrored"},
         ["--use_tpu and --strategy=mirrored"],

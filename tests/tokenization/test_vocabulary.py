@@ -62,6 +62,12 @@ def test_missing_special_tokens(tmp_path, token):
     assert f"none of its 4 lines is {token};" in str(error.value)
 
 
+def test_a_text_is_no_vocabulary_rather_than_one_with_duplicates(tmp_path):
+    path = write(tmp_path / "v", ["A line.", "", "Another.", ""])
+    with pytest.raises(UserError, match=r"none of its 4 lines is \[PAD\]"):
+        load_vocab(path)
+
+
 def test_what_is_no_vocabulary(tmp_path):
     with pytest.raises(UserError, match="train_vocab.py"):
         load_vocab(tmp_path / "none")

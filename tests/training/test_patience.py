@@ -3,6 +3,7 @@
 import dataclasses
 import json
 import math
+import time
 
 import keras
 import numpy as np
@@ -135,6 +136,22 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
     )
     weights = {v.path: v.numpy() for v in state.model.trainable_variables}
     return complete, state.step, weights
+
+
+class SlowScores(dict):
+    """Takes a second for an evaluation, which reads its score twice."""
+
+    def __getitem__(self, step):
+        time.sleep(0.5)
+        return super().__getitem__(step)
+
+
+def test_the_rate_leaves_evaluations_out(tmp_path):
+    run(tmp_path / "run", SlowScores(SCORES), num_train_steps=6)
+    lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
+    found = [json.loads(line).get("sequences_per_second") for line in lines]
+    # Four sequences a row: with a second of evaluation among them it is 4 at most.
+    assert [rate > 4.0 for rate in filter(None, found[1:])] == [True, True]
 
 
 def rows(directory):

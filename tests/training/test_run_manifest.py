@@ -42,6 +42,26 @@ def test_other_settings_are_refused(tmp_path, name):
     assert (tmp_path / "training.json").read_bytes() == before
 
 
+def test_a_run_of_another_task_is_told_as_one(tmp_path):
+    run_manifest.open_run(tmp_path, SETTINGS)
+    save(tmp_path)
+    for_squad = {**SETTINGS, "task": {"task": "squad", "doc_stride": 128}}
+    wanted = (
+        r"holds a run of another task \(pre-training\); choose another directory\.$"
+    )
+    for allow_changes in (False, True):
+        with pytest.raises(UserError, match=wanted):
+            run_manifest.open_run(tmp_path, for_squad, allow_changes)
+
+
+def test_other_data_are_told_as_such(tmp_path):
+    run_manifest.open_run(tmp_path, {"examples_crc32": 7})
+    save(tmp_path)
+    wanted = r"a run with other data \(examples_crc32 7, and now it is 8\)"
+    with pytest.raises(UserError, match=wanted):
+        run_manifest.open_run(tmp_path, {"examples_crc32": 8})
+
+
 def test_a_setting_that_is_gone_is_a_difference(tmp_path):
     run_manifest.open_run(tmp_path, SETTINGS)
     save(tmp_path)

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import os
 import pathlib
 import resource
@@ -154,6 +155,14 @@ def test_of_a_score_the_highest_is_the_best(tmp_path):
         "step": 4,
         "accuracy": 0.7,
     }
+
+
+@pytest.mark.parametrize("score", [math.inf, math.nan, None])
+def test_what_is_no_number_is_not_the_best(tmp_path, score):
+    for step, accuracy in {2: score, 4: 0.5}.items():
+        saving.note_evaluation(tmp_path, step, accuracy, "accuracy")
+    noted = json.loads((tmp_path / "best_checkpoint.json").read_text())
+    assert noted == {"step": 4, "accuracy": 0.5}
 
 
 def test_a_best_checkpoint_that_is_gone_is_no_longer_the_best(tmp_path):

@@ -41,11 +41,14 @@ def main():
 
 def _convert(source):
     from official_bert.checkpoints.convert import convert
+    from official_bert.tasks import model_card
 
     given = given_files()
     checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given)
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
+    if FLAGS.format in model_card.FILES:
+        model_card.write(FLAGS.to, {"from": source})
     for note in notes:
         print(note)
     print(

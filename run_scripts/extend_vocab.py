@@ -233,6 +233,7 @@ def _write_suggestions(path, suggestions):
 
 def _extend(checkpoint, tokenizer, sources):
     """Choose the words, write the new model and say what it is."""
+    from official_bert.tasks import model_card
     from official_bert.tokenization import extend
 
     with files.atomic_directory(FLAGS.output_dir, "--output_dir") as directory:
@@ -246,6 +247,9 @@ def _extend(checkpoint, tokenizer, sources):
         given = [FLAGS.init_checkpoint, FLAGS.bert_config_file, FLAGS.vocab_file]
         inputs = [*map(locate, given), FLAGS.new_words_file, *sources]
         write_run_json(os.path.join(directory, "run.json"), inputs)
+        names = ("init_checkpoint", "new_words_file", "input_file")
+        given = {name: FLAGS[name].value for name in names if FLAGS[name].value}
+        model_card.write(directory, given)
     _report(checkpoint, extended, tokenizer, ids)
     _report_effect(counter, tokenizer, words)
 

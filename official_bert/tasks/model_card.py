@@ -29,6 +29,13 @@ _FINE_TUNED_COMMANDS = (
     "export_model.py --model_dir=THIS_FOLDER --export_dir=…",
 )
 
+# Format of a checkpoint that can have a card -> its files, for people. A preset of
+# KerasHub has a `task.json` of its own.
+FILES = {
+    "google": f"`{names.MODEL_PREFIX}.*`, names of google-research/bert",
+    "huggingface": "`model.safetensors`, as Hugging Face's transformers has it",
+}
+
 _BLANKS = """\
 ## For its author to fill in
 
@@ -66,24 +73,32 @@ def _text(directory, data):
         task = files.read_json(place, "the description of a fine-tuned model")
     with any_format.opened(directory) as checkpoint:
         config, shapes = checkpoint.config, checkpoint.shapes
-        casing = checkpoint.do_lower_case
+        sizes = _sizes(config, shapes, checkpoint.do_lower_case, checkpoint.format)
     title = _title_of_task(task) if task else _title_of_pretrained(config, shapes)
     lines = [f"# {title}", ""]
     if task:
         lines += [*_task_lines(task), ""]
-    lines += [*_table(_sizes(config, shapes, casing)), "", "## How it was trained", ""]
+    lines += [*_table(sizes), "", "## How it was trained", ""]
     lines += _table([*_training(directory, task), *_data_rows(data)])
     lines += ["", *_scores(directory), "## How to use it", ""]
     commands = _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS
-    # A left-to-right model knows no [MASK].
-    for command in commands[1:] if config.causal_attention and not task else commands:
+    # A left-to-right model knows no [MASK], an encoder alone no words.
+    fills = _has(shapes, "cls/predictions/") and not config.causal_attention
+    for command in commands if task or fills else commands[1:]:
         lines.append(f"    python run_scripts/{command}")
     return "\n".join([*lines, "", _BLANKS])
 
 
+def _has(shapes, prefix):
+    return any(name.startswith(prefix) for name in shapes)
+
+
 def _title_of_pretrained(config, shapes):
+    if not _has(shapes, "cls/predictions/"):
+        encoder_alone = all(name.startswith("bert/") for name in shapes)
+        return "BERT, the encoder" if encoder_alone else "BERT with the head of a task"
     learned = "left to right" if config.causal_attention else "on masked words"
-    if any(name.startswith("cls/seq_relationship/") for name in shapes):
+    if _has(shapes, "cls/seq_relationship/"):
         learned += " and next sentences"
     return f"BERT, pre-trained {learned}"
 
@@ -125,7 +140,7 @@ def _cell(value):
     return " ".join(str(value).split()).replace("|", "\\|")
 
 
-def _sizes(config, shapes, casing):
+def _sizes(config, shapes, casing, form):
     parameters = sum(map(math.prod, shapes.values()))
     case = {True: "lower-cased", False: "cased", None: "of unknown case"}[casing]
     return [
@@ -136,7 +151,7 @@ def _sizes(config, shapes, casing):
         ("longest sequence", f"{config.max_position_embeddings} tokens"),
         ("vocabulary", f"{config.vocab_size:,} word pieces, {case}"),
         ("parameters", f"{parameters:,}, heads included"),
-        ("files", f"`{names.MODEL_PREFIX}.*`, names of google-research/bert"),
+        ("files", FILES[form]),
     ]
 
 

@@ -247,6 +247,7 @@ def test_what_the_words_save(results):
 def test_the_new_model_directory(results, folder):
     good(results, "text")
     assert sorted(os.listdir(folder / "from_text")) == [
+        "README.md",
         "bert_config.json",
         "bert_model.ckpt.data-00000-of-00001",
         "bert_model.ckpt.index",

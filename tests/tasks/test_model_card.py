@@ -4,6 +4,8 @@ import json
 
 import pytest
 import tiny_model
+import warm_python
+from places import ROOT
 
 from official_bert.checkpoints import any_format
 from official_bert.config import BertConfig
@@ -170,8 +172,28 @@ def test_a_left_to_right_model_is_not_asked_for_masks(directory):
 def test_the_title_says_what_was_learned():
     config = BertConfig(vocab_size=9)
     title = model_card._title_of_pretrained
-    heads = {"cls/seq_relationship/output_bias": (2,)}
-    assert title(config, {}) == "BERT, pre-trained on masked words"
-    assert (
-        title(config, heads) == "BERT, pre-trained on masked words and next sentences"
+    names = (
+        "bert/pooler/dense/bias",
+        "cls/predictions/output_bias",
+        "cls/seq_relationship/output_bias",
     )
+    titles = [title(config, names[:count]) for count in (1, 2, 3)]
+    assert titles == [
+        "BERT, the encoder",
+        "BERT, pre-trained on masked words",
+        "BERT, pre-trained on masked words and next sentences",
+    ]
+    assert title(config, [names[0], "output_bias"]) == "BERT with the head of a task"
+
+
+@pytest.mark.parametrize(
+    ("to", "wanted"),
+    [("google", "bert_model.ckpt"), ("huggingface", "model.safetensors")],
+)
+def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted):
+    there = tmp_path / to
+    arguments = [f"--from={directory}", f"--to={there}", f"--format={to}"]
+    done = warm_python.run([ROOT / "run_scripts" / "convert_checkpoint.py", *arguments])
+    assert done.returncode == 0, done.stderr
+    text = (there / "README.md").read_text()
+    assert wanted in text and f"| `--from` | {directory.name} |" in text

@@ -159,6 +159,7 @@ def test_of_a_score_the_highest_is_the_best(tmp_path):
 
 @pytest.mark.parametrize("score", [math.inf, math.nan, None])
 def test_what_is_no_number_is_not_the_best(tmp_path, score):
+    save_steps(tmp_path, (2, 4))
     for step, accuracy in {2: score, 4: 0.5}.items():
         saving.note_evaluation(tmp_path, step, accuracy, "accuracy")
     noted = json.loads((tmp_path / "best_checkpoint.json").read_text())

@@ -87,7 +87,10 @@ flags.DEFINE_bool(
     "Take means and clip on each device by itself, as the original did on TPUs.",
 )
 flags.DEFINE_enum(
-    "precision", "float32", PRECISIONS, "Of products and activations; see the docs."
+    "precision",
+    "float32",
+    PRECISIONS,
+    "Of products and activations (docs/pretraining.md, Memory and speed).",
 )
 flags.DEFINE_bool("xla", False, "Let XLA compile the forward and backward passes.")
 flags.DEFINE_bool(

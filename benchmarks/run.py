@@ -8,12 +8,13 @@ at a time, so that what else the machine does meets all of them; a ratio is that
 turns made one after the other. Rows that count floating-point operations say how much
 of the rate of a 1536 x 1536 matrix product they reach, measured in the same turns.
 
---output is a folder: `yardstick.json` has all figures, the versions and the processor,
-`table.md` the table, `chart.png` the ratios. Rows that are there already are not
-measured again, so that it can be stopped and started. PyTorch and ONNX Runtime get an
-environment of their own, in --peer_env; --nopeers leaves them out.
+--output is a folder: `yardstick.json` has all figures, and for each row the day, the
+processor and the versions, `table.md` the table, `chart.png` the ratios. Rows that are
+there already are not measured again, so that it can be stopped and started. PyTorch and
+ONNX Runtime get an environment of their own, in --peer_env; --nopeers leaves them out.
 """
 
+import datetime
 import functools
 import os
 import pathlib
@@ -36,6 +37,8 @@ from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS
 
+# Of a processor, those that matrix products are made of.
+INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile")
 ROWS = {
     "train-tiny": lambda folder: rows.training("tiny"),
     "train-mini": lambda folder: rows.training("mini"),
@@ -78,23 +81,22 @@ def main():
         raise UserError(f"--rows: {min(unknown)!r} is none of {', '.join(ROWS)}.")
     os.makedirs(FLAGS.output, exist_ok=True)
     path = os.path.join(FLAGS.output, "yardstick.json")
-    found = {"machine": {}, "rows": {}}
+    found = {}
     if os.path.exists(path):
         found = files.read_json(path, "figures of an earlier run")
     for name in FLAGS.rows:
-        if name in found["rows"]:
+        if name in found:
             continue
-        summary, versions = _measure(name)
-        found["machine"] |= _machine() | versions
+        summary = _measure(name)
         # In the order of the list, whenever a row was measured.
-        known = found["rows"] | {name: summary}
-        found["rows"] = {name: known[name] for name in ROWS if name in known}
+        known = found | {name: summary}
+        found = {name: known[name] for name in ROWS if name in known}
         print("\n".join(report.lines(summary)), flush=True)
         _write(path, found)
 
 
 def _measure(name):
-    """Return (`report.row_summary` of a row, dict of library -> version)."""
+    """Return the `report.row_summary` of a row."""
     with tempfile.TemporaryDirectory() as folder:
         row = ROWS[name](folder)
         contenders = [one for one in row.contenders if FLAGS.peers or not one.is_peer]
@@ -105,8 +107,9 @@ def _measure(name):
             contenders, FLAGS.rounds, row.calls, python
         )
     product_flops = 2 * shared.PRODUCT_SIZE**3
-    result = Result(seconds, memory, row.units, row.flops, product_flops)
-    return report.row_summary(row, result), versions
+    others = {one.name: one.flops for one in contenders if one.flops}
+    result = Result(seconds, memory, row.units, row.flops, product_flops, others)
+    return report.row_summary(row, result, _machine() | versions)
 
 
 @functools.cache
@@ -117,8 +120,8 @@ def _peer_python():
 def _write(path, found):
     files.write_json(path, found)
     with open(os.path.join(FLAGS.output, "table.md"), "w", encoding="utf-8") as table:
-        table.write("\n".join(report.table(found["rows"])) + "\n")
-    report.write_chart(found["rows"], os.path.join(FLAGS.output, "chart.png"))
+        table.write("\n".join(report.table(found)) + "\n")
+    report.write_chart(found, os.path.join(FLAGS.output, "chart.png"))
 
 
 def _given(name):
@@ -135,21 +138,26 @@ def _text():
 
 
 def _machine():
+    """Return when and where a row is measured, as a dict."""
+    told = _processor()
+    flags = told.get("flags", "").split()
     return {
-        "processor": _processor(),
+        "on": datetime.date.today().isoformat(),
+        "processor": told.get("model name") or platform.processor(),
+        "with": " ".join(one for one in INSTRUCTIONS if one in flags),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
     }
 
 
 def _processor():
-    """Return the processor's name where Linux tells it."""
+    """Return what Linux tells of the first core, as a dict."""
     try:
-        lines = pathlib.Path("/proc/cpuinfo").read_text().splitlines()
+        first = pathlib.Path("/proc/cpuinfo").read_text().partition("\n\n")[0]
     except OSError:
-        return platform.processor()
-    names = [line.split(":")[1].strip() for line in lines if "model name" in line]
-    return names[0] if names else platform.machine()
+        return {}
+    pairs = [line.partition(":") for line in first.splitlines()]
+    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 if __name__ == "__main__":

@@ -1,5 +1,6 @@
 """The yardstick: ratios, targets, tables, and a run of its shortest row."""
 
+import dataclasses
 import json
 import sys
 
@@ -27,6 +28,8 @@ RESULT = targets.Result(
     flops=30.0,
     product_flops=10.0,
 )
+
+MEASURED = {"on": "2026-01-02", "processor": "a chip"}
 
 
 def test_ratios_are_of_neighbours_in_time():
@@ -59,21 +62,38 @@ def test_targets(target, found, is_met):
 
 def test_what_was_not_measured_is_not_met():
     row = rows.Row("x", "an update", "rows", 8, [], [targets.Speed(("Y",), 1, "Y")])
-    summary = report.row_summary(row, RESULT)
+    summary = report.row_summary(row, RESULT, MEASURED)
     assert summary["targets"] == [{"target": "≥ 1 × Y", "found": None, "is_met": None}]
-    assert "≥ 1 × Y: not measured" in report.table({"x": summary})[-1]
+    assert "≥ 1 × Y: not measured" in report.table({"x": summary})[2]
 
 
 def test_table_and_chart(tmp_path):
     row = rows.Row("x", "an update", "rows", 8, [1, 2], [targets.Ceiling(0.8)])
-    summary = report.row_summary(row, RESULT)
-    line = report.table({"x": summary})[-1]
+    summary = report.row_summary(row, RESULT, MEASURED)
+    line = report.table({"x": summary})[2]
     assert "| an update | 4 rows/s | 75% |" in line
     assert "KerasHub 2.00 (1.75–2.50)" in line
     assert "≥ 0.80 of the matrix product: 0.75, missed" in line
+    assert "| 3.00 GB; KerasHub 1.33; KerasHub jit 1.67 |" in line
+    lines = report.table({"x": summary, "y": summary})
+    assert lines[-1] == "* x, y: on 2026-01-02, processor a chip"
     pytest.importorskip("matplotlib")
     report.write_chart({"x": summary}, tmp_path / "chart.png")
     assert (tmp_path / "chart.png").read_bytes().startswith(b"\x89PNG")
+
+
+def test_nothing_is_faster_than_the_product():
+    row = rows.Row("x", "an update", "rows", 8, [1])
+    result = dataclasses.replace(RESULT, flops=41.0)
+    with pytest.raises(ValueError, match="an update is faster than the matrix"):
+        report.table({"x": report.row_summary(row, result, MEASURED)})
+
+
+def test_who_computes_more_has_its_own_operations():
+    result = dataclasses.replace(RESULT, other_flops={"KerasHub": 60.0})
+    # The product takes 1/6, 1/16 and 1/6 of its time, for a sixth of the operations.
+    assert result.share_of_ceiling("KerasHub") == 1.0
+    assert result.share_of_ceiling("ours") == 0.75
 
 
 def test_texts_are_written_and_read(tmp_path):
@@ -104,7 +124,7 @@ def test_a_row_is_measured_once(tmp_path):
     assert done.returncode == 0, done.stderr
     assert "to --help" in done.stdout
     first = (tmp_path / "yardstick.json").read_text()
-    found = json.loads(first)["rows"]["help"]
+    found = json.loads(first)["help"]
     assert len(found["seconds"]["ours"]) == 2
     assert found["targets"][0]["found"] == max(found["median_seconds"].values())
     done = warm_python.run(command)

@@ -27,6 +27,7 @@ class Contender:
       arguments: of that function, fit for JSON.
       is_peer: whether it runs in the environment of PyTorch.
       calls: in a turn; None for as many as the others.
+      flops: of the matrix products of a call; None for as many as ours.
     """
 
     name: str
@@ -35,6 +36,7 @@ class Contender:
     arguments: dict
     is_peer: bool = False
     calls: int | None = None
+    flops: float | None = None
 
 
 def take_turns(contenders, rounds, calls, peer_python):

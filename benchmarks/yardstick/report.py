@@ -7,12 +7,13 @@ from yardstick.targets import OURS, PRODUCT
 GIGABYTE = 1e9
 
 
-def row_summary(row, result):
+def row_summary(row, result, measured):
     """Return all figures of a row, fit for JSON.
 
     Args:
       row: `rows.Row`.
       result: `targets.Result` of it.
+      measured: dict that tells when and where.
     """
     names = list(result.seconds)
     return {
@@ -36,6 +37,7 @@ def row_summary(row, result):
             if result.flops and name != PRODUCT
         },
         "targets": [_verdict(target, result) for target in row.targets],
+        "measured": measured,
     }
 
 
@@ -75,18 +77,20 @@ def _ratio(summary, name):
 
 
 def table(summaries):
-    """Return the lines of a Markdown table of all rows.
+    """Return all rows as a table in Markdown, and where each was measured, as lines.
 
     Args:
       summaries: dict of a row's name -> its `row_summary`.
     """
     made = [
         "| what | ours | of the matrix product | time of others / ours: median "
-        "(quartiles) | target: found |",
-        "|---|---|---|---|---|",
+        "(quartiles) | peak memory: ours, others / ours | target: found |",
+        "|---|---|---|---|---|---|",
     ]
     for summary in summaries.values():
         share = summary["share_of_matrix_product"].get(OURS)
+        if share and share > 1:
+            raise ValueError(f"{summary['title']} is faster than the matrix product.")
         others = [
             f"{name} {_ratio(summary, name)}" for name in summary["theirs_over_ours"]
         ]
@@ -96,10 +100,36 @@ def table(summaries):
             f"{summary['units_per_second'][OURS]:.4g} {summary['unit']}/s",
             "" if share is None else f"{share:.0%}",
             "; ".join(others),
+            _memory(summary),
             "; ".join(targets),
         ]
         made.append(f"| {' | '.join(cells)} |")
-    return made
+    return [*made, "", *_places(summaries)]
+
+
+def _memory(summary):
+    """Return the memory of ours, and how many times as much the others take.
+
+    Nothing where a child of the process does the work.
+    """
+    bytes_of = summary["memory_bytes"]
+    if bytes_of[OURS] < GIGABYTE / 100:
+        return ""
+    told = [f"{bytes_of[OURS] / GIGABYTE:.2f} GB"]
+    told += [
+        f"{name} {bytes_of[name] / bytes_of[OURS]:.2f}"
+        for name in summary["theirs_over_ours"]
+    ]
+    return "; ".join(told)
+
+
+def _places(summaries):
+    """Return a line for each day and machine, with the rows measured there."""
+    found = {}
+    for name, summary in summaries.items():
+        told = ", ".join(f"{key} {value}" for key, value in summary["measured"].items())
+        found.setdefault(told, []).append(name)
+    return [f"* {', '.join(names)}: {told}" for told, names in found.items()]
 
 
 def write_chart(summaries, path):

@@ -12,6 +12,7 @@ from yardstick.targets import OURS, PRODUCT, Ceiling, Memory, Rate, Seconds, Spe
 
 KERAS_HUB, KERAS_HUB_JIT = "KerasHub", "KerasHub jit"
 PYTORCH, PYTORCH_GATHERED = "PyTorch", "PyTorch gathered"
+SKIPPING = "ours --skip_padding"
 ONNX, RUST = "ONNX Runtime", "Rust tokenizers"
 KERAS_HUBS = (KERAS_HUB, KERAS_HUB_JIT)
 # Of the original's script, at 5 duplicates on two cores of a 2.5 GHz Xeon.
@@ -30,7 +31,7 @@ class Row:
       units: how many of them.
       contenders: list of `Contender`, ours first.
       targets: list of what `targets` has.
-      flops: of the matrix products of a call, or None.
+      flops: of the matrix products of a call of ours, or None.
       calls: in a turn, see `processes.take_turns`.
       is_drawn: whether its ratios belong in the picture.
     """
@@ -55,19 +56,35 @@ def _ours(function, **arguments):
     return Contender(OURS, "ours", function, arguments)
 
 
+def _training_flops(size, predictions=shared.PREDICTIONS):
+    """Return the operations of a size's update, padding included."""
+    config = BertConfig.named(size)
+    return BATCHES[size] * training_flops(config, shared.LENGTH, predictions)
+
+
 def training(size):
     """Return the row of a size's pre-training update."""
     batch = BATCHES[size]
     sizes = {"size": size, "batch": batch}
+    # As it comes, PyTorch's model computes the words of all places.
+    pytorch_flops = {False: _training_flops(size, shared.LENGTH), True: None}
     by_jit = {KERAS_HUB: "auto", KERAS_HUB_JIT: True}
     contenders = [
         _ours("training", **sizes),
+        Contender(SKIPPING, "ours", "training", sizes | {"skip_padding": True}),
         *(
             Contender(name, "kerashub", "training", sizes | {"jit_compile": jit})
             for name, jit in by_jit.items()
         ),
         *(
-            Contender(name, "pytorch", "training", sizes | {"gathered": gathered}, True)
+            Contender(
+                name,
+                "pytorch",
+                "training",
+                sizes | {"gathered": gathered},
+                is_peer=True,
+                flops=pytorch_flops[gathered],
+            )
             for name, gathered in {PYTORCH: False, PYTORCH_GATHERED: True}.items()
         ),
         _product(),
@@ -79,14 +96,9 @@ def training(size):
             Speed(KERAS_HUBS, 1.4, "KerasHub's best"),
             Speed((PYTORCH,), 2, PYTORCH),
         ]
-    config = BertConfig.named(size)
-    flops = batch * training_flops(config, shared.LENGTH, shared.PREDICTIONS)
+    flops = _training_flops(size)
     title = f"{size}: training step, {batch} × {shared.LENGTH}"
-    # What lay idle may have been put aside by the system: a first call pays for that.
-    calls = 2 if size == "base" else 3
-    return Row(
-        f"train-{size}", title, "sequences", batch, contenders, targets, flops, calls
-    )
+    return Row(f"train-{size}", title, "sequences", batch, contenders, targets, flops)
 
 
 def variants(size):
@@ -106,21 +118,30 @@ def variants(size):
             Contender(name, "ours", "training", sizes | changed)
             for name, changed in settings.items()
         ),
+        _product(),
     ]
     title = f"{size}: training step with flags, {batch} × {shared.LENGTH}"
-    return Row(f"flags-{size}", title, "sequences", batch, contenders, is_drawn=False)
+    flops = _training_flops(size)
+    return Row(
+        f"flags-{size}",
+        title,
+        "sequences",
+        batch,
+        contenders,
+        flops=flops,
+        is_drawn=False,
+    )
 
 
 def short_sequences(size, shortest=16):
     """Return the row of a size's update on sequences many of which are short."""
     batch = BATCHES[size]
     sizes = {"size": size, "batch": batch, "shortest": shortest}
-    skipping = Contender(
-        "--skip_padding", "ours", "training", sizes | {"skip_padding": True}
-    )
+    skipping = Contender(SKIPPING, "ours", "training", sizes | {"skip_padding": True})
     title = f"{size}: training step, {batch} × {shortest} to {shared.LENGTH}"
-    contenders = [_ours("training", **sizes), skipping]
-    return Row(f"short-{size}", title, "sequences", batch, contenders)
+    contenders = [_ours("training", **sizes), skipping, _product()]
+    flops = _training_flops(size)
+    return Row(f"short-{size}", title, "sequences", batch, contenders, flops=flops)
 
 
 def training_memory():
@@ -131,12 +152,13 @@ def training_memory():
         _ours("training", **sizes),
         Contender(recompute, "ours", "training", sizes | {"recompute": True}),
         Contender(KERAS_HUB, "kerashub", "training", sizes | {"jit_compile": "auto"}),
+        _product(),
     ]
     targets = [Memory(OURS, KERAS_HUB, 1), Memory(recompute, OURS, 0.6)]
     title = f"base: memory of a training step, {BATCHES['base']} × {shared.LENGTH}"
-    return Row(
-        "memory", title, "sequences", BATCHES["base"], contenders, targets, calls=2
-    )
+    flops = _training_flops("base")
+    batch = BATCHES["base"]
+    return Row("memory", title, "sequences", batch, contenders, targets, flops)
 
 
 def encoding(batch=16):
@@ -159,7 +181,6 @@ def encoding(batch=16):
         contenders,
         [Ceiling(0.9), Speed((ONNX,), 1, ONNX)],
         flops,
-        calls=2,
     )
 
 
@@ -175,7 +196,20 @@ def int8(vocab_file):
     ]
     targets = [Speed((plain,), 2, plain), Speed((f"{ONNX} int8",), 1, f"{ONNX} int8")]
     title = f"base: .tflite of 8 bits, 1 × {shared.LENGTH}"
+    # Without operations: the product is of float32.
     return Row("int8", title, "sequences", 1, contenders, targets)
+
+
+def _encoder_flops_of(texts, length=None):
+    """Return the operations of MiniLM's outputs for texts.
+
+    Args:
+      texts: path, see `shared.read_texts`.
+      length: that all are padded to; None for their own lengths.
+    """
+    config = BertConfig.from_dict(preparation.MINILM)
+    lengths = [length or len(ids) for ids, _, _ in shared.read_texts(texts)]
+    return sum(encoder_flops(config, tokens) for tokens in lengths)
 
 
 def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4):
@@ -192,8 +226,15 @@ def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4
     padded = f"padded to {shared.LENGTH}"
     contenders = [
         _ours("fine_tuning", **work),
-        Contender(padded, "ours", "fine_tuning", work | {"padded": True}),
+        Contender(
+            padded,
+            "ours",
+            "fine_tuning",
+            work | {"padded": True},
+            flops=3 * _encoder_flops_of(texts, shared.LENGTH),
+        ),
         Contender(PYTORCH, "pytorch", "fine_tuning", work, True),
+        _product(),
     ]
     targets = [Speed((PYTORCH,), 1.5, PYTORCH)]
     if task_name in ("cola", "mrpc"):
@@ -205,6 +246,7 @@ def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4
         batch * num_batches,
         contenders,
         targets,
+        3 * _encoder_flops_of(texts),
         calls=1,
     )
 
@@ -218,11 +260,19 @@ def squad(squad_file, vocab_file, folder, num_questions=60, batch=16):
     padded = f"padded to {preparation.WINDOW}"
     contenders = [
         _ours("windows", **work),
-        Contender(padded, "ours", "windows", work | {"padded_to": preparation.WINDOW}),
+        Contender(
+            padded,
+            "ours",
+            "windows",
+            work | {"padded_to": preparation.WINDOW},
+            flops=_encoder_flops_of(texts, preparation.WINDOW),
+        ),
+        _product(),
     ]
     title = f"SQuAD: MiniLM on windows of {preparation.WINDOW}/{preparation.STRIDE}"
     targets = [Speed((padded,), 1.3, padded)]
-    return Row("squad", title, "windows", count, contenders, targets, calls=1)
+    flops = _encoder_flops_of(texts)
+    return Row("squad", title, "windows", count, contenders, targets, flops, calls=1)
 
 
 def tokenization(text_file, vocab_file, folder):

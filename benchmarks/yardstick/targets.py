@@ -16,6 +16,7 @@ class Result:
       units: what a call works off: sequences, megabytes.
       flops: of the matrix products of a call; None where it has none.
       product_flops: of a call of `PRODUCT`.
+      other_flops: dict of contender -> as `flops`, of those that compute others.
     """
 
     seconds: dict
@@ -23,6 +24,7 @@ class Result:
     units: float
     flops: float | None
     product_flops: float
+    other_flops: dict = dataclasses.field(default_factory=dict)
 
     def median(self, name):
         """Return the seconds of a contender's call."""
@@ -44,7 +46,7 @@ class Result:
         """
         pairs = zip(self.seconds[PRODUCT], self.seconds[name], strict=True)
         times = statistics.median(product / own for product, own in pairs)
-        return times * self.flops / self.product_flops
+        return times * self.other_flops.get(name, self.flops) / self.product_flops
 
 
 class AtLeast:

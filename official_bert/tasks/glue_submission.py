@@ -63,8 +63,13 @@ def _answers(task, predictions):
 
 def missing_submissions(directory):
     """Return the names of the server's files that are not in a folder yet."""
-    names = [task.submission for task in TASKS.values() if task.submission]
-    return [n for n in names if not os.path.isfile(os.path.join(directory, n))]
+    return [
+        n for n in _server_files() if not os.path.isfile(os.path.join(directory, n))
+    ]
+
+
+def _server_files():
+    return [task.submission for task in TASKS.values() if task.submission]
 
 
 def zip_submission(directory):
@@ -86,11 +91,10 @@ def zip_submission(directory):
             "unless all tasks are there; predict these, too."
         )
     path = os.path.join(directory, ARCHIVE)
-    names = [task.submission for task in TASKS.values() if task.submission]
     with (
         files.atomic_path(path) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        for name in names:
+        for name in _server_files():
             archive.write(os.path.join(directory, name), name)
     return path

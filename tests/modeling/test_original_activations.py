@@ -8,6 +8,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.modeling import pretraining
+from official_bert.tasks import scoring
 
 TOLERANCE = 1e-5
 
@@ -112,6 +113,41 @@ def test_first_version_attention_maps(first_version, layer):
     recorded = arrays[f"out_attn_probs_{layer}"]
     assert ours.shape == recorded.shape
     assert worst(ours, recorded) < TOLERANCE
+
+
+@pytest.mark.comparison
+@pytest.mark.parametrize(
+    ("config", "name", "last", "pooled"),
+    [
+        (
+            original_head.head_config(),
+            "original_head/pretraining.npz",
+            "out_layer_2",
+            "out_pooled_output",
+        ),
+        (
+            original_head.ERF_CONFIG,
+            "erf_activations_L2_H4.npz",
+            "out_layer_1",
+            "out_pooled",
+        ),
+    ],
+    ids=["tanh", "erf"],
+)
+def test_what_answers_questions(config, name, last, pooled):
+    """The function that predictors call, with oneDNN's fused operations on CPUs."""
+    arrays = original_head.recording(name)
+    model = pretraining.PretrainingModel(config)
+    original_head.assign(model, arrays)
+    wanted = {"sequence_output": last, "pooled_output": pooled}
+
+    def compute(features):
+        encoded = model.bert(features)
+        return {key: encoded[key] for key in wanted}
+
+    found = scoring.make_scorer(compute)(original_head.features(arrays))
+    for key, recorded in wanted.items():
+        assert worst(found[key], arrays[recorded]) < TOLERANCE
 
 
 @pytest.mark.comparison

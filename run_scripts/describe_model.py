@@ -86,10 +86,14 @@ def _row(name, rough_formula, rough, formula, exact):
 
 def _operations(config, length, predictions):
     flops = parameter_count.training_flops(config, length, predictions)
-    return (
+    told = (
         f"One training sequence of {length} tokens with {predictions} masked words: "
         f"{flops:.3g} operations\n(matrix products, forward and backward)."
     )
+    limit = config.max_position_embeddings
+    if length > limit:
+        told += f" The model has positions for {limit} tokens, and cannot read it."
+    return told
 
 
 if __name__ == "__main__":

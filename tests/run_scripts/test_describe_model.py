@@ -36,6 +36,12 @@ def test_a_config_file(tmp_path):
     assert "L=2 layers" in done.stdout
 
 
+@pytest.mark.parametrize(("length", "is_told"), [(512, False), (513, True)])
+def test_what_a_model_cannot_read_is_told(length, is_told):
+    done = describe("--size=tiny", f"--max_seq_length={length}")
+    assert ("positions for 512 tokens" in done.stdout) is is_told
+
+
 def test_tensorflow_is_not_loaded():
     script = ROOT / "run_scripts" / "describe_model.py"
     done = subprocess.run(

@@ -2,10 +2,11 @@ r"""Time of a training step against batch, length and size, beside a cost model.
 
     python benchmarks/scaling.py --output=scaling
 
-The cost model is one number: a step takes as long as its matrix products have
-operations, divided by a rate, which is fitted to all points (as the median of theirs).
-What lies above its line computes less well. --output is a folder for `scaling.json` and
-`scaling.png`.
+The cost model has three parts: the operations of the matrix products, at the rate of a
+1536 x 1536 product measured beside; a time for each number that element-wise work
+writes; and one for each weight that the optimizer updates. The last two are fitted to
+all points, so that the relative errors' squares are least. --output is a folder for
+`scaling.json` and `scaling.png`.
 """
 
 import os
@@ -19,11 +20,10 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 from absl import flags  # noqa: E402
 from command_line import require, run  # noqa: E402
 from contenders import shared  # noqa: E402
+from yardstick import cost_model  # noqa: E402
 from yardstick.processes import Contender, take_turns  # noqa: E402
 
 from official_bert import files  # noqa: E402
-from official_bert.config import BertConfig  # noqa: E402
-from official_bert.parameter_count import training_flops  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -45,23 +45,26 @@ AXES = {
 
 
 def main():
-    """Measure all axes, fit the rate, write the figures and draw them."""
+    """Measure all axes, fit the model, write the figures and draw them."""
     require("output")
     os.makedirs(FLAGS.output, exist_ok=True)
     axes = {name: _measure(points) for name, points in AXES.items()}
-    points = [point for axis in axes.values() for point in axis]
-    rate = statistics.median(point["flops"] / point["seconds"] for point in points)
+    costs = cost_model.fit([point for axis in axes.values() for point in axis])
     for name, axis in axes.items():
         print(f"\n{name}")
         for point in axis:
+            point["predicted"] = cost_model.predicted(point, costs)
+            ratio = point["predicted"] / point["seconds"]
             print(
-                f"  {point['label']:>8} {1000 * point['seconds']:9.1f} ms, "
-                f"{point['flops'] / rate / point['seconds']:5.0%} of the fitted rate"
+                f"  {point['label']:>8} {1000 * point['seconds']:9.1f} ms, products "
+                f"{cost_model.seconds_of_products(point) / point['seconds']:5.0%}, "
+                f"predicted {ratio:5.0%}"
             )
-    print(f"\nfitted rate: {rate / 1e9:.0f} GFLOP/s")
-    found = {"flops_per_second": rate, "axes": axes}
+    told = {name: f"{1e9 * seconds:.2f} ns" for name, seconds in costs.items()}
+    print(f"\na number: {told['numbers']}, a weight: {told['weights']}")
+    found = {"seconds_each": costs, "axes": axes}
     files.write_json(os.path.join(FLAGS.output, "scaling.json"), found)
-    _draw(axes, rate, os.path.join(FLAGS.output, "scaling.png"))
+    _draw(axes, os.path.join(FLAGS.output, "scaling.png"))
 
 
 def _measure(points):
@@ -75,23 +78,21 @@ def _measure(points):
         )
         for label, size, batch, length in points
     ]
-    seconds, _, _ = take_turns(contenders, FLAGS.rounds, 1, None)
+    product = Contender("product", "ours", "product", {}, calls=15)
+    seconds, _, _ = take_turns([*contenders, product], FLAGS.rounds, 1, None)
+    rate = 2 * shared.PRODUCT_SIZE**3 / statistics.median(seconds["product"])
     return [
         {
             "label": str(label),
-            "flops": batch * _flops(size, length),
             "seconds": statistics.median(seconds[str(label)]),
+            "flops_per_second": rate,
+            **cost_model.work(size, batch, length),
         }
         for label, size, batch, length in points
     ]
 
 
-def _flops(size, length):
-    config = BertConfig.named(size)
-    return training_flops(config, length, shared.predictions_of(length))
-
-
-def _draw(axes, rate, path):
+def _draw(axes, path):
     import matplotlib
 
     matplotlib.use("Agg")
@@ -101,8 +102,10 @@ def _draw(axes, rate, path):
     for plot, (name, points) in zip(plots, axes.items(), strict=True):
         places = range(len(points))
         milliseconds = [1000 * point["seconds"] for point in points]
-        model = [1000 * point["flops"] / rate for point in points]
-        plot.plot(places, model, color="grey", label="operations / one rate")
+        products = [1000 * cost_model.seconds_of_products(point) for point in points]
+        model = [1000 * point["predicted"] for point in points]
+        plot.plot(places, products, ":", color="grey", label="products alone")
+        plot.plot(places, model, color="grey", label="cost model")
         plot.plot(places, milliseconds, "o", color="tab:blue", label="measured")
         plot.set(yscale="log", xlabel=name, ylabel="milliseconds of a step")
         plot.set_xticks(places, [point["label"] for point in points])

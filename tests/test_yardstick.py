@@ -14,7 +14,7 @@ from official_bert.errors import UserError
 sys.path.append(str(ROOT / "benchmarks"))
 
 from contenders import shared  # noqa: E402
-from yardstick import processes, report, rows, targets  # noqa: E402
+from yardstick import cost_model, processes, report, rows, targets  # noqa: E402
 
 RESULT = targets.Result(
     seconds={
@@ -94,6 +94,18 @@ def test_who_computes_more_has_its_own_operations():
     # The product takes 1/6, 1/16 and 1/6 of its time, for a sixth of the operations.
     assert result.share_of_ceiling("KerasHub") == 1.0
     assert result.share_of_ceiling("ours") == 0.75
+
+
+def test_the_cost_model_finds_the_costs_of_points():
+    costs = {"numbers": 2e-9, "weights": 5e-9}
+    points = []
+    for size, batch, length in [("tiny", 8, 128), ("mini", 4, 64), ("mini", 8, 128)]:
+        point = cost_model.work(size, batch, length) | {"flops_per_second": 1e11}
+        points.append(point | {"seconds": cost_model.predicted(point, costs)})
+        products = cost_model.seconds_of_products(point)
+        assert 0 < products < points[-1]["seconds"]
+    assert cost_model.fit(points) == pytest.approx(costs, rel=1e-6)
+    assert points[0]["weights"] == 4_433_468
 
 
 def test_texts_are_written_and_read(tmp_path):

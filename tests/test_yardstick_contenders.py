@@ -39,6 +39,10 @@ def test_training(skip_padding):
     assert update() == pytest.approx(words * math.log(30522), rel=0.05)
 
 
+def test_products():
+    assert math.isfinite(ours.products("tiny", 2)())
+
+
 @pytest.mark.parametrize("padded", [False, True])
 def test_fine_tuning(texts, padded):
     ours.fine_tuning(CONFIG, texts, 4, 2, padded)()

@@ -27,6 +27,46 @@ def product():
     return lambda: float(multiply())
 
 
+def products(size, batch):
+    """The matrix products of a pre-training update one after the other, alone.
+
+    Args:
+      size: name of a released size.
+      batch: sequences of `shared.LENGTH`.
+    """
+    config = BertConfig.named(size)
+    tokens, h = batch * shared.LENGTH, config.hidden_size
+    heads = (batch, config.num_attention_heads)
+    maps = (*heads, shared.LENGTH, shared.LENGTH)
+    values = (*heads, shared.LENGTH, config.head_size)
+    layer = [((tokens, h), (h, h))] * 4
+    layer += [((tokens, h), (h, config.intermediate_size))]
+    layer += [((tokens, config.intermediate_size), (config.intermediate_size, h))]
+    # Queries by keys, and maps by values.
+    layer += [(values, (*heads, config.head_size, shared.LENGTH)), (maps, values)]
+    words = (batch * shared.PREDICTIONS, h)
+    shapes = layer * config.num_hidden_layers
+    shapes += [(words, (h, h)), (words, (h, config.vocab_size))]
+    # Each has its own place in memory, as in a model.
+    factors = [tuple(map(tf.random.normal, pair)) for pair in shapes]
+    gradients = [left @ right for left, right in factors]
+
+    @tf.function(autograph=False)
+    def multiply():
+        done = []
+        for (left, right), gradient in zip(factors, gradients, strict=True):
+            for pair, transposed in (
+                ((left, right), {}),
+                ((gradient, right), {"transpose_b": True}),
+                ((left, gradient), {"transpose_a": True}),
+            ):
+                with tf.control_dependencies(done[-1:]):
+                    done.append(tf.matmul(*pair, **transposed))
+        return done[-1]
+
+    return lambda: float(multiply()[0, 0])
+
+
 def training(
     size,
     batch,

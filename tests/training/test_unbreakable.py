@@ -250,7 +250,7 @@ CHANGED = {
         {"init_checkpoint": "whole"},
         "init_checkpoint None, and now it is 'whole';",
     ),
-    "fewer files": ({"input_file": "records/0.tfrecord"}, " and now it is [6615];"),
+    "fewer files": ({"input_file": "records/0.tfrecord"}, " and now it is [6615]);"),
     "longer file": ({"input_file": "longer/*.tfrecord"}, "input_bytes [6615, 6300]"),
     "activation": (
         {"bert_config_file": "relu.json"},

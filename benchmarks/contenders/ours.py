@@ -51,20 +51,15 @@ def products(size, batch):
     factors = [tuple(map(tf.random.normal, pair)) for pair in shapes]
     gradients = [left @ right for left, right in factors]
 
-    @tf.function(autograph=False)
     def multiply():
-        done = []
+        # Eagerly: of a graph, TensorFlow leaves out what nothing is made of.
         for (left, right), gradient in zip(factors, gradients, strict=True):
-            for pair, transposed in (
-                ((left, right), {}),
-                ((gradient, right), {"transpose_b": True}),
-                ((left, gradient), {"transpose_a": True}),
-            ):
-                with tf.control_dependencies(done[-1:]):
-                    done.append(tf.matmul(*pair, **transposed))
-        return done[-1]
+            tf.matmul(left, right)
+            tf.matmul(gradient, right, transpose_b=True)
+            last = tf.matmul(left, gradient, transpose_a=True)
+        return float(last[0, 0])
 
-    return lambda: float(multiply()[0, 0])
+    return multiply
 
 
 def training(

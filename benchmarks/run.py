@@ -140,11 +140,11 @@ def _text():
 def _machine():
     """Return when and where a row is measured, as a dict."""
     told = _processor()
-    flags = told.get("flags", "").split()
+    known = told.get("flags", "").split()
     return {
         "on": datetime.date.today().isoformat(),
         "processor": told.get("model name") or platform.processor(),
-        "with": " ".join(one for one in INSTRUCTIONS if one in flags),
+        "with": " ".join(one for one in INSTRUCTIONS if one in known),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
     }

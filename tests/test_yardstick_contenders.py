@@ -41,6 +41,12 @@ def test_training(skip_padding):
 
 def test_products():
     assert math.isfinite(ours.products("tiny", 2)())
+    config = BertConfig.named("tiny")
+    shapes = ours.product_shapes(config, 2)
+    counted = sum(2 * math.prod(left) * right[-1] for left, right in shapes)
+    # Each has two more, of twice the operations, for its gradients. The formula has
+    # the pooler besides.
+    assert 3 * counted / 2 == pytest.approx(training_flops(config, 128, 20), rel=2e-4)
 
 
 @pytest.mark.parametrize("padded", [False, True])

@@ -34,21 +34,11 @@ def products(size, batch):
       size: name of a released size.
       batch: sequences of `shared.LENGTH`.
     """
-    config = BertConfig.named(size)
-    tokens, h = batch * shared.LENGTH, config.hidden_size
-    heads = (batch, config.num_attention_heads)
-    maps = (*heads, shared.LENGTH, shared.LENGTH)
-    values = (*heads, shared.LENGTH, config.head_size)
-    layer = [((tokens, h), (h, h))] * 4
-    layer += [((tokens, h), (h, config.intermediate_size))]
-    layer += [((tokens, config.intermediate_size), (config.intermediate_size, h))]
-    # Queries by keys, and maps by values.
-    layer += [(values, (*heads, config.head_size, shared.LENGTH)), (maps, values)]
-    words = (batch * shared.PREDICTIONS, h)
-    shapes = layer * config.num_hidden_layers
-    shapes += [(words, (h, h)), (words, (h, config.vocab_size))]
     # Each has its own place in memory, as in a model.
-    factors = [tuple(map(tf.random.normal, pair)) for pair in shapes]
+    factors = [
+        tuple(map(tf.random.normal, pair))
+        for pair in product_shapes(BertConfig.named(size), batch)
+    ]
     gradients = [left @ right for left, right in factors]
 
     def multiply():
@@ -60,6 +50,22 @@ def products(size, batch):
         return float(last[0, 0])
 
     return multiply
+
+
+def product_shapes(config, batch):
+    """Return the (left, right) shapes of the products of a forward pass."""
+    tokens, h = batch * shared.LENGTH, config.hidden_size
+    heads = (batch, config.num_attention_heads)
+    maps = (*heads, shared.LENGTH, shared.LENGTH)
+    values = (*heads, shared.LENGTH, config.head_size)
+    layer = [((tokens, h), (h, h))] * 4
+    layer += [((tokens, h), (h, config.intermediate_size))]
+    layer += [((tokens, config.intermediate_size), (config.intermediate_size, h))]
+    # Queries by keys, and maps by values.
+    layer += [(values, (*heads, config.head_size, shared.LENGTH)), (maps, values)]
+    words = (batch * shared.PREDICTIONS, h)
+    head = [(words, (h, h)), (words, (h, config.vocab_size))]
+    return layer * config.num_hidden_layers + head
 
 
 def training(

@@ -100,11 +100,12 @@ def test_other_system_errors_keep_their_traceback(script):
     ("arguments", "words"),
     [
         (["--wurd=hi"], ["wurd", "Did you mean: word"]),
-        (["--times=many"], ["--times=many", "many"]),
+        (["--times=many"], ["--times=many", "not a whole number: 'many'"]),
         (["--times=0"], ["times", "0"]),
         (["--tone=loud"], ["tone", "kind", "rude"]),
         (["--word"], ["word"]),
         (["hello"], ["'hello'", "--name=value"]),
+        (["--loud", "True"], ["'True'", "--do_train=true"]),
         (["--word=x", "--", "-y"], ["'-y'"]),
     ],
 )

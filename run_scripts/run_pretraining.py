@@ -86,8 +86,9 @@ flags.DEFINE_bool(
 )
 flags.DEFINE_bool(
     "skip_padding",
-    False,
-    "Compute nothing for padding but attention: faster where many sequences are short.",
+    None,
+    "Compute nothing for padding but attention; default: yes, but not with --xla and "
+    "on TPUs.",
 )
 
 

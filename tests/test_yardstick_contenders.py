@@ -17,6 +17,7 @@ from official_bert.training.pretraining import PRETRAINING
 sys.path.append(str(ROOT / "benchmarks"))
 
 from contenders import ours, shared  # noqa: E402
+from yardstick import rows  # noqa: E402
 
 CONFIG = tiny_model.MINI_CONFIG.to_dict() | {"max_position_embeddings": 128}
 
@@ -47,6 +48,15 @@ def test_products():
     # Each has two more, of twice the operations, for its gradients. The formula has
     # the pooler besides.
     assert 3 * counted / 2 == pytest.approx(training_flops(config, 128, 20), rel=2e-4)
+
+
+def test_operations_leave_padding_out():
+    config = BertConfig.named("tiny")
+    mixed, full = rows.training("tiny"), rows.full_sequences("tiny")
+    assert full.flops == 32 * training_flops(config, 128, 20)
+    assert 32 * training_flops(config, 64, 20) < mixed.flops < full.flops
+    [with_padding] = [one for one in mixed.contenders if one.name == rows.WITH_PADDING]
+    assert with_padding.flops == full.flops
 
 
 @pytest.mark.parametrize("padded", [False, True])

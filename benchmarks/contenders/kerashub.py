@@ -16,7 +16,7 @@ def versions():
     return {"keras_hub": keras_hub.__version__}
 
 
-def training(size, batch, jit_compile):
+def training(size, batch, jit_compile, shortest=shared.SHORTEST):
     """One update of `BertBackbone` with `MaskedLMHead`, as `fit` compiles it.
 
     AdamW is Keras' own, with the same clipping. There is no next-sentence head.
@@ -25,6 +25,7 @@ def training(size, batch, jit_compile):
       size: name of a released size.
       batch: sequences.
       jit_compile: as `compile` takes it.
+      shortest: see `shared.pretraining_batch`.
     """
     sizes = shared.size_of(size)
     model = _masked_lm(sizes)
@@ -33,7 +34,7 @@ def training(size, batch, jit_compile):
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=jit_compile,
     )
-    features = shared.pretraining_batch(sizes["vocab_size"], batch)
+    features = shared.pretraining_batch(sizes["vocab_size"], batch, shortest)
     inputs = {
         "token_ids": features["input_ids"],
         "padding_mask": features["input_mask"],

@@ -32,7 +32,7 @@ def products(size, batch):
 
     Args:
       size: name of a released size.
-      batch: sequences of `shared.LENGTH`.
+      batch: full sequences of `shared.LENGTH`.
     """
     # Each has its own place in memory, as in a model.
     factors = [
@@ -71,11 +71,11 @@ def product_shapes(config, batch):
 def training(
     size,
     batch,
-    shortest=64,
+    shortest=shared.SHORTEST,
     length=shared.LENGTH,
     precision="float32",
     recompute=False,
-    skip_padding=False,
+    skip_padding=True,
     **settings,
 ):
     """One pre-training update, as `run_pretraining.py` makes it.
@@ -98,7 +98,7 @@ def training(
     features = shared.pretraining_batch(config.vocab_size, batch, shortest, length)
     with computing_in(precision):
         model = PretrainingModel(config, recompute)
-    model.bert.skip_padding = skip_padding
+    model.bert.skip_padding = skip_padding and not settings.get("xla")
     step = _train_step(model, PRETRAINING, 1e-4, **settings)
     endless = iter(tf.data.Dataset.from_tensors(features).repeat())
     return lambda: float(step(next(endless))["masked_lm_loss"])
@@ -323,6 +323,7 @@ def updates(records, batch, count):
     from official_bert.training.pretraining import PRETRAINING
 
     model = PretrainingModel(BertConfig.named("tiny"))
+    model.bert.skip_padding = True
     step = _train_step(model, PRETRAINING, 1e-4)
     endless = _record_batches(records, batch)
 

@@ -11,6 +11,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT))
 
 LENGTH, PREDICTIONS = 128, 20
+# Tokens of the shortest sequences of a training step: a quarter of all is padding.
+SHORTEST = 64
 # Rows and columns of the matrices whose product is the ceiling.
 PRODUCT_SIZE = 1536
 
@@ -25,7 +27,7 @@ def predictions_of(length):
     return round(PREDICTIONS * length / LENGTH)
 
 
-def pretraining_batch(vocab_size, batch, shortest=64, length=LENGTH):
+def pretraining_batch(vocab_size, batch, shortest=SHORTEST, length=LENGTH):
     """Return a batch of random records with padding and masked places.
 
     Args:

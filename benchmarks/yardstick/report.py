@@ -2,7 +2,7 @@
 
 import itertools
 
-from yardstick.targets import OURS, PRODUCT
+from yardstick.targets import OURS, PRODUCT, Speed
 
 GIGABYTE = 1e9
 
@@ -50,7 +50,10 @@ def row_summary(row, result, measured):
 def _verdict(target, result):
     found = target.found(result)
     is_met = None if found is None else bool(target.is_met(found))
-    return {"target": str(target), "found": found, "is_met": is_met}
+    verdict = {"target": str(target), "found": found, "is_met": is_met}
+    if isinstance(target, Speed):
+        verdict |= {"over": list(target.others), "least": target.least}
+    return verdict
 
 
 def lines(summary):
@@ -160,6 +163,7 @@ def write_chart(summaries, path):
         for summary in shown
         for who, quartiles in summary["theirs_over_ours"].items()
     ]
+    targets = _targets(shown)
     figure, axes = plt.subplots(figsize=(9, 1 + 0.3 * (len(bars) + len(shown))))
     place, last = 0.0, None
     for title, who, low, middle, high in bars:
@@ -178,10 +182,13 @@ def write_chart(summaries, path):
         axes.barh(place, middle, color=colours[who], height=0.8)
         axes.plot([low, high], [place, place], color="black", linewidth=1)
         axes.text(high, place, f"  {middle:.2f}  {who}", va="center", size=8)
+        for target in targets.get((title, who), ()):
+            axes.plot([target] * 2, [place - 0.5, place + 0.5], color="red")
         place += 1
     axes.axvline(1, color="black", linewidth=1)
     axes.set(
-        yticks=[], xlabel="time of the other / time of ours (above 1: ours is faster)"
+        yticks=[],
+        xlabel="time of the other / ours (above 1: ours is faster); red: the target",
     )
     axes.invert_yaxis()
     axes.set_xlim(0, 1.35 * max(bar[4] for bar in bars))
@@ -190,3 +197,13 @@ def write_chart(summaries, path):
     figure.tight_layout()
     figure.savefig(path, dpi=110)
     plt.close(figure)
+
+
+def _targets(summaries):
+    """Return what is aimed at, a dict of (title, contender) -> list of ratios."""
+    found = {}
+    for summary in summaries:
+        for verdict in summary["targets"]:
+            for name in verdict.get("over", ()):
+                found.setdefault((summary["title"], name), []).append(verdict["least"])
+    return found

@@ -12,11 +12,13 @@ from yardstick.targets import OURS, PRODUCT, Ceiling, Memory, Rate, Seconds, Spe
 
 KERAS_HUB, KERAS_HUB_JIT = "KerasHub", "KerasHub jit"
 PYTORCH, PYTORCH_GATHERED = "PyTorch", "PyTorch gathered"
-SKIPPING, PRODUCTS = "ours --skip_padding", "its products alone"
+WITH_PADDING, PRODUCTS = "ours --noskip_padding", "its products alone"
 ONNX, RUST = "ONNX Runtime", "Rust tokenizers"
 KERAS_HUBS = (KERAS_HUB, KERAS_HUB_JIT)
 # Of the original's script, at 5 duplicates on two cores of a 2.5 GHz Xeon.
 ORIGINAL_MB_PER_SECOND = 0.094
+# The tokens of the sequences of most training steps.
+MIXED = f"{shared.SHORTEST} to {shared.LENGTH}"
 BATCHES = {"tiny": 32, "mini": 32, "base": 8}
 
 
@@ -56,27 +58,31 @@ def _ours(function, **arguments):
     return Contender(OURS, "ours", function, arguments)
 
 
-def _training_flops(size, predictions=shared.PREDICTIONS):
-    """Return the operations of a size's update, padding included."""
+def _training_flops(size, shortest=shared.SHORTEST, predictions=shared.PREDICTIONS):
+    """Return the operations of a size's update, padding left out.
+
+    Args:
+      size: name of a released size.
+      shortest: see `shared.pretraining_batch`; its length for no padding.
+      predictions: places of a sequence whose words are computed.
+    """
     config = BertConfig.named(size)
-    return BATCHES[size] * training_flops(config, shared.LENGTH, predictions)
+    batch = shared.pretraining_batch(config.vocab_size, BATCHES[size], shortest)
+    lengths = batch["input_mask"].sum(axis=1)
+    return sum(training_flops(config, int(one), predictions) for one in lengths)
 
 
 def training(size):
     """Return the row of a size's pre-training update."""
-    batch = BATCHES[size]
-    sizes = {"size": size, "batch": batch}
+    sizes = {"size": size, "batch": BATCHES[size]}
     # As it comes, PyTorch's model computes the words of all places.
-    pytorch_flops = {False: _training_flops(size, shared.LENGTH), True: None}
-    by_jit = {KERAS_HUB: "auto", KERAS_HUB_JIT: True}
+    of_pytorch = {
+        PYTORCH: (False, shared.LENGTH),
+        PYTORCH_GATHERED: (True, shared.PREDICTIONS),
+    }
     contenders = [
-        _ours("training", **sizes),
-        Contender(SKIPPING, "ours", "training", sizes | {"skip_padding": True}),
-        Contender(PRODUCTS, "ours", "products", sizes),
-        *(
-            Contender(name, "kerashub", "training", sizes | {"jit_compile": jit})
-            for name, jit in by_jit.items()
-        ),
+        *_with_and_without_padding(size, sizes),
+        *_keras_hubs(size, sizes),
         *(
             Contender(
                 name,
@@ -84,9 +90,9 @@ def training(size):
                 "training",
                 sizes | {"gathered": gathered},
                 is_peer=True,
-                flops=pytorch_flops[gathered],
+                flops=_training_flops(size, shared.LENGTH, predictions),
             )
-            for name, gathered in {PYTORCH: False, PYTORCH_GATHERED: True}.items()
+            for name, (gathered, predictions) in of_pytorch.items()
         ),
         _product(),
     ]
@@ -97,52 +103,91 @@ def training(size):
             Speed(KERAS_HUBS, 1.4, "KerasHub's best"),
             Speed((PYTORCH,), 2, PYTORCH),
         ]
-    flops = _training_flops(size)
-    title = f"{size}: training step, {batch} × {shared.LENGTH}"
-    return Row(f"train-{size}", title, "sequences", batch, contenders, targets, flops)
+    title = f"{size}: training step, {BATCHES[size]} × {MIXED}"
+    return _training_row(f"train-{size}", title, size, contenders, targets)
+
+
+def full_sequences(size):
+    """Return the row of a size's update on sequences without padding."""
+    sizes = {"size": size, "batch": BATCHES[size]}
+    full = sizes | {"shortest": shared.LENGTH}
+    contenders = [
+        *_with_and_without_padding(size, full),
+        Contender(PRODUCTS, "ours", "products", sizes),
+        *_keras_hubs(size, full),
+        _product(),
+    ]
+    title = f"{size}: training step, {BATCHES[size]} × {shared.LENGTH}, no padding"
+    return _training_row(
+        f"full-{size}", title, size, contenders, shortest=shared.LENGTH
+    )
+
+
+def short_sequences(size, shortest=16):
+    """Return the row of a size's update on sequences many of which are short."""
+    sizes = {"size": size, "batch": BATCHES[size], "shortest": shortest}
+    contenders = [*_with_and_without_padding(size, sizes), _product()]
+    title = f"{size}: training step, {BATCHES[size]} × {shortest} to {shared.LENGTH}"
+    return _training_row(f"short-{size}", title, size, contenders, shortest=shortest)
+
+
+def _with_and_without_padding(size, sizes):
+    computes_padding = Contender(
+        WITH_PADDING,
+        "ours",
+        "training",
+        sizes | {"skip_padding": False},
+        flops=_training_flops(size, shared.LENGTH),
+    )
+    return [_ours("training", **sizes), computes_padding]
+
+
+def _keras_hubs(size, sizes):
+    return [
+        Contender(
+            name,
+            "kerashub",
+            "training",
+            sizes | {"jit_compile": jit_compile},
+            flops=_training_flops(size, shared.LENGTH),
+        )
+        for name, jit_compile in {KERAS_HUB: "auto", KERAS_HUB_JIT: True}.items()
+    ]
+
+
+def _training_row(name, title, size, contenders, targets=(), shortest=shared.SHORTEST):
+    flops = _training_flops(size, shortest)
+    batch = BATCHES[size]
+    return Row(name, title, "sequences", batch, contenders, list(targets), flops)
 
 
 def variants(size):
     """Return the row of a size's update under the flags of `run_pretraining.py`."""
-    batch = BATCHES[size]
-    sizes = {"size": size, "batch": batch}
+    sizes = {"size": size, "batch": BATCHES[size]}
+    micro_batch = BATCHES[size] // 4
     settings = {
-        "--xla": {"xla": True},
-        "--skip_padding": {"skip_padding": True},
         "--recompute": {"recompute": True},
         "--precision=bfloat16": {"precision": "bfloat16"},
-        f"--micro_batch_size={batch // 4}": {"micro_batch_size": batch // 4},
+        f"--micro_batch_size={micro_batch}": {"micro_batch_size": micro_batch},
     }
     contenders = [
-        _ours("training", **sizes),
+        *_with_and_without_padding(size, sizes),
+        Contender(
+            "--xla",
+            "ours",
+            "training",
+            sizes | {"xla": True},
+            flops=_training_flops(size, shared.LENGTH),
+        ),
         *(
             Contender(name, "ours", "training", sizes | changed)
             for name, changed in settings.items()
         ),
         _product(),
     ]
-    title = f"{size}: training step with flags, {batch} × {shared.LENGTH}"
-    flops = _training_flops(size)
-    return Row(
-        f"flags-{size}",
-        title,
-        "sequences",
-        batch,
-        contenders,
-        flops=flops,
-        is_drawn=False,
-    )
-
-
-def short_sequences(size, shortest=16):
-    """Return the row of a size's update on sequences many of which are short."""
-    batch = BATCHES[size]
-    sizes = {"size": size, "batch": batch, "shortest": shortest}
-    skipping = Contender(SKIPPING, "ours", "training", sizes | {"skip_padding": True})
-    title = f"{size}: training step, {batch} × {shortest} to {shared.LENGTH}"
-    contenders = [_ours("training", **sizes), skipping, _product()]
-    flops = _training_flops(size)
-    return Row(f"short-{size}", title, "sequences", batch, contenders, flops=flops)
+    title = f"{size}: training step with flags, {BATCHES[size]} × {MIXED}"
+    row = _training_row(f"flags-{size}", title, size, contenders)
+    return dataclasses.replace(row, is_drawn=False)
 
 
 def training_memory():
@@ -152,14 +197,12 @@ def training_memory():
     contenders = [
         _ours("training", **sizes),
         Contender(recompute, "ours", "training", sizes | {"recompute": True}),
-        Contender(KERAS_HUB, "kerashub", "training", sizes | {"jit_compile": "auto"}),
+        _keras_hubs("base", sizes)[0],
         _product(),
     ]
     targets = [Memory(OURS, KERAS_HUB, 1), Memory(recompute, OURS, 0.6)]
-    title = f"base: memory of a training step, {BATCHES['base']} × {shared.LENGTH}"
-    flops = _training_flops("base")
-    batch = BATCHES["base"]
-    return Row("memory", title, "sequences", batch, contenders, targets, flops)
+    title = f"base: memory of a training step, {BATCHES['base']} × {MIXED}"
+    return _training_row("memory", title, "base", contenders, targets)
 
 
 def encoding(batch=16):

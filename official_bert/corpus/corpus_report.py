@@ -264,9 +264,8 @@ def _warn_of_padding(facts):
         return None
     return (
         f"{facts['padding_share']:.0%}".replace("%", " %")
-        + " of all places are padding, which costs a trainer as much as text does. It "
-        "comes from documents shorter than --max_seq_length and from "
-        "--short_seq_prob; train with --skip_padding."
+        + " of all places are padding, which XLA and TPUs compute like text. It comes "
+        "from documents shorter than --max_seq_length and from --short_seq_prob."
     )
 
 

@@ -155,9 +155,8 @@ def fine_tune(strategy, work, settings):
             strategy, lambda: work.make_model(settings.recompute), settings
         )
         # Skipping padding saves work: half of the tokens in RTE's batches are padding.
-        state.model.bert.skip_padding = not (
-            work.reads_padding or settings.xla or strategies.is_tpu(strategy)
-        )
+        can_skip_padding = runs.can_skip_padding(strategy, settings)
+        state.model.bert.skip_padding = can_skip_padding and not work.reads_padding
         evaluate = work.make_evaluate and work.make_evaluate(state.model)
         run_id = runs.start(strategy, state, fixed_settings(work, settings), settings)
         complete = runs.train(

@@ -75,7 +75,7 @@ class PretrainingSettings(runs.RunSettings):
     do_eval: bool
     eval_batch_size: int
     max_eval_steps: int
-    skip_padding: bool = False
+    skip_padding: bool | None = None
     next_sentence_prediction: bool = True
 
     @property
@@ -124,7 +124,8 @@ def _record_errors(records):
 
 
 def _run(strategy, config, train_set, eval_set, settings):
-    if settings.skip_padding and (settings.xla or strategies.is_tpu(strategy)):
+    can_skip_padding = runs.can_skip_padding(strategy, settings)
+    if settings.skip_padding and not can_skip_padding:
         raise UserError(
             "--skip_padding makes shapes that depend on the data, which XLA (--xla, "
             "and every TPU) cannot compile: leave one of the two out."
@@ -138,7 +139,8 @@ def _run(strategy, config, train_set, eval_set, settings):
         ),
         settings,
     )
-    state.model.bert.skip_padding = settings.skip_padding
+    skip_padding = can_skip_padding and settings.skip_padding is not False
+    state.model.bert.skip_padding = skip_padding
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
     if settings.do_train:
@@ -172,8 +174,8 @@ def _identity(records, settings):
     # The bytes of unmasked records do not tell how they are masked.
     if records.format.masking:
         found["masking"] = records.format.masking.to_dict()
-    if settings.skip_padding:
-        found["skip_padding"] = True
+    if settings.skip_padding is False:
+        found["skip_padding"] = False
     if not settings.next_sentence_prediction:
         found["next_sentence_prediction"] = False
     return found

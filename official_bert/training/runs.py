@@ -125,6 +125,11 @@ def make_state(strategy, make_model, settings):
     return saving.State(model, optimizer, guard)
 
 
+def can_skip_padding(strategy, settings):
+    """Whether shapes may depend on the data: XLA cannot compile such a step."""
+    return not (settings.xla or strategies.is_tpu(strategy))
+
+
 def _optimizer(settings):
     schedule = WarmupLinearDecay(
         settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps

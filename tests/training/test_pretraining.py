@@ -107,7 +107,7 @@ def compiled(monkeypatch):
 def test_so_is_one_whose_element_wise_work_is_compiled(
     records, tmp_path, compiled, monkeypatch
 ):
-    settings = {"skip_padding": True, "do_eval": False}
+    settings = {"do_eval": False}
     tokens = STEPS * SETTINGS.train_batch_size * records.max_seq_length
     work = tokens * MINI_CONFIG.num_hidden_layers * MINI_CONFIG.hidden_size
     monkeypatch.setattr(element_wise, "LEAST_WORK", work + 1)
@@ -374,16 +374,18 @@ def test_without_padding_the_loss_is_the_same(records, tmp_path):
     np.testing.assert_allclose(losses[True], losses[False], rtol=1e-5)
 
 
-def test_padding_is_skipped_where_it_is_asked_for(records, tmp_path, monkeypatch):
+def test_padding_is_skipped_where_shapes_may_vary(records, tmp_path, monkeypatch):
     seen = []
 
     def train(strategy, state, *args, **kwargs):
         seen.append(state.model.bert.skip_padding)
 
     monkeypatch.setattr(pretraining.runs, "train", train)
-    run(records, tmp_path / "with", do_eval=False)
-    run(records, tmp_path / "without", do_eval=False, skip_padding=True)
-    assert seen == [False, True]
+    run(records, tmp_path / "as it comes", do_eval=False)
+    run(records, tmp_path / "asked for", do_eval=False, skip_padding=True)
+    run(records, tmp_path / "not wanted", do_eval=False, skip_padding=False)
+    run(records, tmp_path / "compiled", do_eval=False, xla=True)
+    assert seen == [True, True, False, False]
 
 
 def test_xla_cannot_skip_padding(records, tmp_path):
@@ -394,4 +396,4 @@ def test_xla_cannot_skip_padding(records, tmp_path):
 def test_a_run_goes_on_with_the_padding_it_began_with(records, tmp_path):
     run(records, tmp_path, do_eval=False, stop_at_step=2)
     with pytest.raises(UserError, match="skip_padding"):
-        run(records, tmp_path, do_eval=False, skip_padding=True)
+        run(records, tmp_path, do_eval=False, skip_padding=False)

@@ -61,7 +61,11 @@ flags.DEFINE_string(
     None,
     "Of a classifier's table: column of the text; default: the training's.",
 )
-flags.DEFINE_string("text_b_column", None, "Likewise, of the second text of pairs.")
+flags.DEFINE_string(
+    "text_b_column",
+    None,
+    "Column of the second text of pairs; default: the training's.",
+)
 flags.DEFINE_integer(
     "batch_size",
     32,

@@ -38,8 +38,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "eval_input_file",
     None,
-    "Likewise to evaluate on; without it one document in 20 of --input_file is kept "
-    "apart.",
+    "Text files to evaluate on; without them one document in 20 of --input_file is "
+    "kept apart.",
 )
 flags.DEFINE_string(
     "vocab_file",
@@ -50,7 +50,9 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "glue_data_dir", None, "Folder of GLUE, with SST-2 and STS-B; without it, neither."
 )
-flags.DEFINE_string("ner_train_file", None, "CoNLL-2003's training file, likewise.")
+flags.DEFINE_string(
+    "ner_train_file", None, "CoNLL-2003's training file; without it no CoNLL."
+)
 flags.DEFINE_string("ner_dev_file", None, "CoNLL-2003's dev file.")
 flags.DEFINE_integer(
     "num_train_steps",

@@ -24,8 +24,10 @@ from official_bert.tasks.ner_features import LAYERS
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
-flags.DEFINE_string("dev_file", None, "Likewise, to evaluate on.")
-flags.DEFINE_string("test_file", None, "Likewise, to tag; tags are scored if there.")
+flags.DEFINE_string("dev_file", None, "CoNLL columns or JSON lines to evaluate on.")
+flags.DEFINE_string(
+    "test_file", None, "CoNLL columns or JSON lines to tag; tags are scored if there."
+)
 flags.DEFINE_bool("do_predict", False, "Whether to tag the test file.")
 flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
 flags.DEFINE_integer(

@@ -30,9 +30,11 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "train_file", None, "SWAG's CSV, or JSON lines, to train on; also .gz."
 )
-flags.DEFINE_string("dev_file", None, "Likewise, to evaluate on.")
+flags.DEFINE_string("dev_file", None, "SWAG's CSV, or JSON lines, to evaluate on.")
 flags.DEFINE_string(
-    "test_file", None, "Likewise, for --do_predict; the answers may be missing."
+    "test_file",
+    None,
+    "SWAG's CSV, or JSON lines, for --do_predict; the answers may be missing.",
 )
 flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
 flags.DEFINE_integer(

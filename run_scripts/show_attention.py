@@ -49,8 +49,10 @@ def main():
     maps = attention.attention_maps(bert, FLAGS.text, FLAGS.text_b)
     if FLAGS.numbers:
         attention.save_numbers(FLAGS.numbers, maps, layers)
+        print(f"The numbers are in {FLAGS.numbers}.")
     if FLAGS.output:
         _draw(maps, layers)
+        print(f"The picture is in {FLAGS.output}.")
 
 
 def _draw(maps, layers):

@@ -121,7 +121,9 @@ flags.DEFINE_string(
     "tpu_name", None, "Name or address of the TPU; default: that of this machine."
 )
 flags.DEFINE_string("tpu_zone", None, "Zone of the TPU, where it is not this one.")
-flags.DEFINE_string("gcp_project", None, "Project of the TPU, likewise.")
+flags.DEFINE_string(
+    "gcp_project", None, "Google Cloud project of the TPU, where it is another."
+)
 flags.DEFINE_string("master", None, "For old commands; it has no effect.")
 flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used.")
 

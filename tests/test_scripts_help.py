@@ -7,6 +7,8 @@ import time
 import pytest
 from places import ROOT
 
+from official_bert.device import converter
+
 COMMANDS = sorted(
     path.name
     for path in (ROOT / "run_scripts").glob("*.py")
@@ -45,6 +47,11 @@ def test_help_is_quick_and_shows_how_to_call(name):
     example = next(line.strip() for line in rest if "python " in line)
     assert example.startswith(f"python run_scripts/{name}")
     assert max(map(len, done.stdout.splitlines())) <= 88
+
+
+def test_the_quantizations_of_the_command_are_those_of_the_library():
+    done, _ = ask_for_help("export_model.py")
+    assert f"<{' | '.join(converter.QUANTIZATIONS)}>" in done.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -77,8 +77,8 @@ def load(
     with any_format.opened(path) as checkpoint:
         if head not in checkpoint.shapes:
             raise UserError(
-                f"{path} is no fine-tuned {task_class.TASK}: it lacks {head}; train "
-                "first (--do_train)."
+                f"{path} is not fine-tuned for {task_class.TASK!r}: it lacks {head}; "
+                "train first (--do_train)."
             )
         config = model_directory.config_of(checkpoint, config_file)
         task = task or task_of(config)

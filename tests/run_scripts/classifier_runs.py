@@ -149,7 +149,7 @@ BAD_ALONE = {
     f"{SEEDS} --output_dir=half-sweep": "result.json",
     ASK_OWN: "has no task.json",
     "--task_name=MRPC --data_dir=odd --do_predict --init_checkpoint=mrpc": "test.tsv",
-    f"{MRPC} --do_eval --init_checkpoint=model": "model is no fine-tuned classifier",
+    f"{MRPC} --do_eval --init_checkpoint=model": "model is not fine-tuned for",
     f"{MRPC} --do_eval --init_checkpoint=own": "fine-tuned for the labels no, yes",
     f"{ASK_OWN} --output_dir=mrpc": "--text_column",
     f"{ASK_OWN} --output_dir=damaged": "task.json",

@@ -133,7 +133,7 @@ BAD_ALONE = {
     f"{ASK} --output_dir= --init_checkpoint=v2": "--output_dir",
     ASK: "new-",
     f"{ASK} --init_checkpoint=gone": "gone",
-    f"{ASK_V1} --init_checkpoint=model": "model is no fine-tuned … cls/squad/",
+    f"{ASK_V1} --init_checkpoint=model": "model is not fine-tuned … cls/squad/",
     f"{ASK} --init_checkpoint=classifier": "task.json … squad … 'classifier'",
     f"{ASK} --init_checkpoint=damaged": "damaged/task.json",
     f"{ASK} --init_checkpoint=astray": "not finite",
@@ -153,7 +153,7 @@ BAD_ALONE = {
         )
     },
     f"{ASK} --ensemble_dirs=v2 --nodo_lower_case": "--do_lower_case",
-    f"{ASK} --ensemble_dirs=v2,model": "model is no fine-tuned",
+    f"{ASK} --ensemble_dirs=v2,model": "model is not fine-tuned",
     f"{ASK} --ensemble_dirs=v2,cased": "--ensemble_dirs … casing",
     f"{SEEDS} --output_dir=v1": "v1 holds another run",
 }

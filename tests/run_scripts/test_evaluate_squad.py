@@ -63,6 +63,8 @@ BAD = {
     "--data_file=v1.json --predictions=bytes.json": "bytes.json … UTF-8",
     "--data_file=v1.json --predictions=numbers.json": "numbers.json has 5 … b",
     "--data_file=v1.json --predictions=nbest.json": "nbest.json has … a",
+    # Of a long value, the beginning and the end are shown.
+    "--data_file=v1.json --predictions=long.json": "['xxxxxxxxxxxx...xxx … b",
     "--data_file=v1.json --predictions=deep.json": "deep.json",
     "--data_file=v1.json --predictions=huge.json": "huge.json",
     "--data_file=v2.json --predictions=other.json": "None of the questions",
@@ -117,6 +119,7 @@ def write_files(folder):
         "some": json.dumps({"b": "1895"}),
         "other": json.dumps({"z": "1895"}),
         "numbers": json.dumps(ANSWERS | {"b": 5}),
+        "long": json.dumps(ANSWERS | {"b": ["x" * 20_000]}),
         "nbest": json.dumps(
             {
                 key: [{"text": each} for each in ("", text, "another")]

@@ -119,7 +119,10 @@ BAD = {
     "missing model": (["--model_dir=gone", *READ], ["gone"]),
     "model is a file": (["--model_dir=texts.txt", *READ], ["texts.txt"]),
     "model is empty": (["--model_dir=folder", *READ], ["folder"]),
-    "pre-trained": (["--model_dir=bare", *READ], ["bare is no fine-tuned classifier"]),
+    "pre-trained": (
+        ["--model_dir=bare", *READ],
+        ["bare is not fine-tuned for 'classifier'"],
+    ),
     "classifier without task": (["--model_dir=taskless", *READ], ["task.json"]),
     "no weights": (["--model_dir=weightless", *READ], ["weightless", "checkpoint"]),
     "cut weights": (["--model_dir=half", *READ], ["half", "truncated"]),

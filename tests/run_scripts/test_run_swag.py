@@ -80,7 +80,7 @@ BAD = {
     f"{SWAG} --output_dir=own": "own holds a run with",
     f"{BRIEF} --train_file=swag.csv --num_seeds=2": "--num_seeds … --do_eval",
     EVAL: "checkpoint",
-    f"{EVAL} --init_checkpoint=model": "model is no fine-tuned multiple_choice",
+    f"{EVAL} --init_checkpoint=model": "model is not fine-tuned for 'multiple_choice'",
     f"{EVAL} --init_checkpoint=other": "'squad'",
     f"{EVAL} --init_checkpoint=swag --max_seq_length=33": "33 … 32 tokens",
 }

@@ -264,7 +264,7 @@ def test_no_fine_tuned_model(tmp_path):
     folder = tmp_path / "encoder"
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
-    expected = f"{folder} is no fine-tuned classifier: it lacks output_weights"
+    expected = f"{folder} is not fine-tuned for 'classifier': it lacks output_weights"
     assert expected in message_of(str(folder), task=TASK)
 
 

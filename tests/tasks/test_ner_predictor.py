@@ -270,7 +270,7 @@ def test_no_tagger(tmp_path):
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
     write_task(str(folder), TASK, 1)
-    expected = f"{folder} is no fine-tuned ner: it lacks output_weights"
+    expected = f"{folder} is not fine-tuned for 'ner': it lacks output_weights"
     assert expected in message_of(folder)
 
 

@@ -311,7 +311,9 @@ def test_no_fine_tuned_model(tmp_path):
     folder = tmp_path / "encoder"
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
-    expected = f"{folder} is no fine-tuned squad: it lacks cls/squad/output_weights"
+    expected = (
+        f"{folder} is not fine-tuned for 'squad': it lacks cls/squad/output_weights"
+    )
     assert expected in message_of(str(folder), task=ALWAYS)
     task = dataclasses.replace(ALWAYS, max_seq_length=33)
     assert "33, and the model reads up to 32" in message_of(str(bare), task=task)

@@ -63,14 +63,14 @@ def test_targets(target, found, is_met):
 def test_what_was_not_measured_is_not_met():
     row = rows.Row("x", "an update", "rows", 8, [], [targets.Speed(("Y",), 1, "Y")])
     summary = report.row_summary(row, RESULT, MEASURED)
-    [verdict] = summary["targets"]
-    assert (verdict["target"], verdict["found"]) == ("≥ 1 × Y", None)
-    assert verdict["is_met"] is None
+    verdict = {"target": "≥ 1 × Y", "found": None, "is_met": None}
+    assert summary["targets"] == [verdict | {"over": ["Y"], "least": 1}]
     assert "≥ 1 × Y: not measured" in report.table({"x": summary})[2]
 
 
 def test_table_and_chart(tmp_path):
-    row = rows.Row("x", "an update", "rows", 8, [1, 2], [targets.Ceiling(0.8)])
+    aims = [targets.Ceiling(0.8), targets.Speed(rows.KERAS_HUBS, 2, "KerasHub's best")]
+    row = rows.Row("x", "an update", "rows", 8, [1, 2], aims)
     summary = report.row_summary(row, RESULT, MEASURED)
     line = report.table({"x": summary})[2]
     assert "| an update | 4 rows/s | 75% |" in line

@@ -29,6 +29,8 @@ from absl import flags  # noqa: E402
 from command_line import locate, require, run, start_tensorflow  # noqa: E402
 from yardstick import peers  # noqa: E402
 
+from official_bert.errors import UserError  # noqa: E402
+
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
@@ -52,12 +54,21 @@ SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 343)
 def main():
     """Make the updates on both sides, and compare."""
     require("model", "data_dir")
+    if FLAGS.draws == 1:
+        raise UserError("--draws=1: one mask has no deviation; give 2 or more, or 0.")
     start_tensorflow()
-    with tempfile.TemporaryDirectory() as folder:
+    from official_bert.checkpoints import any_format
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        any_format.opened(locate(FLAGS.model)) as checkpoint,
+    ):
         folder = pathlib.Path(folder)
-        start, (losses, ours), padded, drawn = _ours(folder)
+        task, train_set = _task_and_set(checkpoint)
+        start, (losses, ours), padded = _updates(folder, checkpoint, task, train_set)
+        drawn = _draws(folder, checkpoint, task, train_set, ours)
         *theirs, drawn_there = _theirs(folder)
-        others = {"PyTorch": theirs, "ours, padded": padded}
+    others = {"PyTorch": theirs, "ours, padded": padded}
     for number, loss in enumerate(losses, 1):
         if number in SHOWN:
             told = [
@@ -87,40 +98,26 @@ def _distance(ones, others):
     return (squares / sum(weight.size for weight in ones.values())) ** 0.5
 
 
-def _ours(folder):
-    """Make our updates; leave the start and the batches to the other side.
+def _updates(folder, checkpoint, task, train_set):
+    """Make our updates without dropout; leave the start and the batches in `folder`.
 
     Returns:
       name -> weights before; (list of losses, weights after); the same with all
-      batches padded to `MAX_SEQ_LENGTH`; who -> what `_drawn` returns.
+      batches padded to `MAX_SEQ_LENGTH`.
     """
-    from official_bert.checkpoints import (
-        any_format,
-        huggingface,
-        initialize,
-        model_directory,
-    )
+    from official_bert.checkpoints import initialize
     from official_bert.modeling import encoder_model
     from official_bert.tasks import classifier
+    from official_bert.training.step import StepSettings
 
     before_head = encoder_model.DROPOUT
     encoder_model.DROPOUT = 0.0  # That before the head; no config has it.
-    with any_format.opened(locate(FLAGS.model)) as checkpoint:
-        tokenizer = model_directory.tokenizer_of(checkpoint, None, None)
-        task, train_set = _task_and_set(tokenizer)
-        config = dataclasses.replace(
-            checkpoint.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
-        )
-        state = _state(lambda: classifier.make_model(config, task), FLAGS.learning_rate)
-        initialize.load_opened(state.model, checkpoint)
-        vocab_file, casing = checkpoint.vocab_file, tokenizer.do_lower_case
-
-    def write(model, directory):
-        directory.mkdir()
-        both = model_directory.checkpoint_of(model, vocab_file, casing)
-        huggingface.write_model(str(directory), both)
-
-    write(state.model, folder / "start")
+    config = dataclasses.replace(
+        checkpoint.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
+    )
+    state = _state(lambda: classifier.make_model(config, task), FLAGS.learning_rate)
+    initialize.load_opened(state.model, checkpoint)
+    _write(state.model, checkpoint, folder / "start")
     start, batches = _weights(state), _batches(train_set)
     np.savez(folder / "batches.npz", **_flat(batches))
     found = []
@@ -128,22 +125,55 @@ def _ours(folder):
         for name, variable in state.weights_and_slots().items():
             variable.assign(start.get(name, np.zeros(variable.shape)))
         state.optimizer.iterations.assign(0)
-        losses = _updates(state, classifier.objective(task), each)
-        found.append((losses, _weights(state)))
-    (_, ours), _ = found
+        reports = _reports(
+            state, classifier.objective(task), each, StepSettings(FLAGS.seed)
+        )
+        found.append(([loss for loss, _ in reports], _weights(state)))
     encoder_model.DROPOUT = before_head
+    return start, *found
+
+
+def _draws(folder, checkpoint, task, train_set, weights):
+    """Draw --draws masks over the first batch; leave `weights` in `folder`.
+
+    Returns:
+      who -> list of (loss, gradient's norm).
+    """
+    from official_bert.tasks import classifier
+    from official_bert.training.step import StepSettings
+
     # At rate 0, no mask that is drawn moves the weights.
     state = _state(
         lambda: classifier.make_model(checkpoint.config, task), learning_rate=0.0
     )
     for name, variable in state.weights().items():
-        variable.assign(ours[name])
-    write(state.model, folder / "trained")
-    drawn = {
-        who: _drawn(state, classifier.objective(task), batches[0], is_compiled)
-        for who, is_compiled in (("ours", False), ("ours, compiled", True))
-    }
-    return start, *found, drawn
+        variable.assign(weights[name])
+    _write(state.model, checkpoint, folder / "trained")
+    batches = _batches(train_set)[:1] * FLAGS.draws
+    found = {}
+    for who, is_compiled in (("ours", False), ("ours, compiled", True)):
+        # Masks are of the seed and the step.
+        state.optimizer.iterations.assign(0)
+        settings = StepSettings(FLAGS.seed, element_wise=is_compiled)
+        found[who] = _reports(state, classifier.objective(task), batches, settings)
+    return found
+
+
+def _write(model, checkpoint, directory):
+    """Write a model for PyTorch, with the vocabulary of `checkpoint`."""
+    from official_bert.checkpoints import huggingface, model_directory
+
+    directory.mkdir()
+    both = model_directory.checkpoint_of(
+        model, checkpoint.vocab_file, _tokenizer(checkpoint).do_lower_case
+    )
+    huggingface.write_model(str(directory), both)
+
+
+def _tokenizer(checkpoint):
+    from official_bert.checkpoints import model_directory
+
+    return model_directory.tokenizer_of(checkpoint, None, None)
 
 
 def _batches(train_set):
@@ -152,7 +182,7 @@ def _batches(train_set):
     return list(found.take(FLAGS.updates).as_numpy_iterator())
 
 
-def _task_and_set(tokenizer):
+def _task_and_set(checkpoint):
     """Return the `ClassifierTask` and the `FeatureSet` to train on."""
     from official_bert.tasks import classifier_data, classifier_features, glue_files
     from official_bert.tasks.batches import FeatureSet
@@ -166,7 +196,7 @@ def _task_and_set(tokenizer):
     data = classifier_data.read_glue(
         find_task(FLAGS.task_name), source, MAX_SEQ_LENGTH, TRUNCATE, ["train"]
     )
-    windows = classifier_features.encode(data.task, data.train, tokenizer)
+    windows = classifier_features.encode(data.task, data.train, _tokenizer(checkpoint))
     features = [one for (one,) in windows]
     pad = classifier_features.pad_features
     return data.task, FeatureSet(features, MAX_SEQ_LENGTH, pad)
@@ -205,24 +235,6 @@ def _num_warmup_steps():
 
 def _weights(state):
     return {name: weight.numpy() for name, weight in state.weights().items()}
-
-
-def _updates(state, objective, batches):
-    """Make an update with each batch; return the losses."""
-    from official_bert.training.step import StepSettings
-
-    reports = _reports(state, objective, batches, StepSettings(FLAGS.seed))
-    return [loss for loss, _ in reports]
-
-
-def _drawn(state, objective, batch, is_compiled):
-    """Return (loss, gradient's norm) of a batch for each of --draws masks."""
-    from official_bert.training.step import StepSettings
-
-    # Masks are of the seed and the step.
-    state.optimizer.iterations.assign(0)
-    settings = StepSettings(FLAGS.seed, element_wise=is_compiled)
-    return _reports(state, objective, [batch] * FLAGS.draws, settings)
 
 
 def _reports(state, objective, batches, settings):

@@ -25,6 +25,9 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
+# Null odds are differences of logits.
+_LARGEST = 1e300
+
 flags.DEFINE_string("data_file", None, "SQuAD JSON with the right answers, also .gz.")
 flags.DEFINE_string("predictions", None, "JSON object: question id -> answer.")
 flags.DEFINE_bool(
@@ -86,11 +89,20 @@ def _evaluate_v2(gold_answers, predictions):
                 raise UserError(f"--{name} needs --null_odds.")
         return squad.evaluate_v2(gold_answers, predictions)
     odds = _read("null_odds", (int, float))
+    odds = {qas_id: float(value) for qas_id, value in odds.items()}
     if not FLAGS.nbest_predictions:
         _warn_of_taken(predictions)
         return squad.evaluate_v2(gold_answers, predictions, odds, threshold)
     nbest = _read("nbest_predictions", list)
     texts = {qas_id: _best_text(qas_id, rows) for qas_id, rows in nbest.items()}
+    asked = [qas_id for qas_id in predictions if qas_id in gold_answers]
+    missing = [qas_id for qas_id in asked if qas_id not in texts]
+    if missing:
+        raise UserError(
+            f"--nbest_predictions: {FLAGS.nbest_predictions} lacks {len(missing)} of "
+            f"{len(asked)} questions of --predictions, such as {missing[0]}; "
+            "take both files from the same run."
+        )
     found = squad.evaluate_v2(gold_answers, texts, odds, threshold)
     if threshold is not None:
         return found
@@ -128,7 +140,9 @@ def _read(flag, kind):
     wrong = [
         key
         for key, value in found.items()
-        if not isinstance(value, kind) or value != value  # Not a number.
+        if not isinstance(value, kind)
+        or isinstance(value, bool)
+        or (isinstance(value, (int, float)) and not abs(value) < _LARGEST)
     ]
     if wrong:
         raise UserError(

@@ -69,6 +69,7 @@ def check(evaluates):
     """
     training_flags.check()
     _check_sweep(evaluates)
+    _say_which_model_is_asked()
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
         if not 0 <= FLAGS[name].value <= most:
             raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
@@ -81,6 +82,21 @@ def check(evaluates):
         require("vocab_file")
         logging.warning(
             "Without --init_checkpoint the model starts from random weights."
+        )
+
+
+def _say_which_model_is_asked():
+    """Say so where both flags name one that could be."""
+    from official_bert.tasks.task_file import has_task
+
+    checkpoint, place = FLAGS.init_checkpoint, FLAGS.output_dir
+    if FLAGS.do_train or not checkpoint or not has_task(place):
+        return
+    if os.path.realpath(locate(checkpoint)) != os.path.realpath(place):
+        print(
+            f"It is the fine-tuned model in {place} that is asked, not "
+            "--init_checkpoint; to ask that, give another --output_dir.",
+            flush=True,
         )
 
 

@@ -65,7 +65,10 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_bool(
-    "version_2_with_negative", False, "SQuAD 2.0: some questions have no answer."
+    "version_2_with_negative",
+    None,
+    "SQuAD 2.0: some questions have no answer; default: as the model was trained, and "
+    "in training without.",
 )
 flags.DEFINE_float(
     "null_score_diff_threshold",
@@ -157,11 +160,13 @@ def _task(known):
     threshold = FLAGS.null_score_diff_threshold
     if threshold is None:
         threshold = known.decoding.null_score_diff_threshold
-    with_negative = known.decoding.version_2_with_negative
+    with_negative = FLAGS.version_2_with_negative
+    if with_negative is None:
+        with_negative = known.decoding.version_2_with_negative
     decoding = Decoding(
         FLAGS.n_best_size or known.decoding.n_best_size,
         FLAGS.max_answer_length or known.decoding.max_answer_length,
-        FLAGS.version_2_with_negative or with_negative,
+        with_negative,
         threshold,
     )
     return SquadTask(
@@ -204,9 +209,9 @@ def _ask(questions):
 
     --do_eval without a training finds the best threshold first.
     """
-    searches = FLAGS.do_eval and not FLAGS.do_train
-    if not (searches or FLAGS.do_predict):
+    if not (FLAGS.do_eval or FLAGS.do_predict):
         return
+    searches = FLAGS.do_eval and not FLAGS.do_train
     examples, gold_answers = questions
     from official_bert.tasks import squad_reports
 

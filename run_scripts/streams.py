@@ -57,7 +57,8 @@ def _lines_of_standard_input(on_bytes):
     from official_bert.corpus import readers
 
     counts = readers.LineCounts()
-    yield from readers.decode_lines(sys.stdin.buffer, counts, on_bytes)
+    lines = readers.not_utf_16(sys.stdin.buffer, "Standard input")
+    yield from readers.decode_lines(lines, counts, on_bytes)
     counts.warn("Standard input")
     if not counts.lines:
         logging.warning("Standard input is empty.")

@@ -11,9 +11,11 @@ Formats (`--input_format`):
   of its lines is a paragraph and is split into sentences.
 
 All are read as UTF-8. Bytes that are not are left out, as in the original, and
-a warning counts the lines they were in. Lines end at line feeds alone.
+a warning counts the lines they were in; UTF-16 is refused by its mark. Lines end
+at line feeds alone.
 """
 
+import codecs
 import contextlib
 import dataclasses
 import gzip
@@ -146,10 +148,24 @@ def read_text_lines(path, on_bytes=None):
     """Yield the stripped lines of a file; warn of what could not be read."""
     counts = LineCounts()
     with opened(path) as source:
-        yield from decode_lines(source, counts, on_bytes)
+        yield from decode_lines(not_utf_16(source, path), counts, on_bytes)
     counts.warn(path)
     if not counts.lines:
         logging.warning("%s is empty.", path)
+
+
+def not_utf_16(byte_lines, name):
+    """Yield lines of bytes; `UserError` if they begin with the mark of UTF-16."""
+    for number, line in enumerate(byte_lines):
+        if not number:
+            check_not_utf_16(line, name)
+        yield line
+
+
+def check_not_utf_16(beginning, name):
+    """Raise `UserError` if the first bytes of a text are the mark of UTF-16."""
+    if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+        raise UserError(f"{name} is UTF-16; save it as UTF-8.")
 
 
 def decode_lines(byte_lines, counts, on_bytes=None):

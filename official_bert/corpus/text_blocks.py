@@ -181,6 +181,8 @@ def _parts_of(path, input_format, open_file):
         while True:
             data = rest + _read(source, BLOCK_BYTES - len(rest))
             is_empty = is_empty and not data
+            if line == 1:
+                readers.check_not_utf_16(data, path)
             if len(data) < BLOCK_BYTES:
                 break
             end, is_cut = _find_end(data, input_format, inside)

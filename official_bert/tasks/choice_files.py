@@ -251,6 +251,9 @@ def _check_columns(path, columns, with_label, with_source):
         )
     needed += [LABEL] if with_label else []
     needed += [GOLD_SOURCE] if with_source else []
+    for name in needed:
+        if columns.count(name) > 1:
+            raise UserError(f"{path} has two columns {name}; leave one of them out.")
     missing = [name for name in needed if name not in columns]
     if missing:
         raise UserError(

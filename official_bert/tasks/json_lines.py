@@ -25,6 +25,10 @@ def parse_object(content, numbers_as_text=True):
         raise ValueError(f"is not JSON ({error.msg})") from error
     except UnicodeEncodeError as error:
         raise ValueError("holds half a character (a lone surrogate)") from error
+    except ValueError as error:
+        if "int_max_str_digits" not in str(error):
+            raise  # A key twice.
+        raise ValueError("has a whole number of too many digits") from error
     if not isinstance(record, dict):
         raise ValueError("is not a JSON object")
     return record

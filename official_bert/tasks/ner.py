@@ -81,14 +81,16 @@ class NerTask:
         found["tags"] = tuple(found["tags"])
         for tag in found["tags"]:
             entities.split_tag(tag)
+        if len(set(found["tags"])) < len(found["tags"]):
+            raise ValueError("tags has a tag twice")
         lengths = [found["max_seq_length"]]
         if found["doc_stride"] is not None:
             lengths.append(found["doc_stride"])
-        if not all(isinstance(n, int) and n > 0 for n in lengths):
+        if not all(type(n) is int and n > 0 for n in lengths):
             raise ValueError("a length is no whole number above 0")
         if found["feature_based"] not in (None, *LAYERS):
             raise ValueError("feature_based names no layers")
-        for name in LATER:
+        for name in ("one_sentence", "label_all_pieces", *LATER):
             if not isinstance(found[name], bool):
                 raise TypeError(f"{name} is neither true nor false")
         return cls(**found)

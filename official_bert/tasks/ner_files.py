@@ -50,19 +50,19 @@ def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
 
 
 def has_tags(path, flag):
-    """Tell whether a file has tags, by its first row or line.
+    """Tell whether a file has tags: the first row of columns, or a line of JSON.
 
     Raises:
       UserError: the file cannot be read.
     """
     path = os.fspath(path)
     text = _read_lines(path, flag)
+    if _is_json_lines(path, text):
+        return any(map(ner_json.has_entities, text.split("\n")))
     rows = (line.strip(" \t") for line in text.split("\n"))
     first = next(
         (r for r in rows if r and not r.startswith(ner_conll.DOCUMENT_START)), ""
     )
-    if _is_json_lines(path, text):
-        return '"entities"' in first
     return len(ner_conll.BLANKS.split(first)) > 1
 
 

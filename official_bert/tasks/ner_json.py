@@ -52,6 +52,14 @@ def read_json_lines(path, text, labels, with_tags):
     return NerData(path, JSON_LINES, documents, labels_of(documents), None, notes)
 
 
+def has_entities(content):
+    """Tell whether a line of JSON lists entities; a damaged one does not."""
+    try:
+        return parse_object(content).get("entities") is not None
+    except ValueError:
+        return False
+
+
 def _parse_line(content, line, labels, with_tags):
     """Return (`Sentence`, number of entities, how many were widened).
 

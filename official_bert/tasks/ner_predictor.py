@@ -1,6 +1,7 @@
 """A fine-tuned tagger that finds entities in texts."""
 
 import dataclasses
+from collections.abc import Iterable
 
 from official_bert.tasks import fine_tuned, ner
 from official_bert.tasks.ner import NerTask
@@ -63,6 +64,8 @@ class NerPredictor:
         """
         if isinstance(texts, str):
             return self.predict([texts])[0]
+        if isinstance(texts, (dict, bytes)) or not isinstance(texts, Iterable):
+            raise TypeError(f"{texts!r} is neither a str nor a list of them.")
         texts = list(texts)
         for number, text in enumerate(texts):
             if not isinstance(text, str):

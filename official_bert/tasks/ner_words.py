@@ -123,7 +123,8 @@ def joined(text, offsets):
         np.array([ord(word[0]) for word in words]),
         np.array([ord(word[-1]) for word in words]),
         ends - starts,
-        np.isin(words, CLITICS),
+        # A NumPy array of the words would give each the room of the longest.
+        np.array([word in CLITICS for word in words]),
         lambda points, marks: np.isin(points, list(map(ord, marks))),
     )
     begins = ~joins(

@@ -80,10 +80,11 @@ def _no_json(line):
 
 
 def _pair_of_text(line):
-    pair = feature_files.split_line(line)
-    if isinstance(pair, str):
+    # A context may well have the mark in it, a question hardly.
+    question, mark, context = line.partition(feature_files.SEPARATOR)
+    if not mark:
         raise ValueError(f"has no {feature_files.SEPARATOR.strip()} between two texts")
-    return pair
+    return question, context
 
 
 def _text_of_json(line):

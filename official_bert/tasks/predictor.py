@@ -69,7 +69,10 @@ def load(path, batch_size=32):
 
     Raises:
       UserError: something is missing or does not fit.
+      ValueError: `batch_size` is no size.
     """
+    if batch_size < 1:
+        raise ValueError(f"batch_size is {batch_size}; it must be 1 or more.")
     return _class_of(path)(path, batch_size)
 
 

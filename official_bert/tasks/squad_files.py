@@ -13,6 +13,7 @@ nothing is trained or scored, `answers`.
 import bisect
 import dataclasses
 import json
+import re
 from typing import NamedTuple
 
 from absl import logging
@@ -25,6 +26,7 @@ WHITESPACE = " \t\r\n\u202f"
 
 _TO_SPACE = str.maketrans(dict.fromkeys(WHITESPACE, " "))
 _MOST_OF_A_NAME = 60
+_SURROGATE = re.compile("[\ud800-\udfff]")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -217,7 +219,7 @@ def _read_answer(question, version_2_with_negative):
 def _find_words(paragraph, text, start):
     """Return the first and last word of an answer, or (None, None)."""
     last = start + len(text) - 1
-    if not 0 <= start <= last < len(paragraph.context):
+    if not text.split() or not 0 <= start <= last < len(paragraph.context):
         return None, None
     first_word = _word_at(paragraph, start)
     last_word = _word_at(paragraph, last)
@@ -306,6 +308,11 @@ def _get_from(fields, key, kind, where):
         raise UserError(
             f'{where}: "{key}" is {_shortened(json.dumps(value))}, which it cannot be; '
             "is the file damaged?"
+        )
+    if isinstance(value, str) and _SURROGATE.search(value):
+        raise UserError(
+            f'{where}: "{key}" holds half a character (a lone surrogate); mend it, '
+            "since no file of answers could hold it."
         )
     return value
 

@@ -8,6 +8,7 @@
 import dataclasses
 import json
 import os
+import pathlib
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -87,6 +88,8 @@ def write(directory, examples, predictions, version_2_with_negative):
     write_nbest(f"{place}nbest_predictions.json", predictions)
     if version_2_with_negative:
         write_null_odds(f"{place}null_odds.json", predictions)
+    else:  # Those of an earlier model would be read as of these answers.
+        pathlib.Path(f"{place}null_odds.json").unlink(missing_ok=True)
     write_places(f"{place}predictions.jsonl", examples, predictions)
     print(f"Answers to {len(predictions)} questions: {place}predictions.json")
 

@@ -49,6 +49,13 @@ def test_invalid_utf8_is_left_out_and_counted(write, caplog):
     assert f"{path}: 2 of 4 lines" in caplog.text
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_refused(write, encoding):
+    path = write("a.txt", "\ufeffcafé\n".encode(encoding))
+    with pytest.raises(UserError, match=f"{path} is UTF-16; save it as UTF-8"):
+        _read([path])
+
+
 def test_an_empty_file_is_said_to_be_empty(write, caplog):
     path = write("a.txt", "")
     assert _read([path]) == []

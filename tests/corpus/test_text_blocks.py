@@ -156,6 +156,13 @@ def test_bytes_that_are_not_utf8_are_counted(write):
     assert (counts.lines, counts.invalid) == (4, 2)
 
 
+@pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
+def test_utf_16_is_refused(write, encoding):
+    path = write("a.txt", "\ufeffcafé\n".encode(encoding))
+    with pytest.raises(UserError, match=f"{path} is UTF-16; save it as UTF-8"):
+        _blocks([path])
+
+
 def test_empty_files_give_nothing_and_are_said_to_be_empty(write, caplog):
     assert _blocks([write("a.txt", ""), write("b.txt.gz", "")]) == []
     assert "a.txt is empty" in caplog.text and "b.txt.gz is empty" in caplog.text

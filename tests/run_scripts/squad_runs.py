@@ -52,6 +52,7 @@ FIRST = {
     "v2": f"{V2} --do_predict",
     "seeds": f"{SEEDS} --do_predict",
     "last": f"{V1} --num_train_epochs=2",
+    "only-scored": f"{V1} --num_train_epochs=2 --do_eval --predict_file=v1.json",
 }
 LATER = {
     "v2": FIRST["v2"],
@@ -65,7 +66,10 @@ LATER = {
     "one": f"{ASK} --ensemble_dirs=v2",
     "original": ORIGINAL,
     # Those two have a threshold that is far off.
-    "untuned-1": "--do_eval --predict_file=v2.json --null_score_diff_threshold=1e6",
+    "untuned-1": "--do_eval --predict_file=v2.json --null_score_diff_threshold=1e6 "
+    "--init_checkpoint=model",
+    "as-v1": "--do_predict --predict_file=asked.json --init_checkpoint=v2 "
+    "--noversion_2_with_negative",
     "elsewhere": f"{ASK} --do_eval --init_checkpoint=untuned-2",
     "ensemble-eval": "--do_eval --predict_file=v2.json --ensemble_dirs=v2,seeds",
     "scored": "--do_eval --predict_file=v1.json --init_checkpoint=v1 "
@@ -99,6 +103,7 @@ BAD_V1 = {
     "--do_eval --predict_file=v2.json": "--version_2_with_negative",
     "--do_predict --predict_file=cut.json": "cut.json is no SQuAD file",
     "--do_predict --predict_file=v2.json": "--version_2_with_negative",
+    "--do_predict --predict_file=half.json": "half.json … half a character",
     "--ensemble_dirs=v1 --do_predict --predict_file=v1.json": "--ensemble_dirs",
     "--max_seq_length=65": "--max_seq_length is 65 … 64 tokens",
     "--max_seq_length=27": "27 … max_query_length 24 + 3",
@@ -186,6 +191,7 @@ def write_files(folder):
     changed("asked.json", lambda qa, _: qa.pop("answers"))
     changed("some.json", lambda qa, _: qa["id"] == "q3" and qa.pop("answers"))
     changed("two.json", lambda qa, _: qa["answers"].extend(qa["answers"]))
+    changed("half.json", lambda qa, _: qa.update(question="\ud83d"))
     changed("same.json", lambda qa, _: qa.update(id="q0"))
     text = (folder / "v1.json").read_text()
     (folder / "v1.json.gz").write_bytes(gzip.compress(text.encode()))

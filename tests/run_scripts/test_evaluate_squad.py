@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import math
 import os
 import subprocess
 import sys
@@ -82,6 +83,10 @@ BAD = {
     f"{V2} --null_odds=answers.json": "answers.json has 'Paris, city' … a",
     f"{V2} --null_odds=some_odds.json": "1 questions … no null odds: d",
     f"{V2} --null_odds=nan.json": "nan.json has nan",
+    f"{V2} --null_odds=inf.json": "inf.json has -inf … b",
+    f"{V2} --null_odds=digits.json": "digits.json has -1000 … b",
+    f"{V2} --null_odds=true.json": "true.json has True … b",
+    f"{V2} --null_odds=odds.json --nbest_predictions=few.json": "few.json lacks",
     f"{V2} --noversion_2_with_negative": "Question c … --version_2_with_negative",
     f"{V2} --prediction=answers.json": "prediction",
 }
@@ -129,6 +134,10 @@ def write_files(folder):
         "bare": json.dumps({"a": [{"text": "Paris"}], "b": [{"score": 1}]}),
         "odds": json.dumps(NULL_ODDS),
         "some_odds": json.dumps({k: v for k, v in NULL_ODDS.items() if k != "d"}),
+        "few": json.dumps({"a": [{"text": "Paris"}]}),
+        "inf": json.dumps(NULL_ODDS | {"b": -math.inf}),
+        "digits": json.dumps(NULL_ODDS | {"b": -(10**400)}),
+        "true": json.dumps(NULL_ODDS | {"b": True}),
         "nan": json.dumps(NULL_ODDS | {"b": float("nan")}),
     }.items():
         (folder / f"{name}.json").write_text(content)

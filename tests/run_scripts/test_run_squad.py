@@ -131,6 +131,17 @@ def test_the_last_model_where_nothing_is_evaluated(first):
         assert kept.all()
 
 
+def test_scores_of_an_evaluation_behind_a_training(first):
+    out = first[0] / "only-scored"
+    log = [json.loads(line) for line in (out / "metrics.jsonl").open()]
+    best = read(out / "best_checkpoint.json")["step"]
+    (row,) = [r for r in log if r["step"] == best and "eval_f1" in r]
+    found = scores(out)
+    assert found == {name: row[f"eval_{name}"] for name in found}
+    assert {"exact_match", "f1"} <= set(found)
+    assert not (out / "predictions.json").exists()
+
+
 def test_seeds(first):
     folder, results = first
     rows = read(folder / "seeds" / "runs.json")
@@ -190,7 +201,7 @@ def test_the_original_s_defaults(first, later):
         "num_train_epochs": 3.0,
         "warmup_proportion": 0.1,
         "predict_batch_size": 8,
-        "version_2_with_negative": False,
+        "version_2_with_negative": None,
     }
     assert {name: flags[name] for name in expected} == expected
     lengths = ("max_seq_length", "doc_stride", "max_query_length")
@@ -208,6 +219,14 @@ def test_questions_without_answers(first, later):
     }
     for name, content in found.items():
         assert content == later[1]["v2"][name]
+
+
+def test_a_model_of_version_2_asked_as_one_of_version_1(first, later):
+    said(later, "as-v1")
+    out = first[0] / "as-v1"
+    assert not (out / "null_odds.json").exists()
+    assert not all(read(first[0] / "asked" / "predictions.json").values())
+    assert all(read(out / "predictions.json").values())
 
 
 def test_thresholds(first, later):
@@ -260,6 +279,9 @@ def test_an_evaluation_keeps_the_best_threshold(first, later):
     tuned = read(first[0] / "v2" / "task.json")
     threshold = tuned["null_score_diff_threshold"]
     path = "untuned-1/task.json\n"
+    told = "the fine-tuned model in untuned-1 that is asked, not --init_checkpoint"
+    assert told in said(later, "untuned-1")
+    assert "that is asked" not in said(later, "scored")
     assert f"Best threshold {threshold}, kept in {path}" in said(later, "untuned-1")
     assert read(out / "task.json") == tuned
     found = contents(out)

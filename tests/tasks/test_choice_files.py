@@ -102,6 +102,14 @@ def test_swag_s_columns_may_stand_anywhere(tmp_path):
     assert (found.choices, found.label) == (CHOICES[:2], 1)
 
 
+@pytest.mark.parametrize("name", ["sent1", "ending1", "label"])
+def test_a_column_that_stands_twice(tmp_path, name):
+    header, *rows = SWAG_TABLE.splitlines()
+    table = [f"{header},{name}", *(f"{row},0" for row in rows)]
+    message = message_of(read_swag, write(tmp_path, "\n".join(table), "data.csv"))
+    assert f"has two columns {name}; leave one of them out" in message
+
+
 def test_swag_without_labels(tmp_path):
     header = HEADER[:-1]
     path = write(tmp_path, swag_text(swag_row(), header=header), "test.csv")

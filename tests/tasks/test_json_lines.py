@@ -33,3 +33,8 @@ def test_values():
 def test_what_is_no_object(line, words):
     with pytest.raises(ValueError, match=words):
         parse_object(line)
+
+
+def test_a_number_of_too_many_digits():
+    with pytest.raises(ValueError, match="^has a whole number of too many digits$"):
+        parse_object('{"a": ' + "9" * 5000 + "}", numbers_as_text=False)

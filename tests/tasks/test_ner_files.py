@@ -12,7 +12,7 @@ from official_bert.errors import UserError
 from official_bert.metrics import entities
 from official_bert.metrics.entities import BIOES, IOB1, IOB2
 from official_bert.tasks import ner_conll, ner_json, ner_sentences
-from official_bert.tasks.ner_files import read_ner_file
+from official_bert.tasks.ner_files import has_tags, read_ner_file
 from official_bert.tasks.ner_sentences import CONLL, JSON_LINES
 from official_bert.tokenization.basic import BasicTokenizer
 
@@ -246,6 +246,24 @@ def test_json_without_entities(tmp_path):
     data = read_json(tmp_path, {"text": "In Rome"}, with_tags=False)
     assert data.documents[0][0].tags is None and data.scheme is None
     assert data.documents[0][0].words == ("In", "Rome")
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected"),
+    [
+        ([{"text": "a"}, record("b", (0, 1, "X"))], True),
+        ([record("b", (0, 1, "X")), {"text": "a"}], True),
+        ([{"text": "a", "entities": []}], True),
+        ([{"text": "a", "entities": None}], False),
+        ([{"text": "a", "meta": {"entities": []}}], False),
+        ([{"text": 'the "entities"'}, {"text": "a"}], False),
+    ],
+)
+def test_json_has_tags_or_not(tmp_path, lines, expected):
+    path = tmp_path / "data.jsonl"
+    texts = (each if isinstance(each, str) else json.dumps(each) for each in lines)
+    path.write_text("\n".join(texts))
+    assert has_tags(path, "--test_file") is expected
 
 
 GOOD = record("In Rome.", (3, 7, "LOC"))

@@ -191,8 +191,9 @@ def test_tags_of_words(predictor):
         ([float("nan")], "Text 0 is nan, not a str"),
         ([("a", "b")], r"Text 0 is \('a', 'b'\), not a str"),
         ([["a"]], r"Text 0 is \['a'\], not a str"),
-        (b"ab", "not a str"),
-        (5, "int"),
+        (b"ab", "b'ab' is neither a str nor a list"),
+        ({"text": "ab"}, "neither a str nor a list"),
+        (5, "5 is neither"),
         (None, "None"),
     ],
 )
@@ -234,6 +235,8 @@ def test_predictor_picks_it(path, predictor):
     assert isinstance(found.answering, NerPredictor) and found.task == TASK
     assert found.predict(TEXTS) == predictor.predict(TEXTS)
     assert found.predict(TEXTS[0]) == predictor.predict(TEXTS[0])
+    with pytest.raises(ValueError, match="batch_size is 0"):
+        Predictor(path, 0)
     with pytest.raises(TypeError):
         found.predict("one", "two")
     with pytest.raises(TypeError, match="Text 1 is 5"):

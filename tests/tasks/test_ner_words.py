@@ -1,6 +1,7 @@
 """Words of text as columns have them: in Python, and in a graph."""
 
 import json
+import tracemalloc
 
 import numpy as np
 import pytest
@@ -62,6 +63,14 @@ def test_words_of_columns(columns):
 )
 def test_what_stays_apart(text, words):
     assert words_of(text) == words.split()
+
+
+def test_one_long_word_takes_its_own_room_alone():
+    text = "a b " * 1000 + "c" * 20_000
+    tracemalloc.start()
+    assert len(words_of(text)) == 2001
+    assert tracemalloc.get_traced_memory()[1] < 20e6
+    tracemalloc.stop()
 
 
 TEXTS = st.lists(

@@ -27,8 +27,8 @@ def test_texts():
 def test_questions():
     pair = ("Where?", "Here ||| there.")
     assert list(questions(["", PAIR, "", "a ||| b"], "in")) == [pair, ("a", "b")]
-    # The last separator counts, as of a classifier's pairs.
-    assert list(questions(["a ||| b ||| c"], "in")) == [("a ||| b", "c")]
+    # Contexts may have the separator in them.
+    assert list(questions(["a ||| b ||| c"], "in")) == [("a", "b ||| c")]
     assert list(questions([PAIR, ""], "in", is_json=True)) == [pair]
 
 

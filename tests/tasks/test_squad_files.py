@@ -130,6 +130,7 @@ def test_answers_that_are_not_there_are_counted(write, caplog):
         answer("1889", start=len(context) - 3),
         answer("1889", start=-4),
         answer("", start=3),
+        answer(" ", start=3),
     ]
     questions = [question("?", f"q{n}", [one]) for n, one in enumerate(answers)]
     path = write(squad(*questions, context=context))
@@ -137,8 +138,8 @@ def test_answers_that_are_not_there_are_counted(write, caplog):
         found = read_examples(path, is_training=True)
     assert [one.qas_id for one in found] == ["q0"]
     assert caplog.messages == [
-        f"{path}: 5 of 6 questions are left out, since their answer is not where the "
-        "file says it is: q1, q2, q3, q4, q5."
+        f"{path}: 6 of 7 questions are left out, since their answer is not where the "
+        "file says it is: q1, q2, q3, q4, q5 and 1 more."
     ]
     with pytest.raises(UserError, match="has no questions to train on"):
         read_examples(write(squad(*questions[1:])), is_training=True)
@@ -187,6 +188,15 @@ def test_ids_that_come_twice(write):
             UserError, match=r"question 2 \(id q\) has the id of anothe"
         ):
             read()
+
+
+@pytest.mark.parametrize("key", ["context", "question", "id"])
+def test_half_a_character(write, key):
+    content = squad(question("When?"))
+    paragraph = content["data"][0]["paragraphs"][0]
+    (paragraph if key == "context" else paragraph["qas"][0])[key] += "\ud83d"
+    with pytest.raises(UserError, match=f'"{key}" holds half a character'):
+        read_examples(write(content), False)
 
 
 WHOLE = squad(

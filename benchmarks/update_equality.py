@@ -3,12 +3,19 @@ r"""Is an update of a fine-tuning the same as PyTorch's?
     python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 \
         --data_dir=glue_data --draws=400
 
+    python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 \
+        --squad_file=train-v1.1.json --train_batch_size=12
+
 Both sides get the same weights, those of a new head included, and the same batches of
-MRPC, and make updates with bias correction and without dropout, whose random numbers
-two libraries cannot share. Then all is equal but the rounding of float32, which grows
-from update to update. How much it grows by itself, a third run tells: ours with all
-batches padded to 128, which rounds otherwise. Prints the losses, and how far the
-weights are apart in the end.
+MRPC (or of SQuAD), and make updates with bias correction and without dropout, whose
+random numbers two libraries cannot share. Then all is equal but the rounding of
+float32, which grows from update to update. How much it grows by itself, a third run of
+MRPC tells: ours with all batches padded to 128, which rounds otherwise. Prints the
+losses, and how far the weights are apart in the end.
+
+SQuAD's loss reads the logits of padding, so that the embedding of [PAD] has a gradient.
+Transformers drops it (`padding_idx`), which is left out of the comparison unless
+--keep_padding_idx is given.
 
 With --draws, dropout is compared by what it does: the loss and the gradient's norm of
 the first batch, with the weights after our updates, for that many masks on each side.
@@ -36,6 +43,10 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
 flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
 flags.DEFINE_string("task_name", "MRPC", "Task of GLUE.")
+flags.DEFINE_string("squad_file", None, "File of SQuAD 1.1, instead of GLUE.")
+flags.DEFINE_bool(
+    "keep_padding_idx", False, "Leave [PAD] without a gradient on PyTorch's side."
+)
 flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
 flags.DEFINE_integer("num_train_steps", 343, "Updates that the rate is planned for.")
 flags.DEFINE_integer("train_batch_size", 32, "Rows of an update.", lower_bound=1)
@@ -47,13 +58,13 @@ flags.DEFINE_integer("seed", 1, "Of the head, the order of rows and the masks.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 
 PEER = ROOT / "benchmarks" / "peers" / "updates.py"
-MAX_SEQ_LENGTH = 128
+MAX_SEQ_LENGTH = 128  # Of GLUE.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 343)
 
 
 def main():
     """Make the updates on both sides, and compare."""
-    require("model", "data_dir")
+    require("model", *([] if FLAGS.squad_file else ["data_dir"]))
     if FLAGS.draws == 1:
         raise UserError("--draws=1: one mask has no deviation; give 2 or more, or 0.")
     start_tensorflow()
@@ -64,11 +75,13 @@ def main():
         any_format.opened(locate(FLAGS.model)) as checkpoint,
     ):
         folder = pathlib.Path(folder)
-        task, train_set = _task_and_set(checkpoint)
-        start, (losses, ours), padded = _updates(folder, checkpoint, task, train_set)
-        drawn = _draws(folder, checkpoint, task, train_set, ours)
+        work_of = _squad(checkpoint) if FLAGS.squad_file else _glue(checkpoint)
+        start, (losses, ours), *padded = _updates(folder, checkpoint, work_of)
+        drawn = _draws(folder, checkpoint, work_of(checkpoint.config), ours)
         *theirs, drawn_there = _theirs(folder)
-    others = {"PyTorch": theirs, "ours, padded": padded}
+    others = {"PyTorch": theirs}
+    if padded:
+        (others["ours, padded"],) = padded
     for number, loss in enumerate(losses, 1):
         if number in SHOWN:
             told = [
@@ -93,21 +106,24 @@ def _told(drawn):
 
 
 def _distance(ones, others):
-    """Return the root of the mean square of the differences of all weights."""
-    squares = sum(np.square(ones[name] - others[name]).sum() for name in ones)
-    return (squares / sum(weight.size for weight in ones.values())) ** 0.5
+    """Return the root of the mean square of the differences of all weights.
+
+    Transformers' model for SQuAD lacks the pooler, which has no gradient there.
+    """
+    names = ones.keys() & others.keys()
+    squares = sum(np.square(ones[name] - others[name]).sum() for name in names)
+    return (squares / sum(ones[name].size for name in names)) ** 0.5
 
 
-def _updates(folder, checkpoint, task, train_set):
+def _updates(folder, checkpoint, work_of):
     """Make our updates without dropout; leave the start and the batches in `folder`.
 
     Returns:
       name -> weights before; (list of losses, weights after); the same with all
-      batches padded to `MAX_SEQ_LENGTH`.
+      batches padded to the longest, unless the loss reads padding.
     """
     from official_bert.checkpoints import initialize
     from official_bert.modeling import encoder_model
-    from official_bert.tasks import classifier
     from official_bert.training.step import StepSettings
 
     before_head = encoder_model.DROPOUT
@@ -115,47 +131,46 @@ def _updates(folder, checkpoint, task, train_set):
     config = dataclasses.replace(
         checkpoint.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
-    state = _state(lambda: classifier.make_model(config, task), FLAGS.learning_rate)
+    work = work_of(config)
+    state = _state(work, FLAGS.learning_rate)
     initialize.load_opened(state.model, checkpoint)
     _write(state.model, checkpoint, folder / "start")
-    start, batches = _weights(state), _batches(train_set)
+    start, batches = _weights(state), _batches(work.train_set)
     np.savez(folder / "batches.npz", **_flat(batches))
+    runs = [batches]
+    if not work.reads_padding:
+        runs.append(_batches(work.train_set.of_one_length()))
     found = []
-    for each in (batches, _batches(train_set.of_one_length())):
+    for each in runs:
         for name, variable in state.weights_and_slots().items():
             variable.assign(start.get(name, np.zeros(variable.shape)))
         state.optimizer.iterations.assign(0)
-        reports = _reports(
-            state, classifier.objective(task), each, StepSettings(FLAGS.seed)
-        )
+        reports = _reports(state, work, each, StepSettings(FLAGS.seed))
         found.append(([loss for loss, _ in reports], _weights(state)))
     encoder_model.DROPOUT = before_head
     return start, *found
 
 
-def _draws(folder, checkpoint, task, train_set, weights):
+def _draws(folder, checkpoint, work, weights):
     """Draw --draws masks over the first batch; leave `weights` in `folder`.
 
     Returns:
       who -> list of (loss, gradient's norm).
     """
-    from official_bert.tasks import classifier
     from official_bert.training.step import StepSettings
 
     # At rate 0, no mask that is drawn moves the weights.
-    state = _state(
-        lambda: classifier.make_model(checkpoint.config, task), learning_rate=0.0
-    )
+    state = _state(work, learning_rate=0.0)
     for name, variable in state.weights().items():
         variable.assign(weights[name])
     _write(state.model, checkpoint, folder / "trained")
-    batches = _batches(train_set)[:1] * FLAGS.draws
+    batches = _batches(work.train_set)[:1] * FLAGS.draws
     found = {}
     for who, is_compiled in (("ours", False), ("ours, compiled", True)):
         # Masks are of the seed and the step.
         state.optimizer.iterations.assign(0)
         settings = StepSettings(FLAGS.seed, element_wise=is_compiled)
-        found[who] = _reports(state, classifier.objective(task), batches, settings)
+        found[who] = _reports(state, work, batches, settings)
     return found
 
 
@@ -182,10 +197,14 @@ def _batches(train_set):
     return list(found.take(FLAGS.updates).as_numpy_iterator())
 
 
-def _task_and_set(checkpoint):
-    """Return the `ClassifierTask` and the `FeatureSet` to train on."""
-    from official_bert.tasks import classifier_data, classifier_features, glue_files
-    from official_bert.tasks.batches import FeatureSet
+def _glue(checkpoint):
+    """Return a function: `BertConfig` -> `FineTuning` on --task_name."""
+    from official_bert.tasks import (
+        classifier,
+        classifier_data,
+        classifier_features,
+        glue_files,
+    )
     from official_bert.tasks.classifier_task import TRUNCATE
     from official_bert.tasks.glue_tasks import find_task
 
@@ -196,10 +215,22 @@ def _task_and_set(checkpoint):
     data = classifier_data.read_glue(
         find_task(FLAGS.task_name), source, MAX_SEQ_LENGTH, TRUNCATE, ["train"]
     )
-    windows = classifier_features.encode(data.task, data.train, _tokenizer(checkpoint))
+    tokenizer = _tokenizer(checkpoint)
+    windows = classifier_features.encode(data.task, data.train, tokenizer)
     features = [one for (one,) in windows]
-    pad = classifier_features.pad_features
-    return data.task, FeatureSet(features, MAX_SEQ_LENGTH, pad)
+    return lambda config: classifier.fine_tuning(config, data.task, features, None, 1)
+
+
+def _squad(checkpoint):
+    """Return a function: `BertConfig` -> `FineTuning` on --squad_file."""
+    from official_bert.tasks import squad, squad_features, squad_files
+
+    task, tokenizer = squad.SquadTask(), _tokenizer(checkpoint)
+    examples = squad_files.read_examples(
+        locate(FLAGS.squad_file), True, flag="--squad_file"
+    )
+    features = squad_features.convert_examples(examples, tokenizer, *task.lengths)
+    return lambda config: squad.fine_tuning(config, task, features, None, tokenizer, 1)
 
 
 def _flat(batches):
@@ -210,7 +241,7 @@ def _flat(batches):
     }
 
 
-def _state(make_model, learning_rate):
+def _state(work, learning_rate):
     """Return a new `saving.State`."""
     import keras
 
@@ -220,7 +251,7 @@ def _state(make_model, learning_rate):
     from official_bert.training.schedule import WarmupLinearDecay
 
     keras.utils.set_random_seed(FLAGS.seed)
-    model = make_model()
+    model = work.make_model(False)
     schedule = WarmupLinearDecay(
         learning_rate, FLAGS.num_train_steps, _num_warmup_steps()
     )
@@ -237,22 +268,22 @@ def _weights(state):
     return {name: weight.numpy() for name, weight in state.weights().items()}
 
 
-def _reports(state, objective, batches, settings):
+def _reports(state, work, batches, settings):
     """Make an update with each batch; return the losses and the gradients' norms."""
     import tensorflow as tf
 
     from official_bert.training.step import make_train_step
 
-    state.model.bert.skip_padding = True  # As run_classifier.py.
+    state.model.bert.skip_padding = not work.reads_padding  # As our commands.
     step = make_train_step(
         tf.distribute.get_strategy(),
         state.model,
         state.optimizer,
         state.guard,
-        objective,
+        work.objective,
         settings,
     )
-    (name,) = objective.losses
+    (name,) = work.objective.losses
     found = []
     for batch in batches:
         report = step({key: tf.constant(value) for key, value in batch.items()})
@@ -274,7 +305,13 @@ def _theirs(folder):
         "num_warmup_steps": _num_warmup_steps(),
         "learning_rate": FLAGS.learning_rate,
     }
-    settings = {"schedule": schedule, "draws": FLAGS.draws, "seed": FLAGS.seed}
+    settings = {
+        "schedule": schedule,
+        "draws": FLAGS.draws,
+        "seed": FLAGS.seed,
+        "answers_questions": bool(FLAGS.squad_file),
+        "keep_padding_idx": FLAGS.keep_padding_idx,
+    }
     (folder / "settings.json").write_text(json.dumps(settings))
     command = [peers.peer_python(FLAGS.peer_env), PEER, folder]
     done = subprocess.run(

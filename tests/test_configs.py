@@ -96,7 +96,8 @@ def test_the_papers_squad(name, batch_size, epochs):
     lengths = ("max_seq_length", "doc_stride", "max_query_length")
     assert [flags[each] for each in lengths] == [384, 128, 64]
     assert flags["warmup_proportion"] == 0.1
-    assert flags["version_2_with_negative"] == flags["do_eval"] == (name == "squad2")
+    is_2 = name == "squad2"
+    assert bool(flags["version_2_with_negative"]) == flags["do_eval"] == is_2
     assert flags["do_train"] and flags["do_predict"]
     assert flags["output_dir"] == f"output/{name}"
 

@@ -19,8 +19,9 @@ def main(folder):
     """Make an update with each batch; then draw dropout's masks for the first."""
     folder = pathlib.Path(folder)
     settings = json.loads((folder / "settings.json").read_text())
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(
+    model = _load(
         folder / "start",
+        settings,
         hidden_dropout_prob=0.0,
         attention_probs_dropout_prob=0.0,
         classifier_dropout=0.0,
@@ -36,12 +37,21 @@ def main(folder):
     print(json.dumps({"losses": losses, "drawn": _drawn(folder, settings)}))
 
 
+def _load(path, settings, **config):
+    """Return a model of transformers."""
+    model_class = transformers.AutoModelForSequenceClassification
+    if settings["answers_questions"]:
+        model_class = transformers.BertForQuestionAnswering
+    model = model_class.from_pretrained(path, **config)
+    if not settings["keep_padding_idx"]:
+        model.get_input_embeddings().padding_idx = None
+    return model
+
+
 def _drawn(folder, settings):
     """Return (loss, gradient's norm) of the first batch for each draw of masks."""
     transformers.set_seed(settings["seed"])
-    model = transformers.AutoModelForSequenceClassification.from_pretrained(
-        folder / "trained"
-    )
+    model = _load(folder / "trained", settings)
     model.train()
     batch, found = next(_batches(folder / "batches.npz")), []
     for _ in range(settings["draws"]):
@@ -60,12 +70,16 @@ def _batches(path):
         "input_mask": "attention_mask",
         "segment_ids": "token_type_ids",
         "label_ids": "labels",
+        "start_positions": "start_positions",
+        "end_positions": "end_positions",
     }
     with np.load(path) as arrays:
         count = len({key.partition("/")[0] for key in arrays})
         for number in range(count):
             found = {
-                theirs: arrays[f"{number}/{ours}"] for ours, theirs in names.items()
+                theirs: arrays[f"{number}/{ours}"]
+                for ours, theirs in names.items()
+                if f"{number}/{ours}" in arrays
             }
             yield {name: _tensor(array) for name, array in found.items()}
 

@@ -81,7 +81,7 @@ def main():
         *theirs, drawn_there = _theirs(folder)
     others = {"PyTorch": theirs}
     if padded:
-        (others["ours, padded"],) = padded
+        others["ours, padded"] = padded[0]
     for number, loss in enumerate(losses, 1):
         if number in SHOWN:
             told = [

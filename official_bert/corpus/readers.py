@@ -156,10 +156,12 @@ def read_text_lines(path, on_bytes=None):
 
 def not_utf_16(byte_lines, name):
     """Yield lines of bytes; `UserError` if they begin with the mark of UTF-16."""
-    for number, line in enumerate(byte_lines):
-        if not number:
-            check_not_utf_16(line, name)
-        yield line
+    lines = iter(byte_lines)
+    first = next(lines, None)
+    if first is not None:
+        check_not_utf_16(first, name)
+        yield first
+        yield from lines
 
 
 def check_not_utf_16(beginning, name):

@@ -45,9 +45,15 @@ flags.DEFINE_list(
     f"Tasks of GLUE, and {', '.join(TASKS)}.",
 )
 flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
-for _task in TASKS.values():
-    flags.DEFINE_list(f"{_task.name}_files", [], f"{', '.join(_task.sources)}.")
-FLAGS["arc_files"].help += " Each may be a pattern, as arc/*/train.csv."
+flags.DEFINE_list("squad1_files", [], "train-v1.1.json, dev-v1.1.json.")
+flags.DEFINE_list("squad2_files", [], "train-v2.0.json, dev-v2.0.json.")
+flags.DEFINE_list("conll_files", [], "train.txt, valid.txt, test.txt.")
+flags.DEFINE_list(
+    "arc_files",
+    [],
+    "The training questions, the dev questions; each may be a pattern, as "
+    "arc/*/train.csv.",
+)
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
 flags.DEFINE_list("seeds", ["1", "2", "3", "4", "5"], "Seeds.")
 flags.DEFINE_integer(

@@ -31,7 +31,15 @@ sys.path.insert(0, str(ROOT / "run_scripts"))
 
 from absl import flags  # noqa: E402
 from command_line import require, run  # noqa: E402
-from compared_tasks import TASKS, check_sources, find_task  # noqa: E402
+from compared_tasks import (  # noqa: E402
+    ARC,
+    CONLL,
+    SQUAD_1,
+    SQUAD_2,
+    TASKS,
+    check_sources,
+    find_task,
+)
 from yardstick import peers  # noqa: E402
 
 from official_bert.errors import UserError  # noqa: E402
@@ -45,14 +53,13 @@ flags.DEFINE_list(
     f"Tasks of GLUE, and {', '.join(TASKS)}.",
 )
 flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
-flags.DEFINE_list("squad1_files", [], "train-v1.1.json, dev-v1.1.json.")
-flags.DEFINE_list("squad2_files", [], "train-v2.0.json, dev-v2.0.json.")
-flags.DEFINE_list("conll_files", [], "train.txt, valid.txt, test.txt.")
+flags.DEFINE_list("squad1_files", [], f"{', '.join(SQUAD_1.sources)}.")
+flags.DEFINE_list("squad2_files", [], f"{', '.join(SQUAD_2.sources)}.")
+flags.DEFINE_list("conll_files", [], f"{', '.join(CONLL.sources)}.")
 flags.DEFINE_list(
     "arc_files",
     [],
-    "The training questions, the dev questions; each may be a pattern, as "
-    "arc/*/train.csv.",
+    f"{', '.join(ARC.sources)}. Each may be a pattern, as arc/*/train.csv.",
 )
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
 flags.DEFINE_list("seeds", ["1", "2", "3", "4", "5"], "Seeds.")

@@ -223,7 +223,7 @@ def _read_glue(length, long_text, wanted):
 def _labels_of_model():
     """Return the names that the model's config has for its labels, if any."""
     from official_bert.checkpoints import any_format
-    from official_bert.tasks.classifier_task import labels_of
+    from official_bert.tasks.config_labels import labels_of
 
     with any_format.opened(fine_tuning_flags.model_path()) as checkpoint:
         return labels_of(checkpoint.config) if checkpoint.config else ()

@@ -4,9 +4,7 @@ import os
 
 from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.errors import UserError
-from official_bert.tasks import tflite_model
-from official_bert.tasks.classifier_predictor import ClassifierPredictor
-from official_bert.tasks.classifier_task import task_of
+from official_bert.tasks import classifier_task, ner, tflite_model
 from official_bert.tasks.predictor import load
 from official_bert.tasks.task_file import TASK_FILE, has_task
 
@@ -18,8 +16,8 @@ def predictor_of(path, max_seq_length=None):
     """Return what answers for a fine-tuned model; None for a pre-trained one.
 
     Args:
-      path: a fine-tuned model's directory, a classifier of Hugging Face, or any
-        pre-trained checkpoint with its vocabulary and config.
+      path: a fine-tuned model's directory, a classifier or tagger of Hugging Face, or
+        any pre-trained checkpoint with its vocabulary and config.
       max_seq_length: as asked for; a fine-tuned model has its own.
 
     Raises:
@@ -29,12 +27,9 @@ def predictor_of(path, max_seq_length=None):
         raise UserError(
             f"{path} is an export already; give the directory that it was made from."
         )
-    if has_task(path):
-        predictor = load(path)
-    elif _is_classifier(path):
-        predictor = ClassifierPredictor(path)
-    else:
+    if not has_task(path) and not _names_its_labels(path):
         return None
+    predictor = load(path)
     if max_seq_length:
         raise UserError(
             f"{path} is fine-tuned to read {predictor.task.max_seq_length} tokens; "
@@ -43,11 +38,12 @@ def predictor_of(path, max_seq_length=None):
     return predictor
 
 
-def _is_classifier(path):
-    """Tell whether a checkpoint without `task.json` is that of a classifier."""
+def _names_its_labels(path):
+    """Tell whether a checkpoint is that of a classifier or tagger of Hugging Face."""
     with any_format.opened(path) as checkpoint:
         config = model_directory.config_of(checkpoint)
-        return "output_weights" in checkpoint.shapes and task_of(config) is not None
+        task = classifier_task.task_of(config) or ner.task_of(config)
+        return "output_weights" in checkpoint.shapes and task is not None
 
 
 def load_pretrained(path, max_seq_length=None):

@@ -20,12 +20,14 @@ from official_bert.tasks import scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.classifier_features import pad_features
+from official_bert.tasks.config_labels import config_with_labels
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.task_file import task_content, write_task
 from official_bert.training.step import Objective
 
 LOSS = "choice_loss"
+ARCHITECTURE = "BertForMultipleChoice"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -210,7 +212,7 @@ def fine_tuning(config, task, train_features, dev_features, eval_batch_size):
 
     return FineTuning(
         config=config,
-        written_config=config,
+        written_config=config_with_labels(config, architectures=[ARCHITECTURE]),
         make_model=lambda recompute: MultipleChoiceModel(config, recompute),
         objective=OBJECTIVE,
         train_set=feature_set(train_features, task.max_seq_length),

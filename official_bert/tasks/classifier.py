@@ -9,7 +9,7 @@ from official_bert.modeling.classification import ClassificationModel
 from official_bert.tasks import scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.classifier_features import pad_features
-from official_bert.tasks.classifier_task import config_with_labels
+from official_bert.tasks.classifier_task import written_config
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.task_file import task_content, write_task
@@ -217,7 +217,7 @@ def fine_tuning(config, task, train_features, dev_windows, eval_batch_size):
         data["dev_set"] = identity(task, [each[0] for each in dev_windows])
     return FineTuning(
         config=config,
-        written_config=config_with_labels(config, task),
+        written_config=written_config(config, task),
         make_model=lambda recompute: make_model(config, task, recompute),
         objective=objective(task),
         train_set=FeatureSet(train_features, task.max_seq_length, pad_features),

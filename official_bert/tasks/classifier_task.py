@@ -4,6 +4,11 @@ import dataclasses
 from typing import ClassVar
 
 from official_bert.metrics.glue import METRICS
+from official_bert.tasks.config_labels import (
+    architecture_of,
+    config_with_labels,
+    labels_of,
+)
 from official_bert.tasks.labels import KINDS, MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.table_columns import Columns
 
@@ -15,6 +20,7 @@ PROBLEM_TYPES = {
     MULTI_LABEL: "multi_label_classification",
     REGRESSION: "regression",
 }
+ARCHITECTURE = "BertForSequenceClassification"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -106,39 +112,21 @@ def _check(values):
         raise TypeError("a column or a separator is no text")
 
 
-def config_with_labels(config, task):
-    """Return a `BertConfig` that names labels as Hugging Face's `config.json` does.
-
-    So they are not lost when the model is converted.
+def written_config(config, task):
+    """Return the `BertConfig` to write beside a classifier, with its labels.
 
     Args:
-      config: `BertConfig`; labels of another task are left out.
+      config: `BertConfig`.
       task: `ClassifierTask`.
     """
-    own = {"problem_type": PROBLEM_TYPES[task.kind]}
-    if task.labels:
-        own["id2label"] = {str(index): name for index, name in enumerate(task.labels)}
-        own["label2id"] = {name: index for index, name in enumerate(task.labels)}
-    others = {
-        name: value
-        for name, value in config.extra.items()
-        if name not in ("problem_type", "id2label", "label2id")
-    }
-    return dataclasses.replace(config, extra=others | own)
-
-
-def labels_of(config):
-    """Return the names that a `BertConfig` gives to labels; () if it gives none."""
-    names = config.extra.get("id2label")
-    if not isinstance(names, dict) or not all(map(str.isdecimal, names)):
-        return ()
-    return tuple(str(names[index]) for index in sorted(names, key=int))
+    problem_type = PROBLEM_TYPES[task.kind]
+    return config_with_labels(config, task.labels, problem_type=problem_type)
 
 
 def task_of(config):
     """Return the `ClassifierTask` that a `BertConfig` names labels of, or None."""
     labels = labels_of(config)
-    if not labels:
+    if not labels or architecture_of(config) not in (None, ARCHITECTURE):
         return None
     kinds = {name: kind for kind, name in PROBLEM_TYPES.items()}
     # One label is a number, if nothing is said; so it is with transformers.

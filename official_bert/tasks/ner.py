@@ -14,6 +14,11 @@ from official_bert.modeling.token_classification import (
 )
 from official_bert.tasks import ner_features, scoring
 from official_bert.tasks.batches import FeatureSet
+from official_bert.tasks.config_labels import (
+    architecture_of,
+    config_with_labels,
+    labels_of,
+)
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.ner_features import LAYERS, pad_ner_features
 from official_bert.tasks.task_file import task_content, write_task
@@ -21,6 +26,7 @@ from official_bert.training.step import Objective
 
 LOSS = "token_loss"
 METRICS = ("f1", "precision", "recall")
+ARCHITECTURE = "BertForTokenClassification"
 # What `task.json` says only where it is so.
 LATER = ("bilstm", "words_as_columns")
 
@@ -114,6 +120,22 @@ def convert(task, documents, tokenizer):
         task.one_sentence,
         task.label_all_pieces,
     )
+
+
+def written_config(config, task):
+    """Return the `BertConfig` to write beside a tagger, with its tags as labels."""
+    return config_with_labels(config, task.tags, architectures=[ARCHITECTURE])
+
+
+def task_of(config):
+    """Return the `NerTask` of a tagger of Hugging Face by its `BertConfig`, or None."""
+    if architecture_of(config) != ARCHITECTURE:
+        return None
+    named = NerTask(labels_of(config), config.max_position_embeddings)
+    try:
+        return NerTask.from_dict(named.to_dict())
+    except (TypeError, ValueError):
+        return None  # Its labels are no tags of entities.
 
 
 def describe(row):
@@ -214,7 +236,7 @@ def fine_tuning(config, task, train_features, dev_documents, tokenizer, batch_si
 
     return FineTuning(
         config=config,
-        written_config=config,
+        written_config=written_config(config, task),
         make_model=lambda recompute: make_model(config, task, recompute),
         objective=OBJECTIVE,
         train_set=FeatureSet(train_features, task.max_seq_length, pad_ner_features),

@@ -44,6 +44,7 @@ class NerPredictor:
             ner.make_scorer,
             "output_weights",
             task,
+            ner.task_of,
             **files,
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer

@@ -1,5 +1,7 @@
 """`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
+from official_bert.checkpoints import any_format
+from official_bert.tasks import ner
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.choice_predictor import ChoicePredictor
 from official_bert.tasks.classifier_predictor import ClassifierPredictor
@@ -60,7 +62,7 @@ def load(path, batch_size=32):
 
     Args:
       path: output directory of a finished fine-tuning; a `.tflite` exported from
-        one; or a classifier of Hugging Face whose config names its labels.
+        one; or a classifier or tagger of Hugging Face whose config names its labels.
       batch_size: texts that go through the model together.
 
     Returns:
@@ -87,4 +89,6 @@ def _class_of(path):
     if has_task(path):
         task, _ = read_task(path, *_ANSWERING)
         return _ANSWERING[type(task)]
-    return ClassifierPredictor
+    with any_format.opened(path) as checkpoint:
+        config = checkpoint.config
+    return NerPredictor if config and ner.task_of(config) else ClassifierPredictor

@@ -13,6 +13,7 @@ from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks import scoring, squad_answers, squad_scores
 from official_bert.tasks.batches import FeatureSet
+from official_bert.tasks.config_labels import config_with_labels
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.squad_answers import Decoding
 from official_bert.tasks.squad_features import pad_squad_features
@@ -187,7 +188,7 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
 
     return FineTuning(
         config=config,
-        written_config=config,
+        written_config=config_with_labels(config),
         make_model=lambda recompute: SpanModel(config, recompute),
         # The softmax over a window's places goes over its padding too.
         reads_padding=True,

@@ -9,10 +9,10 @@ import tiny_model
 from official_bert.errors import UserError
 from official_bert.tasks.classifier_task import (
     ClassifierTask,
-    config_with_labels,
-    labels_of,
     task_of,
+    written_config,
 )
+from official_bert.tasks.config_labels import labels_of
 from official_bert.tasks.table_columns import Columns
 from official_bert.tasks.task_file import has_task, read_task, write_task
 
@@ -142,7 +142,7 @@ def test_a_damaged_value(tmp_path, change):
 
 
 def test_the_labels_go_with_the_config():
-    config = config_with_labels(CONFIG, SINGLE)
+    config = written_config(CONFIG, SINGLE)
     assert config.extra["id2label"] == {"0": "no", "1": "yes"}
     assert config.extra["label2id"] == {"no": 0, "yes": 1}
     assert config.extra["problem_type"] == "single_label_classification"
@@ -152,16 +152,16 @@ def test_the_labels_go_with_the_config():
 
 
 def test_labels_of_another_task_do_not_stay():
-    config = config_with_labels(CONFIG, MULTI)
+    config = written_config(CONFIG, MULTI)
     config = dataclasses.replace(config, extra=config.extra | {"mine": 1})
-    number = config_with_labels(config, NUMBER)
+    number = written_config(config, NUMBER)
     assert number.extra == {**CONFIG.extra, "mine": 1, "problem_type": "regression"}
     assert labels_of(number) == ()
 
 
 def test_more_than_ten_labels_are_in_the_order_of_their_numbers():
     task = dataclasses.replace(SINGLE, labels=tuple(f"label {i}" for i in range(12)))
-    numbered = config_with_labels(CONFIG, task).extra["id2label"]
+    numbered = written_config(CONFIG, task).extra["id2label"]
     # As a tool that sorts the keys writes them.
     as_text = dict(sorted(numbered.items()))
     assert list(as_text)[:3] == ["0", "1", "10"]

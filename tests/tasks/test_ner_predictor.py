@@ -3,14 +3,16 @@
 import concurrent.futures
 import dataclasses
 import json
+import shutil
 
 import numpy as np
 import pytest
 import tiny_model
 from record_files import MINI_CONFIG
 
-from official_bert.checkpoints import google, model_directory
+from official_bert.checkpoints import convert, google, model_directory
 from official_bert.errors import UserError
+from official_bert.export import sources
 from official_bert.modeling import feature_based
 from official_bert.modeling.token_classification import TokenClassificationModel
 from official_bert.tasks import classifier_task, ner
@@ -297,3 +299,51 @@ def test_a_damaged_task(tmp_path):
     for content in ('{"task": "ne', '{"task": "ner"}', '{"task": "ner", "tags": 3}'):
         (tmp_path / "model" / "task.json").write_text(content)
         assert "task.json" in message_of(directory)
+
+
+@pytest.fixture(scope="module")
+def hugging_face(tmp_path_factory):
+    """An untrained tagger, as `convert_checkpoint.py` leaves it."""
+    folder = tmp_path_factory.mktemp("converted")
+    config = ner.written_config(MINI_CONFIG, TASK)
+    path = write(folder / "google", config=config)
+    converted = folder / "hugging_face"
+    convert.convert(path, str(converted), "huggingface")
+    return converted
+
+
+def test_a_converted_tagger_names_its_tags(hugging_face):
+    config = json.loads((hugging_face / "config.json").read_text())
+    assert config["architectures"] == ["BertForTokenClassification"]
+    assert config["id2label"] == dict(zip("01234", TAGS, strict=True))
+    assert config["label2id"] == dict(zip(TAGS, range(5), strict=True))
+
+
+def test_a_tagger_of_hugging_face_answers(hugging_face, path):
+    """It has no `task.json`; its config says what it is for."""
+    found = Predictor(str(hugging_face))
+    longest = MINI_CONFIG.max_position_embeddings
+    assert found.task == dataclasses.replace(TASK, max_seq_length=longest)
+    as_long = NerPredictor(path, task=found.task)
+    answers = found.predict(TEXTS)
+    assert answers == as_long.predict(TEXTS) and any(answers)
+    exported = sources.predictor_of(str(hugging_face))
+    assert isinstance(exported, NerPredictor) and exported.task == found.task
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"id2label": {"0": "NOUN", "1": "O", "2": "B-X", "3": "VERB", "4": "I-X"}},
+        {"id2label": {"0": "O", "1": "O", "2": "B-X", "3": "I-X", "4": "I-Y"}},
+        {"id2label": None},
+    ],
+)
+def test_other_labels_of_tokens_are_no_entities(hugging_face, tmp_path, change):
+    """As those of parts of speech; nor are they labels of whole texts."""
+    copied = tmp_path / "model"
+    shutil.copytree(hugging_face, copied)
+    config = json.loads((copied / "config.json").read_text())
+    (copied / "config.json").write_text(json.dumps(config | change))
+    with pytest.raises(UserError, match="task.json"):
+        Predictor(str(copied))

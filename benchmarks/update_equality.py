@@ -6,12 +6,14 @@ r"""Is an update of a fine-tuning the same as PyTorch's?
     python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 \
         --squad_file=train-v1.1.json --train_batch_size=12
 
+    python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 --ner_file=train.txt
+
 Both sides get the same weights, those of a new head included, and the same batches of
-MRPC (or of SQuAD), and make updates with bias correction and without dropout, whose
-random numbers two libraries cannot share. Then all is equal but the rounding of
-float32, which grows from update to update. How much it grows by itself, a third run of
-MRPC tells: ours with all batches padded to 128, which rounds otherwise. Prints the
-losses, and how far the weights are apart in the end.
+MRPC (or of SQuAD, or of tagged words), and make updates with bias correction and
+without dropout, whose random numbers two libraries cannot share. Then all is equal but
+the rounding of float32, which grows from update to update. How much it grows by itself,
+a third run tells, except of SQuAD: ours with all batches padded to 128, which rounds
+otherwise. Prints the losses, and how far the weights are apart in the end.
 
 SQuAD's loss reads the logits of padding, so that the embedding of [PAD] has a gradient.
 Transformers drops it (`padding_idx`), which is left out of the comparison unless
@@ -44,6 +46,7 @@ flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
 flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
 flags.DEFINE_string("task_name", "MRPC", "Task of GLUE.")
 flags.DEFINE_string("squad_file", None, "File of SQuAD 1.1, instead of GLUE.")
+flags.DEFINE_string("ner_file", None, "File of tagged words, instead of GLUE.")
 flags.DEFINE_bool(
     "keep_padding_idx", False, "Leave [PAD] without a gradient on PyTorch's side."
 )
@@ -58,13 +61,13 @@ flags.DEFINE_integer("seed", 1, "Of the head, the order of rows and the masks.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 
 PEER = ROOT / "benchmarks" / "peers" / "updates.py"
-MAX_SEQ_LENGTH = 128  # Of GLUE.
+MAX_SEQ_LENGTH = 128  # Of GLUE and of tagged words.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 343)
 
 
 def main():
     """Make the updates on both sides, and compare."""
-    require("model", *([] if FLAGS.squad_file else ["data_dir"]))
+    require("model", *([] if FLAGS.squad_file or FLAGS.ner_file else ["data_dir"]))
     if FLAGS.draws == 1:
         raise UserError("--draws=1: one mask has no deviation; give 2 or more, or 0.")
     start_tensorflow()
@@ -75,7 +78,7 @@ def main():
         any_format.opened(locate(FLAGS.model)) as checkpoint,
     ):
         folder = pathlib.Path(folder)
-        work_of = _squad(checkpoint) if FLAGS.squad_file else _glue(checkpoint)
+        work_of = _reader()(checkpoint)
         start, (losses, ours), *padded = _updates(folder, checkpoint, work_of)
         drawn = _draws(folder, checkpoint, work_of(checkpoint.config), ours)
         *theirs, drawn_there = _theirs(folder)
@@ -96,6 +99,13 @@ def main():
         for who, found in {**drawn, "PyTorch": drawn_there}.items():
             losses, norms = np.transpose(found)
             print(f"dropout, {who}: loss {_told(losses)}, gradient {_told(norms)}")
+
+
+def _reader():
+    """Return the function that reads the data which the flags name."""
+    if FLAGS.squad_file:
+        return _squad
+    return _ner if FLAGS.ner_file else _glue
 
 
 def _told(drawn):
@@ -134,7 +144,7 @@ def _updates(folder, checkpoint, work_of):
     work = work_of(config)
     state = _state(work, FLAGS.learning_rate)
     initialize.load_opened(state.model, checkpoint)
-    _write(state.model, checkpoint, folder / "start")
+    _write(state.model, work, checkpoint, folder / "start")
     start, batches = _weights(state), _batches(work.train_set)
     np.savez(folder / "batches.npz", **_flat(batches))
     runs = [batches]
@@ -163,7 +173,7 @@ def _draws(folder, checkpoint, work, weights):
     state = _state(work, learning_rate=0.0)
     for name, variable in state.weights().items():
         variable.assign(weights[name])
-    _write(state.model, checkpoint, folder / "trained")
+    _write(state.model, work, checkpoint, folder / "trained")
     batches = _batches(work.train_set)[:1] * FLAGS.draws
     found = {}
     for who, is_compiled in (("ours", False), ("ours, compiled", True)):
@@ -174,7 +184,7 @@ def _draws(folder, checkpoint, work, weights):
     return found
 
 
-def _write(model, checkpoint, directory):
+def _write(model, work, checkpoint, directory):
     """Write a model for PyTorch, with the vocabulary of `checkpoint`."""
     from official_bert.checkpoints import huggingface, model_directory
 
@@ -182,6 +192,7 @@ def _write(model, checkpoint, directory):
     both = model_directory.checkpoint_of(
         model, checkpoint.vocab_file, _tokenizer(checkpoint).do_lower_case
     )
+    both = dataclasses.replace(both, config=work.written_config)
     huggingface.write_model(str(directory), both)
 
 
@@ -231,6 +242,17 @@ def _squad(checkpoint):
     )
     features = squad_features.convert_examples(examples, tokenizer, *task.lengths)
     return lambda config: squad.fine_tuning(config, task, features, None, tokenizer, 1)
+
+
+def _ner(checkpoint):
+    """Return a function: `BertConfig` -> `FineTuning` on --ner_file."""
+    from official_bert.tasks import ner, ner_features, ner_files
+
+    data = ner_files.read_ner_file(locate(FLAGS.ner_file), flag="--ner_file")
+    task = ner.NerTask(ner_features.tag_names(data.labels), MAX_SEQ_LENGTH)
+    tokenizer = _tokenizer(checkpoint)
+    features = ner.convert(task, data.documents, tokenizer)
+    return lambda config: ner.fine_tuning(config, task, features, None, tokenizer, 1)
 
 
 def _flat(batches):
@@ -309,7 +331,6 @@ def _theirs(folder):
         "schedule": schedule,
         "draws": FLAGS.draws,
         "seed": FLAGS.seed,
-        "answers_questions": bool(FLAGS.squad_file),
         "keep_padding_idx": FLAGS.keep_padding_idx,
     }
     (folder / "settings.json").write_text(json.dumps(settings))

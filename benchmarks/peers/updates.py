@@ -9,10 +9,13 @@ import json
 import pathlib
 import sys
 
+import ner
 import numpy as np
 import torch
 import training
 import transformers
+
+from official_bert.tasks import ner_features
 
 
 def main(folder):
@@ -38,11 +41,9 @@ def main(folder):
 
 
 def _load(path, settings, **config):
-    """Return a model of transformers."""
-    model_class = transformers.AutoModelForSequenceClassification
-    if settings["answers_questions"]:
-        model_class = transformers.BertForQuestionAnswering
-    model = model_class.from_pretrained(path, **config)
+    """Return a model of transformers, of the class that its `config.json` names."""
+    (name,) = transformers.AutoConfig.from_pretrained(path).architectures
+    model = getattr(transformers, name).from_pretrained(path, **config)
     if not settings["keep_padding_idx"]:
         model.get_input_embeddings().padding_idx = None
     return model
@@ -85,8 +86,11 @@ def _batches(path):
 
 
 def _tensor(array):
-    is_class = np.issubdtype(array.dtype, np.integer)
-    return torch.tensor(array.astype(np.int64 if is_class else np.float32))
+    if not np.issubdtype(array.dtype, np.integer):
+        return torch.tensor(array.astype(np.float32))
+    # Only the labels of words have such a number.
+    array = np.where(array == ner_features.IGNORED, ner.IGNORED, array)
+    return torch.tensor(array.astype(np.int64))
 
 
 if __name__ == "__main__":

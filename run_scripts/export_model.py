@@ -36,8 +36,8 @@ flags.DEFINE_enum(
 flags.DEFINE_string(
     "model_dir",
     None,
-    "Output directory of a finished fine-tuning, of any task; or a pre-trained model "
-    "in any format.",
+    "Output directory of a finished fine-tuning, of any task; a fine-tuned model of "
+    "Hugging Face; or a pre-trained model in any format.",
 )
 flags.DEFINE_string(
     "export_dir",

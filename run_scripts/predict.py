@@ -47,7 +47,10 @@ JSON_LINES = (".jsonl", ".ndjson", ".json")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
-    "model_dir", None, "Output directory of a finished fine-tuning; or a .tflite."
+    "model_dir",
+    None,
+    "Output directory of a finished fine-tuning; a fine-tuned model of Hugging Face; "
+    "or a .tflite.",
 )
 flags.DEFINE_string(
     "input_file",

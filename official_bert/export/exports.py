@@ -53,8 +53,7 @@ def open_export(path, is_pair=None, lengths=sources.LENGTHS, max_seq_length=None
     """Load a model of any kind and make its graph.
 
     Args:
-      path: a fine-tuned model's directory, a classifier or tagger of Hugging Face,
-        or any pre-trained checkpoint with its vocabulary and config.
+      path: see `sources.predictor_of`.
       is_pair: of a classifier, whether it takes two texts; None for what its task
         tells, or else one.
       lengths: rows are padded to the first of these that fits.

@@ -4,8 +4,8 @@ import os
 
 from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.errors import UserError
-from official_bert.tasks import classifier_task, ner, tflite_model
-from official_bert.tasks.predictor import load
+from official_bert.tasks import tflite_model
+from official_bert.tasks.predictor import class_of, load
 from official_bert.tasks.task_file import TASK_FILE, has_task
 
 # Rows are padded to the first of these that fits; see `rows.Layout`.
@@ -16,8 +16,8 @@ def predictor_of(path, max_seq_length=None):
     """Return what answers for a fine-tuned model; None for a pre-trained one.
 
     Args:
-      path: a fine-tuned model's directory, a classifier or tagger of Hugging Face, or
-        any pre-trained checkpoint with its vocabulary and config.
+      path: a fine-tuned model's directory or what else `tasks.predictor.load` takes,
+        or any pre-trained checkpoint with its vocabulary and config.
       max_seq_length: as asked for; a fine-tuned model has its own.
 
     Raises:
@@ -27,7 +27,7 @@ def predictor_of(path, max_seq_length=None):
         raise UserError(
             f"{path} is an export already; give the directory that it was made from."
         )
-    if not has_task(path) and not _names_its_labels(path):
+    if not has_task(path) and not _tells_its_task(path):
         return None
     predictor = load(path)
     if max_seq_length:
@@ -38,12 +38,10 @@ def predictor_of(path, max_seq_length=None):
     return predictor
 
 
-def _names_its_labels(path):
-    """Tell whether a checkpoint is that of a classifier or tagger of Hugging Face."""
+def _tells_its_task(path):
+    """Tell whether a checkpoint is fine-tuned, and shows for what."""
     with any_format.opened(path) as checkpoint:
-        config = model_directory.config_of(checkpoint)
-        task = classifier_task.task_of(config) or ner.task_of(config)
-        return "output_weights" in checkpoint.shapes and task is not None
+        return class_of(checkpoint) is not None
 
 
 def load_pretrained(path, max_seq_length=None):

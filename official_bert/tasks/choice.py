@@ -20,7 +20,7 @@ from official_bert.tasks import scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.choice_features import pad_choice_features
 from official_bert.tasks.classifier_features import pad_features
-from official_bert.tasks.config_labels import config_with_labels
+from official_bert.tasks.config_labels import architecture_of, config_with_labels
 from official_bert.tasks.fine_tuning import FineTuning, crc32_of
 from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.task_file import task_content, write_task
@@ -59,6 +59,13 @@ class ChoiceTask:
         if not isinstance(length, int) or length < 3:
             raise ValueError("max_seq_length is no whole number above 2")
         return cls(length)
+
+
+def task_of(config):
+    """Return the `ChoiceTask` of a model of Hugging Face by its config, or None."""
+    if architecture_of(config) != ARCHITECTURE:
+        return None
+    return ChoiceTask(config.max_position_embeddings)
 
 
 def describe(row):

@@ -45,6 +45,7 @@ class ChoicePredictor:
             choice.make_scorer,
             "output_weights",
             task,
+            choice.task_of,
             **files,
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer

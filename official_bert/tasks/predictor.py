@@ -1,11 +1,13 @@
 """`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
 from official_bert.checkpoints import any_format
-from official_bert.tasks import ner
+from official_bert.checkpoints.huggingface_config import architecture
+from official_bert.tasks import choice, classifier_task, ner, squad
 from official_bert.tasks.choice import ChoiceTask
 from official_bert.tasks.choice_predictor import ChoicePredictor
 from official_bert.tasks.classifier_predictor import ClassifierPredictor
 from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.tasks.config_labels import architecture_of
 from official_bert.tasks.encoder_predictor import EncoderPredictor
 from official_bert.tasks.ner import NerTask
 from official_bert.tasks.ner_predictor import NerPredictor
@@ -20,6 +22,13 @@ _ANSWERING = {
     ClassifierTask: ClassifierPredictor,
     NerTask: NerPredictor,
     SquadTask: SquadPredictor,
+}
+# Hugging Face's name of a model -> what answers, and what its config tells of its task.
+_TOLD = {
+    choice.ARCHITECTURE: (ChoicePredictor, choice.task_of),
+    classifier_task.ARCHITECTURE: (ClassifierPredictor, classifier_task.task_of),
+    ner.ARCHITECTURE: (NerPredictor, ner.task_of),
+    squad.ARCHITECTURE: (SquadPredictor, squad.task_of),
 }
 
 
@@ -62,7 +71,8 @@ def load(path, batch_size=32):
 
     Args:
       path: output directory of a finished fine-tuning; a `.tflite` exported from
-        one; or a classifier or tagger of Hugging Face whose config names its labels.
+        one; a model of Hugging Face, where a classifier's or a tagger's config names
+        its labels; or one of SQuAD that the original has trained.
       batch_size: texts that go through the model together.
 
     Returns:
@@ -90,5 +100,22 @@ def _class_of(path):
         task, _ = read_task(path, *_ANSWERING)
         return _ANSWERING[type(task)]
     with any_format.opened(path) as checkpoint:
-        config = checkpoint.config
-    return NerPredictor if config and ner.task_of(config) else ClassifierPredictor
+        # Where nothing tells, this one says what is missing.
+        return class_of(checkpoint) or ClassifierPredictor
+
+
+def class_of(checkpoint):
+    """Return the class of what answers for a checkpoint that has no `task.json`.
+
+    Args:
+      checkpoint: `Checkpoint`.
+
+    Returns:
+      a class, see `load`; None where it does not tell what it is for.
+    """
+    config = checkpoint.config
+    if config is None:
+        return None
+    kind = architecture(checkpoint.shapes, architecture_of(config))
+    answering, task_of = _TOLD.get(kind, (None, None))
+    return answering if answering and task_of(config) else None

@@ -21,6 +21,7 @@ from official_bert.tasks.task_file import task_content, write_task
 from official_bert.training.step import Objective
 
 LOSS = "span_loss"
+ARCHITECTURE = "BertForQuestionAnswering"
 # What a log line shows of an evaluation, as far as a row has it.
 _SHOWN = ("exact_match", "exact", "best_exact", "f1", "best_f1", "best_f1_thresh")
 
@@ -87,6 +88,20 @@ class SquadTask:
             *(values[name] for name in whole_too), with_negative, threshold
         )
         return cls(*(values[name] for name in whole), decoding)
+
+
+def task_of(config):
+    """Return the `SquadTask` of a model that has no `task.json`.
+
+    Nothing tells how it was trained: it reads as the original does by default, and
+    always answers.
+
+    Args:
+      config: its `BertConfig`.
+    """
+    usual = SquadTask()
+    longest = min(usual.max_seq_length, config.max_position_embeddings)
+    return dataclasses.replace(usual, max_seq_length=longest)
 
 
 def describe(row):

@@ -54,6 +54,7 @@ class SquadPredictor:
             squad.make_scorer,
             "cls/squad/output_weights",
             task,
+            squad.task_of,
             **files,
         )
         self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer

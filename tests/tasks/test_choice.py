@@ -12,7 +12,7 @@ import tiny_model
 from killed_run import assert_same_bytes, killed_at
 from run_settings import FINE_TUNING
 
-from official_bert.checkpoints import any_format
+from official_bert.checkpoints import any_format, convert
 from official_bert.checkpoints.initialize import load_weights
 from official_bert.errors import UserError
 from official_bert.modeling.multiple_choice import NO_CHOICE, MultipleChoiceModel
@@ -22,6 +22,7 @@ from official_bert.tasks.choice_files import ChoiceExample
 from official_bert.tasks.choice_predictor import ChoiceAnswer, ChoicePredictor
 from official_bert.tasks.classifier_features import Features
 from official_bert.tasks.predictor import Predictor
+from official_bert.tasks.task_file import has_task
 
 # So narrow a model learns soon if its weights are not as small as usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
@@ -285,6 +286,16 @@ def test_any_fine_tuned_model_can_be_asked(whole, predictor):
     answer = found.predict(*QUESTIONS[0])
     assert isinstance(answer, ChoiceAnswer)
     assert_same([answer], [predictor.predict(*QUESTIONS[0])])
+
+
+def test_a_model_of_hugging_face_answers(whole, predictor, tmp_path):
+    """It has no `task.json`; its config says what it is for."""
+    path = str(tmp_path / "converted")
+    convert.convert(str(whole[0]), path, "huggingface")
+    assert not has_task(path)
+    found = Predictor(path)
+    assert found.task == ChoiceTask(CONFIG.max_position_embeddings)
+    assert_same([found.predict(*QUESTIONS[0])], [predictor.predict(*QUESTIONS[0])])
 
 
 def test_the_answers_do_not_depend_on_the_batch(whole, predictor):

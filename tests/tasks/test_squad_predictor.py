@@ -11,8 +11,9 @@ import pytest
 import tiny_model
 
 from official_bert import Predictor
-from official_bert.checkpoints import google, model_directory, names
+from official_bert.checkpoints import convert, google, model_directory, names
 from official_bert.errors import UserError
+from official_bert.export import sources
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks import squad_answers, squad_files
@@ -307,7 +308,6 @@ def message_of(*arguments, **named):
 def test_no_fine_tuned_model(tmp_path):
     assert "no checkpoint at" in message_of(str(tmp_path / "nowhere"))
     bare = tiny_model.write(tmp_path / "bare")
-    assert f"{bare} has no task.json" in message_of(str(bare))
     folder = tmp_path / "encoder"
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
@@ -317,6 +317,9 @@ def test_no_fine_tuned_model(tmp_path):
     assert expected in message_of(str(folder), task=ALWAYS)
     task = dataclasses.replace(ALWAYS, max_seq_length=33)
     assert "33, and the model reads up to 32" in message_of(str(bare), task=task)
+    # Nothing shows that it was trained to answer questions: it has all heads.
+    with pytest.raises(UserError, match=f"{bare} has no task.json"):
+        Predictor(str(bare))
 
 
 def test_a_checkpoint_of_the_original(tmp_path):
@@ -357,3 +360,21 @@ def test_decode_takes_the_task_s_settings(predictor):
     )
     assert predictor.decode([example], features) == expected
     assert predictor.decode([example], features, logits) == expected
+
+
+@pytest.mark.parametrize("positions, longest", [(100, 100), (500, 384)])
+@pytest.mark.parametrize("to", ["google", "huggingface"])
+def test_a_model_without_a_task(tmp_path, to, positions, longest):
+    """It reads as the original does by default, and always answers."""
+    config = dataclasses.replace(CONFIG, max_position_embeddings=positions)
+    path = write(tmp_path / "ours", config=config)
+    convert.convert(path, str(tmp_path / "other"), to)
+    found = Predictor(str(tmp_path / "other"))
+    assert found.task == SquadTask(longest, 128, 64, Decoding())
+    pairs = [(QUESTIONS[0], f"{context} " * 40) for context in CONTEXTS]
+    known = SquadPredictor(path, task=found.task)
+    answers = found.answering.predict_all(pairs)
+    assert answers == known.predict_all(pairs)
+    assert all(one.text and one.null_score is None for one in answers)
+    exported = sources.predictor_of(str(tmp_path / "other"))
+    assert isinstance(exported, SquadPredictor) and exported.task == found.task

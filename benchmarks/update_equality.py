@@ -67,7 +67,9 @@ SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 343)
 
 def main():
     """Make the updates on both sides, and compare."""
-    require("model", *([] if FLAGS.squad_file or FLAGS.ner_file else ["data_dir"]))
+    require("model")
+    if sum(map(bool, (FLAGS.data_dir, FLAGS.squad_file, FLAGS.ner_file))) != 1:
+        raise UserError("Give one of --data_dir, --squad_file and --ner_file.")
     if FLAGS.draws == 1:
         raise UserError("--draws=1: one mask has no deviation; give 2 or more, or 0.")
     start_tensorflow()

@@ -1,9 +1,15 @@
 """A short ablation with the real commands, from text to the table."""
 
+import contextlib
 import json
 import math
+import os
 import random
 import shutil
+import signal
+import subprocess
+import sys
+import time
 
 import pytest
 import warm_python
@@ -11,6 +17,7 @@ from places import MINI, ROOT
 
 from official_bert.ablations import reports, running, steps
 from official_bert.ablations.tables import find_table
+from official_bert.checkpoints import names
 
 WORDS = "the of in is and on water her years found light".split()  # noqa: SIM905
 ROW = "table5_ltr_no_nsp_bilstm"
@@ -103,3 +110,42 @@ def test_what_is_missing_is_told_before_the_first_step(flag, tmp_path):
     assert done.returncode == 1
     assert done.stderr.startswith("error: ") and BAD[flag] in done.stderr
     assert done.stderr.count("\n") == 1 and not (tmp_path / "x").exists()
+
+
+def test_ctrl_c_ends_the_command_within_which_it_came(tmp_path):
+    """That one has saved, and is not counted as done."""
+    write_vocab(tmp_path / "vocab.txt")
+    shutil.copy(MINI / "text.txt", tmp_path / "text.txt")
+    script = str(ROOT / "run_scripts" / "run_ablation.py")
+    arguments = ["--table=table5", "--input_file=text.txt", "--vocab_file=vocab.txt"]
+    arguments += ["--eval_input_file=text.txt", "--output_dir=x"]
+    child = subprocess.Popen(
+        [sys.executable, script, *arguments],
+        cwd=tmp_path,
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        wait_for(tmp_path / "x" / "models" / "bert" / "metrics.jsonl", child)
+        # A terminal sends it to all that run in it.
+        os.killpg(child.pid, signal.SIGINT)
+        _, errors = child.communicate(timeout=120)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child.pid, signal.SIGKILL)
+    assert (child.returncode, errors) == (130, "interrupted\n")
+    done = running.read_results(str(tmp_path / "x" / "results.jsonl"))
+    assert [row["step"] for row in done] == ["records/heldout", "records/bert"]
+    assert names.numbered_checkpoints(tmp_path / "x" / "models" / "bert")
+
+
+def wait_for(path, child):
+    """Wait until a file exists that a process should write."""
+    for _ in range(1200):
+        if path.exists():
+            return
+        assert child.poll() is None, child.stderr.read()
+        time.sleep(0.1)
+    pytest.fail(f"no {path} after two minutes")

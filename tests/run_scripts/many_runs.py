@@ -3,7 +3,8 @@
     python many_runs.py run_pretraining < runs.json
 
 Reads a JSON list of {"arguments": [...], "stdin": text}; writes a JSON list
-of {"status", "stdout", "stderr", "seconds"} on the last line.
+of {"status", "stdout", "stderr", "logged", "seconds"} on the last line. What is
+logged would be on stderr.
 """
 
 import contextlib
@@ -19,7 +20,7 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "run_scripts"))
 
 import command_line  # noqa: E402
-from absl import flags  # noqa: E402
+from absl import flags, logging  # noqa: E402
 
 
 def run_once(script, arguments, stdin=""):
@@ -29,7 +30,8 @@ def run_once(script, arguments, stdin=""):
     flags.FLAGS.unparse_flags()
     sys.argv = [f"{script.__name__}.py", *arguments]
     sys.stdin = io.TextIOWrapper(io.BytesIO(stdin.encode("utf-8", "surrogateescape")))
-    out, err, status = io.StringIO(), io.StringIO(), None
+    out, err, logged, status = io.StringIO(), io.StringIO(), io.StringIO(), None
+    logging.get_absl_handler().python_handler.setStream(logged)
     started = time.monotonic()
     with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
@@ -42,6 +44,7 @@ def run_once(script, arguments, stdin=""):
         "status": status,
         "stdout": out.getvalue(),
         "stderr": err.getvalue(),
+        "logged": logged.getvalue(),
         "seconds": time.monotonic() - started,
     }
 

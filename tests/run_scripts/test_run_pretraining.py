@@ -166,6 +166,7 @@ BEGUN = {
 AFTERWARDS = {
     "good": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
     "again": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
+    "without vocabulary": {"vocab_file": None, "output_dir": "out/without"},
 }
 
 
@@ -316,3 +317,13 @@ def test_the_same_command_again_trains_no_further(results):
     assert results[1]["again"]["status"] == 0
     assert "step 2/2" not in again
     assert good[good.index("Eval results") :] == again[again.index("Eval results") :]
+
+
+def test_without_a_vocabulary_there_is_a_warning(results, place):
+    """The weights are a model all the same."""
+    found = results[1]["without vocabulary"]
+    assert found["status"] == 0, found["stderr"]
+    assert "Without --vocab_file the model directory gets no" in found["logged"]
+    assert "--vocab_file" not in results[1]["good"]["logged"]
+    assert (place / "out" / "without" / "bert_model.ckpt.index").exists()
+    assert not (place / "out" / "without" / "vocab.txt").exists()

@@ -2,7 +2,9 @@
 
 import collections
 import os
+import shutil
 import signal
+import tempfile
 
 import pytest
 from places import MINI, SHARED
@@ -14,6 +16,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
+FAILED = pytest.StashKey[bool]()
 # The files that take longest, the longest first. They begin, so that of several
 # processes (`-n`) none is at work alone in the end.
 LONGEST = (
@@ -40,8 +43,29 @@ LONGEST = (
 
 
 def pytest_configure(config):
-    """Keep pytest-xdist from beginning with the files of most tests."""
+    """Keep pytest-xdist from beginning with the files of most tests.
+
+    The process that was called makes a folder for whatever is temporary, also of
+    processes that tests kill.
+    """
     config.option.loadscopereorder = False
+    if not hasattr(config, "workerinput"):
+        os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="tests-")
+
+
+def pytest_sessionfinish(session):
+    """Note whether the folder is still of use to somebody."""
+    session.config.stash[FAILED] = session.testsfailed > 0
+
+
+def pytest_unconfigure(config):
+    """Remove that folder, unless a test has failed."""
+    if hasattr(config, "workerinput"):
+        return
+    if config.stash.get(FAILED, True):
+        print(f"Temporary files are kept in {tempfile.tempdir}")
+    else:
+        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items):

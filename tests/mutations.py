@@ -8,6 +8,7 @@ no test noticed.
 """
 
 import dataclasses
+import os
 import pathlib
 import re
 import shutil
@@ -375,7 +376,12 @@ def _first_failure(copy, one):
     tests = [f"tests/{name}" for name in one.tests.split()]
     command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider"]
     done = subprocess.run(
-        [*command, *tests], cwd=copy, capture_output=True, text=True, check=False
+        [*command, *tests],
+        cwd=copy,
+        env={**os.environ, "TMPDIR": str(copy.parent)},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     path.write_text(text, "utf-8")
     if not done.returncode:

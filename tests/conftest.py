@@ -1,5 +1,6 @@
 """Where the recordings are: those we ship, and the large ones if present."""
 
+import atexit
 import collections
 import os
 import shutil
@@ -16,7 +17,6 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
-FAILED = pytest.StashKey[bool]()
 # The files that take longest, the longest first. They begin, so that of several
 # processes (`-n`) none is at work alone in the end.
 LONGEST = (
@@ -51,21 +51,8 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
     if not hasattr(config, "workerinput"):
         os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="tests-")
-
-
-def pytest_sessionfinish(session):
-    """Note whether the folder is still of use to somebody."""
-    session.config.stash[FAILED] = session.testsfailed > 0
-
-
-def pytest_unconfigure(config):
-    """Remove that folder, unless a test has failed."""
-    if hasattr(config, "workerinput"):
-        return
-    if config.stash.get(FAILED, True):
-        print(f"Temporary files are kept in {tempfile.tempdir}")
-    else:
-        shutil.rmtree(tempfile.tempdir, ignore_errors=True)
+        # Registered before what removes its own files there, it comes after that.
+        atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items):
@@ -103,8 +90,14 @@ def shared():
     return SHARED
 
 
-def pytest_terminal_summary(terminalreporter):
-    """List what was compared with the original and with KerasHub."""
+def pytest_terminal_summary(terminalreporter, exitstatus):
+    """List what was compared with the original and with KerasHub.
+
+    After a failure the temporary files are kept.
+    """
+    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+        atexit.unregister(shutil.rmtree)
+        terminalreporter.write_line(f"Temporary files are in {tempfile.tempdir}")
     outcomes = collections.Counter(
         (report.nodeid.partition("[")[0], outcome)
         for outcome in ("passed", "failed", "skipped")

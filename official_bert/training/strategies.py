@@ -4,6 +4,7 @@ import json
 import os
 
 import tensorflow as tf
+from absl import logging
 
 from official_bert.errors import UserError
 
@@ -207,6 +208,11 @@ def _local_devices(num_devices):
     if gpus:
         return [f"GPU:{number}" for number in range(num_devices or len(gpus))]
     count = num_devices or 1
+    logging.warning(
+        "TensorFlow sees no GPU: this is %s, which makes nothing faster; "
+        "run_scripts/doctor.py tells what is here.",
+        f"the CPU as {count} devices" if count > 1 else "the CPU",
+    )
     if count > 1:
         _split_cpu(count)
     return [f"CPU:{number}" for number in range(count)]

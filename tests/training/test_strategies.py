@@ -293,13 +293,15 @@ def mirrored(monkeypatch):
         (0, 2, ["CPU:0", "CPU:1"]),
     ],
 )
-def test_auto(monkeypatch, mirrored, gpus, num_devices, devices):
+def test_auto(monkeypatch, mirrored, caplog, gpus, num_devices, devices):
     set_devices(monkeypatch, gpus)
     strategy = make_strategy("auto", num_devices)
     expected = tf.distribute.get_strategy() if devices is None else devices
     assert strategy == expected
     on_cpus = devices is not None and not gpus
     assert mirrored == ([("CPU:0", num_devices)] if on_cpus else [])
+    told = "TensorFlow sees no GPU: this is the CPU as 2 devices"
+    assert (told in caplog.text) == on_cpus
 
 
 @pytest.mark.parametrize("workers", [1, 2])
@@ -312,11 +314,15 @@ def test_auto_takes_several_workers_where_there_are_some(
     assert isinstance(strategy, FakeMultiWorker) == (workers == 2)
 
 
-def test_a_cluster_does_not_matter_to_who_asks_for_one_machine(monkeypatch, mirrored):
+def test_a_cluster_does_not_matter_to_who_asks_for_one_machine(
+    monkeypatch, mirrored, caplog
+):
     set_cluster(monkeypatch, "no JSON")
     set_devices(monkeypatch)
     assert make_strategy("one_device") is tf.distribute.get_strategy()
+    assert not caplog.text
     assert make_strategy("mirrored") == ["CPU:0"]
+    assert "TensorFlow sees no GPU: this is the CPU, which" in caplog.text
 
 
 def test_more_gpus_than_there_are(monkeypatch, mirrored):

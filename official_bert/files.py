@@ -16,6 +16,8 @@ from official_bert.errors import UserError, list_some
 _UMASK = os.umask(0)
 os.umask(_UMASK)
 
+# In a directory that was there before, what it will hold.
+_UNFINISHED = "unfinished"
 _SHARDS = re.compile(r"@(\d{1,5})(?=\.|$)")
 
 
@@ -106,6 +108,8 @@ def require_parent(path, flag):
         )
     if os.path.isdir(path):
         raise UserError(f"{flag}: {path} is a directory; name a file in it.")
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise UserError(f"{flag}: {path} is there and is no file; name another one.")
     if not os.access(parent, os.W_OK):
         raise UserError(f"{flag}: the folder {parent} is not writable.")
 
@@ -200,7 +204,11 @@ def atomic_path(path):
 
 @contextlib.contextmanager
 def atomic_directory(path, flag):
-    """Yield a temporary folder beside `path`; rename it to `path` at the end.
+    """Yield a temporary folder, which is `path` at the end.
+
+    It is beside `path` and gets that name. A directory that is there already may be
+    a mount point or somebody's working directory, so its folder is made within, and
+    what it holds then moves up.
 
     Args:
       path: must not exist yet, or be an empty directory.
@@ -210,20 +218,33 @@ def atomic_directory(path, flag):
       UserError: there is something at `path` already, or its place cannot be
         written. Whatever is raised in the block, nothing is left behind.
     """
-    path = os.path.normpath(path)
-    if os.path.exists(path) and not (os.path.isdir(path) and not os.listdir(path)):
+    path = os.path.realpath(path)
+    is_there = os.path.isdir(path)
+    if os.path.exists(path) and not (is_there and not os.listdir(path)):
+        left = glob.glob(os.path.join(glob.escape(path), f"{_UNFINISHED}.tmp.*"))
+        if is_there and len(left) == len(os.listdir(path)):
+            raise UserError(
+                f"{flag}: {left[0]} is there, of a run that goes on or was killed; "
+                "remove it, or choose another directory."
+            )
         raise UserError(
             f"{flag}: {path} exists already and is not an empty directory; choose "
             "another one."
         )
-    temporary = f"{path}.tmp.{os.getpid()}"
+    name = _UNFINISHED if is_there else os.path.basename(path)
+    parent = path if is_there else os.path.dirname(path)
+    temporary = os.path.join(parent, f"{name}.tmp.{os.getpid()}")
     try:
         make_directory(temporary, flag)
     except UserError as error:
         raise UserError(str(error).replace(temporary, path)) from error
     try:
         yield temporary
-        os.replace(temporary, path)
+        if is_there:
+            for name in os.listdir(temporary):
+                os.replace(os.path.join(temporary, name), os.path.join(path, name))
+        else:
+            os.replace(temporary, path)
     finally:
         shutil.rmtree(temporary, ignore_errors=True)
 
@@ -246,9 +267,15 @@ def sync_directory(path):
 
 
 def write_text(path, text):
-    """Write `text` as UTF-8, line ends as they are, atomically."""
+    r"""Write `text` as UTF-8, line ends as they are, atomically.
+
+    Names of files need not be UTF-8. What Python makes of their other bytes, halves of
+    surrogate pairs, is written as `\udce9`, which is JSON too.
+    """
     with atomic_path(path) as temporary:
-        pathlib.Path(temporary).write_text(text, encoding="utf-8", newline="\n")
+        pathlib.Path(temporary).write_text(
+            text, encoding="utf-8", errors="backslashreplace", newline="\n"
+        )
 
 
 def write_json(path, value):

@@ -4,6 +4,7 @@ import contextlib
 import errno
 import hashlib
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -88,6 +89,10 @@ def test_require_parent(tmp_path, monkeypatch):
     with pytest.raises(UserError) as error:
         files.require_parent(tmp_path, "--output_file")
     one_sentence(error, tmp_path, "is a directory")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(UserError) as error:
+        files.require_parent(tmp_path / "pipe", "--output_file")
+    one_sentence(error, tmp_path / "pipe", "is no file")
     monkeypatch.chdir(tmp_path)
     files.require_parent("new", "--output_file")
     monkeypatch.setattr(files.os, "access", lambda path, mode: mode != os.W_OK)
@@ -401,3 +406,72 @@ def test_a_number_in_a_name_stands_for_so_many_files():
     # These are names like any other.
     names = ["me@home.tfrecord", "x@3/b.tfrecord", "a@0.tfrecord", "a@3b"]
     assert files.split_shards(",".join(names)) == names
+
+
+def fill(path):
+    """Write a directory as a command does; return where it was until then."""
+    with files.atomic_directory(path, "--to") as folder:
+        (pathlib.Path(folder) / "deep").mkdir()
+        (pathlib.Path(folder) / "deep" / "a").write_text("a")
+        (pathlib.Path(folder) / "b").write_text("b")
+    return pathlib.Path(folder)
+
+
+def listed(folder):
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*"))
+
+
+def test_a_directory_appears_whole(tmp_path):
+    temporary = fill(tmp_path / "new")
+    assert temporary.parent == tmp_path
+    assert listed(tmp_path) == ["new", "new/b", "new/deep", "new/deep/a"]
+
+
+@pytest.mark.parametrize("given", ["empty", ".", "link", "link/", "dangling"])
+def test_a_directory_may_be_there_if_it_is_empty(tmp_path, monkeypatch, given):
+    """It stays the one that it was: a mount point or somebody's working directory."""
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "link").symlink_to("empty")
+    (tmp_path / "dangling").symlink_to("other")
+    monkeypatch.chdir(tmp_path / "empty" if given == "." else tmp_path)
+    before = os.stat(tmp_path / "empty").st_ino
+    temporary = fill(given)
+    place = tmp_path / ("other" if given == "dangling" else "empty")
+    assert listed(place) == ["b", "deep", "deep/a"]
+    assert os.stat(tmp_path / "empty").st_ino == before
+    if given != "dangling":
+        assert temporary.parent == place
+
+
+@pytest.mark.parametrize("name", ["new", "empty"])
+def test_of_a_directory_that_failed_nothing_is_left(tmp_path, name):
+    (tmp_path / "empty").mkdir()
+    with (
+        pytest.raises(ZeroDivisionError),
+        files.atomic_directory(tmp_path / name, "--to") as folder,
+    ):
+        (pathlib.Path(folder) / "half").touch()
+        1 / 0  # noqa: B018
+    assert listed(tmp_path) == ["empty"]
+
+
+def test_a_directory_that_is_not_empty_is_refused(tmp_path):
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "mine.tmp.1").touch()
+    with pytest.raises(UserError) as error:
+        fill(tmp_path / "full")
+    one_sentence(error, "--to", "not an empty directory")
+    assert listed(tmp_path) == ["full", "full/mine.tmp.1"]
+    (tmp_path / "full" / "mine.tmp.1").rename(tmp_path / "full" / "unfinished.tmp.1")
+    with pytest.raises(UserError) as error:
+        fill(tmp_path / "full")
+    one_sentence(error, "unfinished.tmp.1", "was killed")
+
+
+def test_names_that_are_not_utf_8_are_written_escaped(tmp_path):
+    """As old archives have them; Python reads them with halves of pairs."""
+    name = os.fsdecode(b"caf\xe9.txt")
+    files.write_json(tmp_path / "a.json", {"inputs": {name: 1}})
+    assert files.read_json(tmp_path / "a.json", "a list") == {"inputs": {name: 1}}
+    files.write_text(tmp_path / "a.txt", f"{name} é")
+    assert (tmp_path / "a.txt").read_bytes() == b"caf\\udce9.txt \xc3\xa9"

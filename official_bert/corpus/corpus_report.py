@@ -8,7 +8,7 @@ documents and the settings alone, not on who counted which of them.
 import textwrap
 
 from official_bert import files
-from official_bert.corpus import corpus_facts, corpus_picture
+from official_bert.corpus import corpus_facts, corpus_picture, readers
 from official_bert.corpus.corpus_statistics import CorpusStatistics
 
 __all__ = ["CorpusStatistics", "report_lines", "summary", "write_report"]
@@ -35,7 +35,7 @@ def write_report(statistics, tokenizer, output_file):
       output_file: the first record file; the report's files begin with its name.
     """
     text = "\n".join(report_lines(statistics, tokenizer)) + "\n"
-    files.write_text(f"{output_file}.report.txt", text)
+    files.write_text(f"{output_file}{readers.REPORT}", text)
     picture = f"{output_file}.report.png"
     drawn = corpus_picture.draw(statistics, picture)
     where = picture if drawn else "none, matplotlib is missing"

@@ -21,6 +21,7 @@ import dataclasses
 import gzip
 import html
 import json
+import os
 import zlib
 
 from absl import logging
@@ -30,6 +31,8 @@ from official_bert.corpus.sentences import split_sentences
 from official_bert.errors import UserError
 
 BUILTIN = "builtin:"
+# Behind the name of a record file: the report on its text.
+REPORT = ".report.txt"
 FORMATS = ("lines", "raw", "wikiextractor")
 
 
@@ -55,8 +58,18 @@ def find_inputs(patterns, flag="--input_file"):
 
             found.append(builtin_corpus.corpus_file(pattern, flag))
         else:
-            found += files.find_input_files(pattern, flag)
+            matches = files.find_input_files(pattern, flag)
+            found += [path for path in matches if not _is_report(path)]
     return found
+
+
+def _is_report(path):
+    """Tell whether a file is the report on records, which lie beside it."""
+    records = path.removesuffix(REPORT)
+    is_report = records != path and os.path.exists(records)
+    if is_report:
+        logging.warning("%s is the report on %s, no text: left out.", path, records)
+    return is_report
 
 
 def read_documents(input_files, input_format="lines", on_bytes=None):
@@ -170,6 +183,11 @@ def check_not_utf_16(beginning, name):
         raise UserError(f"{name} is UTF-16; save it as UTF-8.")
 
 
+def without_mark(line):
+    """Return the first line of a file without a byte order mark, which is no text."""
+    return line.removeprefix("\ufeff").strip()
+
+
 def decode_lines(byte_lines, counts, on_bytes=None):
     """Yield lines of bytes as stripped str; bytes that are not UTF-8 drop out.
 
@@ -232,6 +250,8 @@ def _split_raw(lines):
 def _split_wikiextractor(lines, path, first_line, inside):
     title = None
     for number, line in enumerate(lines, first_line):
+        if number == 1:
+            line = without_mark(line)
         if line.startswith("<doc "):
             inside, title = True, _title_of(line)
         elif line == "</doc>":

@@ -20,8 +20,13 @@ ABBREVIATIONS = frozenset(
 )
 
 _CLOSING = r"[\"'”’»)\]」』）】》〉]*"
-_BOUNDARY = re.compile(rf"[.!?…]+{_CLOSING}(?=\s)|[。！？｡।॥۔؟։]+{_CLOSING}")
+# Beginning where a run of stops does, and taking all of it: long runs take no time.
+_BOUNDARY = re.compile(
+    rf"(?<![.!?…])[.!?…]++{_CLOSING}+(?=\s)|[。！？｡।॥۔؟։]+{_CLOSING}"
+)
 _LAST_WORD = re.compile(r"[^\s(\[\"“‘]*$")
+# Characters before a stop that tell whether they are an abbreviation: one more.
+_LOOK_BACK = max(map(len, ABBREVIATIONS)) + 1
 
 
 def split_sentences(text):
@@ -49,6 +54,7 @@ def _ends_sentence(text, start, match):
         return False
     if match.group() != ".":
         return True
+    start = max(start, match.start() - _LOOK_BACK)
     word = _LAST_WORD.search(text[start : match.start()]).group()
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     return not is_initial and word.lower() not in ABBREVIATIONS

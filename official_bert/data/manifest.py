@@ -8,6 +8,8 @@ import contextlib
 import math
 import os
 
+from absl import logging
+
 from official_bert import files
 from official_bert.errors import UserError
 
@@ -110,8 +112,16 @@ def label_statistics(counts, inv_vocab):
       dict with `unigram_entropy`, in nats, the loss of a model that knows
       the shares of the tokens and nothing else, and `most_frequent_token`,
       {"token", "share"}, whose share is the accuracy of always guessing it.
+      Where nothing is masked all are 0, and a warning says so.
     """
     total = sum(counts)
+    if not total:
+        logging.warning(
+            "No record has a word to guess: every word has more pieces than may be "
+            "masked; give a larger --max_predictions_per_seq, or leave out "
+            "--do_whole_word_mask."
+        )
+        total = 1
     shares = [count / total for count in counts if count]
     most = max(range(len(counts)), key=counts.__getitem__)
     return {

@@ -57,7 +57,8 @@ def create_pretraining_data(
       UserError: the input has no text or is not what it should be; nothing
         is written then.
     """
-    check_output_files(output_files, input_files)
+    read = [*input_files, *(boundary_files or []), vocab_file]
+    check_output_files(output_files, read)
     estimate.announce(estimate.estimate(input_files, settings), output_files[0])
     rng = random.Random(settings.random_seed)
     corpus = corpus_report.CorpusStatistics(

@@ -52,16 +52,20 @@ def mark_words(line, segmented, tokenizer):
     """
     if "".join(line.split()) != "".join(segmented.split()):
         return None
-    lengths = map(len, segmented.split())
-    word_starts = {0, *itertools.accumulate(lengths)}
+    words = enumerate(segmented.split())
+    word_of = [number for number, word in words for _ in word]
     # Where each character would be if there were no spaces.
     places = list(itertools.accumulate((not c.isspace() for c in line), initial=0))
     pieces, offsets = tokenizer.tokenize_with_offsets(line)
-    ids = tokenizer.convert_tokens_to_ids(pieces)
-    return [
-        index if places[start] in word_starts else index | masking.CONTINUES
-        for index, (start, _) in zip(ids, offsets, strict=True)
-    ]
+    marked, last_word = [], None
+    for index, (start, end) in zip(
+        tokenizer.convert_tokens_to_ids(pieces), offsets, strict=True
+    ):
+        # Not "is at the word's start": characters there may have been cleaned away.
+        continues = word_of[places[start]] == last_word
+        marked.append(index | masking.CONTINUES if continues else index)
+        last_word = word_of[places[end - 1]]
+    return marked
 
 
 def _counted(documents, corpus):
@@ -72,7 +76,8 @@ def _counted(documents, corpus):
     for number, document in enumerate(documents):
         lines, ids = zip(*document, strict=True)
         if corpus:
-            corpus.add_document(lines, ids, str(number))
+            plain = [[index & masking.ID_BITS for index in line] for line in ids]
+            corpus.add_document(lines, plain, str(number))
         ids = [line_ids for line_ids in ids if line_ids]
         if ids:
             yield ids
@@ -88,6 +93,8 @@ def _read_sentences(pairs, tokenizer, on_bytes):
         for number, (line, segmented) in enumerate(lines, 1):
             ids = None
             if line is not None and segmented is not None:
+                if number == 1:
+                    line, segmented = map(readers.without_mark, (line, segmented))
                 ids = mark_words(line, segmented, tokenizer)
             if ids is None:
                 raise UserError(

@@ -54,7 +54,7 @@ def create_pretraining_data(
       UserError: the input has no text or is not what it should be, the output
         cannot be written, or Beam cannot run this.
     """
-    check_output_files(output_files, input_files)
+    check_output_files(output_files, [*input_files, vocab_file])
     output_files = [beam_files.absolute(path) for path in output_files]
     lines = corpus_encoding.guess_lines(input_files, beam_files.size_of)
     encoding = corpus_encoding.Encoding.of(
@@ -73,12 +73,13 @@ def create_pretraining_data(
         beam_runs.run_pipeline(
             options, lambda pipeline: _build(pipeline, job, encoding, tokenizer)
         )
-        statistics, pieces = _read_facts(job)
+        counts = record_pieces.PieceCounts(len(tokenizer.vocab))
+        statistics, pieces = _read_facts(job, counts)
     pretraining_data.check_documents(
         statistics.counts["documents"], input_files, settings
     )
     entries = parallel_data.describe(
-        pieces, statistics, tokenizer, settings, vocab_file
+        pieces, counts, statistics, tokenizer, settings, vocab_file
     )
     _write_descriptions(entries, pieces, statistics, tokenizer)
     return entries
@@ -164,16 +165,21 @@ def _write_records(pipeline, instances, layout, job):
     )
 
 
-def _read_facts(job):
-    """Return (`CorpusStatistics`, dict of path -> list of `PieceFacts`)."""
+def _read_facts(job, counts):
+    """Add the pieces' counts to a `PieceCounts`, which is empty so far.
+
+    Returns:
+      (`CorpusStatistics`, dict of path -> list of `PieceFacts`, in short).
+    """
     (line,) = beam_files.read_lines(f"{job.folder}/facts")
     facts = json.loads(line)
     statistics = corpus_report.CorpusStatistics.from_dict(facts["statistics"])
     readers.LineCounts(**facts["lines"]).warn(files.named(job.input_files))
-    pieces = [
-        record_pieces.PieceFacts.from_dict(json.loads(line))
-        for line in beam_files.read_lines(f"{job.folder}/pieces")
-    ]
+    pieces = []
+    for line in beam_files.read_lines(f"{job.folder}/pieces"):
+        piece = record_pieces.PieceFacts.from_dict(json.loads(line))
+        counts.add(piece)
+        pieces.append(piece.in_short())
     pieces.sort(key=lambda piece: piece.number)
     num_documents = statistics.counts["documents"]
     beam_runs.check_text_complete(facts["num_bytes"], job.input_files)

@@ -63,7 +63,7 @@ def create_pretraining_data(
     """
     if num_workers < 1:
         raise UserError(f"--num_workers is {num_workers}: it must be at least 1.")
-    pretraining_data.check_output_files(output_files, input_files)
+    pretraining_data.check_output_files(output_files, [*input_files, vocab_file])
     lines = corpus_encoding.guess_lines(input_files)
     encoding = corpus_encoding.Encoding.of(
         vocab_file, tokenizer, settings, input_format, lines
@@ -80,8 +80,13 @@ def create_pretraining_data(
         done = _make_records(
             corpus, output_files, tokenizer, settings, folder, num_workers
         )
+        counts = record_pieces.PieceCounts(len(tokenizer.vocab))
+        for shard in done:
+            for facts in shard.all_facts():
+                counts.add(facts)
         entries = describe(
             {shard.path: shard.facts for shard in done},
+            counts,
             corpus.statistics,
             tokenizer,
             settings,
@@ -199,11 +204,12 @@ def _keep_if_same(folder, digest):
     files.write_json(path, {"sha256": digest})
 
 
-def describe(pieces, statistics, tokenizer, settings, vocab_file):
+def describe(pieces, counts, statistics, tokenizer, settings, vocab_file):
     """Return what the manifest says of each file.
 
     Args:
-      pieces: dict, path -> list of the `PieceFacts` of the file.
+      pieces: dict, path -> list of the `PieceFacts` of the file, in short.
+      counts: `PieceCounts` of all of them.
       statistics: `CorpusStatistics`; gets the lengths of the sequences.
       tokenizer: `FullTokenizer`.
       settings: `instances.InstanceSettings`.
@@ -215,17 +221,13 @@ def describe(pieces, statistics, tokenizer, settings, vocab_file):
     everything = [facts for own in pieces.values() for facts in own]
     num_records = sum(facts.num_records for facts in everything)
     pretraining_data.check_records(num_records)
-    labels = [0] * len(tokenizer.vocab)
-    for facts in everything:
-        for label, count in facts.labels.items():
-            labels[label] += count
-        statistics.sequence_lengths.update(facts.lengths)
+    statistics.sequence_lengths.update(counts.lengths)
     entry = {
         **pretraining_data.describe(settings, tokenizer, vocab_file, statistics),
         "has_word_boundaries": False,
         "num_documents": statistics.counts["documents"],
         "share_random_next": sum(f.num_random_next for f in everything) / num_records,
-        **manifest.label_statistics(labels, tokenizer.inv_vocab),
+        **manifest.label_statistics(counts.labels, tokenizer.inv_vocab),
     }
     return {
         path: {"num_records": sum(facts.num_records for facts in own), **entry}

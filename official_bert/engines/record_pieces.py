@@ -88,6 +88,28 @@ class PieceFacts:
         """Write it as JSON, atomically."""
         files.write_text(path, json.dumps(vars(self)))
 
+    def in_short(self):
+        """Return the same without the counts, which take a megabyte of memory."""
+        return dataclasses.replace(self, labels={}, lengths={})
+
+
+class PieceCounts:
+    """The counts of all pieces together.
+
+    Attributes:
+      labels: list of int, [V]: how often each id is to be guessed.
+      lengths: `Counter`, tokens of a sequence -> how many sequences.
+    """
+
+    def __init__(self, vocab_size):
+        self.labels, self.lengths = [0] * vocab_size, collections.Counter()
+
+    def add(self, facts):
+        """Add those of a piece, `PieceFacts`."""
+        for label, count in facts.labels.items():
+            self.labels[label] += count
+        self.lengths.update(facts.lengths)
+
 
 @dataclasses.dataclass(frozen=True)
 class PieceInputs:
@@ -119,7 +141,10 @@ def count_pieces(num_tokens, num_shards, settings):
 
 
 def make_piece_maker(inputs):
-    """Return the function that makes one piece, for `workers.run_tasks`."""
+    """Return the function that makes one piece, for `workers.run_tasks`.
+
+    Its result is what the piece's facts are in short; all of them are in their file.
+    """
     store = TokenStore(inputs.paths, inputs.sizes)
     settings = inputs.settings
     encode = make_encoder(
@@ -133,7 +158,7 @@ def make_piece_maker(inputs):
         records, facts = shuffled_records(piece.number, instances, encode, settings)
         facts = dataclasses.replace(facts, num_bytes=_write(piece, records))
         facts.write(piece.facts_path)
-        return facts
+        return facts.in_short()
 
     return make
 

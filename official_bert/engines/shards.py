@@ -7,6 +7,7 @@ left to do: a piece without facts is to be made, one with facts and records is
 to be appended, and one with facts alone is in the record file.
 """
 
+import errno
 import os
 import shutil
 
@@ -22,7 +23,7 @@ class Shard:
 
     Attributes:
       path: its name, once it is whole.
-      facts: list of `PieceFacts` or None, of each of its pieces.
+      facts: list of `PieceFacts` in short, or None, of each of its pieces.
     """
 
     def __init__(self, path, folder, number, pieces):
@@ -51,8 +52,13 @@ class Shard:
             p for p, facts in zip(self._pieces, self.facts, strict=True) if not facts
         ]
 
+    def all_facts(self):
+        """Yield the whole `PieceFacts` of its pieces, when all are finished."""
+        for piece in self._pieces:
+            yield PieceFacts.read(piece.facts_path)
+
     def add(self, facts):
-        """Take a piece that has just been finished."""
+        """Take the facts in short of a piece that has just been finished."""
         self.facts[facts.number - self._pieces[0].number] = facts
 
     def grow(self):
@@ -100,13 +106,20 @@ class Shard:
         os.remove(piece.path)
 
     def _finish(self):
-        os.replace(self._partial, self.path)
-        files.sync_directory(os.path.dirname(self.path))
+        try:
+            os.replace(self._partial, self.path)
+            files.sync_directory(os.path.dirname(self.path))
+        except OSError as error:
+            if error.errno != errno.EXDEV:
+                raise
+            # It is on another disk than the pieces.
+            files.copy(self._partial, self.path)
+            os.remove(self._partial)
 
 
 def _facts_of(piece):
     if os.path.exists(piece.facts_path):
-        return PieceFacts.read(piece.facts_path)
+        return PieceFacts.read(piece.facts_path).in_short()
     return None
 
 

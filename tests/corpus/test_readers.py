@@ -158,3 +158,18 @@ def test_unknown_format_directory_and_missing_file(tmp_path):
 def test_globs_are_sorted_and_lists_keep_their_order(write, tmp_path):
     b, a, c = write("b.txt", ""), write("a.txt", ""), write("c.md", "")
     assert readers.find_inputs(f"{c}, {tmp_path}/*.txt") == [c, a, b]
+
+
+def test_wikiextractor_output_with_a_byte_order_mark(write):
+    path = write("wiki_00", '\ufeff<doc id="1" title="A">\nA\n\nOne.\n</doc>\n')
+    assert _read([path], "wikiextractor") == [["One."]]
+
+
+def test_the_report_on_records_is_no_text(write, tmp_path, caplog):
+    """Text and records in one folder: the same command again reads the same."""
+    write("a.txt", "one")
+    for name in ("train.tfrecord", "train.tfrecord.report.txt", "my.report.txt"):
+        write(name, "x")
+    found = readers.find_inputs(str(tmp_path / "*.txt"))
+    assert [os.path.basename(path) for path in found] == ["a.txt", "my.report.txt"]
+    assert "train.tfrecord.report.txt is the report on" in caplog.text

@@ -1,3 +1,5 @@
+import time
+
 import pytest
 
 from official_bert.corpus.sentences import split_sentences
@@ -33,3 +35,19 @@ from official_bert.corpus.sentences import split_sentences
 )
 def test_split_sentences(text, expected):
     assert split_sentences(text) == expected
+
+
+@pytest.mark.parametrize(
+    ("text", "count"),
+    [
+        ("See " + "A" * 10**6 + " for it. Next one.", 2),
+        ("." * 10**6 + "x", 1),
+        ("A. " * 10**5 + "B", 1),
+        ('."' * 10**5 + " End", 2),
+    ],
+)
+def test_odd_text_takes_no_longer_than_other(text, count):
+    """As addresses of data on web pages; it took the square of their length."""
+    started = time.monotonic()
+    assert len(split_sentences(text)) == count
+    assert time.monotonic() - started < 20

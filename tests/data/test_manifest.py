@@ -88,3 +88,10 @@ def test_label_statistics():
     expected = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
     assert found["unigram_entropy"] == pytest.approx(expected)
     assert found["most_frequent_token"] == {"token": "the", "share": 0.75}
+
+
+def test_where_nothing_is_masked_there_is_a_warning(caplog):
+    """Whole words that all have more pieces than may be masked."""
+    found = manifest.label_statistics([0, 0], {0: "x", 1: "the"})
+    assert found["unigram_entropy"] == found["most_frequent_token"]["share"] == 0
+    assert "No record has a word to guess" in caplog.text

@@ -36,6 +36,10 @@ def _marks(line, segmented, tokenizer):
         ("abcd", "abc d", "|+|"),
         ("abcd", "a bcd", "|++"),
         ("ÀB使", "ÀB 使", "||"),
+        # What the tokenizer cleans away begins a word here.
+        ("使用\u200b语言", "使用 \u200b语言", "|+|+"),
+        ("\u200b使用", "\u200b使用", "|+"),
+        ("使用\u200b语言", "使用\u200b 语言", "|+|+"),
     ],
 )
 def test_marks(line, segmented, marks, tokenizer):
@@ -66,7 +70,7 @@ def test_whole_words_of_chinese_are_masked_together(tokenizer, tmp_path):
 
 def test_the_corpus_is_counted_as_without_boundaries(tokenizer, tmp_path):
     """Lines and documents that have no tokens drop out, and are counted."""
-    text = "使用语言\n\u200e\n模型\n\n\u200e\n\n\n语言 模型\n使用\n"
+    text = "使用语言\n\u200e\n模型\n\n\u200e\n\n\n语言 模型\n使用他言\n"
     plain = _write(tmp_path, "plain.txt", text)
     corpora = [CorpusStatistics(tokenizer.vocab["[UNK]"], 32) for _ in range(2)]
     documents = list(
@@ -77,6 +81,7 @@ def test_the_corpus_is_counted_as_without_boundaries(tokenizer, tmp_path):
         pretraining_data.encode_documents(texts, tokenizer, corpus=corpora[1])
     )
     assert corpora[0].counts["lines_without_tokens"] == 2
+    assert corpora[0].counts["unknown_tokens"] == 1
     assert corpora[0].to_dict() == corpora[1].to_dict()
     assert [
         [[token & masking.ID_BITS for token in ids] for ids in document]
@@ -109,3 +114,30 @@ def test_each_file_needs_its_copy_and_the_format_is_lines(tokenizer, tmp_path):
             input_format="raw",
             boundary_files=[plain],
         )
+
+
+@pytest.mark.parametrize(
+    "marks", [("\ufeff", ""), ("", "\ufeff"), ("\ufeff", "\ufeff")]
+)
+def test_a_byte_order_mark_is_no_text(tokenizer, tmp_path, marks):
+    plain = _write(tmp_path, "plain.txt", marks[0] + "使用语言\n")
+    other = _write(tmp_path, "words.txt", marks[1] + "使用 语言\n")
+    ((found,),) = word_boundaries.read_documents([plain], [other], tokenizer)
+    assert [bool(token & masking.CONTINUES) for token in found] == [0, 1, 0, 1]
+
+
+@pytest.mark.parametrize("output", ["plain.txt", "words.txt", "vocab.txt"])
+def test_records_replace_nothing_that_they_are_made_of(tokenizer, tmp_path, output):
+    plain = _write(tmp_path, "plain.txt", "使用\n")
+    words = _write(tmp_path, "words.txt", "使用\n")
+    before = (tmp_path / output).read_bytes()
+    with pytest.raises(UserError, match=f"{output} is an input"):
+        pretraining_data.create_pretraining_data(
+            [plain],
+            [str(tmp_path / output)],
+            tokenizer,
+            InstanceSettings(),
+            str(tmp_path / "vocab.txt"),
+            boundary_files=[words],
+        )
+    assert (tmp_path / output).read_bytes() == before

@@ -1,3 +1,4 @@
+import errno
 import gzip
 import hashlib
 import io
@@ -343,3 +344,44 @@ def test_text_that_cannot_be_read_leaves_no_work_folder(create, tmp_path):
     with pytest.raises(UserError, match="is not a whole gzip file"):
         create(inputs=("bad.txt.gz",))
     assert os.listdir(tmp_path / "out") == []
+
+
+def test_a_file_on_another_disk_than_the_pieces(create, digests, monkeypatch):
+    create("whole")
+    replace, refused = os.replace, []
+
+    def other_disk(source, target):
+        if str(target).endswith("1.tfrecord") and ".partial" in str(source):
+            refused.append(target)
+            raise OSError(errno.EXDEV, os.strerror(errno.EXDEV))
+        return replace(source, target)
+
+    monkeypatch.setattr(os, "replace", other_disk)
+    create()
+    assert len(refused) == 1 and digests() == digests("whole")
+
+
+@pytest.mark.parametrize("output", ["pipe", "../vocab.txt"])
+def test_what_no_records_may_replace(create, tmp_path, mini_folder, output):
+    (tmp_path / "out").mkdir()
+    os.mkfifo(tmp_path / "out" / "pipe")
+    if output == "../vocab.txt":
+        (tmp_path / "vocab.txt").symlink_to(mini_folder / "vocab.txt")
+    with pytest.raises(UserError, match="is no file|is an input"):
+        create(outputs=["0.tfrecord", output])
+    assert [path.name for path in (tmp_path / "out").iterdir()] == ["pipe"]
+
+
+def test_the_counts_of_pieces_are_not_kept_in_memory(create, monkeypatch):
+    """They are a megabyte each, and a large corpus has thousands of pieces."""
+    kept = []
+    describe = parallel_data.describe
+
+    def look(pieces, *others):
+        kept.extend(facts for own in pieces.values() for facts in own)
+        return describe(pieces, *others)
+
+    monkeypatch.setattr(parallel_data, "describe", look)
+    create()
+    assert len(kept) > 4 and all(facts.num_records for facts in kept)
+    assert not any(facts.labels or facts.lengths for facts in kept)

@@ -160,6 +160,7 @@ def _check_files():
     if not is_stream(output):
         flag = "--sentence_vectors" if FLAGS.sentence_vectors else "--output_file"
         files.require_parent(output, flag)
+        files.require_no_input([output], [FLAGS.input_file], flag)
     if FLAGS.input_file != STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
     if FLAGS.use_tpu:

@@ -69,6 +69,12 @@ flags.DEFINE_string(
     None,
     "Column of the second text of pairs; default: the training's.",
 )
+flags.DEFINE_bool(
+    "has_header",
+    None,
+    "Whether the first row of a CSV or TSV names its columns; default: as in training, "
+    "or by its looks if --text_column is a number.",
+)
 flags.DEFINE_integer(
     "batch_size",
     32,
@@ -105,13 +111,15 @@ def _check_files():
             )
     if not _ends_with(TABLES + JSON_LINES) and _columns():
         raise UserError(
-            "--text_column and --text_b_column are for tables (.csv, .tsv, .jsonl); "
-            "leave them out."
+            f"{_columns()} is for tables (.csv, .tsv, .jsonl); leave it out."
         )
 
 
 def _columns():
-    return FLAGS.text_column or FLAGS.text_b_column
+    """Return the first of the flags on a table's columns that is given, or None."""
+    names = ("text_column", "text_b_column", "has_header")
+    given = (f"--{name}" for name in names if FLAGS[name].value not in (None, ""))
+    return next(given, None)
 
 
 def _ends_with(endings):
@@ -132,8 +140,8 @@ def _way_of(predictor):
         return _texts(predictor.task), functools.partial(_classify, predictor)
     if _columns():
         raise UserError(
-            "--text_column and --text_b_column are for classifiers, and the model in "
-            f"{FLAGS.model_dir} is of the task {task}; leave them out."
+            f"{_columns()} is for classifiers, and the model in {FLAGS.model_dir} is "
+            f"of the task {task}; leave it out."
         )
     if task == ChoiceTask.TASK:
         return _prompts(), functools.partial(_choose, predictor)
@@ -159,7 +167,12 @@ def _texts_of_table(task):
     from official_bert.tasks import classifier_data
 
     own = classifier_data.OwnFiles(
-        None, None, FLAGS.input_file, FLAGS.text_column, FLAGS.text_b_column
+        None,
+        None,
+        FLAGS.input_file,
+        FLAGS.text_column,
+        FLAGS.text_b_column,
+        has_header=FLAGS.has_header,
     )
     examples = classifier_data.read_texts(task, own, "--input_file")
     return (

@@ -184,6 +184,8 @@ def _run_step(step):
     log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
     print(f"{step.name}: {step.script}, {log}", flush=True)
     script = str(ROOT / "run_scripts" / step.script)
+    # What an earlier attempt has left there tells nothing of this one.
+    before = len(_lines(log)) if os.path.exists(log) else 0
     with (
         open(log, "a", encoding="utf-8") as output,
         subprocess.Popen(
@@ -200,7 +202,7 @@ def _run_step(step):
             child.wait()
             raise
     if status:
-        errors = [line for line in _lines(log) if line.startswith("error: ")]
+        errors = [line for line in _lines(log)[before:] if line.startswith("error: ")]
         told = errors[-1].removeprefix("error: ") if errors else f"see {log}."
         raise UserError(
             f"{step.script} for {step.name} ended with status {status}: {told}"

@@ -155,14 +155,19 @@ def _given(*names):
 def _known_task(path):
     """Return the `NerTask` of a model, to be read as the flags say.
 
-    It is None where there is no `task.json`; the model's loader says what is wrong.
+    It is None where nothing tells its tags; the model's loader says what is wrong.
     """
-    from official_bert.tasks.ner import NerTask
+    from official_bert.checkpoints import any_format
+    from official_bert.tasks import ner
     from official_bert.tasks.task_file import has_task, read_task
 
-    if not has_task(path):
+    if has_task(path):
+        known, _ = read_task(path, ner.NerTask)
+    else:
+        with any_format.opened(path) as checkpoint:
+            known = checkpoint.config and ner.task_of(checkpoint.config)
+    if known is None:
         return None
-    known, _ = read_task(path, NerTask)
     for name, value in _given(*TRAINING).items():
         if value != getattr(known, name):
             raise UserError(

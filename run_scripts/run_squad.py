@@ -16,7 +16,7 @@ import os
 
 import fine_tuning_flags
 import training_flags
-from absl import flags
+from absl import flags, logging
 from command_line import locate, require, run
 from model_flags import given_files
 
@@ -144,10 +144,14 @@ def _read_questions():
         if FLAGS.do_eval:
             raise UserError(f"--do_eval: the questions of {path} have no answers.")
     elif not with_negative and not all(gold_answers.values()):
-        raise UserError(
-            f"--predict_file: {path} has questions without an answer; give "
-            "--version_2_with_negative."
-        )
+        if FLAGS.do_eval or FLAGS.version_2_with_negative is None:
+            raise UserError(
+                f"--predict_file: {path} has questions without an answer; give "
+                "--version_2_with_negative, or to answer them all the same, without "
+                "scores, --do_predict and --noversion_2_with_negative."
+            )
+        logging.warning("%s has questions without an answer: no scores.", path)
+        gold_answers = None
     return examples, gold_answers
 
 

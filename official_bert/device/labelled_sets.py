@@ -119,7 +119,7 @@ def _read_questions(predictor, path, flag):
 
 def _read_documents(predictor, path, flag):
     documents = ner_files.read_ner_file(path, flag, predictor.task.labels).documents
-    features = ner.convert(predictor.task, documents, predictor.tokenizer)
+    features = ner.convert(predictor.task, documents, predictor.tokenizer, False)
 
     def ask(predictor):
         tags = predictor.tags(documents)

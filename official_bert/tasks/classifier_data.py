@@ -259,11 +259,16 @@ def _columns_of(own, known, asked):
     if known is None and own.text_column is None:
         raise UserError(f"The model was not fine-tuned on a table: give {asked}.")
     known = known or Columns("", None, None, own.has_header)
+    has_header = own.has_header
+    # A name is that of a header; of a file whose columns have numbers only its looks
+    # tell whether it is like the training file.
+    if has_header is None and not (own.text_column or "").isdecimal():
+        has_header = known.has_header
     return Columns(
         own.text_column or known.text,
         own.text_b_column or known.text_b,
         own.label_column or known.label,
-        known.has_header if own.has_header is None else own.has_header,
+        has_header,
     )
 
 

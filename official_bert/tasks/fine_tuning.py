@@ -8,6 +8,7 @@ from collections.abc import Callable
 from official_bert.checkpoints import any_format, model_directory
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
+from official_bert.tasks import task_file
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
@@ -159,6 +160,7 @@ def fine_tune(strategy, work, settings):
         state.model.bert.skip_padding = can_skip_padding and not work.reads_padding
         evaluate = work.make_evaluate and work.make_evaluate(state.model)
         run_id = runs.start(strategy, state, fixed_settings(work, settings), settings)
+        before = state.step
         complete = runs.train(
             strategy,
             state,
@@ -171,6 +173,7 @@ def fine_tune(strategy, work, settings):
         )
         if not complete:
             return None
+        was_done = state.step == before and not settings.allow_changed_settings
         best, row = state.step, {}
         if evaluate:
             # Kept besides the newest, so it is there.
@@ -178,7 +181,9 @@ def fine_tune(strategy, work, settings):
             saving.restore_state(directory, state, run_id, best)
             row = evaluate()
         if strategies.is_chief(strategy):
-            work.write_task(directory, best, row)
+            # A user, or a search, may have changed the threshold of one that was done.
+            if not (was_done and task_file.written_step(directory) == best):
+                work.write_task(directory, best, row)
             model_directory.save(
                 directory,
                 state.model,

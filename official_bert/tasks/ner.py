@@ -109,13 +109,24 @@ def make_model(config, task, recompute=False):
     return TokenClassificationModel(config, len(task.tags), recompute, task.bilstm)
 
 
-def convert(task, documents, tokenizer):
-    """Return the `NerFeatures` of documents as a `NerTask` wants them."""
+def convert(task, documents, tokenizer, with_labels=True):
+    """Return the `NerFeatures` of documents as a `NerTask` wants them.
+
+    Args:
+      task: `NerTask`.
+      documents: list of lists of `Sentence`.
+      tokenizer: `FullTokenizer`.
+      with_labels: whether for training; a model that is asked needs none, and one of
+        others may lack tags that the documents have, such as B-.
+
+    Raises:
+      ValueError: a sentence has a tag that the task lacks.
+    """
     return ner_features.convert_documents(
         documents,
         tokenizer,
         task.max_seq_length,
-        task.tags,
+        task.tags if with_labels else (),
         task.doc_stride,
         task.one_sentence,
         task.label_all_pieces,

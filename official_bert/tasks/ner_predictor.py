@@ -85,7 +85,7 @@ class NerPredictor:
         Args:
           documents: list of lists of `Sentence`.
         """
-        features = ner.convert(self.task, documents, self.tokenizer)
+        features = ner.convert(self.task, documents, self.tokenizer, with_labels=False)
         if not features:
             return [[[] for _ in document] for document in documents]
         return ner.predict(self._score, self.task, documents, features, self.batch_size)

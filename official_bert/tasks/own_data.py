@@ -26,7 +26,13 @@ from official_bert.tasks.labels import (
     parse_label,
     show,
 )
-from official_bert.tasks.tables import fail_for_rows, name_lines, read_table
+from official_bert.tasks.tables import (
+    JSON_LINES,
+    fail_for_rows,
+    looks_like_header,
+    name_lines,
+    read_table,
+)
 
 
 def read_training_examples(
@@ -101,7 +107,25 @@ def read_examples(path, columns, labels, flag, is_test=False):
         columns = dataclasses.replace(columns, label=None)
     rows = _select(table, columns)
     notes = _notes_on(path, "without a text", _without_text(rows), "kept all the same")
+    notes += _notes_on_header(table, columns)
     return _with_labels(path, rows, labels), notes
+
+
+def _notes_on_header(table, columns):
+    """Tell of a first row that might be taken for the other thing."""
+    if table.format == JSON_LINES:
+        return []
+    if columns.has_header is None:
+        what = "names the columns" if table.has_header else "is one like the others"
+        told = f"by its looks, the first row {what}; --has_header, --nohas_header tell"
+    elif not table.has_header and looks_like_header(table.rows):
+        told = (
+            "the first row looks like a header and is read like the others, as there "
+            "was none in training; --has_header leaves it out"
+        )
+    else:
+        return []
+    return [f"{table.path}: {told}."]
 
 
 def _select(table, columns):

@@ -23,6 +23,14 @@ from official_bert.tasks.task_file import TASK_FILE
 from official_bert.training import run_manifest, saving, strategies
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
+# What runs of one sweep differ in.
+_VARIED = {
+    "train_batch_size",
+    "learning_rate",
+    "num_train_steps",
+    "num_warmup_steps",
+    "seed",
+}
 MODEL_FILES = (
     google.CONFIG_FILE,
     google.VOCAB_FILE,
@@ -136,6 +144,7 @@ def _run(strategy, work, settings, columns):
     """
     directory, chief = settings.output_dir, strategies.is_chief(strategy)
     fixed = fine_tuning.fixed_settings(work, settings)
+    _check_other_results(os.path.dirname(directory), fixed)
     row = _known_row(directory, fixed)
     if row:
         if chief:
@@ -179,6 +188,27 @@ def _known_row(directory, fixed):
             "or data; choose another directory."
         )
     return known["row"]
+
+
+def _check_other_results(directory, fixed):
+    """Raise `UserError` unless all results are of runs that can be compared.
+
+    Args:
+      directory: the sweep's.
+      fixed: of a run, as of `fine_tuning.fixed_settings`.
+    """
+    for result in _results(directory):
+        known = result["settings"]
+        other = [
+            name
+            for name in sorted({*known, *fixed} - _VARIED)
+            if known.get(name) != fixed.get(name)
+        ]
+        if other:
+            raise UserError(
+                f"--output_dir: {directory} holds results of runs with other settings "
+                f"or data ({', '.join(other)}); choose another directory."
+            )
 
 
 def _results(directory):

@@ -20,7 +20,7 @@ import dataclasses
 import statistics
 
 from official_bert.errors import UserError, list_some
-from official_bert.tasks.tables import is_number
+from official_bert.tasks.tables import JSON_LINES, is_number
 
 TEXT_FLAG = "--text_column"
 TEXT_B_FLAG = "--text_b_column"
@@ -38,13 +38,14 @@ class Columns:
       text: str, name of the column, or its number.
       text_b: str, likewise, or None if there are no pairs.
       label: str, likewise, or None if there are no labels.
-      has_header: bool, whether the training file had one.
+      has_header: bool, whether the training file had one; None of another file whose
+        looks are to tell.
     """
 
     text: str
     text_b: str | None
     label: str | None
-    has_header: bool
+    has_header: bool | None
 
     @property
     def names(self):
@@ -114,9 +115,12 @@ def find_column(table, name, flag):
     if has_column(table, name):
         return int(name)
     header = "" if table.has_header else " (it was read as having no header)"
+    hint = ""
+    if table.has_header and table.format != JSON_LINES:
+        hint = " (--nohas_header if that is a row like the others)"
     raise UserError(
         f"{flag}: {table.path} has no column {name!r}{header}; its columns are "
-        f"{describe_columns(table)}."
+        f"{describe_columns(table)}{hint}."
     )
 
 

@@ -7,6 +7,7 @@ import contextlib
 import dataclasses
 import json
 import os
+import re
 import zlib
 
 import keras
@@ -157,14 +158,22 @@ def fixed_settings(config, data, settings):
         "num_train_steps": settings.num_train_steps,
         "num_warmup_steps": settings.num_warmup_steps,
         "seed": settings.seed,
-        "init_checkpoint": _base_name(settings.init_checkpoint),
-        "continue_from": _base_name(settings.continue_from),
+        "init_checkpoint": _short_name(settings.init_checkpoint),
+        "continue_from": _short_name(settings.continue_from),
         **data,
     }
 
 
-def _base_name(path):
-    return path and os.path.basename(os.path.normpath(path))
+def _short_name(path):
+    """Return the name of a checkpoint, wherever it lies; of files with their folder's.
+
+    Every release has a `bert_model.ckpt`.
+    """
+    if not path:
+        return path
+    folder, name = os.path.split(os.path.abspath(path))
+    is_file = re.search(r"ckpt|\.(index|safetensors|h5|bin)$", name)
+    return f"{os.path.basename(folder)}/{name}" if is_file else name
 
 
 def start(strategy, state, fixed, settings):

@@ -112,6 +112,35 @@ def test_what_is_missing_is_told_before_the_first_step(flag, tmp_path):
     assert done.stderr.count("\n") == 1 and not (tmp_path / "x").exists()
 
 
+FAILING = """
+import sys
+sys.path.insert(0, "run_scripts")
+import run_ablation
+from absl import flags
+from official_bert.ablations.steps import Step
+
+folder, script = sys.argv[1:]
+flags.FLAGS(["run_ablation.py", f"--output_dir={folder}"])
+try:
+    run_ablation._run_step(Step("models/bert", script, []))
+except Exception as error:
+    print(error)
+"""
+
+
+@pytest.mark.parametrize("prints", ["error: The vocabulary is gone.", ""])
+def test_the_error_is_that_of_this_attempt(tmp_path, prints):
+    """The log has those of earlier ones too."""
+    log = tmp_path / "logs" / "models_bert.log"
+    log.parent.mkdir()
+    log.write_text("error: No space left.\n")
+    script = tmp_path / "script.py"
+    script.write_text(f"print({prints!r})\nraise SystemExit(9)\n")
+    done = warm_python.run(["-c", FAILING, tmp_path, script], cwd=ROOT)
+    told = done.stdout.splitlines()[-1].partition("ended with status 9: ")[2]
+    assert told == (prints.removeprefix("error: ") or f"see {log}.")
+
+
 def test_ctrl_c_ends_the_command_within_which_it_came(tmp_path):
     """That one has saved, and is not counted as done."""
     write_vocab(tmp_path / "vocab.txt")

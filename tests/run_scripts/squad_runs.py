@@ -70,6 +70,7 @@ LATER = {
     "--init_checkpoint=model",
     "as-v1": "--do_predict --predict_file=asked.json --init_checkpoint=v2 "
     "--noversion_2_with_negative",
+    "as-v1-all": f"{ASK} --init_checkpoint=v2 --noversion_2_with_negative",
     "elsewhere": f"{ASK} --do_eval --init_checkpoint=untuned-2",
     "ensemble-eval": "--do_eval --predict_file=v2.json --ensemble_dirs=v2,seeds",
     "scored": "--do_eval --predict_file=v1.json --init_checkpoint=v1 "

@@ -134,6 +134,10 @@ BAD = {
         [*READ, *TO_FILE, "--bert_config_file=small.json"],
         ["num_hidden_layers is 5", "1 in the model"],
     ),
+    "output is the input": (
+        [*READ, "--output_file=input.txt"],
+        ["input.txt is an input"],
+    ),
     "output in no folder": ([*READ, "--output_file=gone/out"], ["gone", "mkdir"]),
     "rows in no folder": ([*READ, "--sentence_vectors=gone/out"], ["gone", "mkdir"]),
     "output is a folder": ([*READ, "--output_file=model"], ["directory"]),

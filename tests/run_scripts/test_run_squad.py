@@ -227,6 +227,11 @@ def test_a_model_of_version_2_asked_as_one_of_version_1(first, later):
     assert not (out / "null_odds.json").exists()
     assert not all(read(first[0] / "asked" / "predictions.json").values())
     assert all(read(out / "predictions.json").values())
+    # Of a file with answers, some of which are none, there are no scores.
+    said(later, "as-v1-all")
+    out = first[0] / "as-v1-all"
+    assert all(read(out / "predictions.json").values())
+    assert not (out / "eval_results.txt").exists()
 
 
 def test_thresholds(first, later):

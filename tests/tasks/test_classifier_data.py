@@ -1,5 +1,6 @@
 """What a command trains, evaluates and predicts on, from GLUE and from tables."""
 
+import dataclasses
 import json
 import logging
 
@@ -292,6 +293,40 @@ def test_texts(tmp_path):
     own = OwnFiles(None, None, path, text_column="label")
     found = read_texts(TASK, own, "--input_file")
     assert [each.text_a for each in found] == ["nobody knows this label", "good", ""]
+
+
+@pytest.mark.parametrize("has_header", [True, False])
+def test_a_column_by_its_number_tells_nothing_of_a_header(tmp_path, has_header, caplog):
+    """The training file had one; whether this one has is seen by its looks."""
+    caplog.set_level("INFO", logger="absl")
+    rows = [("A fine film.", "3"), ("I left early.", "1"), ("Not bad at all.", "2")]
+    path = write(
+        tmp_path, "new.tsv", rows[1:], ("text", "n") if has_header else rows[0]
+    )
+    own = OwnFiles(None, None, path, text_column="0")
+    found = [each.text_a for each in read_texts(TASK, own, "--input_file")]
+    assert found == [text for text, _ in rows[has_header:]]
+    what = "names the columns" if has_header else "is one like the others"
+    assert f"new.tsv: by its looks, the first row {what}" in caplog.text
+    own = dataclasses.replace(own, has_header=not has_header)
+    assert len(read_texts(TASK, own, "--input_file")) == len(found) + (
+        1 if has_header else -1
+    )
+
+
+def test_a_header_that_the_training_file_lacked(tmp_path, caplog):
+    caplog.set_level("INFO", logger="absl")
+    task = dataclasses.replace(TASK, columns=Columns("0", None, "1", False))
+    path = write(tmp_path, "new.tsv", [("A fine film.", "3"), ("I left.", "1")])
+    found = read_texts(task, OwnFiles(None, None, path), "--input_file")
+    assert [each.text_a for each in found] == ["text", "A fine film.", "I left."]
+    assert "the first row looks like a header and is read like the others" in (
+        caplog.text
+    )
+    caplog.clear()
+    path = write(tmp_path, "b.tsv", [("A fine film.", "3")], ("I left.", "1"))
+    assert len(read_texts(task, OwnFiles(None, None, path), "--input_file")) == 2
+    assert not caplog.text
 
 
 def test_pairs_of_texts(tmp_path):

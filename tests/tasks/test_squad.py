@@ -402,6 +402,14 @@ def test_without_a_dev_set_the_last_model_is_left(tmp_path):
     row = run(tmp_path, V1, dev=None, num_train_steps=20)
     assert row == {"global_step": 20}
     assert read_task(str(tmp_path), SquadTask) == (V1, 20)
+    # A threshold that was found or chosen afterwards is not lost with the same command.
+    tuned = V1.with_threshold(-2.5)
+    write_task(str(tmp_path), tuned, 20)
+    assert run(tmp_path, V1, dev=None, num_train_steps=20) == row
+    assert read_task(str(tmp_path), SquadTask) == (tuned, 20)
+    (tmp_path / "task.json").write_text("{")
+    run(tmp_path, V1, dev=None, num_train_steps=20)
+    assert read_task(str(tmp_path), SquadTask) == (V1, 20)
     moved = [TRAIN[0]._replace(start_position=5, end_position=5), *TRAIN[1:]]
     others = {
         "windows_crc32": {"train": moved},

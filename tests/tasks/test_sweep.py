@@ -328,10 +328,28 @@ def test_another_run_s_directory_is_left_alone(tmp_path, runs_made):
 )
 def test_other_data_are_another_sweep(tmp_path, runs_made, change):
     run(tmp_path)
-    with pytest.raises(UserError, match="a run with other settings or data; choose"):
+    with pytest.raises(UserError, match="other settings or data"):
         run(tmp_path, **change)
     assert runs_made == [1, 2, 3, 4]
     assert_finished(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dev": 2}, "num_dev_windows|dev_"),
+        ({"task": dataclasses.replace(TASK, labels=("yes", "no"))}, "task"),
+        ({"task": dataclasses.replace(TASK, metrics=("matthews",))}, "task"),
+    ],
+)
+def test_runs_that_cannot_be_compared(tmp_path, runs_made, change, words):
+    """Other seeds or rates are more of the same sweep; other data are not."""
+    run(tmp_path, seeds=(1, 2))
+    with pytest.raises(UserError, match=f"other settings or data \\(.*({words})"):
+        run(tmp_path, seeds=(3, 4), **change)
+    assert runs_made == [1, 2]
+    run(tmp_path, seeds=(3, 4), rates=(5e-5,))
+    assert runs_made == [1, 2, 3, 4]
 
 
 def test_two_sweeps_at_once(tmp_path, runs_made):

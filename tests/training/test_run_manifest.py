@@ -7,7 +7,7 @@ import pytest
 
 from official_bert.checkpoints import google
 from official_bert.errors import UserError
-from official_bert.training import run_manifest
+from official_bert.training import run_manifest, runs
 
 SETTINGS = {"bert_config": {"hidden_size": 16}, "learning_rate": 1e-4, "seed": 3}
 HERE = {"replicas": 1, "intra_op_threads": 2, "tensorflow": "2.21.0"}
@@ -160,3 +160,29 @@ def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys)
     note(tmp_path, 10, HERE)
     assert capsys.readouterr().out == ""
     assert manifest(tmp_path)["history"] == [{"from_step": 0, "environment": HERE}]
+
+
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [
+        (None, None),
+        ("", ""),
+        ("models/uncased", "uncased"),
+        ("/x/uncased/", "uncased"),
+        ("y/uncased_L-12.zip", "uncased_L-12.zip"),
+        ("/x/uncased/bert_model.ckpt", "uncased/bert_model.ckpt"),
+        ("whole_word/bert_model.ckpt.index", "whole_word/bert_model.ckpt.index"),
+        ("run/model.ckpt-20000", "run/model.ckpt-20000"),
+        ("a/model.safetensors", "a/model.safetensors"),
+        ("a/b/../tf_model.h5", "a/tf_model.h5"),
+    ],
+)
+def test_a_checkpoint_is_told_by_a_name_that_is_its_own(path, name):
+    """Wherever it lies; but every release has a bert_model.ckpt."""
+    assert runs._short_name(path) == name
+
+
+def test_files_in_the_working_directory_have_its_name(tmp_path, monkeypatch):
+    (tmp_path / "uncased").mkdir()
+    monkeypatch.chdir(tmp_path / "uncased")
+    assert runs._short_name("bert_model.ckpt") == "uncased/bert_model.ckpt"

@@ -4,6 +4,7 @@ import json
 import random
 import shutil
 
+from official_bert.checkpoints import convert
 from official_bert.tasks.ner_features import LAYERS
 
 WORDS = "the of in is and on water her years found".split()  # noqa: SIM905
@@ -46,6 +47,10 @@ LATER = {
     "predict-alone": f"{ASK} --do_predict --test_file=iob1.test --predict_batch_size=3",
     "reread": f"{ASK} --do_predict --test_file=iob1.test --max_seq_length=8 "
     "--doc_stride=2 --one_sentence --nolabel_all_pieces",
+    # Without a task.json, by its config.
+    "hugging-face": "--init_checkpoint=converted --do_predict --test_file=iob1.test "
+    "--max_seq_length=8 --doc_stride=2 --one_sentence",
+    "no-beginnings": "--init_checkpoint=no_b --do_eval --dev_file=iob2.dev",
     "from-json": f"{ASK} --do_predict --test_file=dev.jsonl",
     "frozen-alone": "--init_checkpoint=frozen --do_eval --dev_file=iob1.dev "
     "--do_predict --test_file=untagged.test --feature_based=weighted_sum_all",
@@ -189,7 +194,13 @@ def write_files(folder):
 
 
 def prepare_later(folder):
-    """Leave the folders of another task, and of an accident."""
+    """Leave the folders of another task, of an accident, and of Hugging Face."""
+    convert.convert(str(folder / "iob1"), str(folder / "converted"), "huggingface")
+    shutil.copytree(folder / "converted", folder / "no_b")
+    config = json.loads((folder / "no_b" / "config.json").read_text())
+    tags = [tag.replace("B-", "I-X") for tag in config["id2label"].values()]
+    config["id2label"] = dict(enumerate(tags))
+    (folder / "no_b" / "config.json").write_text(json.dumps(config))
     for name, content in (
         ("classified", '{"task": "classifier", "global_step": 1}'),
         ("damaged", '{"task": "ner", "global_step": 1}'),

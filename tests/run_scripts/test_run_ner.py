@@ -327,6 +327,16 @@ def test_read_in_other_windows(first, later):
         for name in ("reread", "iob1")
     )
     assert found == expected != before
+    # A tagger of Hugging Face is read as the flags say, too.
+    said(later, "hugging-face")
+    name = "test_predictions.conll"
+    left, right = (folder / run / name for run in ("reread", "hugging-face"))
+    assert left.read_text() == right.read_text()
+
+
+def test_tags_without_beginnings_are_no_obstacle_to_a_score(later):
+    """As those of taggers in IOB1, whose `config.json` has no B-."""
+    assert "f1" in said(later, "no-beginnings")
 
 
 def test_one_format_after_the_other(first, later):

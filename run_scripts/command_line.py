@@ -1,5 +1,6 @@
 """What every run script shares: flags, flag files, errors, `run.json`."""
 
+import contextlib
 import errno
 import functools
 import glob
@@ -256,11 +257,11 @@ def start_tensorflow(use=None):
 
     TensorFlow's C++ side greets on stderr with lines that no setting turns
     off, among them errors about GPUs on machines that have none. They are
-    shown only if the import fails.
+    shown only if the import fails. What this project logs is shown.
     """
     sys.stderr.flush()
     own = os.dup(2)
-    with tempfile.TemporaryFile() as chatter:
+    with tempfile.TemporaryFile() as chatter, _logging_to(own):
         os.dup2(chatter.fileno(), 2)
         try:
             import tensorflow as tf
@@ -276,6 +277,19 @@ def start_tensorflow(use=None):
         finally:
             os.dup2(own, 2)
             os.close(own)
+
+
+@contextlib.contextmanager
+def _logging_to(descriptor):
+    """Let what would be logged to stderr be logged to a copy of a descriptor."""
+    handler = logging.get_absl_handler().python_handler
+    with os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as stream:
+        before = handler.setStream(stream) if handler.stream is sys.stderr else None
+        try:
+            yield
+        finally:
+            if before:
+                handler.setStream(before)
 
 
 def require(*names):

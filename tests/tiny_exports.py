@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 import tiny_model
 
-from official_bert.checkpoints import model_directory
+from official_bert.checkpoints import google, model_directory
 from official_bert.export import exports
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.modeling.encoder import BertEncoder
@@ -96,6 +96,21 @@ def write_kind(folder, kind):
     model_directory.save(str(directory), model, vocab, do_lower_case)
     if task is not None:
         write_task(str(directory), task, 7)
+    return str(directory)
+
+
+def write_without_pooler(directory, heads=True):
+    """Write a model as a masked-LM one of Hugging Face is; return its path."""
+    directory.mkdir()
+    names = ("bert/embeddings", "bert/encoder", *["cls/predictions"][: int(heads)])
+    values = tiny_model.tensors(CONFIG)
+    values = {name: v for name, v in values.items() if name.startswith(names)}
+    checkpoint = dataclasses.replace(
+        tiny_model.checkpoint(CONFIG),
+        shapes={name: value.shape for name, value in values.items()},
+        read=values.__getitem__,
+    )
+    google.write_model(str(directory), checkpoint)
     return str(directory)
 
 

@@ -65,8 +65,7 @@ def opened(path):
 def _unpack(path, folder):
     """Unpack an archive; return the folder within that holds the checkpoint."""
     try:
-        # Without files outside of the folder, whatever the archive says.
-        shutil.unpack_archive(path, folder, filter=_filter_of(path))
+        shutil.unpack_archive(path, folder, **_filter_of(path))
     except DAMAGED as error:
         raise UserError(f"{path} is a damaged archive ({error}).") from error
     found = [
@@ -79,7 +78,18 @@ def _unpack(path, folder):
 
 
 def _filter_of(path):
-    return None if path.endswith(".zip") else "data"
+    """Return the setting that keeps files of a tar inside of the folder.
+
+    For zip files there is none, and no need.
+    """
+    if path.endswith(".zip"):
+        return {}
+    if not hasattr(tarfile, "data_filter"):  # Python before 3.11.4.
+        raise UserError(
+            f"{path} cannot be unpacked safely by this Python; unpack it and give the "
+            "directory."
+        )
+    return {"filter": "data"}
 
 
 def _holds_a_model(directory, names):

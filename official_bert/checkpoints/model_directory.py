@@ -39,6 +39,16 @@ class Bert:
     config: BertConfig
     report: Report = IN_MEMORY
 
+    @property
+    def vectors(self):
+        """Names of the encoder's outputs that are of trained weights.
+
+        Masked-LM models of Hugging Face have lost the pooler, and a new one is random.
+        """
+        if any(name.startswith("bert/pooler/") for name in self.report.new):
+            return ("sequence_output",)
+        return ("pooled_output", "sequence_output")
+
 
 def load(
     path, config_file=None, vocab_file=None, do_lower_case=None, next_sentence=True

@@ -63,7 +63,7 @@ def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
         bert, _, longest = sources.load_pretrained(path, max_seq_length)
         return DeviceModel(
             "pre-trained encoder",
-            _encoded(bert.model),
+            _encoded(bert),
             bert.model,
             bert.tokenizer,
             (),
@@ -126,11 +126,11 @@ def _of_choice(predictor):
     return "multiple choice", choice.outputs_of(predictor.model), ()
 
 
-def _encoded(model):
-    encoder = getattr(model, "bert", model)
+def _encoded(bert):
+    encoder = getattr(bert.model, "bert", bert.model)
 
     def compute(features):
         encoded = encoder(features)
-        return {name: encoded[name] for name in ("pooled_output", "sequence_output")}
+        return {name: encoded[name] for name in bert.vectors}
 
     return compute

@@ -14,23 +14,21 @@ class ServedEncoder(tf.Module):
 
     text_names = ("text",)
 
-    def __init__(self, encoder, tokenizer, lengths):
+    def __init__(self, bert, lengths):
         """Hold a model.
 
         Args:
-          encoder: `BertEncoder`.
-          tokenizer: `FullTokenizer`.
+          bert: `checkpoints.model_directory.Bert`.
           lengths: see `rows.Layout`; longer texts are cut.
         """
         super().__init__()
+        tokenizer, encoder = bert.tokenizer, getattr(bert.model, "bert", bert.model)
         self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
         self._layout = rows.Layout(tokenizer.vocab, lengths)
 
         def encode(inputs):
             outputs = encoder(inputs)
-            return {
-                name: outputs[name] for name in ("pooled_output", "sequence_output")
-            }
+            return {name: outputs[name] for name in bert.vectors}
 
         self._model = RowModel(encode, encoder.weights)
 
@@ -38,8 +36,9 @@ class ServedEncoder(tf.Module):
         """Encode texts, string [B].
 
         Returns:
-          dict: `pooled_output` float32 [B, H] and `sequence_output` [B, S, H]; and
-          of its tokens, as many as `input_mask` int32 [B, S] has ones, `input_ids`.
+          dict: `pooled_output` float32 [B, H], where the model has a pooler, and
+          `sequence_output` [B, S, H]; and of its tokens, as many as `input_mask` int32
+          [B, S] has ones, `input_ids`.
         """
         inputs = self._lay_out(self._tokenizer(text).ids)
         names = ("input_ids", "input_mask")
@@ -62,16 +61,16 @@ class ServedEncoder(tf.Module):
 class ServedMaskedLM(ServedEncoder):
     """Texts to their vectors, and `[MASK]` to words; what `fill_mask` answers."""
 
-    def __init__(self, model, tokenizer, lengths, top_k=5):
+    def __init__(self, bert, lengths, top_k=5):
         """Hold a model.
 
         Args:
-          model: `PretrainingModel`.
-          tokenizer: `FullTokenizer`.
+          bert: `Bert` with a `PretrainingModel`.
           lengths: see `rows.Layout`.
           top_k: pieces for each mask.
         """
-        super().__init__(model.bert, tokenizer, lengths)
+        super().__init__(bert, lengths)
+        model, tokenizer = bert.model, bert.tokenizer
         self._mask = tokenizer.vocab[MASK]
         self._names = list(tokenizer.vocab)
 

@@ -67,21 +67,26 @@ def of_choice(predictor, prompt, choices):
 
 
 def of_encoder(bert, lengths, text):
-    """Return the pooled output of `ServedEncoder`, by the model of a `Bert`.
+    """Return the vectors of `ServedEncoder`, by the model of a `Bert`.
 
     Args:
       bert: `checkpoints.model_directory.Bert`.
       lengths: of `rows.Layout`; the last is where texts are cut.
       text: list of str.
     """
-    vocab = bert.tokenizer.vocab
+    vocab, encode = bert.tokenizer.vocab, bert.tokenizer.encode
+    rows = [
+        [vocab["[CLS]"], *encode(one)[: lengths[-1] - 2], vocab["[SEP]"]]
+        for one in text
+    ]
+    longest = max(map(len, rows))
+    ids = np.zeros((len(rows), min(n for n in lengths if n >= longest)), np.int32)
+    mask = np.zeros_like(ids)
+    for number, row in enumerate(rows):
+        ids[number, : len(row)], mask[number, : len(row)] = row, 1
     encoder = getattr(bert.model, "bert", bert.model)
-    pooled = []
-    for one in text:
-        ids = bert.tokenizer.encode(one)[: lengths[-1] - 2]
-        row = np.array([[vocab["[CLS]"], *ids, vocab["[SEP]"]]], np.int32)
-        pooled.append(encoder({"input_ids": row})["pooled_output"].numpy()[0])
-    return {"pooled_output": np.array(pooled)}
+    outputs = encoder({"input_ids": ids, "input_mask": mask})
+    return {name: outputs[name].numpy() for name in bert.vectors}
 
 
 def of_fill_mask(bert, text):

@@ -157,11 +157,11 @@ def _of_pretrained(path, lengths, max_seq_length, files):
     lengths = sources.up_to(lengths, longest)
     answers = {SERVING: functools.partial(expected.of_encoder, bert, lengths)}
     if has_head:
-        module = ServedMaskedLM(bert.model, bert.tokenizer, lengths)
+        module = ServedMaskedLM(bert, lengths)
         fill = {FILL_MASK: signatures.of_strings(module.fill_mask, ("text",))}
         answers[FILL_MASK] = functools.partial(expected.of_fill_mask, bert)
     else:
-        module, fill = ServedEncoder(bert.model, bert.tokenizer, lengths), {}
+        module, fill = ServedEncoder(bert, lengths), {}
     return Export(
         what="pre-trained encoder",
         module=module,

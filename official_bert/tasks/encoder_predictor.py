@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from official_bert.errors import UserError
 from official_bert.tasks import classifier_features, fine_tuned, scoring
 from official_bert.tasks.batches import FeatureSet
 from official_bert.tasks.classifier_predictor import example_of
@@ -24,9 +25,14 @@ class EncoderPredictor:
           batch_size: of no effect: rows go through it one by one.
 
         Raises:
-          UserError: the file is damaged.
+          UserError: the file is damaged, or the model in it has no pooler.
         """
         self.model, self.tokenizer = fine_tuned.load_tflite(path)
+        if "pooled_output" not in self.model.outputs():
+            raise UserError(
+                f"{path}: the model has no pooler, so it gives vectors of tokens "
+                "(sequence_output) and none of texts; ask its signatures for those."
+            )
         self.task, self.batch_size = None, batch_size
 
     def predict(self, texts):

@@ -393,8 +393,7 @@ def _fitting(reading, config):
 def _check_pooling(pooling, bert):
     if pooling not in POOLINGS:
         raise UserError(f"pooling is {pooling!r}: choose from {', '.join(POOLINGS)}.")
-    new = any(name.startswith("bert/pooler/") for name in bert.report.new)
-    if pooling == "pooler" and new:
+    if pooling == "pooler" and "pooled_output" not in bert.vectors:
         raise UserError(
             f"{bert.report.path} has no pooler (bert/pooler/dense), and a random one "
             "means nothing; give --pooling=mean or cls."

@@ -37,8 +37,14 @@ class Guard:
         self.skipped_in_row = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     def variables(self):
-        """Return the state by name, to be saved with a run."""
-        names = ("loss_scale", "good_updates", "skipped", "skipped_in_row")
+        """Return the state by name, to be saved with a run.
+
+        Without scaling there is no scale to save: a run that goes on in float16 begins
+        with the first one.
+        """
+        names = ("skipped", "skipped_in_row")
+        if self.scaled:
+            names += ("loss_scale", "good_updates")
         return {name: getattr(self, name) for name in names}
 
     def count(self, finite):

@@ -129,6 +129,12 @@ class RunLog:
         self._write({"step": step, **{f"eval_{name}": v for name, v in row.items()}})
         self.say(f"step {step}  held-out: {self._describe(row)}")
 
+    def sync(self):
+        """Let the rows so far outlive a power cut."""
+        if self._writes and os.path.exists(self._path):
+            with open(self._path, "a") as output:
+                os.fsync(output.fileno())
+
     def say(self, text):
         """Print a line without breaking the progress bar."""
         if self._bar is not None:

@@ -96,10 +96,12 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
         RunLog(directory, last, state.step, chief, objective.describe) as log,
     ):
         run = _Run(strategy, state, settings, directory, evaluate, request, log)
-        run.make_up_for_a_kill()
-        if state.step < last and not run.has_ended_early():
-            run.make_updates(objective, batches)
-        return state.step >= last or run.is_out_of_patience()
+        is_whole = run.make_up_for_a_kill()
+        if is_whole and state.step < last and not run.has_ended_early():
+            is_whole = run.make_updates(objective, batches)
+        if not is_whole:
+            run.say_stopped()
+        return is_whole
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,7 +117,11 @@ class _Run:
     log: RunLog
 
     def make_updates(self, objective, batches):
-        """Make all updates that are left, or those until a stop is asked for."""
+        """Make all updates that are left, or those until a stop is asked for.
+
+        Returns:
+          whether they came to their end, and the last evaluation with them.
+        """
         state, settings = self.state, self.settings
         train_step = make_train_step(
             self.strategy,
@@ -128,7 +134,7 @@ class _Run:
         step, last = state.step, settings.last_step
         shares = self._shares(batches, step)
         meter, stop = Meter(), False
-        while step < last and not stop:
+        while step < last:
             report = train_step(next(shares))
             wishes = report.pop(STOP, None)
             meter.add(report)
@@ -144,14 +150,15 @@ class _Run:
             pause = time.monotonic()
             if saves or stop:
                 self._save()
-            if saves:
-                # One that broke off is made up when the run goes on from here.
-                stop |= not self._evaluate(step)
-                if not stop and step < last and self.has_ended_early():
-                    return
+            # One that broke off is made up when the run goes on from here.
+            if saves and not self._evaluate(step):
+                return False
+            if stop and step < last:
+                return False
+            if saves and step < last and self.has_ended_early():
+                return True
             meter.leave_out(time.monotonic() - pause)
-        if step < last:
-            self._say_stopped(step)
+        return True
 
     def has_ended_early(self):
         """Like `is_out_of_patience`; says so."""
@@ -180,7 +187,11 @@ class _Run:
         return strategies.from_chief(self.strategy, since_best) >= patience
 
     def make_up_for_a_kill(self):
-        """Do what follows a checkpoint, where a kill has left it undone."""
+        """Do what follows a checkpoint, where a kill has left it undone.
+
+        Returns:
+          whether that came to its end.
+        """
         step, owed = self.state.step, False
         if self._has_saved(step) and strategies.is_chief(self.strategy):
             values = self._evaluated(step)
@@ -188,8 +199,8 @@ class _Run:
                 self._note(step, values[0])
             saving.forget_old(self.directory, self.settings.keep_checkpoint_max)
             owed = self._is_to_save(step) and not values
-        if strategies.from_chief(self.strategy, int(owed)):
-            self._evaluate(step)
+        owed = strategies.from_chief(self.strategy, int(owed))
+        return not owed or self._evaluate(step)
 
     def _has_saved(self, step):
         return step in names.numbered_checkpoints(self.directory)
@@ -227,6 +238,8 @@ class _Run:
     def _save(self):
         if strategies.is_chief(self.strategy):
             settings = self.settings
+            # Rows before the checkpoint are not made again from it.
+            self.log.sync()
             saving.save_state(
                 self.directory,
                 self.state,
@@ -247,9 +260,11 @@ class _Run:
                 self._note(step, row[self.settings.best_by])
         return row is not None
 
-    def _say_stopped(self, step):
+    def say_stopped(self):
+        """Tell where the run stands; after Ctrl-C raise `KeyboardInterrupt`."""
         self.log.say(
-            f"Stopped at step {step} and saved; the same command goes on from here."
+            f"Stopped at step {self.state.step} and saved; the same command goes on "
+            "from here."
         )
         if self.request.signal == signal.SIGINT:
             raise KeyboardInterrupt

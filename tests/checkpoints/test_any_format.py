@@ -1,6 +1,7 @@
 """One argument opens whatever a person has on disk."""
 
 import pathlib
+import shutil
 import tarfile
 import zipfile
 
@@ -59,6 +60,19 @@ def test_a_tar_file(model, tmp_path, name):
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
     refused(tmp_path / name, f"{name} is a damaged archive")
+
+
+def test_archives_with_a_python_before_3_11_4(model, tmp_path, monkeypatch):
+    """It has no `filter`: of tars it would write wherever they say."""
+    monkeypatch.delattr(tarfile, "data_filter")
+    unpack = shutil.unpack_archive
+    monkeypatch.setattr(
+        shutil, "unpack_archive", lambda path, folder: unpack(path, folder)
+    )
+    assert_is_the_model(pack(model, tmp_path / "release.zip", ""))
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        archive.add(model, "uncased")
+    refused(tmp_path / "a.tgz", "a.tgz cannot be unpacked safely by this Python")
 
 
 @pytest.mark.parametrize(

@@ -203,6 +203,16 @@ def test_the_encoder_is_asked_for_nothing_or_nonsense():
             predictor.predict(texts)
 
 
+def test_a_model_without_a_pooler_has_no_vector_of_a_text(tmp_path):
+    directory = tiny_exports.write_without_pooler(tmp_path / "model")
+    model = open_device_model(directory, (8,))
+    writer.write(str(tmp_path / "lite"), model, "float32")
+    with pytest.raises(UserError, match="lite: the model has no pooler"):
+        Predictor(str(tmp_path / "lite"))
+    tflite, tokenizer = fine_tuned.load_tflite(str(tmp_path / "lite"))
+    assert set(tflite.outputs()) == {"sequence_output"} and tokenizer.vocab
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_what_is_in_the_folder(kind):
     folder, report = exported(kind)

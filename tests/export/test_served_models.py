@@ -5,10 +5,18 @@ import pathlib
 import numpy as np
 import pytest
 import tensorflow as tf
-from tiny_exports import KINDS, ask, assert_same, open_kind, random_texts, traced
+from tiny_exports import (
+    KINDS,
+    ask,
+    assert_same,
+    open_kind,
+    random_texts,
+    traced,
+    write_without_pooler,
+)
 
 from official_bert.checkpoints import model_directory
-from official_bert.export import expected, signatures
+from official_bert.export import expected, exports, signatures
 from official_bert.export.ner_model import ServedTagger
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
 from official_bert.tasks import (
@@ -397,3 +405,16 @@ def test_the_list_of_ops_is_an_old_one():
     newer = {name for name in dir(tf.raw_ops) if name[0].isupper()} - OPS
     assert {"MatMul", "UnicodeDecode", "BatchMatMulV3", "RaggedRange"} <= OPS
     assert newer
+
+
+@pytest.mark.parametrize("heads", [True, False])
+def test_a_model_without_a_pooler_has_no_pooled_output(tmp_path, heads):
+    """A new one would be random, and another in each export."""
+    directory = write_without_pooler(tmp_path / "model", heads)
+    export = exports.open_export(directory, lengths=(8, 16, 64))
+    texts = {"text": random_texts(5, 1)}
+    found = export.signatures[SERVING].traced()(tf.constant(texts["text"]))
+    wanted = export.answers[SERVING](**texts)
+    assert set(wanted) == {"sequence_output"} and "pooled_output" not in found
+    assert_same({"sequence_output": found["sequence_output"].numpy()}, wanted)
+    assert (FILL_MASK in export.signatures) == heads

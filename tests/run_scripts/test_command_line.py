@@ -81,6 +81,24 @@ def test_status_of_main_is_the_exit_status(script):
     check(script(body="return 7"), 7)
 
 
+def test_what_is_logged_while_tensorflow_starts_is_shown(script):
+    """Unlike its own lines."""
+    body = """
+from absl import logging
+from command_line import start_tensorflow
+def use():
+    os.write(2, b"chatter\\n")
+    logging.warning("ours")
+    return 3
+found = start_tensorflow(use)
+logging.warning("later")
+return found"""
+    done = script(body=body)
+    assert done.returncode == 3
+    lines = done.stderr.splitlines()
+    assert len(lines) == 2 and lines[0].endswith("ours") and lines[1].endswith("later")
+
+
 def test_user_error_is_one_line_and_status_1(script):
     done = script(body='raise UserError("x.txt, line 3: no such\\nthing.")')
     check(done, 1, "error: x.txt, line 3: no such thing.\n")

@@ -3,6 +3,8 @@
 import dataclasses
 import json
 import math
+import os
+import signal
 import time
 
 import keras
@@ -105,7 +107,7 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
     Args:
       directory: of the run.
       scores: dict of step -> score of the evaluation there, or an exception to
-        raise instead.
+        raise instead, or a signal that breaks it off.
       name: of the score.
       seen: list, for the steps at which evaluations were asked for.
       **changes: of the settings.
@@ -122,6 +124,11 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
             seen.append(state.step)
         if isinstance(scores[state.step], BaseException):
             raise scores[state.step]
+        if isinstance(scores[state.step], signal.Signals):
+            assert not break_off()
+            os.kill(os.getpid(), scores[state.step])
+            assert break_off()
+            return None
         return {"loss": 1.0, name: scores[state.step]}
 
     complete = runs.train(
@@ -243,6 +250,55 @@ def test_killed_during_an_evaluation_it_decides_the_same(ended, tmp_path, step):
     assert_same(run(tmp_path), ended[1])
     assert rows(tmp_path) == rows(ended[0])
     assert saving.best_step(str(tmp_path)) == 4
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(directory, result) of a run without patience."""
+    directory = tmp_path_factory.mktemp("whole")
+    return directory, run(directory, early_stopping_patience=None)
+
+
+@pytest.mark.parametrize("step", [4, 16])
+def test_an_evaluation_that_a_signal_broke_off_is_made_up(
+    whole, tmp_path, step, capsys
+):
+    """However often it is broken off, and also if it is the last."""
+    stopped = SCORES | {step: signal.SIGTERM}
+    for _ in range(2):
+        found = run(tmp_path, stopped, early_stopping_patience=None)
+        assert found[:2] == (False, step)
+        assert f"Stopped at step {step} and saved" in capsys.readouterr().out
+    with pytest.raises(KeyboardInterrupt):
+        run(tmp_path, SCORES | {step: signal.SIGINT}, early_stopping_patience=None)
+    assert_same(run(tmp_path, early_stopping_patience=None), whole[1])
+    assert rows(tmp_path) == rows(whole[0])
+    assert saving.best_step(str(tmp_path)) == saving.best_step(str(whole[0])) == 10
+
+
+def test_the_log_is_on_the_disk_before_the_checkpoint(tmp_path, monkeypatch):
+    """A power cut takes no rows of updates that are not made again."""
+    order, save, sync = [], saving.save_state, os.fsync
+
+    def count():
+        return len(rows(tmp_path)) if (tmp_path / "metrics.jsonl").exists() else 0
+
+    def note(descriptor):
+        name = os.path.basename(os.readlink(f"/proc/self/fd/{descriptor}"))
+        order.append((name, count()))
+        sync(descriptor)
+
+    def save_now(*arguments):
+        order.append(("save", count()))
+        save(*arguments)
+
+    monkeypatch.setattr(os, "fsync", note)
+    monkeypatch.setattr(saving, "save_state", save_now)
+    run(tmp_path, num_train_steps=4)
+    saves = [place for place, (name, _) in enumerate(order) if name == "save"]
+    assert len(saves) == 2
+    for place in saves:
+        assert order[place - 1] == ("metrics.jsonl", order[place][1])
 
 
 def test_killed_before_the_best_was_noted(ended, tmp_path, monkeypatch):

@@ -1,0 +1,210 @@
+"""What a training command says reaches its model, its updates and its refusals."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from record_files import MINI_CONFIG
+from run_settings import FINE_TUNING
+
+from official_bert.data.record_set import check_agreement
+from official_bert.errors import UserError
+from official_bert.modeling.layers import LayerNorm
+from official_bert.modeling.multiple_choice import NO_CHOICE
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.modeling.token_classification import IGNORED
+from official_bert.tasks import choice, classifier, fine_tuning, ner
+from official_bert.tasks.classifier_features import Features
+from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from official_bert.training import loop, runs
+from official_bert.training.optimizer import BertAdam, BertLamb
+from official_bert.training.schedule import WarmupLinearDecay
+
+STRATEGY = tf.distribute.get_strategy()
+SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
+
+
+def make_state(config=MINI_CONFIG, **changes):
+    settings = dataclasses.replace(SETTINGS, **changes)
+    return runs.make_state(STRATEGY, lambda: PretrainingModel(config), settings)
+
+
+def layers_of(state):
+    return list(state.model._flatten_layers(include_self=False))
+
+
+@pytest.mark.parametrize("precision", ["float32", "bfloat16", "float16"])
+def test_the_precision(precision):
+    state = make_state(precision=precision)
+    assert {layer.compute_dtype for layer in layers_of(state)} == {precision}
+    assert state.guard.scaled == (precision == "float16")
+
+
+def test_the_seed_draws_the_weights():
+    one, again, other = (
+        make_state(seed=seed).model.bert.embedding_table.numpy() for seed in (1, 1, 2)
+    )
+    np.testing.assert_array_equal(one, again)
+    assert np.mean(one == other) < 0.01
+
+
+@pytest.mark.parametrize(("name", "kind"), [("adam", BertAdam), ("lamb", BertLamb)])
+def test_the_optimizer_follows_the_schedule(name, kind):
+    optimizer = make_state(optimizer=name).optimizer
+    assert type(optimizer) is kind and optimizer.weight_decay_rate == 0.01
+    schedule = WarmupLinearDecay(3e-3, 60, 6)
+    for step in (0, 1, 5, 30):
+        optimizer.iterations.assign(step)
+        assert float(optimizer.learning_rate) == pytest.approx(float(schedule(step)))
+
+
+def test_the_epsilon_of_the_config_is_in_every_layer_norm():
+    state = make_state(dataclasses.replace(MINI_CONFIG, layer_norm_eps=0.25))
+    found = [layer for layer in layers_of(state) if isinstance(layer, LayerNorm)]
+    # The embeddings', two of each block, the masked-LM head's.
+    assert len(found) == 2 + 2 * MINI_CONFIG.num_hidden_layers
+    assert {layer.epsilon for layer in found} == {0.25}
+
+
+class AskedDataSet:
+    """Notes what it is asked for."""
+
+    tokens_per_row = 16
+
+    def __init__(self):
+        self.asked = []
+
+    def training_batches(self, *arguments):
+        self.asked.append(("batches", *arguments))
+
+    def batch_records(self, *arguments):
+        self.asked.append(("records", *arguments))
+        return []
+
+
+def test_what_the_flags_say_reaches_the_updates(monkeypatch, tmp_path):
+    seen, dataset = [], AskedDataSet()
+    monkeypatch.setattr(loop, "train", lambda *arguments: seen.append(arguments))
+    settings = dataclasses.replace(
+        SETTINGS,
+        output_dir=str(tmp_path),
+        seed=7,
+        micro_batch_size=2,
+        per_replica_update=True,
+        xla=True,
+        early_stopping_patience=4,
+    )
+    state = make_state()
+    runs.train(STRATEGY, state, ner.OBJECTIVE, dataset, 1, None, settings, "f1")
+    _, _, _, batches, found, *_ = seen[0]
+    batches.starting(3, (0, 4))
+    batches.blame(3)
+    assert dataset.asked == [("batches", 16, 7, 3, (0, 4)), ("records", 16, 7, 3)]
+    step = found.step
+    assert (step.seed, step.micro_batch_size, step.per_replica, step.xla) == (
+        (7, 2, True, True)
+    )
+    assert (found.last_step, found.save_checkpoints_steps) == (60, 20)
+    assert (found.keep_checkpoint_max, found.log_steps) == (1, 10)
+    assert (found.max_skipped_updates, found.best_by, found.patience) == (3, "f1", 4)
+
+
+ONE = Features(np.array([7, 8], np.int32), np.zeros(2, np.int32), 1, 0)
+TASK = ClassifierTask(SINGLE_LABEL, ("no", "yes"), ("accuracy",), 16)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"train_batch_size": 8},
+        {"optimizer": "lamb"},
+        {"bias_correction": True},
+        {"per_replica_update": True},
+        {"learning_rate": 1e-3},
+        {"num_train_steps": 61},
+        {"num_warmup_steps": 7},
+        {"seed": 4},
+        {"init_checkpoint": "a"},
+        {"continue_from": "a"},
+        {"pad_to_max_seq_length": True},
+    ],
+    ids=str,
+)
+def test_what_makes_another_run(change):
+    work = classifier.fine_tuning(MINI_CONFIG, TASK, [ONE], None, 8)
+    other = dataclasses.replace(SETTINGS, **change)
+    known = fine_tuning.fixed_settings(work, SETTINGS)
+    assert fine_tuning.fixed_settings(work, other) != known
+    again = dataclasses.replace(SETTINGS, output_dir="b", iterations_per_loop=5)
+    assert fine_tuning.fixed_settings(work, again) == known
+
+
+def numbers(*shape):
+    return tf.constant(np.random.default_rng(1).normal(size=shape), tf.float32)
+
+
+def objective_of(kind):
+    labels = () if kind == REGRESSION else ("a", "b", "c")
+    return classifier.objective(dataclasses.replace(TASK, kind=kind, labels=labels))
+
+
+IDS = tf.zeros([4, 6], tf.int32)
+# Objective, what a model gives, features.
+LOSSES = {
+    "tags": (
+        ner.OBJECTIVE,
+        {"logits": numbers(2, 4, 3)},
+        {"label_ids": tf.constant([[IGNORED, 0, 2, IGNORED], [IGNORED, 1, *[-1] * 2]])},
+    ),
+    "choice": (
+        choice.OBJECTIVE,
+        {"logits": tf.concat([numbers(4, 2), tf.fill([4, 1], NO_CHOICE)], 1)},
+        {
+            "input_ids": tf.zeros([4, 3, 6], tf.int32),
+            "choice_mask": tf.constant([[1, 1, 0]] * 4),
+            "label_ids": tf.constant([0, 1, 1, 0]),
+        },
+    ),
+    SINGLE_LABEL: (
+        objective_of(SINGLE_LABEL),
+        {"logits": numbers(4, 3)},
+        {"input_ids": IDS, "label_ids": tf.constant([0, 1, 2, 0])},
+    ),
+    MULTI_LABEL: (
+        objective_of(MULTI_LABEL),
+        {"logits": numbers(4, 3)},
+        {"input_ids": IDS, "label_ids": tf.constant([[0, 1, 1]] * 4)},
+    ),
+    REGRESSION: (
+        objective_of(REGRESSION),
+        {"logits": numbers(4, 1)},
+        {"input_ids": IDS, "label_ids": tf.constant([0.0, 1.5, 2.0, 3.0])},
+    ),
+}
+
+
+@pytest.mark.parametrize("name", LOSSES)
+def test_a_loss_is_divided_by_what_it_is_the_mean_over(name):
+    """As the log has it: by what is scored, without padding."""
+    objective, outputs, features = LOSSES[name]
+    weights, terms = objective.weights(features), objective.terms(outputs, features)
+    assert weights.keys() == objective.losses.keys()
+    for loss, added in objective.losses.items():
+        assert (
+            float(weights[loss])
+            == float(terms[loss][1])
+            == (3 if name == "tags" else 4)
+        )
+        assert added == (1e-5 if name == "tags" else 0.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "values"), [("do_lower_case", (True, False)), ("vocab_sha256", "01")]
+)
+def test_records_that_do_not_go_together(name, values):
+    entries = {"a": {name: values[0]}, "x": {}, "b": {name: values[1]}}
+    with pytest.raises(UserError, match=name):
+        check_agreement(entries)
+    assert check_agreement({"a": {name: values[0]}, "b": {name: values[0]}}) is None

@@ -112,6 +112,7 @@ def test_a_whole_encoder_with_the_same_masks(causal, recompute, monkeypatch):
             causal_attention=causal,
             hidden_dropout_prob=0.1,
             attention_probs_dropout_prob=0.2,
+            layer_norm_eps=0.25,
         )
         encoder.encoder.recompute = recompute
         with element_wise.compiled(is_compiled):

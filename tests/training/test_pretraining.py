@@ -199,9 +199,9 @@ def results(directory):
     return {key: float(value) for key, value in (line.split(" = ") for line in lines)}
 
 
-def by_hand(model, batch_size):
-    """Return the original's metrics over all mini records, in numpy."""
-    records = mini_records(0) + mini_records(1)
+def by_hand(model, batch_size, most=None):
+    """Return the original's metrics over the first mini records or all, in numpy."""
+    records = (mini_records(0) + mini_records(1))[:most]
     totals, batch_losses = np.zeros(4), []
     for start in range(0, len(records), batch_size):
         features = stacked(records[start : start + batch_size])
@@ -247,6 +247,20 @@ def test_eval_results_by_hand(whole):
     for name, value in expected.items():
         assert found[name] == pytest.approx(value, rel=1e-5), name
     assert metrics(whole)[-1]["eval_masked_lm_loss"] == found["masked_lm_loss"]
+
+
+def test_so_many_batches_are_evaluated_at_most(whole, records, tmp_path):
+    run(
+        records,
+        tmp_path / "new",
+        do_train=False,
+        init_checkpoint=str(whole),
+        max_eval_steps=2,
+    )
+    expected = by_hand(official_bert.load(str(whole)).model, 16, 32)
+    found = results(tmp_path / "new")
+    assert found["loss"] == pytest.approx(expected["loss"], rel=1e-5)
+    assert found["loss"] != pytest.approx(results(whole)["loss"], rel=1e-5)
 
 
 def test_evaluating_alone(whole, records, tmp_path):

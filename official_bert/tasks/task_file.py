@@ -3,14 +3,19 @@
 import os
 
 from official_bert import files
+from official_bert.checkpoints import keras_hub
 from official_bert.errors import UserError
 
 TASK_FILE = "task.json"
 
 
 def has_task(path):
-    """Tell whether a path is a fine-tuned model's directory."""
-    return os.path.isfile(os.path.join(path, TASK_FILE))
+    """Tell whether a path is a fine-tuned model's directory.
+
+    A KerasHub preset has a file of that name, too, which says something else.
+    """
+    is_there = os.path.isfile(os.path.join(path, TASK_FILE))
+    return is_there and not keras_hub.is_preset(path)
 
 
 def task_content(task):

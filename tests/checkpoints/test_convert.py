@@ -8,6 +8,8 @@ import tiny_model
 from official_bert.checkpoints import any_format, convert
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
+from official_bert.export import sources
+from official_bert.tasks.predictor import Predictor
 
 FORMATS = list(convert.WRITERS)
 
@@ -109,3 +111,13 @@ def test_a_model_without_vocabulary_says_so(tmp_path):
     (source / "vocab.txt").unlink()
     _, notes = convert.convert(str(source), str(tmp_path / "to"), "google")
     assert any("no vocab.txt" in note for note in notes)
+
+
+def test_a_preset_is_asked_and_exported_as_a_model_of_others(tmp_path):
+    """KerasHub's own task.json is not that of a fine-tuning here."""
+    source = tiny_model.write(tmp_path / "source")
+    convert.convert(str(source), str(tmp_path / "preset"), "keras_hub")
+    assert (tmp_path / "preset" / "task.json").exists()
+    assert sources.predictor_of(str(tmp_path / "preset")) is None
+    with pytest.raises(UserError, match="preset has no task.json|lacks"):
+        Predictor(str(tmp_path / "preset"))

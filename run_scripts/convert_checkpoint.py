@@ -5,9 +5,9 @@ r"""Convert a BERT checkpoint from any format to any other.
 
 --from takes Google's directories, prefixes, .index and zip files, the output
 directory of a training run, Model Garden's checkpoints, Hugging Face
-directories and KerasHub presets. Weights arrive bit for bit, heads included;
-optimizer state stays behind. Without --to it tells what --from holds. More in
-docs/checkpoints.md.
+directories and KerasHub presets. Weights arrive bit for bit, heads included, and
+a fine-tuned model's task.json goes along; optimizer state stays behind. Without --to
+it tells what --from holds. More in docs/checkpoints.md.
 """
 
 import os
@@ -45,6 +45,7 @@ def _convert(source):
 
     given = given_files()
     checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given)
+    notes += _carry_task(source)
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
     if FLAGS.format in model_card.FILES:
@@ -55,6 +56,20 @@ def _convert(source):
         f"Wrote {len(checkpoint.shapes)} tensors of {source} ({checkpoint.format}) to "
         f"{FLAGS.to} ({FLAGS.format})."
     )
+
+
+def _carry_task(source):
+    """Copy the `task.json` of a fine-tuned model; return sentences about it."""
+    from official_bert import files
+    from official_bert.tasks.task_file import TASK_FILE, has_task
+
+    folder = source if os.path.isdir(source) else os.path.dirname(source)
+    if not has_task(folder):
+        return []
+    if FLAGS.format == "keras_hub":
+        return [f"{TASK_FILE} stays behind: a preset has another file of that name."]
+    files.copy(os.path.join(folder, TASK_FILE), os.path.join(FLAGS.to, TASK_FILE))
+    return []
 
 
 def _list(source):

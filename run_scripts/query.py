@@ -7,7 +7,7 @@ r"""Ask a served model: texts or rows in, a line of JSON for each out.
 
 The server is serve.py or TF Serving. Each line of standard input is a row, which is
 an object of input name -> value (such as {"question": ..., "context": ...}), or a
-text, or a pair: "text a ||| text b".
+text, or for a classifier of pairs "text a ||| text b".
 """
 
 import itertools

@@ -257,7 +257,9 @@ def _ask(data):
         return
     given = {} if FLAGS.do_train else given_files()
     path = fine_tuning_flags.model_path()
-    predictor = ClassifierPredictor(path, FLAGS.eval_batch_size, data.task, **given)
+    # Of a training its own, whose threshold may have been changed since.
+    task = None if FLAGS.do_train else data.task
+    predictor = ClassifierPredictor(path, FLAGS.eval_batch_size, task, **given)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if data.dev:
         classifier_reports.evaluate(

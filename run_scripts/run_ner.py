@@ -26,7 +26,9 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
 flags.DEFINE_string("dev_file", None, "CoNLL columns or JSON lines to evaluate on.")
 flags.DEFINE_string(
-    "test_file", None, "CoNLL columns or JSON lines to tag; tags are scored if there."
+    "test_file",
+    None,
+    "CoNLL columns or JSON lines to tag; tags are scored if there, other columns left.",
 )
 flags.DEFINE_bool("do_predict", False, "Whether to tag the test file.")
 flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)

@@ -53,10 +53,12 @@ KEPT = (
 LABELS = ("id2label", "label2id")
 USUAL = {"pad_token_id": 0, "tie_word_embeddings": True}
 
+# It tells what a model is for, even if its labels have no names but numbers.
+CLASSIFIER = "BertForSequenceClassification"
 # Architecture -> the weights that its heads have. Of those that fit a
 # checkpoint, the first is meant where no config says which.
 HEADS = {
-    "BertForSequenceClassification": {"output_weights"},
+    CLASSIFIER: {"output_weights"},
     "BertForTokenClassification": {"output_weights"},
     "BertForMultipleChoice": {"output_weights"},
     "BertForQuestionAnswering": {"cls/squad/output_weights"},
@@ -70,7 +72,7 @@ HEADS = {
 }
 # Those with one output for each label of `id2label`.
 LABELLED = {
-    "BertForSequenceClassification": "output_weights",
+    CLASSIFIER: "output_weights",
     "BertForTokenClassification": "output_weights",
     "BertForQuestionAnswering": "cls/squad/output_weights",
 }
@@ -166,6 +168,9 @@ def _extra(values, shapes):
     labels = values.get("id2label")
     if isinstance(labels, dict) and labels != _default_labels(len(labels))["id2label"]:
         extra |= {key: values[key] for key in LABELS if key in values}
+    elif meant == _stated_architecture(values) == CLASSIFIER:
+        # What transformers calls them, which writes no file with names for two.
+        extra |= _default_labels(shapes[LABELLED[meant]][0])
     return extra
 
 

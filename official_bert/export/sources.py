@@ -2,6 +2,8 @@
 
 import os
 
+from absl import logging
+
 from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.errors import UserError
 from official_bert.tasks import tflite_model
@@ -59,6 +61,12 @@ def load_pretrained(path, max_seq_length=None):
     """
     with any_format.opened(path) as checkpoint:
         has_head = "cls/predictions/output_bias" in checkpoint.shapes
+        if "output_weights" in checkpoint.shapes:
+            logging.warning(
+                "%s was fine-tuned, and nothing tells for what: its output_weights "
+                "are left out of the export.",
+                path,
+            )
     if has_head:
         bert = model_directory.load(path, next_sentence=False)
     else:

@@ -124,14 +124,19 @@ def written_config(config, task):
 
 
 def task_of(config):
-    """Return the `ClassifierTask` that a `BertConfig` names labels of, or None."""
+    """Return the `ClassifierTask` of a `BertConfig` that tells of one, or None.
+
+    It tells of one if it names labels, or says that what is told is a number.
+    """
     labels = labels_of(config)
-    if not labels or architecture_of(config) not in (None, ARCHITECTURE):
-        return None
     kinds = {name: kind for kind, name in PROBLEM_TYPES.items()}
     # One label is a number, if nothing is said; so it is with transformers.
     usual = REGRESSION if len(labels) == 1 else SINGLE_LABEL
     kind = kinds.get(config.extra.get("problem_type"), usual)
     if kind == REGRESSION:
         labels = ()
+    elif not labels:
+        return None
+    if architecture_of(config) not in (None, ARCHITECTURE):
+        return None
     return ClassifierTask(kind, labels, (), config.max_position_embeddings)

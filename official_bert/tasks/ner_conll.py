@@ -63,6 +63,18 @@ def read_conll(path, text, labels, with_tags):
     return _tagged_data(path, documents, with_tags, notes)
 
 
+def has_tag(row):
+    """Tell whether a row of columns ends with a tag behind its word."""
+    first, *others = BLANKS.split(row.strip(" \t"))
+    if first == DOCUMENT_START or not others:
+        return False
+    try:
+        entities.split_tag(others[-1])
+    except ValueError:
+        return False
+    return True
+
+
 def _what_is_wrong(cells, width, labels, with_tags):
     """Return what is wrong with a row, or None."""
     if len(cells) != width:

@@ -50,7 +50,9 @@ def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
 
 
 def has_tags(path, flag):
-    """Tell whether a file has tags: the first row of columns, or a line of JSON.
+    """Tell whether a file has tags: the last column of a row, or a line of JSON.
+
+    A file to be tagged may have other columns behind its words.
 
     Raises:
       UserError: the file cannot be read.
@@ -59,11 +61,7 @@ def has_tags(path, flag):
     text = _read_lines(path, flag)
     if _is_json_lines(path, text):
         return any(map(ner_json.has_entities, text.split("\n")))
-    rows = (line.strip(" \t") for line in text.split("\n"))
-    first = next(
-        (r for r in rows if r and not r.startswith(ner_conll.DOCUMENT_START)), ""
-    )
-    return len(ner_conll.BLANKS.split(first)) > 1
+    return any(map(ner_conll.has_tag, text.split("\n")))
 
 
 def _read_lines(path, flag):

@@ -143,7 +143,10 @@ def _run(strategy, work, settings, columns):
       columns: dict, what the run differs in.
     """
     directory, chief = settings.output_dir, strategies.is_chief(strategy)
-    fixed = fine_tuning.fixed_settings(work, settings)
+    fixed = fine_tuning.fixed_settings(work, settings) | {
+        "precision": settings.precision,
+        "early_stopping_patience": settings.early_stopping_patience,
+    }
     _check_other_results(os.path.dirname(directory), fixed)
     row = _known_row(directory, fixed)
     if row:
@@ -195,13 +198,17 @@ def _check_other_results(directory, fixed):
 
     Args:
       directory: the sweep's.
-      fixed: of a run, as of `fine_tuning.fixed_settings`.
+      fixed: what `_run` writes of a run's settings.
     """
     for result in _results(directory):
         known = result["settings"]
+        varied = _VARIED
+        # It follows from the number of updates, unless its share is another.
+        if known.get("num_train_steps") == fixed["num_train_steps"]:
+            varied = _VARIED - {"num_warmup_steps"}
         other = [
             name
-            for name in sorted({*known, *fixed} - _VARIED)
+            for name in sorted({*known, *fixed} - varied)
             if known.get(name) != fixed.get(name)
         ]
         if other:

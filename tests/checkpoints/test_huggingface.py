@@ -13,7 +13,7 @@ import pytest
 import safetensors
 import safetensors.numpy
 
-from official_bert.checkpoints import huggingface, huggingface_names
+from official_bert.checkpoints import huggingface, huggingface_config, huggingface_names
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -749,7 +749,13 @@ def test_architecture(model, weights, stated, written):
     huggingface.write_model(model, checkpoint)
     config = json.loads((model / "config.json").read_text())
     assert (config["architectures"], config["model_type"]) == ([written], "bert")
-    assert open_model(model).config == checkpoint.config
+    again = open_model(model).config
+    labels = {
+        key: again.extra.pop(key)
+        for key in huggingface_config.LABELS & again.extra.keys()
+    }
+    assert again == checkpoint.config
+    assert bool(labels) == (written == "BertForSequenceClassification")
 
 
 def test_labels_that_are_written(model):
@@ -760,7 +766,13 @@ def test_labels_that_are_written(model):
     config = json.loads((model / "config.json").read_text())
     assert config["id2label"] == {"0": "LABEL_0", "1": "LABEL_1", "2": "LABEL_2"}
     assert config["label2id"] == {"LABEL_0": 0, "LABEL_1": 1, "LABEL_2": 2}
-    assert open_model(model).config == checkpoint.config
+    # Read again, they say that the model is a classifier.
+    again = open_model(model).config
+    assert again.extra == {key: config[key] for key in ("id2label", "label2id")}
+    assert dataclasses.replace(again, extra={}) == checkpoint.config
+    del config["id2label"], config["label2id"]  # As transformers does for two.
+    (model / "config.json").write_text(json.dumps(config))
+    assert open_model(model).config == again
 
     names = {"id2label": {"0": "x", "1": "y", "2": "z"}, "label2id": {"x": 0}}
     made.write_config(model, **names)

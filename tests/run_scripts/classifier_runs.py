@@ -35,7 +35,7 @@ FIRST = {
     "seeds": SEEDS,
     "grid": f"{OWN} --grid --grid_learning_rates=1e-3,3e-3 --grid_epochs=1 "
     "--grid_batch_sizes=16",
-    "no-dev": f"{BRIEF} --train_file=own.csv",
+    "no-dev": f"{BRIEF} --train_file=own.csv --warmup_proportion=0.5",
     # What a sweep has made when it is killed before it notes a run's result.
     f"killed-late/{SEED_5}": f"{OWN} --seed=5",
 }
@@ -48,6 +48,8 @@ LATER = {
     "--do_predict --init_checkpoint=mnli",
     "own-eval": f"{ASK_OWN} --init_checkpoint=own",
     "stopped": OWN,
+    "multi": FIRST["multi"],
+    "multi-eval": "--do_eval --dev_file=multi.jsonl --init_checkpoint=multi",
     "patient": FIRST["patient"],
     "seeds": SEEDS,
     "killed-seeds": SEEDS,
@@ -250,6 +252,10 @@ def prepare_later(folder):
         "half-sweep": json.dumps({"settings": result["settings"]}),
     }.items():
         (folder / name / SEED_5 / "result.json").write_text(content)
+    task = json.loads((folder / "multi" / "task.json").read_text())
+    task["threshold"] = 0.999
+    (folder / "multi" / "task.json").write_text(json.dumps(task))
+    shutil.move(folder / "multi" / "eval_results.txt", folder / "at-a-half.txt")
     late = folder / "killed-late"
     (late / "runs.json").write_text("[]")
     for name in ("bert_config.json", "vocab.txt", "task.json"):

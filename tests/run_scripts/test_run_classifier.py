@@ -107,6 +107,12 @@ def test_a_tenth_of_the_updates_is_warm_up(first):
     assert steps % 10 and settings["num_warmup_steps"] == steps // 10 > 0
 
 
+def test_half_of_the_updates_is_warm_up(first):
+    path = first[0] / "no-dev" / "training.json"
+    settings = json.loads(path.read_text())["settings"]
+    assert (settings["num_train_steps"], settings["num_warmup_steps"]) == (15, 7)
+
+
 def test_predictions_of_glue(first):
     out = first[0] / "mrpc"
     lines = (out / "test_results.tsv").read_text().splitlines()
@@ -217,6 +223,16 @@ def test_several_labels(first):
     }
     task = json.loads((out / "task.json").read_text())
     assert (task["kind"], task["labels"]) == ("multi_label", ["horse", "third"])
+
+
+def test_a_threshold_that_was_changed(first, later):
+    """It counts from then on, also for the command that had trained the model."""
+    said(later, "multi")
+    said(later, "multi-eval")
+    before = (first[0] / "at-a-half.txt").read_text()
+    after = (first[0] / "multi" / "eval_results.txt").read_text()
+    assert after == (first[0] / "multi-eval" / "eval_results.txt").read_text()
+    assert after != before
 
 
 def test_numbers_for_pairs(first):

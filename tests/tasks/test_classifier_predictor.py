@@ -363,6 +363,19 @@ def test_a_checkpoint_of_hugging_face(tmp_path, kind):
     assert predictor.global_step is None
 
 
+@pytest.mark.parametrize("labels", [None, {"0": "LABEL_0", "1": "LABEL_1"}])
+def test_labels_without_names(tmp_path, labels):
+    """They are called as transformers calls them, and as many as the model has."""
+    architectures = ["BertForSequenceClassification"]
+    path = write_hugging_face(
+        tmp_path / "model", architectures=architectures, id2label=labels
+    )
+    (found,) = ClassifierPredictor(path).predict(["a b c ."])
+    assert list(found.probabilities) == ["LABEL_0", "LABEL_1", "LABEL_2"]
+    expected = softmax(hugging_face_logits(path))
+    np.testing.assert_allclose(table([found]), expected, rtol=1e-3, atol=1e-6)
+
+
 def test_labels_of_hugging_face_s_config(tmp_path):
     """They are in the order of their numbers, whatever that of the file."""
     labels = {"2": "neutral", "0": "entailment", "1": "contradiction"}

@@ -169,6 +169,11 @@ def test_more_than_ten_labels_are_in_the_order_of_their_numbers():
     assert labels_of(config) == task.labels
 
 
+def test_a_number_needs_no_label():
+    task = task_of(written_config(CONFIG, NUMBER))
+    assert (task.kind, task.labels, task.num_outputs) == ("regression", (), 1)
+
+
 def test_a_config_without_labels():
     assert labels_of(CONFIG) == () and task_of(CONFIG) is None
     for value in (None, [], {}):

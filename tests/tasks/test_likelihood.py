@@ -145,7 +145,7 @@ def test_next_sentence_is_the_model_s(bert):
 
 @pytest.mark.comparison
 def test_next_sentence_as_the_original_recorded_it():
-    """Of the recorded rows two have no padding; labels have 0 for "is next"."""
+    """Of the recorded rows two have no padding."""
     arrays = original_head.recording()
     model = PretrainingModel(original_head.head_config())
     original_head.assign(model, arrays)
@@ -160,9 +160,6 @@ def test_next_sentence_as_the_original_recorded_it():
     ours = tf.nn.softmax(logits)[:, likelihood.IS_NEXT]
     recorded = np.exp(arrays["out_nsp_log_probs"].reshape(-1, 2)[full, 0])
     np.testing.assert_allclose(ours, recorded, atol=1e-5)
-    labels = rows["next_sentence_labels"].ravel()
-    losses = -arrays["out_nsp_log_probs"].reshape(-1, 2)[range(8), labels]
-    assert losses.mean() == pytest.approx(float(arrays["out_nsp_loss"]), abs=1e-5)
 
 
 def refused(match, call, *arguments):

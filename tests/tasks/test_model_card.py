@@ -186,14 +186,38 @@ def test_the_title_says_what_was_learned():
     assert title(config, [names[0], "output_bias"]) == "BERT with the head of a task"
 
 
+def convert(directory, there, to):
+    """Return what is printed."""
+    arguments = [f"--from={directory}", f"--to={there}", f"--format={to}"]
+    done = warm_python.run([ROOT / "run_scripts" / "convert_checkpoint.py", *arguments])
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
 @pytest.mark.parametrize(
     ("to", "wanted"),
     [("google", "bert_model.ckpt"), ("huggingface", "model.safetensors")],
 )
-def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted):
+@pytest.mark.parametrize("part", ["", "/bert_model.ckpt"])
+def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted, part):
+    """And what it was fine-tuned for, if it was."""
     there = tmp_path / to
-    arguments = [f"--from={directory}", f"--to={there}", f"--format={to}"]
-    done = warm_python.run([ROOT / "run_scripts" / "convert_checkpoint.py", *arguments])
-    assert done.returncode == 0, done.stderr
+    convert(f"{directory}{part}", there, to)
     text = (there / "README.md").read_text()
-    assert wanted in text and f"| `--from` | {directory.name} |" in text
+    assert (
+        wanted in text
+        and f"| `--from` | {(part or str(directory)).split('/')[-1]} |" in text
+    )
+    assert not (there / "task.json").exists()
+    (directory / "task.json").write_text(json.dumps(TASK))
+    there = tmp_path / "fine_tuned"
+    convert(f"{directory}{part}", there, to)
+    assert json.loads((there / "task.json").read_text()) == TASK
+    assert "fine-tuned: classifier of texts" in (there / "README.md").read_text()
+
+
+def test_a_preset_has_no_task_of_ours(directory, tmp_path):
+    (directory / "task.json").write_text(json.dumps(TASK))
+    told = convert(directory, tmp_path / "preset", "keras_hub")
+    assert "task.json stays behind" in told
+    assert not (tmp_path / "preset" / "README.md").exists()

@@ -266,6 +266,24 @@ def test_json_has_tags_or_not(tmp_path, lines, expected):
     assert has_tags(path, "--test_file") is expected
 
 
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("In O\nRome B-LOC\n", True),
+        ("In IN I-PP O\nRome NNP I-NP Y-LOC\n", True),
+        ("\n\nIn IN ?\nRome NNP B-LOC\n", True),
+        ("-DOCSTART- -X- O\n\nIn IN\nRome NNP\n", False),
+        ("In\nRome\n", False),
+        ("O\nB-LOC\n", False),
+    ],
+)
+def test_columns_have_tags_or_not(tmp_path, text, expected):
+    """A typing error in one tag does not make a file one without tags."""
+    path = tmp_path / "data.txt"
+    path.write_text(text)
+    assert has_tags(path, "--test_file") is expected
+
+
 GOOD = record("In Rome.", (3, 7, "LOC"))
 
 

@@ -339,7 +339,7 @@ def test_a_tagger_of_hugging_face_answers(hugging_face, path):
         {"id2label": None},
     ],
 )
-def test_other_labels_of_tokens_are_no_entities(hugging_face, tmp_path, change):
+def test_other_labels_of_tokens_are_no_entities(hugging_face, tmp_path, change, caplog):
     """As those of parts of speech; nor are they labels of whole texts."""
     copied = tmp_path / "model"
     shutil.copytree(hugging_face, copied)
@@ -347,3 +347,8 @@ def test_other_labels_of_tokens_are_no_entities(hugging_face, tmp_path, change):
     (copied / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(UserError, match="task.json"):
         Predictor(str(copied))
+    # Its encoder can be exported, with a word about the head.
+    assert sources.predictor_of(str(copied)) is None
+    with caplog.at_level("WARNING", logger="absl"):
+        assert not sources.load_pretrained(str(copied))[1]
+    assert f"{copied} was fine-tuned, and nothing tells for what" in caplog.text

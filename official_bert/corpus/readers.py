@@ -10,9 +10,9 @@ Formats (`--input_format`):
   lines with a `text`. Each article is a document without its title line; each
   of its lines is a paragraph and is split into sentences.
 
-All are read as UTF-8. Bytes that are not are left out, as in the original, and
-a warning counts the lines they were in; UTF-16 is refused by its mark. Lines end
-at line feeds alone.
+All are read as UTF-8. Bytes that are not are left out, as the original does under
+Python 2, and a warning counts the lines they were in; UTF-16 is refused by its mark.
+Lines end at line feeds alone.
 """
 
 import codecs

@@ -45,8 +45,8 @@ def dropout(x, rate, seed, site):
         minval=None,
         maxval=None,
         dtype=tf.uint32,
-        # The generator that is fast where this runs: Philox, or Threefry in
-        # what XLA compiles for CPUs and GPUs.
+        # The generator that is fast where this runs: on CPUs and GPUs Philox, compiled
+        # by XLA or not.
         alg="auto_select",
     )
     bits = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]

@@ -29,8 +29,8 @@ class BertAdam(keras.optimizers.Optimizer):
         v = β2 v + (1 - β2) g²
         θ = θ - lr (m / (√v + ε) + decay θ)
 
-    There is no bias correction: with β2 = 0.999 the first updates are about
-    three times those of Adam, which the warm-up hides in pre-training, but
+    There is no bias correction: with β2 = 0.999 the first hundred updates are
+    three to six times those of Adam, which the warm-up hides in pre-training, but
     not in a fine-tuning run of a few hundred steps. `bias_correction=True`
     gives the textbook AdamW.
 

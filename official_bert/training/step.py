@@ -50,11 +50,10 @@ class StepSettings:
       seed: of dropout.
       micro_batch_size: rows that a device handles at once; 0 for all. It
         must divide each replica's share of the batch.
-      xla: whether XLA compiles the forward and backward passes. Dropout's masks are
-        others then.
+      xla: whether XLA compiles the forward and backward passes.
       element_wise: whether XLA compiles the element-wise work of these passes, see
         `modeling.element_wise`, and that of clipping and of the optimizer; for
-        float32. Dropout's masks are others then, too.
+        float32; not beside `xla`. Dropout's masks are others then.
       per_replica: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.

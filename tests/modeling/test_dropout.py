@@ -56,6 +56,14 @@ def test_dropout_mask_is_a_pure_function_of_its_seed_and_site(drop, mask):
     np.testing.assert_array_equal(mask(), graph())
 
 
+def test_dropout_mask_is_the_same_compiled_by_xla(drop, mask):
+    """So that a run with --xla can be compared with one without."""
+    compiled = tf.function(
+        lambda: drop(tf.ones((400, 500)), 0.1, [1, 0], 0), jit_compile=True
+    )
+    np.testing.assert_array_equal(mask(), compiled())
+
+
 @pytest.mark.parametrize("other", [{"seed": (2, 0)}, {"seed": (1, 1)}, {"site": 1}])
 def test_dropout_masks_differ_and_are_unrelated(other, mask):
     both = ((mask() == 0) & (mask(**other) == 0)).mean()

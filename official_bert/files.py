@@ -144,20 +144,26 @@ def locked_directory(path, flag="--output_dir"):
     """Hold a directory for one process; the lock goes when the process does.
 
     Raises:
-      UserError: another process holds it.
+      UserError: another process holds it, or nobody can.
     """
     # Imported late: the doctor, which needs this module, tells if it is missing.
     import filelock
 
     lock = filelock.FileLock(os.path.join(path, ".lock"))
     try:
-        with lock.acquire(timeout=0):
-            yield
+        held = lock.acquire(timeout=0)
     except filelock.Timeout as error:
         raise UserError(
             f"{flag}: another process is at work in {path}; wait for it, or choose "
             "another directory."
         ) from error
+    except OSError as error:  # Another user's, or of a disk without locks.
+        raise UserError(
+            f"{flag}: {path} cannot be locked ({error.strerror}); choose another "
+            "directory."
+        ) from error
+    with held:
+        yield
 
 
 def remove_leftovers(directory):
@@ -262,6 +268,9 @@ def sync_directory(path):
         descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
             os.fsync(descriptor)
+        except OSError as error:
+            if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+                raise
         finally:
             os.close(descriptor)
 

@@ -9,6 +9,7 @@ import io
 import os
 import pathlib
 import re
+import signal
 import sys
 import tempfile
 import textwrap
@@ -290,6 +291,14 @@ def _logging_to(descriptor):
         finally:
             if before:
                 handler.setStream(before)
+
+
+def exit_at_sigterm():
+    """Let SIGTERM end a command as an exception does.
+
+    By itself it ends this process alone, and those that it started go on.
+    """
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
 def require(*names):

@@ -43,9 +43,11 @@ def _convert(source):
     from official_bert.checkpoints.convert import convert
     from official_bert.tasks import model_card
 
-    given = given_files()
-    checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given)
-    notes += _carry_task(source)
+    given, task_files = given_files(), _task_files(source)
+    along = [] if FLAGS.format == "keras_hub" else task_files
+    checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given, along=along)
+    if task_files != along:
+        notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
     if FLAGS.format in model_card.FILES:
@@ -58,18 +60,20 @@ def _convert(source):
     )
 
 
-def _carry_task(source):
-    """Copy the `task.json` of a fine-tuned model; return sentences about it."""
-    from official_bert import files
+def _task_files(source):
+    """Return the path of a fine-tuned model's `task.json` in a list, if there is one.
+
+    Numbered checkpoints beside it are not the model that it describes.
+    """
+    from official_bert.checkpoints.names import MODEL_PREFIX
     from official_bert.tasks.task_file import TASK_FILE, has_task
 
-    folder = source if os.path.isdir(source) else os.path.dirname(source)
-    if not has_task(folder):
+    folder, name = os.path.split(source)
+    if os.path.isdir(source):
+        folder = source
+    elif name not in (MODEL_PREFIX, f"{MODEL_PREFIX}.index"):
         return []
-    if FLAGS.format == "keras_hub":
-        return [f"{TASK_FILE} stays behind: a preset has another file of that name."]
-    files.copy(os.path.join(folder, TASK_FILE), os.path.join(FLAGS.to, TASK_FILE))
-    return []
+    return [os.path.join(folder, TASK_FILE)] if has_task(folder) else []
 
 
 def _list(source):

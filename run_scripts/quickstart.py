@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 from absl import flags
-from command_line import ROOT, run
+from command_line import ROOT, exit_at_sigterm, run
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -50,6 +50,7 @@ WANTED_PROMPTS = 6
 
 def main():
     """Run each step as its own command; return 1 if the model has not learnt."""
+    exit_at_sigterm()
     place = FLAGS.output_dir
     files.make_directory(place, "--output_dir")
     vocab, model = f"{place}/vocab.txt", f"{place}/model"

@@ -15,7 +15,14 @@ import subprocess
 import sys
 
 from absl import flags
-from command_line import ROOT, locate, require, run, write_run_json
+from command_line import (
+    ROOT,
+    exit_at_sigterm,
+    locate,
+    require,
+    run,
+    write_run_json,
+)
 
 from official_bert import files
 from official_bert.ablations.tables import TABLES, TASKS, find_table
@@ -72,6 +79,7 @@ def main():
     require("table", "input_file", "vocab_file", "output_dir")
     from official_bert.ablations import reports, running
 
+    exit_at_sigterm()
     table = find_table(FLAGS.table, FLAGS.rows)
     data = _data(table)
     _check_vocabulary()
@@ -199,6 +207,11 @@ def _run_step(step):
             status = child.wait()
         except KeyboardInterrupt:
             # Ctrl-C has reached it as well: it saves, which takes a while, and ends.
+            child.wait()
+            raise
+        except SystemExit:
+            # SIGTERM has not.
+            child.terminate()
             child.wait()
             raise
     if status:

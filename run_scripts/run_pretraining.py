@@ -131,13 +131,14 @@ def main():
         vocab_file=vocab_file,
     )
     complete = pretraining.run(strategy, config, train_set, eval_set, settings)
-    if not strategies.is_chief(strategy):
+    if not strategies.is_chief(strategy) or not complete:
         return
-    if FLAGS.do_train and complete:
+    if FLAGS.do_train:
         training_flags.write_model_card("input_file", "eval_input_file", "vocab_file")
     # An evaluation does not replace what is known of the training.
     name = "run.json" if FLAGS.do_train else "eval_run.json"
-    inputs = [config_file, init_checkpoint, vocab_file, *train_set.index.files]
+    inputs = [config_file, init_checkpoint, continue_from, vocab_file]
+    inputs += train_set.index.files
     if FLAGS.eval_input_file:
         inputs += eval_set.index.files
     write_run_json(os.path.join(FLAGS.output_dir, name), inputs)

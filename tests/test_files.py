@@ -6,9 +6,11 @@ import hashlib
 import os
 import pathlib
 import signal
+import stat
 import subprocess
 import sys
 
+import filelock
 import pytest
 from places import ROOT
 
@@ -272,6 +274,37 @@ def test_a_lock_goes_with_a_process_that_is_killed(tmp_path):
         assert holder.wait() == -signal.SIGKILL
         with files.locked_directory(tmp_path):
             pass
+
+
+def test_a_disk_without_locks(tmp_path, monkeypatch):
+    def acquire(lock, timeout):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(filelock.FileLock, "acquire", acquire)
+    with pytest.raises(UserError) as caught, files.locked_directory(tmp_path):
+        pass
+    one_sentence(caught, "--output_dir", tmp_path, "No locks available")
+
+
+def test_an_error_within_is_none_of_the_lock(tmp_path):
+    with pytest.raises(FileNotFoundError), files.locked_directory(tmp_path):
+        (tmp_path / "gone").read_text()
+
+
+@pytest.mark.parametrize("number", [errno.EINVAL, errno.ENOTSUP, errno.EIO])
+def test_a_disk_that_does_not_sync_directories(tmp_path, monkeypatch, number):
+    """The file is there all the same; other errors are told."""
+
+    def fsync(descriptor):
+        if stat.S_ISDIR(os.fstat(descriptor).st_mode):
+            raise OSError(number, "told")
+
+    monkeypatch.setattr(files.os, "fsync", fsync)
+    path = tmp_path / "text"
+    told = pytest.raises(OSError) if number == errno.EIO else contextlib.nullcontext()
+    with told:
+        files.write_text(path, "whole")
+    assert path.read_text() == "whole"
 
 
 def test_a_lock_goes_after_an_error(tmp_path):

@@ -18,13 +18,14 @@ from official_bert.checkpoints import (
 from official_bert.errors import UserError
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz")
-# What unpacking a damaged one may raise.
+# What unpacking one that is damaged, encrypted or of an unknown method may raise.
 DAMAGED = (
     shutil.ReadError,
     zipfile.BadZipFile,
     tarfile.TarError,
     zlib.error,
     EOFError,
+    RuntimeError,
 )
 
 
@@ -67,7 +68,7 @@ def _unpack(path, folder):
     try:
         shutil.unpack_archive(path, folder, **_filter_of(path))
     except DAMAGED as error:
-        raise UserError(f"{path} is a damaged archive ({error}).") from error
+        raise UserError(f"{path} cannot be unpacked ({error}).") from error
     found = [
         where for where, _, names in os.walk(folder) if _holds_a_model(where, names)
     ]
@@ -94,7 +95,8 @@ def _filter_of(path):
 
 def _holds_a_model(directory, names):
     return (
-        any(name.endswith(".index") for name in names)
+        # A Mac adds files that begin with "._".
+        any(name.endswith(".index") and not name.startswith("._") for name in names)
         or keras_hub.is_preset(directory)
         or huggingface.is_model(directory)
     )

@@ -1,6 +1,7 @@
 """From any format to any other: a reader, a writer, and no model in between."""
 
 import dataclasses
+import shutil
 
 from official_bert import files
 from official_bert.checkpoints import (
@@ -19,7 +20,15 @@ WRITERS = {
 }
 
 
-def convert(path, directory, to, config_file=None, vocab_file=None, do_lower_case=None):
+def convert(
+    path,
+    directory,
+    to,
+    config_file=None,
+    vocab_file=None,
+    do_lower_case=None,
+    along=(),
+):
     """Write a checkpoint's weights in another format, bit for bit.
 
     Optimizer slots and the step are left behind: what comes out is a model.
@@ -32,6 +41,7 @@ def convert(path, directory, to, config_file=None, vocab_file=None, do_lower_cas
       vocab_file: a `vocab.txt`, likewise.
       do_lower_case: bool; by default what is stated, or else what the
         vocabulary looks like.
+      along: paths of files that are copied beside it.
 
     Returns:
       (the `Checkpoint`, closed; sentences that a user should read).
@@ -56,4 +66,6 @@ def convert(path, directory, to, config_file=None, vocab_file=None, do_lower_cas
             notes.append("There is no vocab.txt: give --vocab_file to add one.")
         with files.atomic_directory(directory, "--to") as temporary:
             notes += WRITERS[to](temporary, checkpoint)
+            for source in along:
+                shutil.copy(source, temporary)
     return checkpoint, notes

@@ -38,9 +38,10 @@ class RecordSet:
     manifests: dict
 
     @property
-    def manifest(self):
-        """The first file's entry; what matters is the same in all."""
-        return next(iter(self.manifests.values()))
+    def do_lower_case(self):
+        """The casing of the vocabulary; None where no manifest tells."""
+        told = (m.get("do_lower_case") for m in self.manifests.values())
+        return next((each for each in told if each is not None), None)
 
     @property
     def tokens_per_row(self):

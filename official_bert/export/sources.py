@@ -87,7 +87,8 @@ def files_of(path):
     Returns:
       dict of name -> path.
     """
-    names = (google.CONFIG_FILE, google.TOKENIZER_FILE, TASK_FILE)
+    names = [google.CONFIG_FILE, google.TOKENIZER_FILE]
+    names += [TASK_FILE] * has_task(path)
     places = {name: os.path.join(path, name) for name in names}
     return {name: place for name, place in places.items() if os.path.isfile(place)}
 

@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import os
 import zlib
 from collections.abc import Callable
 
@@ -113,6 +114,25 @@ class FineTuning:
     reads_padding: bool = False
 
 
+def _holds(directory, step):
+    """Tell whether a directory has the model of an update, and its task."""
+    is_there = any_format.holds_model(directory)
+    return is_there and task_file.written_step(directory) == step
+
+
+def _write_model(directory, model, work, settings):
+    """Write the model; till its `task.json` follows, the directory has none."""
+    with contextlib.suppress(FileNotFoundError):
+        os.remove(os.path.join(directory, task_file.TASK_FILE))
+    model_directory.save(
+        directory,
+        model,
+        settings.vocab_file,
+        settings.do_lower_case,
+        work.written_config,
+    )
+
+
 def crc32_of(arrays):
     """Return a number that tells arrays from others, for `FineTuning.identity`."""
     digest = 0
@@ -180,17 +200,12 @@ def fine_tune(strategy, work, settings):
             best = saving.best_step(directory) or best
             saving.restore_state(directory, state, run_id, best)
             row = evaluate()
-        if strategies.is_chief(strategy):
-            # A user, or a search, may have changed the threshold of one that was done.
-            if not (was_done and task_file.written_step(directory) == best):
-                work.write_task(directory, best, row)
-            model_directory.save(
-                directory,
-                state.model,
-                settings.vocab_file,
-                settings.do_lower_case,
-                work.written_config,
-            )
+        # A user, or a search, may have changed the threshold of one that was done.
+        is_there = was_done and _holds(directory, best)
+        if strategies.is_chief(strategy) and not is_there:
+            _write_model(directory, state.model, work, settings)
+            # It tells that the model is whole, so it comes last.
+            work.write_task(directory, best, row)
         # No worker leaves while the chief still writes.
         strategies.wait_for_all(strategy)
         return {"global_step": best, **row}

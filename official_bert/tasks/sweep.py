@@ -248,6 +248,8 @@ def _row_of_model(directory, name):
 
 
 def _move_model(source, target):
+    # Else the old weights would stand beside the new task for a moment.
+    google.delete_checkpoint(os.path.join(target, names.MODEL_PREFIX))
     for name in MODEL_FILES:
         os.replace(os.path.join(source, name), os.path.join(target, name))
 

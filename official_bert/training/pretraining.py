@@ -214,8 +214,9 @@ def _finish(model, train_set, unigram, settings):
     """Draw the curves and write the model directory."""
     path = curves.draw(settings.output_dir, unigram()[0])
     print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
-    casing = train_set.manifest.get("do_lower_case")
-    model_directory.save(settings.output_dir, model, settings.vocab_file, casing)
+    model_directory.save(
+        settings.output_dir, model, settings.vocab_file, train_set.do_lower_case
+    )
 
 
 def _write_results(directory, step, row):

@@ -102,8 +102,10 @@ def is_better(value, best, name):
       name: of the measure. Lower is better if it ends with "loss", and higher
         is with anything else.
     """
-    if best is None or math.isnan(best):
+    if best is None:
         return True
+    if math.isnan(best):
+        return not math.isnan(value)
     return value < best if name.endswith("loss") else value > best
 
 

@@ -141,7 +141,15 @@ def test_the_error_is_that_of_this_attempt(tmp_path, prints):
     assert told == (prints.removeprefix("error: ") or f"see {log}.")
 
 
-def test_ctrl_c_ends_the_command_within_which_it_came(tmp_path):
+# A terminal sends Ctrl-C to all that run in it, `kill` SIGTERM to one.
+@pytest.mark.parametrize(
+    ("number", "send", "ends_with"),
+    [
+        (signal.SIGINT, os.killpg, (130, "interrupted\n")),
+        (signal.SIGTERM, os.kill, (143, "")),
+    ],
+)
+def test_what_ends_it_ends_the_command_within(tmp_path, number, send, ends_with):
     """That one has saved, and is not counted as done."""
     write_vocab(tmp_path / "vocab.txt")
     shutil.copy(MINI / "text.txt", tmp_path / "text.txt")
@@ -158,13 +166,12 @@ def test_ctrl_c_ends_the_command_within_which_it_came(tmp_path):
     )
     try:
         wait_for(tmp_path / "x" / "models" / "bert" / "metrics.jsonl", child)
-        # A terminal sends it to all that run in it.
-        os.killpg(child.pid, signal.SIGINT)
+        send(child.pid, number)
         _, errors = child.communicate(timeout=120)
     finally:
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
-    assert (child.returncode, errors) == (130, "interrupted\n")
+    assert (child.returncode, errors) == ends_with
     done = running.read_results(str(tmp_path / "x" / "results.jsonl"))
     assert [row["step"] for row in done] == ["records/heldout", "records/bert"]
     assert names.numbered_checkpoints(tmp_path / "x" / "models" / "bert")

@@ -59,7 +59,7 @@ def test_a_tar_file(model, tmp_path, name):
     assert_is_the_model(tmp_path / name)
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-    refused(tmp_path / name, f"{name} is a damaged archive")
+    refused(tmp_path / name, f"{name} cannot be unpacked")
 
 
 def test_archives_with_a_python_before_3_11_4(model, tmp_path, monkeypatch):
@@ -140,16 +140,36 @@ def test_zip_files_of_something_else(model, tmp_path):
     refused(tmp_path / "two.zip", "more than one model", "unpack it")
 
 
+def test_a_zip_file_of_a_mac(model, tmp_path):
+    """It has a second folder, of what the Mac knows of each file."""
+    archive = pack(model, tmp_path / "release.zip")
+    with zipfile.ZipFile(archive, "a") as packed:
+        packed.writestr("__MACOSX/model/._bert_model.ckpt.index", b"\0\5\x16\7")
+    assert_is_the_model(archive)
+
+
+def test_a_zip_file_of_an_unknown_method(model, tmp_path):
+    """Windows packs large files with Deflate64, which Python does not know."""
+    archive = tmp_path / "model.zip"
+    with zipfile.ZipFile(archive, "w") as packed:
+        packed.write(model / "bert_model.ckpt.index", "bert_model.ckpt.index")
+    content = bytearray(archive.read_bytes())
+    for mark, offset in ((b"PK\3\4", 8), (b"PK\1\2", 10)):
+        content[content.index(mark) + offset] = 9
+    archive.write_bytes(content)
+    refused(archive, "model.zip cannot be unpacked", "compression")
+
+
 def test_a_truncated_zip_file(model, tmp_path):
     archive = pack(model, tmp_path / "whole.zip")
     whole = archive.read_bytes()
     (tmp_path / "half.zip").write_bytes(whole[: len(whole) // 2])
-    refused(tmp_path / "half.zip", "half.zip is a damaged archive")
+    refused(tmp_path / "half.zip", "half.zip cannot be unpacked")
     # The list of files at the end is there, the contents are not.
     damaged = bytearray(whole)
     damaged[200:5000] = bytes(4800)
     (tmp_path / "bad.zip").write_bytes(damaged)
-    refused(tmp_path / "bad.zip", "bad.zip is a damaged archive")
+    refused(tmp_path / "bad.zip", "bad.zip cannot be unpacked")
 
 
 def test_a_truncated_data_file(model, tmp_path):

@@ -10,7 +10,7 @@ import tiny_model
 from killed_run import assert_same_bytes, killed_at
 from run_settings import FINE_TUNING
 
-from official_bert.checkpoints import any_format
+from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.checkpoints.initialize import load_weights
 from official_bert.errors import UserError
 from official_bert.tasks import classifier, fine_tuning
@@ -126,6 +126,32 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
     row = run(tmp_path, None)
     assert row == whole[1]
     assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
+
+
+def test_no_task_is_there_without_its_model(tmp_path, monkeypatch):
+    """Else a full disk would leave a directory that answers with other weights."""
+    run(tmp_path, None, stop_at_step=20)
+
+    def save(*arguments):
+        raise UserError("No space left on the disk.")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(model_directory, "save", save)
+        with pytest.raises(UserError, match="No space"):
+            run(tmp_path, None, stop_at_step=40)
+    assert not (tmp_path / "task.json").exists()
+    row = run(tmp_path, None, stop_at_step=40)
+    task = json.loads((tmp_path / "task.json").read_text())
+    assert task["global_step"] == row["global_step"]
+
+
+def test_weights_that_somebody_deleted_are_written_again(tmp_path):
+    run(tmp_path, None, num_train_steps=20)
+    before = tensors(tmp_path)
+    google.delete_checkpoint(str(tmp_path / "bert_model.ckpt"))
+    run(tmp_path, None, num_train_steps=20)
+    assert any_format.holds_model(tmp_path)
+    assert_same_bytes(tensors(tmp_path), before)
 
 
 def test_other_examples_or_labels_are_another_run(whole, tmp_path):

@@ -99,6 +99,8 @@ def test_a_loss_is_better_when_lower_and_a_score_when_higher():
     # What is not a number is never better.
     assert not saving.is_better(math.nan, 1.0, "loss")
     assert not saving.is_better(math.nan, 1.0, "accuracy")
+    assert saving.is_better(1.0, math.nan, "accuracy")
+    assert not saving.is_better(math.nan, math.nan, "accuracy")
 
 
 def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):

@@ -15,8 +15,14 @@ def make_bilstm(width, units, return_sequences=True, name="bilstm"):
         last token, and the backward one at the first.
       name: of the layer.
     """
-    # Without a name of its own, Keras numbers it by what was made before.
-    lstm = keras.layers.LSTM(units, return_sequences=return_sequences, name="lstm")
+    lstm = keras.layers.LSTM(
+        units,
+        return_sequences=return_sequences,
+        # NVIDIA's kernel is none for XLA, nor for the CPU that serves an export.
+        use_cudnn=False,
+        # Without one of its own, Keras numbers it by what was made before.
+        name="lstm",
+    )
     layer = keras.layers.Bidirectional(lstm, name=name)
     layer.build((None, None, width))
     return layer

@@ -166,7 +166,8 @@ def fine_tune(strategy, work, settings):
         not fit, memory is short, or another worker is gone.
     """
     directory, train_set = settings.output_dir, work.train_set
-    if settings.pad_to_max_seq_length:
+    # Of a TPU each length would be another program.
+    if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
         train_set = train_set.of_one_length()
     with (
         runs.opened_directory(strategy, directory),
@@ -196,8 +197,10 @@ def fine_tune(strategy, work, settings):
         was_done = state.step == before and not settings.allow_changed_settings
         best, row = state.step, {}
         if evaluate:
-            # Kept besides the newest, so it is there.
+            # Kept besides the newest, so it is there. The others wait until the chief,
+            # which may still be saving, says which it is.
             best = saving.best_step(directory) or best
+            best = strategies.from_chief(strategy, best)
             saving.restore_state(directory, state, run_id, best)
             row = evaluate()
         # A user, or a search, may have changed the threshold of one that was done.
@@ -207,5 +210,5 @@ def fine_tune(strategy, work, settings):
             # It tells that the model is whole, so it comes last.
             work.write_task(directory, best, row)
         # No worker leaves while the chief still writes.
-        strategies.wait_for_all(strategy)
+        strategies.end_together(strategy)
         return {"global_step": best, **row}

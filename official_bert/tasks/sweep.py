@@ -20,7 +20,7 @@ from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuning
 from official_bert.tasks.task_file import TASK_FILE
-from official_bert.training import run_manifest, saving, strategies
+from official_bert.training import run_manifest, runs, saving, strategies
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
 # What runs of one sweep differ in.
@@ -104,7 +104,8 @@ def run_grid(strategy, work, metrics, grid, settings_of):
             own = dataclasses.replace(
                 settings, output_dir=os.path.join(directory, name)
             )
-            row = _run(strategy, work, own, _columns(cell, seed))
+            with runs.device_errors(strategy, own):
+                row = _run(strategy, work, own, _columns(cell, seed))
             if row is None:
                 return False
             rows.append(row)
@@ -172,7 +173,7 @@ def _run(strategy, work, settings, columns):
             print(work.trouble(row), flush=True)
         # Also where a kill came between the result and this.
         _remove_weights(directory)
-    strategies.wait_for_all(strategy)
+    strategies.end_together(strategy)
     # The model and what was compiled for it hold each other.
     keras.backend.clear_session()
     gc.collect()

@@ -143,6 +143,8 @@ def _run(strategy, config, train_set, eval_set, settings):
     state.model.bert.skip_padding = skip_padding
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
+    held_out = _identity(eval_set, settings)
+    runs.check_workers_agree(strategy, held_out, settings)
     if settings.do_train:
         fixed = runs.fixed_settings(config, _identity(train_set, settings), settings)
         run_id = runs.start(strategy, state, fixed, settings)
@@ -160,7 +162,7 @@ def _run(strategy, config, train_set, eval_set, settings):
         if row:
             _write_results(settings.output_dir, state.step, row)
     # No worker leaves while the chief still writes.
-    strategies.wait_for_all(strategy)
+    strategies.end_together(strategy)
     return True
 
 

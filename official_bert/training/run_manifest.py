@@ -59,6 +59,15 @@ def open_run(directory, settings, allow_changes=False):
     return manifest["run_id"]
 
 
+def run_id_of(directory):
+    """Return the id of the run in a directory; None if there is none."""
+    try:
+        path = os.path.join(directory, MANIFEST_FILE)
+        return files.read_json(path, "the manifest of a run").get("run_id")
+    except UserError:
+        return None
+
+
 def note_start(directory, step, settings, environment):
     """Note with what a run goes on, and tell how the environment changed.
 

@@ -8,6 +8,7 @@ import dataclasses
 import json
 import os
 import re
+import time
 import zlib
 
 import keras
@@ -29,6 +30,8 @@ from official_bert.training.optimizer import BertAdam, BertLamb
 from official_bert.training.precision import computing_in
 from official_bert.training.schedule import WarmupLinearDecay
 from official_bert.training.step import StepSettings
+
+SECONDS_TO_SEE_FILES = 30
 
 
 @dataclasses.dataclass(frozen=True)
@@ -101,10 +104,13 @@ def _device_error(error, strategy, settings):
         error, (*lost, tf.errors.CancelledError, tf.errors.DeadlineExceededError)
     ):
         steps = names.numbered_checkpoints(settings.output_dir)
+        # An internal error may also be one of this worker's own device.
+        what = "failed, or " if isinstance(error, tf.errors.InternalError) else ""
+        reason = error.message.strip().partition("\n")[0]
         return (
-            f"Worker {strategies.worker_number(strategy)} has lost another worker; "
-            "start all workers again with the same commands, and the run goes on "
-            f"from step {steps[-1] if steps else 0}."
+            f"Worker {strategies.worker_number(strategy)} {what}has lost another "
+            "worker; start all workers again with the same commands, and the run goes "
+            f"on from step {steps[-1] if steps else 0}. TensorFlow says: {reason}"
         )
     return None
 
@@ -190,7 +196,7 @@ def start(strategy, state, fixed, settings):
 
     Raises:
       UserError: the directory holds another run or model, a checkpoint does not
-        fit, or workers were started with different flags.
+        fit, or workers were started with different flags or directories.
     """
     run_id = _open(strategy, fixed, settings)
     step = _restore(strategy, state, run_id, settings)
@@ -221,18 +227,43 @@ def _tell_of_older_model(settings, step):
 
 def _open(strategy, fixed, settings):
     """Check the run's settings, on the chief; return its id, on all workers."""
-    _check_workers_agree(strategy, fixed, settings)
+    check_workers_agree(strategy, fixed, settings)
     run_id = 0
     if strategies.is_chief(strategy):
         run_id = run_manifest.open_run(
             settings.output_dir, fixed, settings.allow_changed_settings
         )
-    return strategies.from_chief(strategy, run_id)
+    run_id = strategies.from_chief(strategy, run_id)
+    if not strategies.is_chief(strategy):
+        _wait_for_run(strategy, settings.output_dir, run_id)
+    return run_id
 
 
-def _check_workers_agree(strategy, fixed, settings):
-    """Raise `UserError` on a worker whose flags are not those of the chief."""
-    flags = dataclasses.asdict(settings) | {"fixed": fixed}
+def _wait_for_run(strategy, directory, run_id):
+    """Raise `UserError` on a worker that does not see what the chief writes.
+
+    A network's folder may show it a little later.
+    """
+    for _ in range(SECONDS_TO_SEE_FILES):
+        if run_manifest.run_id_of(directory) == run_id:
+            return
+        time.sleep(1)
+    raise UserError(
+        f"--output_dir: worker {strategies.worker_number(strategy)} does not see what "
+        f"the first worker writes into {directory}; give a folder on storage that all "
+        "workers share."
+    )
+
+
+def check_workers_agree(strategy, data, settings):
+    """Raise `UserError` on a worker whose flags or data are not those of the chief.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      data: dict that tells its data from others.
+      settings: `RunSettings`.
+    """
+    flags = dataclasses.asdict(settings) | {"fixed": data}
     # Folders may be mounted elsewhere, and are not part of what is computed.
     for name in ("output_dir", "vocab_file", "init_checkpoint", "continue_from"):
         flags.pop(name, None)
@@ -336,6 +367,8 @@ def train(
         return dataset.training_batches(size, seed, first, rows)
 
     def blame(batch):
+        if not strategies.is_chief(strategy):
+            return "The first worker tells which records they were of."
         records = dataset.batch_records(size, seed, batch)
         return _save_batch(settings.output_dir, batch, records)
 

@@ -1,5 +1,6 @@
 """Which devices train: the `tf.distribute` strategy, and who does what in it."""
 
+import contextlib
 import json
 import os
 
@@ -189,6 +190,16 @@ def from_chief(strategy, number):
 def wait_for_all(strategy):
     """Return when every worker has come here: before it reads what the chief wrote."""
     from_chief(strategy, 0)
+
+
+def end_together(strategy):
+    """Wait for all workers a last time, lest one leaves while another still waits.
+
+    The second time some may be gone; but then all have left the first.
+    """
+    wait_for_all(strategy)
+    with contextlib.suppress(tf.errors.OpError):
+        wait_for_all(strategy)
 
 
 def _choose(num_devices):

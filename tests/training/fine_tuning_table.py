@@ -1,21 +1,24 @@
 """The same short fine-tuning on one kind of device, as a process of its own.
 
-    python fine_tuning_table.py one|mirrored FOLDER NAME:FLAG=VALUE,… …
+    python fine_tuning_table.py one|mirrored|workers FOLDER NAME:FLAG=VALUE,… …
 
 Leaves a model directory FOLDER/NAME for each name, and prints as JSON how often each
-traced its training step. Flags are fields of `FineTuningSettings`. The kind decides the
-strategy, which a process can choose once: one device, or two logical ones.
+traced its training step. Flags are fields of `FineTuningSettings`, and `evaluated`. The
+kind decides the strategy, which a process can choose once: one device, two logical
+ones, or two processes, of which this is one. There the first takes its time to save.
 """
 
 import dataclasses
 import json
 import pathlib
 import sys
+import time
 
 import numpy as np
 import tiny_model
 from run_settings import FINE_TUNING
 
+from official_bert.checkpoints import google
 from official_bert.modeling import encoder_model
 from official_bert.tasks import classifier, fine_tuning
 from official_bert.tasks.classifier_features import Features
@@ -34,6 +37,9 @@ TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 128)
 UPDATES = dict(num_train_steps=8, num_warmup_steps=0, train_batch_size=4)
 
 
+KINDS = {"one": [], "mirrored": ["mirrored", 2], "workers": ["multi_worker"]}
+
+
 def examples():
     """Return texts of 3 to 128 tokens, of which batches become of many lengths."""
     rng = np.random.default_rng(1)
@@ -44,7 +50,7 @@ def examples():
     return found
 
 
-def train(strategy, directory, **changes):
+def train(strategy, directory, evaluated=0, **changes):
     """Fine-tune; return how often the training step was traced."""
     encoder_model.DROPOUT = 0.0  # That before the head, which no config names.
     steps = []
@@ -57,20 +63,24 @@ def train(strategy, directory, **changes):
     settings = fine_tuning.FineTuningSettings(
         **{**FINE_TUNING, "output_dir": str(directory), **UPDATES, **changes}
     )
-    work = classifier.fine_tuning(CONFIG, TASK, examples(), None, 8)
+    dev = [[one] for one in examples()] if evaluated else None
+    work = classifier.fine_tuning(CONFIG, TASK, examples(), dev, 8)
     assert fine_tuning.fine_tune(strategy, work, settings)
     return steps[0].experimental_get_tracing_count()
 
 
 def main(kind, folder, *runs):
     """Make the runs of one kind of device."""
-    strategy = strategies.make_strategy(*{"one": [], "mirrored": ["mirrored", 2]}[kind])
+    strategy = strategies.make_strategy(*KINDS[kind])
+    if kind == "workers":
+        write = google.write_checkpoint
+        google.write_checkpoint = lambda *args: time.sleep(3) or write(*args)
     traced = {}
     for run in runs:
         name, _, flags = run.partition(":")
         pairs = (flag.split("=") for flag in flags.split(",") if flag)
         directory = pathlib.Path(folder, name)
-        directory.mkdir()
+        directory.mkdir(exist_ok=True)
         changes = {key: int(value) for key, value in pairs}
         traced[name] = train(strategy, directory, **changes)
     print(json.dumps(traced))

@@ -13,7 +13,9 @@ RUNS = {
     "one": ["one", "padded:pad_to_max_seq_length=1", "split:micro_batch_size=2"],
     "mirrored": ["two_devices", "two_devices_split:micro_batch_size=1"],
 }
-OTHERS = ["padded", "split", "two_devices", "two_devices_split"]
+# Its only checkpoint is the best, which the first saves while the second evaluates.
+WORKERS = "workers:evaluated=1,save_checkpoints_steps=8"
+OTHERS = ["padded", "split", "two_devices", "two_devices_split", "workers"]
 
 
 @pytest.fixture(scope="module")
@@ -25,6 +27,13 @@ def made(tmp_path_factory):
         process = processes.start(script, kind, folder, *runs)
         with processes.running(process):
             traced |= json.loads(processes.finish(process).splitlines()[-1])
+    started = [
+        processes.start(script, "workers", folder, WORKERS, TF_CONFIG=config)
+        for config in processes.cluster()
+    ]
+    with processes.running(*started):
+        for process in started:
+            processes.finish(process)
     return folder, traced
 
 

@@ -18,7 +18,7 @@ from official_bert.tasks import choice, classifier, fine_tuning, ner
 from official_bert.tasks.classifier_features import Features
 from official_bert.tasks.classifier_task import ClassifierTask
 from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from official_bert.training import loop, runs
+from official_bert.training import loop, run_manifest, runs, strategies
 from official_bert.training.optimizer import BertAdam, BertLamb
 from official_bert.training.schedule import WarmupLinearDecay
 
@@ -208,3 +208,30 @@ def test_records_that_do_not_go_together(name, values):
     with pytest.raises(UserError, match=name):
         check_agreement(entries)
     assert check_agreement({"a": {name: values[0]}, "b": {name: values[0]}}) is None
+
+
+def test_a_worker_that_does_not_see_the_output_directory(tmp_path, monkeypatch):
+    """The first worker's run is in another folder of that name, or none."""
+    monkeypatch.setattr(runs, "SECONDS_TO_SEE_FILES", 1)
+    run_id = run_manifest.open_run(str(tmp_path), {"seed": 1})
+    runs._wait_for_run(STRATEGY, str(tmp_path), run_id)
+    for other in (tmp_path / "other", tmp_path):
+        with pytest.raises(UserError, match="does not see what the first worker"):
+            runs._wait_for_run(STRATEGY, str(other), run_id + 1)
+
+
+def test_what_tensorflow_says_of_lost_workers(monkeypatch):
+    monkeypatch.setattr(strategies, "is_multi_worker", lambda strategy: True)
+    monkeypatch.setattr(strategies, "worker_number", lambda strategy: 0)
+
+    def told(kind):
+        error = kind(None, None, "Socket closed\n\nmore")
+        with pytest.raises(UserError) as caught, runs.device_errors(STRATEGY, SETTINGS):
+            raise error
+        return str(caught.value)
+
+    lost = told(tf.errors.UnavailableError)
+    assert lost.startswith("Worker 0 has lost another worker; start all workers again")
+    assert lost.endswith("TensorFlow says: Socket closed")
+    # One of a device, such as cuDNN's, has this type as well.
+    assert told(tf.errors.InternalError).startswith("Worker 0 failed, or has lost")

@@ -1,6 +1,7 @@
 """`run_pretraining.py` by two workers: as one machine's devices, stopped, killed."""
 
 import re
+import shutil
 import signal
 
 import pretraining_runs as runs
@@ -108,10 +109,14 @@ def test_the_rows_of_two_workers_are_those_of_two_devices(devices, ended, stoppe
     runs.assert_same_rows(ended, devices, step)
 
 
-def test_workers_with_different_flags_do_not_train(flags, ended):
+@pytest.mark.parametrize("name", ["learning_rate", "eval_input_file"])
+def test_workers_with_different_flags_do_not_train(flags, ended, tmp_path, name):
     before = runs.contents(ended)
-    own = flags | {"output_dir": ended}
-    with start_both(own, own | {"learning_rate": 1e-3}) as workers:
+    own = flags | {"output_dir": ended, "eval_input_file": flags["input_file"]}
+    other = {"learning_rate": 1e-3, "eval_input_file": tmp_path / "other.tfrecord"}
+    first = flags["input_file"].replace("*", "0")
+    shutil.copy(first, other["eval_input_file"])
+    with start_both(own, own | {name: other[name]}) as workers:
         (chief, first), (other, second) = ends(workers, limit=90)
     assert (chief, other) == (1, 1)
     assert "Worker 1 was started with other flags" in runs.error_of(second)

@@ -10,8 +10,8 @@ class UserError(ValueError):
     """
 
 
-def list_some(items, most=5):
+def list_some(items, most=5, separator=", "):
     """Return the first of some texts and how many more there are, for messages."""
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""
-    return ", ".join(items[:most]) + more
+    return separator.join(items[:most]) + more

@@ -127,16 +127,24 @@ def require_no_input(outputs, inputs, flag):
             raise UserError(f"{flag}: {path} is an input; name another file.")
 
 
+def require_possible_directory(path, flag):
+    """Raise `UserError` for a folder that cannot be written; create nothing."""
+    there = os.path.abspath(path)
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    if not os.path.isdir(there):
+        raise UserError(f"{flag}: {path} is no folder: {there} is a file.")
+    if not os.access(there, os.W_OK):
+        raise UserError(f"{flag}: {path} cannot be written: {there} is not writable.")
+
+
 def make_directory(path, flag):
     """Create `path` and its parents; a `UserError` says why it cannot."""
-    if os.path.isfile(path):
-        raise UserError(f"{flag}: {path} is a file, and a folder is wanted here.")
+    require_possible_directory(path, flag)
     try:
         os.makedirs(path, exist_ok=True)
     except OSError as error:
         raise UserError(f"{flag}: cannot create {path}: {error.strerror}.") from error
-    if not os.access(path, os.W_OK):
-        raise UserError(f"{flag}: {path} is not writable.")
 
 
 @contextlib.contextmanager

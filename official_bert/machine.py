@@ -7,6 +7,13 @@ import pathlib
 _CONTAINER_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
 
 
+def available_cores():
+    """Return how many CPU cores this process may use."""
+    if hasattr(os, "sched_getaffinity"):  # Only Linux has it.
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count()
+
+
 def total_memory():
     """Return the bytes of memory that processes may use; None if nobody tells."""
     try:

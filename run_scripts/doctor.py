@@ -240,11 +240,7 @@ def count_cores_and_memory():
     # Imported late: only `command_line` makes the checkout importable.
     from official_bert import machine
 
-    try:
-        cores = len(os.sched_getaffinity(0))
-    except AttributeError:  # Only Linux has it.
-        cores = os.cpu_count()
-    return cores, machine.total_memory()
+    return machine.available_cores(), machine.total_memory()
 
 
 def check_machine(cores, memory):

@@ -111,6 +111,7 @@ def main():
     """Load, export, compare; say what was written."""
     require("model_dir", "export_dir")
     _check_flags()
+    files.require_possible_directory(FLAGS.export_dir, "--export_dir")
     if FLAGS.format == TFLITE:
         _export_tflite()
     else:

@@ -137,6 +137,8 @@ def run_command(read_data, train, ask, file_flags):
       ask: function: data -> None; evaluates and predicts as the flags say.
       file_flags: names of the flags that name files, for `run.json`.
     """
+    # Before the data are read, which may take minutes.
+    files.require_possible_directory(FLAGS.output_dir, "--output_dir")
     strategy = start_tensorflow(training_flags.make_strategy)
     from official_bert.tasks import fine_tuning
     from official_bert.training import strategies

@@ -96,6 +96,7 @@ def main():
     """Check everything that can be checked, then train and evaluate."""
     require("input_file", "output_dir")
     _check_flags()
+    files.require_possible_directory(FLAGS.output_dir, "--output_dir")
     config_file = locate(FLAGS.bert_config_file)
     init_checkpoint = locate(FLAGS.init_checkpoint)
     continue_from = locate(FLAGS.continue_from)

@@ -129,6 +129,11 @@ def test_make_directory(tmp_path):
         one_sentence(error, "--output_dir", path)
 
 
+def test_a_directory_that_is_possible_is_not_made(tmp_path):
+    files.require_possible_directory(tmp_path / "a" / "b", "--output_dir")
+    assert not (tmp_path / "a").exists()
+
+
 def test_writes_appear_whole_or_not_at_all(tmp_path):
     path = tmp_path / "out.txt"
     files.write_text(path, "old")

@@ -13,6 +13,7 @@ from official_bert.device import converter, golden_tokens, readme, tflite_file
 from official_bert.device.converter import FLOAT32, FULL_INT8
 from official_bert.errors import UserError
 from official_bert.export import samples
+from official_bert.export.sources import LABELS_FILE, write_names
 from official_bert.modeling.transformer import MASKED_SCORE
 from official_bert.tasks import scoring
 from official_bert.tasks.classifier_features import convert_example
@@ -21,7 +22,6 @@ from official_bert.tasks.model_inputs import INPUTS
 from official_bert.tasks.task_file import TASK_FILE, write_task
 from official_bert.tasks.tflite_model import FILE, HASH_FILE, TfliteModel
 
-LABELS_FILE = "labels.txt"
 # The tokenizer in JavaScript.
 TOKENIZER_JS = pathlib.Path(__file__).with_name("tokenizer.js")
 _OTHER_FILES = {
@@ -134,15 +134,11 @@ def _convert(model, quantization, rows):
 def _write_side_files(folder, model):
     """Write what a program needs that makes ids and reads results."""
     tokenizer = model.tokenizer
-    vocab = "".join(f"{piece}\n" for piece in tokenizer.vocab)
-    files.write_text(os.path.join(folder, google.VOCAB_FILE), vocab)
+    write_names(folder, tokenizer, model.labels)
     files.write_json(
         os.path.join(folder, google.TOKENIZER_FILE),
         {"do_lower_case": tokenizer.do_lower_case},
     )
-    if model.labels:
-        labels = "".join(f"{label}\n" for label in model.labels)
-        files.write_text(os.path.join(folder, LABELS_FILE), labels)
     if model.predictor:
         step = model.predictor.global_step or 0
         write_task(folder, model.predictor.task, step)

@@ -58,16 +58,19 @@ class ServedEncoder(tf.Module):
         return self._layout.lay_out(ids, rows.no_tokens(tf.size(kept)))
 
 
+# Pieces for each mask.
+TOP_K = 5
+
+
 class ServedMaskedLM(ServedEncoder):
     """Texts to their vectors, and `[MASK]` to words; what `fill_mask` answers."""
 
-    def __init__(self, bert, lengths, top_k=5):
+    def __init__(self, bert, lengths):
         """Hold a model.
 
         Args:
           bert: `Bert` with a `PretrainingModel`.
           lengths: see `rows.Layout`.
-          top_k: pieces for each mask.
         """
         super().__init__(bert, lengths)
         model, tokenizer = bert.model, bert.tokenizer
@@ -79,7 +82,7 @@ class ServedMaskedLM(ServedEncoder):
             places = tf.range(tf.shape(vectors)[1])[None]
             logits = model.cls.predictions(vectors, places, model.bert.embedding_table)
             logits = logits[0, :, : len(tokenizer.vocab)]
-            values, ids = tf.math.top_k(tf.nn.softmax(logits), top_k)
+            values, ids = tf.math.top_k(tf.nn.softmax(logits), TOP_K)
             return {"probabilities": values, "ids": ids}
 
         width = model.config.hidden_size

@@ -6,7 +6,7 @@ import os
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.export import samples
+from official_bert.export import samples, sources
 from official_bert.export.signatures import SERVING
 from official_bert.export.verify import columns_of
 from official_bert.untouched_files import write_unless_changed
@@ -43,11 +43,7 @@ def write_assets(directory, export):
     """Write what the model is made with into `assets/` of a version's folder."""
     assets = os.path.join(directory, "assets")
     os.makedirs(assets, exist_ok=True)
-    vocab = "".join(f"{piece}\n" for piece in export.tokenizer.vocab)
-    files.write_text(os.path.join(assets, "vocab.txt"), vocab)
-    if export.labels:
-        labels = "".join(f"{label}\n" for label in export.labels)
-        files.write_text(os.path.join(assets, "labels.txt"), labels)
+    sources.write_names(assets, export.tokenizer, export.labels)
     for name, path in export.files.items():
         files.copy(path, os.path.join(assets, name))
 

@@ -4,12 +4,14 @@ import os
 
 from absl import logging
 
+from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.errors import UserError
 from official_bert.tasks import tflite_model
 from official_bert.tasks.predictor import class_of, load
 from official_bert.tasks.task_file import TASK_FILE, has_task
 
+LABELS_FILE = "labels.txt"
 # Rows are padded to the first of these that fits; see `rows.Layout`.
 LENGTHS = (16, 32, 64, 128, 256, 512)
 
@@ -91,6 +93,14 @@ def files_of(path):
     names += [TASK_FILE] * has_task(path)
     places = {name: os.path.join(path, name) for name in names}
     return {name: place for name, place in places.items() if os.path.isfile(place)}
+
+
+def write_names(folder, tokenizer, labels):
+    """Write `vocab.txt` and, where a model has labels, `labels.txt`: a name a line."""
+    for name, lines in ((google.VOCAB_FILE, tokenizer.vocab), (LABELS_FILE, labels)):
+        if lines:
+            text = "".join(f"{line}\n" for line in lines)
+            files.write_text(os.path.join(folder, name), text)
 
 
 def up_to(lengths, longest):

@@ -15,14 +15,13 @@ import string
 
 from absl import logging
 
-from official_bert.errors import UserError
+from official_bert.errors import UserError, list_some
 
 # Of the scores, the threshold to answer with; `best_f1_thresh` is the official one.
 BEST_THRESHOLD = "best_null_score_diff_threshold"
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
-_LISTED = 5
 
 
 def normalize_answer(text):
@@ -290,7 +289,7 @@ def _check_na_probs(scores, na_probs):
     if missing:
         raise UserError(
             f"{len(missing)} questions have a prediction but no null odds: "
-            f"{_listed(missing)}; take both files from the same run."
+            f"{list_some(missing)}; take both files from the same run."
         )
 
 
@@ -302,9 +301,5 @@ def _warn_of_missing(gold_answers, predictions, consequence):
             len(missing),
             len(gold_answers),
             consequence,
-            _listed(missing),
+            list_some(missing),
         )
-
-
-def _listed(ids):
-    return ", ".join(ids[:_LISTED]) + (", …" if len(ids) > _LISTED else "")

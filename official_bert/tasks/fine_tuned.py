@@ -50,7 +50,7 @@ def load(
     Args:
       path: a finished fine-tuning's output directory; with `task`, any
         checkpoint that has the weights of its head, such as the original's; or a
-        `.tflite` made of one.
+        `.tflite` made of one, for which the rest that may be given does not count.
       task_class: class of its task, for `read_task`.
       make_model: function: (`BertConfig`, task) -> Keras model.
       make_scorer: function: Keras model -> function, see `scoring.make_scorer`.

@@ -10,7 +10,7 @@ import pathlib
 
 from absl import logging
 
-from official_bert.errors import UserError
+from official_bert.errors import UserError, list_some
 from official_bert.tasks.examples import Example
 from official_bert.tasks.glue_tasks import MSR_TRAIN
 
@@ -133,10 +133,10 @@ def _read_rows(path):
             yield number, text.split("\t")
     if invalid:
         logging.warning(
-            "%s: %d rows have bytes that are not UTF-8; these were left out: %s.",
+            "%s: %d rows have bytes that are not UTF-8; these were left out: rows %s.",
             path,
             len(invalid),
-            _listed(invalid),
+            list_some(map(str, invalid), LISTED_ROWS),
         )
 
 
@@ -198,19 +198,13 @@ def _score(text, label_range, where):
 
 def _warn_of_malformed(path, rows, num_columns, split):
     logging.warning(
-        "%s: %d rows do not have %d cells; %s: %s.",
+        "%s: %d rows do not have %d cells; %s: rows %s.",
         path,
         len(rows),
         num_columns,
         "what is missing is empty" if split == "test" else "they were left out",
-        _listed(rows),
+        list_some(map(str, rows), LISTED_ROWS),
     )
-
-
-def _listed(rows):
-    """Return "rows 1, 2, 3", or the first of them and "…"."""
-    numbers = ", ".join(map(str, rows[:LISTED_ROWS]))
-    return f"rows {numbers}{', …' if len(rows) > LISTED_ROWS else ''}"
 
 
 def _msr_rows_of(path, split):

@@ -32,7 +32,7 @@ class NerPredictor:
       model: the Keras model, or a `TfliteModel`.
       task: `NerTask`.
       tokenizer: `FullTokenizer`.
-      global_step: the updates that the model has had.
+      global_step: the updates that the model has had; None where not known.
     """
 
     def __init__(self, path, batch_size=8, task=None, **files):

@@ -20,7 +20,7 @@ import itertools
 import re
 
 from official_bert import files
-from official_bert.errors import UserError
+from official_bert.errors import UserError, list_some
 from official_bert.tokenization.wordpiece import (
     CONTINUATION,
     MAX_INPUT_CHARS_PER_WORD,
@@ -173,7 +173,7 @@ def read_words(path, tokenizer):
     if problems:
         raise UserError(
             f"{path}: {len(problems)} of its {len(rows)} words cannot become tokens; "
-            f"mend or remove these lines: {_listed(problems, MOST_PROBLEMS, '; ')}."
+            f"mend or remove these lines: {list_some(problems, MOST_PROBLEMS, '; ')}."
         )
     words, notes = _sort_out(rows, tokenizer)
     notes = [f"{path}: {note}" for note in notes]
@@ -200,7 +200,7 @@ def _problem(text, tokenizer):
     if CONTINUATION in text:
         return f"({shown}) has {CONTINUATION}, and only whole words can be added"
     if len(words) > 1:
-        return f"({shown}) is {len(words)} words: {_listed(words, 5, ' ')}"
+        return f"({shown}) is {len(words)} words: {list_some(words, separator=' ')}"
     if len(words[0]) > MAX_INPUT_CHARS_PER_WORD:
         return (
             f"({shown}) has {len(words[0])} characters, and words of more than "
@@ -228,14 +228,10 @@ def _sort_out(rows, tokenizer):
         "tokens already, passed over": known,
         "there before, passed over": again,
     }
-    notes = [f"{what}: {_listed(those)}." for what, those in told.items() if those]
+    notes = [
+        f"{what}: {list_some(those, 10)}." for what, those in told.items() if those
+    ]
     return list(words), notes
-
-
-def _listed(texts, most=10, separator=", "):
-    """Return at most so many texts as one, and how many more there are."""
-    more = [f"and {len(texts) - most} more"] if len(texts) > most else []
-    return separator.join([*texts[:most], *more])
 
 
 def place_words(vocab, words, use_unused=True):

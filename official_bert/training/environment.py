@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 import official_bert
+from official_bert import machine
 from official_bert.training import strategies
 
 
@@ -48,9 +49,7 @@ def _threads(configured, variable):
     named = os.environ.get(variable, "")
     if configured or (named.isdigit() and int(named)):
         return configured or int(named)
-    if hasattr(os, "sched_getaffinity"):
-        return len(os.sched_getaffinity(0))
-    return os.cpu_count()
+    return machine.available_cores()
 
 
 def _device_name(strategy):

@@ -333,9 +333,7 @@ def test_bad_input_is_a_sentence(create, tmp_path, text, options, message):
 def test_a_work_folder_that_cannot_be_made_is_a_sentence(create, tmp_path):
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / "0.tfrecord.work").write_text("")
-    with pytest.raises(
-        UserError, match="0.tfrecord.work is a file, and a folder is wanted"
-    ):
+    with pytest.raises(UserError, match="0.tfrecord.work is no folder"):
         create()
 
 

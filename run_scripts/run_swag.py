@@ -82,7 +82,7 @@ def _check_flags():
     require(*used)
     for name in used:
         files.require_readable(locate(FLAGS[name].value), f"--{name}")
-    is_json = [_is_json_lines(name) for name in used]
+    is_json = _are_json_lines(used)
     if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
         raise UserError(
             "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
@@ -101,11 +101,11 @@ def _uses():
     return list(zip(FILES, uses, strict=True))
 
 
-def _is_json_lines(name):
-    """Tell whether the file of a flag is JSON lines."""
-    from official_bert.tasks import choice_files
+def _are_json_lines(names):
+    """Return a list that tells of each flag's file whether it is JSON lines."""
+    from official_bert.tasks.choice_files import is_json_lines
 
-    return choice_files.is_json_lines(locate(FLAGS[name].value), f"--{name}")
+    return [is_json_lines(locate(FLAGS[name].value), f"--{name}") for name in names]
 
 
 def _read_data():
@@ -114,13 +114,13 @@ def _read_data():
 
     data = {}
     for name in (name for name, is_used in _uses() if is_used):
-        place = locate(FLAGS[name].value), f"--{name}", name == "test_file"
-        if _is_json_lines(name):
-            found = choice_files.read_choices(*place, FLAGS.leave_out_damaged)
-        else:
-            without = FLAGS.leave_out_generated and name == "train_file"
-            found = choice_files.read_swag(*place, without)
-        data[name], notes = found
+        data[name], notes = choice_files.read_swag(
+            locate(FLAGS[name].value),
+            f"--{name}",
+            is_test=name == "test_file",
+            leave_out_generated=FLAGS.leave_out_generated and name == "train_file",
+            leave_out_damaged=FLAGS.leave_out_damaged,
+        )
         print(*(f"{note}\n" for note in notes), sep="", end="", flush=True)
     return data
 

@@ -130,9 +130,7 @@ def _read_documents(predictor, path, flag):
 
 
 def _read_choices(predictor, path, flag):
-    is_json = choice_files.is_json_lines(path, flag)
-    read_file = choice_files.read_choices if is_json else choice_files.read_swag
-    features = predictor.features(read_file(path, flag)[0])
+    features = predictor.features(choice_files.read_swag(path, flag)[0])
 
     def ask(predictor):
         logits = predictor.logits(features)

@@ -114,12 +114,5 @@ class ServedMaskedLM(ServedEncoder):
         of_text = tf.cast(parts.value_rowids(), tf.int32)
         # Behind each part but the last of its text there is a mask.
         is_last = of_text != tf.concat([of_text[1:], [-1]], 0)
-        masks = tf.cast(~is_last, tf.int32)
-        masks = tf.RaggedTensor.from_row_lengths(
-            tf.fill([tf.reduce_sum(masks)], self._mask), masks
-        )
-        ids = tf.concat([ids, masks], axis=1)
-        lengths = tf.math.unsorted_segment_sum(
-            rows.row_lengths(ids), of_text, tf.size(text)
-        )
-        return tf.RaggedTensor.from_row_lengths(ids.values, lengths)
+        ids = rows.with_token(ids, ~is_last, self._mask)
+        return rows.joined(ids, of_text, tf.size(text))

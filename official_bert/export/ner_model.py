@@ -107,14 +107,10 @@ class ServedTagger(tf.Module):
         """Return the number of each word's tag, int32 [words]."""
         pieces = self._tokenizer(words).ids
         # A word without pieces is read as unknown.
-        is_empty = tf.cast(rows.row_lengths(pieces) == 0, tf.int32)
-        unknown = tf.RaggedTensor.from_row_lengths(
-            tf.fill([tf.reduce_sum(is_empty)], self._unknown), is_empty
-        )
-        pieces = tf.concat([pieces, unknown], axis=1)
-        lengths = rows.row_lengths(pieces)
-        per_text = tf.math.unsorted_segment_sum(lengths, of_text, number)
-        of_texts = tf.RaggedTensor.from_row_lengths(pieces.values, per_text)
+        is_empty = rows.row_lengths(pieces) == 0
+        pieces = rows.with_token(pieces, is_empty, self._unknown)
+        of_texts = rows.joined(pieces, of_text, number)
+        lengths, per_text = rows.row_lengths(pieces), rows.row_lengths(of_texts)
 
         room = self.task.max_seq_length - 2
         stride = self.task.doc_stride or max(1, room // 2)

@@ -172,6 +172,31 @@ class Layout(tf.Module):
         return tf.gather(lengths, tf.searchsorted(lengths, [longest])[0])
 
 
+def with_token(rows, where, token):
+    """Return ragged int32 [N, (tokens)] rows, some with one more token at the end.
+
+    Args:
+      rows: ragged [N, (tokens)].
+      where: bool [N], which rows get it.
+      token: int, its id.
+    """
+    counts = tf.cast(where, tf.int32)
+    tokens = tf.fill([tf.reduce_sum(counts)], token)
+    return tf.concat([rows, tf.RaggedTensor.from_row_lengths(tokens, counts)], axis=1)
+
+
+def joined(parts, of_row, number):
+    """Return ragged [number, (tokens)] rows, of parts that follow each other.
+
+    Args:
+      parts: ragged [P, (tokens)].
+      of_row: int32 [P], rising, the row that each part belongs to.
+      number: of rows.
+    """
+    lengths = tf.math.unsorted_segment_sum(row_lengths(parts), of_row, number)
+    return tf.RaggedTensor.from_row_lengths(parts.values, lengths)
+
+
 def placed(rows, starts, size):
     """Return int32 [N, size]: rows from the given places on, and else 0."""
     row = tf.cast(rows.value_rowids(), tf.int32)

@@ -75,8 +75,14 @@ def is_json_lines(path, flag="--train_file"):
     return _begins_with_object(read_text(str(path), flag))
 
 
-def read_swag(path, flag="--train_file", is_test=False, leave_out_generated=False):
-    """Read a file in SWAG's regular layout; see the module's docstring.
+def read_swag(
+    path,
+    flag="--train_file",
+    is_test=False,
+    leave_out_generated=False,
+    leave_out_damaged=False,
+):
+    """Read JSON lines, or a table in SWAG's regular layout; see the module's docstring.
 
     Args:
       path: the file.
@@ -85,6 +91,7 @@ def read_swag(path, flag="--train_file", is_test=False, leave_out_generated=Fals
       leave_out_generated: whether to leave out rows of a table whose right
         ending was written by a language model ("gen" or "gen-orig" in
         `gold-source`).
+      leave_out_damaged: of JSON lines, see `read_choices`.
 
     Returns:
       (list of `ChoiceExample`, at least one; list of str: what was left out).
@@ -96,7 +103,7 @@ def read_swag(path, flag="--train_file", is_test=False, leave_out_generated=Fals
     path = str(path)
     text = read_text(path, flag)
     if _begins_with_object(text):
-        return _read_json_lines(path, text, is_test)
+        return _read_json_lines(path, text, is_test, leave_out_damaged)
     rows = _swag_rows(path, text, not is_test, leave_out_generated)
     num_rows, notes = len(rows), []
     if leave_out_generated:

@@ -205,3 +205,16 @@ def test_each_twentieth_document_is_held_out(tmp_path):
     path.write_text("\n\n".join(documents[:19]))
     with pytest.raises(UserError, match="has 19 documents, and one of 20 is held"):
         heldout_text.split_off([str(path)], str(tmp_path / "few"))
+
+
+def test_what_each_command_reads(tmp_path):
+    """The text that is measured on is not the one that is trained on."""
+    commands = Commands(tmp_path)
+    run(tmp_path, commands)
+    for name, path in {
+        "records/heldout": "b.txt",
+        "records/bert": "a.txt",
+        "heldout/bert": f"{tmp_path}/records/heldout.tfrecord",
+        "models/bert": f"{tmp_path}/records/bert.tfrecord",
+    }.items():
+        assert f"--input_file={path}" in commands.steps[name].arguments

@@ -62,6 +62,17 @@ def test_a_tar_file(model, tmp_path, name):
     refused(tmp_path / name, f"{name} cannot be unpacked")
 
 
+def test_a_tar_file_stays_in_its_folder(model, tmp_path, monkeypatch):
+    """One from a stranger may name places outside."""
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
+    with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
+        archive.add(model, "uncased")
+        archive.add(tiny_model.VOCAB, "../../outside.txt")
+    refused(tmp_path / "a.tgz", "a.tgz cannot be unpacked")
+    assert not list(tmp_path.rglob("outside.txt"))
+
+
 def test_archives_with_a_python_before_3_11_4(model, tmp_path, monkeypatch):
     """It has no `filter`: of tars it would write wherever they say."""
     monkeypatch.delattr(tarfile, "data_filter")

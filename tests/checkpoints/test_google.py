@@ -159,3 +159,22 @@ def test_index_that_is_a_text(prefix):
         file.write("no checkpoint, but a text\n" * 20)
     with pytest.raises(UserError, match="no readable checkpoint"):
         read_all(prefix)
+
+
+def test_a_checkpoint_outlives_a_power_cut(tmp_path, monkeypatch):
+    """What it holds is on the disk before its names are, data first."""
+    order, sync, replace = [], os.fsync, os.replace
+
+    def note_sync(descriptor):
+        order.append("sync")
+        sync(descriptor)
+
+    def note_name(source, target):
+        order.append(target.rpartition(".")[2])
+        replace(source, target)
+
+    monkeypatch.setattr(os, "fsync", note_sync)
+    monkeypatch.setattr(os, "replace", note_name)
+    google.write_checkpoint(str(tmp_path / "model.ckpt-1"), TENSORS)
+    # Both files, their names, and those in the folder.
+    assert order == ["sync", "sync", "data-00000-of-00001", "index", "sync"]

@@ -1,3 +1,4 @@
+import dataclasses
 import errno
 import gzip
 import hashlib
@@ -15,7 +16,7 @@ import small_corpus
 from official_bert import files
 from official_bert.corpus import text_blocks
 from official_bert.data import instances, records
-from official_bert.engines import parallel_data, record_pieces
+from official_bert.engines import corpus_encoding, parallel_data, record_pieces
 from official_bert.errors import UserError
 
 
@@ -383,3 +384,17 @@ def test_the_counts_of_pieces_are_not_kept_in_memory(create, monkeypatch):
     create()
     assert len(kept) > 4 and all(facts.num_records for facts in kept)
     assert not any(facts.labels or facts.lengths for facts in kept)
+
+
+def test_what_a_block_s_ids_depend_on():
+    part = text_blocks.TextPart("text.txt", 1, b"the light\n", False)
+    block = text_blocks.TextBlock(0, 0, (part,), 0)
+    one = corpus_encoding.Encoding("vocab.txt", "sha", True, False, "lines", 32, 1)
+
+    def digest(**changes):
+        return dataclasses.replace(one, **changes).digest_of(block)
+
+    assert digest(vocab_file="copy/vocab.txt") == digest()
+    for name in ("vocab_sha256", "input_format"):
+        assert digest(**{name: "other"}) != digest()
+    assert len({digest(), digest(do_lower_case=False), digest(whole_words=True)}) == 3

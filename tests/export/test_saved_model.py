@@ -27,6 +27,7 @@ from official_bert.export import (
     verify,
 )
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
+from official_bert.tasks.table_columns import Columns
 
 BESIDE = {"README.md", "batching_parameters.txt", "docker-compose.yml", ".lock"}
 CHECKED = {"rows": 1, "difference": 0.0}
@@ -470,3 +471,12 @@ def test_lengths_end_where_the_model_does():
     assert exports.open_export(directory, None, (30, 5, 30), 20).lengths == (5, 20)
     assert set(open_kind("masks")[1].signatures) >= {SERVING, TOKENS, FILL_MASK}
     assert FILL_MASK not in open_kind("encoder")[1].signatures
+
+
+def test_which_classifiers_take_pairs():
+    def takes(**changes):
+        return exports.takes_pairs(dataclasses.replace(tiny_exports.SINGLE, **changes))
+
+    assert takes(columns=Columns("a", "b", "label", True)) and takes(name="mrpc")
+    assert not takes(columns=Columns("a", None, "label", True))
+    assert not takes(name="sst-2") and not takes()

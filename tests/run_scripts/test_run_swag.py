@@ -240,6 +240,9 @@ def test_the_paper_s_settings(first):
     assert (flags["optimizer"], flags["bias_correction"]) == ("adam", False)
     # int(40 / 16 · 3), and of a labelled test set the scores.
     assert "step 7/7" in results["paper"]["stdout"]
+    # Evaluated after each epoch, for which no flag is needed.
+    rows = json_lines(folder / "paper" / "metrics.jsonl")
+    assert [row["step"] for row in rows if "eval_accuracy" in row] == [3, 6, 7]
     accuracy = scores(folder / "paper")["eval_accuracy"]
     assert f"accuracy {accuracy:.4f}" in results["paper"]["stdout"].split("Test set")[1]
 

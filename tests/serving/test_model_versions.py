@@ -108,6 +108,20 @@ def test_a_damaged_version_changes_nothing(folder, monkeypatch):
     assert states(versions) == {1: "END", 2: "AVAILABLE"}
 
 
+def test_a_version_of_which_a_file_was_half_there(folder):
+    """As while it is being copied; its size tells when to try again."""
+    versions = opened(folder)
+    add(folder, 2)
+    graph = folder / "2" / "saved_model.pb"
+    whole = graph.read_bytes()
+    graph.write_bytes(whole[:100])
+    versions.refresh()
+    assert versions.current.version == 1
+    graph.write_bytes(whole)
+    versions.refresh()
+    assert versions.current.version == 2
+
+
 def test_a_damaged_version_at_the_start(folder, caplog):
     (folder / "2").mkdir()
     (folder / "2" / "saved_model.pb").write_bytes(b"no graph")

@@ -158,6 +158,12 @@ def test_other_examples_or_labels_are_another_run(whole, tmp_path):
     run(tmp_path, None, num_train_steps=20)
     with pytest.raises(UserError, match="examples_crc32"):
         run(tmp_path, None, train=TRAIN[1:] + TRAIN[:1], num_train_steps=20)
+    corrected = [TRAIN[0]._replace(label_id=1 - TRAIN[0].label_id), *TRAIN[1:]]
+    with pytest.raises(UserError, match="examples_crc32"):
+        run(tmp_path, None, train=corrected, num_train_steps=20)
+    corrected = [DEV[0][0]._replace(label_id=1 - DEV[0][0].label_id)]
+    with pytest.raises(UserError, match="crc32"):
+        run(tmp_path, None, dev=[corrected, *DEV[1:]], num_train_steps=20)
     other = dataclasses.replace(TASK, labels=("bad", "good"))
     with pytest.raises(UserError, match="task: labels"):
         run(tmp_path, None, task=other, num_train_steps=20)

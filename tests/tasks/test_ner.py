@@ -313,6 +313,8 @@ def test_other_windows_or_tags_are_another_run(tmp_path):
     run(tmp_path, num_train_steps=20)
     with pytest.raises(UserError, match="windows_crc32"):
         run(tmp_path, train=TRAIN[1:] + TRAIN[:1], num_train_steps=20)
+    with pytest.raises(UserError, match="windows_crc32"):
+        run(tmp_path, dev=DEV[1:] + DEV[:1], num_train_steps=20)  # As many windows.
     with pytest.raises(UserError, match="windows_crc32|num_dev_windows"):
         run(tmp_path, dev=DEV[1:], num_train_steps=20)
     other = dataclasses.replace(TASK, tags=(*TAGS[:3], "B-ROAD", "I-ROAD"))

@@ -258,6 +258,8 @@ def test_killed_while_the_model_is_moved(tmp_path, runs_made, monkeypatch, when)
         patch.setattr(os, "replace", die)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path)
+    # Nothing answers meanwhile: the old weights would beside the new task.
+    assert not (tmp_path / f"{names.MODEL_PREFIX}.index").exists()
     assert run(tmp_path) is True
     assert runs_made == [1, 2, 2, 3, 4]
     assert_finished(tmp_path)
@@ -422,3 +424,24 @@ def test_summary_of_one_seed_each():
     lines = sweep.summary(rows, ("f1",), lambda row: None)
     assert lines[0].endswith("1 seeds: f1 0.5000 ± 0.0000 (best 0.5000)")
     assert lines[1].endswith("1 seeds: f1 0.2500 ± 0.0000 (best 0.2500)")
+
+
+def test_a_grid_of_batches_and_epochs(tmp_path, runs_made):
+    """Their numbers of updates differ, and so does the warm-up."""
+
+    def settings_of(batch, rate, epochs, seed):
+        steps = int(320 / batch * epochs)
+        return dataclasses.replace(
+            SETTINGS,
+            output_dir=str(tmp_path),
+            train_batch_size=batch,
+            learning_rate=rate,
+            num_train_steps=steps,
+            num_warmup_steps=steps // 10,
+            seed=seed,
+        )
+
+    grid = sweep.Grid((1,), (16, 32), (1e-4,), (2.0, 3.0))
+    work = classifier.fine_tuning(tiny_model.MINI_CONFIG, TASK, [ONE], [[ONE]], 8)
+    assert sweep.run_grid(STRATEGY, work, TASK.metrics, grid, settings_of)
+    assert len(runs_made) == 4

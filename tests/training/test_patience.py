@@ -348,3 +348,19 @@ def test_patience_that_ends_at_the_last_step(tmp_path, capsys):
     complete, step, _ = run(tmp_path, num_train_steps=8)
     assert complete and step == 8
     assert "Ended at step" not in capsys.readouterr().out
+
+
+def test_no_worker_breaks_off_an_evaluation(monkeypatch):
+    """The others would wait for it for ever, as their sums are of all."""
+    monkeypatch.setattr(loop.strategies, "is_chief", lambda strategy: False)
+    asked = []
+
+    def evaluate(break_off):
+        asked.append(break_off())
+
+    for together in (False, True):
+        monkeypatch.setattr(
+            loop.strategies, "is_multi_worker", lambda strategy, it=together: it
+        )
+        loop._Run(STRATEGY, None, None, "", evaluate, True, None)._evaluate(4)
+    assert asked == [True, False]

@@ -1,6 +1,7 @@
 """What a training command says reaches its model, its updates and its refusals."""
 
 import dataclasses
+import json
 
 import numpy as np
 import pytest
@@ -235,3 +236,38 @@ def test_what_tensorflow_says_of_lost_workers(monkeypatch):
     assert lost.endswith("TensorFlow says: Socket closed")
     # One of a device, such as cuDNN's, has this type as well.
     assert told(tf.errors.InternalError).startswith("Worker 0 failed, or has lost")
+
+
+def test_the_manifest_tells_how_a_run_computes(tmp_path):
+    said = {
+        "precision": "bfloat16",
+        "recompute": True,
+        "deterministic": True,
+        "xla": True,
+        "micro_batch_size": 2,
+    }
+    settings = dataclasses.replace(SETTINGS, output_dir=str(tmp_path), **said)
+    runs.start(STRATEGY, make_state(), {"seed": 3}, settings)
+    (part,) = json.loads((tmp_path / "training.json").read_text())["history"]
+    assert said.items() <= part["environment"].items()
+
+
+def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
+    """Padding is not skipped, and each batch of a fine-tuning is as long."""
+    seen = []
+
+    def train(strategy, state, objective, train_set, *args, **kwargs):
+        seen.append((state.model.bert.skip_padding, train_set.length_step))
+
+    monkeypatch.setattr(runs, "train", train)
+    ids = np.array([2, 20, 3], np.int32)
+    task = ClassifierTask(SINGLE_LABEL, ("no", "yes"), ("accuracy",), 32)
+    one = Features(ids, np.zeros_like(ids), 0, 0)
+    work = classifier.fine_tuning(MINI_CONFIG, task, [one] * 8, None, 8)
+    for name in ("cpu", "tpu"):
+        place = tmp_path / name
+        place.mkdir()
+        monkeypatch.setattr(strategies, "is_tpu", lambda _, it=name: it == "tpu")
+        settings = dataclasses.replace(SETTINGS, output_dir=str(place))
+        fine_tuning.fine_tune(STRATEGY, work, settings)
+    assert seen == [(True, 16), (False, 32)]

@@ -474,6 +474,19 @@ def test_an_unknown_strategy():
         strategies.make_strategy("mirorred")
 
 
+@pytest.mark.parametrize("is_given", [True, False])
+def test_deterministic_is_told_to_tensorflow(is_given):
+    code = (
+        "import sys, training_flags as t; t.FLAGS(sys.argv); t.make_strategy(); "
+        "from tensorflow.python.framework import config; "
+        "print(config.is_op_determinism_enabled())"
+    )
+    path = {**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")}
+    arguments = ["--deterministic"] * is_given
+    done = warm_python.run(["-c", code, *arguments], env=path)
+    assert done.stdout.split()[-1:] == [str(is_given)], done.stderr
+
+
 def test_flags_have_the_choices_of_the_library():
     """They are listed there as well, because scripts must not load TensorFlow first."""
     code = (

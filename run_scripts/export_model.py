@@ -49,7 +49,11 @@ flags.DEFINE_string(
     "model_name", None, "What a server calls it; default: the name of --export_dir."
 )
 flags.DEFINE_integer(
-    "version", None, "Number of the version; default: the next one.", lower_bound=1
+    "version",
+    None,
+    "Number of the version; default: the next one.",
+    lower_bound=1,
+    upper_bound=2**63 - 1,
 )
 flags.DEFINE_bool(
     "pairs",

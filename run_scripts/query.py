@@ -32,7 +32,13 @@ flags.DEFINE_string(
     "used. Needs tensorflow-serving-api.",
 )
 flags.DEFINE_string("model_name", None, "Name of the model at the server.")
-flags.DEFINE_integer("version", None, "Its version; default: the newest.")
+flags.DEFINE_integer(
+    "version",
+    None,
+    "Its version; default: the newest.",
+    lower_bound=1,
+    upper_bound=2**63 - 1,
+)
 flags.DEFINE_string("signature_name", None, "Its signature; default: serving_default.")
 flags.DEFINE_string("text", None, "A text to ask about, instead of standard input.")
 flags.DEFINE_string("text_b", None, "The second text of a pair.")
@@ -81,7 +87,8 @@ def _rows():
         yield row if FLAGS.text_b is None else {**row, "text_b": FLAGS.text_b}
         return
     for number, line in enumerate(lines_of(FLAGS.input_file), 1):
-        yield _row_of(line, number)
+        # The first may begin with a byte order mark.
+        yield _row_of(line.removeprefix("\ufeff") if number == 1 else line, number)
 
 
 def _row_of(line, number):

@@ -104,9 +104,11 @@ async def _serve(versions, limits, listener):
 
     def on_signal(number, frame):
         loop.call_soon_threadsafe(stop.set)
-        signal.signal(number, signal.SIG_DFL)
+        for each in ends:
+            signal.signal(each, signal.SIG_DFL)
 
-    for number in (signal.SIGTERM, signal.SIGINT):
+    ends = (signal.SIGTERM, signal.SIGINT)
+    for number in ends:
         signal.signal(number, on_signal)
 
     def announce():
@@ -128,8 +130,9 @@ def _bound_socket(host, port):
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM
         )[0]
-    except OSError as error:
-        raise UserError(f"--host: {host!r} is no address: {error.strerror}.") from error
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--host: {host!r} is no address: {reason}.") from error
     listener = socket.socket(family, kind, protocol)
     if os.name == "posix":
         # A server that has just ended leaves its port in waiting.

@@ -65,7 +65,16 @@ def of_tokens(compute, rank=2):
       rank: of the tensors.
     """
     spec = tf.TensorSpec([None] * rank, tf.int32)
-    return Signature(lambda **inputs: compute(inputs), dict.fromkeys(INPUTS, spec))
+
+    def check_and_compute(**inputs):
+        shape = tf.shape(inputs["input_ids"])
+        for name in INPUTS[1:]:
+            tf.debugging.assert_equal(
+                tf.shape(inputs[name]), shape, f"{name} is not as large as input_ids."
+            )
+        return compute(inputs)
+
+    return Signature(check_and_compute, dict.fromkeys(INPUTS, spec))
 
 
 def of_examples(compute):

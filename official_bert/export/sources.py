@@ -96,7 +96,17 @@ def files_of(path):
 
 
 def write_names(folder, tokenizer, labels):
-    """Write `vocab.txt` and, where a model has labels, `labels.txt`: a name a line."""
+    """Write `vocab.txt` and, where a model has labels, `labels.txt`: a name a line.
+
+    Raises:
+      UserError: a label is of several lines.
+    """
+    for label in labels:
+        if len(label.splitlines()) > 1:
+            raise UserError(
+                f"The label {label!r} is of several lines, and {LABELS_FILE} has one "
+                "for each label; give it another name and train again."
+            )
     for name, lines in ((google.VOCAB_FILE, tokenizer.vocab), (LABELS_FILE, labels)):
         if lines:
             text = "".join(f"{line}\n" for line in lines)

@@ -2,6 +2,9 @@
 
 import tensorflow as tf
 
+# Of the longest text, for each text of a request: some 100 MB.
+MOST_CELLS = 2**22
+
 
 def parts_of(texts, of_text, starts, ends):
     """Return parts of texts.
@@ -32,7 +35,19 @@ def per_text(values, of_text, number, default):
       of_text: int32 [M], the number of the text of each.
       number: N.
       default: what stands where nothing was found.
+
+    Raises:
+      InvalidArgumentError: that are more than `MOST_CELLS`, of texts of unlike length.
     """
+    counts = tf.math.unsorted_segment_sum(tf.ones_like(of_text), of_text, number)
+    most = tf.cast(
+        tf.reduce_max(tf.concat([[0], tf.cast(counts, tf.int32)], 0)), tf.int64
+    )
+    tf.debugging.assert_less_equal(
+        most * tf.cast(number, tf.int64),
+        tf.constant(MOST_CELLS, tf.int64),
+        "The answer has too many places for its longest text; ask for fewer rows.",
+    )
     rows = tf.RaggedTensor.from_value_rowids(
         values, tf.cast(of_text, tf.int64), tf.cast(number, tf.int64)
     )

@@ -56,6 +56,8 @@ class ModelVersions:
         self.statuses = {}
         # Version that could not be loaded -> how its files looked then.
         self._failed = {}
+        # How those of the current one looked.
+        self._looks = None
 
     def open(self):
         """Load the newest version that can be loaded; return whether there is one."""
@@ -68,12 +70,15 @@ class ModelVersions:
     def refresh(self):
         """Load the newest version there is, unless it is served already.
 
-        One that cannot be loaded is tried again when its files have changed: it
-        may still be on its way. One thread may call this while others serve.
+        One whose files have changed is loaded anew: an export may have taken its
+        place. One that cannot be loaded is tried again then, too: it may still be on
+        its way. One thread may call this while others serve.
         """
         folders = find_versions(self.directory)
         for version in sorted(folders, reverse=True):
             if self.current and self.current.version == version:
+                if _looks_of(folders[version]) != self._looks:
+                    self._load(version, folders[version])
                 return
             if self._load(version, folders[version]):
                 return
@@ -83,20 +88,25 @@ class ModelVersions:
         looks = _looks_of(folder)
         if self._failed.get(version) == looks:
             return False
-        self._set_status(version, LOADING)
+        is_current = bool(self.current) and self.current.version == version
+        if not is_current:
+            self._set_status(version, LOADING)
         try:
             loaded = saved_model.load(folder, version)
         except Exception as error:  # Whatever a damaged file makes TensorFlow say.
             self._failed[version] = looks
-            self._set_status(version, END, " ".join(str(error).split()))
+            state = AVAILABLE if is_current else END
+            self._set_status(version, state, " ".join(str(error).split()))
             if self.current:
                 self._warn_of(version)
             return False
         self._failed.pop(version, None)
         before, self.current = self.current, loaded
+        self._looks = looks
         self._set_status(version, AVAILABLE)
         if before:
-            self._set_status(before.version, END)
+            if not is_current:
+                self._set_status(before.version, END)
             logging.info("Version %d takes over from %d.", version, before.version)
             del before
             # A SavedModel refers to itself, so it would stay for a while.

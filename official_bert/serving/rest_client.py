@@ -51,7 +51,7 @@ def _post(url, body, timeout_s):
             return json.load(response)
     except urllib.error.HTTPError as error:
         raise UserError(
-            f"{url} answered {error.code}: {_message_of(error.read())}"
+            f"{url} answered {error.code}: {_message_of(_body_of(error))}"
         ) from error
     except TimeoutError as error:
         raise UserError(
@@ -70,6 +70,14 @@ def _post(url, body, timeout_s):
             f"{url} cannot be asked, or did not answer in JSON ({error}); give a URL "
             "such as http://127.0.0.1:8501."
         ) from error
+
+
+def _body_of(error):
+    """Return what came of the body of an answer."""
+    try:
+        return error.read()
+    except (OSError, http.client.HTTPException) as cut:
+        return getattr(cut, "partial", b"")
 
 
 def _opener(url):

@@ -326,7 +326,10 @@ def _read_string(value):
         return _read_base64(value)
     if not isinstance(value, str):
         raise _type_error(value, "string")
-    return value.encode("utf-8", "surrogateescape")
+    try:
+        return value.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise RequestError("The surrogate pair in string is invalid.") from error
 
 
 def _is_base64(value):

@@ -56,7 +56,26 @@ def dump(value):
     That is `NaN`, `Infinity` and `-Infinity`, as TF Serving writes them; JSON
     itself has none.
     """
-    return json.dumps(value, ensure_ascii=False).encode("utf-8", "replace")
+    return b"".join(part.encode("utf-8", "replace") for part in _parts_of(value))
+
+
+def _parts_of(value):
+    """Yield the parts of a JSON text, rows of outputs one by one.
+
+    Each is written in one go, in which no other thread of the server does anything.
+    """
+    if isinstance(value, list) and value:
+        for place, item in enumerate(value):
+            yield ", " if place else "["
+            yield json.dumps(item, ensure_ascii=False)
+        yield "]"
+    elif isinstance(value, dict) and value:
+        for place, (name, item) in enumerate(value.items()):
+            yield f"{', ' if place else '{'}{json.dumps(name, ensure_ascii=False)}: "
+            yield from _parts_of(item)
+        yield "}"
+    else:
+        yield json.dumps(value, ensure_ascii=False)
 
 
 def _listed(name, array):
@@ -68,6 +87,9 @@ def _listed(name, array):
         return array.tolist()
     if array.dtype.kind not in "fV":
         raise RequestError(f"Failed to write JSON value for tensor type: {array.dtype}")
+    if array.ndim > 1:
+        # Not all at once: while text is made, no other thread does anything.
+        return [_listed(name, row) for row in array]
     # The shortest digits that are this float32: 0.2, not 0.20000000298.
     return array.astype(np.float32).astype(str).astype(np.float64).tolist()
 

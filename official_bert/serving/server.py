@@ -187,8 +187,18 @@ async def _answer(request, versions, limits, pool, unfinished):
     if (request.content_length or 0) > limits.max_request_bytes:
         return _too_large(limits)
     name, version = _model_of(match)
-    compute = functools.partial(predict, versions, name, version, await request.read())
-    return _json(await _computed(pool, unfinished, compute))
+    body = [await request.read()]
+    compute = functools.partial(_predict_once, versions, name, version, body)
+    try:
+        return _json(await _computed(pool, unfinished, compute))
+    finally:
+        # The pool holds on to what it will not begin any more.
+        body.clear()
+
+
+def _predict_once(versions, name, version, body):
+    """Answer the body that is in a list, and take it out."""
+    return predict(versions, name, version, body.pop())
 
 
 def _model_of(match):

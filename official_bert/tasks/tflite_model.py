@@ -110,8 +110,9 @@ def carried_files(path):
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, content in read_files(path).items():
-            place = pathlib.Path(folder, os.path.basename(name) or "unnamed")
-            place.write_bytes(content)
+            # Others are none that an export packs.
+            if re.fullmatch(r"\w[\w.]{,99}", name):
+                pathlib.Path(folder, name).write_bytes(content)
         try:
             yield folder
         except UserError as error:

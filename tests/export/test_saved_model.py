@@ -24,6 +24,7 @@ from official_bert.export import (
     samples,
     saved_model,
     server_files,
+    sources,
     verify,
 )
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
@@ -132,6 +133,14 @@ def test_a_model_without_labels_has_no_file_of_them(tmp_path, no_model):
     saved_model.write(str(tmp_path), open_kind("encoder")[1], "encoder")
     assert not (tmp_path / "1" / "assets" / "labels.txt").exists()
     assert not (tmp_path / "1" / "assets" / "task.json").exists()
+
+
+def test_a_label_of_two_lines_would_shift_those_behind_it(tmp_path):
+    tokenizer = open_kind("label")[1].tokenizer
+    for label in ("so\nso", "so\r\nso", "so\u2028so"):
+        with pytest.raises(UserError, match="is of several lines"):
+            sources.write_names(str(tmp_path), tokenizer, ("bad", label))
+    assert not list(tmp_path.iterdir())
 
 
 def read_readme(directory):

@@ -19,6 +19,7 @@ from official_bert.checkpoints import model_directory
 from official_bert.export import expected, exports, signatures
 from official_bert.export.ner_model import ServedTagger
 from official_bert.export.signatures import EXAMPLES, FILL_MASK, SERVING, TOKENS
+from official_bert.export.texts import per_text
 from official_bert.tasks import (
     classifier_features,
     ner,
@@ -202,6 +203,16 @@ def test_tokens(kind):
     assert_same(found, wanted)
 
 
+@pytest.mark.parametrize("name", INPUTS[1:])
+def test_tokens_of_unlike_shapes(name):
+    """As many numbers in other rows would be taken for one row's."""
+    batch, _ = features_of("label")
+    rows, length = batch[name].shape
+    wrong = batch[name].reshape(1, rows * length)
+    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} is not as large"):
+        ask("label", TOKENS, batch | {name: wrong})
+
+
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_tokens(kind):
     batch = {name: np.zeros([0, 8], np.int32) for name in INPUTS}
@@ -323,6 +334,15 @@ def test_requests_without_any_entity():
         answers = compute(tf.constant(texts)).items()
         found = {name: value.numpy() for name, value in answers}
         assert_same(found, wanted)
+
+
+def test_answers_of_texts_of_unlike_length_are_bounded():
+    """Each has as many places as the longest, in every row."""
+    values = tf.constant([b"a"] * 3000 + [b"b"])
+    of_text = tf.constant([0] * 3000 + [1])
+    assert per_text(values, of_text, 1000, b"").shape == (1000, 3000)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="ask for fewer rows"):
+        per_text(values, of_text, 2000, b"")
 
 
 def test_masks():

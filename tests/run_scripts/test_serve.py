@@ -148,6 +148,7 @@ BAD_SERVE = {
     "a version": ([*FLAGS, "--model_dir=model/1"], ["one version"]),
     "damaged": ([*FLAGS, "--model_dir=damaged"], ["damaged", "cannot be loaded"]),
     "host": ([*FLAGS, "--host=no.such.host.invalid"], ["--host"]),
+    "odd host": ([*FLAGS, "--host=a..b"], ["--host", "a..b"]),
     "not our host": ([*FLAGS, "--host=192.0.2.1"], ["--host", "192.0.2.1"]),
     "port": ([*FLAGS, "--port=70000"], ["port"]),
     "time": ([*FLAGS, "--timeout_s=0"], ["timeout_s"]),
@@ -185,6 +186,7 @@ QUERIES = {
     "version": {"arguments": [NAME, "--version=1", "--text=good"]},
     "pair": {"arguments": [NAME, PAIRS, "--text=a", "--text_b="]},
     "pairs": {"arguments": [NAME, PAIRS], "stdin": "a ||| b\nc ||| d ||| e\n"},
+    "mark": {"arguments": [NAME], "stdin": '\ufeff{"text": "bad"}\n'},
     "nothing": {"arguments": [NAME], "stdin": ""},
 }
 BAD_QUERIES = {
@@ -195,6 +197,7 @@ BAD_QUERIES = {
     "batch size": ([NAME, "--batch_size=0"], "", ["batch_size"]),
     "model": (["--model_name=other", "--text=a"], "", ["404", "Latest(other)"]),
     "odd model": (["--model_name=a/b c", "--text=a"], "", ["404", "Latest(a/b c)"]),
+    "odd version": ([NAME, f"--version={2**63}", "--text=a"], "", ["--version"]),
     "old version": ([NAME, "--version=7", "--text=a"], "", ["404", "7"]),
     "signature": ([NAME, "--signature_name=x", "--text=a"], "", ["400", '"x"']),
     "row": ([NAME], '{"txt": "a"}\n', ["400", "txt"]),
@@ -251,6 +254,7 @@ def test_a_line_of_json_for_each_row(answered):
     assert [line["echo"] for line in lines] == ECHOES
     assert [line["score"] for line in lines] == [1.0, -1.0, 0.0, 0.0, 0.0]
     assert said(answered, "two at a time") == said(answered, "file") == lines
+    assert said(answered, "mark") == [lines[1]]
     assert said(answered, "pair") == ["a|"]
     assert said(answered, "pairs") == ["a|b", "c ||| d|e"]
 

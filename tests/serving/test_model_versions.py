@@ -83,6 +83,24 @@ def test_the_old_version_leaves_with_its_last_request(folder):
     assert gone() is None
 
 
+def test_another_export_under_the_same_number(folder):
+    """As where the folder was cleared and exported to again."""
+    versions = opened(folder)
+    first = versions.current
+    shutil.rmtree(folder / "1")
+    saved_models.write(str(folder), 1)
+    versions.refresh()
+    second = versions.current
+    assert second is not first and second.version == 1
+    assert states(versions) == {1: "AVAILABLE"}
+    # One that is damaged there does not take the place of what is served.
+    graph = folder / "1" / "saved_model.pb"
+    graph.write_bytes(b"no graph")
+    versions.refresh()
+    assert versions.current is second
+    assert states(versions) == {1: "AVAILABLE"} and versions.statuses[1].error
+
+
 def test_a_damaged_version_changes_nothing(folder, monkeypatch):
     versions = opened(folder)
     shutil.copytree(folder / "1", folder / "2")

@@ -1,11 +1,16 @@
 """TF Serving's REST, request by request; also against TF Serving itself."""
 
 import base64
+import http.client
 import json
 import math
 
+import numpy as np
 import pytest
 from serving.running import ask, predict
+
+from official_bert.serving import rest_client, rest_requests, rest_responses
+from official_bert.serving.request_error import RequestError
 
 MODEL = "/v1/models/answers"
 TEXTS = ["good", "", "naïve 老师 \U0001f40e", 'a"b\\c\n', "NUL \0 within"]
@@ -391,3 +396,41 @@ def test_other_paths_are_not_found(own_url, path):
 @pytest.mark.parametrize("method", ["classify", "regress"])
 def test_only_predict_is_there(own_url, method):
     assert_error(ask(own_url, "POST", f"{MODEL}:{method}", GOOD), 501, method)
+
+
+def test_what_is_written_is_json_as_python_writes_it():
+    """Rows are written one by one, lest a long answer stop all other threads."""
+    for value in (
+        {"predictions": [{"a": [1.5, None], "é": "\u2028"}, [], {}]},
+        {"outputs": {"x": [[1], [2]], "y": []}},
+        {},
+        [],
+        [math.inf, "a"],
+        "text",
+        {"error": 'a "quoted" text'},
+    ):
+        text = rest_responses.dump(value).decode()
+        assert text == json.dumps(value, ensure_ascii=False)
+
+
+def test_shortest_digits_in_any_number_of_dimensions():
+    array = np.array([0.1, 0.2, 1 / 3, 1e-7, 16777216], np.float32)
+    digits = [0.1, 0.2, 0.33333334, 1e-7, 16777216.0]
+    for shape in ((5,), (1, 5), (5, 1), (1, 1, 5)):
+        found = rest_responses._listed("x", array.reshape(shape))
+        assert found == np.array(digits).reshape(shape).tolist()
+    assert rest_responses._listed("x", np.zeros([2, 0], np.float32)) == [[], []]
+
+
+def test_half_a_character_is_no_text():
+    with pytest.raises(RequestError, match="surrogate"):
+        rest_requests._read_string("\ud800")
+
+
+@pytest.mark.parametrize("partial", [b"", b"what came"])
+def test_the_body_of_an_error_may_break_off(partial):
+    class CutOff:
+        def read(self):
+            raise http.client.IncompleteRead(partial)
+
+    assert rest_client._body_of(CutOff()) == partial

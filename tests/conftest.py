@@ -1,14 +1,17 @@
 """Where the recordings are: those we ship, and the large ones if present."""
 
-import atexit
 import collections
 import os
 import shutil
 import signal
 import tempfile
+from multiprocessing import util
 
 import pytest
 from places import MINI, SHARED
+
+# What removes the temporary files at the end.
+_REMOVALS = []
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 # A shell lets what it starts in the background ignore Ctrl-C, and the tests'
@@ -51,8 +54,16 @@ def pytest_configure(config):
     config.option.loadscopereorder = False
     if not hasattr(config, "workerinput"):
         os.environ["TMPDIR"] = tempfile.tempdir = tempfile.mkdtemp(prefix="tests-")
-        # Registered before what removes its own files there, it comes after that.
-        atexit.register(shutil.rmtree, tempfile.tempdir, ignore_errors=True)
+        # Of the lowest priority, it comes after what removes its own files there.
+        _REMOVALS.append(
+            util.Finalize(
+                None,
+                shutil.rmtree,
+                args=(tempfile.tempdir,),
+                kwargs={"ignore_errors": True},
+                exitpriority=-1000,
+            )
+        )
 
 
 def pytest_collection_modifyitems(items):
@@ -96,7 +107,8 @@ def pytest_terminal_summary(terminalreporter, exitstatus):
     After a failure the temporary files are kept.
     """
     if exitstatus == pytest.ExitCode.TESTS_FAILED:
-        atexit.unregister(shutil.rmtree)
+        for removal in _REMOVALS:
+            removal.cancel()
         terminalreporter.write_line(f"Temporary files are in {tempfile.tempdir}")
     outcomes = collections.Counter(
         (report.nodeid.partition("[")[0], outcome)

@@ -29,7 +29,15 @@ def test_lengths_are_those_of_the_records(tmp_path, manifest):
     assert found.index.num_records == 41
     assert found.format.limits["input_ids"] == 128
     assert found.format.limits["masked_lm_positions"] == 32
-    assert found.manifest.get("do_lower_case") == (True if manifest else None)
+    assert found.do_lower_case == (True if manifest else None)
+
+
+def test_the_casing_is_that_of_any_file_that_tells_it(tmp_path):
+    glob = record_files.write_mini(tmp_path)
+    assert open_record_set(glob, MINI_CONFIG).do_lower_case is None
+    entry = {**record_files.mini_manifest(), "do_lower_case": False}
+    write_manifest({str(tmp_path / "1.tfrecord"): entry})
+    assert open_record_set(glob, MINI_CONFIG).do_lower_case is False
 
 
 @pytest.mark.parametrize("manifest", [False, True])

@@ -43,10 +43,11 @@ def _convert(source):
     from official_bert.checkpoints.convert import convert
     from official_bert.tasks import model_card
 
-    given, task_files = given_files(), _task_files(source)
-    along = [] if FLAGS.format == "keras_hub" else task_files
+    given, along, task_stays = given_files(), _task_files(source), False
+    if along and FLAGS.format == "keras_hub":
+        along, task_stays = [], True
     checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given, along=along)
-    if task_files != along:
+    if task_stays:
         notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)

@@ -15,14 +15,7 @@ import subprocess
 import sys
 
 from absl import flags
-from command_line import (
-    ROOT,
-    exit_at_sigterm,
-    locate,
-    require,
-    run,
-    write_run_json,
-)
+from command_line import ROOT, exit_at_sigterm, locate, require, run, write_run_json
 
 from official_bert import files
 from official_bert.ablations.tables import TABLES, TASKS, find_table

@@ -102,12 +102,13 @@ async def _serve(versions, limits, listener):
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
 
+    ends = (signal.SIGTERM, signal.SIGINT)
+
     def on_signal(number, frame):
         loop.call_soon_threadsafe(stop.set)
         for each in ends:
             signal.signal(each, signal.SIG_DFL)
 
-    ends = (signal.SIGTERM, signal.SIGINT)
     for number in ends:
         signal.signal(number, on_signal)
 

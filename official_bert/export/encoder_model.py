@@ -8,6 +8,9 @@ from official_bert.export.texts import per_text
 from official_bert.tasks.fill_mask import MASK
 from official_bert.tokenization.graph import GraphTokenizer
 
+# Pieces for each mask.
+TOP_K = 5
+
 
 class ServedEncoder(tf.Module):
     """Texts to their vectors."""
@@ -56,10 +59,6 @@ class ServedEncoder(tf.Module):
         kept = tf.minimum(rows.row_lengths(ids), self._layout.lengths[-1] - 2)
         ids = rows.slice_rows(ids, tf.zeros_like(kept), kept)
         return self._layout.lay_out(ids, rows.no_tokens(tf.size(kept)))
-
-
-# Pieces for each mask.
-TOP_K = 5
 
 
 class ServedMaskedLM(ServedEncoder):

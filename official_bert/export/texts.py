@@ -39,16 +39,14 @@ def per_text(values, of_text, number, default):
     Raises:
       InvalidArgumentError: that are more than `MOST_CELLS`, of texts of unlike length.
     """
-    counts = tf.math.unsorted_segment_sum(tf.ones_like(of_text), of_text, number)
-    most = tf.cast(
-        tf.reduce_max(tf.concat([[0], tf.cast(counts, tf.int32)], 0)), tf.int64
-    )
-    tf.debugging.assert_less_equal(
-        most * tf.cast(number, tf.int64),
-        tf.constant(MOST_CELLS, tf.int64),
-        "The answer has too many places for its longest text; ask for fewer rows.",
-    )
     rows = tf.RaggedTensor.from_value_rowids(
         values, tf.cast(of_text, tf.int64), tf.cast(number, tf.int64)
     )
-    return rows.to_tensor(default)
+    is_small = tf.debugging.assert_less_equal(
+        rows.nrows() * rows.bounding_shape(axis=1),
+        tf.constant(MOST_CELLS, tf.int64),
+        "The answer has too many places for its longest text; ask for fewer rows.",
+    )
+    # Before so much memory is taken.
+    with tf.control_dependencies([is_small]):
+        return rows.to_tensor(default)

@@ -54,10 +54,8 @@ class ModelVersions:
         self.directory = directory
         self.current = None
         self.statuses = {}
-        # Version that could not be loaded -> how its files looked then.
-        self._failed = {}
-        # How those of the current one looked.
-        self._looks = None
+        # Version that is served, or could not be loaded -> how its files looked then.
+        self._tried = {}
 
     def open(self):
         """Load the newest version that can be loaded; return whether there is one."""
@@ -77,36 +75,34 @@ class ModelVersions:
         folders = find_versions(self.directory)
         for version in sorted(folders, reverse=True):
             if self.current and self.current.version == version:
-                if _looks_of(folders[version]) != self._looks:
-                    self._load(version, folders[version])
+                self._load(version, folders[version])
                 return
             if self._load(version, folders[version]):
                 return
 
     def _load(self, version, folder):
-        """Load a version and serve it; return whether that went well."""
+        """Load a version and serve it; return whether that was done and went well."""
         looks = _looks_of(folder)
-        if self._failed.get(version) == looks:
+        if self._tried.get(version) == looks:
             return False
+        self._tried[version] = looks
         is_current = bool(self.current) and self.current.version == version
         if not is_current:
             self._set_status(version, LOADING)
         try:
             loaded = saved_model.load(folder, version)
         except Exception as error:  # Whatever a damaged file makes TensorFlow say.
-            self._failed[version] = looks
             state = AVAILABLE if is_current else END
             self._set_status(version, state, " ".join(str(error).split()))
             if self.current:
                 self._warn_of(version)
             return False
-        self._failed.pop(version, None)
         before, self.current = self.current, loaded
-        self._looks = looks
         self._set_status(version, AVAILABLE)
         if before:
             if not is_current:
                 self._set_status(before.version, END)
+                self._tried.pop(before.version, None)
             logging.info("Version %d takes over from %d.", version, before.version)
             del before
             # A SavedModel refers to itself, so it would stay for a while.

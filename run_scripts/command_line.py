@@ -10,6 +10,7 @@ import os
 import pathlib
 import re
 import signal
+import subprocess
 import sys
 import tempfile
 import textwrap
@@ -46,8 +47,8 @@ _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
 def run(main):
     """Parse the command line, call `main()` and exit with its status.
 
-    `main` may return a status; None is 0. A `UserError` or a full disk
-    becomes one line on stderr and status 1, an unusable flag one line and
+    `main` may return a status; None is 0. A `UserError`, a missing package or a
+    full disk becomes one line on stderr and status 1, an unusable flag one line and
     status 2. Ctrl-C ends with status 130 and a closed pipe (`| head`) with
     141, both without a traceback.
     """
@@ -74,6 +75,16 @@ def _guarded(main):
         return status
     except UserError as error:
         return _complain(str(error), 1)
+    except ModuleNotFoundError as error:
+        package = (error.name or "").partition(".")[0]
+        if package in ("", "official_bert"):
+            raise
+        return _complain(
+            f"{package} is not installed: pip install -r requirements.txt, or run the "
+            "script with the .venv/bin/python that make test makes; doctor.py tells "
+            "what else is missing.",
+            1,
+        )
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -299,6 +310,33 @@ def exit_at_sigterm():
     By itself it ends this process alone, and those that it started go on.
     """
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
+
+
+def run_script(name, arguments, **options):
+    """Run another of the scripts; what ends this one lets that one save and end first.
+
+    Args:
+      name: its file in `run_scripts`.
+      arguments: list of str.
+      **options: for `subprocess.Popen`, such as where its output goes.
+
+    Returns:
+      (its exit status, what it printed if `stdout` is a pipe, else None).
+    """
+    command = [sys.executable, str(ROOT / "run_scripts" / name), *arguments]
+    with subprocess.Popen(command, **options) as child:
+        try:
+            output, _ = child.communicate()
+        except KeyboardInterrupt:
+            # Ctrl-C has reached it as well.
+            child.communicate()
+            raise
+        except SystemExit:
+            # SIGTERM may have not.
+            child.terminate()
+            child.communicate()
+            raise
+    return child.returncode, output
 
 
 def require(*names):

@@ -36,7 +36,7 @@ flags.DEFINE_integer(
     "version",
     None,
     "Its version; default: the newest.",
-    lower_bound=1,
+    lower_bound=0,
     upper_bound=2**63 - 1,
 )
 flags.DEFINE_string("signature_name", None, "Its signature; default: serving_default.")

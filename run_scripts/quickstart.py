@@ -17,7 +17,7 @@ import subprocess
 import sys
 
 from absl import flags
-from command_line import ROOT, exit_at_sigterm, run
+from command_line import ROOT, exit_at_sigterm, run, run_script
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -131,16 +131,17 @@ def _script(name, *arguments, capture=False):
     """Print and run one of the scripts; return its output if captured."""
     command = ["python", f"run_scripts/{name}", *arguments]
     print(f"$ {shlex.join(command)}", flush=True)
-    done = subprocess.run(
-        [sys.executable, str(ROOT / "run_scripts" / name), *arguments],
+    status, output = run_script(
+        name,
+        arguments,
         stdout=subprocess.PIPE if capture else None,
         text=True,
         encoding="utf-8",
         env={**os.environ, "PYTHONIOENCODING": "utf-8"},
     )
-    if done.returncode:
-        raise UserError(f"{name} ended with status {done.returncode}; see above.")
-    return done.stdout
+    if status:
+        raise UserError(f"{name} ended with status {status}; see above.")
+    return output
 
 
 def _ask_endpoint(export):

@@ -12,10 +12,16 @@ has the rows.
 
 import os
 import subprocess
-import sys
 
 from absl import flags
-from command_line import ROOT, exit_at_sigterm, locate, require, run, write_run_json
+from command_line import (
+    exit_at_sigterm,
+    locate,
+    require,
+    run,
+    run_script,
+    write_run_json,
+)
 
 from official_bert import files
 from official_bert.ablations.tables import TABLES, TASKS, find_table
@@ -79,7 +85,7 @@ def main():
     files.make_directory(FLAGS.output_dir, "--output_dir")
     with files.locked_directory(FLAGS.output_dir):
         study = _study(data)
-        journal = running.Journal(study, _run_step, _read_flags)
+        journal = running.Journal(study, _run_step, _read_project_file)
         found = running.run_table(table, study, journal)
         lines = reports.lines_of(table, found)
         files.write_text(study.path(f"{FLAGS.table}.md"), "\n".join(lines) + "\n")
@@ -184,43 +190,28 @@ def _run_step(step):
     """Run a step's command; what it prints goes into a log."""
     log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
     print(f"{step.name}: {step.script}, {log}", flush=True)
-    script = str(ROOT / "run_scripts" / step.script)
-    # What an earlier attempt has left there tells nothing of this one.
-    before = len(_lines(log)) if os.path.exists(log) else 0
-    with (
-        open(log, "a", encoding="utf-8") as output,
-        subprocess.Popen(
-            [sys.executable, script, *step.arguments],
+    with open(log, "a", encoding="utf-8") as output:
+        # What an earlier attempt has left there tells nothing of this one.
+        before = output.tell()
+        status, _ = run_script(
+            step.script,
+            step.arguments,
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=subprocess.DEVNULL,
-        ) as child,
-    ):
-        try:
-            status = child.wait()
-        except KeyboardInterrupt:
-            # Ctrl-C has reached it as well: it saves, which takes a while, and ends.
-            child.wait()
-            raise
-        except SystemExit:
-            # SIGTERM has not.
-            child.terminate()
-            child.wait()
-            raise
+        )
     if status:
-        errors = [line for line in _lines(log)[before:] if line.startswith("error: ")]
+        with open(log, encoding="utf-8", errors="replace") as source:
+            source.seek(before)
+            errors = [line.rstrip() for line in source if line.startswith("error: ")]
         told = errors[-1].removeprefix("error: ") if errors else f"see {log}."
         raise UserError(
             f"{step.script} for {step.name} ended with status {status}: {told}"
         )
 
 
-def _lines(path):
-    return files.read_text(path, "a log").splitlines()
-
-
-def _read_flags(path):
-    return files.read_text(locate(path), "a flag file")
+def _read_project_file(path):
+    return files.read_text(locate(path), "a file of the ablations")
 
 
 if __name__ == "__main__":

@@ -101,19 +101,21 @@ def shared():
     return SHARED
 
 
-def pytest_terminal_summary(terminalreporter, exitstatus):
+def pytest_terminal_summary(terminalreporter):
     """List what was compared with the original and with KerasHub.
 
     After a failure the temporary files are kept.
     """
-    if exitstatus == pytest.ExitCode.TESTS_FAILED:
+    stats = terminalreporter.stats
+    # With -x the status is that of an interruption.
+    if stats.get("failed") or stats.get("error"):
         for removal in _REMOVALS:
             removal.cancel()
         terminalreporter.write_line(f"Temporary files are in {tempfile.tempdir}")
     outcomes = collections.Counter(
         (report.nodeid.partition("[")[0], outcome)
         for outcome in ("passed", "failed", "skipped")
-        for report in terminalreporter.stats.get(outcome, [])
+        for report in stats.get(outcome, [])
         if "comparison" in getattr(report, "keywords", ())
     )
     if outcomes:

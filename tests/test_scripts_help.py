@@ -15,6 +15,14 @@ COMMANDS = sorted(
     if "__main__" in path.read_text(encoding="utf-8")
 )
 SECONDS = 1.5
+# Each with the flag of its data.
+TRAINING_COMMANDS = {
+    "run_classifier.py": "train_file",
+    "run_ner.py": "train_file",
+    "run_pretraining.py": "input_file",
+    "run_squad.py": "train_file",
+    "run_swag.py": "train_file",
+}
 # Each takes about a second to import, or is an extra that may be absent.
 HEAVY = {"tensorflow", "keras", "keras_hub", "matplotlib", "tensorboard"}
 
@@ -60,6 +68,24 @@ def test_help_imports_nothing_heavy(name):
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
     assert "command_line" in imported
     assert not imported & HEAVY
+
+
+@pytest.mark.parametrize("name", TRAINING_COMMANDS)
+def test_a_mistake_is_told_before_tensorflow_is_imported(name, tmp_path):
+    (tmp_path / "a.txt").write_text("Text.\n")
+    arguments = ["--do_train", "--output_dir=x", f"--{TRAINING_COMMANDS[name]}=a.txt"]
+    done = subprocess.run(
+        [sys.executable, "-X", "importtime", ROOT / "run_scripts" / name, *arguments],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+    )
+    *imported, told = done.stderr.splitlines()
+    assert done.returncode == 1
+    assert told.startswith("error: Give --") and "--init_checkpoint" in told
+    names = {line.rsplit("|", 1)[-1].strip() for line in imported}
+    assert "command_line" in names
+    assert not names & HEAVY
 
 
 # The package is found as in a checkout that nobody has installed.

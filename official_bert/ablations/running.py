@@ -17,11 +17,11 @@ class Journal:
     Args:
       study: `steps.Study`.
       run_command: function: `steps.Step` -> None; runs it to its end or raises.
-      read_flags: function: path of a flag file -> its text.
+      read_file: function: path of a flag file or a model's config -> its text.
     """
 
-    def __init__(self, study, run_command, read_flags):
-        self._study, self._run, self._read_flags = study, run_command, read_flags
+    def __init__(self, study, run_command, read_file):
+        self._study, self._run, self._read_file = study, run_command, read_file
         self._path = study.path(RESULTS_FILE)
         self._done = {row["step"]: row for row in read_results(self._path)}
 
@@ -55,15 +55,22 @@ class Journal:
         return done["scores"]
 
     def _made_with(self, step):
-        """Return the command with its flag files' lines in place of their names."""
+        """Return the command, with what its flag files and its config say."""
         found = [step.script]
         for argument in step.arguments:
             name, _, value = argument.partition("=")
             lines = [argument]
             if name == "--flagfile":
-                lines = self._read_flags(value).splitlines()
-            found += [line for line in lines if line.startswith("--")]
+                lines = self._read_file(value).splitlines()
+            found += [self._opened(line) for line in lines if line.startswith("--")]
         return found
+
+    def _opened(self, flag):
+        """Return a flag; that of a model's config with what that says."""
+        name, _, value = flag.partition("=")
+        if name != "--bert_config_file":
+            return flag
+        return f"{name}={' '.join(self._read_file(value).split())}"
 
 
 def read_results(path):

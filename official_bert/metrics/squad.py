@@ -34,25 +34,13 @@ def normalize_answer(text):
     return " ".join(_ARTICLES.sub(" ", text).split())
 
 
-def score_answer(prediction, gold):
-    """Compare one predicted text with one gold answer.
+def _compare(prediction, gold):
+    """Return (exact, f1), 0 or 1 and a number from 0 to 1, of normalized answers.
 
     Follows `compute_exact` and `compute_f1` in SQuAD's `evaluate-v2.0.py`,
     where two answers that are both empty once normalized agree wholly. (The
     F1 of `evaluate-v1.1.py` is 0 for these; see `evaluate_v1`.)
-
-    Args:
-      prediction: str, "" says that there is no answer.
-      gold: str.
-
-    Returns:
-      (exact, f1): 0 or 1, and a number from 0 to 1.
     """
-    return _compare(normalize_answer(prediction), normalize_answer(gold))
-
-
-def _compare(prediction, gold):
-    """Return (exact, f1) of normalized answers."""
     exact = int(prediction == gold)
     if exact or not prediction or not gold:
         return exact, exact

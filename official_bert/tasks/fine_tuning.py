@@ -6,7 +6,7 @@ import os
 import zlib
 from collections.abc import Callable
 
-from official_bert.checkpoints import any_format, model_directory
+from official_bert.checkpoints import any_format, google, model_directory, names
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.tasks import task_file
@@ -15,6 +15,16 @@ from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
 from official_bert.training import runs, saving, strategies
 from official_bert.training.step import Objective
+
+# What a fine-tuned model is, the weights last.
+MODEL_FILES = (
+    task_file.TASK_FILE,
+    google.CONFIG_FILE,
+    google.VOCAB_FILE,
+    google.TOKENIZER_FILE,
+    f"{names.MODEL_PREFIX}.data-00000-of-00001",
+    f"{names.MODEL_PREFIX}.index",
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -115,9 +125,9 @@ class FineTuning:
 
 
 def _holds(directory, step):
-    """Tell whether a directory has the model of an update, and its task."""
-    is_there = any_format.holds_model(directory)
-    return is_there and task_file.written_step(directory) == step
+    """Tell whether a directory has the whole model of an update."""
+    is_there = (os.path.exists(os.path.join(directory, name)) for name in MODEL_FILES)
+    return all(is_there) and task_file.written_step(directory) == step
 
 
 def _write_model(directory, model, work, settings):

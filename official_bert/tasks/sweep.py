@@ -19,7 +19,7 @@ from official_bert import files
 from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuning
-from official_bert.tasks.task_file import TASK_FILE
+from official_bert.tasks.fine_tuning import MODEL_FILES
 from official_bert.training import run_manifest, runs, saving, strategies
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
@@ -31,14 +31,6 @@ _VARIED = {
     "num_warmup_steps",
     "seed",
 }
-MODEL_FILES = (
-    google.CONFIG_FILE,
-    google.VOCAB_FILE,
-    google.TOKENIZER_FILE,
-    TASK_FILE,
-    f"{names.MODEL_PREFIX}.data-00000-of-00001",
-    f"{names.MODEL_PREFIX}.index",
-)
 
 
 @dataclasses.dataclass(frozen=True)

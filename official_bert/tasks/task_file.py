@@ -3,7 +3,6 @@
 import os
 
 from official_bert import files
-from official_bert.checkpoints import keras_hub
 from official_bert.errors import UserError
 
 TASK_FILE = "task.json"
@@ -14,8 +13,12 @@ def has_task(path):
 
     A KerasHub preset has a file of that name, too, which says something else.
     """
-    is_there = os.path.isfile(os.path.join(path, TASK_FILE))
-    return is_there and not keras_hub.is_preset(path)
+    if not os.path.isfile(os.path.join(path, TASK_FILE)):
+        return False
+    # Imported late: it takes TensorFlow, and flags are checked before that is there.
+    from official_bert.checkpoints import keras_hub
+
+    return not keras_hub.is_preset(path)
 
 
 def task_content(task):

@@ -178,7 +178,7 @@ def _short_name(path):
     if not path:
         return path
     folder, name = os.path.split(os.path.abspath(path))
-    is_file = re.search(r"ckpt|\.(index|safetensors|h5|bin)$", name)
+    is_file = re.search(r"\.(ckpt(-\d+)?|index|safetensors|h5|bin)$", name)
     return f"{os.path.basename(folder)}/{name}" if is_file else name
 
 
@@ -263,10 +263,13 @@ def check_workers_agree(strategy, data, settings):
       data: dict that tells its data from others.
       settings: `RunSettings`.
     """
-    flags = dataclasses.asdict(settings) | {"fixed": data}
     # Folders may be mounted elsewhere, and are not part of what is computed.
-    for name in ("output_dir", "vocab_file", "init_checkpoint", "continue_from"):
-        flags.pop(name, None)
+    places = {"output_dir", "vocab_file", "init_checkpoint", "continue_from"}
+    flags, fixed = (
+        {name: value for name, value in values.items() if name not in places}
+        for values in (dataclasses.asdict(settings), data)
+    )
+    flags["fixed"] = fixed
     mine = zlib.crc32(json.dumps(flags, sort_keys=True).encode())
     if strategies.from_chief(strategy, mine) != mine:
         raise UserError(

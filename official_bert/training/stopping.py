@@ -2,13 +2,18 @@
 
 import signal
 import threading
+import time
+
+# `timeout` and job managers tell a whole group of processes, and a command passes on to
+# those that it started what it was told itself: that is one wish.
+ONE_WISH_SECONDS = 2.0
 
 
 class StopRequest:
     """Turns the first SIGTERM or SIGINT into a wish that the loop can read.
 
     As a context manager it puts the handlers in place and takes them back. A
-    second signal does what it always did.
+    later signal, after `ONE_WISH_SECONDS`, does what it always did.
 
     Attributes:
       signal: the signal's number, or None.
@@ -16,6 +21,7 @@ class StopRequest:
 
     def __init__(self):
         self.signal = None
+        self._noted_at = None
         self._before = {}
 
     def __enter__(self):
@@ -35,6 +41,8 @@ class StopRequest:
         return self.signal is not None
 
     def _note(self, number, _):
-        self.signal = number
-        for each, handler in self._before.items():
-            signal.signal(each, handler)
+        if self.signal is None:
+            self.signal, self._noted_at = number, time.monotonic()
+        elif time.monotonic() - self._noted_at >= ONE_WISH_SECONDS:
+            self.__exit__()
+            signal.raise_signal(number)

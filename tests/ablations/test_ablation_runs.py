@@ -5,6 +5,7 @@ import json
 import math
 import os
 import random
+import re
 import shutil
 import signal
 import subprocess
@@ -15,8 +16,7 @@ import pytest
 import warm_python
 from places import MINI, ROOT
 
-from official_bert.ablations import reports, running, steps
-from official_bert.ablations.tables import find_table
+from official_bert.ablations import running
 from official_bert.checkpoints import names
 
 WORDS = "the of in is and on water her years found light".split()  # noqa: SIM905
@@ -31,7 +31,7 @@ def write_vocab(path):
 
 
 def write_task(folder):
-    """Write a few sentences as SST-2; return the flags that name them."""
+    """Write a few sentences as SST-2."""
     rng = random.Random(0)
     (folder / "SST-2").mkdir()
     for name, count in (("train", 40), ("dev", 8)):
@@ -39,52 +39,69 @@ def write_task(folder):
         rows = [f"{sentence}\t{n % 2}" for n, sentence in enumerate(sentences)]
         table = "\n".join(["sentence\tlabel", *rows])
         (folder / "SST-2" / f"{name}.tsv").write_text(table + "\n")
-    return {"sst-2": [f"--data_dir={folder}"]}
 
 
-def run_command(step):
-    script = ROOT / "run_scripts" / step.script
-    done = warm_python.run([script, *step.arguments])
-    assert done.returncode == 0, done.stderr[-2000:]
+def run_ablation(folder, *arguments):
+    """Return the finished process of a short table, of one task."""
+    arguments = [
+        "--input_file=text.txt",
+        "--vocab_file=vocab.txt",
+        "--output_dir=x",
+        "--glue_data_dir=.",
+        "--tasks=sst-2",
+        "--num_train_steps=10",
+        "--num_seeds=2",
+        *arguments,
+    ]
+    return warm_python.run(
+        [ROOT / "run_scripts" / "run_ablation.py", *arguments], cwd=folder
+    )
 
 
 @pytest.fixture(scope="module")
-def study(tmp_path_factory):
+def made(tmp_path_factory):
+    """(folder, what the command printed) of a row of Table 5."""
     folder = tmp_path_factory.mktemp("ablation")
     write_vocab(folder / "vocab.txt")
-    (folder / "records").mkdir()
-    text = folder / "text.txt"
-    text.write_text("\n\n".join([(MINI / "text.txt").read_text("utf-8")] * 2), "utf-8")
-    data = write_task(folder)
-    vocab = str(folder / "vocab.txt")
-    return steps.Study(str(folder), str(text), str(text), vocab, 10, 2, data)
+    text = (MINI / "text.txt").read_text("utf-8")
+    (folder / "text.txt").write_text("\n\n".join([text] * 10), "utf-8")
+    write_task(folder)
+    done = run_ablation(folder, "--table=table5", f"--rows={ROW}")
+    assert (done.returncode, done.stderr) == (0, "")
+    return folder, done.stdout
 
 
-@pytest.fixture(scope="module")
-def found(study):
-    journal = running.Journal(study, run_command, lambda p: (ROOT / p).read_text())
-    return running.run_table(find_table("table5", [ROW]), study, journal)
-
-
-def test_a_row_from_text_to_scores(found, study):
-    (row,) = found
+def test_a_row_from_text_to_scores(made):
+    folder, printed = made
+    table = (folder / "x" / "table5.md").read_text("utf-8")
+    assert printed.endswith(f"\n\n{table}")
+    row = table.splitlines()[4].strip("| ").split(" | ")
+    assert row[0] == "LTR & No NSP + BiLSTM"
     # Of 8,000 entries, hardly trained, those of the text are left.
-    assert 1 < row["loss"] < math.log(8000)
-    (scores,) = row["scores"]["sst-2"].values()
-    assert len(scores) == 2 and all(0 <= score <= 1 for score in scores)
-    assert list(row["scores"]["sst-2"]) == [10]
-    lines = reports.lines_of(find_table("table5", [ROW]), found)
-    assert lines[4].startswith("| LTR & No NSP + BiLSTM | ")
+    assert math.e < float(row[1].rstrip("*")) < 8000
+    assert re.fullmatch(r"[\d.]+ ± [\d.]+", row[2])
+    assert row[3:] == ["82.1", "84.1", "75.7", "91.6", "84.9"]
+    run = json.loads((folder / "x" / "table5.run.json").read_text("utf-8"))
+    assert run["flags"]["num_seeds"] == 2
 
 
-def test_the_model_goes_on_as_it_was_trained(found, study):
+def test_the_same_command_again_makes_nothing(made):
+    folder, printed = made
+    before = (folder / "x" / "results.jsonl").read_bytes()
+    done = run_ablation(folder, "--table=table5", f"--rows={ROW}")
+    table = (folder / "x" / "table5.md").read_text("utf-8")
+    assert (done.returncode, done.stderr, done.stdout) == (0, "", f"\n{table}")
+    assert (folder / "x" / "results.jsonl").read_bytes() == before
+
+
+def test_the_model_goes_on_as_it_was_trained(made):
     """Left to right and with a BiLSTM, which no flag of a later command says."""
+    folder = made[0] / "x"
     for name in ("models/table5_ltr_no_nsp", f"fine_tuned/{ROW}/sst-2"):
-        with open(study.path(name, "bert_config.json"), encoding="utf-8") as source:
-            assert json.load(source)["causal_attention"] is True
-    path = study.path(f"fine_tuned/{ROW}/sst-2", "task.json")
-    with open(path, encoding="utf-8") as source:
-        assert json.load(source)["bilstm"] is True
+        config = (folder / name / "bert_config.json").read_text("utf-8")
+        assert json.loads(config)["causal_attention"] is True
+    task = (folder / f"fine_tuned/{ROW}/sst-2" / "task.json").read_text("utf-8")
+    assert json.loads(task)["bilstm"] is True
 
 
 BAD = {
@@ -141,12 +158,13 @@ def test_the_error_is_that_of_this_attempt(tmp_path, prints):
     assert told == (prints.removeprefix("error: ") or f"see {log}.")
 
 
-# A terminal sends Ctrl-C to all that run in it, `kill` SIGTERM to one.
+# A terminal sends Ctrl-C to all that run in it, `timeout` SIGTERM, `kill` to one.
 @pytest.mark.parametrize(
     ("number", "send", "ends_with"),
     [
         (signal.SIGINT, os.killpg, (130, "interrupted\n")),
         (signal.SIGTERM, os.kill, (143, "")),
+        (signal.SIGTERM, os.killpg, (143, "")),
     ],
 )
 def test_what_ends_it_ends_the_command_within(tmp_path, number, send, ends_with):

@@ -134,6 +134,19 @@ def test_other_flags_are_refused(tmp_path):
         run(tmp_path, Commands(tmp_path), rows=["bert"])
 
 
+def test_another_config_is_refused(tmp_path):
+    """Its file is named in a flag file, and keeps its name."""
+    run(tmp_path, Commands(tmp_path), rows=["bert"])
+    path = tmp_path / running.RESULTS_FILE
+    old = path.read_text()
+    path.write_text(
+        old.replace('\\"num_hidden_layers\\": 2', '\\"num_hidden_layers\\": 3')
+    )
+    assert path.read_text() != old
+    with pytest.raises(UserError, match="models/bert .*with other flags or flag files"):
+        run(tmp_path, Commands(tmp_path), rows=["bert"])
+
+
 def test_a_figure_starts_from_each_checkpoint(tmp_path):
     commands = Commands(tmp_path)
     table, found = run(tmp_path, commands, "figure5")

@@ -45,7 +45,8 @@ def test_normalized(text, normalized):
     ],
 )
 def test_one_answer(prediction, gold, exact, f1):
-    assert squad.score_answer(prediction, gold) == (exact, pytest.approx(f1))
+    found = squad.evaluate_v2({"a": (gold,)}, {"a": prediction})
+    assert (found["exact"], found["f1"]) == (100 * exact, pytest.approx(100 * f1))
 
 
 def test_version_1_takes_the_best_annotator():

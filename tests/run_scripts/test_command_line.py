@@ -387,6 +387,27 @@ def test_help_is_in_groups(script, tmp_path):
     assert f"      <{'x' * 50} |\n      {'y' * 50}>: Which.\n" in done.stdout
 
 
+@pytest.mark.parametrize("name", ["tokenizers", "tensorflow"])
+def test_without_a_package_the_answer_is_one_line(tmp_path, name):
+    (tmp_path / f"{name}.py").write_text(
+        f"raise ModuleNotFoundError('No module', name='{name}.layers')\n"
+    )
+    arguments = ["fill_mask.py", "--model_dir=.", "--text=A [MASK]."]
+    if name == "tokenizers":
+        (tmp_path / "a.txt").write_text("Some words.\n")
+        arguments = ["train_vocab.py", "--input_file=a.txt", "--output_file=vocab.txt"]
+    done = subprocess.run(
+        [sys.executable, ROOT / "run_scripts" / arguments[0], *arguments[1:]],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 1
+    assert done.stderr.startswith(f"error: {name} is not installed: pip install -r")
+    assert done.stderr.count("\n") == 1
+
+
 def test_without_absl_the_answer_is_one_line(tmp_path):
     (tmp_path / "absl.py").write_text("raise ModuleNotFoundError('absl')\n")
     done = subprocess.run(

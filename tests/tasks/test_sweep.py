@@ -46,8 +46,11 @@ def runs_made(monkeypatch):
     def fine_tune(strategy, work, settings):
         made.append(settings.seed)
         directory = settings.output_dir
-        for name in (*sweep.MODEL_FILES, "training.json"):
-            _write(directory, name, f"{name} of {settings.seed}")
+        wanted = (*fine_tuning.MODEL_FILES, "training.json")
+        # A run that stands at its end, and a whole model, are left as they are.
+        if not all(os.path.exists(os.path.join(directory, name)) for name in wanted):
+            for name in wanted:
+                _write(directory, name, f"{name} of {settings.seed}")
         for step in (10, 20):
             for ending in google.ENDINGS:
                 _write(directory, f"model.ckpt-{step}{ending}", "moments")
@@ -95,7 +98,7 @@ def folder(directory, seed, rate="0.0001"):
 
 
 def assert_holds_model_of(directory, seed):
-    for name in sweep.MODEL_FILES:
+    for name in fine_tuning.MODEL_FILES:
         assert (directory / name).read_text() == f"{name} of {seed}"
 
 
@@ -309,14 +312,14 @@ def test_a_run_that_is_added_in_front_does_not_replace_a_better_one(
 
 
 def test_another_run_s_directory_is_left_alone(tmp_path, runs_made):
-    _write(tmp_path, sweep.MODEL_FILES[-1], "precious")
+    _write(tmp_path, fine_tuning.MODEL_FILES[-1], "precious")
     with pytest.raises(UserError, match="holds another run or a model; choose another"):
         run(tmp_path)
-    assert (tmp_path / sweep.MODEL_FILES[-1]).read_text() == "precious"
+    assert (tmp_path / fine_tuning.MODEL_FILES[-1]).read_text() == "precious"
     assert runs_made == []
     assert {path.name for path in tmp_path.iterdir()} <= {
         ".lock",
-        sweep.MODEL_FILES[-1],
+        fine_tuning.MODEL_FILES[-1],
     }
 
 

@@ -175,6 +175,8 @@ def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys)
         ("run/model.ckpt-20000", "run/model.ckpt-20000"),
         ("a/model.safetensors", "a/model.safetensors"),
         ("a/b/../tf_model.h5", "a/tf_model.h5"),
+        ("/x/my_ckpt", "my_ckpt"),
+        ("/x/model.ckpt-old", "model.ckpt-old"),
     ],
 )
 def test_a_checkpoint_is_told_by_a_name_that_is_its_own(path, name):

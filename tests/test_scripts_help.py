@@ -15,13 +15,12 @@ COMMANDS = sorted(
     if "__main__" in path.read_text(encoding="utf-8")
 )
 SECONDS = 1.5
-# Each with the flag of its data.
-TRAINING_COMMANDS = {
-    "run_classifier.py": "train_file",
-    "run_ner.py": "train_file",
-    "run_pretraining.py": "input_file",
-    "run_squad.py": "train_file",
-    "run_swag.py": "train_file",
+# Each with its flags of training and of held-out data.
+FINE_TUNING_COMMANDS = {
+    "run_classifier.py": ("train_file", "dev_file"),
+    "run_ner.py": ("train_file", "dev_file"),
+    "run_squad.py": ("train_file", "predict_file"),
+    "run_swag.py": ("train_file", "dev_file"),
 }
 # Each takes about a second to import, or is an extra that may be absent.
 HEAVY = {"tensorflow", "keras", "keras_hub", "matplotlib", "tensorboard"}
@@ -70,19 +69,35 @@ def test_help_imports_nothing_heavy(name):
     assert not imported & HEAVY
 
 
-@pytest.mark.parametrize("name", TRAINING_COMMANDS)
-def test_a_mistake_is_told_before_tensorflow_is_imported(name, tmp_path):
-    (tmp_path / "a.txt").write_text("Text.\n")
-    arguments = ["--do_train", "--output_dir=x", f"--{TRAINING_COMMANDS[name]}=a.txt"]
+@pytest.mark.parametrize(
+    ("mistake", "answer"),
+    [
+        (["--do_train"], "Give --init_checkpoint"),
+        # Which model is asked, of the two that are there, has been said before.
+        (
+            ["--do_eval", "--init_checkpoint=y", "--num_train_epochs=1e9"],
+            "--num_train_epochs is 1000000000.0",
+        ),
+    ],
+)
+@pytest.mark.parametrize("name", FINE_TUNING_COMMANDS)
+def test_a_mistake_is_told_before_tensorflow_is_imported(
+    name, mistake, answer, tmp_path
+):
+    for path in ("a.txt", "x/task.json", "y/task.json"):
+        (tmp_path / path).parent.mkdir(exist_ok=True)
+        (tmp_path / path).write_text("{}\n")
+    data = [f"--{flag}=a.txt" for flag in FINE_TUNING_COMMANDS[name]]
+    script = ROOT / "run_scripts" / name
     done = subprocess.run(
-        [sys.executable, "-X", "importtime", ROOT / "run_scripts" / name, *arguments],
+        [sys.executable, "-X", "importtime", script, "--output_dir=x", *data, *mistake],
         cwd=tmp_path,
         capture_output=True,
         text=True,
     )
     *imported, told = done.stderr.splitlines()
     assert done.returncode == 1
-    assert told.startswith("error: Give --") and "--init_checkpoint" in told
+    assert told.startswith(f"error: {answer}")
     names = {line.rsplit("|", 1)[-1].strip() for line in imported}
     assert "command_line" in names
     assert not names & HEAVY

@@ -15,6 +15,7 @@ from official_bert.checkpoints import (
     model_garden,
     names,
 )
+from official_bert.checkpoints.keras_hub_preset import is_preset
 from official_bert.errors import UserError
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz")
@@ -51,7 +52,7 @@ def opened(path):
         place = path
         if path.endswith(ARCHIVES) and os.path.isfile(path):
             place = _unpack(path, stack.enter_context(tempfile.TemporaryDirectory()))
-        if keras_hub.is_preset(place):
+        if is_preset(place):
             yield keras_hub.open_preset(place, path)
         elif huggingface.is_model(place):
             yield huggingface.open_model(place, path)
@@ -97,7 +98,7 @@ def _holds_a_model(directory, names):
     return (
         # A Mac adds files that begin with "._".
         any(name.endswith(".index") and not name.startswith("._") for name in names)
-        or keras_hub.is_preset(directory)
+        or is_preset(directory)
         or huggingface.is_model(directory)
     )
 
@@ -109,6 +110,6 @@ def holds_model(directory):
     """
     return (
         os.path.exists(os.path.join(directory, f"{names.MODEL_PREFIX}.index"))
-        or keras_hub.is_preset(directory)
+        or is_preset(directory)
         or huggingface.is_model(directory)
     )

@@ -21,12 +21,12 @@ from safetensors.numpy import save_file
 
 from official_bert import files
 from official_bert.checkpoints import google, keras_hub_backbone
+from official_bert.checkpoints.keras_hub_preset import CONFIG_FILE
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import guess_do_lower_case, load_vocab
 
 # KerasHub's files in a preset.
-CONFIG_FILE = "config.json"
 TASK_FILE = "task.json"
 TOKENIZER_FILE = "tokenizer.json"
 VOCAB_FILE = os.path.join("assets", "tokenizer", "vocabulary.txt")
@@ -36,8 +36,6 @@ TASK_WEIGHTS_FILE = "task.weights.h5"
 # Ours, besides `google.CONFIG_FILE`.
 OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 
-# What `registered_name` begins with; KerasHub was KerasNLP once.
-PACKAGES = ("keras_hub>", "keras_nlp>")
 
 MASKED_LM = (
     "cls/predictions/transform/dense/kernel",
@@ -61,18 +59,6 @@ ACCENTS_NOTE = (
     "Its KerasHub tokenizer lower-cases and keeps accents; here, as in the original, "
     "do_lower_case removes them too."
 )
-
-
-def is_preset(place):
-    """Whether a path is a directory with a KerasHub model, BERT or not."""
-    path = os.path.join(place, CONFIG_FILE)
-    if not os.path.isfile(path):
-        return False
-    try:
-        settings = files.read_json(path, "a config")
-    except UserError:
-        return False
-    return str(settings.get("registered_name")).startswith(PACKAGES)
 
 
 def open_preset(place, path):

@@ -3,6 +3,7 @@
 import os
 
 from official_bert import files
+from official_bert.checkpoints.keras_hub_preset import is_preset
 from official_bert.errors import UserError
 
 TASK_FILE = "task.json"
@@ -13,12 +14,8 @@ def has_task(path):
 
     A KerasHub preset has a file of that name, too, which says something else.
     """
-    if not os.path.isfile(os.path.join(path, TASK_FILE)):
-        return False
-    # Imported late: it takes TensorFlow, and flags are checked before that is there.
-    from official_bert.checkpoints import keras_hub
-
-    return not keras_hub.is_preset(path)
+    is_there = os.path.isfile(os.path.join(path, TASK_FILE))
+    return is_there and not is_preset(path)
 
 
 def task_content(task):

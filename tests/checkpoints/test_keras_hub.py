@@ -12,6 +12,7 @@ import tiny_model
 
 from official_bert.checkpoints import initialize, keras_hub, keras_hub_backbone
 from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.keras_hub_preset import is_preset
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling import heads
@@ -60,7 +61,7 @@ def write(directory, checkpoint):
 
 
 def opened(directory):
-    assert keras_hub.is_preset(str(directory))
+    assert is_preset(str(directory))
     return keras_hub.open_preset(str(directory), str(directory))
 
 
@@ -388,14 +389,14 @@ def edit(path, **changes):
 
 
 def test_what_is_a_preset(tmp_path):
-    assert not keras_hub.is_preset(str(tmp_path))
+    assert not is_preset(str(tmp_path))
     config = tmp_path / "config.json"
     for text in ('{"model_type": "bert"}', '{"registered_name": null}', "{", "[]"):
         config.write_text(text)
-        assert not keras_hub.is_preset(str(tmp_path)), text
-    assert not keras_hub.is_preset(str(config))
+        assert not is_preset(str(tmp_path)), text
+    assert not is_preset(str(config))
     config.write_text('{"registered_name": "keras_hub>RobertaBackbone"}')
-    assert keras_hub.is_preset(str(tmp_path))
+    assert is_preset(str(tmp_path))
 
 
 def test_another_architecture(tmp_path):

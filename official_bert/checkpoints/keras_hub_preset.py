@@ -1,0 +1,22 @@
+"""What tells a KerasHub preset; without TensorFlow, so that flags can be checked."""
+
+import os
+
+from official_bert import files
+from official_bert.errors import UserError
+
+CONFIG_FILE = "config.json"
+# What `registered_name` begins with; KerasHub was KerasNLP once.
+PACKAGES = ("keras_hub>", "keras_nlp>")
+
+
+def is_preset(place):
+    """Whether a path is a directory with a KerasHub model, BERT or not."""
+    path = os.path.join(place, CONFIG_FILE)
+    if not os.path.isfile(path):
+        return False
+    try:
+        settings = files.read_json(path, "a config")
+    except UserError:
+        return False
+    return str(settings.get("registered_name")).startswith(PACKAGES)

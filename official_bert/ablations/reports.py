@@ -33,6 +33,8 @@ def lines_of(table, found):
     head += [TASKS[task].title for task in tasks]
     head += [f"paper: {name}" for name in table.paper_columns]
     rows = [cells for each in found for cells in _rows_of(table, each, tasks)]
+    empty = [""] * (len(head) - len(table.paper_columns) - 1)
+    rows += [[label, *empty, *map(str, numbers)] for label, numbers in table.paper_rows]
     lines = [_line(head), _line(["---"] * len(head)), *map(_line, rows)]
     notes = []
     if any(_is_left_to_right(each["row"]) for each in found):
@@ -55,7 +57,9 @@ def _rows_of(table, each, tasks):
             cells[1] = cells[1] if place == places[-1] else ""
             cells.append(str(place))
         cells += [spread(each["scores"][task][place]) for task in tasks]
-        yield cells + [str(number) for number in row.paper[: len(table.paper_columns)]]
+        # A figure has none of the numbers, and a size of our own no row.
+        count = len(table.paper_columns)
+        yield cells + [str(number) for number in row.paper or [""] * count][:count]
 
 
 def _perplexity(each):

@@ -77,6 +77,7 @@ class Table:
       rows: tuple of `Row`.
       tasks: names of `TASKS`, those it scores where their data is given.
       paper_columns: what `Row.paper` holds.
+      paper_rows: tuple of (label, numbers likewise) of rows that the paper alone has.
       over_steps: whether models are fine-tuned from each checkpoint of the
         pre-training, and drawn over its steps.
     """
@@ -85,6 +86,7 @@ class Table:
     rows: tuple[Row, ...]
     tasks: tuple[str, ...] = ("sst-2", "sts-b", "conll")
     paper_columns: tuple[str, ...] = ()
+    paper_rows: tuple[tuple[str, tuple[float, ...]], ...] = ()
     over_steps: bool = False
 
 
@@ -118,7 +120,6 @@ TABLES = {
         ),
         paper_columns=("MNLI-m", "QNLI", "MRPC", "SST-2", "SQuAD F1"),
     ),
-    # The paper's own sizes are others; docs/ablations.md has its rows.
     "table6": Table(
         "Table 6: model size, at equal data",
         (
@@ -126,6 +127,15 @@ TABLES = {
             Row("2 layers, 128 wide", "bert"),
             Row("4 layers, 128 wide", "table6_deep", records_of="bert"),
             Row("4 layers, 256 wide", "table6_mini", records_of="bert"),
+        ),
+        paper_columns=("perplexity", "MNLI-m", "MRPC", "SST-2"),
+        paper_rows=(
+            ("3 layers, 768 wide, 12 heads", (5.84, 77.9, 79.8, 88.4)),
+            ("6 layers, 768 wide, 3 heads", (5.24, 80.6, 82.2, 90.7)),
+            ("6 layers, 768 wide, 12 heads", (4.68, 81.9, 84.8, 91.3)),
+            ("12 layers, 768 wide, 12 heads", (3.99, 84.4, 86.7, 92.9)),
+            ("12 layers, 1024 wide, 16 heads", (3.54, 85.7, 86.9, 93.3)),
+            ("24 layers, 1024 wide, 16 heads", (3.23, 86.6, 87.8, 93.7)),
         ),
     ),
     "table8": Table(

@@ -188,9 +188,21 @@ def test_the_papers_numbers_stand_beside_ours(tmp_path):
 
 def test_without_tasks_there_is_the_perplexity(tmp_path):
     lines = reports.lines_of(*run(tmp_path, Commands(tmp_path), "table6", data={}))
-    assert lines[4:] == [
-        f"| {row.label} | {math.exp(2):.2f} |" for row in TABLES["table6"].rows
+    assert lines[4:8] == [
+        f"| {row.label} | {math.exp(2):.2f} |  |  |  |  |"
+        for row in TABLES["table6"].rows
     ]
+
+
+def test_rows_of_the_paper_alone_stand_below_ours(tmp_path):
+    lines = reports.lines_of(*run(tmp_path, Commands(tmp_path), "table6"))
+    assert lines[2].endswith(
+        "| STS-B Pearson | paper: perplexity | paper: MNLI-m | "
+        "paper: MRPC | paper: SST-2 |"
+    )
+    paper = "5.84 | 77.9 | 79.8 | 88.4"
+    assert lines[8] == f"| 3 layers, 768 wide, 12 heads |  |  |  | {paper} |"
+    assert len(lines) == 14
 
 
 def test_unknown_names(tmp_path):

@@ -51,8 +51,7 @@ def _convert(source):
         notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
-    if FLAGS.format in model_card.FILES:
-        model_card.write(FLAGS.to, {"from": source})
+    model_card.write(FLAGS.to, {"from": source})
     for note in notes:
         print(note)
     print(

@@ -29,11 +29,11 @@ _FINE_TUNED_COMMANDS = (
     "export_model.py --model_dir=THIS_FOLDER --export_dir=…",
 )
 
-# Format of a checkpoint that can have a card -> its files, for people. A preset of
-# KerasHub has a `task.json` of its own.
+# Format of a checkpoint -> its files, for people.
 FILES = {
     "google": f"`{names.MODEL_PREFIX}.*`, names of google-research/bert",
     "huggingface": "`model.safetensors`, as Hugging Face's transformers has it",
+    "keras_hub": "`config.json` and `*.weights.h5`, a preset of KerasHub",
 }
 
 _BLANKS = """\

@@ -220,4 +220,5 @@ def test_a_preset_has_no_task_of_ours(directory, tmp_path):
     (directory / "task.json").write_text(json.dumps(TASK))
     told = convert(directory, tmp_path / "preset", "keras_hub")
     assert "task.json stays behind" in told
-    assert not (tmp_path / "preset" / "README.md").exists()
+    text = (tmp_path / "preset" / "README.md").read_text()
+    assert "a preset of KerasHub" in text and "fine-tuned:" not in text

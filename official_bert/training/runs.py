@@ -263,13 +263,13 @@ def check_workers_agree(strategy, data, settings):
       data: dict that tells its data from others.
       settings: `RunSettings`.
     """
+    flags = dataclasses.asdict(settings)
     # Folders may be mounted elsewhere, and are not part of what is computed.
-    places = {"output_dir", "vocab_file", "init_checkpoint", "continue_from"}
-    flags, fixed = (
-        {name: value for name, value in values.items() if name not in places}
-        for values in (dataclasses.asdict(settings), data)
-    )
-    flags["fixed"] = fixed
+    for name in ("output_dir", "vocab_file"):
+        flags.pop(name, None)
+    for name in ("init_checkpoint", "continue_from"):
+        flags[name] = os.path.basename(os.path.normpath(flags[name] or ""))
+    flags["fixed"] = {name: value for name, value in data.items() if name not in flags}
     mine = zlib.crc32(json.dumps(flags, sort_keys=True).encode())
     if strategies.from_chief(strategy, mine) != mine:
         raise UserError(

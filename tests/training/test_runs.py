@@ -1,5 +1,6 @@
 """What a training command says reaches its model, its updates and its refusals."""
 
+import contextlib
 import dataclasses
 import json
 
@@ -219,6 +220,28 @@ def test_a_worker_that_does_not_see_the_output_directory(tmp_path, monkeypatch):
     for other in (tmp_path / "other", tmp_path):
         with pytest.raises(UserError, match="does not see what the first worker"):
             runs._wait_for_run(STRATEGY, str(other), run_id + 1)
+
+
+@pytest.mark.parametrize(
+    ("place", "agrees"),
+    [("/scratch/a/bert_model.ckpt", True), ("/data/uncased", False), (None, False)],
+)
+def test_workers_may_have_their_files_in_other_folders(monkeypatch, place, agrees):
+    chief = dataclasses.replace(SETTINGS, init_checkpoint="/data/b/bert_model.ckpt")
+    own = dataclasses.replace(
+        SETTINGS, init_checkpoint=place, output_dir="/scratch/output"
+    )
+    told = []
+    monkeypatch.setattr(
+        strategies, "from_chief", lambda _, value: told.append(value) or told[0]
+    )
+    expected = contextlib.nullcontext()
+    if not agrees:
+        expected = pytest.raises(UserError, match="was started with other flags")
+    with expected:
+        for settings in (chief, own):
+            fixed = runs.fixed_settings(MINI_CONFIG, {"records": 1}, settings)
+            runs.check_workers_agree(STRATEGY, fixed, settings)
 
 
 def test_what_tensorflow_says_of_lost_workers(monkeypatch):

@@ -175,7 +175,7 @@ BREAKS = [
         "training/step.py",
         "tf.cast(replica, tf.int64) * REPLICA",
         "tf.cast(replica, tf.int64) * 0",
-        "training/test_split_updates.py",
+        "training/test_step.py",
     ),
     Break(
         "maximal context goes to the last window of a tie",

@@ -91,7 +91,7 @@ def draw(table, found, path):
     from matplotlib.figure import Figure
 
     tasks = list(found[0]["scores"])
-    figure = Figure(figsize=(5.5 * len(tasks), 4.2), layout="tight")
+    figure = Figure(figsize=(5.5 * len(tasks), 4.2), layout="constrained")
     axes = figure.subplots(1, len(tasks), squeeze=False)
     for task, own in zip(tasks, axes[0], strict=True):
         for each in found:
@@ -106,7 +106,10 @@ def draw(table, found, path):
                 list(places), means, margins, marker="o", capsize=3, label=label
             )
         own.set(xlabel="pre-training steps", ylabel=TASKS[task].title)
-        own.legend(fontsize=8)
+    # One for all, and outside: there is no place that the bars leave free for sure.
+    figure.legend(
+        *own.get_legend_handles_labels(), loc="outside lower center", ncols=len(found)
+    )
     figure.suptitle(table.title)
     with atomic_path(path) as temporary:
         figure.savefig(temporary, format="png", dpi=110)

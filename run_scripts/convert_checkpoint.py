@@ -43,9 +43,10 @@ def _convert(source):
     from official_bert.checkpoints.convert import convert
     from official_bert.tasks import model_card
 
-    given, along, task_stays = given_files(), _task_files(source), False
-    if along and FLAGS.format == "keras_hub":
-        along, task_stays = [], True
+    given, along = given_files(), _task_files(source)
+    task_stays = bool(along) and FLAGS.format == "keras_hub"
+    if task_stays:
+        along = []
     checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given, along=along)
     if task_stays:
         notes.append("task.json stays behind: a preset has another file of that name.")

@@ -36,7 +36,6 @@ TASK_WEIGHTS_FILE = "task.weights.h5"
 # Ours, besides `google.CONFIG_FILE`.
 OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 
-
 MASKED_LM = (
     "cls/predictions/transform/dense/kernel",
     "cls/predictions/transform/dense/bias",

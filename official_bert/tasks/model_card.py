@@ -30,7 +30,7 @@ _FINE_TUNED_COMMANDS = (
 )
 
 # Format of a checkpoint -> its files, for people.
-FILES = {
+_FILES = {
     "google": f"`{names.MODEL_PREFIX}.*`, names of google-research/bert",
     "huggingface": "`model.safetensors`, as Hugging Face's transformers has it",
     "keras_hub": "`config.json` and `*.weights.h5`, a preset of KerasHub",
@@ -151,7 +151,7 @@ def _sizes(config, shapes, casing, form):
         ("longest sequence", f"{config.max_position_embeddings} tokens"),
         ("vocabulary", f"{config.vocab_size:,} word pieces, {case}"),
         ("parameters", f"{parameters:,}, heads included"),
-        ("files", FILES[form]),
+        ("files", _FILES[form]),
     ]
 
 

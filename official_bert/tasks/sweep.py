@@ -19,7 +19,6 @@ from official_bert import files
 from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.tasks import fine_tuning
-from official_bert.tasks.fine_tuning import MODEL_FILES
 from official_bert.training import run_manifest, runs, saving, strategies
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
@@ -243,7 +242,7 @@ def _row_of_model(directory, name):
 def _move_model(source, target):
     # Else the old weights would stand beside the new task for a moment.
     google.delete_checkpoint(os.path.join(target, names.MODEL_PREFIX))
-    for name in MODEL_FILES:
+    for name in fine_tuning.MODEL_FILES:
         os.replace(os.path.join(source, name), os.path.join(target, name))
 
 
@@ -263,7 +262,7 @@ def _remove_weights(directory):
         google.delete_checkpoint(os.path.join(directory, f"model.ckpt-{step}"))
     # Of one that was being deleted when a kill came.
     google.remove_halves(directory)
-    for name in MODEL_FILES[-2:]:
+    for name in fine_tuning.MODEL_FILES[-2:]:
         with contextlib.suppress(FileNotFoundError):
             os.remove(os.path.join(directory, name))
 

@@ -267,9 +267,10 @@ def check_workers_agree(strategy, data, settings):
     # Folders may be mounted elsewhere, and are not part of what is computed.
     for name in ("output_dir", "vocab_file"):
         flags.pop(name, None)
-    for name in ("init_checkpoint", "continue_from"):
+    checkpoints = ("init_checkpoint", "continue_from")
+    for name in checkpoints:
         flags[name] = os.path.basename(os.path.normpath(flags[name] or ""))
-    flags["fixed"] = {name: value for name, value in data.items() if name not in flags}
+    flags["fixed"] = {name: data[name] for name in data if name not in checkpoints}
     mine = zlib.crc32(json.dumps(flags, sort_keys=True).encode())
     if strategies.from_chief(strategy, mine) != mine:
         raise UserError(

@@ -32,7 +32,7 @@ mutations: $(INSTALLED) ## Break the code on purpose, and see that tests notice 
 	$(PYTHON) tests/mutations.py
 
 old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)
-	$(PYTHON) tests/export/old_tensorflow.py $(OLD)/bin/python
+	$(PYTHON) tests/export/saved_model/old_tensorflow.py $(OLD)/bin/python
 
 lint: $(INSTALLED) ## Check the style only
 	$(PYTHON) -m ruff format --check .

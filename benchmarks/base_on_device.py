@@ -15,11 +15,11 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from command_line import locate, require, run, start_tensorflow  # noqa: E402
 
+from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS

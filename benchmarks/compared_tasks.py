@@ -14,7 +14,11 @@ from collections.abc import Callable
 
 from official_bert.errors import UserError
 from official_bert.metrics import entities
-from official_bert.tasks import choice_files, glue_tasks, ner_conll, ner_files, tables
+from official_bert.tables import reading as tables
+from official_bert.tasks.choice import files as choice_files
+from official_bert.tasks.glue import tasks as glue_tasks
+from official_bert.tasks.ner import conll as ner_conll
+from official_bert.tasks.ner import files as ner_files
 from official_bert.training import eval_results
 
 BLANK_LINES = re.compile(r"\n\s*\n")

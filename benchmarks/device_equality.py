@@ -14,10 +14,11 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags, logging  # noqa: E402
-from command_line import locate, require, run, start_tensorflow  # noqa: E402
+
+from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -33,9 +34,10 @@ def main():
     require("model_dir")
     start_tensorflow()
     logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
-    from official_bert.device import labelled_sets, writer
-    from official_bert.device.model import open_device_model
     from official_bert.export import sources
+    from official_bert.export.tflite import labeled_sets as labelled_sets
+    from official_bert.export.tflite import writer
+    from official_bert.export.tflite.model import open_device_model
 
     lengths = tuple(map(int, FLAGS.lengths)) if FLAGS.lengths else sources.LENGTHS
     model = open_device_model(locate(FLAGS.model_dir), lengths)
@@ -62,8 +64,8 @@ def main():
 
 
 def _features(model, path):
-    from official_bert.tasks.classifier_features import convert_examples
-    from official_bert.tasks.examples import Example
+    from official_bert.tables.examples import Example
+    from official_bert.tasks.classifier.features import convert_examples
 
     with open(path, encoding="utf-8") as lines:
         examples = [Example(number, line.strip()) for number, line in enumerate(lines)]
@@ -74,9 +76,9 @@ def _compare(model, path, features):
     """Return how far the numbers of all rows are apart, a str."""
     import numpy as np
 
-    from official_bert.device.writer import unpadded_row
-    from official_bert.tasks.scoring import make_scorer
-    from official_bert.tasks.tflite_model import TfliteModel
+    from official_bert.export.tflite.writer import unpadded_row
+    from official_bert.fine_tuning.outputs import make_scorer
+    from official_bert.fine_tuning.tflite_model import TfliteModel
 
     score, answering = make_scorer(model.compute), TfliteModel(path)
     greatest, cosines = 0.0, []

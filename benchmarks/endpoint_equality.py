@@ -16,11 +16,12 @@ import tempfile
 import urllib.request
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags, logging  # noqa: E402
-from command_line import locate, require, run, start_tensorflow  # noqa: E402
 from served import served  # noqa: E402
+
+from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -37,8 +38,9 @@ def main():
     require("model_dir", "rows")
     start_tensorflow()
     logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
-    from official_bert.export import check_rows, exports, saved_model
-    from official_bert.export.signatures import SERVING, TOKENS
+    from official_bert.export.saved_model import check_rows, exports
+    from official_bert.export.saved_model import writer as saved_model
+    from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
     export = exports.open_export(locate(FLAGS.model_dir))
     rows = check_rows.read(FLAGS.rows, export.signatures[SERVING].specs)
@@ -62,8 +64,8 @@ def _parts(rows):
 
 def _text_batches(export, rows):
     """Yield (inputs as lists, what Python answers, a dict of arrays)."""
-    from official_bert.export.signatures import SERVING
-    from official_bert.export.verify import columns_of
+    from official_bert.export.saved_model.signatures import SERVING
+    from official_bert.export.saved_model.verify import columns_of
 
     for part in _parts(rows):
         inputs = columns_of(part)
@@ -78,9 +80,9 @@ def _token_batches(export, rows):
     """
     import tensorflow as tf
 
-    from official_bert.tasks.classifier_features import convert_example, pad_features
-    from official_bert.tasks.examples import Example
-    from official_bert.tasks.scoring import make_scorer
+    from official_bert.fine_tuning.outputs import make_scorer
+    from official_bert.tables.examples import Example
+    from official_bert.tasks.classifier.features import convert_example, pad_features
 
     score = make_scorer(lambda batch: _kept(export.keras_model(batch)))
     size = export.lengths[-1]
@@ -105,7 +107,7 @@ def _kept(outputs):
 
 def _compare(url, signature, batches):
     """Return (rows, outputs that differ, greatest difference of a number)."""
-    from official_bert.export.verify import error_of
+    from official_bert.export.saved_model.verify import error_of
 
     number, differing, difference = 0, 0, 0.0
     for inputs, expected in batches:

@@ -27,10 +27,9 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from command_line import require, run  # noqa: E402
 from compared_tasks import (  # noqa: E402
     ARC,
     CONLL,
@@ -42,6 +41,7 @@ from compared_tasks import (  # noqa: E402
 )
 from yardstick import peers  # noqa: E402
 
+from official_bert.command_line.program import require, run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 from official_bert.training.logs import read_metrics  # noqa: E402
 

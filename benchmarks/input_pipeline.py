@@ -18,12 +18,12 @@ import sys
 import tempfile
 import time
 
-sys.path.insert(0, str(pathlib.Path(__file__).parent.parent / "run_scripts"))
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from absl import flags  # noqa: E402
-from command_line import run, start_tensorflow  # noqa: E402
 
 from official_bert import files  # noqa: E402
+from official_bert.command_line.program import run, start_tensorflow  # noqa: E402
 from official_bert.config import BertConfig  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -75,7 +75,7 @@ def main():
 
 def _batches(folder, kind):
     """Write the records of a kind; return an endless iterator over batches."""
-    from official_bert.data.record_set import open_record_set
+    from official_bert.data.records.record_set import open_record_set
 
     path = os.path.join(folder, f"{kind}.tfrecord")
     _write_records(path, KINDS[kind])
@@ -87,8 +87,9 @@ def _write_records(path, changes):
     """Write records of random tokens as `create_pretraining_data.py` would."""
     import dataclasses
 
-    from official_bert.data import instances, manifest, masking, pretraining_data
+    from official_bert.data import instances, masking, pretraining_data
     from official_bert.data.example_encoding import make_encoder
+    from official_bert.data.records import manifest
 
     size = BertConfig.named("tiny").vocab_size
     vocab = masking.MaskingIds(101, 102, 103, tuple(range(size)))

@@ -35,15 +35,15 @@ import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 PEERS = ROOT / "benchmarks" / "peers"
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from command_line import require, run, start_tensorflow  # noqa: E402
 from yardstick import peers  # noqa: E402
 from yardstick.own_process import forget_peak, peak_memory, timed  # noqa: E402
 from yardstick.processes import PAUSE, answering  # noqa: E402
 
 from official_bert import files  # noqa: E402
+from official_bert.command_line.program import require, run, start_tensorflow  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -132,7 +132,7 @@ def open_encoder(path, lengths):
       UserError: there is none, it is fine-tuned, or its rows are shorter.
     """
     start_tensorflow()
-    from official_bert.device.model import open_device_model
+    from official_bert.export.tflite.model import open_device_model
 
     model = open_device_model(path)
     if model.predictor:
@@ -160,7 +160,7 @@ def random_row(length, vocab_size):
 
 def write_ours(folder, model, prefix=""):
     """Write a `DeviceModel` as `.tflite`; return dict of format -> path."""
-    from official_bert.device import converter
+    from official_bert.export.tflite import converter
 
     paths = {}
     for name in FORMATS:
@@ -218,7 +218,7 @@ def answer(path, threads):
 
 def _import_ours():
     """Return (runtime and version, dtype of ids, function that loads a file)."""
-    from official_bert.tasks.tflite_model import SIGNATURE, interpreter
+    from official_bert.fine_tuning.tflite_model import SIGNATURE, interpreter
 
     try:
         importlib.import_module("ai_edge_litert.interpreter")

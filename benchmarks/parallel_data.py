@@ -27,10 +27,11 @@ import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from command_line import require, run  # noqa: E402
+
+from official_bert.command_line.program import require, run  # noqa: E402
 
 SCRIPT = ROOT / "run_scripts" / "create_pretraining_data.py"
 SECONDS_BETWEEN_LOOKS = 0.05

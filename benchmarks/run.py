@@ -23,16 +23,16 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from command_line import require, run  # noqa: E402
 from contenders import shared  # noqa: E402
 from yardstick import peers, report, rows  # noqa: E402
 from yardstick.processes import take_turns  # noqa: E402
 from yardstick.targets import Result  # noqa: E402
 
 from official_bert import files  # noqa: E402
+from official_bert.command_line.program import require, run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS

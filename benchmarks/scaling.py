@@ -15,15 +15,15 @@ import statistics
 import sys
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from command_line import require, run  # noqa: E402
 from contenders import shared  # noqa: E402
 from yardstick import cost_model  # noqa: E402
 from yardstick.processes import Contender, take_turns  # noqa: E402
 
 from official_bert import files  # noqa: E402
+from official_bert.command_line.program import require, run  # noqa: E402
 
 FLAGS = flags.FLAGS
 

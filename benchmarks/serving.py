@@ -28,11 +28,12 @@ import urllib.request
 from concurrent.futures import ThreadPoolExecutor
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from command_line import locate, require, run, start_tensorflow  # noqa: E402
 from served import served, start  # noqa: E402
+
+from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
 
 FLAGS = flags.FLAGS
 
@@ -76,7 +77,7 @@ def main():
     """Export, serve, measure, abuse; print and write what came out."""
     require("model_dir", "output")
     start_tensorflow()
-    from official_bert.tasks.classifier_predictor import ClassifierPredictor
+    from official_bert.tasks.classifier.predictor import ClassifierPredictor
 
     predictor = ClassifierPredictor(locate(FLAGS.model_dir))
     figures = {}

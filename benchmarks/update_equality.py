@@ -31,13 +31,13 @@ import sys
 import tempfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-sys.path.insert(0, str(ROOT / "run_scripts"))
+sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 from absl import flags  # noqa: E402
-from command_line import locate, require, run, start_tensorflow  # noqa: E402
 from yardstick import peers  # noqa: E402
 
+from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -188,7 +188,8 @@ def _draws(folder, checkpoint, work, weights):
 
 def _write(model, work, checkpoint, directory):
     """Write a model for PyTorch, with the vocabulary of `checkpoint`."""
-    from official_bert.checkpoints import huggingface, model_directory
+    from official_bert.checkpoints import model_directory
+    from official_bert.checkpoints.huggingface import directory as huggingface
 
     directory.mkdir()
     both = model_directory.checkpoint_of(
@@ -212,14 +213,12 @@ def _batches(train_set):
 
 def _glue(checkpoint):
     """Return a function: `BertConfig` -> `FineTuning` on --task_name."""
-    from official_bert.tasks import (
-        classifier,
-        classifier_data,
-        classifier_features,
-        glue_files,
-    )
-    from official_bert.tasks.classifier_task import TRUNCATE
-    from official_bert.tasks.glue_tasks import find_task
+    from official_bert.tasks.classifier import data as classifier_data
+    from official_bert.tasks.classifier import features as classifier_features
+    from official_bert.tasks.classifier import training as classifier
+    from official_bert.tasks.classifier.task import TRUNCATE
+    from official_bert.tasks.glue import files as glue_files
+    from official_bert.tasks.glue.tasks import find_task
 
     source = classifier_data.GlueSource(
         lambda task, split: glue_files.read_examples(task, FLAGS.data_dir, split),
@@ -236,7 +235,9 @@ def _glue(checkpoint):
 
 def _squad(checkpoint):
     """Return a function: `BertConfig` -> `FineTuning` on --squad_file."""
-    from official_bert.tasks import squad, squad_features, squad_files
+    from official_bert.tasks.squad import features as squad_features
+    from official_bert.tasks.squad import files as squad_files
+    from official_bert.tasks.squad import training as squad
 
     task, tokenizer = squad.SquadTask(), _tokenizer(checkpoint)
     examples = squad_files.read_examples(
@@ -248,7 +249,9 @@ def _squad(checkpoint):
 
 def _ner(checkpoint):
     """Return a function: `BertConfig` -> `FineTuning` on --ner_file."""
-    from official_bert.tasks import ner, ner_features, ner_files
+    from official_bert.tasks.ner import features as ner_features
+    from official_bert.tasks.ner import files as ner_files
+    from official_bert.tasks.ner import training as ner
 
     data = ner_files.read_ner_file(locate(FLAGS.ner_file), flag="--ner_file")
     task = ner.NerTask(ner_features.tag_names(data.labels), MAX_SEQ_LENGTH)

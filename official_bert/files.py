@@ -19,6 +19,17 @@ os.umask(_UMASK)
 # In a directory that was there before, what it will hold.
 _UNFINISHED = "unfinished"
 _SHARDS = re.compile(r"@(\d{1,5})(?=\.|$)")
+_PACKAGE = pathlib.Path(__file__).resolve().parent
+
+
+def shipped(name):
+    """Return the path of a file that the project keeps outside of the package.
+
+    Args:
+      name: str, its path in a checkout. A wheel has it inside of the package.
+    """
+    installed = _PACKAGE / name
+    return installed if installed.exists() else _PACKAGE.parent / name
 
 
 def split_list(value):

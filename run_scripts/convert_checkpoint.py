@@ -1,92 +1,11 @@
-r"""Convert a BERT checkpoint from any format to any other.
+"""convert_checkpoint: see official_bert/commands/convert_checkpoint.py."""
 
-    python run_scripts/convert_checkpoint.py --from=uncased_L-12_H-768_A-12.zip \
-        --to=bert-base-uncased --format=huggingface
+import pathlib
+import sys
 
---from takes Google's directories, prefixes, .index and zip files, the output
-directory of a training run, Model Garden's checkpoints, Hugging Face
-directories and KerasHub presets. Weights arrive bit for bit, heads included, and
-a fine-tuned model's task.json goes along; optimizer state stays behind. Without --to
-it tells what --from holds. More in docs/checkpoints.md.
-"""
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-import os
-
-from absl import flags
-from command_line import locate, require, run, start_tensorflow, write_run_json
-from model_flags import given_files
-
-from official_bert.errors import UserError
-
-FORMATS = ("google", "huggingface", "keras_hub")
-FLAGS = flags.FLAGS
-
-flags.DEFINE_string("from", None, "Checkpoint to read.")
-flags.DEFINE_string("to", None, "Directory to write; new or empty.")
-flags.DEFINE_enum("format", None, FORMATS, "Format to write.")
-
-
-def main():
-    """Convert, or list."""
-    require("from")
-    if bool(FLAGS.to) != bool(FLAGS.format):
-        raise UserError("Give --to and --format together, or none of them.")
-    start_tensorflow()
-    source = locate(FLAGS["from"].value)
-    if FLAGS.to:
-        _convert(source)
-    else:
-        _list(source)
-
-
-def _convert(source):
-    from official_bert.checkpoints.convert import convert
-    from official_bert.tasks import model_card
-
-    given, along = given_files(), _task_files(source)
-    task_stays = bool(along) and FLAGS.format == "keras_hub"
-    if task_stays:
-        along = []
-    checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given, along=along)
-    if task_stays:
-        notes.append("task.json stays behind: a preset has another file of that name.")
-    inputs = [source, given["config_file"], given["vocab_file"]]
-    write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
-    model_card.write(FLAGS.to, {"from": source})
-    for note in notes:
-        print(note)
-    print(
-        f"Wrote {len(checkpoint.shapes)} tensors of {source} ({checkpoint.format}) to "
-        f"{FLAGS.to} ({FLAGS.format})."
-    )
-
-
-def _task_files(source):
-    """Return the path of a fine-tuned model's `task.json` in a list, if there is one.
-
-    Numbered checkpoints beside it are not the model that it describes.
-    """
-    from official_bert.checkpoints.names import MODEL_PREFIX
-    from official_bert.tasks.task_file import TASK_FILE, has_task
-
-    folder, name = os.path.split(source)
-    if os.path.isdir(source):
-        folder = source
-    elif name not in (MODEL_PREFIX, f"{MODEL_PREFIX}.index"):
-        return []
-    return [os.path.join(folder, TASK_FILE)] if has_task(folder) else []
-
-
-def _list(source):
-    from official_bert.checkpoints import any_format
-
-    with any_format.opened(source) as checkpoint:
-        for name, shape in checkpoint.shapes.items():
-            print(f"{name}  {list(shape)}")
-        for note in checkpoint.notes:
-            print(note)
-        print(f"{len(checkpoint.shapes)} tensors, {checkpoint.format}.")
-
+from official_bert.command_line.start import run_command  # noqa: E402
 
 if __name__ == "__main__":
-    run(main)
+    run_command("convert_checkpoint")

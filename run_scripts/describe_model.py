@@ -1,100 +1,11 @@
-r"""Count the parameters of a BERT by part, beside the paper's arithmetic.
+"""describe_model: see official_bert/commands/describe_model.py."""
 
-    python run_scripts/describe_model.py --bert_config_file=configs/bert_base.json
+import pathlib
+import sys
 
-    python run_scripts/describe_model.py --size=large
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-Pure arithmetic, nothing is allocated. Below the account stand the operations
-of one training sequence, for lengths of your choice.
-"""
-
-from absl import flags
-from command_line import locate, run
-
-from official_bert import config as bert_config
-from official_bert import parameter_count
-from official_bert.errors import UserError
-
-FLAGS = flags.FLAGS
-
-flags.DEFINE_string("bert_config_file", None, "bert_config.json of the model.")
-flags.DEFINE_enum(
-    "size", None, list(bert_config.SIZES), "A released size, in place of a file."
-)
-flags.DEFINE_integer("max_seq_length", 128, "Tokens of a sequence.", lower_bound=1)
-flags.DEFINE_integer(
-    "max_predictions_per_seq", 20, "Masked words of a sequence.", lower_bound=0
-)
-
-
-def main():
-    """Print the account."""
-    if bool(FLAGS.bert_config_file) == bool(FLAGS.size):
-        raise UserError("Give either --bert_config_file or --size, and not both.")
-    if FLAGS.size:
-        config = bert_config.BertConfig.named(FLAGS.size)
-    else:
-        config = bert_config.BertConfig.from_json_file(locate(FLAGS.bert_config_file))
-    print(_letters(config))
-    print()
-    print(_account(parameter_count.parameter_parts(config)))
-    print()
-    print(_operations(config, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq))
-
-
-def _letters(config):
-    return (
-        f"L={config.num_hidden_layers} layers, H={config.hidden_size} hidden, "
-        f"A={config.num_attention_heads} heads of {config.head_size}, "
-        f"I={config.intermediate_size} intermediate,\n"
-        f"V={config.vocab_size} words, P={config.max_position_embeddings} positions, "
-        f"T={config.type_vocab_size} segment types"
-    )
-
-
-def _account(parts):
-    """Return the parts as a table, with a total below each group."""
-    lines = [_row("part", "on paper", "", "exactly", "")]
-    seen = []
-    for group in (parameter_count.ENCODER, parameter_count.HEADS):
-        for part in (part for part in parts if part.group == group):
-            seen.append(part)
-            lines.append(
-                _row(
-                    part.name,
-                    part.rough_formula,
-                    part.rough,
-                    part.formula,
-                    part.exact,
-                )
-            )
-        name = "encoder" if group == parameter_count.ENCODER else "with both heads"
-        rough, exact = sum(p.rough for p in seen), sum(p.exact for p in seen)
-        lines += ["-" * len(lines[0]), _row(name, "", rough, "", exact)]
-    return "\n".join(lines)
-
-
-def _row(name, rough_formula, rough, formula, exact):
-    def number(value):
-        return f"{value:,}" if value else ""
-
-    return (
-        f"{name:20}{rough_formula:>9}{number(rough):>14}   "
-        f"{formula:20}{number(exact):>14}"
-    )
-
-
-def _operations(config, length, predictions):
-    flops = parameter_count.training_flops(config, length, predictions)
-    told = (
-        f"One training sequence of {length} tokens with {predictions} masked words: "
-        f"{flops:.3g} operations\n(matrix products, forward and backward)."
-    )
-    limit = config.max_position_embeddings
-    if length > limit:
-        told += f" The model has positions for {limit} tokens, and cannot read it."
-    return told
-
+from official_bert.command_line.start import run_command  # noqa: E402
 
 if __name__ == "__main__":
-    run(main)
+    run_command("describe_model")

@@ -1,51 +1,11 @@
-r"""Show pre-training records as people read: tokens, masks, segments, label.
+"""inspect_instances: see official_bert/commands/inspect_instances.py."""
 
-    python run_scripts/inspect_instances.py \
-      --input_file=train.tfrecord --vocab_file=vocab.txt --num_instances=3
-
-A masked word is shown as `shown«was»`: what the model sees, and what it has to
-guess. Segment B is in another colour on a terminal.
-"""
-
-import os
+import pathlib
 import sys
 
-from absl import flags
-from command_line import locate, require, run, start_tensorflow
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-from official_bert import files
-
-flags.DEFINE_string(
-    "input_file", None, "TFRecord files, a comma-separated list of names and globs."
-)
-flags.DEFINE_string("vocab_file", None, "The vocabulary they were made with.")
-flags.DEFINE_integer("num_instances", 5, "How many to show.", lower_bound=1)
-flags.DEFINE_integer("skip", 0, "How many to pass over first.", lower_bound=0)
-FLAGS = flags.FLAGS
-
-
-def main():
-    """Print the asked-for instances."""
-    require("input_file", "vocab_file")
-    input_files = files.find_input_files(
-        [locate(pattern) for pattern in files.split_list(FLAGS.input_file)]
-    )
-
-    from official_bert.data import manifest, show_instances
-    from official_bert.tokenization.vocabulary import load_vocab
-
-    vocab_file = locate(FLAGS.vocab_file)
-    vocab = load_vocab(vocab_file)
-    entries = {path: manifest.read_manifest(path) for path in input_files}
-    manifest.check_vocabulary(entries, vocab_file)
-    start_tensorflow()
-    in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-    shown = show_instances.describe_instances(
-        input_files, list(vocab), FLAGS.skip, FLAGS.num_instances, in_colour
-    )
-    for text in shown:
-        print(text)
-
+from official_bert.command_line.start import run_command  # noqa: E402
 
 if __name__ == "__main__":
-    run(main)
+    run_command("inspect_instances")

@@ -1,94 +1,11 @@
-r"""Draw which tokens each attention head of a model looks at.
+"""show_attention: see official_bert/commands/show_attention.py."""
 
-    python run_scripts/show_attention.py --model_dir=output/tiny \
-        --text="The cat sat on the mat." --output=attention.png
+import pathlib
+import sys
 
-    python run_scripts/show_attention.py --model_dir=output/tiny --layer=-1 \
-        --text="Where is the cat?" --text_b="It sat on the mat." --output=last.png
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
-All layers and heads are small pictures side by side; --layer shows the heads of one
-layer large, with the tokens. Each row of a picture is a token, each column one that
-it looks at; a row sums to 1.
-"""
-
-from absl import flags, logging
-from command_line import require, run, start_tensorflow
-from model_flags import define_model_path, given_files, model_path
-
-from official_bert import files
-from official_bert.errors import UserError
-
-FLAGS = flags.FLAGS
-
-define_model_path()
-flags.DEFINE_string("text", None, "The text; [MASK] in it is the token.")
-flags.DEFINE_string("text_b", None, "The second text of a pair.")
-flags.DEFINE_integer(
-    "layer", None, "One layer only, 0 being the first and -1 the last; default: all."
-)
-flags.DEFINE_string("output", None, "The picture: a .png, .svg or .pdf file.")
-flags.DEFINE_string(
-    "numbers", None, "The numbers themselves, .npz or .json: [layers, heads, S, S]."
-)
-
-
-def main():
-    """Check the flags, ask the model, draw."""
-    path = model_path()
-    require("text")
-    _check_files()
-    start_tensorflow()
-    from official_bert.checkpoints import model_directory
-    from official_bert.tasks import attention
-
-    bert = model_directory.load_encoder(path, **given_files())
-    number_of_layers = bert.config.num_hidden_layers
-    layers = list(range(number_of_layers))
-    if FLAGS.layer is not None:
-        layers = [attention.layer_number(FLAGS.layer, number_of_layers)]
-    maps = attention.attention_maps(bert, FLAGS.text, FLAGS.text_b)
-    if FLAGS.numbers:
-        attention.save_numbers(FLAGS.numbers, maps, layers)
-        print(f"The numbers are in {FLAGS.numbers}.")
-    if FLAGS.output:
-        _draw(maps, layers)
-        print(f"The picture is in {FLAGS.output}.")
-
-
-def _draw(maps, layers):
-    from official_bert.tasks import attention_picture
-
-    if FLAGS.layer is None:
-        whole = attention_picture.draw_all(FLAGS.output, maps)
-    else:
-        whole = attention_picture.draw_layer(FLAGS.output, maps, layers[0])
-    if not whole:
-        logging.warning(
-            "No font of this machine has all letters of the text, and some are boxes; "
-            "Noto Sans CJK has them (Debian: apt install fonts-noto-cjk)."
-        )
-
-
-def _check_files():
-    """Raise `UserError` before the model is loaded, not after."""
-    if not FLAGS.output and not FLAGS.numbers:
-        raise UserError(
-            "Give --output=FILE.png for the picture, or --numbers, or both."
-        )
-    if FLAGS.numbers:
-        if not FLAGS.numbers.endswith((".npz", ".json")):
-            raise UserError(
-                f"--numbers: {FLAGS.numbers} must end with .npz or .json, which tells "
-                "the format."
-            )
-        files.require_parent(FLAGS.numbers, "--numbers")
-    if FLAGS.output:
-        from official_bert.tasks import attention_picture
-
-        attention_picture.check_ending(FLAGS.output)
-        files.require_parent(FLAGS.output, "--output")
-        attention_picture.require_matplotlib()
-
+from official_bert.command_line.start import run_command  # noqa: E402
 
 if __name__ == "__main__":
-    run(main)
+    run_command("show_attention")

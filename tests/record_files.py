@@ -7,7 +7,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.data.manifest import write_manifest
+from official_bert.data.records.manifest import write_manifest
 
 MINI = pathlib.Path(__file__).parent / "fixtures" / "mini"
 FLOATS = ("masked_lm_weights",)

@@ -11,7 +11,7 @@ from places import ROOT
 
 from official_bert.ablations.tables import TABLES, TASKS
 from official_bert.config import SIZES, BertConfig
-from official_bert.tasks.glue_tasks import find_task
+from official_bert.tasks.glue.tasks import find_task
 
 CONFIGS = ROOT / "configs"
 PHASE_1, PHASE_2 = list(SIZES), ["base_512", "large_512"]
@@ -22,15 +22,15 @@ GRIDS = {"grid_appendix": 18, "grid_small_models": 20}
 # Prints the flags of a script under each flag file.
 PRINT_FLAGS = """
 import importlib, json, sys
-sys.path.insert(0, "run_scripts")
-script = importlib.import_module(sys.argv[1])
+script = importlib.import_module(f"official_bert.commands.{sys.argv[1]}")
 FLAGS, found = script.FLAGS, {}
 for name in sys.argv[2:]:
     FLAGS.unparse_flags()
     for flag in FLAGS:
         FLAGS[flag].unparse()
     FLAGS(["x", f"--flagfile=configs/{name}.flags"])
-    helpers = "training_flags", "fine_tuning_flags"
+    base = "official_bert.command_line."
+    helpers = base + "training_flags", base + "fine_tuning_flags"
     modules = script.__name__, *(name for name in helpers if name in sys.modules)
     ours = [flag for module in modules for flag in FLAGS.get_flags_for_module(module)]
     found[name] = {flag.name: flag.value for flag in ours}

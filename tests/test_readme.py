@@ -34,11 +34,14 @@ def commands():
 
 def flags_of(script):
     """Return the names of the flags that a script defines or takes over."""
+    package = ROOT / "official_bert"
+    if script.parent.name == "run_scripts":
+        script = package / "commands" / script.name
     text = script.read_text("utf-8")
     helpers = ("fine_tuning_flags", "training_flags", "model_flags", "beam_flags")
     for helper in helpers:
-        if re.search(rf"^(from|import) {helper}\b", text, re.MULTILINE):
-            text += (ROOT / "run_scripts" / f"{helper}.py").read_text("utf-8")
+        if re.search(rf"command_line(\.| import.*){helper}\b", text):
+            text += (package / "command_line" / f"{helper}.py").read_text("utf-8")
     defined = re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text)
     return {"flagfile", "help", *defined}
 

@@ -7,13 +7,9 @@ import time
 import pytest
 from places import ROOT
 
-from official_bert.device import converter
+from official_bert.export.tflite import converter
 
-COMMANDS = sorted(
-    path.name
-    for path in (ROOT / "run_scripts").glob("*.py")
-    if "__main__" in path.read_text(encoding="utf-8")
-)
+COMMANDS = sorted(path.name for path in (ROOT / "run_scripts").glob("*.py"))
 SECONDS = 1.5
 # Each with its flags of training and of held-out data.
 FINE_TUNING_COMMANDS = {
@@ -65,7 +61,7 @@ def test_the_quantizations_of_the_command_are_those_of_the_library():
 def test_help_imports_nothing_heavy(name):
     done, _ = ask_for_help(name, "-X", "importtime")
     imported = {line.rsplit("|", 1)[-1].strip() for line in done.stderr.splitlines()}
-    assert "command_line" in imported
+    assert "official_bert.command_line.program" in imported
     assert not imported & HEAVY
 
 
@@ -99,16 +95,16 @@ def test_a_mistake_is_told_before_tensorflow_is_imported(
     assert done.returncode == 1
     assert told.startswith(f"error: {answer}")
     names = {line.rsplit("|", 1)[-1].strip() for line in imported}
-    assert "command_line" in names
+    assert "official_bert.command_line.program" in names
     assert not names & HEAVY
 
 
 # The package is found as in a checkout that nobody has installed.
 NOT_INSTALLED = """
 import sys
-sys.meta_path = [f for f in sys.meta_path if "editable" not in str(f)]
-sys.path[0] = sys.argv[2]
-__import__(sys.argv[1].removesuffix(".py"))
+name, folder, root = sys.argv[1:]
+sys.path[:] = [folder, *(path for path in sys.path[1:] if path != root)]
+__import__(name.removesuffix(".py"))
 found = sys.modules.get("official_bert")
 print(found.__file__ if found else "not used")
 """
@@ -117,7 +113,14 @@ print(found.__file__ if found else "not used")
 @pytest.mark.parametrize("name", COMMANDS)
 def test_it_runs_from_a_checkout(name, tmp_path):
     done = subprocess.run(
-        [sys.executable, "-c", NOT_INSTALLED, name, str(ROOT / "run_scripts")],
+        [
+            sys.executable,
+            "-c",
+            NOT_INSTALLED,
+            name,
+            str(ROOT / "run_scripts"),
+            str(ROOT),
+        ],
         cwd=tmp_path,
         capture_output=True,
         text=True,

@@ -12,20 +12,20 @@ import tensorflow as tf
 import tiny_model
 
 from official_bert.checkpoints import google, model_directory
-from official_bert.export import exports
+from official_bert.export.saved_model import exports
+from official_bert.fine_tuning.task_file import write_task
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.modeling.encoder import BertEncoder
 from official_bert.modeling.multiple_choice import MultipleChoiceModel
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.modeling.span_prediction import SpanModel
-from official_bert.tasks import ner
-from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.classifier_task import ClassifierTask
-from official_bert.tasks.ner import NerTask
-from official_bert.tasks.ner_features import tag_names
-from official_bert.tasks.squad import SquadTask
-from official_bert.tasks.squad_answers import Decoding
-from official_bert.tasks.task_file import write_task
+from official_bert.tasks.choice.training import ChoiceTask
+from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.ner import training as ner
+from official_bert.tasks.ner.features import tag_names
+from official_bert.tasks.ner.training import NerTask
+from official_bert.tasks.squad.answers import Decoding
+from official_bert.tasks.squad.training import SquadTask
 
 CONFIG = dataclasses.replace(
     tiny_model.MINI_CONFIG, max_position_embeddings=64, initializer_range=0.6

@@ -17,7 +17,7 @@ import sys
 import tempfile
 import threading
 
-from places import ROOT, TESTS
+from places import TESTS
 
 # Where forking is less safe than on Linux, a process starts from nothing.
 CONTEXT = multiprocessing.get_context(
@@ -167,7 +167,6 @@ def _redirect(files, stdout):
 
 def _path():
     """Return `sys.path` without what the tests have added to it."""
-    ours = {"", str(ROOT), str(ROOT / "run_scripts")}
-    plain = [p for p in sys.path if p not in ours and not p.startswith(str(TESTS))]
+    plain = [p for p in sys.path if p and not p.startswith(str(TESTS))]
     given = os.environ.get("PYTHONPATH", "").split(os.pathsep)
     return [*filter(None, given), *plain]

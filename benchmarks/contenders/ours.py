@@ -127,9 +127,9 @@ def _train_step(model, objective, learning_rate, **settings):
 
 def encoding(size, batch):
     """The encoder's outputs of one batch of full sequences, as a scorer gives them."""
+    from official_bert.fine_tuning import outputs as scoring
+    from official_bert.fine_tuning.model_inputs import INPUTS
     from official_bert.modeling.encoder import BertEncoder
-    from official_bert.tasks import scoring
-    from official_bert.tasks.model_inputs import INPUTS
 
     config = BertConfig.named(size)
     encoder = BertEncoder(config)
@@ -156,9 +156,9 @@ def fine_tuning(config, texts, batch, num_outputs, padded=False):
         so, instead of each to its longest text.
     """
     from official_bert.modeling.classification import ClassificationModel
-    from official_bert.tasks import classifier
-    from official_bert.tasks.classifier_task import ClassifierTask
-    from official_bert.tasks.labels import REGRESSION, SINGLE_LABEL
+    from official_bert.tables.labels import REGRESSION, SINGLE_LABEL
+    from official_bert.tasks.classifier import training as classifier
+    from official_bert.tasks.classifier.task import ClassifierTask
 
     if num_outputs == 1:
         task = ClassifierTask(REGRESSION, (), ("pearson",), shared.LENGTH)
@@ -191,7 +191,8 @@ def fine_tuning(config, texts, batch, num_outputs, padded=False):
 
 def _batches(path, batch, padded):
     """Return all whole batches of texts, each padded as fine-tuning does it."""
-    from official_bert.tasks import batches, classifier_features
+    from official_bert.fine_tuning import batches
+    from official_bert.tasks.classifier import features as classifier_features
 
     features = [
         classifier_features.Features(ids, segments, label, num_cut=0)
@@ -216,10 +217,10 @@ def windows(config, texts, batch, padded_to=None):
       batch: windows that go through the model together.
       padded_to: tokens of every window; by default those of a batch's longest.
     """
+    from official_bert.fine_tuning import outputs as scoring
+    from official_bert.fine_tuning.batches import FeatureSet
     from official_bert.modeling.span_prediction import SpanModel
-    from official_bert.tasks import scoring
-    from official_bert.tasks.batches import FeatureSet
-    from official_bert.tasks.classifier_features import Features, pad_features
+    from official_bert.tasks.classifier.features import Features, pad_features
 
     score = scoring.make_scorer(SpanModel(BertConfig.from_dict(config)))
     features = [
@@ -236,11 +237,11 @@ def windows(config, texts, batch, padded_to=None):
 def tflite(size, vocab_file, quantization):
     """The encoder of random weights as a `.tflite`, on one full sequence."""
     from official_bert.checkpoints import model_directory
-    from official_bert.device import converter
-    from official_bert.device.model import open_device_model
+    from official_bert.export.tflite import converter
+    from official_bert.export.tflite.model import open_device_model
+    from official_bert.fine_tuning.model_inputs import INPUTS
+    from official_bert.fine_tuning.tflite_model import SIGNATURE, interpreter
     from official_bert.modeling.encoder import BertEncoder
-    from official_bert.tasks.model_inputs import INPUTS
-    from official_bert.tasks.tflite_model import SIGNATURE, interpreter
 
     config = BertConfig.named(size)
     with tempfile.TemporaryDirectory() as folder:
@@ -311,7 +312,7 @@ def batches(records, batch, count):
 
 def _record_batches(records, batch):
     """Return an endless iterator over the batches of a record file."""
-    from official_bert.data.record_set import open_record_set
+    from official_bert.data.records.record_set import open_record_set
 
     opened = open_record_set(records, BertConfig.named("tiny"))
     return iter(opened.training_batches(batch, seed=1, first_batch=0))

@@ -11,8 +11,8 @@ import training
 import transformers
 
 from official_bert.metrics import glue
-from official_bert.tasks.choice_features import convert_choices
-from official_bert.tasks.choice_files import read_choices
+from official_bert.tasks.choice.features import convert_choices
+from official_bert.tasks.choice.files import read_choices
 
 # The score of a choice that an example does not have.
 NO_CHOICE = -1e9

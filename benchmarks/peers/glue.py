@@ -11,7 +11,8 @@ import training
 import transformers
 
 from official_bert.metrics import glue
-from official_bert.tasks import glue_files, glue_tasks
+from official_bert.tasks.glue import files as glue_files
+from official_bert.tasks.glue import tasks as glue_tasks
 
 
 def main():

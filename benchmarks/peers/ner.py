@@ -10,7 +10,8 @@ import training
 import transformers
 
 from official_bert.metrics import entities
-from official_bert.tasks import ner_features, ner_files
+from official_bert.tasks.ner import features as ner_features
+from official_bert.tasks.ner import files as ner_files
 
 # PyTorch's own label of what is not scored.
 IGNORED = -100

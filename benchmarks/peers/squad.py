@@ -8,12 +8,10 @@ import torch
 import training
 import transformers
 
-from official_bert.tasks import (
-    squad_answers,
-    squad_features,
-    squad_files,
-    squad_scores,
-)
+from official_bert.tasks.squad import answers as squad_answers
+from official_bert.tasks.squad import features as squad_features
+from official_bert.tasks.squad import files as squad_files
+from official_bert.tasks.squad import scores as squad_scores
 
 
 def main():

@@ -15,7 +15,7 @@ import torch
 import training
 import transformers
 
-from official_bert.tasks import ner_features
+from official_bert.tasks.ner import features as ner_features
 
 
 def main(folder):

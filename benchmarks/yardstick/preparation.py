@@ -30,7 +30,9 @@ def glue_texts(task_name, data_dir, vocab_file, folder, count):
     Returns:
       (path, see `shared.read_texts`; outputs of the task's model: its labels, or 1).
     """
-    from official_bert.tasks import classifier_features, glue_files, glue_tasks
+    from official_bert.tasks.classifier import features as classifier_features
+    from official_bert.tasks.glue import files as glue_files
+    from official_bert.tasks.glue import tasks as glue_tasks
 
     task = glue_tasks.find_task(task_name)
     examples = glue_files.read_examples(task, data_dir, "train")
@@ -51,7 +53,8 @@ def squad_windows(squad_file, vocab_file, folder, num_questions):
     Returns:
       (path, see `shared.read_texts`; number of windows).
     """
-    from official_bert.tasks import squad_features, squad_files
+    from official_bert.tasks.squad import features as squad_features
+    from official_bert.tasks.squad import files as squad_files
 
     examples = squad_files.read_examples(squad_file, False, False)
     chosen = random.Random(1).sample(examples, num_questions)

@@ -1,1 +1,1 @@
-"""The paper's ablations: which models, which scores, and what the paper found."""
+"""The tables of the paper's ablations, made with the ordinary commands."""

@@ -8,14 +8,10 @@ import tempfile
 import zipfile
 import zlib
 
-from official_bert.checkpoints import (
-    google,
-    huggingface,
-    keras_hub,
-    model_garden,
-    names,
-)
-from official_bert.checkpoints.keras_hub_preset import is_preset
+from official_bert.checkpoints import google, model_garden, names
+from official_bert.checkpoints.huggingface import directory as huggingface
+from official_bert.checkpoints.keras_hub import preset as keras_hub
+from official_bert.checkpoints.keras_hub.detection import is_preset
 from official_bert.errors import UserError
 
 ARCHIVES = (".zip", ".tar.gz", ".tgz")

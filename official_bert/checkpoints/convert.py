@@ -4,14 +4,9 @@ import dataclasses
 import shutil
 
 from official_bert import files
-from official_bert.checkpoints import (
-    any_format,
-    google,
-    huggingface,
-    initialize,
-    keras_hub,
-    model_directory,
-)
+from official_bert.checkpoints import any_format, google, initialize, model_directory
+from official_bert.checkpoints.huggingface import directory as huggingface
+from official_bert.checkpoints.keras_hub import preset as keras_hub
 
 WRITERS = {
     "google": google.write_model,

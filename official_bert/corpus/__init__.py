@@ -1,0 +1,4 @@
+"""Text files -> documents.
+
+Readers, sentence splitting, text from Python itself, and the corpus report.
+"""

@@ -54,7 +54,7 @@ def find_inputs(patterns, flag="--input_file"):
     for pattern in files.split_list(patterns) or [""]:
         if pattern.startswith(BUILTIN):
             # Imported late: most runs have no use for it.
-            from official_bert.corpus import builtin_corpus
+            from official_bert.corpus import builtin as builtin_corpus
 
             found.append(builtin_corpus.corpus_file(pattern, flag))
         else:

@@ -14,10 +14,11 @@ import re
 import numpy as np
 import tensorflow as tf
 
-from official_bert.data import dynamic_masking, left_to_right, record_index
+from official_bert.data import dynamic_masking, left_to_right
 from official_bert.data.lanes import Lane, split_into_lanes
-from official_bert.data.record_index import CHUNK
-from official_bert.data.records import compression_of
+from official_bert.data.records import index as record_index
+from official_bert.data.records.format import compression_of
+from official_bert.data.records.index import CHUNK
 from official_bert.errors import UserError
 
 # Chunks that are shuffled together, in all lanes: 64 * 256 records, some 20 MB

@@ -11,7 +11,7 @@ import typing
 
 import numpy as np
 
-from official_bert.data.record_index import RecordIndex
+from official_bert.data.records.index import RecordIndex
 
 # How many lanes there may be: powers of two, as numbers of workers mostly are.
 NUMBERS = (16, 8, 4, 2, 1)

@@ -10,17 +10,13 @@ import random
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus import corpus_report, readers, text_blocks
+from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
-from official_bert.data import (
-    estimate,
-    instances,
-    manifest,
-    masking,
-    record_writing,
-    word_boundaries,
-)
+from official_bert.corpus.report import report as corpus_report
+from official_bert.data import estimate, instances, masking, word_boundaries
 from official_bert.data.example_encoding import make_encoder
+from official_bert.data.records import manifest
+from official_bert.data.records import writing as record_writing
 from official_bert.errors import UserError
 from official_bert.tokenization.wordpiece import UNKNOWN
 

@@ -3,7 +3,7 @@
 import itertools
 import textwrap
 
-from official_bert.data import records
+from official_bert.data.records import format as records
 from official_bert.errors import UserError
 
 # Escape sequences of terminals (ECMA-48 colours).

@@ -15,7 +15,8 @@ import pathlib
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus import corpus_report, readers, text_blocks
+from official_bert.corpus import readers, text_blocks
+from official_bert.corpus.report import report as corpus_report
 from official_bert.data import pretraining_data
 from official_bert.engines import token_store, workers
 from official_bert.tokenization.full import FullTokenizer

@@ -17,15 +17,12 @@ import shutil
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus import corpus_report, text_blocks
+from official_bert.corpus import text_blocks
 from official_bert.corpus.progress import progress
-from official_bert.data import (
-    estimate,
-    manifest,
-    masking,
-    pretraining_data,
-    record_writing,
-)
+from official_bert.corpus.report import report as corpus_report
+from official_bert.data import estimate, masking, pretraining_data
+from official_bert.data.records import manifest
+from official_bert.data.records import writing as record_writing
 from official_bert.engines import corpus_encoding, record_pieces, shards, workers
 from official_bert.errors import UserError
 

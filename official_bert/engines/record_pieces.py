@@ -17,15 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from official_bert import files
-from official_bert.data import (
-    estimate,
-    index_permutation,
-    masking,
-    planned_instances,
-    record_writing,
-)
+from official_bert.data import estimate, index_permutation, masking, planned_instances
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.instances import InstanceSettings
+from official_bert.data.records import writing as record_writing
 from official_bert.engines.token_store import TokenStore
 
 # Goes up when the bytes of a finished piece would be others.

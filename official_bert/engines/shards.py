@@ -12,7 +12,7 @@ import os
 import shutil
 
 from official_bert import files
-from official_bert.data import record_writing
+from official_bert.data.records import writing as record_writing
 from official_bert.engines.record_pieces import Piece, PieceFacts
 
 _COPIED_AT_ONCE = 1 << 20

@@ -6,8 +6,8 @@ with the names and shapes of its outputs.
 
 import numpy as np
 
-from official_bert.tasks.fill_mask import fill_mask
-from official_bert.tasks.labels import MULTI_LABEL, REGRESSION
+from official_bert.pretrained.fill_mask import fill_mask
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 
 
 def of_classifier(predictor, text, text_b=None):

@@ -2,7 +2,7 @@
 
 import itertools
 
-from official_bert.export.signatures import FILL_MASK, SERVING
+from official_bert.export.saved_model.signatures import FILL_MASK, SERVING
 
 TEXTS = (
     "The train left on time, and we had the carriage to ourselves.",

@@ -7,9 +7,9 @@ from absl import logging
 from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.errors import UserError
-from official_bert.tasks import tflite_model
+from official_bert.fine_tuning import tflite_model
+from official_bert.fine_tuning.task_file import TASK_FILE, has_task
 from official_bert.tasks.predictor import class_of, load
-from official_bert.tasks.task_file import TASK_FILE, has_task
 
 LABELS_FILE = "labels.txt"
 # Rows are padded to the first of these that fits; see `rows.Layout`.

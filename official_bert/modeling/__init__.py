@@ -1,4 +1,7 @@
-"""The model, as Keras 3 layers."""
+"""The model as Keras 3 layers: embeddings, Transformer blocks, encoder, heads.
+
+`BertEncoder` follows `BertModel` of google-research/bert.
+"""
 
 import os
 

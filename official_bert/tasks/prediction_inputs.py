@@ -9,9 +9,10 @@ What else its object holds is not looked at. Blank lines are no questions; of te
 for a tagger a blank line is a text without words.
 """
 
-from official_bert.tasks import choice_files, feature_files
-from official_bert.tasks.json_lines import parse_object
-from official_bert.tasks.tables import fail_for_rows
+from official_bert.pretrained import feature_files
+from official_bert.tables.json_lines import parse_object
+from official_bert.tables.reading import fail_for_rows
+from official_bert.tasks.choice import files as choice_files
 
 _BOM = "\ufeff"
 

@@ -1,20 +1,23 @@
 """`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
 from official_bert.checkpoints import any_format
-from official_bert.checkpoints.huggingface_config import architecture
-from official_bert.tasks import choice, classifier_task, ner, squad
-from official_bert.tasks.choice import ChoiceTask
-from official_bert.tasks.choice_predictor import ChoicePredictor
-from official_bert.tasks.classifier_predictor import ClassifierPredictor
-from official_bert.tasks.classifier_task import ClassifierTask
-from official_bert.tasks.config_labels import architecture_of
-from official_bert.tasks.encoder_predictor import EncoderPredictor
-from official_bert.tasks.ner import NerTask
-from official_bert.tasks.ner_predictor import NerPredictor
-from official_bert.tasks.squad import SquadTask
-from official_bert.tasks.squad_predictor import SquadPredictor
-from official_bert.tasks.task_file import has_task, read_task
-from official_bert.tasks.tflite_model import carried_files, find_file
+from official_bert.checkpoints.huggingface.config import architecture
+from official_bert.fine_tuning.config_labels import architecture_of
+from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.fine_tuning.tflite_model import carried_files, find_file
+from official_bert.tasks.choice import training as choice
+from official_bert.tasks.choice.predictor import ChoicePredictor
+from official_bert.tasks.choice.training import ChoiceTask
+from official_bert.tasks.classifier import task as classifier_task
+from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.embedding.predictor import EncoderPredictor
+from official_bert.tasks.ner import training as ner
+from official_bert.tasks.ner.predictor import NerPredictor
+from official_bert.tasks.ner.training import NerTask
+from official_bert.tasks.squad import training as squad
+from official_bert.tasks.squad.predictor import SquadPredictor
+from official_bert.tasks.squad.training import SquadTask
 
 # Task -> what answers for it.
 _ANSWERING = {

@@ -131,8 +131,7 @@ def test_what_is_missing_is_told_before_the_first_step(flag, tmp_path):
 
 FAILING = """
 import sys
-sys.path.insert(0, "run_scripts")
-import run_ablation
+from official_bert.commands import run_ablation
 from absl import flags
 from official_bert.ablations.steps import Step
 

@@ -17,7 +17,7 @@ from official_bert.checkpoints import any_format, model_directory
 from official_bert.checkpoints.initialize import load_opened
 from official_bert.metrics.glue import spearman
 from official_bert.modeling.encoder import BertEncoder
-from official_bert.tasks.feature_extraction import sentence_vectors
+from official_bert.pretrained.feature_extraction import sentence_vectors
 
 TOLERANCE = 1e-4
 EVERY = 8

@@ -2,7 +2,8 @@ import pathlib
 
 import pytest
 
-from official_bert.corpus import builtin_corpus, readers
+from official_bert.corpus import builtin as builtin_corpus
+from official_bert.corpus import readers
 from official_bert.errors import UserError
 
 

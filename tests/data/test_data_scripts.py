@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from official_bert.data import records
+from official_bert.data.records import format as records
 
 
 @pytest.fixture

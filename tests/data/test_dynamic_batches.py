@@ -7,7 +7,8 @@ import pytest
 import record_files
 from record_files import MINI_CONFIG
 
-from official_bert.data import input_pipeline, record_set
+from official_bert.data import input_pipeline
+from official_bert.data.records import record_set
 
 # Records, and those of a batch, whose borders are no epoch's: 41 = 6 * 7 - 1.
 RECORDS, SIZE = 41, 6

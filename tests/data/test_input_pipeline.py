@@ -9,8 +9,11 @@ import pytest
 import record_files
 import tensorflow as tf
 
-from official_bert.data import input_pipeline, record_index, record_writing, records
+from official_bert.data import input_pipeline
 from official_bert.data.input_pipeline import evaluation_batches, training_batches
+from official_bert.data.records import format as records
+from official_bert.data.records import index as record_index
+from official_bert.data.records import writing as record_writing
 from official_bert.errors import UserError
 
 # Records of three files, one of which fits into no chunk and one is empty.

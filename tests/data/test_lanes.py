@@ -8,9 +8,11 @@ import pytest
 import record_files
 import tensorflow as tf
 
-from official_bert.data import input_pipeline, lanes, record_index, records
+from official_bert.data import input_pipeline, lanes
 from official_bert.data.input_pipeline import batch_records, training_batches
-from official_bert.data.record_index import RecordIndex
+from official_bert.data.records import format as records
+from official_bert.data.records import index as record_index
+from official_bert.data.records.index import RecordIndex
 
 LIMITS = {
     "input_ids": 1000,

@@ -7,8 +7,8 @@ import pytest
 import record_files
 from record_files import MINI_CONFIG, mini_records, stacked, unmasked
 
-from official_bert.data.manifest import write_manifest
-from official_bert.data.record_set import open_record_set
+from official_bert.data.records.manifest import write_manifest
+from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 
 

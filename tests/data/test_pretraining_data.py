@@ -7,8 +7,10 @@ import resource
 import numpy as np
 import pytest
 
-from official_bert.data import manifest, pretraining_data, records
+from official_bert.data import pretraining_data
 from official_bert.data.instances import InstanceSettings
+from official_bert.data.records import format as records
+from official_bert.data.records import manifest
 from official_bert.errors import UserError
 from official_bert.tokenization.full import FullTokenizer
 

@@ -11,14 +11,14 @@ from official_bert.data import (
     dynamic_masking,
     input_pipeline,
     instances,
-    manifest,
     masking,
     pretraining_data,
-    records,
     show_instances,
 )
 from official_bert.data.example_encoding import make_encoder
-from official_bert.data.record_set import open_record_set
+from official_bert.data.records import format as records
+from official_bert.data.records import manifest
+from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 
 VOCAB = masking.MaskingIds(cls_id=1, sep_id=2, mask_id=3, vocab_ids=tuple(range(300)))

@@ -3,7 +3,7 @@ import random
 import pytest
 
 from official_bert.corpus import readers
-from official_bert.corpus.corpus_statistics import CorpusStatistics
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import masking, pretraining_data, word_boundaries
 from official_bert.data.instances import InstanceSettings
 from official_bert.errors import UserError

@@ -2,7 +2,8 @@
 
 import random
 
-from official_bert.corpus import corpus_picture, text_blocks
+from official_bert.corpus import text_blocks
+from official_bert.corpus.report import picture as corpus_picture
 from official_bert.engines import record_pieces
 
 WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]

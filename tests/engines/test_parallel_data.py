@@ -15,7 +15,8 @@ import small_corpus
 
 from official_bert import files
 from official_bert.corpus import text_blocks
-from official_bert.data import instances, records
+from official_bert.data import instances
+from official_bert.data.records import format as records
 from official_bert.engines import corpus_encoding, parallel_data, record_pieces
 from official_bert.errors import UserError
 

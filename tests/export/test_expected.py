@@ -5,14 +5,14 @@ import pytest
 import tiny_exports
 
 from official_bert.export import expected
-from official_bert.tasks.choice_predictor import ChoiceAnswer
-from official_bert.tasks.classifier_predictor import Prediction
-from official_bert.tasks.fill_mask import Candidate
-from official_bert.tasks.ner_predictor import FoundEntity
+from official_bert.pretrained.fill_mask import Candidate
+from official_bert.tasks.choice.predictor import ChoiceAnswer
+from official_bert.tasks.classifier.predictor import Prediction
+from official_bert.tasks.ner.predictor import FoundEntity
 from official_bert.tasks.predictor import load
-from official_bert.tasks.squad import SquadTask
-from official_bert.tasks.squad_answers import Decoding
-from official_bert.tasks.squad_predictor import Answer
+from official_bert.tasks.squad.answers import Decoding
+from official_bert.tasks.squad.predictor import Answer
+from official_bert.tasks.squad.training import SquadTask
 
 
 class Answering:

@@ -8,7 +8,7 @@ import pytest
 
 from official_bert.errors import UserError
 from official_bert.metrics import squad
-from official_bert.tasks.squad_files import read_gold_answers
+from official_bert.tasks.squad.files import read_gold_answers
 
 # Two questions with an answer, three without.
 GOLD = {"a": ("Paris", "the city of Paris"), "b": ("1895",), "c": (), "d": (), "e": ()}

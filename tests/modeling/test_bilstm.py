@@ -10,9 +10,10 @@ from official_bert.checkpoints import names
 from official_bert.modeling import bilstm
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.modeling.token_classification import TokenClassificationModel
-from official_bert.tasks import classifier, ner
-from official_bert.tasks.classifier_task import ClassifierTask
-from official_bert.tasks.labels import SINGLE_LABEL
+from official_bert.tables.labels import SINGLE_LABEL
+from official_bert.tasks.classifier import training as classifier
+from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.ner import training as ner
 
 IDS = np.array([[2, 6, 3, 5, 7, 3], [2, 9, 3, 0, 0, 0]], np.int32)
 MASK = (IDS > 0).astype(np.int32)

@@ -12,7 +12,7 @@ from official_bert.checkpoints.initialize import load_weights
 from official_bert.modeling import feature_based
 from official_bert.modeling.feature_based import FeatureBasedModel, LayerMix
 from official_bert.modeling.token_classification import IGNORED, token_terms
-from official_bert.tasks.ner_features import LAYERS
+from official_bert.tasks.ner.features import LAYERS
 from official_bert.training import saving
 from official_bert.training.guard import Guard
 from official_bert.training.optimizer import BertAdam, decays

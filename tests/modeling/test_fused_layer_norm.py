@@ -6,9 +6,9 @@ import tensorflow as tf
 from optimized_graph import operations
 
 from official_bert.config import BertConfig
+from official_bert.fine_tuning import outputs as scoring
 from official_bert.modeling import fused_layer_norm, layers
 from official_bert.modeling.encoder import BertEncoder
-from official_bert.tasks import scoring
 
 NEEDS_ONEDNN = pytest.mark.skipif(
     not fused_layer_norm.has_onednn(), reason="This TensorFlow is without oneDNN."

@@ -9,7 +9,9 @@ import tiny_model
 from record_files import MINI_CONFIG, mini_records, stacked
 from test_encoder import make_encoder, make_features
 
-from official_bert.checkpoints import google, huggingface, keras_hub, model_directory
+from official_bert.checkpoints import google, model_directory
+from official_bert.checkpoints.huggingface import directory as huggingface
+from official_bert.checkpoints.keras_hub import preset as keras_hub
 from official_bert.errors import UserError
 from official_bert.modeling import transformer
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms

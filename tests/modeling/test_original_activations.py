@@ -7,8 +7,8 @@ import original_head
 import pytest
 import tensorflow as tf
 
+from official_bert.fine_tuning import outputs as scoring
 from official_bert.modeling import pretraining
-from official_bert.tasks import scoring
 
 TOLERANCE = 1e-5
 

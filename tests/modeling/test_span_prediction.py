@@ -11,7 +11,7 @@ from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import any_format, initialize, model_directory, names
 from official_bert.modeling.span_prediction import SpanModel, span_terms
-from official_bert.tasks import squad
+from official_bert.tasks.squad import training as squad
 from official_bert.training.guard import Guard
 from official_bert.training.optimizer import BertAdam, decays
 from official_bert.training.saving import State, save_state

@@ -16,9 +16,9 @@ import time
 
 if __name__ == "__main__":
     tests = pathlib.Path(__file__).resolve().parent.parent
-    sys.path[:0] = [str(tests.parent / "run_scripts")]
+    sys.path[:0] = [str(tests.parent)]
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-    from command_line import start_tensorflow
+    from official_bert.command_line.program import start_tensorflow
 
     start_tensorflow()
 

@@ -187,7 +187,7 @@ def test_the_script_writes_the_same_bytes_every_time(tmp_path):
 # What the script prints of counters of two words, the rarer of which is left out.
 REPORT = """
 import types
-import train_vocab
+from official_bert.commands import train_vocab
 from official_bert.tokenization.word_counts import WordCounter
 train_vocab.FLAGS = types.SimpleNamespace(output_file="v", vocab_size=2)
 counters = []

@@ -19,10 +19,11 @@ import tiny_model
 from run_settings import FINE_TUNING
 
 from official_bert.checkpoints import google
+from official_bert.fine_tuning import job as fine_tuning
 from official_bert.modeling import encoder_model
-from official_bert.tasks import classifier, fine_tuning
-from official_bert.tasks.classifier_features import Features
-from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.tasks.classifier import training as classifier
+from official_bert.tasks.classifier.features import Features
+from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.training import loop, strategies
 from official_bert.training.step import make_train_step
 

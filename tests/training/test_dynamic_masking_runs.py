@@ -9,7 +9,7 @@ from killed_run import killed_at
 from record_files import MINI_CONFIG
 from test_pretraining import SETTINGS, metrics, run, tensors
 
-from official_bert.data.record_set import open_record_set
+from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 
 STEPS = SETTINGS.num_train_steps

@@ -7,7 +7,7 @@ import record_files
 from record_files import MINI_CONFIG
 from test_pretraining import metrics, run, tensors
 
-from official_bert.data.record_set import open_record_set
+from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 
 CAUSAL = dataclasses.replace(MINI_CONFIG, causal_attention=True)

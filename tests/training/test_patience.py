@@ -15,10 +15,11 @@ import tiny_model
 from run_settings import RUN
 
 from official_bert.checkpoints import names
-from official_bert.tasks import classifier, fine_tuning
-from official_bert.tasks.batches import FeatureSet
-from official_bert.tasks.classifier_features import Features, pad_features
-from official_bert.tasks.classifier_task import ClassifierTask
+from official_bert.fine_tuning import job as fine_tuning
+from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.tasks.classifier import training as classifier
+from official_bert.tasks.classifier.features import Features, pad_features
+from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.training import loop, runs, saving
 
 STRATEGY = tf.distribute.get_strategy()

@@ -14,7 +14,7 @@ from record_files import MINI, MINI_CONFIG, mini_records, stacked
 from run_settings import RUN
 
 import official_bert
-from official_bert.data.record_set import open_record_set
+from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 from official_bert.modeling import element_wise
 from official_bert.training import pretraining, saving

@@ -10,16 +10,19 @@ import tensorflow as tf
 from record_files import MINI_CONFIG
 from run_settings import FINE_TUNING
 
-from official_bert.data.record_set import check_agreement
+from official_bert.data.records.record_set import check_agreement
 from official_bert.errors import UserError
+from official_bert.fine_tuning import job as fine_tuning
 from official_bert.modeling.layers import LayerNorm
 from official_bert.modeling.multiple_choice import NO_CHOICE
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.modeling.token_classification import IGNORED
-from official_bert.tasks import choice, classifier, fine_tuning, ner
-from official_bert.tasks.classifier_features import Features
-from official_bert.tasks.classifier_task import ClassifierTask
-from official_bert.tasks.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from official_bert.tasks.choice import training as choice
+from official_bert.tasks.classifier import training as classifier
+from official_bert.tasks.classifier.features import Features
+from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.ner import training as ner
 from official_bert.training import loop, run_manifest, runs, strategies
 from official_bert.training.optimizer import BertAdam, BertLamb
 from official_bert.training.schedule import WarmupLinearDecay

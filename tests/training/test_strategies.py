@@ -477,11 +477,12 @@ def test_an_unknown_strategy():
 @pytest.mark.parametrize("is_given", [True, False])
 def test_deterministic_is_told_to_tensorflow(is_given):
     code = (
-        "import sys, training_flags as t; t.FLAGS(sys.argv); t.make_strategy(); "
+        "import sys; from official_bert.command_line import training_flags as t; "
+        "t.FLAGS(sys.argv); t.make_strategy(); "
         "from tensorflow.python.framework import config; "
         "print(config.is_op_determinism_enabled())"
     )
-    path = {**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")}
+    path = {**os.environ, "PYTHONPATH": str(ROOT)}
     arguments = ["--deterministic"] * is_given
     done = warm_python.run(["-c", code, *arguments], env=path)
     assert done.stdout.split()[-1:] == [str(is_given)], done.stderr
@@ -490,10 +491,11 @@ def test_deterministic_is_told_to_tensorflow(is_given):
 def test_flags_have_the_choices_of_the_library():
     """They are listed there as well, because scripts must not load TensorFlow first."""
     code = (
-        "import convert_checkpoint, training_flags as t; "
+        "from official_bert.commands import convert_checkpoint; "
+        "from official_bert.command_line import training_flags as t; "
         "print(t.STRATEGIES, t.PRECISIONS, convert_checkpoint.FORMATS)"
     )
-    path = {**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")}
+    path = {**os.environ, "PYTHONPATH": str(ROOT)}
     done = warm_python.run(["-c", code], env=path)
     wanted = strategies.STRATEGIES, precision.PRECISIONS, tuple(convert.WRITERS)
     assert done.stdout.split("\n")[0] == " ".join(map(str, wanted)), done.stderr

@@ -14,7 +14,7 @@ from paused_run import STAGES
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import google, names
-from official_bert.data.record_set import open_record_set
+from official_bert.data.records.record_set import open_record_set
 
 STEPS = 30
 

@@ -18,12 +18,12 @@ import processes
 import pytest
 import record_files
 import tensorflow as tf
+from commands.script_runs import assert_refused, run_many
 from pretraining_runs import EVERY, LOG, STEPS
 from record_files import MINI_CONFIG
-from run_scripts.script_runs import assert_refused, run_many
 
 from official_bert.checkpoints import google, names
-from official_bert.data.record_set import open_record_set
+from official_bert.data.records.record_set import open_record_set
 
 # How far the run has come that is copied, harmed and continued.
 HALT = STEPS - EVERY

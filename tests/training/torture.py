@@ -25,9 +25,9 @@ import time
 
 TESTS = pathlib.Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
-    sys.path[:0] = [str(TESTS), str(TESTS.parent / "run_scripts")]
+    sys.path[:0] = [str(TESTS), str(TESTS.parent)]
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-    from command_line import start_tensorflow
+    from official_bert.command_line.program import start_tensorflow
 
     start_tensorflow()
 
@@ -38,7 +38,7 @@ from paused_run import SCRIPT, STAGES  # noqa: E402
 from record_files import MINI, MINI_CONFIG  # noqa: E402
 
 from official_bert.checkpoints import names  # noqa: E402
-from official_bert.data.record_set import open_record_set  # noqa: E402
+from official_bert.data.records.record_set import open_record_set  # noqa: E402
 from official_bert.training.logs import read_metrics  # noqa: E402
 
 PAUSED = TESTS / "training" / "paused_run.py"

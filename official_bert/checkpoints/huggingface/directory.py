@@ -1,0 +1,206 @@
+"""Hugging Face's format: a directory of `config.json`, weights, a vocabulary.
+
+Neither PyTorch nor transformers is needed. Weights may be `model.safetensors`,
+`tf_model.h5` or `pytorch_model.bin`, in one file or, but for the second,
+several.
+"""
+
+import contextlib
+import os
+
+import numpy as np
+import safetensors
+import safetensors.numpy
+
+from official_bert import files
+from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.huggingface import config as huggingface_config
+from official_bert.checkpoints.huggingface import names as huggingface_names
+from official_bert.checkpoints.huggingface import tokenizer as huggingface_tokenizer
+from official_bert.checkpoints.huggingface import weights as huggingface_weights
+from official_bert.errors import UserError
+
+WEIGHTS_FILE = "model.safetensors"
+
+
+def is_model(place):
+    """Whether a directory or file holds weights as Hugging Face names them."""
+    return huggingface_weights.find(os.fspath(place)) is not None
+
+
+def open_model(place, path):
+    """Open a model.
+
+    Args:
+      place: a directory or file that `is_model`.
+      path: what the user gave, for messages; another one where `place` was
+        unpacked from it.
+
+    Returns:
+      `Checkpoint`.
+
+    Raises:
+      UserError: it is damaged, or not of a BERT.
+    """
+    place = os.fspath(place)
+    directory = place if os.path.isdir(place) else os.path.dirname(place)
+    with _given_name(place, path):
+        config_path, values = huggingface_config.read(directory)
+        weights = huggingface_weights.find(place)
+        stored, layout = huggingface_weights.open_tensors(weights)
+        tensors, notes = _rename(stored, layout, weights)
+        shapes = {
+            name: huggingface_names.google_shape(name, tensor.shape, layout)
+            for name, tensor in tensors.items()
+        }
+        config = None
+        if config_path:
+            config = huggingface_config.from_dict(values, config_path, shapes)
+        tokenizer = huggingface_tokenizer.read(directory)
+
+    def read(name):
+        with _given_name(place, path):
+            array = tensors[name].read()
+        if huggingface_names.is_transposed(name, layout):
+            array = array.T
+        return np.array(array, np.float32, order="C").reshape(shapes[name])
+
+    return Checkpoint(
+        path,
+        "huggingface",
+        shapes,
+        read,
+        config,
+        tokenizer.vocab_file,
+        tokenizer.do_lower_case,
+        (*notes, *tokenizer.notes),
+    )
+
+
+@contextlib.contextmanager
+def _given_name(place, path):
+    """Let messages of the block name what the user gave."""
+    try:
+        yield
+    except UserError as error:
+        raise UserError(str(error).replace(place, os.fspath(path))) from error
+
+
+def _rename(stored, layout, weights):
+    """Return (dict of Google's name -> `StoredTensor`, sorted, and notes).
+
+    Args:
+      stored: dict of name in the file -> `StoredTensor`.
+      layout: of the file.
+      weights: its path, for messages.
+    """
+    tensors, notes = {}, []
+    # Copies last, so that what they should be copies of is there.
+    for own in sorted(stored, key=huggingface_names.is_copy):
+        if huggingface_names.is_buffer(own):
+            continue
+        name, tensor = huggingface_names.google_name(own, layout), stored[own]
+        if name in tensors:
+            if _are_equal(tensor, tensors[name]):
+                continue
+            notes.append(
+                f"{own} should be a copy of {name}, but is not: it keeps its name "
+                "and is not used."
+            )
+            name = own
+        tensors[name] = tensor
+    if not any(map(huggingface_names.is_known, tensors)):
+        first = f"; the first is {min(tensors)}" if tensors else ""
+        raise UserError(
+            f"{weights}: none of its {len(tensors)} tensors has the name of a part "
+            f"of BERT{first}; give the checkpoint of a BERT."
+        )
+    return {name: tensors[name] for name in sorted(tensors)}, notes + _types(tensors)
+
+
+def _are_equal(first, second):
+    return (first.shape, first.dtype) == (second.shape, second.dtype) and (
+        first.read().tobytes() == second.read().tobytes()
+    )
+
+
+def _types(tensors):
+    """Return a note for each type of numbers that is not float32."""
+    types = [str(tensor.dtype) for tensor in tensors.values()]
+    return [
+        f"{types.count(name)} of its {len(types)} tensors are of type {name}; they "
+        "are read as float32."
+        for name in sorted(set(types) - {"float32"})
+    ]
+
+
+def write_model(directory, checkpoint):
+    """Write a model that transformers loads; the weights come last.
+
+    Args:
+      directory: exists already.
+      checkpoint: `Checkpoint` with a config. Without a vocabulary there will
+        be no `vocab.txt`.
+
+    Returns:
+      sentences about what this format cannot hold: none.
+
+    Raises:
+      UserError: there is no config, the format cannot say what it is, or the
+        checkpoint is damaged.
+    """
+    _require_possible(checkpoint)
+    weights = os.path.join(directory, WEIGHTS_FILE)
+    tensors = _torch_tensors(checkpoint)
+    # While there are weights, the directory is a model.
+    if os.path.exists(weights):
+        os.remove(weights)
+    files.write_json(
+        os.path.join(directory, huggingface_config.CONFIG_FILE),
+        huggingface_config.to_dict(checkpoint.config, checkpoint.shapes),
+    )
+    huggingface_tokenizer.write(
+        directory, checkpoint.vocab_file, checkpoint.do_lower_case, checkpoint.config
+    )
+    try:
+        with files.atomic_path(weights) as temporary:
+            safetensors.numpy.save_file(tensors, temporary, {"format": "pt"})
+    except safetensors.SafetensorError as error:
+        raise UserError(f"Cannot write {weights}: {error}.") from error
+    return []
+
+
+def _require_possible(checkpoint):
+    """Raise `UserError` unless transformers would compute what the model does."""
+    path = checkpoint.path
+    if not checkpoint.config:
+        raise UserError(
+            f"{path} comes without a config, which Hugging Face's format "
+            "needs: put its bert_config.json or config.json beside it."
+        )
+    if checkpoint.config.causal_attention:
+        raise UserError(
+            f"{path} has causal_attention, and Hugging Face's format has no BERT "
+            "whose pooler reads the last token; keep it in Google's."
+        )
+    if any(name.startswith("bilstm") for name in checkpoint.shapes):
+        raise UserError(
+            f"{path} has a BiLSTM on top, and Hugging Face's format has no such BERT; "
+            "keep it in Google's."
+        )
+
+
+def _torch_tensors(checkpoint):
+    """Return dict of PyTorch's name -> float32 array, contiguous."""
+    shapes, layout = checkpoint.shapes, huggingface_names.TORCH
+    prefix = huggingface_config.architecture(shapes) != "BertModel"
+    tensors = {}
+    for name in shapes:
+        array = checkpoint.read(name)
+        if huggingface_names.is_transposed(name, layout):
+            array = array.T
+        own = huggingface_names.torch_name(name, prefix)
+        if own in tensors:
+            raise UserError(f"{checkpoint.path}: two tensors would be named {own}.")
+        tensors[own] = np.ascontiguousarray(array)
+    return tensors

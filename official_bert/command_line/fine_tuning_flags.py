@@ -1,0 +1,269 @@
+"""The flags of every script that fine-tunes: epochs, seeds, the grid; and the run."""
+
+import math
+import os
+
+from absl import flags, logging
+
+from official_bert import files
+from official_bert.command_line import training_flags
+from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.program import (
+    locate,
+    require,
+    start_tensorflow,
+    write_run_json,
+)
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+MOST_EPOCHS = 1_000_000
+
+HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
+
+flags.DEFINE_string(
+    "init_checkpoint",
+    None,
+    "Weights to start from, in any format (docs/checkpoints.md); without --do_train: "
+    "a fine-tuned model.",
+)
+flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.")
+flags.DEFINE_float(
+    "warmup_proportion", 0.1, "Part of the updates that is linear warm-up.", 0, 1
+)
+flags.DEFINE_integer(
+    "save_checkpoints_steps",
+    None,
+    "Updates between checkpoints, each evaluated with --do_eval; default: an epoch.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "iterations_per_loop", 20, "Updates between two log lines.", lower_bound=1
+)
+flags.DEFINE_bool(
+    "pad_to_max_seq_length",
+    False,
+    "Train on batches that are all as long as --max_seq_length, as the original does, "
+    "and not as their longest text.",
+)
+flags.DEFINE_integer(
+    "num_seeds",
+    1,
+    "Train so often, with --seed and those after it; print mean, deviation and best, "
+    "and leave the best.",
+    lower_bound=1,
+)
+flags.DEFINE_bool(
+    "grid",
+    False,
+    "Train with each combination of the following, and leave the best model; the "
+    "default is the paper's for GLUE (Sec. 4.1).",
+)
+flags.DEFINE_list(
+    "grid_learning_rates", ["5e-5", "4e-5", "3e-5", "2e-5"], "Rates of --grid."
+)
+flags.DEFINE_list("grid_batch_sizes", [], "Of --grid; default: --train_batch_size.")
+flags.DEFINE_list("grid_epochs", [], "Of --grid; default: --num_train_epochs.")
+
+
+def check(evaluates):
+    """Raise `UserError` where these flags contradict each other.
+
+    Args:
+      evaluates: whether the best model can be told.
+    """
+    training_flags.check()
+    _check_sweep(evaluates)
+    _say_which_model_is_asked()
+    for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
+        if not 0 <= FLAGS[name].value <= most:
+            raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
+    if FLAGS.do_train and not FLAGS.init_checkpoint:
+        if not FLAGS.bert_config_file:
+            raise UserError(
+                "Give --init_checkpoint, the pre-trained model to start from; or "
+                "--bert_config_file and --vocab_file, to start from random weights."
+            )
+        require("vocab_file")
+        logging.warning(
+            "Without --init_checkpoint the model starts from random weights."
+        )
+
+
+def _say_which_model_is_asked():
+    """Say so where both flags name one that could be."""
+    from official_bert.fine_tuning.task_file import has_task
+
+    checkpoint, place = FLAGS.init_checkpoint, FLAGS.output_dir
+    if FLAGS.do_train or not checkpoint or not has_task(place):
+        return
+    if os.path.realpath(locate(checkpoint)) != os.path.realpath(place):
+        print(
+            f"It is the fine-tuned model in {place} that is asked, not "
+            "--init_checkpoint; to ask that, give another --output_dir.",
+            flush=True,
+        )
+
+
+def _check_sweep(evaluates):
+    if not FLAGS.grid:
+        for name in ("grid_learning_rates", "grid_batch_sizes", "grid_epochs"):
+            if FLAGS[name].present:
+                raise UserError(f"--{name} is for --grid; give that, too.")
+    if not _is_sweep():
+        return
+    if not (FLAGS.do_train and evaluates):
+        raise UserError(
+            "--num_seeds and --grid are for --do_train with --do_eval, which tells the "
+            "best model."
+        )
+    if FLAGS.stop_at_step:
+        raise UserError(
+            "--stop_at_step is for a single run; leave out --num_seeds and --grid."
+        )
+    if FLAGS.seed + FLAGS.num_seeds > 2**32:
+        raise UserError(
+            f"--num_seeds={FLAGS.num_seeds} from --seed={FLAGS.seed} on goes beyond "
+            "the largest seed, 4294967295; give a smaller --seed."
+        )
+
+
+def _is_sweep():
+    return FLAGS.grid or FLAGS.num_seeds > 1
+
+
+def run_command(read_data, train, ask, file_flags):
+    """Train, evaluate and predict: what all these scripts do in the same way.
+
+    Args:
+      read_data: function: () -> the data of the command.
+      train: function: (strategy, `fine_tuning.Start`, data) -> whether the
+        training is complete.
+      ask: function: data -> None; evaluates and predicts as the flags say.
+      file_flags: names of the flags that name files, for `run.json`.
+    """
+    # Before the data are read, which may take minutes.
+    files.require_possible_directory(FLAGS.output_dir, "--output_dir")
+    strategy = start_tensorflow(training_flags.make_strategy)
+    from official_bert.fine_tuning import job as fine_tuning
+    from official_bert.training import strategies
+
+    data = read_data()
+    if FLAGS.do_train:
+        for size in _grid().train_batch_sizes:
+            strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
+        checkpoint = locate(FLAGS.init_checkpoint)
+        with fine_tuning.opened_start(checkpoint, **given_files()) as start:
+            if not train(strategy, start, data):
+                return
+    if strategies.is_chief(strategy):
+        ask(data)
+        if FLAGS.do_train:
+            training_flags.write_model_card(*file_flags)
+        # An evaluation does not replace what is known of the training.
+        name = "run.json" if FLAGS.do_train else "eval_run.json"
+        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs(file_flags))
+
+
+def _inputs(file_flags):
+    names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
+    values = [FLAGS[name].value for name in names]
+    listed = [each if isinstance(each, list) else [each] for each in values]
+    return [locate(path) for paths in listed for path in paths]
+
+
+def model_path():
+    """Return the fine-tuned model to ask: --output_dir's, or --init_checkpoint."""
+    from official_bert.fine_tuning.task_file import has_task
+
+    if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
+        return FLAGS.output_dir
+    return locate(FLAGS.init_checkpoint)
+
+
+def fine_tune(strategy, start, work, metrics, num_examples):
+    """Fine-tune once, or as often as a sweep asks.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      start: `fine_tuning.Start`.
+      work: `fine_tuning.FineTuning`.
+      metrics: names of scores for a sweep's summary.
+      num_examples: that an epoch has.
+
+    Returns:
+      whether it is complete.
+    """
+    from official_bert.fine_tuning import job as fine_tuning
+    from official_bert.fine_tuning import sweep
+
+    def settings_of(batch_size, learning_rate, num_train_epochs, seed):
+        num_train_steps = int(num_examples / batch_size * num_train_epochs)
+        _check_steps(num_train_steps, num_examples, batch_size)
+        an_epoch = math.ceil(num_examples / batch_size)
+        return training_flags.settings(
+            fine_tuning.FineTuningSettings,
+            train_batch_size=batch_size,
+            learning_rate=learning_rate,
+            seed=seed,
+            num_train_steps=num_train_steps,
+            num_warmup_steps=int(num_train_steps * FLAGS.warmup_proportion),
+            save_checkpoints_steps=FLAGS.save_checkpoints_steps or an_epoch,
+            init_checkpoint=locate(FLAGS.init_checkpoint),
+            continue_from=None,
+            vocab_file=start.vocab_file,
+            do_lower_case=start.tokenizer.do_lower_case,
+        )
+
+    grid = _grid()
+    if _is_sweep():
+        return sweep.run_grid(strategy, work, metrics, grid, settings_of)
+    settings = settings_of(*grid.cells()[0], FLAGS.seed)
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    return fine_tuning.fine_tune(strategy, work, settings) is not None
+
+
+def _check_steps(num_train_steps, num_examples, batch_size):
+    if num_train_steps < 1:
+        raise UserError(
+            f"{num_examples} examples in batches of {batch_size} make no update in "
+            f"{FLAGS.num_train_epochs:g} epochs; give a smaller --train_batch_size or "
+            "more --num_train_epochs."
+        )
+    if FLAGS.stop_at_step and FLAGS.stop_at_step > num_train_steps:
+        raise UserError(
+            f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, step "
+            f"{num_train_steps}; give a smaller one."
+        )
+
+
+def _grid():
+    from official_bert.fine_tuning.sweep import Grid
+
+    seeds = tuple(range(FLAGS.seed, FLAGS.seed + FLAGS.num_seeds))
+    rates, sizes, epochs = [FLAGS.learning_rate], [], []
+    if FLAGS.grid:
+        rates = _numbers("grid_learning_rates", float)
+        sizes = _numbers("grid_batch_sizes", int)
+        epochs = _numbers("grid_epochs", float)
+    return Grid(
+        seeds,
+        tuple(sizes or [FLAGS.train_batch_size]),
+        tuple(rates),
+        tuple(epochs or [FLAGS.num_train_epochs]),
+    )
+
+
+def _numbers(flag, kind):
+    """Return the numbers that a list flag holds, all above 0."""
+    numbers = []
+    for text in FLAGS[flag].value:
+        try:
+            numbers.append(kind(text))
+        except ValueError:
+            numbers.append(0)
+        if not 0 < numbers[-1] < math.inf:
+            raise UserError(f"--{flag}: {text!r} is no number above 0.")
+    if not numbers and FLAGS[flag].default:
+        raise UserError(f"--{flag} is empty; give numbers with commas between them.")
+    return numbers

@@ -1,0 +1,21 @@
+"""Start a command of `official_bert.commands` by its name."""
+
+import importlib
+import importlib.util
+import sys
+
+
+def run_command(name):
+    """Parse the command line, run a command and exit with its status.
+
+    Args:
+      name: of a module in `official_bert.commands`.
+    """
+    if not importlib.util.find_spec("absl"):
+        sys.exit(
+            "error: absl-py is not installed: pip install -r requirements.txt, or run "
+            "the script with the .venv/bin/python that make test makes."
+        )
+    from official_bert.command_line.program import run
+
+    run(importlib.import_module(f"official_bert.commands.{name}").main)

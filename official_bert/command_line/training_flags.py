@@ -1,0 +1,199 @@
+"""The flags of every script that trains: batches, optimizer, devices, saving."""
+
+import dataclasses
+import math
+
+from absl import flags
+
+# First of all: it tells Python where the package is.
+from official_bert.command_line import program as command_line  # noqa: F401
+from official_bert.errors import UserError
+
+# As in `training.strategies`, which would bring TensorFlow; a test compares them.
+STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
+# As in `training.precision`, which would bring Keras; a test compares them.
+PRECISIONS = ("float32", "bfloat16", "float16")
+FLAGS = flags.FLAGS
+
+HELP_TITLE = "Training, with batches, optimizer, devices, saving"
+
+flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
+flags.DEFINE_bool("do_train", False, "Whether to train.")
+flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
+flags.DEFINE_integer(
+    "train_batch_size", 32, "Sequences per update, over all devices.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "eval_batch_size", 8, "Sequences per evaluation batch.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "micro_batch_size",
+    0,
+    "Sequences that a device handles at once, to save memory; the update is the "
+    "same. 0: all of its share.",
+    lower_bound=0,
+)
+flags.DEFINE_enum(
+    "optimizer", "adam", ("adam", "lamb"), "adam: the original's; lamb: Keras' Lamb."
+)
+flags.DEFINE_bool(
+    "bias_correction",
+    False,
+    "Adam with its bias correction, which the original leaves out: steadier where a "
+    "run has a few hundred updates (docs/finetuning.md).",
+)
+flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
+flags.DEFINE_integer(
+    "stop_at_step",
+    None,
+    "End after this update, before the last; a later run can go on.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "early_stopping_patience",
+    None,
+    "End after so many evaluations in a row without a better one; default: never. "
+    "Fine-tuning leaves the best model then, pre-training the last.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "keep_checkpoint_max",
+    5,
+    "Newest checkpoints to keep; the best is kept besides.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "max_skipped_updates",
+    20,
+    "End the run after so many updates in a row whose gradient was not finite.",
+    lower_bound=1,
+)
+flags.DEFINE_enum(
+    "strategy",
+    "auto",
+    STRATEGIES,
+    "auto: the workers of TF_CONFIG, or all GPUs, or one device.",
+)
+flags.DEFINE_integer(
+    "num_devices",
+    0,
+    "Devices of this machine to train on; 0: all GPUs, or else the CPU. Without GPUs "
+    "the CPU is split into so many, to try it.",
+    lower_bound=0,
+)
+flags.DEFINE_bool(
+    "per_replica_update",
+    False,
+    "Take means and clip on each device by itself, as the original did on TPUs.",
+)
+flags.DEFINE_enum(
+    "precision",
+    "float32",
+    PRECISIONS,
+    "Of products and activations (docs/pretraining.md, Memory and speed).",
+)
+flags.DEFINE_bool("xla", False, "Let XLA compile the forward and backward passes.")
+flags.DEFINE_bool(
+    "recompute",
+    False,
+    "Compute each layer again for its gradient instead of keeping it: less memory, "
+    "more time.",
+)
+flags.DEFINE_bool(
+    "deterministic",
+    False,
+    "Make GPUs repeat a run bit for bit, at some cost; CPUs always do.",
+)
+flags.DEFINE_bool(
+    "allow_changed_settings",
+    False,
+    "Continue a run with another batch, schedule or data than it began with.",
+)
+flags.DEFINE_integer(
+    "seed",
+    12345,
+    "Decides initial weights, the order of records, and dropout.",
+    lower_bound=0,
+    upper_bound=2**32 - 1,
+)
+flags.DEFINE_bool("use_tpu", False, "The same as --strategy=tpu.")
+flags.DEFINE_string(
+    "tpu_name", None, "Name or address of the TPU; default: that of this machine."
+)
+flags.DEFINE_string("tpu_zone", None, "Zone of the TPU, where it is not this one.")
+flags.DEFINE_string(
+    "gcp_project", None, "Google Cloud project of the TPU, where it is another."
+)
+flags.DEFINE_string("master", None, "For old commands; it has no effect.")
+flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used.")
+
+
+def require_one_of(*names):
+    """Raise `UserError` if none of these flags is given: there is nothing to do."""
+    if not any(FLAGS[name].value for name in names):
+        *first, last = (f"--{name}" for name in names)
+        raise UserError(f"At least one of {', '.join(first)} and {last} must be given.")
+
+
+def check():
+    """Raise `UserError` where these flags contradict each other."""
+    if FLAGS.use_tpu and FLAGS.strategy not in ("auto", "tpu"):
+        raise UserError(
+            f"--use_tpu and --strategy={FLAGS.strategy} are given; give one of them."
+        )
+    if FLAGS.bias_correction and FLAGS.optimizer != "adam":
+        raise UserError(
+            f"--bias_correction is a variant of --optimizer=adam; {FLAGS.optimizer} "
+            "always has it: leave it out."
+        )
+    if FLAGS.early_stopping_patience and not FLAGS.do_eval:
+        raise UserError(
+            "--early_stopping_patience counts evaluations; give --do_eval, too."
+        )
+    if not 0 < FLAGS.learning_rate < math.inf:
+        raise UserError(
+            f"--learning_rate is {FLAGS.learning_rate}: it must be a number above 0."
+        )
+
+
+def make_strategy():
+    """Return the `tf.distribute` strategy that the flags ask for."""
+    import tensorflow as tf
+
+    from official_bert.training import strategies
+
+    if FLAGS.deterministic:
+        tf.config.experimental.enable_op_determinism()
+    return strategies.make_strategy(
+        "tpu" if FLAGS.use_tpu else FLAGS.strategy,
+        FLAGS.num_devices,
+        FLAGS.tpu_name,
+        FLAGS.tpu_zone,
+        FLAGS.gcp_project,
+    )
+
+
+def settings(settings_class, **others):
+    """Return settings of a run: `others`, and the flags of the same names.
+
+    Args:
+      settings_class: `RunSettings` or a dataclass made from it.
+      **others: the fields that are no flags, or not as they were given.
+    """
+    names = [field.name for field in dataclasses.fields(settings_class)]
+    given = {name: FLAGS[name].value for name in names if name not in others}
+    return settings_class(**given, **others)
+
+
+def write_model_card(*data_flags):
+    """Describe the model in --output_dir in its `README.md`.
+
+    Args:
+      *data_flags: names of the flags that tell the data.
+    """
+    from official_bert.fine_tuning import model_card
+
+    given = {name: FLAGS[name].value for name in data_flags}
+    given = {name: value for name, value in given.items() if value}
+    if not model_card.write(FLAGS.output_dir, given):
+        print(f"{model_card.CARD_FILE} stays as somebody has changed it.")

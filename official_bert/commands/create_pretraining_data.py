@@ -1,0 +1,228 @@
+r"""Make pre-training records from text: masked words, next sentences.
+
+    python run_scripts/create_pretraining_data.py \
+      --input_file=text.txt --output_file=train.tfrecord --vocab_file=vocab.txt \
+      --max_seq_length=128 --max_predictions_per_seq=20 --dupe_factor=5
+
+Same files, flags and seed give the records of google-research/bert's script,
+record for record; all of them are held in memory. --num_workers=8 makes records
+by the same recipe with other draws, in 8 processes, in little memory whatever
+the size of the text, and goes on where it was after a kill; --runner=beam makes
+the same ones on a cluster. `manifest.json` beside the output says what it holds.
+"""
+
+import functools
+
+from absl import flags, logging
+
+from official_bert import files
+from official_bert.command_line import beam_flags
+from official_bert.command_line.program import locate, require, write_run_json
+from official_bert.corpus.readers import FORMATS
+from official_bert.data.instances import MASKINGS
+from official_bert.errors import UserError
+
+flags.DEFINE_string(
+    "input_file",
+    None,
+    "Text files, a comma-separated list of names and globs, plain or .gz; or "
+    "builtin:python, the prose inside this Python installation "
+    "(builtin:python:heldout is its held-out part); with --num_workers also -, the "
+    "standard input.",
+)
+flags.DEFINE_string(
+    "output_file",
+    None,
+    "TFRecord files to write, a comma-separated list; @32 in a name stands for 32 "
+    "files, train@32.tfrecord for train-00000-of-00032.tfrecord and so on. Names "
+    "that end in .gz are compressed.",
+)
+flags.DEFINE_integer(
+    "num_workers",
+    None,
+    "Stream the text through that many processes; the records are the same for any "
+    "number, and others than without this flag. Unfinished work is kept in "
+    "<first output file>.work.",
+)
+flags.DEFINE_string("vocab_file", None, "The vocabulary, one token a line.")
+flags.DEFINE_enum(
+    "input_format",
+    "lines",
+    FORMATS,
+    "lines: one sentence a line, a blank line between documents. raw: running "
+    "text. wikiextractor: WikiExtractor's <doc> or JSON output. docs/data.md "
+    "has the details.",
+)
+flags.DEFINE_bool(
+    "do_lower_case", True, "Lower-case the text: True for uncased vocabularies."
+)
+flags.DEFINE_bool("do_whole_word_mask", False, "Mask all pieces of a word together.")
+flags.DEFINE_string(
+    "word_boundaries",
+    None,
+    "A segmented copy of each input file, the same lines with spaces between the "
+    "words: whole-word masking for Chinese and other languages without spaces. "
+    "Implies --do_whole_word_mask.",
+)
+flags.DEFINE_bool(
+    "next_sentence_fix",
+    False,
+    "Never label a text from the same document a random next sentence, which the "
+    "original does when ten draws find no other document.",
+)
+flags.DEFINE_bool(
+    "next_sentence_prediction",
+    True,
+    "Make every other next sentence a random one. If not, it always is the one that "
+    "follows, and nothing is left to predict (Table 5, No NSP); the trainer needs the "
+    "same.",
+)
+flags.DEFINE_integer(
+    "max_seq_length", 128, "Tokens of a sequence; the trainer needs the same."
+)
+flags.DEFINE_integer(
+    "max_predictions_per_seq",
+    20,
+    "Most masked tokens of a sequence, about max_seq_length * masked_lm_prob; the "
+    "trainer needs the same.",
+)
+flags.DEFINE_integer("random_seed", 12345, "Seed of every random choice.")
+flags.DEFINE_enum(
+    "masking",
+    "static",
+    MASKINGS,
+    "static: each record has its masks, as in the original. dynamic: records are "
+    "stored unmasked, and the trainer masks them anew in each epoch.",
+)
+flags.DEFINE_integer(
+    "dupe_factor",
+    None,
+    "Passes over the text, with other masks each; default: 10, and 1 with "
+    "--masking=dynamic.",
+)
+flags.DEFINE_float("masked_lm_prob", 0.15, "Share of tokens to mask.")
+flags.DEFINE_string(
+    "masking_mix",
+    "80/10/10",
+    "What the masked tokens are seen as, in per cent: [MASK], the token itself, a "
+    "random one (Table 8).",
+)
+flags.DEFINE_float(
+    "short_seq_prob", 0.1, "Share of document passes that make shorter sequences."
+)
+FLAGS = flags.FLAGS
+
+
+def main():
+    """Check the flags, make the records, describe them."""
+    from official_bert.corpus import readers
+    from official_bert.tokenization.full import FullTokenizer
+    from official_bert.tokenization.vocabulary import guess_do_lower_case
+
+    require("input_file", "output_file", "vocab_file")
+    settings = _settings()
+    output_files = files.split_shards(FLAGS.output_file)
+    beam_options = beam_flags.beam_options()
+    check_output_files, find_inputs, create, describe = _engine(beam_options)
+    check_output_files(output_files)
+    vocab_file = locate(FLAGS.vocab_file)
+    tokenizer = FullTokenizer(vocab_file, FLAGS.do_lower_case)
+    if FLAGS.do_lower_case != guess_do_lower_case(tokenizer.vocab):
+        logging.warning(
+            "--do_lower_case is %s, but %s looks like the vocabulary of %s text; is "
+            "it the right one?",
+            FLAGS.do_lower_case,
+            vocab_file,
+            "cased" if FLAGS.do_lower_case else "lower-cased",
+        )
+    input_files = find_inputs(FLAGS.input_file)
+    boundary_files = None
+    if FLAGS.word_boundaries:
+        boundary_files = readers.find_inputs(FLAGS.word_boundaries, "--word_boundaries")
+        create = functools.partial(create, boundary_files=boundary_files)
+    create(
+        input_files,
+        output_files,
+        tokenizer,
+        settings,
+        vocab_file,
+        input_format=FLAGS.input_format,
+    )
+    describe(output_files[0], [vocab_file, *input_files, *(boundary_files or [])])
+
+
+def _settings():
+    from official_bert.data.instances import InstanceSettings
+    from official_bert.data.masking import MaskingMix
+
+    return InstanceSettings(
+        max_seq_length=FLAGS.max_seq_length,
+        max_predictions_per_seq=FLAGS.max_predictions_per_seq,
+        dupe_factor=_dupe_factor(),
+        masked_lm_prob=FLAGS.masked_lm_prob,
+        short_seq_prob=FLAGS.short_seq_prob,
+        random_seed=FLAGS.random_seed,
+        do_whole_word_mask=FLAGS.do_whole_word_mask or bool(FLAGS.word_boundaries),
+        next_sentence_fix=FLAGS.next_sentence_fix,
+        masking=FLAGS.masking,
+        masking_mix=MaskingMix.parse(FLAGS.masking_mix),
+        next_sentence_prediction=FLAGS.next_sentence_prediction,
+    )
+
+
+def _engine(beam_options):
+    """Return the functions that check outputs, find inputs, make and describe data."""
+    from official_bert.data import pretraining_data
+    from official_bert.engines import parallel_data
+
+    check = pretraining_data.check_output_files
+    create = pretraining_data.create_pretraining_data
+
+    streams = FLAGS.num_workers is not None or beam_options
+    if streams and FLAGS.word_boundaries:
+        raise UserError(
+            "--word_boundaries does not go with --num_workers and --runner: leave "
+            "them out."
+        )
+    if beam_options:
+        from official_bert.engines.beam import files as beam_files
+        from official_bert.engines.beam import pipeline as beam_pipeline
+
+        check = beam_pipeline.check_output_files
+        create = functools.partial(
+            beam_pipeline.create_pretraining_data, options=beam_options
+        )
+        return check, beam_files.find_inputs, create, _describe_anywhere
+    if FLAGS.num_workers is not None:
+        create = functools.partial(
+            parallel_data.create_pretraining_data, num_workers=FLAGS.num_workers
+        )
+    return check, _find_inputs, create, _describe
+
+
+def _describe(output_file, inputs):
+    write_run_json(f"{output_file}.run.json", inputs)
+
+
+def _describe_anywhere(output_file, inputs):
+    """Write what `_describe` does, on Beam's file systems too."""
+    from official_bert.engines.beam import pipeline as beam_pipeline
+
+    beam_pipeline.write_beside(output_file, ".run.json", write_run_json, inputs)
+
+
+def _find_inputs(patterns):
+    """Return the text files; the standard input is one called `-`."""
+    from official_bert.corpus import text_blocks
+
+    found = text_blocks.find_inputs(patterns)
+    if found == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
+        raise UserError("--input_file=- needs --num_workers, be it 1.")
+    return found
+
+
+def _dupe_factor():
+    """Return how often to go over the text."""
+    if FLAGS.dupe_factor is not None:
+        return FLAGS.dupe_factor
+    return 1 if FLAGS.masking == "dynamic" else 10

@@ -1,0 +1,269 @@
+"""Say whether this machine can run the project, and if not, what to mend.
+
+    python run_scripts/doctor.py
+
+It looks at the versions of Python and of all dependencies, at releases known
+to be broken, at what TensorFlow finds when it starts, at memory and disk.
+The exit status is 0 if all is well and 1 if something has to be mended.
+"""
+
+import dataclasses
+import importlib.metadata
+import importlib.util
+import json
+import os
+import pathlib
+import platform
+import shutil
+import subprocess
+import sys
+import tempfile
+
+REQUIREMENTS = pathlib.Path(__file__).resolve().parents[2] / "requirements.txt"
+
+# The range of requires-python in pyproject.toml; a test compares the two.
+PYTHON_RANGE = (3, 11), (3, 14)
+
+# Package -> what is missed without it. All else in requirements.txt is needed.
+OPTIONAL = {
+    "matplotlib": "no pictures of training curves and attention",
+    "pytest": "the tests cannot run",
+    "tensorboard": "metrics are written as JSON lines only",
+}
+
+# The releases that requirements.txt excludes, and why.
+KNOWN_BAD = {
+    ("tensorflow-text", "2.20.0"): "its FastWordpieceTokenizer rejects vocabularies",
+    ("tensorflow-text", "2.21.0"): "importing it fails (undefined symbol icudt77_dat)",
+}
+
+# What a process of its own tells about TensorFlow: starting it can kill the
+# process, for example on a CPU without AVX.
+PROBE = """
+import json, keras, tensorflow as tf
+found = {"backend": keras.config.backend(), "gpus": []}
+for gpu in tf.config.list_physical_devices("GPU"):
+    details = tf.config.experimental.get_device_details(gpu)
+    found["gpus"].append(details.get("device_name", gpu.name))
+try:
+    from tensorflow.python.util import _pywrap_util_port
+    found["onednn"] = bool(_pywrap_util_port.IsMklEnabled())
+except ImportError:
+    found["onednn"] = None
+print(json.dumps(found), flush=True)
+"""
+PROBE_SECONDS = 300
+
+GB = 1e9
+
+
+@dataclasses.dataclass(frozen=True)
+class Finding:
+    """One line of the report; `level` is "ok", "note" or "bad"."""
+
+    level: str
+    text: str
+
+
+def main():
+    """Print the report; return 1 if anything has to be mended."""
+    num_bad = 0
+    for finding in examine():
+        # At once: starting TensorFlow takes seconds.
+        print(f"{finding.level:4}  {finding.text}", flush=True)
+        num_bad += finding.level == "bad"
+    print(verdict(num_bad))
+    return int(num_bad > 0)
+
+
+def examine():
+    """Yield the findings one by one, the quick ones first."""
+    yield check_python(sys.version_info)
+    if importlib.util.find_spec("packaging") is None:
+        text = "packaging is not installed: pip install -r requirements.txt"
+        yield Finding("bad", text)
+        return
+    versions = installed_versions([*requirements(), "tensorboard"])
+    yield from check_versions(versions)
+    yield from check_environment(os.environ)
+    yield check_machine(*count_cores_and_memory())
+    yield check_disk(os.getcwd(), "work in")
+    yield check_disk(tempfile.gettempdir(), "set TMPDIR to")
+    yield from check_tensorflow(versions)
+
+
+def verdict(num_bad):
+    """Return the last line of the report."""
+    if not num_bad:
+        return "\nThis machine is ready."
+    lines = "the line" if num_bad == 1 else f"the {num_bad} lines"
+    return f"\nThis machine is not ready: mend {lines} marked bad."
+
+
+def requirements():
+    """Return requirements.txt as a dict: package -> `Requirement`."""
+    from packaging.requirements import Requirement
+
+    lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
+    parsed = [Requirement(line) for line in lines if line and line[0] != "#"]
+    return {requirement.name: requirement for requirement in parsed}
+
+
+def installed_versions(names):
+    """Return package -> version, or None where it is not installed."""
+    versions = {}
+    for name in names:
+        try:
+            versions[name] = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            versions[name] = None
+    return versions
+
+
+def check_python(version_info):
+    """Judge the version of Python, a tuple like `sys.version_info`."""
+    low, high = PYTHON_RANGE
+    text = "Python " + ".".join(map(str, version_info[:3]))
+    if low <= tuple(version_info[:2]) < high:
+        return Finding("ok", text)
+    return Finding("bad", f"{text}: use Python 3.11, 3.12 or 3.13.")
+
+
+def check_versions(versions):
+    """Judge the installed packages, a dict package -> version or None."""
+    wanted = requirements()
+    findings = []
+    for name, version in versions.items():
+        requirement = wanted.get(name)
+        marker = requirement.marker if requirement else None
+        if marker and not marker.evaluate():
+            findings.append(Finding("note", f"{name} has no release for this system."))
+        elif version is None and name in OPTIONAL:
+            text = f"{name} is not installed: {OPTIONAL[name]}."
+            findings.append(Finding("note", text))
+        elif version is None:
+            text = f"{name} is not installed: pip install '{requirement}'"
+            findings.append(Finding("bad", text))
+        elif requirement and not requirement.specifier.contains(version, True):
+            known = f"the range is {requirement.specifier}"
+            reason = KNOWN_BAD.get((name, version), known)
+            text = f"{name} {version}: {reason}; pip install '{requirement}'"
+            findings.append(Finding("bad", text))
+        else:
+            findings.append(Finding("ok", f"{name} {version}"))
+    return findings
+
+
+def check_environment(environ):
+    """Judge the environment variables that change what Keras is."""
+    findings = []
+    if environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
+        text = "TF_USE_LEGACY_KERAS is set, which makes tf.keras Keras 2: unset it."
+        findings.append(Finding("bad", text))
+    backend = environ.get("KERAS_BACKEND", "tensorflow")
+    if backend != "tensorflow":
+        text = f"KERAS_BACKEND is {backend}: unset it, or set it to tensorflow."
+        findings.append(Finding("bad", text))
+    return findings
+
+
+def check_tensorflow(versions):
+    """Start TensorFlow, then TF Text where it is installed; judge what they say."""
+    if not versions["tensorflow"] or not versions["keras"]:
+        return []
+    has_text = versions.get("tensorflow-text")
+    code = PROBE + ("import tensorflow_text" if has_text else "")
+    status, output, problem = run_python(code)
+    if not output:
+        return [Finding("bad", f"TensorFlow does not start: {problem}")]
+    found = json.loads(output.splitlines()[-1])
+    findings = judge_probe(found, shutil.which("nvidia-smi"))
+    if status:
+        text = f"tensorflow-text does not start: {problem}"
+        findings.append(Finding("bad", text))
+    return findings
+
+
+def run_python(code):
+    """Run code in a Python of its own.
+
+    Returns:
+      (status, output, problem): `problem` is the last line on stderr, or the
+      signal that ended the process; only of use where status is not 0.
+    """
+    try:
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            capture_output=True,
+            text=True,
+            errors="replace",
+            timeout=PROBE_SECONDS,
+            env={**os.environ, "TF_CPP_MIN_LOG_LEVEL": "2"},
+        )
+    except subprocess.TimeoutExpired:
+        return 1, "", f"no answer in {PROBE_SECONDS} seconds."
+    if done.returncode < 0:
+        return done.returncode, done.stdout, f"signal {-done.returncode} ended it."
+    last_line = (done.stderr.strip().splitlines() or ["no message"])[-1]
+    return done.returncode, done.stdout, last_line
+
+
+def judge_probe(found, nvidia_smi):
+    """Judge what `PROBE` printed, a dict; `nvidia_smi` is its path or None."""
+    findings = [Finding("ok", f"GPU: {name}") for name in found["gpus"]]
+    if not findings and nvidia_smi:
+        text = (
+            "nvidia-smi is here, but TensorFlow sees no GPU: "
+            "pip install 'tensorflow[and-cuda]' brings its libraries."
+        )
+        findings.append(Finding("note", text))
+    elif not findings:
+        findings.append(Finding("note", "No GPU: everything runs on the CPU."))
+    if found["backend"] != "tensorflow":
+        text = f"Keras runs on {found['backend']}: set KERAS_BACKEND=tensorflow."
+        findings.append(Finding("bad", text))
+    if found["onednn"]:
+        text = (
+            "oneDNN is on: fast, but the last digits differ between kinds of CPU "
+            "(TF_ENABLE_ONEDNN_OPTS=0 turns it off)."
+        )
+        findings.append(Finding("ok", text))
+    elif found["onednn"] is not None:
+        findings.append(
+            Finding("note", "oneDNN is off: it is faster on Intel and AMD.")
+        )
+    return findings
+
+
+def count_cores_and_memory():
+    """Return (CPU cores, bytes of memory or None) this process may use."""
+    # Imported late: only `command_line` makes the checkout importable.
+    from official_bert import machine
+
+    return machine.available_cores(), machine.total_memory()
+
+
+def check_machine(cores, memory):
+    """Judge the CPU cores and the memory in bytes, None where unknown."""
+    text = f"{platform.machine()}, {cores} CPU cores"
+    if memory is None:
+        return Finding("note", f"{text}; this system does not tell its memory.")
+    text += f", {memory / GB:.1f} GB of memory"
+    if memory < 2 * GB:
+        return Finding("bad", f"{text}: TensorFlow needs 2 GB.")
+    if memory < 8 * GB:
+        return Finding("note", f"{text}: too little to train a BERT-base.")
+    return Finding("ok", text)
+
+
+def check_disk(folder, use):
+    """Judge the free space of a folder; `use` says what it is for."""
+    free = shutil.disk_usage(folder).free
+    text = f"{free / GB:.1f} GB free in {folder}"
+    if not os.access(folder, os.W_OK):
+        return Finding("bad", f"{text}, which is not writable: {use} another folder.")
+    if free < GB:
+        return Finding("bad", f"{text}: free some, or {use} another folder.")
+    if free < 10 * GB:
+        return Finding("note", f"{text}: a BERT-base in training needs more.")
+    return Finding("ok", text)

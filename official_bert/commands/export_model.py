@@ -1,0 +1,250 @@
+r"""Export a model: as an endpoint that takes raw text, or for a device.
+
+    python run_scripts/export_model.py --model_dir=output/reviews \
+        --export_dir=exports/reviews
+
+    curl -d '{"instances": ["Wonderful!"]}' \
+        http://127.0.0.1:8501/v1/models/reviews:predict
+
+is a SavedModel for TensorFlow Serving, in a folder with a version number; a README.md
+beside it tells how to start a server and ask it. Before it gets its name it is asked
+itself, in a process that knows only TensorFlow, and must answer what Python answers.
+
+    python run_scripts/export_model.py --model_dir=output/reviews \
+        --export_dir=exports/reviews_on_device --format=tflite --dev_file=dev.csv
+
+is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
+"""
+
+import functools
+import os
+import re
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line.program import locate, require, start_tensorflow
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+SAVED_MODEL, TFLITE = "saved_model", "tflite"
+
+flags.DEFINE_enum(
+    "format", SAVED_MODEL, [SAVED_MODEL, TFLITE], "For servers, or for devices."
+)
+flags.DEFINE_string(
+    "model_dir",
+    None,
+    "Output directory of a finished fine-tuning, of any task; a fine-tuned model of "
+    "Hugging Face; or a pre-trained model in any format.",
+)
+flags.DEFINE_string(
+    "export_dir",
+    None,
+    "For servers, the folder of the versions; a new one goes beside those there. For "
+    "devices, a new folder.",
+)
+flags.DEFINE_string(
+    "model_name", None, "What a server calls it; default: the name of --export_dir."
+)
+flags.DEFINE_integer(
+    "version",
+    None,
+    "Number of the version; default: the next one.",
+    lower_bound=1,
+    upper_bound=2**63 - 1,
+)
+flags.DEFINE_bool(
+    "pairs",
+    None,
+    "Whether a classifier takes two texts; default: what it was fine-tuned on.",
+)
+flags.DEFINE_list(
+    "lengths",
+    None,
+    "Rows are padded to the first of these that fits the longest of a request; "
+    "default: 16,32,64,128,256,512, as far as the model reads.",
+)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Of a pre-trained model: longer texts are cut; default: all that it reads.",
+    lower_bound=3,
+)
+flags.DEFINE_string(
+    "check_file",
+    None,
+    "Texts to compare with Python besides the built-in ones: JSON lines such as "
+    '{"text": "…"}, with the names of the inputs.',
+)
+flags.DEFINE_enum(
+    "quantization",
+    "int8",
+    ["float32", "float16", "int8", "full_int8"],
+    "Of a .tflite. float16 and int8: weights of 16 or 8 bits, a half or a quarter of "
+    "the size; full_int8: the computation too, for chips that know nothing else.",
+)
+flags.DEFINE_string(
+    "calibration_file",
+    None,
+    "For full_int8: texts like those that the model will see, in the form of "
+    "--dev_file; a hundred or more.",
+)
+flags.DEFINE_string(
+    "dev_file",
+    None,
+    "Of a .tflite: texts with answers, in the form that the model was fine-tuned on, "
+    "to score it before and after.",
+)
+flags.DEFINE_float(
+    "max_accuracy_drop",
+    1.0,
+    "A .tflite that scores so many points less on --dev_file is refused.",
+    lower_bound=0.0,
+)
+
+# What means nothing for the other format.
+ONLY_FOR = {
+    SAVED_MODEL: ("model_name", "version", "pairs", "check_file"),
+    TFLITE: ("quantization", "calibration_file", "dev_file", "max_accuracy_drop"),
+}
+
+
+def main():
+    """Load, export, compare; say what was written."""
+    require("model_dir", "export_dir")
+    _check_flags()
+    files.require_possible_directory(FLAGS.export_dir, "--export_dir")
+    if FLAGS.format == TFLITE:
+        _export_tflite()
+    else:
+        _export_saved_model()
+
+
+def _check_flags():
+    _lengths()
+    if FLAGS.format == SAVED_MODEL:
+        _model_name()
+    for file_format, names in ONLY_FOR.items():
+        given = [f"--{name}" for name in names if FLAGS[name].present]
+        if given and FLAGS.format != file_format:
+            raise UserError(
+                f"{', '.join(given)}: for --format={file_format} alone; leave it out."
+            )
+    for name in ("check_file", "calibration_file", "dev_file"):
+        if FLAGS[name].value:
+            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    is_full = FLAGS.quantization == "full_int8"
+    if is_full and not (FLAGS.calibration_file and FLAGS.dev_file):
+        raise UserError(
+            "--quantization=full_int8 needs --calibration_file, texts like those that "
+            "the model will see, and --dev_file, to see what is lost."
+        )
+    if FLAGS.calibration_file and not is_full:
+        raise UserError("--calibration_file is for --quantization=full_int8 alone.")
+
+
+def _export_tflite():
+    start_tensorflow()
+    from official_bert.export import sources
+    from official_bert.export.tflite import labeled_sets as labelled_sets
+    from official_bert.export.tflite import writer
+    from official_bert.export.tflite.model import open_device_model
+    from official_bert.fine_tuning.tflite_model import FILE
+
+    model = open_device_model(
+        locate(FLAGS.model_dir), _lengths() or sources.LENGTHS, FLAGS.max_seq_length
+    )
+    sets = {"calibration_file": None, "dev_file": None}
+    for name in sets:
+        if FLAGS[name].value:
+            if not model.predictor:
+                raise UserError(
+                    f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
+                    "score; leave it out."
+                )
+            path = locate(FLAGS[name].value)
+            sets[name] = labelled_sets.read(model.predictor, path, f"--{name}")
+    write = functools.partial(
+        writer.write,
+        FLAGS.export_dir,
+        model,
+        FLAGS.quantization,
+        sets["calibration_file"],
+        sets["dev_file"],
+        FLAGS.max_accuracy_drop,
+    )
+    # What the converter says on its way is for nobody, unless it fails.
+    report = start_tensorflow(write)
+    path = os.path.join(FLAGS.export_dir, FILE)
+    print(
+        f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
+        f"{report.size / 1e6:.1f} MB\n"
+        f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
+    )
+    if report.metric:
+        print(f"{FLAGS.dev_file}: {report.told()}")
+    elif model.predictor and FLAGS.quantization != "float32":
+        print("What it costs in accuracy was not measured: give --dev_file.")
+    print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
+
+
+def _export_saved_model():
+    lengths = _lengths()
+    start_tensorflow()
+    from official_bert.export import sources
+    from official_bert.export.saved_model import check_rows, exports
+    from official_bert.export.saved_model import writer as saved_model
+    from official_bert.export.saved_model.signatures import SERVING
+
+    export = exports.open_export(
+        locate(FLAGS.model_dir),
+        FLAGS.pairs,
+        lengths or sources.LENGTHS,
+        FLAGS.max_seq_length,
+    )
+    rows = []
+    if FLAGS.check_file:
+        path = locate(FLAGS.check_file)
+        rows = check_rows.read(path, export.signatures[SERVING].specs)
+    directory = os.path.normpath(FLAGS.export_dir)
+    path, found = saved_model.write(
+        directory, export, _model_name(), FLAGS.version, rows
+    )
+    print(
+        f"Exported to {path}: {export.what}\n"
+        f"A fresh process answers the same as Python on {found['rows']} rows "
+        f"(numbers differ by {found['difference']:.0e} at most)."
+    )
+    if not found["has_warmup"]:
+        print(
+            "Without requests to warm a server up: pip install tensorflow-serving-api "
+            "and export again to have them."
+        )
+    for changed in found["changed"]:
+        print(f"{changed} stays as somebody has changed it.")
+    print(
+        f"{os.path.join(directory, 'README.md')} tells how to start and ask a server."
+    )
+
+
+def _model_name():
+    """Return what a server calls the model."""
+    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.export_dir))
+    if not re.fullmatch(r"[\w.-]+", name):
+        raise UserError(
+            f"--model_name: {name!r} is part of a URL; use letters, digits, -, _ and "
+            "dots."
+        )
+    return name
+
+
+def _lengths():
+    try:
+        lengths = [int(value) for value in FLAGS.lengths or ()]
+    except ValueError as error:
+        raise UserError(f"--lengths: {FLAGS.lengths} are not whole numbers.") from error
+    if any(length < 3 for length in lengths):
+        raise UserError("--lengths: no row is shorter than 3 tokens.")
+    return lengths

@@ -1,0 +1,371 @@
+r"""Add the words of your field to a pre-trained model.
+
+    python run_scripts/extend_vocab.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+        --input_file='corpus/*.txt' --num_words=500 --output_dir=extended
+
+    python run_scripts/extend_vocab.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+        --new_words_file=words.txt --output_dir=extended
+
+The first takes the words of the corpus that save most tokens; with
+--suggest_only it lists them, and the edited list can be given back as
+--new_words_file. Words replace [unused…] tokens first. A new word starts with
+the mean of the embeddings of its pieces: continue the pre-training on your text,
+to teach it more. Texts in which no word begins with a new word keep their ids
+and their hidden states, bit for bit.
+"""
+
+import dataclasses
+import os
+import tempfile
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.program import (
+    locate,
+    require,
+    start_tensorflow,
+    write_run_json,
+)
+from official_bert.corpus.readers import FORMATS
+from official_bert.errors import UserError
+from official_bert.tokenization.wordpiece import UNKNOWN
+
+DEFAULT_NUM_WORDS = 500
+# Rows of the table of suggestions, if the whole is written to a file.
+MOST_ROWS = 20
+SUGGESTIONS_FILE = "new_words.tsv"
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("init_checkpoint", None, "The model to extend, in any format.")
+flags.DEFINE_string(
+    "output_dir", None, "Directory of the new model, in Google's format; new or empty."
+)
+flags.DEFINE_string(
+    "input_file",
+    None,
+    "Text of your field to take the words from: a comma-separated list of names and "
+    "globs, plain or .gz. With --new_words_file it only shows what the words save.",
+)
+flags.DEFINE_enum(
+    "input_format",
+    "lines",
+    FORMATS,
+    "One sentence per line, running paragraphs, or WikiExtractor's output.",
+)
+flags.DEFINE_string(
+    "new_words_file",
+    None,
+    "Words to add, one a line; what follows a tab is ignored, so that suggestions can "
+    "be given back.",
+)
+flags.DEFINE_integer(
+    "num_words",
+    None,
+    f"Words to suggest at most; {DEFAULT_NUM_WORDS} if not given.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "min_frequency", 5, "How often a word must occur to be suggested.", lower_bound=1
+)
+flags.DEFINE_bool("suggest_only", False, "Suggest words, and extend nothing.")
+flags.DEFINE_string(
+    "suggestions_file",
+    None,
+    "Where to write the suggestions, tab-separated: word, count, pieces, tokens saved, "
+    f"and what it is cut into now. Default: {SUGGESTIONS_FILE} in --output_dir.",
+)
+flags.DEFINE_bool(
+    "keep_other_words",
+    False,
+    "Leave out words that change how another word of --input_file is cut.",
+)
+flags.DEFINE_bool(
+    "use_unused",
+    True,
+    "Replace [unused…] tokens before appending. Not for models that were fine-tuned "
+    "with such tokens as markers.",
+)
+
+
+def main():
+    """Suggest words, or extend a model by words."""
+    require("init_checkpoint")
+    _check_flags()
+    sources = _find_sources()
+    start_tensorflow()
+    from official_bert.checkpoints import any_format
+
+    with any_format.opened(locate(FLAGS.init_checkpoint)) as opened:
+        checkpoint, tokenizer = _check_model(opened)
+        if FLAGS.suggest_only:
+            counter = _count_words(sources, tokenizer)
+            suggestions = _suggest(counter, tokenizer)
+            _show(suggestions, written_to=FLAGS.suggestions_file)
+            if FLAGS.suggestions_file:
+                _write_suggestions(FLAGS.suggestions_file, suggestions)
+            _report_effect(counter, tokenizer, [one.word for one in suggestions])
+        else:
+            _extend(checkpoint, tokenizer, sources)
+
+
+def _check_flags():
+    """Raise `UserError` for flags that are missing or contradict each other."""
+    if not FLAGS.new_words_file:
+        if not FLAGS.input_file:
+            raise UserError(
+                "Give --input_file, a text to take new words from, or "
+                "--new_words_file, a list of them."
+            )
+    else:
+        for name in ("num_words", "suggest_only", "suggestions_file"):
+            if FLAGS[name].value:
+                raise UserError(
+                    f"--{name} is about suggestions, and --new_words_file gives the "
+                    "words; leave out one of them."
+                )
+    if FLAGS.keep_other_words and not FLAGS.input_file:
+        raise UserError("--keep_other_words needs a text: give --input_file.")
+    if not FLAGS.suggest_only:
+        require("output_dir")
+
+
+def _find_sources():
+    """Return the text files, having checked where the suggestions go."""
+    from official_bert.corpus import readers
+
+    sources = readers.find_inputs(FLAGS.input_file) if FLAGS.input_file else []
+    target = FLAGS.suggestions_file
+    if target:
+        files.require_parent(target, "--suggestions_file")
+        files.require_no_input([target], sources, "--suggestions_file")
+    return sources
+
+
+def _check_model(checkpoint):
+    """Return the checkpoint with its own files or the given ones, and its tokenizer.
+
+    Raises:
+      UserError: something is missing, or weights, config and vocabulary do not
+        fit together.
+    """
+    from official_bert.checkpoints import initialize, model_directory
+    from official_bert.tokenization.vocabulary import check_vocab_size
+
+    given = given_files()
+    config = model_directory.config_of(checkpoint, given["config_file"])
+    tokenizer = model_directory.tokenizer_of(
+        checkpoint, given["vocab_file"], given["do_lower_case"]
+    )
+    vocab_file = given["vocab_file"] or checkpoint.vocab_file
+    initialize.check_size(checkpoint, config)
+    check_vocab_size(tokenizer.vocab, config, vocab_file)
+    checkpoint = dataclasses.replace(
+        checkpoint,
+        config=config,
+        vocab_file=vocab_file,
+        do_lower_case=tokenizer.do_lower_case,
+    )
+    return checkpoint, tokenizer
+
+
+def _count_words(sources, tokenizer):
+    """Return a `WordCounter` of the text, showing how far the reading is."""
+    from official_bert.engines import word_counting
+
+    counter, _ = word_counting.count_words(
+        sources, FLAGS.input_format, tokenizer.do_lower_case, hold_out=False
+    )
+    if not counter.words():
+        raise UserError("--input_file: there are no words in it: is it the right file?")
+    if counter.pruned:
+        print(
+            f"To save memory, words seen at most {counter.pruned} times were left "
+            "out; the numbers below are without them."
+        )
+    return counter
+
+
+def _suggest(counter, tokenizer):
+    """Return suggestions, at least one, and tell of words that are unknown."""
+    from official_bert.tokenization import extend
+
+    unknown = extend.unknown_words(counter, tokenizer)
+    if unknown:
+        print(
+            f"Words of the text unknown to the model: {len(unknown)}, most often "
+            f"{' '.join(word for word, _ in unknown[:10])}. They are one token each, "
+            "so none is suggested; --new_words_file can add them."
+        )
+    suggestions = extend.suggest_words(
+        counter,
+        tokenizer,
+        FLAGS.num_words or DEFAULT_NUM_WORDS,
+        FLAGS.min_frequency,
+        FLAGS.keep_other_words,
+    )
+    if not suggestions:
+        raise UserError(
+            "No word of the text is worth adding: none that occurs "
+            f"--min_frequency={FLAGS.min_frequency} times is cut into pieces"
+            f"{' and changes no other word' if FLAGS.keep_other_words else ''}."
+        )
+    return suggestions
+
+
+def _show(suggestions, written_to):
+    """Print suggestions; all of them, unless a file has the rest."""
+    from official_bert.tokenization import extend
+
+    most = MOST_ROWS if written_to else len(suggestions)
+    rows = [
+        (one.word, one.count, len(one.pieces), one.saved, " ".join(one.pieces))
+        for one in suggestions[:most]
+    ]
+    width = max(len(row[0]) for row in rows)
+    for word, count, pieces, saved, cut in [extend.COLUMNS, *rows]:
+        print(f"{word:{width}} {count:>8} {pieces:>7} {saved:>8}  {cut}")
+    if written_to:
+        print(f"All {len(suggestions)} suggestions are in {written_to}.")
+
+
+def _write_suggestions(path, suggestions):
+    from official_bert.tokenization import extend
+
+    files.write_text(path, extend.suggestions_text(suggestions))
+
+
+def _extend(checkpoint, tokenizer, sources):
+    """Choose the words, write the new model and say what it is."""
+    from official_bert.fine_tuning import model_card
+    from official_bert.tokenization import extend
+
+    with files.atomic_directory(FLAGS.output_dir, "--output_dir") as directory:
+        if FLAGS.new_words_file:
+            words, counter = _words_of_list(sources, tokenizer)
+        else:
+            counter = _count_words(sources, tokenizer)
+            words = _words_of_text(counter, tokenizer, directory)
+        ids = extend.place_words(tokenizer.vocab, words, FLAGS.use_unused)
+        extended = _write_model(checkpoint, tokenizer, ids, directory)
+        given = [FLAGS.init_checkpoint, FLAGS.bert_config_file, FLAGS.vocab_file]
+        inputs = [*map(locate, given), FLAGS.new_words_file, *sources]
+        write_run_json(os.path.join(directory, "run.json"), inputs)
+        names = ("init_checkpoint", "new_words_file", "input_file")
+        given = {name: FLAGS[name].value for name in names if FLAGS[name].value}
+        model_card.write(directory, given)
+    _report(checkpoint, extended, tokenizer, ids)
+    _report_effect(counter, tokenizer, words)
+
+
+def _words_of_list(sources, tokenizer):
+    """Return the words of --new_words_file, and the counted text if there is one."""
+    from official_bert.tokenization import extend
+
+    words, notes = extend.read_words(FLAGS.new_words_file, tokenizer)
+    for note in notes:
+        print(note)
+    if not sources:
+        return words, None
+    counter = _count_words(sources, tokenizer)
+    if FLAGS.keep_other_words:
+        kept = extend.harmless_words(counter.words(), tokenizer, words, len(words))
+        harmful = [word for word in words if word not in kept]
+        if harmful:
+            print(f"Left out, with --keep_other_words: {' '.join(harmful)}.")
+        words = kept
+        if not words:
+            raise UserError(
+                f"{FLAGS.new_words_file}: each of its words changes how another word "
+                "of --input_file is cut; leave out --keep_other_words."
+            )
+    return words, counter
+
+
+def _words_of_text(counter, tokenizer, directory):
+    """Return suggested words, shown and kept in a file."""
+    suggestions = _suggest(counter, tokenizer)
+    final = os.path.join(FLAGS.output_dir, SUGGESTIONS_FILE)
+    _show(suggestions, written_to=FLAGS.suggestions_file or final)
+    path = FLAGS.suggestions_file or os.path.join(directory, SUGGESTIONS_FILE)
+    _write_suggestions(path, suggestions)
+    return [one.word for one in suggestions]
+
+
+def _write_model(checkpoint, tokenizer, ids, directory):
+    """Write the extended model; return its `Checkpoint`."""
+    from official_bert.checkpoints import google, vocab_rows
+    from official_bert.tokenization import extend
+
+    cut = tokenizer.wordpiece_tokenizer.tokenize_word
+    pieces = {
+        index: tokenizer.convert_tokens_to_ids(cut(word)) for word, index in ids.items()
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        vocab_file = os.path.join(folder, google.VOCAB_FILE)
+        with open(vocab_file, "wb") as file:
+            file.write(extend.extended_vocab(checkpoint.vocab_file, ids))
+        extended = dataclasses.replace(
+            vocab_rows.extend(checkpoint, pieces), vocab_file=vocab_file
+        )
+        google.write_model(directory, extended)
+    return extended
+
+
+def _report(before, after, tokenizer, ids):
+    """Print what became of the model."""
+    for note in after.notes:
+        print(note)
+    num_tokens, num_rows = len(tokenizer.vocab), before.config.vocab_size
+    unused = sum(index < num_tokens for index in ids.values())
+    padding = sum(num_tokens <= index < num_rows for index in ids.values())
+    print(
+        f"{FLAGS.output_dir}: {len(ids)} words added, {unused} of them in the place of "
+        f"[unused…] tokens, {padding} in rows that padded the table, "
+        f"{len(ids) - unused - padding} in new rows; vocab_size was {num_rows} and is "
+        f"{after.config.vocab_size}."
+    )
+
+
+def _report_effect(counter, tokenizer, words):
+    """Print what the words save, and which others are cut differently."""
+    if counter is None:
+        print(
+            "Words that begin with a new one may be cut differently; give --input_file "
+            "to see the effect on a text."
+        )
+        return
+    from official_bert.tokenization import extend, train
+
+    tokens = list(tokenizer.vocab)
+    old = train.measure_vocab(tokens, counter)
+    new = train.measure_vocab(tokens + words, counter)
+    before, after = (round(q.num_words * q.pieces_per_word) for q in (old, new))
+    print(
+        f"Tokens of the text: {before} before, {after} with the new words, "
+        f"{1 - after / before:.2%} less. Unknown words: {old.unknown_rate:.4%} before, "
+        f"{new.unknown_rate:.4%} with them."
+    )
+    changes = extend.changed_words(counter.words(), tokenizer, words)
+    if not changes:
+        print("Every other word of the text keeps its pieces.")
+        return
+    occurrences = sum(change.count for change in changes)
+    print(
+        f"Other words cut differently, since they begin with a new one: {len(changes)} "
+        f"({occurrences / old.num_words:.2%} of the text), such as "
+        f"{'; '.join(map(_tell, changes[:3]))}. "
+        "--keep_other_words leaves out what causes this."
+    )
+    lost = [change for change in changes if change.after == [UNKNOWN]]
+    if lost:
+        print(
+            f"Of these, {len(lost)} become unknown, since the vocabulary lacks pieces "
+            f"to go on after the new word, such as {'; '.join(map(_tell, lost[:3]))}."
+        )
+
+
+def _tell(change):
+    before, after = " ".join(change.before), " ".join(change.after)
+    return f"{change.word} from {before} to {after}"

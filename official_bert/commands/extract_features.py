@@ -1,0 +1,177 @@
+r"""Turn texts into vectors: each token's, or one for each text.
+
+    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+      --input_file=input.txt --output_file=output.jsonl --layers=-1,-2,-3,-4
+
+    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+      --input_file=input.txt --sentence_vectors=vectors.npy --pooling=mean
+
+Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines are
+those of google-research/bert's script: tokens, layers, values of 6 digits.
+"""
+
+from absl import flags, logging
+
+from official_bert import files
+from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.program import (
+    locate,
+    require,
+    start_tensorflow,
+    write_run_json,
+)
+from official_bert.command_line.streams import (
+    STANDARD,
+    is_stream,
+    lines_of,
+    opened_output,
+)
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "input_file", None, "Text, one a line, plain or .gz; - is standard input."
+)
+flags.DEFINE_string(
+    "output_file", None, "JSON lines with the vectors of each token; - prints them."
+)
+flags.DEFINE_string(
+    "sentence_vectors",
+    None,
+    "Instead of --output_file: a .npy file for one vector a line, float32 [N, H].",
+)
+flags.DEFINE_enum(
+    "pooling",
+    "mean",
+    ("mean", "cls", "pooler"),
+    "What a sentence's vector is. mean: of all its tokens, [CLS] and [SEP] among "
+    "them. cls: the vector of [CLS]. pooler: the pooled output.",
+)
+flags.DEFINE_string(
+    "layers",
+    None,
+    "Layers, -1 being the last and 0 the first. Default: -1,-2,-3,-4 for tokens, -1 "
+    "for sentences; the mean of several makes a sentence's vector.",
+)
+flags.DEFINE_string(
+    "init_checkpoint", None, "The model: a directory, prefix or zip of any format."
+)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Tokens that the model reads at once, [CLS] and [SEP] among them; default: 128, or "
+    "what the model can read if that is less.",
+    lower_bound=3,
+)
+flags.DEFINE_enum(
+    "long_text",
+    "truncate",
+    ("truncate", "window"),
+    "What becomes of longer texts. truncate: cut off, as in the original. window: "
+    "read through overlapping windows, each token taken from the one where it has "
+    "the most context.",
+)
+flags.DEFINE_integer(
+    "doc_stride",
+    None,
+    "Tokens from one window's start to the next one's; default: half a window.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "batch_size", 32, "Rows that go through the model together.", lower_bound=1
+)
+flags.DEFINE_bool("use_tpu", False, "For old commands; a GPU or the CPU is used.")
+flags.DEFINE_string("master", None, "For old commands; it has no effect.")
+flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; it has no effect.")
+flags.DEFINE_bool(
+    "use_one_hot_embeddings", False, "For old commands; it has no effect."
+)
+
+
+def main():
+    """Check the flags, load the model, write the features."""
+    require("input_file", "init_checkpoint")
+    layers = _parse_layers()
+    _check_files()
+    given = given_files()
+    checkpoint = locate(FLAGS.init_checkpoint)
+    start_tensorflow()
+    from official_bert.checkpoints import model_directory
+    from official_bert.pretrained.feature_extraction import Reading
+
+    reading = Reading(
+        FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.long_text, FLAGS.doc_stride
+    )
+    bert = model_directory.load_encoder(checkpoint, **given)
+    _extract(bert, layers, reading)
+    output = FLAGS.sentence_vectors or FLAGS.output_file
+    if not is_stream(output):
+        read = None if FLAGS.input_file == STANDARD else FLAGS.input_file
+        inputs = [checkpoint, given["config_file"], given["vocab_file"], read]
+        write_run_json(f"{output}.run.json", inputs)
+
+
+def _extract(bert, layers, reading):
+    """Write what --output_file or --sentence_vectors asks for."""
+    from official_bert.corpus import text_blocks
+    from official_bert.corpus.progress import progress
+    from official_bert.pretrained import feature_extraction as extraction
+    from official_bert.pretrained import feature_files
+
+    total = text_blocks.total_bytes([FLAGS.input_file])
+    with progress(total, "extracting", "B") as on_bytes:
+        texts = map(feature_files.split_line, lines_of(FLAGS.input_file, on_bytes))
+        if FLAGS.sentence_vectors:
+            vectors = extraction.each_sentence_vector(
+                bert, texts, FLAGS.pooling, layers, reading
+            )
+            logging.info("%s", bert.report)
+            width = bert.config.hidden_size
+            feature_files.save_vectors(FLAGS.sentence_vectors, vectors, width)
+        else:
+            features = extraction.token_features(bert, texts, layers, reading)
+            logging.info("%s", bert.report)
+            with opened_output(FLAGS.output_file) as out:
+                feature_files.write_json_lines(out, features, layers)
+
+
+def _parse_layers():
+    """Return the layers' numbers, of --layers or the default."""
+    if FLAGS.layers is None:
+        return (-1,) if FLAGS.sentence_vectors else (-1, -2, -3, -4)
+    if FLAGS.sentence_vectors and FLAGS.pooling == "pooler":
+        raise UserError(
+            "--layers has no effect with --pooling=pooler, which is made from the last "
+            "layer; leave one of them out."
+        )
+    try:
+        return tuple(int(number) for number in FLAGS.layers.split(","))
+    except ValueError as error:
+        raise UserError(
+            f"--layers is {FLAGS.layers!r}: it must be whole numbers with commas "
+            "between them, such as -1,-2."
+        ) from error
+
+
+def _check_files():
+    """Raise `UserError` before the model is loaded, not after."""
+    if bool(FLAGS.output_file) == bool(FLAGS.sentence_vectors):
+        raise UserError(
+            "Give --output_file for the vectors of tokens, or --sentence_vectors for "
+            "those of whole texts: one of them."
+        )
+    output = FLAGS.sentence_vectors or FLAGS.output_file
+    if FLAGS.sentence_vectors and is_stream(output):
+        raise UserError(
+            "--sentence_vectors: a .npy file begins with the number of its rows, which "
+            "is known in the end only, so it cannot be printed; give a file."
+        )
+    if not is_stream(output):
+        flag = "--sentence_vectors" if FLAGS.sentence_vectors else "--output_file"
+        files.require_parent(output, flag)
+        files.require_no_input([output], [FLAGS.input_file], flag)
+    if FLAGS.input_file != STANDARD:
+        files.require_readable(FLAGS.input_file, "--input_file")
+    if FLAGS.use_tpu:
+        logging.warning("--use_tpu has no effect here: a GPU or the CPU is used.")

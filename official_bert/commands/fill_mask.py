@@ -1,0 +1,132 @@
+r"""Ask a pre-trained model for masked words, or how likely a text is.
+
+    python run_scripts/fill_mask.py --model_dir=output/tiny \
+        --text="Return a [MASK] of the names in the module."
+
+    python run_scripts/fill_mask.py --model_dir=output/tiny --score \
+        --text="Return a list of names." --text_b="The list is sorted."
+
+Prints the likeliest word pieces for each [MASK], with probabilities. Without
+--text each line of standard input is a text.
+"""
+
+import dataclasses
+import json
+import sys
+
+from absl import flags
+
+from official_bert.command_line.model_flags import (
+    define_model_path,
+    given_files,
+    model_path,
+)
+from official_bert.command_line.program import start_tensorflow
+from official_bert.command_line.streams import STANDARD, lines_of
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+define_model_path()
+flags.DEFINE_multi_string("text", [], "Text with [MASK]; may be given several times.")
+flags.DEFINE_multi_string(
+    "text_b",
+    [],
+    "One for each --text: prints the probability that it is the next sentence. "
+    "Masks and --score are of --text alone.",
+)
+flags.DEFINE_bool(
+    "score",
+    False,
+    "Instead of masked words, print how likely each text is: its pseudo-log-"
+    "likelihood, the sum of each token's log-probability where that token is masked.",
+)
+flags.DEFINE_integer("top_k", 5, "Word pieces to print for each [MASK].", lower_bound=1)
+flags.DEFINE_integer(
+    "batch_size",
+    32,
+    "Masked copies of a text that go through the model together for --score.",
+    lower_bound=1,
+)
+flags.DEFINE_bool("json", False, "Print one JSON object per text.")
+
+
+def main():
+    """Print the answers for each text."""
+    path = model_path()
+    if FLAGS.text_b and len(FLAGS.text_b) != len(FLAGS.text):
+        raise UserError(
+            f"--text_b is given {len(FLAGS.text_b)} times and --text "
+            f"{len(FLAGS.text)} times; give one --text_b for each --text."
+        )
+    start_tensorflow()
+    from official_bert.checkpoints import model_directory
+
+    bert = model_directory.load(path, **given_files(), next_sentence=bool(FLAGS.text_b))
+    for number, text in enumerate(FLAGS.text or _lines_of_input()):
+        answer = _answer(bert, text, FLAGS.text_b[number] if FLAGS.text_b else None)
+        if FLAGS.json:
+            print(json.dumps(answer, ensure_ascii=False))
+        else:
+            print(_as_lines(answer))
+
+
+def _answer(bert, text, text_b):
+    """Return what is printed of a text, as a dict for JSON."""
+    from official_bert.pretrained.fill_mask import MASK, fill_mask
+    from official_bert.pretrained.likelihood import next_sentence_probability
+
+    answer = {"text": text}
+    if FLAGS.score:
+        answer |= _score(bert, text)
+    elif MASK in text or text_b is None:
+        answer["masks"] = [
+            [dataclasses.asdict(candidate) for candidate in mask]
+            for mask in fill_mask(bert, text, FLAGS.top_k)
+        ]
+    if text_b is not None:
+        answer["text_b"] = text_b
+        probability = next_sentence_probability(bert, text, text_b)
+        answer["next_sentence_probability"] = probability
+    return answer
+
+
+def _score(bert, text):
+    from official_bert.pretrained.likelihood import pseudo_log_likelihood
+
+    score = pseudo_log_likelihood(bert, text, FLAGS.batch_size)
+    pairs = zip(score.tokens, score.log_probabilities, strict=True)
+    return {
+        "pseudo_log_likelihood": score.pseudo_log_likelihood,
+        "pseudo_perplexity": score.pseudo_perplexity,
+        "num_tokens": len(score.tokens),
+        "tokens": [{"token": token, "log_probability": p} for token, p in pairs],
+    }
+
+
+def _lines_of_input():
+    """Return the lines of standard input that are not empty."""
+    if sys.stdin.isatty():
+        what = "One text" if FLAGS.score else "One text with [MASK]"
+        print(f"{what} a line; Ctrl-D ends.", file=sys.stderr)
+    return filter(None, lines_of(STANDARD))
+
+
+def _as_lines(answer):
+    """Return an answer as a person reads it."""
+    lines = [answer["text"]]
+    masks = answer.get("masks", [])
+    for number, mask in enumerate(masks, start=1):
+        words = [f"{c['token']} {c['probability']:.1%}" for c in mask]
+        label = f"[MASK] {number}" if len(masks) > 1 else "[MASK]"
+        lines.append(f"  {label}: {'   '.join(words)}")
+    if "pseudo_log_likelihood" in answer:
+        lines.append(
+            f"  pseudo-log-likelihood: {answer['pseudo_log_likelihood']:.4f} nats   "
+            f"tokens: {answer['num_tokens']}   "
+            f"pseudo-perplexity: {answer['pseudo_perplexity']:.4g}"
+        )
+    if "text_b" in answer:
+        probability = answer["next_sentence_probability"]
+        lines.append(f"  next sentence: {probability:.1%}   {answer['text_b']}")
+    return "\n".join(lines)

@@ -1,0 +1,48 @@
+r"""Show pre-training records as people read: tokens, masks, segments, label.
+
+    python run_scripts/inspect_instances.py \
+      --input_file=train.tfrecord --vocab_file=vocab.txt --num_instances=3
+
+A masked word is shown as `shown«was»`: what the model sees, and what it has to
+guess. Segment B is in another colour on a terminal.
+"""
+
+import os
+import sys
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line.program import locate, require, start_tensorflow
+
+flags.DEFINE_string(
+    "input_file", None, "TFRecord files, a comma-separated list of names and globs."
+)
+flags.DEFINE_string("vocab_file", None, "The vocabulary they were made with.")
+flags.DEFINE_integer("num_instances", 5, "How many to show.", lower_bound=1)
+flags.DEFINE_integer("skip", 0, "How many to pass over first.", lower_bound=0)
+FLAGS = flags.FLAGS
+
+
+def main():
+    """Print the asked-for instances."""
+    require("input_file", "vocab_file")
+    input_files = files.find_input_files(
+        [locate(pattern) for pattern in files.split_list(FLAGS.input_file)]
+    )
+
+    from official_bert.data import show_instances
+    from official_bert.data.records import manifest
+    from official_bert.tokenization.vocabulary import load_vocab
+
+    vocab_file = locate(FLAGS.vocab_file)
+    vocab = load_vocab(vocab_file)
+    entries = {path: manifest.read_manifest(path) for path in input_files}
+    manifest.check_vocabulary(entries, vocab_file)
+    start_tensorflow()
+    in_colour = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+    shown = show_instances.describe_instances(
+        input_files, list(vocab), FLAGS.skip, FLAGS.num_instances, in_colour
+    )
+    for text in shown:
+        print(text)

@@ -1,0 +1,115 @@
+r"""Ask a served model: texts or rows in, a line of JSON for each out.
+
+    python run_scripts/query.py --model_name=reviews --text="Wonderful!"
+
+    echo '{"text": "Wonderful!"}' | \
+        python run_scripts/query.py --url=http://127.0.0.1:8501 --model_name=reviews
+
+The server is serve.py or TF Serving. Each line of standard input is a row, which is
+an object of input name -> value (such as {"question": ..., "context": ...}), or a
+text, or for a classifier of pairs "text a ||| text b".
+"""
+
+import itertools
+import json
+import sys
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line.program import require, start_tensorflow
+from official_bert.command_line.streams import STANDARD, lines_of, opened_output
+from official_bert.errors import UserError
+from official_bert.pretrained.feature_files import split_line
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("url", "http://127.0.0.1:8501", "Of the server's REST side.")
+flags.DEFINE_string(
+    "grpc",
+    None,
+    "host:port of TF Serving's gRPC side, such as 127.0.0.1:8500; then --url is not "
+    "used. Needs tensorflow-serving-api.",
+)
+flags.DEFINE_string("model_name", None, "Name of the model at the server.")
+flags.DEFINE_integer(
+    "version",
+    None,
+    "Its version; default: the newest.",
+    lower_bound=0,
+    upper_bound=2**63 - 1,
+)
+flags.DEFINE_string("signature_name", None, "Its signature; default: serving_default.")
+flags.DEFINE_string("text", None, "A text to ask about, instead of standard input.")
+flags.DEFINE_string("text_b", None, "The second text of a pair.")
+flags.DEFINE_string(
+    "input_file", STANDARD, "Lines as described above; - is standard input."
+)
+flags.DEFINE_integer("batch_size", 32, "Rows that are sent together.", lower_bound=1)
+flags.DEFINE_float(
+    "timeout_s", 60.0, "Seconds to wait for an answer.", lower_bound=0.01
+)
+
+
+def main():
+    """Send the rows as they come and print what comes back."""
+    require("model_name")
+    if FLAGS.text_b is not None and FLAGS.text is None:
+        raise UserError("--text_b is the second text of a pair: give --text as well.")
+    if FLAGS.text is not None and FLAGS.input_file != STANDARD:
+        raise UserError("Give --text or --input_file, not both.")
+    if FLAGS.input_file != STANDARD:
+        files.require_readable(FLAGS.input_file, "--input_file")
+    predict = _asker()
+    with opened_output(STANDARD) as out:
+        for rows in _batches(_rows()):
+            for prediction in predict(rows):
+                out.write(json.dumps(prediction, ensure_ascii=False) + "\n")
+            out.flush()
+
+
+def _asker():
+    """Return the function that answers rows."""
+    to_whom = FLAGS.model_name, FLAGS.version, FLAGS.signature_name, FLAGS.timeout_s
+    if FLAGS.grpc:
+        from official_bert.serving import grpc_client
+
+        return start_tensorflow(lambda: grpc_client.asker(FLAGS.grpc, *to_whom))
+    from official_bert.serving import rest_client
+
+    return rest_client.asker(FLAGS.url, *to_whom)
+
+
+def _rows():
+    """Yield the rows that are asked about."""
+    if FLAGS.text is not None:
+        row = {"text": FLAGS.text}
+        yield row if FLAGS.text_b is None else {**row, "text_b": FLAGS.text_b}
+        return
+    for number, line in enumerate(lines_of(FLAGS.input_file), 1):
+        # The first may begin with a byte order mark.
+        yield _row_of(line.removeprefix("\ufeff") if number == 1 else line, number)
+
+
+def _row_of(line, number):
+    """Return the row that a line stands for."""
+    if line.startswith("{"):
+        try:
+            return json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise UserError(
+                f"Line {number} begins with {{ but is no JSON object ({error}); write "
+                'such a text as {"text": "..."}.'
+            ) from error
+    text = split_line(line)
+    if isinstance(text, str):
+        return {"text": text}
+    return dict(zip(("text", "text_b"), text, strict=True))
+
+
+def _batches(rows):
+    """Yield lists of rows: single ones from a terminal."""
+    by_hand = FLAGS.text is None and FLAGS.input_file == STANDARD and sys.stdin.isatty()
+    rows = iter(rows)
+    while batch := list(itertools.islice(rows, 1 if by_hand else FLAGS.batch_size)):
+        yield batch

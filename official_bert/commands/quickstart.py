@@ -1,0 +1,229 @@
+r"""Watch a tiny BERT learn from the text inside this Python installation.
+
+    python run_scripts/quickstart.py
+
+Vocabulary, records, pre-training, held-out evaluation, fill-mask examples, a
+picture of the curves, an endpoint that is asked over HTTP, and a TFLite file that
+is asked once, in about ten minutes on two cores. Each step prints the command it
+runs, so that you can run it by hand.
+"""
+
+import json
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line.program import ROOT, exit_at_sigterm, run_script
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("output_dir", "output/quickstart", "Where everything goes.")
+
+# Prompts and the word that belongs there, fixed before any training. Each turn
+# of phrase ("greater than", "according to") is in the training text forty
+# times or more; these sentences are not.
+PROMPTS = (
+    ("Return true if x is a string, [MASK] otherwise.", "false"),
+    ("Convert the text to a floating [MASK] number.", "point"),
+    ("The value must be greater [MASK] zero.", "than"),
+    ("The names are sorted [MASK] to their length.", "according"),
+    ("For more [MASK], see the documentation of the module.", "information"),
+    ("It accepts types such [MASK] strings and numbers.", "as"),
+    ("A new value is returned instead [MASK] the old one.", "of"),
+    ("The default [MASK] is the empty string.", "value"),
+    ("The method must [MASK] called before the file is closed.", "be"),
+    ("Read up to n bytes [MASK] the file.", "from"),
+)
+
+# What a run has to reach to be called learning.
+WANTED_ACCURACY_RATIO = 2.0
+WANTED_GAIN = 1.0
+WANTED_PROMPTS = 6
+
+
+def main():
+    """Run each step as its own command; return 1 if the model has not learnt."""
+    exit_at_sigterm()
+    place = FLAGS.output_dir
+    files.make_directory(place, "--output_dir")
+    vocab, model = f"{place}/vocab.txt", f"{place}/model"
+    _step("A vocabulary from the text that every Python carries.")
+    _script(
+        "train_vocab.py",
+        "--input_file=builtin:python",
+        "--vocab_size=8000",
+        f"--output_file={vocab}",
+    )
+    _step("Training instances: sentence pairs with masked words, as TFRecords.")
+    before = _hash_of(f"{place}/train.tfrecord")
+    for part, name in (("", "train"), (":heldout", "heldout")):
+        _script(
+            "create_pretraining_data.py",
+            f"--input_file=builtin:python{part}",
+            f"--output_file={place}/{name}.tfrecord",
+            f"--vocab_file={vocab}",
+            "--max_seq_length=64",
+            "--max_predictions_per_seq=10",
+            "--dupe_factor=3",
+        )
+    if before not in (None, _hash_of(f"{place}/train.tfrecord")):
+        print("This Python has other text than last time: the model is trained anew.")
+        shutil.rmtree(model, ignore_errors=True)
+    _step("Three of them, as a person reads them.")
+    _script(
+        "inspect_instances.py",
+        f"--input_file={place}/heldout.tfrecord",
+        f"--vocab_file={vocab}",
+        "--num_instances=3",
+    )
+    _step("Pre-training: watch the masked-LM loss fall below the unigram entropy.")
+    _script(
+        "run_pretraining.py",
+        "--flagfile=configs/quickstart.flags",
+        f"--input_file={place}/train.tfrecord",
+        f"--eval_input_file={place}/heldout.tfrecord",
+        f"--vocab_file={vocab}",
+        f"--output_dir={model}",
+    )
+    _step("What has it learnt? Ten prompts that were fixed before training.")
+    answers = _script(
+        "fill_mask.py",
+        f"--model_dir={model}",
+        "--json",
+        *(f"--text={text}" for text, _ in PROMPTS),
+        capture=True,
+    )
+    right = _show_answers([json.loads(line) for line in answers.splitlines()])
+    _step("An endpoint: raw text in, over HTTP, and the same answer out.")
+    export = f"{place}/exports/quickstart"
+    _script("export_model.py", f"--model_dir={model}", f"--export_dir={export}")
+    _ask_endpoint(export)
+    _step("A file for devices, and its vector of a sentence.")
+    tflite = f"{place}/exports/on_device"
+    shutil.rmtree(tflite, ignore_errors=True)
+    _script(
+        "export_model.py",
+        f"--model_dir={model}",
+        f"--export_dir={tflite}",
+        "--format=tflite",
+    )
+    _ask_tflite(tflite)
+    return _verdict(model, right)
+
+
+def _hash_of(path):
+    """Return the SHA-256 of a file; None if there is none."""
+    return files.sha256_of(path) if os.path.exists(path) else None
+
+
+def _step(title):
+    print(f"\n== {title}", flush=True)
+
+
+def _script(name, *arguments, capture=False):
+    """Print and run one of the scripts; return its output if captured."""
+    command = ["python", f"run_scripts/{name}", *arguments]
+    print(f"$ {shlex.join(command)}", flush=True)
+    status, output = run_script(
+        name,
+        arguments,
+        stdout=subprocess.PIPE if capture else None,
+        text=True,
+        encoding="utf-8",
+        env={**os.environ, "PYTHONIOENCODING": "utf-8"},
+    )
+    if status:
+        raise UserError(f"{name} ended with status {status}; see above.")
+    return output
+
+
+def _ask_endpoint(export):
+    """Serve an export for as long as it takes to ask it once."""
+    arguments = [f"--model_dir={export}", "--port=0"]
+    print(f"$ {shlex.join(['python', 'run_scripts/serve.py', *arguments])} &")
+    server = subprocess.Popen(
+        [sys.executable, str(ROOT / "run_scripts" / "serve.py"), *arguments],
+        stdout=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        line = server.stdout.readline()
+        found = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)
+        if not found:
+            raise UserError("serve.py ended; see above.")
+        print(line, end="")
+        _script(
+            "query.py",
+            f"--url={found[1]}",
+            f"--model_name={found[2]}",
+            "--signature_name=fill_mask",
+            f"--text={PROMPTS[0][0]}",
+        )
+    finally:
+        server.terminate()
+        server.communicate()
+
+
+def _ask_tflite(directory):
+    """Ask a `.tflite` of the pre-trained model once."""
+    question = f"{directory}/question.txt"
+    files.write_text(question, "The file was opened for reading.\n")
+    answer = _script(
+        "predict.py",
+        f"--model_dir={directory}/model.tflite",
+        f"--input_file={question}",
+        capture=True,
+    )
+    vector = json.loads(answer)["pooled_output"]
+    print(f"{len(vector)} numbers: {', '.join(map(str, vector[:4]))}, …")
+
+
+def _show_answers(answers):
+    """Print each prompt with its candidates; return how many are right."""
+    right = 0
+    for (text, word), answer in zip(PROMPTS, answers, strict=True):
+        tokens = [candidate["token"] for candidate in answer["masks"][0]]
+        right += word in tokens
+        mark = "yes" if word in tokens else "no "
+        print(f"  {mark}  {text}\n         {', '.join(tokens)}   (expected: {word})")
+    return right
+
+
+def _verdict(model, right):
+    """Compare what was reached with what was wanted; return the status."""
+    with open(f"{model}/metrics.jsonl", encoding="utf-8") as lines:
+        last = json.loads(lines.readlines()[-1])
+    accuracy, loss = last["eval_masked_lm_accuracy"], last["eval_masked_lm_loss"]
+    share, entropy = last["eval_most_frequent_share"], last["eval_unigram_entropy"]
+    reached, gain = accuracy / share, entropy - loss
+    checks = (
+        (
+            reached >= WANTED_ACCURACY_RATIO,
+            f"held-out masked-LM accuracy {accuracy:.1%}, {reached:.1f} x that of "
+            f"always guessing the most frequent token ({share:.1%}); wanted "
+            f"{WANTED_ACCURACY_RATIO} x",
+        ),
+        (
+            gain >= WANTED_GAIN,
+            f"held-out masked-LM loss {loss:.2f} nats, {gain:.2f} below the unigram "
+            f"entropy ({entropy:.2f}); wanted {WANTED_GAIN}",
+        ),
+        (
+            right >= WANTED_PROMPTS,
+            f"{right} of {len(PROMPTS)} prompts have the right word in the top "
+            f"five; wanted {WANTED_PROMPTS}",
+        ),
+    )
+    _step("Result")
+    for passed, text in checks:
+        print(f"  {'yes' if passed else 'no '}  {text}")
+    print(f"\nThe curves: {model}/training_curves.png")
+    print(f"The model:  {model} (official_bert.load('{model}') in Python)")
+    return 0 if all(passed for passed, _ in checks) else 1

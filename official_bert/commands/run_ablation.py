@@ -1,0 +1,214 @@
+r"""Run a table of the paper's ablations: pre-train, fine-tune, evaluate, print it.
+
+    python run_scripts/run_ablation.py --table=table5 --input_file=text.txt \
+        --vocab_file=vocab.txt --glue_data_dir=glue_data --output_dir=output/ablations
+
+Its rows are flag files in configs/ablations, and its steps the ordinary commands.
+What is done is kept in results.jsonl: the same command goes on where it was stopped,
+and tables with the same output directory share what they have in common. Prints the
+paper's numbers beside ours, means and deviations over the seeds. docs/ablations.md
+has the rows.
+"""
+
+import os
+import subprocess
+
+from absl import flags
+
+from official_bert import files
+from official_bert.ablations.tables import TABLES, TASKS, find_table
+from official_bert.command_line.program import (
+    exit_at_sigterm,
+    locate,
+    require,
+    run_script,
+    write_run_json,
+)
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_enum("table", None, list(TABLES), "Which of them.")
+flags.DEFINE_list("rows", [], "Its rows, by their flag files' names; default: all.")
+flags.DEFINE_list(
+    "tasks",
+    list(TASKS),
+    "Tasks to fine-tune on, of those that the table has and whose data is given.",
+)
+flags.DEFINE_string(
+    "input_file",
+    None,
+    "Text files to pre-train on: one sentence a line, a blank line between documents.",
+)
+flags.DEFINE_string(
+    "eval_input_file",
+    None,
+    "Text files to evaluate on; without them one document in 20 of --input_file is "
+    "kept apart.",
+)
+flags.DEFINE_string(
+    "vocab_file",
+    None,
+    "The vocabulary, of as many entries as the models in configs/ablations: 8,000 "
+    "(train_vocab.py --vocab_size=8000).",
+)
+flags.DEFINE_string(
+    "glue_data_dir", None, "Folder of GLUE, with SST-2 and STS-B; without it, neither."
+)
+flags.DEFINE_string(
+    "ner_train_file", None, "CoNLL-2003's training file; without it no CoNLL."
+)
+flags.DEFINE_string("ner_dev_file", None, "CoNLL-2003's dev file.")
+flags.DEFINE_integer(
+    "num_train_steps",
+    None,
+    "Updates of each pre-training, a tenth of them warm-up; default: as in "
+    "configs/ablations/pretraining.flags.",
+    lower_bound=10,
+)
+flags.DEFINE_integer(
+    "num_seeds", 3, "Fine-tunings of each model on each task.", lower_bound=2
+)
+flags.DEFINE_string("output_dir", None, "Where everything goes.")
+
+
+def main():
+    """Check the flags, make the steps that are missing, print the table."""
+    require("table", "input_file", "vocab_file", "output_dir")
+    from official_bert.ablations import reports, running
+
+    exit_at_sigterm()
+    table = find_table(FLAGS.table, FLAGS.rows)
+    data = _data(table)
+    _check_vocabulary()
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    with files.locked_directory(FLAGS.output_dir):
+        study = _study(data)
+        journal = running.Journal(study, _run_step, _read_project_file)
+        found = running.run_table(table, study, journal)
+        lines = reports.lines_of(table, found)
+        files.write_text(study.path(f"{FLAGS.table}.md"), "\n".join(lines) + "\n")
+        print("", *lines, sep="\n", flush=True)
+        if table.over_steps:
+            picture = reports.draw(table, found, study.path(f"{FLAGS.table}.png"))
+            print(f"\nPicture: {picture or 'none, matplotlib is missing'}")
+        write_run_json(study.path(f"{FLAGS.table}.run.json"), _inputs(study))
+
+
+def _inputs(study):
+    """Return the files that the table was made of."""
+    from official_bert.corpus import readers
+
+    given = [FLAGS.ner_train_file, FLAGS.ner_dev_file]
+    return [
+        *readers.find_inputs(FLAGS.input_file),
+        *study.eval_input_file.split(","),
+        study.vocab_file,
+        *map(locate, filter(None, given)),
+    ]
+
+
+def _data(table):
+    """Return the flags that name the files of each of a table's tasks.
+
+    Of those that are given; hours before they are needed, it looks if they are there.
+    """
+    found = {}
+    if FLAGS.glue_data_dir:
+        folder = [f"--data_dir={locate(FLAGS.glue_data_dir)}"]
+        found |= {"sst-2": folder, "sts-b": folder}
+    if bool(FLAGS.ner_train_file) != bool(FLAGS.ner_dev_file):
+        raise UserError("--ner_train_file and --ner_dev_file go together; give both.")
+    if FLAGS.ner_train_file:
+        names = {"train_file": FLAGS.ner_train_file, "dev_file": FLAGS.ner_dev_file}
+        for name, path in names.items():
+            files.require_readable(locate(path), f"--ner_{name}")
+        own = [f"--{name}={locate(path)}" for name, path in names.items()]
+        found |= {"conll": own, "conll_features": own}
+    for name in FLAGS.tasks:
+        if name not in TASKS:
+            raise UserError(f"--tasks: {name!r} is none of {', '.join(TASKS)}.")
+    wanted = [name for name in table.tasks if name in found and name in FLAGS.tasks]
+    for name in wanted:
+        if TASKS[name].is_glue:
+            _check_glue(name)
+    return {name: found[name] for name in wanted}
+
+
+def _check_glue(name):
+    """Raise `UserError` unless a task's files are in --glue_data_dir."""
+    from official_bert.tasks.glue import files as glue_files
+    from official_bert.tasks.glue import tasks as glue_tasks
+
+    task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
+    for split in ("train", "dev"):
+        if not glue_files.has_examples(task, folder, split):
+            raise UserError(
+                f"--glue_data_dir: there is no {split} set of {name} in {folder} "
+                f"({task.directory}/{split}.tsv); leave it out with --tasks, or give "
+                "the folder of GLUE."
+            )
+
+
+def _check_vocabulary():
+    """Raise `UserError` unless the vocabulary has as many entries as the models."""
+    from official_bert.ablations.steps import FOLDER
+    from official_bert.config import BertConfig
+    from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
+
+    path = locate(FLAGS.vocab_file)
+    config = BertConfig.from_json_file(locate(f"{FOLDER}/bert_tiny.json"))
+    check_vocab_size(load_vocab(path), config, path)
+
+
+def _study(data):
+    """Return the `Study`; folders for it are there."""
+    from official_bert.ablations import heldout_text
+    from official_bert.ablations.steps import Study
+    from official_bert.corpus import readers
+
+    texts = readers.find_inputs(FLAGS.input_file)
+    for name in ("text", "records", "logs"):
+        files.make_directory(os.path.join(FLAGS.output_dir, name), "--output_dir")
+    heldout = FLAGS.eval_input_file
+    if not heldout:
+        folder = os.path.join(FLAGS.output_dir, "text")
+        train, heldout = heldout_text.split_off(texts, folder)
+        texts = [train]
+    return Study(
+        FLAGS.output_dir,
+        ",".join(texts),
+        heldout,
+        locate(FLAGS.vocab_file),
+        FLAGS.num_train_steps,
+        FLAGS.num_seeds,
+        data,
+    )
+
+
+def _run_step(step):
+    """Run a step's command; what it prints goes into a log."""
+    log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
+    print(f"{step.name}: {step.script}, {log}", flush=True)
+    with open(log, "a", encoding="utf-8") as output:
+        # What an earlier attempt has left there tells nothing of this one.
+        before = output.tell()
+        status, _ = run_script(
+            step.script,
+            step.arguments,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            stdin=subprocess.DEVNULL,
+        )
+    if status:
+        with open(log, encoding="utf-8", errors="replace") as source:
+            source.seek(before)
+            errors = [line.rstrip() for line in source if line.startswith("error: ")]
+        told = errors[-1].removeprefix("error: ") if errors else f"see {log}."
+        raise UserError(
+            f"{step.script} for {step.name} ended with status {status}: {told}"
+        )
+
+
+def _read_project_file(path):
+    return files.read_text(locate(path), "a file of the ablations")

@@ -1,0 +1,213 @@
+r"""Fine-tune BERT to find names, and other entities; evaluate it; tag files.
+
+    python run_scripts/run_ner.py --init_checkpoint=cased_L-12_H-768_A-12 \
+        --train_file=train.txt --dev_file=valid.txt --test_file=test.txt \
+        --do_train --do_eval --do_predict --learning_rate=5e-5 --output_dir=output/ner
+
+Files have CoNLL columns (a word a line, its tag last, a blank line between
+sentences), or are JSON lines: {"text": …, "entities": [{"start", "end", "label"}]}.
+More in docs/finetuning.md.
+"""
+
+import dataclasses
+
+from absl import flags, logging
+
+from official_bert import files
+from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.program import locate, require
+from official_bert.errors import UserError
+from official_bert.tasks.ner.features import LAYERS
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
+flags.DEFINE_string("dev_file", None, "CoNLL columns or JSON lines to evaluate on.")
+flags.DEFINE_string(
+    "test_file",
+    None,
+    "CoNLL columns or JSON lines to tag; tags are scored if there, other columns left.",
+)
+flags.DEFINE_bool("do_predict", False, "Whether to tag the test file.")
+flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Tokens of a window at most; it is filled with the sentences around; default: 128, "
+    "or that of the fine-tuned model.",
+    lower_bound=3,
+)
+flags.DEFINE_integer(
+    "doc_stride",
+    None,
+    "Tokens from one window's start to the next one's; default: half a window, or that "
+    "of the model.",
+    lower_bound=1,
+)
+flags.DEFINE_bool(
+    "one_sentence",
+    None,
+    "Read each sentence alone, without those around it; default: no, or as the model.",
+)
+flags.DEFINE_bool(
+    "label_all_pieces", None, "Train all pieces of a word, not the first alone."
+)
+flags.DEFINE_enum(
+    "feature_based",
+    None,
+    LAYERS,
+    "Do not fine-tune: train a two-layer BiLSTM on these layers (Table 7).",
+)
+flags.DEFINE_bool(
+    "bilstm", None, "Put a new BiLSTM on the model that is fine-tuned (Table 5)."
+)
+
+# The flags that a `NerTask` is made of: those that a model may be asked with, and those
+# that it has to be trained with.
+READING = ("max_seq_length", "doc_stride", "one_sentence")
+TRAINING = ("label_all_pieces", "feature_based", "bilstm")
+
+
+def main():
+    """Check everything that can be checked, then train, evaluate and tag."""
+    require("output_dir")
+    _check_flags()
+    fine_tuning_flags.run_command(
+        _read_data, _train, _ask, ("train_file", "dev_file", "test_file")
+    )
+
+
+def _check_flags():
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
+    if FLAGS.bilstm and FLAGS.feature_based:
+        raise UserError("--feature_based has a BiLSTM of its own; leave --bilstm out.")
+    for name, does in (
+        ("train_file", FLAGS.do_train),
+        ("dev_file", FLAGS.do_eval),
+        ("test_file", FLAGS.do_predict),
+    ):
+        if does:
+            require(name)
+            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _read_data():
+    """Return a dict of flag name -> `NerData`, of all files that a training needs.
+
+    Without a training it is empty: the model has to tell its labels first.
+    """
+    if not FLAGS.do_train:
+        return {}
+    train = _read("train_file")
+    if not train.labels:
+        raise UserError(
+            f"--train_file: {FLAGS.train_file} has no entities to learn; all its words "
+            "are tagged O."
+        )
+    return {"train_file": train, **_read_asked(train.labels)}
+
+
+def _read_asked(labels):
+    """Return a dict of flag name -> `NerData`, of what is evaluated and tagged."""
+    from official_bert.tasks.ner.files import has_tags
+
+    data = {}
+    if FLAGS.do_eval:
+        data["dev_file"] = _read("dev_file", labels)
+    if FLAGS.do_predict:
+        is_tagged = has_tags(locate(FLAGS.test_file), "--test_file")
+        data["test_file"] = _read("test_file", labels, is_tagged)
+    return data
+
+
+def _train(strategy, start, data):
+    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+    from official_bert.tasks.ner import features as ner_features
+    from official_bert.tasks.ner import sentences as ner_sentences
+    from official_bert.tasks.ner import training as ner
+
+    train = data["train_file"]
+    tags = ner_features.tag_names(train.labels)
+    as_columns = ner_sentences.has_joined_words(train.documents)
+    given = _given(*READING, *TRAINING)
+    task = ner.NerTask(tags, **given, words_as_columns=as_columns)
+    start.check_length(task.max_seq_length)
+    if start.tokenizer.do_lower_case:
+        logging.warning(
+            "The model is uncased: names are found better by a cased one, as the "
+            "paper's."
+        )
+    features = ner.convert(task, train.documents, start.tokenizer)
+    dev = data["dev_file"].documents if FLAGS.do_eval else None
+    work = ner.fine_tuning(
+        start.config, task, features, dev, start.tokenizer, FLAGS.eval_batch_size
+    )
+    return fine_tuning_flags.fine_tune(
+        strategy, start, work, ner.METRICS, len(features)
+    )
+
+
+def _given(*names):
+    """Return a dict of the flags among these that are given."""
+    values = {name: FLAGS[name].value for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _known_task(path):
+    """Return the `NerTask` of a model, to be read as the flags say.
+
+    It is None where nothing tells its tags; the model's loader says what is wrong.
+    """
+    from official_bert.checkpoints import any_format
+    from official_bert.fine_tuning.task_file import has_task, read_task
+    from official_bert.tasks.ner import training as ner
+
+    if has_task(path):
+        known, _ = read_task(path, ner.NerTask)
+    else:
+        with any_format.opened(path) as checkpoint:
+            known = checkpoint.config and ner.task_of(checkpoint.config)
+    if known is None:
+        return None
+    for name, value in _given(*TRAINING).items():
+        if value != getattr(known, name):
+            raise UserError(
+                f"--{name} is for --do_train, and {path} was trained otherwise; leave "
+                "it out, or train with it."
+            )
+    return dataclasses.replace(known, **_given(*READING))
+
+
+def _read(flag, labels=None, with_tags=True):
+    """Return the `NerData` of a file; tell what was found in it."""
+    from official_bert.tasks.ner.files import read_ner_file
+
+    path = locate(FLAGS[flag].value)
+    data = read_ner_file(path, f"--{flag}", labels, with_tags)
+    for note in data.notes:
+        logging.info("%s", note)
+    return data
+
+
+def _ask(data):
+    """Evaluate and tag as the flags say, with the model that is left."""
+    from official_bert.tasks.ner import reports as ner_reports
+    from official_bert.tasks.ner.predictor import NerPredictor
+
+    if not (FLAGS.do_eval or FLAGS.do_predict):
+        return
+    given = {} if FLAGS.do_train else given_files()
+    path = fine_tuning_flags.model_path()
+    task = _known_task(path)
+    predictor = NerPredictor(path, FLAGS.eval_batch_size, task, **given)
+    data = data or _read_asked(predictor.task.labels)
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    if FLAGS.do_eval:
+        documents = data["dev_file"].documents
+        ner_reports.evaluate(predictor, documents, FLAGS.output_dir)
+    predictor.batch_size = FLAGS.predict_batch_size
+    if FLAGS.do_predict:
+        documents = data["test_file"].documents
+        ner_reports.predict(predictor, documents, FLAGS.output_dir)

@@ -1,0 +1,207 @@
+r"""Pre-train BERT on masked words and next sentences.
+
+    python run_scripts/run_pretraining.py --flagfile=configs/tiny.flags
+
+    python run_scripts/run_pretraining.py \
+        --bert_config_file=configs/bert_tiny.json \
+        --input_file='data/train/*.tfrecord' --output_dir=output/tiny \
+        --do_train --train_batch_size=32 --num_train_steps=2000 \
+        --num_warmup_steps=200 --learning_rate=5e-4
+
+The same command again continues where the output directory stands, also after a
+kill. In the end that directory is a model: `fill_mask.py --model_dir=…` asks it.
+More in docs/pretraining.md.
+"""
+
+import os
+
+from absl import flags, logging
+
+from official_bert import files
+from official_bert.command_line import training_flags
+from official_bert.command_line.program import (
+    locate,
+    require,
+    start_tensorflow,
+    write_run_json,
+)
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "bert_config_file",
+    None,
+    "bert_config.json of the model; default: that of --init_checkpoint.",
+)
+flags.DEFINE_string("input_file", None, "TFRecords to train on (names and globs).")
+flags.DEFINE_string(
+    "eval_input_file",
+    None,
+    "Held-out TFRecords to evaluate on; without it --input_file, as in the original.",
+)
+flags.DEFINE_string(
+    "init_checkpoint",
+    None,
+    "Weights to start a new run from, in any format (docs/checkpoints.md). Moments "
+    "and step start anew.",
+)
+flags.DEFINE_string(
+    "continue_from",
+    None,
+    "Output directory (or checkpoint prefix) of another run to go on from, with its "
+    "weights, moments and step, as from length 128 to 512; --num_train_steps counts "
+    "both runs.",
+)
+flags.DEFINE_string(
+    "vocab_file", None, "Vocabulary of the records; it goes into the model directory."
+)
+flags.DEFINE_integer(
+    "max_seq_length", None, "Length of the records; default: what they have."
+)
+flags.DEFINE_integer(
+    "max_predictions_per_seq",
+    None,
+    "Masked words per record at most; default: what the records have.",
+)
+flags.DEFINE_integer(
+    "num_train_steps",
+    100000,
+    "Updates in all; the learning rate reaches 0 with the last.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "num_warmup_steps", 10000, "Updates of linear warm-up.", lower_bound=0
+)
+flags.DEFINE_integer(
+    "save_checkpoints_steps", 1000, "Updates between checkpoints.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "iterations_per_loop", 100, "Updates between two log lines.", lower_bound=1
+)
+flags.DEFINE_integer(
+    "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
+)
+flags.DEFINE_bool(
+    "next_sentence_prediction",
+    True,
+    "Whether the model learns that too, or masked words alone (Table 5, No NSP); "
+    "checked against the records.",
+)
+flags.DEFINE_bool(
+    "skip_padding",
+    None,
+    "Compute nothing for padding but attention; default: yes, but not with --xla and "
+    "on TPUs.",
+)
+
+
+def main():
+    """Check everything that can be checked, then train and evaluate."""
+    require("input_file", "output_dir")
+    _check_flags()
+    files.require_possible_directory(FLAGS.output_dir, "--output_dir")
+    config_file = locate(FLAGS.bert_config_file)
+    init_checkpoint = locate(FLAGS.init_checkpoint)
+    continue_from = locate(FLAGS.continue_from)
+    vocab_file = locate(FLAGS.vocab_file)
+    config = BertConfig.from_json_file(config_file) if config_file else None
+    strategy = start_tensorflow(training_flags.make_strategy)
+    from official_bert.training import strategies
+
+    config = config or _config_of(init_checkpoint)
+    train_set, eval_set = _open_records(config, vocab_file)
+    if FLAGS.do_train and not vocab_file:
+        logging.warning(
+            "Without --vocab_file the model directory gets no vocab.txt, and the model "
+            "cannot be asked anything: give the vocabulary of the records."
+        )
+    if vocab_file:
+        from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
+
+        check_vocab_size(load_vocab(vocab_file), config, vocab_file)
+    if FLAGS.do_train:
+        train_set.check_batch_size(FLAGS.train_batch_size)
+        strategies.check_shares(
+            strategy, FLAGS.train_batch_size, FLAGS.micro_batch_size
+        )
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+
+    from official_bert.training import pretraining
+
+    settings = training_flags.settings(
+        pretraining.PretrainingSettings,
+        init_checkpoint=init_checkpoint,
+        continue_from=continue_from,
+        vocab_file=vocab_file,
+    )
+    complete = pretraining.run(strategy, config, train_set, eval_set, settings)
+    if not strategies.is_chief(strategy) or not complete:
+        return
+    if FLAGS.do_train:
+        training_flags.write_model_card("input_file", "eval_input_file", "vocab_file")
+    # An evaluation does not replace what is known of the training.
+    name = "run.json" if FLAGS.do_train else "eval_run.json"
+    inputs = [config_file, init_checkpoint, continue_from, vocab_file]
+    inputs += train_set.index.files
+    if FLAGS.eval_input_file:
+        inputs += eval_set.index.files
+    write_run_json(os.path.join(FLAGS.output_dir, name), inputs)
+
+
+def _config_of(init_checkpoint):
+    """Return the `BertConfig` that came with a checkpoint."""
+    from official_bert.checkpoints import any_format, model_directory
+
+    with any_format.opened(init_checkpoint) as checkpoint:
+        return model_directory.config_of(checkpoint)
+
+
+def _check_flags():
+    if not FLAGS.init_checkpoint and not FLAGS.bert_config_file:
+        raise UserError(
+            "Give --bert_config_file (configs/bert_base.json) for a new model, or "
+            "--init_checkpoint, a model to start from."
+        )
+    training_flags.check()
+    training_flags.require_one_of("do_train", "do_eval")
+    if FLAGS.stop_at_step and FLAGS.stop_at_step > FLAGS.num_train_steps:
+        raise UserError(
+            f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
+            f"--num_train_steps={FLAGS.num_train_steps}; give a smaller one."
+        )
+    if FLAGS.init_checkpoint and FLAGS.continue_from:
+        raise UserError(
+            "--init_checkpoint starts a new run from weights, --continue_from goes on "
+            "with another run; give one of them."
+        )
+    if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
+        logging.warning(
+            "--num_warmup_steps=%d is not below --num_train_steps=%d: the learning "
+            "rate will never reach --learning_rate.",
+            FLAGS.num_warmup_steps,
+            FLAGS.num_train_steps,
+        )
+
+
+def _open_records(config, vocab_file):
+    """Return the training and the evaluation records."""
+    from official_bert.data.records.record_set import check_agreement, open_record_set
+
+    def open_set(flag):
+        return open_record_set(
+            ",".join(locate(p) for p in files.split_list(FLAGS[flag].value)),
+            config,
+            f"--{flag}",
+            FLAGS.max_seq_length,
+            FLAGS.max_predictions_per_seq,
+            vocab_file,
+        )
+
+    train_set = open_set("input_file")
+    if not FLAGS.eval_input_file:
+        return train_set, train_set
+    eval_set = open_set("eval_input_file")
+    check_agreement({**train_set.manifests, **eval_set.manifests})
+    return train_set, eval_set

@@ -1,0 +1,284 @@
+r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
+
+    python run_scripts/run_squad.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+        --train_file=train-v1.1.json --predict_file=dev-v1.1.json \
+        --do_train --do_predict --train_batch_size=12 --learning_rate=3e-5 \
+        --num_train_epochs=2 --output_dir=output/squad
+
+For SQuAD 2.0 add --version_2_with_negative. The predictions are scored officially if
+the file has answers. --do_eval finds the threshold on the null odds that scores best,
+while it trains or of the model in --output_dir, whose task.json keeps it. More in
+docs/finetuning.md.
+"""
+
+import math
+import os
+
+from absl import flags, logging
+
+from official_bert import files
+from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.program import locate, require
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string("train_file", None, "SQuAD JSON to train on, also .gz.")
+flags.DEFINE_string("predict_file", None, "SQuAD JSON whose questions are answered.")
+flags.DEFINE_bool(
+    "do_predict", False, "Whether to answer, and to score where there are answers."
+)
+flags.DEFINE_integer("predict_batch_size", 8, "Windows per batch of predictions.", 1)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Tokens of a window at most, question included; default: 384, or that of the "
+    "fine-tuned model.",
+    lower_bound=5,
+)
+flags.DEFINE_integer(
+    "doc_stride",
+    None,
+    "Tokens of the context from one window's start to the next one's; default: 128, or "
+    "that of the model.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "max_query_length",
+    None,
+    "Tokens of a question at most; default: 64, or that of the model.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "n_best_size",
+    None,
+    "Answers to list, and starts and ends to combine; default: 20, or that of the "
+    "model.",
+    lower_bound=1,
+)
+flags.DEFINE_integer(
+    "max_answer_length",
+    None,
+    "Tokens of an answer at most; default: 30, or that of the model.",
+    lower_bound=1,
+)
+flags.DEFINE_bool(
+    "version_2_with_negative",
+    None,
+    "SQuAD 2.0: some questions have no answer; default: as the model was trained, and "
+    "in training without.",
+)
+flags.DEFINE_float(
+    "null_score_diff_threshold",
+    None,
+    "With null odds above it the answer is none; default: 0, or the one that scored "
+    "best on the model's last --do_eval.",
+)
+flags.DEFINE_list(
+    "ensemble_dirs",
+    [],
+    "Answer with several fine-tuned models, whose logits are averaged. Lengths, "
+    "version and threshold are the first one's, unless flags say others.",
+)
+flags.DEFINE_bool("verbose_logging", False, "For old commands; it has no effect.")
+
+
+def main():
+    """Check everything that can be checked, then train and answer."""
+    require("output_dir")
+    _check_flags()
+    fine_tuning_flags.run_command(
+        _read_questions, _train, _ask, ("train_file", "predict_file", "ensemble_dirs")
+    )
+
+
+def _check_flags():
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
+    if FLAGS.do_train:
+        require("train_file")
+    if FLAGS.do_predict or FLAGS.do_eval:
+        require("predict_file")
+    _check_ensemble()
+    for name in ("train_file", "predict_file"):
+        if FLAGS[name].value:
+            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    threshold = FLAGS.null_score_diff_threshold
+    if threshold is not None and not math.isfinite(threshold):
+        raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
+    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _check_ensemble():
+    if not FLAGS.ensemble_dirs:
+        return
+    if FLAGS.do_train:
+        raise UserError("--ensemble_dirs is for models that are asked; train first.")
+    for name in ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case"):
+        if FLAGS[name].value not in (None, ""):
+            raise UserError(
+                f"--{name} is for one model; leave it out beside --ensemble_dirs, "
+                "whose directories have their own."
+            )
+
+
+def _read_questions():
+    """Return (examples, gold answers or None) of --predict_file, if it is given."""
+    if not FLAGS.predict_file:
+        return None
+    from official_bert.checkpoints import any_format
+    from official_bert.tasks.squad import files as squad_files
+    from official_bert.tasks.squad import training as squad
+
+    path, flag = locate(FLAGS.predict_file), "--predict_file"
+    known = squad.SquadTask()
+    if not FLAGS.do_train:
+        for model in _model_paths():
+            with any_format.opened(model):
+                pass  # It is there.
+        known = _known_task(_model_paths()[0])
+    with_negative = _task(known).decoding.version_2_with_negative
+    examples = squad_files.read_examples(path, False, with_negative, flag)
+    gold_answers = squad_files.read_gold_answers(path, flag)
+    if gold_answers is None:
+        if FLAGS.do_eval:
+            raise UserError(f"--do_eval: the questions of {path} have no answers.")
+    elif not with_negative and not all(gold_answers.values()):
+        if FLAGS.do_eval or FLAGS.version_2_with_negative is None:
+            raise UserError(
+                f"--predict_file: {path} has questions without an answer; give "
+                "--version_2_with_negative, or to answer them all the same, without "
+                "scores, --do_predict and --noversion_2_with_negative."
+            )
+        logging.warning("%s has questions without an answer: no scores.", path)
+        gold_answers = None
+    return examples, gold_answers
+
+
+def _task(known):
+    """Return the `SquadTask` that the flags, or else a known one, say."""
+    from official_bert.tasks.squad.answers import Decoding
+    from official_bert.tasks.squad.training import SquadTask
+
+    lengths = ("max_seq_length", "doc_stride", "max_query_length")
+    threshold = FLAGS.null_score_diff_threshold
+    if threshold is None:
+        threshold = known.decoding.null_score_diff_threshold
+    with_negative = FLAGS.version_2_with_negative
+    if with_negative is None:
+        with_negative = known.decoding.version_2_with_negative
+    decoding = Decoding(
+        FLAGS.n_best_size or known.decoding.n_best_size,
+        FLAGS.max_answer_length or known.decoding.max_answer_length,
+        with_negative,
+        threshold,
+    )
+    return SquadTask(
+        *(FLAGS[name].value or getattr(known, name) for name in lengths), decoding
+    )
+
+
+def _train(strategy, start, questions):
+    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+    from official_bert.tasks.squad import features as squad_features
+    from official_bert.tasks.squad import files as squad_files
+    from official_bert.tasks.squad import training as squad
+
+    task = _task(squad.SquadTask())
+    start.check_length(task.max_seq_length)
+    with_negative = task.decoding.version_2_with_negative
+    examples = squad_files.read_examples(
+        locate(FLAGS.train_file), True, with_negative, "--train_file"
+    )
+    features = squad_features.convert_examples(examples, start.tokenizer, *task.lengths)
+    if not features:
+        raise UserError(
+            f"--train_file: {FLAGS.train_file} has no context with words in it."
+        )
+    print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
+    dev_set = None
+    if FLAGS.do_eval:
+        asked, gold_answers = questions
+        windows = squad_features.convert_examples(asked, start.tokenizer, *task.lengths)
+        dev_set = squad.DevSet(asked, windows, gold_answers)
+    work = squad.fine_tuning(
+        start.config, task, features, dev_set, start.tokenizer, FLAGS.eval_batch_size
+    )
+    # As in the original, an epoch is as many windows as there are questions.
+    return fine_tuning_flags.fine_tune(
+        strategy, start, work, task.metrics, len(examples)
+    )
+
+
+def _ask(questions):
+    """Answer the questions of --predict_file; score the answers.
+
+    --do_eval without a training finds the best threshold first.
+    """
+    if not (FLAGS.do_eval or FLAGS.do_predict):
+        return
+    searches = FLAGS.do_eval and not FLAGS.do_train
+    examples, gold_answers = questions
+    from official_bert.tasks.squad import reports as squad_reports
+
+    predictors = _predictors()
+    task = predictors[0].task
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    predictions = squad_reports.answer(predictors, examples)
+    if searches and task.decoding.version_2_with_negative:
+        found = squad_reports.best_threshold(task, predictions, gold_answers)
+        _keep(found)
+        if FLAGS.null_score_diff_threshold is None:
+            task, predictions = squad_reports.at_threshold(task, predictions, found)
+    if FLAGS.do_predict:
+        with_negative = task.decoding.version_2_with_negative
+        squad_reports.write(FLAGS.output_dir, examples, predictions, with_negative)
+    if gold_answers is not None:
+        squad_reports.score(FLAGS.output_dir, task, predictions, gold_answers)
+
+
+def _keep(threshold):
+    """Write a threshold into the `task.json` of --output_dir, or say why not."""
+    from official_bert.fine_tuning import task_file
+    from official_bert.tasks.squad.training import SquadTask
+
+    directory = FLAGS.output_dir
+    if _model_paths() == [directory] and task_file.has_task(directory):
+        known, global_step = task_file.read_task(directory, SquadTask)
+        known = known.with_threshold(threshold)
+        task_file.write_task(directory, known, global_step)
+        path = os.path.join(directory, task_file.TASK_FILE)
+        print(f"Best threshold {threshold}, kept in {path}", flush=True)
+    else:
+        print(
+            f"Best threshold {threshold}: it is not kept, since --output_dir has no "
+            f"task.json of what was asked; give --null_score_diff_threshold={threshold}"
+            " for answers.",
+            flush=True,
+        )
+
+
+def _model_paths():
+    """Return the directory of the model to ask, or those of the ensemble."""
+    paths = [locate(path) for path in FLAGS.ensemble_dirs]
+    return paths or [fine_tuning_flags.model_path()]
+
+
+def _known_task(path):
+    """Return the `SquadTask` of a model; what it does not tell is the default."""
+    from official_bert.fine_tuning.task_file import has_task, read_task
+    from official_bert.tasks.squad.training import SquadTask
+
+    return read_task(path, SquadTask)[0] if has_task(path) else SquadTask()
+
+
+def _predictors():
+    """Return the `SquadPredictor` of the model, or of each of the ensemble."""
+    from official_bert.tasks.squad.predictor import SquadPredictor
+
+    paths = _model_paths()
+    size = FLAGS.predict_batch_size if FLAGS.do_predict else FLAGS.eval_batch_size
+    given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
+    # Those of an ensemble must read alike, so the first one's lengths are all's.
+    task = _task(_known_task(paths[0]))
+    return [SquadPredictor(path, size, task, **given) for path in paths]

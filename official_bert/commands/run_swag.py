@@ -1,0 +1,170 @@
+r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
+
+    python run_scripts/run_swag.py --flagfile=configs/swag.flags \
+        --train_file=swag/train.csv --dev_file=swag/val.csv \
+        --init_checkpoint=uncased_L-12_H-768_A-12
+
+    python run_scripts/run_swag.py --train_file=train.jsonl --dev_file=dev.jsonl \
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/questions \
+        --do_train --do_eval
+
+A file that begins with { is JSON lines, whatever its name: each {"question": …,
+"choices": [text, …], "answerKey": "B"}, or as in ARC's files, or with the columns of
+SWAG. All else is read as SWAG's CSV. More in docs/finetuning.md.
+"""
+
+import dataclasses
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.program import locate, require
+from official_bert.errors import UserError
+
+FILES = ("train_file", "dev_file", "test_file")
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "train_file", None, "SWAG's CSV, or JSON lines, to train on; also .gz."
+)
+flags.DEFINE_string("dev_file", None, "SWAG's CSV, or JSON lines, to evaluate on.")
+flags.DEFINE_string(
+    "test_file",
+    None,
+    "SWAG's CSV, or JSON lines, for --do_predict; the answers may be missing.",
+)
+flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
+flags.DEFINE_integer(
+    "predict_batch_size", 8, "Sequences per batch of predictions, a choice each.", 1
+)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Tokens of a question with one choice at most, [CLS] and [SEP] among them; "
+    "default: 128, or that of the fine-tuned model.",
+    lower_bound=3,
+)
+flags.DEFINE_bool(
+    "leave_out_generated",
+    False,
+    "Of SWAG's training file leave out the rows whose right ending was written by a "
+    "language model.",
+)
+flags.DEFINE_bool(
+    "leave_out_damaged",
+    False,
+    "Of JSON lines leave out those that cannot be used, and name them, instead of "
+    "refusing the file.",
+)
+FLAGS["train_batch_size"].help = (
+    "Examples per update, over all devices. Each is as many sequences as it has "
+    "choices: 32 examples of SWAG are 128 sequences. The paper has 16 examples."
+)
+FLAGS["micro_batch_size"].help = (
+    "Examples, with all their choices, that a device handles at once, to save memory; "
+    "the update is the same. 0: all of its share."
+)
+
+
+def main():
+    """Check everything that can be checked, then train, evaluate and predict."""
+    require("output_dir")
+    _check_flags()
+    fine_tuning_flags.run_command(_read_data, _train, _ask, FILES)
+
+
+def _check_flags():
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
+    used = [name for name, is_used in _uses() if is_used]
+    require(*used)
+    for name in used:
+        files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    is_json = _are_json_lines(used)
+    if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
+        raise UserError(
+            "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
+        )
+    if FLAGS.leave_out_damaged and not any(is_json):
+        raise UserError(
+            "--leave_out_damaged is for JSON lines; leave it out, since none of the "
+            "files is."
+        )
+    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+
+
+def _uses():
+    """Return (name of a file's flag, whether it is used), in order."""
+    uses = FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict
+    return list(zip(FILES, uses, strict=True))
+
+
+def _are_json_lines(names):
+    """Return a list that tells of each flag's file whether it is JSON lines."""
+    from official_bert.tasks.choice.files import is_json_lines
+
+    return [is_json_lines(locate(FLAGS[name].value), f"--{name}") for name in names]
+
+
+def _read_data():
+    """Return a dict of flag name -> list of `ChoiceExample`; say what was left out."""
+    from official_bert.tasks.choice import files as choice_files
+
+    data = {}
+    for name in (name for name, is_used in _uses() if is_used):
+        data[name], notes = choice_files.read_swag(
+            locate(FLAGS[name].value),
+            f"--{name}",
+            is_test=name == "test_file",
+            leave_out_generated=FLAGS.leave_out_generated and name == "train_file",
+            leave_out_damaged=FLAGS.leave_out_damaged,
+        )
+        print(*(f"{note}\n" for note in notes), sep="", end="", flush=True)
+    return data
+
+
+def _train(strategy, start, data):
+    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+    from official_bert.tasks.choice import training as choice
+    from official_bert.tasks.choice.features import convert_choices
+
+    task = _task(choice.ChoiceTask())
+    start.check_length(task.max_seq_length)
+    train, dev = (
+        convert_choices(data[name], start.tokenizer, task.max_seq_length)
+        if name in data
+        else None
+        for name in ("train_file", "dev_file")
+    )
+    work = choice.fine_tuning(start.config, task, train, dev, FLAGS.eval_batch_size)
+    return fine_tuning_flags.fine_tune(strategy, start, work, task.metrics, len(train))
+
+
+def _task(known):
+    """Return the `ChoiceTask` that the flags, or else a known one, say."""
+    length = FLAGS.max_seq_length or known.max_seq_length
+    return dataclasses.replace(known, max_seq_length=length)
+
+
+def _ask(data):
+    """Evaluate and predict as the flags say, with the model that is left."""
+    from official_bert.fine_tuning.task_file import has_task, read_task
+    from official_bert.tasks.choice import reports as choice_reports
+    from official_bert.tasks.choice.predictor import ChoicePredictor
+    from official_bert.tasks.choice.training import ChoiceTask
+
+    if not (FLAGS.do_eval or FLAGS.do_predict):
+        return
+    given = {} if FLAGS.do_train else given_files()
+    path = fine_tuning_flags.model_path()
+    known = read_task(path, ChoiceTask)[0] if has_task(path) else ChoiceTask()
+    predictor = ChoicePredictor(path, FLAGS.eval_batch_size, _task(known), **given)
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    if FLAGS.do_eval:
+        choice_reports.evaluate(
+            predictor, data["dev_file"], FLAGS.output_dir, FLAGS.eval_batch_size
+        )
+    predictor.batch_size = FLAGS.predict_batch_size
+    if FLAGS.do_predict:
+        choice_reports.predict(predictor, data["test_file"], FLAGS.output_dir)

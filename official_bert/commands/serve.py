@@ -1,0 +1,166 @@
+r"""Try an export without Docker: a small server that speaks TF Serving's REST.
+
+    python run_scripts/serve.py --model_dir=exports/reviews
+
+    curl -d '{"instances": [{"text": "Wonderful!"}]}' \
+        http://127.0.0.1:8501/v1/models/reviews:predict
+
+The newest of the numbered versions in --model_dir is served; a newer one that is
+written there takes over while requests go on. Ctrl-C or SIGTERM ends it after the
+requests that have come in are answered.
+"""
+
+import asyncio
+import contextlib
+import errno
+import os
+import signal
+import socket
+import urllib.parse
+
+from absl import flags
+
+from official_bert.command_line.program import locate, require, start_tensorflow
+from official_bert.errors import UserError
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "model_dir", None, "Folder of an export: it holds numbered versions."
+)
+flags.DEFINE_string(
+    "model_name",
+    None,
+    "Name of the model in the server's URLs; default: that of --model_dir.",
+)
+flags.DEFINE_integer(
+    "port", 8501, "Port; 0 takes a free one.", lower_bound=0, upper_bound=65535
+)
+flags.DEFINE_string(
+    "host",
+    "127.0.0.1",
+    "Address to listen at: by default this machine alone is answered; 0.0.0.0 answers "
+    "everyone who can reach it, without a password.",
+)
+flags.DEFINE_integer(
+    "max_request_bytes", 32 << 20, "A longer request gets status 413.", lower_bound=1
+)
+flags.DEFINE_float(
+    "timeout_s",
+    30.0,
+    "Seconds for a request, its wait included; one that takes longer gets status 504.",
+    lower_bound=0.01,
+)
+flags.DEFINE_integer(
+    "max_concurrent",
+    4,
+    "Requests that are computed at once; the others wait their turn.",
+    lower_bound=1,
+)
+flags.DEFINE_float(
+    "poll_s", 1.0, "Seconds between looks for new versions.", lower_bound=0.01
+)
+
+
+def main():
+    """Load the newest version and serve until a signal comes."""
+    require("model_dir")
+    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model_dir))
+    if not set(name).isdisjoint("/:"):
+        raise UserError(
+            f"--model_name: {name!r} has a / or a :, which its URL cannot take; choose "
+            "another name."
+        )
+    # Before the model, which may take a while to load.
+    with _bound_socket(FLAGS.host, FLAGS.port) as listener:
+        start_tensorflow()
+        try:
+            from official_bert.serving import model_versions, server
+        except ModuleNotFoundError as error:
+            if error.name != "aiohttp":
+                raise
+            raise UserError("serve.py needs aiohttp: pip install aiohttp.") from error
+        versions = model_versions.open_model(name, locate(FLAGS.model_dir))
+        limits = server.Limits(
+            FLAGS.max_request_bytes,
+            FLAGS.timeout_s,
+            FLAGS.max_concurrent,
+            FLAGS.poll_s,
+        )
+        with _port_errors(FLAGS.host, FLAGS.port):
+            num_unfinished = asyncio.run(_serve(versions, limits, listener))
+    print("Stopped.", flush=True)
+    if num_unfinished:
+        # Their time was up long ago, and Python would wait for them.
+        os._exit(0)
+
+
+async def _serve(versions, limits, listener):
+    """Serve until SIGTERM or SIGINT; a second one ends the process at once."""
+    from official_bert.serving import server
+
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+
+    ends = (signal.SIGTERM, signal.SIGINT)
+
+    def on_signal(number, frame):
+        loop.call_soon_threadsafe(stop.set)
+        for each in ends:
+            signal.signal(each, signal.SIG_DFL)
+
+    for number in ends:
+        signal.signal(number, on_signal)
+
+    def announce():
+        host, port = listener.getsockname()[:2]
+        host = f"[{host}]" if ":" in host else host
+        print(
+            f"Serving version {versions.current.version} at "
+            f"http://{host}:{port}/v1/models/{urllib.parse.quote(versions.name)} "
+            "(Ctrl-C ends it)",
+            flush=True,
+        )
+
+    return await server.serve(versions, limits, listener, announce, stop)
+
+
+def _bound_socket(host, port):
+    """Return a socket that has its address but does not listen yet."""
+    try:
+        family, kind, protocol, _, address = socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        )[0]
+    except (OSError, UnicodeError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise UserError(f"--host: {host!r} is no address: {reason}.") from error
+    listener = socket.socket(family, kind, protocol)
+    if os.name == "posix":
+        # A server that has just ended leaves its port in waiting.
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        with _port_errors(host, port):
+            listener.bind(address)
+    except BaseException:
+        listener.close()
+        raise
+    return listener
+
+
+@contextlib.contextmanager
+def _port_errors(host, port):
+    """Make sentences of what goes wrong with an address."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno == errno.EADDRINUSE:
+            raise UserError(
+                f"--port: {port} of {host} is in use; choose another port, or 0 for a "
+                "free one."
+            ) from error
+        if error.errno in (errno.EACCES, errno.EADDRNOTAVAIL):
+            raise UserError(
+                f"--host, --port: cannot listen at {host}, port {port}: "
+                f"{error.strerror}."
+            ) from error
+        raise

@@ -1,0 +1,172 @@
+r"""Make a WordPiece vocabulary from your own text.
+
+  python run_scripts/train_vocab.py --input_file='corpus/*.txt' \
+    --output_file=vocab.txt --vocab_size=30522
+
+Google never released the program that made its vocabularies. This one splits
+text into words exactly as BERT does and has the Rust trainer of `tokenizers`
+find the pieces. It tells how well the vocabulary fits text that it was not
+made from. The same text gives the same vocabulary, byte for byte, however many
+processes count its words, and on a cluster too.
+"""
+
+import os
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line import beam_flags
+from official_bert.command_line.program import require, write_run_json
+from official_bert.corpus.readers import FORMATS
+
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "input_file",
+    None,
+    "Text files: a comma-separated list of names and globs, plain or .gz, or "
+    "builtin:python; - is the standard input.",
+)
+flags.DEFINE_enum(
+    "input_format",
+    "lines",
+    FORMATS,
+    "One sentence per line, running paragraphs, or WikiExtractor's output.",
+)
+flags.DEFINE_string("output_file", None, "The vocab.txt to write.")
+flags.DEFINE_integer("vocab_size", 30522, "Tokens of the vocabulary.", 10)
+flags.DEFINE_bool(
+    "do_lower_case",
+    True,
+    "Lower-case the text and drop its accents. Use the same value everywhere.",
+)
+flags.DEFINE_integer(
+    "num_unused", 99, "[unused…] tokens to reserve for words added later.", 0
+)
+flags.DEFINE_integer(
+    "min_frequency", 2, "How often a character or a pair of pieces must occur.", 1
+)
+flags.DEFINE_integer(
+    "limit_alphabet",
+    None,
+    "Keep only so many characters, the most frequent; all by default. Words of "
+    "other characters become [UNK].",
+    1,
+)
+flags.DEFINE_string(
+    "heldout_file",
+    None,
+    "Text files to measure the vocabulary on; by default one line in 20 of "
+    "the input, chosen by a hash, which training then does not see.",
+)
+flags.DEFINE_integer(
+    "num_workers", 1, "Processes that count words; the result does not change.", 1
+)
+
+
+def main():
+    """Count words, train, write the vocabulary, say how good it is."""
+    require("input_file", "output_file")
+    from official_bert.tokenization import train
+
+    files.require_parent(FLAGS.output_file, "--output_file")
+    options = beam_flags.beam_options()
+    engine = _beam_engine(options) if options else _local_engine()
+    sources, counter, held_out = _count(engine)
+    tokens = train.train_vocab(
+        counter,
+        FLAGS.vocab_size,
+        FLAGS.num_unused,
+        FLAGS.min_frequency,
+        FLAGS.limit_alphabet,
+    )
+    files.write_text(FLAGS.output_file, "".join(f"{token}\n" for token in tokens))
+    _report(tokens, counter, held_out)
+    write_run_json(f"{FLAGS.output_file}.run.json", sources)
+
+
+def _local_engine():
+    """Return (function that finds inputs, function that counts their words)."""
+    from official_bert.corpus import text_blocks
+    from official_bert.engines import word_counting
+
+    def count(sources, hold_out):
+        return word_counting.count_words(
+            sources,
+            FLAGS.input_format,
+            FLAGS.do_lower_case,
+            hold_out,
+            FLAGS.num_workers,
+        )
+
+    return text_blocks.find_inputs, count
+
+
+def _beam_engine(options):
+    """Return likewise what does it with Apache Beam."""
+    from official_bert.engines.beam import files as beam_files
+    from official_bert.engines.beam import runs as beam_runs
+    from official_bert.engines.beam import word_counts as beam_word_counts
+
+    folder, name = os.path.split(FLAGS.output_file)
+    folder = beam_runs.temporary_location(options) or folder
+
+    def count(sources, hold_out):
+        return beam_word_counts.count_words(
+            sources,
+            FLAGS.input_format,
+            FLAGS.do_lower_case,
+            hold_out,
+            options,
+            beam_files.absolute(os.path.join(folder, f"{name}.counts")),
+        )
+
+    return beam_files.find_inputs, count
+
+
+def _count(engine):
+    """Return (all inputs, counter of the text, counter of what is held out)."""
+    find_inputs, count = engine
+    sources, held_out_sources = find_inputs(FLAGS.input_file), []
+    if FLAGS.heldout_file:
+        held_out_sources = find_inputs(FLAGS.heldout_file, "--heldout_file")
+    files.require_no_input(
+        [FLAGS.output_file], sources + held_out_sources, "--output_file"
+    )
+    counter, held_out = count(sources, not held_out_sources)
+    if held_out_sources:
+        held_out, _ = count(held_out_sources, False)
+    elif not counter.words():
+        # Of a very short text all may be chosen to be held out.
+        counter, held_out = held_out, counter
+    return sources + held_out_sources, counter, held_out
+
+
+def _report(tokens, counter, held_out):
+    """Print what was made and how it fits the held-out text."""
+    from official_bert.tokenization import train
+
+    words = counter.words()
+    print(
+        f"{FLAGS.output_file}: {len(tokens)} tokens from {sum(words.values())} "
+        f"words, {len(words)} of them different."
+    )
+    if len(tokens) < FLAGS.vocab_size:
+        print(
+            f"The text has no more pieces of frequency {FLAGS.min_frequency}: the "
+            f"vocabulary is smaller than --vocab_size={FLAGS.vocab_size}."
+        )
+    for where, counted in (("", counter), (" in the held-out text", held_out)):
+        if counted.pruned:
+            print(
+                f"To save memory, words seen at most {counted.pruned} times{where} "
+                "were left out; their characters were not."
+            )
+    if not held_out.words():
+        print("The text is too short to hold a part of it out for measuring.")
+        return
+    quality = train.measure_vocab(tokens, held_out)
+    print(
+        f"Held-out text: {quality.num_words} words, {quality.unknown_rate:.4%} "
+        f"unknown, {quality.pieces_per_word:.3f} pieces per word."
+    )

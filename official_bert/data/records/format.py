@@ -1,0 +1,147 @@
+"""Training instances as TFRecords, under the original's feature names."""
+
+import os
+
+from official_bert.data.records.writing import is_packed
+from official_bert.errors import UserError
+
+# What each record holds: name -> (which length it has, or 1; its dtype).
+FEATURES = {
+    "input_ids": ("max_seq_length", "int64"),
+    "input_mask": ("max_seq_length", "int64"),
+    "segment_ids": ("max_seq_length", "int64"),
+    "masked_lm_positions": ("max_predictions_per_seq", "int64"),
+    "masked_lm_ids": ("max_predictions_per_seq", "int64"),
+    "masked_lm_weights": ("max_predictions_per_seq", "float32"),
+    "next_sentence_labels": (1, "int64"),
+}
+
+# What a record lacks as long as it is not masked, and what it then has where
+# whole words are to be masked: 1 for a token that continues the word before it.
+MASKED = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+CONTINUES_WORD = "continues_word"
+
+# TensorFlow Model Garden's records say the same under two other names.
+MODEL_GARDEN_NAMES = {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}
+
+
+def feature_spec(max_seq_length, max_predictions_per_seq, names=None):
+    """Return what `tf.io.parse_example` needs to read our records.
+
+    Args:
+      max_seq_length: S.
+      max_predictions_per_seq: P; not used for unmasked records.
+      names: our name -> name in the file, as from `infer_lengths`; without
+        it, those of the original's records.
+
+    Returns:
+      dict, name in the file -> `tf.io.FixedLenFeature` of shape [S], [P] or
+      [1], int64 but for the float32 `masked_lm_weights`.
+    """
+    import tensorflow as tf
+
+    lengths = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    described = FEATURES | {CONTINUES_WORD: ("max_seq_length", "int64")}
+    spec = {}
+    for ours, theirs in (names or {name: name for name in FEATURES}).items():
+        length, dtype = described[ours]
+        shape = [lengths.get(length, length)]
+        spec[theirs] = tf.io.FixedLenFeature(shape, tf.as_dtype(dtype))
+    return spec
+
+
+def infer_lengths(record_path):
+    """Read lengths and feature names off the first record of a file.
+
+    Args:
+      record_path: a TFRecord file, from us, the original or Model Garden.
+
+    Returns:
+      dict with `max_seq_length`; `max_predictions_per_seq`, None where the
+      records are not masked; and `names`, the dict that `feature_spec` takes.
+
+    Raises:
+      UserError: the file is unreadable, empty, cut off, or of another kind.
+    """
+    first = next(read_examples(record_path), None)
+    if first is None:
+        raise UserError(f"{record_path} holds no records: create it again.")
+    names = _names_in(first, record_path)
+
+    def length_of(name):
+        return len(feature_values(first.features.feature[names[name]]))
+
+    is_masked = MASKED[0] in names
+    return {
+        "max_seq_length": length_of("input_ids"),
+        "max_predictions_per_seq": length_of(MASKED[0]) if is_masked else None,
+        "names": names,
+    }
+
+
+def compression_of(record_path):
+    """Return what TensorFlow calls the compression of a file of that name."""
+    return "GZIP" if is_packed(record_path) else ""
+
+
+def read_examples(record_path):
+    """Yield the `tf.train.Example`s of a TFRecord file.
+
+    Raises:
+      UserError: the file cannot be read, is cut off or holds something else;
+        the message names the record.
+    """
+    import tensorflow as tf
+    from google.protobuf.message import DecodeError
+
+    if os.path.isdir(record_path):
+        raise UserError(f"{record_path} is a directory: name a TFRecord file.")
+    count = 0
+    try:
+        dataset = tf.data.TFRecordDataset(record_path, compression_of(record_path))
+        for record in dataset.as_numpy_iterator():
+            yield tf.train.Example.FromString(record)
+            count += 1
+    except DecodeError as error:
+        raise UserError(
+            f"{record_path}: record {count} is no tf.train.Example: name files "
+            "that create_pretraining_data.py wrote."
+        ) from error
+    except tf.errors.NotFoundError as error:
+        raise UserError(f"{record_path} does not exist.") from error
+    except tf.errors.DataLossError as error:
+        what = "is cut off or damaged" if count else "is no TFRecord file, or damaged"
+        raise UserError(
+            f"{record_path} {what} at record {count}: create it again."
+        ) from error
+    except tf.errors.OpError as error:
+        raise UserError(f"Cannot read {record_path}: {error.message}.") from error
+
+
+def _names_in(example, record_path):
+    """Return our name -> name in the file, of the features that it should have."""
+    present = example.features.feature
+    wanted = list(FEATURES)
+    if not any(name in present for name in MASKED):
+        wanted = [name for name in FEATURES if name not in MASKED]
+        wanted += [CONTINUES_WORD] if CONTINUES_WORD in present else []
+    names = {}
+    for name in wanted:
+        other = MODEL_GARDEN_NAMES.get(name, name)
+        names[name] = other if name not in present and other in present else name
+    missing = [name for name in names.values() if name not in present]
+    if missing:
+        raise UserError(
+            f"{record_path}: the first record has no {', '.join(missing)} (it has "
+            f"{', '.join(sorted(present)) or 'nothing'}): name files that "
+            "create_pretraining_data.py wrote."
+        )
+    return names
+
+
+def feature_values(feature):
+    """Return the numbers of a `tf.train.Feature`, of either kind."""
+    return feature.int64_list.value or feature.float_list.value

@@ -1,0 +1,314 @@
+"""Record files as one data set, checked against the model before use."""
+
+import dataclasses
+import os
+
+import numpy as np
+
+from official_bert import files
+from official_bert.data import input_pipeline
+from official_bert.data.dynamic_masking import MaskingRules
+from official_bert.data.masking import MaskingMix
+from official_bert.data.records import format as records
+from official_bert.data.records import index as record_index
+from official_bert.data.records.manifest import check_vocabulary, read_manifest
+from official_bert.errors import UserError
+from official_bert.tokenization.vocabulary import require_vocab
+
+# Records that the unigram statistics are taken from.
+SAMPLED = 20_000
+# What all records that are used together must share.
+SHARED = ("vocab_sha256", "do_lower_case")
+
+
+@dataclasses.dataclass(frozen=True)
+class RecordSet:
+    """Pre-training records and what is known of them.
+
+    Attributes:
+      index: `RecordIndex`, where each record is.
+      format: `RecordFormat`, how it is read.
+      max_seq_length: S.
+      max_predictions_per_seq: P; S - 1 if all next tokens are to be guessed.
+      manifests: path -> the file's entry in `manifest.json`, {} without one.
+    """
+
+    index: record_index.RecordIndex
+    format: input_pipeline.RecordFormat
+    max_seq_length: int
+    max_predictions_per_seq: int
+    manifests: dict
+
+    @property
+    def do_lower_case(self):
+        """The casing of the vocabulary; None where no manifest tells."""
+        told = (m.get("do_lower_case") for m in self.manifests.values())
+        return next((each for each in told if each is not None), None)
+
+    @property
+    def tokens_per_row(self):
+        """How many tokens, and padding, a row has."""
+        return self.max_seq_length
+
+    def check_next_sentence_prediction(self, wanted):
+        """Raise `UserError` if records are not made for it, or for it alone.
+
+        Args:
+          wanted: whether the model is to tell random pairs from others.
+        """
+        for path, manifest in self.manifests.items():
+            if manifest.get("next_sentence_prediction", wanted) != wanted:
+                given = f"--{'no' if wanted else ''}next_sentence_prediction"
+                raise UserError(
+                    f"{path} was made with {given}: give that here too, or create the "
+                    "records again."
+                )
+
+    def check_batch_size(self, batch_size):
+        """See `input_pipeline.check_batch_size`."""
+        input_pipeline.check_batch_size(self.index, batch_size)
+
+    def training_batches(self, batch_size, seed, first_batch, rows=None):
+        """See `input_pipeline.training_batches`."""
+        return input_pipeline.training_batches(
+            self.index, self.format, batch_size, seed, first_batch, rows
+        )
+
+    def batch_records(self, batch_size, seed, batch):
+        """See `input_pipeline.batch_records`."""
+        return input_pipeline.batch_records(self.index, batch_size, seed, batch)
+
+    def evaluation_batches(self, batch_size, max_batches):
+        """See `input_pipeline.evaluation_batches`."""
+        return input_pipeline.evaluation_batches(
+            self.index, self.format, batch_size, max_batches
+        )
+
+    def label_statistics(self):
+        """Count the masked words of the first `SAMPLED` records.
+
+        Returns:
+          (entropy in nats of their unigram distribution, share of the most
+          frequent one): the loss and the accuracy of the best model that
+          looks at no context.
+        """
+        size = 256
+        counts = np.zeros(self.format.limits["input_ids"], np.int64)
+        for batch in self.evaluation_batches(size, max_batches=SAMPLED // size):
+            real = batch["masked_lm_weights"].numpy() > 0
+            np.add.at(counts, batch["masked_lm_ids"].numpy()[real], 1)
+        if not counts.any():
+            return 0.0, 0.0
+        shares = counts[counts > 0] / counts.sum()
+        return float(-(shares * np.log(shares)).sum()), float(shares.max())
+
+
+def open_record_set(
+    patterns,
+    config,
+    flag="--input_file",
+    max_seq_length=None,
+    max_predictions_per_seq=None,
+    vocab_file=None,
+):
+    """Find, index and check record files.
+
+    Args:
+      patterns: comma-separated names and globs.
+      config: the model's `BertConfig`.
+      flag: where the patterns came from, for messages.
+      max_seq_length: S that the user expects; None for that of the records.
+      max_predictions_per_seq: P likewise.
+      vocab_file: the vocabulary that the records should be made with.
+
+    Returns:
+      `RecordSet`.
+
+    Raises:
+      UserError: anything that would fail later, in one sentence.
+    """
+    lengths = {
+        "max_seq_length": max_seq_length,
+        "max_predictions_per_seq": max_predictions_per_seq,
+    }
+    paths = _find(patterns, flag, lengths, vocab_file)
+    if vocab_file:
+        require_vocab(vocab_file)
+    manifests = {path: read_manifest(path) or {} for path in paths}
+    check_agreement(manifests)
+    index = record_index.index_files(paths)
+    filled = [paths[file] for file in np.unique(index.file_of)]
+    lengths, names, masking = _read_format(flag, filled, lengths, manifests)
+    if config.causal_attention:
+        _require_unmasked(flag, filled[0], masking)
+        masking, most = None, lengths["max_seq_length"] - 1
+        lengths["max_predictions_per_seq"] = most
+    if lengths["max_seq_length"] > config.max_position_embeddings:
+        raise UserError(
+            f"{flag}: {filled[0]} has sequences of {lengths['max_seq_length']}, but "
+            f"the model reads up to {config.max_position_embeddings} "
+            "(max_position_embeddings); create shorter records."
+        )
+    for path, entry in manifests.items():
+        _check_vocab_size(flag, path, entry, config)
+    if vocab_file:
+        check_vocabulary(manifests, vocab_file)
+    record_format = _record_format(config, lengths, names, masking)
+    return RecordSet(index, record_format, **lengths, manifests=manifests)
+
+
+def _record_format(config, lengths, names, masking):
+    """Return the `RecordFormat` of records that fit a model.
+
+    Args:
+      config: the model's `BertConfig`.
+      lengths: dict with `max_seq_length` and `max_predictions_per_seq`.
+      names: feature names, as of `records.infer_lengths`.
+      masking: `MaskingRules`, or None where the records have their masks.
+    """
+    limits = {
+        "input_ids": config.vocab_size,
+        "masked_lm_ids": config.vocab_size,
+        "segment_ids": config.type_vocab_size,
+        "masked_lm_positions": lengths["max_seq_length"],
+        "next_sentence_labels": 2,
+    }
+    return input_pipeline.RecordFormat(
+        spec=records.feature_spec(**lengths, names=names),
+        names={theirs: ours for ours, theirs in names.items()},
+        limits={name: limits[name] for name in limits if name in names},
+        masking=masking,
+        left_to_right=config.causal_attention,
+    )
+
+
+def _find(patterns, flag, lengths, vocab_file):
+    """Return the files, or say by which command they are made."""
+    for pattern in files.split_list(patterns):
+        if files.find_matches(pattern):
+            continue
+        output = pattern.replace("*", "00")
+        asked = [f"--{name}={value}" for name, value in lengths.items() if value]
+        command = [
+            "python run_scripts/create_pretraining_data.py --input_file=YOUR_TEXT.txt",
+            f"--output_file={output} --vocab_file={vocab_file or 'vocab.txt'}",
+            *asked,
+        ]
+        folder = os.path.dirname(output)
+        if folder and not os.path.isdir(folder):
+            command.insert(0, f"mkdir -p {folder} &&")
+        raise UserError(
+            f"{flag}: no file matches {pattern!r}. Make records with: "
+            f"{' '.join(command)}"
+        )
+    return files.find_input_files(patterns, flag)
+
+
+def _read_format(flag, paths, asked, manifests):
+    """Return what all files have in common, or say which of them differs.
+
+    Returns:
+      (lengths, feature names as of `records.infer_lengths`, `MaskingRules` or
+      None where the records have their masks).
+    """
+    first, masking = _format_of(flag, paths[0], manifests)
+    lengths = {name: first[name] for name in asked}
+    for path in paths:
+        own, own_masking = _format_of(flag, path, manifests)
+        for name, expected in asked.items():
+            _check_length(flag, path, name, expected, own[name])
+            if own[name] != lengths[name]:
+                raise UserError(
+                    f"{flag}: {path} was made with {name} {own[name]}, and {paths[0]} "
+                    f"with {lengths[name]}; give files of one length."
+                )
+        if own_masking != masking:
+            raise UserError(
+                f"{flag}: {path} was made with {_tell_masking(own_masking)}, and "
+                f"{paths[0]} with {_tell_masking(masking)}; give files made alike."
+            )
+    return lengths, first["names"], masking
+
+
+def _format_of(flag, path, manifests):
+    """Return what `records.infer_lengths` does, complete, and the masking rules."""
+    found = records.infer_lengths(path)
+    if found["max_predictions_per_seq"] is not None:
+        return found, None
+    rules = _masking_rules(flag, path, manifests[path])
+    if rules.do_whole_word_mask and records.CONTINUES_WORD not in found["names"]:
+        raise UserError(
+            f"{flag}: {path} has no {records.CONTINUES_WORD}, which masking whole "
+            "words needs; create it again with --do_whole_word_mask."
+        )
+    return {**found, "max_predictions_per_seq": rules.max_predictions_per_seq}, rules
+
+
+def _require_unmasked(flag, path, masking):
+    """Raise `UserError` for records that a left-to-right model cannot learn from."""
+    if masking is None:
+        raise UserError(
+            f"{flag}: {path} has its masks, and a left-to-right model "
+            "(causal_attention) reads unmasked text; create the records again with "
+            "--masking=dynamic."
+        )
+
+
+def _masking_rules(flag, path, manifest):
+    """Return how a file's unmasked records are to be masked."""
+    mix = MaskingMix(**manifest.get("masking_mix", {}))
+    names = [field.name for field in dataclasses.fields(MaskingRules)]
+    names.remove("masking_mix")
+    try:
+        return MaskingRules(**{name: manifest[name] for name in names}, masking_mix=mix)
+    except KeyError as error:
+        raise UserError(
+            f"{flag}: the records of {path} are not masked yet (--masking=dynamic), "
+            f"and no manifest.json beside it tells their {error.args[0]}; put the one "
+            "that was made with them there, or create them again."
+        ) from error
+
+
+def _tell_masking(rules):
+    if rules is None:
+        return "static masking"
+    words = " of whole words" if rules.do_whole_word_mask else ""
+    return (
+        f"dynamic masking{words} at masked_lm_prob {rules.masked_lm_prob} "
+        f"({rules.masking_mix})"
+    )
+
+
+def _check_length(flag, path, name, expected, found):
+    if expected is not None and expected != found:
+        raise UserError(
+            f"--{name} is {expected}, but {path} ({flag}) was made with {found}; "
+            f"give --{name}={found}, or create the records again."
+        )
+
+
+def _check_vocab_size(flag, path, manifest, config):
+    size = manifest.get("vocab_size")
+    if size is not None and size > config.vocab_size:
+        raise UserError(
+            f"{flag}: {path} was made with a vocabulary of {size} entries, but the "
+            f"model's vocab_size is {config.vocab_size}; use the vocabulary of the "
+            "model."
+        )
+
+
+def check_agreement(manifests):
+    """Raise `UserError` if records were made with different text settings.
+
+    Args:
+      manifests: dict, path of a record file -> its manifest entry or {}.
+    """
+    for name in SHARED:
+        known = {path: m[name] for path, m in manifests.items() if name in m}
+        for path, value in known.items():
+            first, expected = next(iter(known.items()))
+            if value != expected:
+                raise UserError(
+                    f"{path} was made with {name} {value}, and {first} with "
+                    f"{expected}; create both with the same vocabulary and casing."
+                )

@@ -1,0 +1,248 @@
+"""Record files from text of any size as an Apache Beam pipeline.
+
+The transformation is that of `parallel_data`, and so are its records: the same
+text and settings give the same files, wherever Beam runs. No worker holds more
+than a block of text, or a piece of a record file, at a time.
+"""
+
+import contextlib
+import json
+import os
+import tempfile
+
+from absl import logging
+
+from official_bert import files
+from official_bert.corpus import readers
+from official_bert.corpus.report import report as corpus_report
+from official_bert.data import masking, pretraining_data
+from official_bert.data.records import manifest
+from official_bert.engines import corpus_encoding, parallel_data, record_pieces
+from official_bert.engines.beam import files as beam_files
+from official_bert.engines.beam import runs as beam_runs
+from official_bert.engines.beam import steps as beam_steps
+from official_bert.errors import UserError
+
+
+def create_pretraining_data(
+    input_files,
+    output_files,
+    tokenizer,
+    settings,
+    vocab_file,
+    input_format="lines",
+    options=None,
+):
+    """Write the training instances of text files as TFRecords.
+
+    Args:
+      input_files: list of paths, from `beam_files.find_inputs`.
+      output_files: list of paths that all workers reach; with one ending in
+        `.gz` it is compressed.
+      tokenizer: `FullTokenizer`.
+      settings: `instances.InstanceSettings`.
+      vocab_file: where the tokenizer's vocabulary is from.
+      input_format: one of `readers.FORMATS`.
+      options: from `beam_runs.make_options`.
+
+    Returns:
+      dict, path -> what the manifest says of the file.
+
+    Raises:
+      UserError: the input has no text or is not what it should be, the output
+        cannot be written, or Beam cannot run this.
+    """
+    check_output_files(output_files, [*input_files, vocab_file])
+    output_files = [beam_files.absolute(path) for path in output_files]
+    lines = corpus_encoding.guess_lines(input_files, beam_files.size_of)
+    encoding = corpus_encoding.Encoding.of(
+        vocab_file, tokenizer, settings, input_format, lines
+    )
+    with beam_files.temporary_folder(f"{output_files[0]}.beam") as folder:
+        job = beam_steps.Job(
+            input_files,
+            output_files,
+            folder,
+            settings,
+            masking.MaskingIds.of(tokenizer.vocab),
+            beam_steps.token_code_of(tokenizer, settings),
+        )
+        logging.info("Making records with Apache Beam.")
+        beam_runs.run_pipeline(
+            options, lambda pipeline: _build(pipeline, job, encoding, tokenizer)
+        )
+        counts = record_pieces.PieceCounts(len(tokenizer.vocab))
+        statistics, pieces = _read_facts(job, counts)
+    pretraining_data.check_documents(
+        statistics.counts["documents"], input_files, settings
+    )
+    entries = parallel_data.describe(
+        pieces, counts, statistics, tokenizer, settings, vocab_file
+    )
+    _write_descriptions(entries, pieces, statistics, tokenizer)
+    return entries
+
+
+def check_output_files(output_files, input_files=()):
+    """Raise `UserError` unless these paths can be written, as far as we know."""
+    remote = [path for path in output_files if beam_files.is_remote(path)]
+    if len(remote) != len(set(remote)):
+        raise UserError("--output_file names a file twice.")
+    if set(remote) & set(input_files):
+        raise UserError("--output_file names an input; name another file.")
+    if len(remote) < len(output_files) or not output_files:
+        local = [path for path in output_files if not beam_files.is_remote(path)]
+        pretraining_data.check_output_files(local, input_files)
+
+
+def _build(pipeline, job, encoding, tokenizer):
+    """Add all steps to a `beam.Pipeline`."""
+    import apache_beam as beam
+
+    text = beam_runs.read_blocks(pipeline, job.input_files, encoding.input_format)
+    encoded = text | "Encode block" >> beam.FlatMap(
+        beam_steps.encode_block, encoding, tokenizer, job.token_code
+    ).with_outputs(beam_steps.SIZES, beam_steps.FACTS, main="documents")
+    layout = beam.pvalue.AsSingleton(
+        encoded[beam_steps.SIZES]
+        | "List blocks" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
+        | "Lay out" >> beam.Map(beam_steps.lay_out, job)
+    )
+    _ = (
+        encoded[beam_steps.FACTS]
+        | "Merge facts" >> beam.CombineGlobally(beam_steps.merge_facts)
+        | "Known facts" >> beam.Filter(bool)
+        | "As JSON" >> beam.Map(beam_steps.facts_as_json, layout)
+        | "Write facts"
+        >> beam.io.WriteToText(f"{job.folder}/facts", shard_name_template="")
+    )
+    documents = (
+        encoded["documents"]
+        # Encoding is done once, whoever asks for what it made.
+        | "Spread ids" >> beam.Reshuffle()
+        | "Number documents"
+        >> beam.FlatMap(beam_steps.number_documents, layout, job.settings)
+    )
+    instances = _make_instances(documents, layout, job)
+    _write_records(pipeline, instances, layout, job)
+
+
+def _make_instances(documents, layout, job):
+    """Return the PCollection of (piece, instance)."""
+    import apache_beam as beam
+
+    planned = documents | "Plan" >> beam.FlatMap(
+        beam_steps.plan_document, layout, job
+    ).with_outputs(beam_steps.REQUESTS, main="instances")
+    answered = (
+        {"documents": documents, "requests": planned[beam_steps.REQUESTS]}
+        | "Meet" >> beam.CoGroupByKey()
+        | "Answer" >> beam.FlatMap(beam_steps.answer_requests, job)
+    )
+    return planned["instances"], answered
+
+
+def _write_records(pipeline, instances, layout, job):
+    """Write pieces, record files, and the facts of the pieces."""
+    import apache_beam as beam
+
+    pieces = (
+        pipeline
+        | "Start" >> beam.Create([None])
+        | "Name pieces" >> beam.FlatMap(beam_steps.empty_pieces, layout)
+    )
+    _ = (
+        (*instances, pieces)
+        | "All instances" >> beam.Flatten()
+        | "Collect pieces" >> beam.GroupByKey()
+        | "Write piece" >> beam.Map(beam_steps.write_piece, layout, job)
+        | "Collect record files" >> beam.GroupByKey()
+        | "Write record file" >> beam.FlatMap(beam_steps.join_pieces, layout, job)
+        | "Write facts of pieces"
+        >> beam.io.WriteToText(f"{job.folder}/pieces", shard_name_template="")
+    )
+
+
+def _read_facts(job, counts):
+    """Add the pieces' counts to a `PieceCounts`, which is empty so far.
+
+    Returns:
+      (`CorpusStatistics`, dict of path -> list of `PieceFacts`, in short).
+    """
+    (line,) = beam_files.read_lines(f"{job.folder}/facts")
+    facts = json.loads(line)
+    statistics = corpus_report.CorpusStatistics.from_dict(facts["statistics"])
+    readers.LineCounts(**facts["lines"]).warn(files.named(job.input_files))
+    pieces = []
+    for line in beam_files.read_lines(f"{job.folder}/pieces"):
+        piece = record_pieces.PieceFacts.from_dict(json.loads(line))
+        counts.add(piece)
+        pieces.append(piece.in_short())
+    pieces.sort(key=lambda piece: piece.number)
+    num_documents = statistics.counts["documents"]
+    beam_runs.check_text_complete(facts["num_bytes"], job.input_files)
+    beam_runs.check_complete(num_documents, facts["num_documents"], "documents")
+    beam_runs.check_complete(len(pieces), facts["num_pieces"], "pieces")
+    per_shard = len(pieces) // len(job.output_files)
+    return statistics, {
+        path: pieces[number * per_shard : (number + 1) * per_shard]
+        for number, path in enumerate(job.output_files)
+    }
+
+
+def write_beside(output_file, ending, write, *arguments):
+    """Call `write(path, *arguments)` for a file beside an output, be it remote."""
+    folder, name = os.path.split(beam_files.absolute(output_file))
+    with _local_copy(folder) as local:
+        write(f"{local}/{name}{ending}", *arguments)
+
+
+def _write_descriptions(entries, pieces, statistics, tokenizer):
+    """Write the manifest and the report beside the record files."""
+    for folder, names in _by_folder(entries).items():
+        sizes = {
+            name: sum(piece.num_bytes for piece in pieces[f"{folder}/{name}"])
+            for name in names
+        }
+        with _local_copy(folder, manifest.NAME) as local:
+            manifest.write_manifest(
+                {
+                    f"{local}/{name}": {
+                        **entries[f"{folder}/{name}"],
+                        "num_bytes": sizes[name],
+                    }
+                    for name in names
+                }
+            )
+    num_records = sum(entry["num_records"] for entry in entries.values())
+    logging.info("%d records in %s", num_records, files.named(entries))
+    folder, name = os.path.split(next(iter(entries)))
+    with _local_copy(folder) as local:
+        corpus_report.write_report(statistics, tokenizer, f"{local}/{name}")
+
+
+def _by_folder(paths):
+    """Return folder -> list of names of some paths."""
+    folders = {}
+    for path in paths:
+        folder, name = os.path.split(path)
+        folders.setdefault(folder, []).append(name)
+    return folders
+
+
+@contextlib.contextmanager
+def _local_copy(folder, *names):
+    """Yield a folder that can be written like any other.
+
+    For a remote one it is a temporary folder with its files of these names;
+    what is in it at the end goes to the remote one.
+    """
+    if not beam_files.is_remote(folder):
+        yield folder
+        return
+    with tempfile.TemporaryDirectory() as local:
+        for name in names:
+            beam_files.fetch(f"{folder}/{name}", f"{local}/{name}")
+        yield local
+        for name in os.listdir(local):
+            beam_files.send(f"{local}/{name}", f"{folder}/{name}")

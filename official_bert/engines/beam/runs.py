@@ -1,0 +1,168 @@
+"""What every pipeline on Apache Beam needs: options, text, errors.
+
+Beam is imported where it is used: the rest of the project does without it.
+"""
+
+import contextlib
+import io
+import logging
+import os
+import pathlib
+import re
+import shlex
+import traceback
+
+import official_bert
+from official_bert.corpus import text_blocks
+from official_bert.engines.beam import files as beam_files
+from official_bert.errors import UserError
+
+# What a message of ours ends with when it has passed through a runner.
+_WHERE = re.compile(r" \[while running .*")
+# In a traceback, of this process or in the message about another one.
+_OUR_CODE = re.compile(
+    r'File ".*official_bert.(?:tokenization|corpus|data|engines).(?!beam_runs)'
+)
+_SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
+
+
+def make_options(beam_options):
+    """Return Beam's `PipelineOptions`.
+
+    Args:
+      beam_options: str, Beam's own flags as on a command line.
+
+    Raises:
+      UserError: Beam is not installed, or the flags are none.
+    """
+    _import_quietly()
+    from apache_beam.options.pipeline_options import PipelineOptions
+
+    complaint = io.StringIO()
+    try:
+        # It reads like a program of its own: usage on stderr, then the end.
+        with contextlib.redirect_stderr(complaint):
+            options = PipelineOptions(shlex.split(beam_options))
+            options.get_all_options()
+        return options
+    except (ValueError, SystemExit) as error:
+        reason = complaint.getvalue().strip().rpartition("error: ")[2] or error
+        raise UserError(
+            f"--beam_options: Beam cannot read {beam_options!r} ({reason}); write "
+            "Beam's own flags, quoted as one, such as '--runner=DirectRunner'."
+        ) from error
+
+
+def _import_quietly():
+    # It warns of parts that are missing and not needed here.
+    logging.disable(logging.WARNING)
+    try:
+        import apache_beam  # noqa: F401
+        import apache_beam.io  # noqa: F401
+    except ImportError as error:
+        raise UserError(
+            "--runner=beam needs Apache Beam, which is not installed: pip install "
+            f"apache-beam ({error})."
+        ) from error
+    finally:
+        logging.disable(logging.NOTSET)
+    logging.getLogger("apache_beam").setLevel(logging.WARNING)
+    # These tell of each worker's error, which comes to us as well.
+    for name in ("worker", "portability.local_job_service"):
+        logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
+
+
+def run_pipeline(options, build):
+    """Run a pipeline to its end.
+
+    Args:
+      options: from `make_options`.
+      build: function that is given the `beam.Pipeline` and adds the steps.
+
+    Raises:
+      UserError: a worker raised one, or Beam cannot run pipelines like this.
+    """
+    import apache_beam as beam
+
+    try:
+        with _importable_by_children():
+            pipeline = beam.Pipeline(options=options)
+            build(pipeline)
+            state = pipeline.run().wait_until_finish()
+    except Exception as error:
+        reason = _reason(error)
+        if not reason:
+            raise
+        raise UserError(reason) from error
+    # A runner that waits for nothing returns None.
+    if state not in (None, beam.runners.runner.PipelineState.DONE):
+        raise UserError(f"Beam's pipeline was not finished: its state is {state}.")
+
+
+def check_complete(num_arrived, num_sent, what):
+    """Raise `UserError` unless all of what was sent has arrived."""
+    if num_arrived != num_sent:
+        raise UserError(
+            f"{num_arrived} of {num_sent} {what} have arrived: Apache Beam has lost "
+            "data between its workers. Run the command again, with another runner if "
+            "it happens again."
+        )
+
+
+def check_text_complete(num_bytes, paths):
+    """Raise `UserError` unless so many bytes are the text of some files."""
+    total = text_blocks.total_bytes(paths, beam_files.size_of)
+    if total is not None:
+        check_complete(num_bytes, total, "bytes of text")
+
+
+def _reason(error):
+    """Return a sentence about what a runner raised; None if it is our defect."""
+    text = "".join(traceback.format_exception(error))
+    sentences = _SENTENCE.findall(text)
+    if sentences:
+        return _WHERE.sub("", sentences[-1])
+    if _OUR_CODE.search(text):
+        return None
+    reason = " ".join(str(error).split())
+    return f"--beam_options: Beam cannot run the pipeline: {reason}"
+
+
+@contextlib.contextmanager
+def _importable_by_children():
+    """Let workers on this machine import the checkout that is running."""
+    root = str(pathlib.Path(official_bert.__file__).parent.parent)
+    old = os.environ.get("PYTHONPATH")
+    os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{old}" if old else root
+    try:
+        yield
+    finally:
+        if old is None:
+            del os.environ["PYTHONPATH"]
+        else:
+            os.environ["PYTHONPATH"] = old
+
+
+def temporary_location(options):
+    """Return what Beam's `--temp_location` says, None if it says nothing."""
+    from apache_beam.options.pipeline_options import GoogleCloudOptions
+
+    return options.view_as(GoogleCloudOptions).temp_location
+
+
+def read_blocks(pipeline, paths, input_format):
+    """Return the PCollection of the `TextBlock`s of files."""
+    import apache_beam as beam
+
+    return (
+        pipeline
+        | "Files" >> beam.Create(text_blocks.group_files(paths, beam_files.size_of))
+        | "Spread files" >> beam.Reshuffle()
+        | "Cut blocks" >> beam.FlatMap(_blocks_of, input_format)
+        # A file is read by one worker; what is done with its blocks is not.
+        | "Spread blocks" >> beam.Reshuffle()
+    )
+
+
+def _blocks_of(unit, input_format):
+    return text_blocks.blocks_of(unit, input_format, beam_files.open_text)

@@ -1,0 +1,4 @@
+"""SavedModels for TF Serving that take raw text.
+
+One module per family builds the graph; `writer` writes and verifies the folder.
+"""

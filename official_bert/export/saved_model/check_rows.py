@@ -1,0 +1,44 @@
+"""A user's own rows to compare an export with Python on."""
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.tables.json_lines import parse_object
+
+WHAT = "a file of rows to compare"
+
+
+def read(path, specs):
+    """Return the rows of a file.
+
+    Args:
+      path: of JSON lines such as {"text": "…"}, with a value for each of `specs`.
+      specs: dict of name -> `tf.TensorSpec`, string [B] or [B, C].
+
+    Returns:
+      list of dict: name -> str, or list of str.
+
+    Raises:
+      UserError: the file cannot be read, or a line is not such a row.
+    """
+    rows = []
+    for number, line in enumerate(files.read_text(path, WHAT).split("\n"), 1):
+        if line.strip():
+            try:
+                rows.append(_row(line, specs))
+            except ValueError as error:
+                raise UserError(f"{path}, line {number} {error}.") from error
+    return rows
+
+
+def _row(line, specs):
+    row = parse_object(line, numbers_as_text=False)
+    if set(row) != set(specs):
+        raise ValueError(f"must have {' and '.join(specs)}, and nothing else")
+    for name, spec in specs.items():
+        is_list = spec.shape.rank > 1
+        texts = row[name] if is_list else [row[name]]
+        if not isinstance(texts, list) or not texts:
+            raise ValueError(f"has no list of texts for {name}")
+        if not all(isinstance(text, str) for text in texts):
+            raise ValueError(f"has something else than text for {name}")
+    return row

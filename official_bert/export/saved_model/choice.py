@@ -1,0 +1,76 @@
+"""A fine-tuned model of multiple choice as a graph that takes raw text."""
+
+import tensorflow as tf
+
+from official_bert.export.saved_model import rows
+from official_bert.export.saved_model.row_model import RowModel
+from official_bert.fine_tuning.model_inputs import INPUTS
+from official_bert.tokenization.graph import GraphTokenizer
+
+
+class ServedChoice(tf.Module):
+    """Prompts and choices to the best of them: what `ChoicePredictor` answers."""
+
+    def __init__(self, predictor, lengths):
+        """Hold a model.
+
+        Args:
+          predictor: `ChoicePredictor`.
+          lengths: see `rows.Layout`.
+        """
+        super().__init__()
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
+        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
+        self._layout = rows.Layout(tokenizer.vocab, lengths)
+        model = predictor.model
+
+        def one_choice(inputs):
+            several = {name: inputs[name][:, None] for name in INPUTS}
+            is_there = tf.ones(tf.shape(inputs["input_ids"])[:1], tf.int32)
+            return model({**several, "choice_mask": is_there[:, None]})
+
+        self._model = RowModel(one_choice, model.weights)
+
+    def of_text(self, prompt, choices):
+        """Choose for each prompt.
+
+        Args:
+          prompt: string [B].
+          choices: string [B, C].
+
+        Returns:
+          dict: `index` int32 [B], from 0; `choice` string [B], its text;
+          `probabilities` float32 [B, C].
+        """
+        number = tf.shape(choices)[1]
+        # Each prompt is cut anew for each of its choices.
+        of_prompt = tf.repeat(tf.range(tf.size(prompt)), number)
+        ids_a = self._tokenizer(prompt).ids
+        lengths = tf.gather(rows.row_lengths(ids_a), of_prompt)
+        ids_a = rows.slice_rows(ids_a, tf.zeros_like(lengths), lengths, of_prompt)
+        ids_b = self._tokenizer(tf.reshape(choices, [-1])).ids
+        has_second = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
+        room = self.task.max_seq_length - 2 - has_second
+        inputs = self._layout.lay_out(*rows.truncate_pairs(ids_a, ids_b, room))
+        logits = tf.reshape(self._model(inputs)["logits"], tf.shape(choices))
+        found = _chosen(logits)
+        text = tf.gather(choices, found["index"], axis=1, batch_dims=1)
+        return {**found, "choice": text}
+
+    def of_tokens(self, inputs):
+        """Choose among rows of ids, a dict of `INPUTS` int32 [B, C, S].
+
+        Returns:
+          dict: `index` and `probabilities`, see `of_text`.
+        """
+        shape = tf.shape(inputs["input_ids"])
+        flat = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in INPUTS}
+        return _chosen(tf.reshape(self._model(flat)["logits"], shape[:2]))
+
+
+def _chosen(logits):
+    return {
+        "index": tf.argmax(logits, axis=1, output_type=tf.int32),
+        "probabilities": tf.nn.softmax(logits),
+    }

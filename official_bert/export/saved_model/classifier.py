@@ -1,0 +1,125 @@
+"""A fine-tuned classifier as a graph that takes raw text."""
+
+import tensorflow as tf
+
+from official_bert.export.saved_model import rows
+from official_bert.export.saved_model.row_model import RowModel
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION
+from official_bert.tasks.classifier.task import WINDOW
+from official_bert.tokenization.graph import GraphTokenizer
+
+
+class ServedClassifier(tf.Module):
+    """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers.
+
+    Attributes:
+      text_names: of the inputs of `of_text`, as those of the other classes are.
+    """
+
+    def __init__(self, predictor, is_pair, lengths):
+        """Hold a model.
+
+        Args:
+          predictor: `ClassifierPredictor`.
+          is_pair: whether a second text is asked for.
+          lengths: see `rows.Layout`.
+        """
+        super().__init__()
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
+        self.text_names = ("text", "text_b") if is_pair else ("text",)
+        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
+        self._layout = rows.Layout(tokenizer.vocab, lengths)
+        self._model = RowModel(predictor.model, predictor.model.weights)
+
+    def of_text(self, text, text_b=None):
+        """Answer texts, string [B]; see `of_tokens`."""
+        ids_a = self._tokenizer(text).ids
+        ids_b = rows.no_tokens(tf.size(text))
+        if text_b is not None:
+            ids_b = self._tokenizer(text_b).ids
+        # Whether there is a second text is asked before a cut.
+        is_pair = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
+        room = self.task.max_seq_length - 2 - is_pair
+        if self.task.long_text == WINDOW:
+            of_text, ids_a, ids_b = _windows(ids_a, ids_b, room)
+            logits = self._model(self._layout.lay_out(ids_a, ids_b))["logits"]
+            return self._named(_means(logits, of_text, tf.size(text)))
+        ids_a, ids_b = rows.truncate_pairs(ids_a, ids_b, room)
+        return self.of_tokens(self._layout.lay_out(ids_a, ids_b))
+
+    def of_tokens(self, inputs):
+        """Answer rows of ids, a dict of `INPUTS` int32 [B, S].
+
+        Returns:
+          dict: of a task with one label `label`, string [B], and `probabilities`,
+          float32 [B, C] in the order of the labels; where several may hold `labels`,
+          string [B, C], "" where one does not, and `probabilities`; of a regression
+          task `value`, float32 [B].
+        """
+        return self._named(self._model(inputs)["logits"])
+
+    def _named(self, logits):
+        if self.task.kind == REGRESSION:
+            return {"value": logits[:, 0]}
+        names = tf.constant(self.task.labels)
+        if self.task.kind == MULTI_LABEL:
+            probabilities = tf.nn.sigmoid(logits)
+            holds = tf.cast(probabilities, tf.float64) >= self.task.threshold
+            return {
+                "labels": tf.where(holds, names, ""),
+                "probabilities": probabilities,
+            }
+        probabilities = tf.nn.softmax(logits)
+        return {
+            "label": tf.gather(names, tf.argmax(probabilities, axis=-1)),
+            "probabilities": probabilities,
+        }
+
+
+def _windows(ids_a, ids_b, room):
+    """Cut pairs into windows as `classifier_features.convert_windows` does.
+
+    Args:
+      ids_a: ragged [B, (tokens)].
+      ids_b: likewise.
+      room: int32 [B], tokens of a window at most.
+
+    Returns:
+      (the pair of each window, int32 [W]; its two texts, ragged [W, (tokens)]).
+    """
+    length_a, length_b = rows.row_lengths(ids_a), rows.row_lengths(ids_b)
+    first_is_long = length_a > length_b
+    long, short = tf.maximum(length_a, length_b), tf.minimum(length_a, length_b)
+    short = tf.where(long + short <= room, short, tf.minimum(short, room // 2))
+    size = room - short
+    # A pair without a token has a window, too.
+    windows = rows.make_windows(tf.maximum(long, 1), size, tf.maximum(size // 2, 1))
+    of_pair, start = windows.rows, windows.starts
+    long, short, first_is_long = (
+        tf.gather(values, of_pair) for values in (long, short, first_is_long)
+    )
+    length = tf.minimum(windows.lengths, long)
+    whole = tf.zeros_like(start)
+    return (
+        of_pair,
+        rows.slice_rows(
+            ids_a,
+            tf.where(first_is_long, start, whole),
+            tf.where(first_is_long, length, short),
+            of_pair,
+        ),
+        rows.slice_rows(
+            ids_b,
+            tf.where(first_is_long, whole, start),
+            tf.where(first_is_long, short, length),
+            of_pair,
+        ),
+    )
+
+
+def _means(logits, of_text, number):
+    """Return the mean logits [number, C] of each text's windows."""
+    sums = tf.math.unsorted_segment_sum(logits, of_text, number)
+    counts = tf.math.bincount(of_text, minlength=number, maxlength=number)
+    return sums / tf.cast(counts, tf.float32)[:, None]

@@ -1,0 +1,117 @@
+"""A pre-trained model as a graph that takes raw text."""
+
+import tensorflow as tf
+
+from official_bert.export.saved_model import rows
+from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.texts import per_text
+from official_bert.pretrained.fill_mask import MASK
+from official_bert.tokenization.graph import GraphTokenizer
+
+# Pieces for each mask.
+TOP_K = 5
+
+
+class ServedEncoder(tf.Module):
+    """Texts to their vectors."""
+
+    text_names = ("text",)
+
+    def __init__(self, bert, lengths):
+        """Hold a model.
+
+        Args:
+          bert: `checkpoints.model_directory.Bert`.
+          lengths: see `rows.Layout`; longer texts are cut.
+        """
+        super().__init__()
+        tokenizer, encoder = bert.tokenizer, getattr(bert.model, "bert", bert.model)
+        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
+        self._layout = rows.Layout(tokenizer.vocab, lengths)
+
+        def encode(inputs):
+            outputs = encoder(inputs)
+            return {name: outputs[name] for name in bert.vectors}
+
+        self._model = RowModel(encode, encoder.weights)
+
+    def of_text(self, text):
+        """Encode texts, string [B].
+
+        Returns:
+          dict: `pooled_output` float32 [B, H], where the model has a pooler, and
+          `sequence_output` [B, S, H]; and of its tokens, as many as `input_mask` int32
+          [B, S] has ones, `input_ids`.
+        """
+        inputs = self._lay_out(self._tokenizer(text).ids)
+        names = ("input_ids", "input_mask")
+        return {**self._model(inputs), **{name: inputs[name] for name in names}}
+
+    def of_tokens(self, inputs):
+        """Encode rows of ids, a dict of `INPUTS` int32 [B, S].
+
+        Returns:
+          dict: `pooled_output` and `sequence_output`, see `of_text`.
+        """
+        return self._model(inputs)
+
+    def _lay_out(self, ids):
+        kept = tf.minimum(rows.row_lengths(ids), self._layout.lengths[-1] - 2)
+        ids = rows.slice_rows(ids, tf.zeros_like(kept), kept)
+        return self._layout.lay_out(ids, rows.no_tokens(tf.size(kept)))
+
+
+class ServedMaskedLM(ServedEncoder):
+    """Texts to their vectors, and `[MASK]` to words; what `fill_mask` answers."""
+
+    def __init__(self, bert, lengths):
+        """Hold a model.
+
+        Args:
+          bert: `Bert` with a `PretrainingModel`.
+          lengths: see `rows.Layout`.
+        """
+        super().__init__(bert, lengths)
+        model, tokenizer = bert.model, bert.tokenizer
+        self._mask = tokenizer.vocab[MASK]
+        self._names = list(tokenizer.vocab)
+
+        def fill(inputs):
+            vectors = inputs["vectors"][None]
+            places = tf.range(tf.shape(vectors)[1])[None]
+            logits = model.cls.predictions(vectors, places, model.bert.embedding_table)
+            logits = logits[0, :, : len(tokenizer.vocab)]
+            values, ids = tf.math.top_k(tf.nn.softmax(logits), TOP_K)
+            return {"probabilities": values, "ids": ids}
+
+        width = model.config.hidden_size
+        specs = {"vectors": tf.TensorSpec([None, width], tf.float32, "vectors")}
+        self._head = RowModel(fill, model.weights, specs)
+
+    def fill_mask(self, text):
+        """Find the likeliest pieces for each `[MASK]` of texts, string [B].
+
+        Returns:
+          dict: `tokens` string [B, M, K] and `probabilities` float32 [B, M, K], of
+          the M masks of the text that has most, padded with "" and 0.
+        """
+        inputs = self._lay_out(self._ids_with_masks(text))
+        vectors = self._model(inputs)["sequence_output"]
+        where = tf.where(inputs["input_ids"] == self._mask)
+        found = self._head({"vectors": tf.gather_nd(vectors, where)})
+        of_text, number = where[:, 0], tf.size(text)
+        tokens = tf.gather(self._names, found["ids"])
+        return {
+            "tokens": per_text(tokens, of_text, number, ""),
+            "probabilities": per_text(found["probabilities"], of_text, number, 0.0),
+        }
+
+    def _ids_with_masks(self, text):
+        """Return the ids of texts with `[MASK]` as one; see `encode_with_masks`."""
+        parts = tf.strings.split(text, MASK)
+        ids = self._tokenizer(parts.values).ids
+        of_text = tf.cast(parts.value_rowids(), tf.int32)
+        # Behind each part but the last of its text there is a mask.
+        is_last = of_text != tf.concat([of_text[1:], [-1]], 0)
+        ids = rows.with_token(ids, ~is_last, self._mask)
+        return rows.joined(ids, of_text, tf.size(text))

@@ -1,0 +1,185 @@
+"""A fine-tuned tagger as a graph that takes raw text."""
+
+import tensorflow as tf
+
+from official_bert.export.saved_model import rows
+from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.texts import parts_of, per_text
+from official_bert.metrics import entities
+from official_bert.tasks.ner import words as ner_words
+from official_bert.tokenization.graph import GraphTokenizer
+from official_bert.tokenization.graph_words import BasicWords
+from official_bert.tokenization.wordpiece import UNKNOWN
+
+
+class ServedTagger(tf.Module):
+    """Texts to entities: what `NerPredictor` answers."""
+
+    text_names = ("text",)
+
+    def __init__(self, predictor, lengths):
+        """Hold a model.
+
+        Args:
+          predictor: `NerPredictor`.
+          lengths: see `rows.Layout`.
+        """
+        super().__init__()
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
+        # As in `ner_sentences`: a text's words do not depend on the model.
+        self._words = BasicWords(do_lower_case=False)
+        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
+        self._unknown = tokenizer.vocab[UNKNOWN]
+        self._layout = rows.Layout(tokenizer.vocab, lengths)
+        self._model = RowModel(predictor.model, predictor.model.weights)
+
+    def of_text(self, text):
+        """Find entities in texts, string [B].
+
+        Returns:
+          dict of what was found, as much as in the text with most of it, padded with
+          "" and -1: of W words `words` and `tags`, string [B, W], `word_starts` and
+          `word_ends`, int32 [B, W]; and of E entities `entities` and `labels`,
+          string [B, E], `starts` and `ends`, int32 [B, E]. Offsets count
+          characters.
+        """
+        of_text, starts, ends = self._find_words(text)
+        words = parts_of(text, of_text, starts, ends)
+        tags = self._tags(words, of_text, tf.size(text))
+        number = tf.size(text)
+        found = {
+            "words": per_text(words, of_text, number, ""),
+            "tags": per_text(self._names_of(tags), of_text, number, ""),
+            "word_starts": per_text(starts, of_text, number, -1),
+            "word_ends": per_text(ends, of_text, number, -1),
+        }
+        return found | self._entities(text, tags, of_text, starts, ends)
+
+    def of_tokens(self, inputs):
+        """Tag rows of ids, a dict of `INPUTS` int32 [B, S].
+
+        Returns:
+          dict: `tags` string [B, S] and `logits` float32 [B, S, C].
+        """
+        logits = self._model(inputs)["logits"]
+        tags = tf.argmax(logits, axis=-1, output_type=tf.int32)
+        return {"tags": self._names_of(tags), "logits": logits}
+
+    def _names_of(self, tags):
+        return tf.gather(tf.constant(self.task.tags), tags)
+
+    def _find_words(self, text):
+        """Return (text of each word, its start, its end), int32 [words] each."""
+        found, word = self._words(text)
+        places = _places(found, word)
+        if not self.task.words_as_columns:
+            return places
+        begins = ~self._joins(text, found, word, *places)
+        return _places(found, tf.gather(tf.cumsum(tf.cast(begins, tf.int32)) - 1, word))
+
+    def _joins(self, text, found, word, of_text, starts, ends):
+        """Return which words are one with those before them; see `ner_words`."""
+        where = tf.range(tf.size(word))
+        number = tf.size(starts)
+        first = tf.math.unsorted_segment_min(where, word, number)
+        last = tf.math.unsorted_segment_max(where, word, number)
+        words = parts_of(text, of_text, starts, ends)
+        touches = (starts == _before(ends, -1)) & (of_text == _before(of_text, -1))
+        facts = ner_words.make_facts(
+            touches,
+            self._words.categories(tf.gather(found.facts, first)),
+            tf.gather(found.code_points, first),
+            tf.gather(found.code_points, last),
+            ends - starts,
+            tf.reduce_any(words[:, tf.newaxis] == ner_words.CLITICS, axis=1),
+            lambda points, marks: tf.reduce_any(
+                points[:, tf.newaxis] == list(map(ord, marks)), axis=1
+            ),
+        )
+        return ner_words.joins(
+            facts,
+            lambda values: _before(values, False),
+            lambda values: tf.concat([values, [False]], 0)[1:],
+        )
+
+    def _tags(self, words, of_text, number):
+        """Return the number of each word's tag, int32 [words]."""
+        pieces = self._tokenizer(words).ids
+        # A word without pieces is read as unknown.
+        is_empty = rows.row_lengths(pieces) == 0
+        pieces = rows.with_token(pieces, is_empty, self._unknown)
+        of_texts = rows.joined(pieces, of_text, number)
+        lengths, per_text = rows.row_lengths(pieces), rows.row_lengths(of_texts)
+
+        room = self.task.max_seq_length - 2
+        stride = self.task.doc_stride or max(1, room // 2)
+        windows = rows.make_windows(
+            per_text, tf.fill([number], room), tf.fill([number], stride)
+        )
+        ids = rows.slice_rows(of_texts, windows.starts, windows.lengths, windows.rows)
+        inputs = self._layout.lay_out(ids, rows.no_tokens(tf.size(windows.rows)))
+        logits = self._model(inputs)["logits"]
+        window, place = rows.best_places(windows, per_text)
+        first = tf.cumsum(lengths, exclusive=True)
+        # Behind [CLS].
+        at = tf.stack([tf.gather(window, first), tf.gather(place, first) + 1], axis=1)
+        return tf.argmax(tf.gather_nd(logits, at), axis=-1, output_type=tf.int32)
+
+    def _entities(self, text, tags, of_text, starts, ends):
+        """Return the entities that tags make; see `of_text`."""
+        task, number = self.task, tf.size(text)
+        outside = task.tags.index(entities.OUTSIDE)
+        is_first = of_text != _before(of_text, -1)
+        before = tf.where(is_first, outside, _before(tags, outside))
+        begins = tf.constant(_beginnings(task.tags))
+        begins = tf.gather(begins, before * len(task.tags) + tags)
+        entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
+        # Words before the first entity are counted to it, also where there is none.
+        count = tf.reduce_sum(tf.cast(begins, tf.int32))
+        behind = tf.math.unsorted_segment_max(
+            tf.where(tags == outside, 0, ends),
+            tf.maximum(entity, 0),
+            tf.maximum(count, 1),
+        )[:count]
+        where = tf.where(begins)[:, 0]
+        of_text, tags, starts = (
+            tf.gather(values, where) for values in (of_text, tags, starts)
+        )
+        types = tf.constant([entities.split_tag(tag)[1] for tag in task.tags])
+        return {
+            "entities": per_text(
+                parts_of(text, of_text, starts, behind), of_text, number, ""
+            ),
+            "labels": per_text(tf.gather(types, tags), of_text, number, ""),
+            "starts": per_text(starts, of_text, number, -1),
+            "ends": per_text(behind, of_text, number, -1),
+        }
+
+
+def _places(found, word):
+    """Return (text of each word, its start, its end), int32 [words] each."""
+    number = tf.reduce_max(tf.concat([[-1], word], 0)) + 1
+    return (
+        tf.math.unsorted_segment_min(found.texts, word, number),
+        tf.math.unsorted_segment_min(found.starts, word, number),
+        tf.math.unsorted_segment_max(found.ends, word, number),
+    )
+
+
+def _before(values, first):
+    """Return the value before each, and `first` before all."""
+    return tf.concat([[first], values], 0)[:-1]
+
+
+def _beginnings(tags):
+    """Return, for each tag and the one before it, whether an entity begins.
+
+    Returns:
+      list of bool; place `before * len(tags) + tag`.
+    """
+    return [
+        any(span[0] == 1 for span in entities.to_spans([before, tag]))
+        for before in tags
+        for tag in tags
+    ]

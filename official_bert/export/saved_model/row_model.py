@@ -1,0 +1,72 @@
+"""A model in a graph, through which rows go a few at a time."""
+
+import tensorflow as tf
+
+from official_bert.fine_tuning.model_inputs import INPUTS
+
+# A request may have any number of rows; so much memory is used at most.
+ROWS_AT_ONCE = 64
+
+TOKENS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}
+
+
+class RowModel(tf.Module):
+    """A function of rows and the weights it reads."""
+
+    def __init__(self, compute, weights, specs=None, rows_at_once=ROWS_AT_ONCE):
+        """Hold a model.
+
+        Args:
+          compute: function: dict of tensors [B, …] -> dict of tensors [B, …].
+          weights: the Keras variables that it reads.
+          specs: dict of name -> `TensorSpec`, what it takes; None for `TOKENS`.
+          rows_at_once: B at most.
+        """
+        super().__init__()
+        self._variables = [weight.value for weight in weights]
+        self._specs = specs or TOKENS
+        self._rows_at_once = rows_at_once
+
+        # One function, however often a graph calls it.
+        @tf.function(input_signature=list(self._specs.values()), autograph=False)
+        def of_rows(*values):
+            return compute(dict(zip(self._specs, values, strict=True)))
+
+        self._of_rows = of_rows
+
+    def __call__(self, inputs):
+        """Return the outputs [N, …] of a dict of inputs [N, …], N >= 0."""
+        compute = self._of_rows.get_concrete_function()
+        specs = dict(sorted(compute.structured_outputs.items()))
+        values = [inputs[name] for name in self._specs]
+        # Of no rows there is one part, too: it tells the shapes.
+        count = tf.maximum(-(-tf.shape(values[0])[0] // self._rows_at_once), 1)
+        parts = [_parts_of(spec, count) for spec in specs.values()]
+
+        def add(part, *parts):
+            first = part * self._rows_at_once
+            some = [value[first : first + self._rows_at_once] for value in values]
+            found = compute(*some)
+            written = [
+                array.write(part, found[name])
+                for name, array in zip(specs, parts, strict=True)
+            ]
+            return part + 1, *written
+
+        _, *parts = tf.while_loop(
+            lambda part, *_: part < count,
+            add,
+            (tf.constant(0), *parts),
+            parallel_iterations=1,
+        )
+        return {name: array.concat() for name, array in zip(specs, parts, strict=True)}
+
+
+def _parts_of(spec, count):
+    """Return the array in which the parts of one output are collected.
+
+    Its size is set now: servers before 2.13 cannot load one that grows.
+    """
+    return tf.TensorArray(
+        spec.dtype, size=count, infer_shape=False, element_shape=spec.shape
+    )

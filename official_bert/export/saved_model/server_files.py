@@ -1,0 +1,151 @@
+"""What a server wants beside a SavedModel: batching, warm-up, how to start and ask."""
+
+import json
+import os
+
+import tensorflow as tf
+
+from official_bert import files
+from official_bert.export import samples, sources
+from official_bert.export.saved_model.signatures import SERVING
+from official_bert.export.saved_model.verify import columns_of
+from official_bert.untouched_files import write_unless_changed
+
+IMAGE = "tensorflow/serving:2.19.1"
+WARMUP = os.path.join("assets.extra", "tf_serving_warmup_requests")
+
+BATCHING = """\
+# For --enable_batching and --batching_parameters_file: texts of requests that come at
+# the same time go through the model together. The server then refuses requests of more
+# rows than max_batch_size. It must not pad: it would fill masks with ones.
+max_batch_size { value: 256 }
+batch_timeout_micros { value: 1000 }
+num_batch_threads { value: 2 }
+max_enqueued_batches { value: 1000 }
+pad_variable_length_inputs: false
+"""
+
+COMPOSE = """\
+# docker compose up
+services:
+  "{name}":
+    image: {image}
+    ports: ["127.0.0.1:8500:8500", "127.0.0.1:8501:8501"]
+    volumes: ["./:/models/{name}:ro"]
+    environment: {{MODEL_NAME: "{name}"}}
+    # Where many ask at once, one text each:
+    # command: ["--enable_batching=true",
+    #           "--batching_parameters_file=/models/{name}/batching_parameters.txt"]
+"""
+
+
+def write_assets(directory, export):
+    """Write what the model is made with into `assets/` of a version's folder."""
+    assets = os.path.join(directory, "assets")
+    os.makedirs(assets, exist_ok=True)
+    sources.write_names(assets, export.tokenizer, export.labels)
+    for name, path in export.files.items():
+        files.copy(path, os.path.join(assets, name))
+
+
+def write_warmup(directory, export, model_name):
+    """Write requests that a server makes of itself before it takes others.
+
+    There is one for each length that rows are padded to.
+
+    Returns:
+      whether they were written: it takes the package tensorflow-serving-api.
+    """
+    try:
+        from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
+    except ImportError:
+        return False
+    path = os.path.join(directory, WARMUP)
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    specs = export.signatures[SERVING].specs
+    with tf.io.TFRecordWriter(path) as writer:
+        for row in samples.rows_of(SERVING, specs, export.lengths):
+            request = predict_pb2.PredictRequest()
+            request.model_spec.name = model_name
+            request.model_spec.signature_name = SERVING
+            for name, values in columns_of([row]).items():
+                request.inputs[name].CopyFrom(tf.make_tensor_proto(values))
+            log = prediction_log_pb2.PredictionLog(
+                predict_log=prediction_log_pb2.PredictLog(request=request)
+            )
+            writer.write(log.SerializeToString())
+    return True
+
+
+def write_server_files(directory, export, model_name, answer):
+    """Write what is beside the versions' folders, but for what people have changed.
+
+    Args:
+      directory: the folder of the versions.
+      export: `Export`.
+      model_name: what a server calls the model.
+      answer: what the model gave to `samples.first_row`, as REST shows a row.
+
+    Returns:
+      list of str, the names of the files that stay as somebody has changed them.
+    """
+    compose = COMPOSE.format(name=model_name, image=IMAGE)
+    readme = _readme(export, model_name, answer)
+    return [
+        name
+        for name, text, comment in (
+            ("batching_parameters.txt", BATCHING, "# {}"),
+            ("docker-compose.yml", compose, "# {}"),
+            ("README.md", readme, "<!-- {} -->"),
+        )
+        if not write_unless_changed(os.path.join(directory, name), text, comment)
+    ]
+
+
+def _readme(export, model_name, answer):
+    row = samples.first_row(export.signatures[SERVING].specs)
+    request = json.dumps({"instances": [_instance(row)]}, ensure_ascii=False)
+    request = request.replace("'", "'\\''")
+    lines = [
+        f"# {model_name}: {export.what}",
+        "",
+        "A SavedModel for TensorFlow Serving. It takes raw text; nothing else is "
+        "needed where it runs than TensorFlow's own operations.",
+        "",
+        "    docker compose up",
+        f"    curl -d '{request}' \\",
+        f"        http://127.0.0.1:8501/v1/models/{model_name}:predict",
+        "",
+        "answers",
+        "",
+        "    " + json.dumps({"predictions": [answer]}, ensure_ascii=False),
+        "",
+        "| signature | takes |",
+        "|---|---|",
+        *(
+            f"| `{name}` | {_inputs(signature.specs)} |"
+            for name, signature in export.signatures.items()
+        ),
+        "",
+        f"Rows are padded to {', '.join(map(str, export.lengths))} tokens, whichever "
+        "fits the longest row of a request.",
+    ]
+    if export.labels:
+        lines += [
+            "",
+            f"Labels, in the order of the numbers: {', '.join(export.labels)}.",
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _instance(row):
+    """Return a row as REST takes it: an only input needs no name."""
+    return next(iter(row.values())) if len(row) == 1 else row
+
+
+def _inputs(specs):
+    shapes = {1: "[batch]", 2: "[batch, …]", 3: "[batch, choices, …]"}
+    return ", ".join(
+        f"`{name}` {spec.dtype.name} {shapes[spec.shape.rank]}"
+        for name, spec in specs.items()
+    )

@@ -1,0 +1,107 @@
+"""The signatures of an export: what a server can be asked, and by what names."""
+
+import dataclasses
+from collections.abc import Callable
+
+import tensorflow as tf
+
+from official_bert.export.saved_model.rows import placed, row_lengths
+from official_bert.fine_tuning.model_inputs import INPUTS
+
+SERVING, TOKENS, EXAMPLES, FILL_MASK = (
+    "serving_default",
+    "tokens",
+    "examples",
+    "fill_mask",
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Signature:
+    """One way to ask a model.
+
+    Attributes:
+      compute: function: tensors by the names of `specs` -> dict of tensors.
+      specs: dict of name -> `tf.TensorSpec`.
+    """
+
+    compute: Callable
+    specs: dict
+
+    def traced(self):
+        """Return it as a function that can be saved."""
+        named = [
+            tf.TensorSpec(spec.shape, spec.dtype, name)
+            for name, spec in self.specs.items()
+        ]
+
+        @tf.function(input_signature=named, autograph=False)
+        def ask(*values):
+            return self.compute(**dict(zip(self.specs, values, strict=True)))
+
+        return ask
+
+
+def of_strings(compute, names, pairs=()):
+    """Return the `Signature` of a function of raw text.
+
+    Args:
+      compute: function of string tensors.
+      names: of those that are [B].
+      pairs: of those that are [B, C].
+    """
+    return Signature(
+        compute,
+        {name: tf.TensorSpec([None], tf.string) for name in names}
+        | {name: tf.TensorSpec([None, None], tf.string) for name in pairs},
+    )
+
+
+def of_tokens(compute, rank=2):
+    """Return the `Signature` of a function of a dict of `INPUTS`, int32.
+
+    Args:
+      compute: that function.
+      rank: of the tensors.
+    """
+    spec = tf.TensorSpec([None] * rank, tf.int32)
+
+    def check_and_compute(**inputs):
+        shape = tf.shape(inputs["input_ids"])
+        for name in INPUTS[1:]:
+            tf.debugging.assert_equal(
+                tf.shape(inputs[name]), shape, f"{name} is not as large as input_ids."
+            )
+        return compute(inputs)
+
+    return Signature(check_and_compute, dict.fromkeys(INPUTS, spec))
+
+
+def of_examples(compute):
+    """Return the `Signature` of a function of a dict of `INPUTS`, in records.
+
+    Its input `examples` is string [B], each a serialized `tf.train.Example` with
+    `input_ids`, of any length up to the model's, and, where they are not all 1 and all
+    0, as many `input_mask` and `segment_ids`.
+    """
+
+    def parse(examples):
+        ragged = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
+        found = tf.io.parse_example(examples, dict.fromkeys(INPUTS, ragged))
+        found = {name: tf.cast(rows, tf.int32) for name, rows in found.items()}
+        ids = found["input_ids"]
+        # Without records, or of records without ids, there is a column of padding.
+        size = tf.reduce_max(tf.concat([[1], row_lengths(ids)], 0))
+        starts = tf.zeros([ids.nrows(tf.int32)], tf.int32)
+        usual = {
+            "input_mask": tf.sequence_mask(ids.row_lengths(), size, tf.int32),
+            "segment_ids": tf.zeros([ids.nrows(tf.int32), size], tf.int32),
+        }
+        inputs = {"input_ids": placed(ids, starts, size)}
+        for name, default in usual.items():
+            is_there = found[name].row_lengths()[:, None] > 0
+            given = placed(found[name], starts, size)
+            inputs[name] = tf.where(is_there, given, default)
+        return compute(inputs)
+
+    return Signature(parse, {"examples": tf.TensorSpec([None], tf.string)})

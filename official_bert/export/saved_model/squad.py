@@ -1,0 +1,225 @@
+"""A fine-tuned model of SQuAD as a graph that takes raw text."""
+
+import tensorflow as tf
+
+from official_bert.export.saved_model import rows
+from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.texts import parts_of
+from official_bert.tokenization.graph import GraphTokenizer
+
+_NEVER = -float("inf")
+
+
+class ServedSquad(tf.Module):
+    """Questions and contexts to answers: what `SquadPredictor` answers."""
+
+    text_names = ("question", "context")
+
+    def __init__(self, predictor, lengths):
+        """Hold a model.
+
+        Args:
+          predictor: `SquadPredictor`.
+          lengths: see `rows.Layout`.
+        """
+        super().__init__()
+        self.task = predictor.task
+        tokenizer = predictor.tokenizer
+        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
+        self._layout = rows.Layout(tokenizer.vocab, lengths)
+        self._model = RowModel(predictor.model, predictor.model.weights)
+
+    def of_text(self, question, context):
+        """Answer questions on contexts, string [B] each.
+
+        Returns:
+          dict: `answer` string [B], "" for no answer; `start` and `end` int32 [B],
+          its range in characters of the context; `score` float32 [B]; and of SQuAD
+          2.0 `null_score` float32 [B] and `is_impossible` bool [B], whether "no
+          answer" was chosen.
+        """
+        number = tf.size(question)
+        asked = self._tokenizer(question).ids
+        longest = self.task.max_query_length
+        size = tf.minimum(rows.row_lengths(asked), longest)
+        read = self._tokenizer(context)
+        lengths = rows.row_lengths(read.ids)
+        windows = rows.make_windows(
+            lengths,
+            self.task.max_seq_length - size - 3,
+            tf.fill([number], self.task.doc_stride),
+        )
+        first = tf.gather(size, windows.rows) + 2
+        inputs = self._layout.lay_out(
+            rows.slice_rows(asked, tf.zeros_like(first), first - 2, windows.rows),
+            rows.slice_rows(read.ids, windows.starts, windows.lengths, windows.rows),
+        )
+        logits = self._model(inputs)
+        logits = [
+            tf.cast(
+                tf.where(inputs["input_mask"] > 0, logits[f"{name}_logits"], _NEVER),
+                tf.float64,
+            )
+            for name in ("start", "end")
+        ]
+        is_best = _in_best_window(
+            windows, lengths, first, tf.shape(inputs["input_ids"])
+        )
+        best = self._best_spans(logits, is_best, windows, first)
+        chosen, scores = _best_windows(best[0], windows.rows, number)
+        starts, ends = self._offsets(read, windows, first, chosen, best)
+        found = {"start": starts, "end": ends, "score": scores}
+        nulls = _null_scores(logits, windows.rows, number)
+        return self._answers(context, found, nulls, lengths > 0)
+
+    def of_tokens(self, inputs):
+        """Return the model's logits of rows, a dict of `INPUTS` int32 [B, S].
+
+        Returns:
+          dict: `start_logits` and `end_logits`, float32 [B, S].
+        """
+        return self._model(inputs)
+
+    def _best_spans(self, logits, is_best, windows, first):
+        """Return the best span of each window; see `squad_answers`.
+
+        Args:
+          logits: of starts and ends, float64 [W, S].
+          is_best: bool [W, S], tokens with maximal context here.
+          windows: `Windows`.
+          first: int32 [W], where the context begins in each row.
+
+        Returns:
+          (scores float64 [W], -inf where no span is possible; its first and its last
+          place in the row, int32 [W]).
+        """
+        count = tf.minimum(self.task.decoding.n_best_size, tf.shape(is_best)[1])
+        (start_logits, starts), (end_logits, ends) = (
+            tf.math.top_k(values, count) for values in logits
+        )
+        may_start = tf.gather(is_best, starts, axis=1, batch_dims=1)
+        last = (first + windows.lengths)[:, None]
+        may_end = (ends >= first[:, None]) & (ends < last)
+        length = ends[:, None, :] - starts[:, :, None] + 1
+        possible = (length >= 1) & (length <= self.task.decoding.max_answer_length)
+        possible &= may_start[:, :, None] & may_end[:, None, :]
+        scores = start_logits[:, :, None] + end_logits[:, None, :]
+        scores = tf.where(possible, scores, _NEVER)
+        # The first of equal ones: the better start, then the better end.
+        flat = tf.reshape(scores, [-1, count * count])
+        place = tf.argmax(flat, axis=1, output_type=tf.int32)
+        return (
+            tf.gather(flat, place, axis=1, batch_dims=1),
+            tf.gather(starts, place // count, axis=1, batch_dims=1),
+            tf.gather(ends, place % count, axis=1, batch_dims=1),
+        )
+
+    def _offsets(self, read, windows, first, chosen, best):
+        """Return (start, end) in characters of the best span of each question.
+
+        Where `chosen` is no window they mean nothing.
+        """
+        starts, ends = _covering(read)
+        # Of no window at all, too, there is one to look at.
+        row, window_start, first, start, end = (
+            tf.gather(tf.concat([values, [0]], 0), chosen)
+            for values in (windows.rows, windows.starts, first, *best[1:])
+        )
+        of_row = tf.gather(tf.cast(read.ids.row_starts(), tf.int32), row)
+        origin = of_row + window_start - first
+        starts, ends = (tf.concat([values, [0]], 0) for values in (starts, ends))
+        last = tf.size(starts) - 1
+        return (
+            tf.gather(starts, tf.clip_by_value(origin + start, 0, last)),
+            tf.gather(ends, tf.clip_by_value(origin + end, 0, last)),
+        )
+
+    def _answers(self, context, found, nulls, has_words):
+        """Return the outputs; "no answer" where it is better by the threshold."""
+        decoding = self.task.decoding
+        exists = found["score"] > _NEVER
+        null_answer = ~exists
+        no_score = tf.zeros_like(found["score"])
+        if decoding.version_2_with_negative:
+            odds = nulls - found["score"]
+            null_answer = ~exists | (odds > decoding.null_score_diff_threshold)
+            no_score = nulls = tf.where(has_words, nulls, tf.zeros_like(nulls))
+        start, end = (
+            tf.where(null_answer, 0, found[name]) for name in ("start", "end")
+        )
+        outputs = {
+            "answer": parts_of(context, tf.range(tf.size(context)), start, end),
+            "start": start,
+            "end": end,
+            "score": tf.cast(
+                tf.where(null_answer, no_score, found["score"]), tf.float32
+            ),
+        }
+        if decoding.version_2_with_negative:
+            outputs["null_score"] = tf.cast(nulls, tf.float32)
+            outputs["is_impossible"] = null_answer
+        return outputs
+
+
+def _in_best_window(windows, lengths, first, shape):
+    """Return bool [W, S]: the tokens that have more context here than elsewhere."""
+    window, place = rows.best_places(windows, lengths)
+    at = tf.stack([window, tf.gather(first, window) + place], axis=1)
+    return tf.scatter_nd(at, tf.ones_like(window), shape) > 0
+
+
+def _best_windows(scores, of_question, number):
+    """Return the first of the best windows of each question, and its score.
+
+    A question without a window gets the number behind the last one, and -inf.
+    """
+    best = tf.math.unsorted_segment_max(scores, of_question, number)
+    # The smallest number stands where there is nothing.
+    exists = best > tf.float64.min
+    places = tf.range(tf.size(scores))
+    is_best = scores == tf.gather(best, of_question)
+    places = tf.where(is_best, places, tf.size(scores))
+    chosen = tf.math.unsorted_segment_min(places, of_question, number)
+    chosen = tf.where(exists, chosen, tf.size(scores))
+    return chosen, tf.where(exists, best, _NEVER)
+
+
+def _null_scores(logits, of_question, number):
+    """Return the score of "no answer", float64 [B]: that of the lowest window."""
+    start_logits, end_logits = logits
+    scores = start_logits[:, 0] + end_logits[:, 0]
+    return tf.math.unsorted_segment_min(scores, of_question, number)
+
+
+def _covering(read):
+    """Return the offsets of all pieces, so that each begins before all later ones.
+
+    Accents may have changed places: what a piece begins is not to leave out what
+    follows it, nor what it ends what comes before.
+
+    Args:
+      read: `Pieces` of texts.
+
+    Returns:
+      (starts, ends), int32 [pieces].
+    """
+    texts = tf.cast(read.ids.value_rowids(), tf.int64) * 2**32
+    ends = texts + tf.cast(read.ends.values, tf.int64)
+    # Negated and turned round, starts ask for the same as ends.
+    starts = -(texts + tf.cast(read.starts.values, tf.int64))[::-1]
+    return (
+        -tf.cast(_rising(starts)[::-1] + texts, tf.int32),
+        tf.cast(_rising(ends) - texts, tf.int32),
+    )
+
+
+def _rising(values):
+    """Return the greatest of each value and all before it; few are out of order."""
+    return tf.while_loop(
+        lambda values: tf.reduce_any(values[1:] < values[:-1]),
+        lambda values: [
+            tf.concat([values[:1], tf.maximum(values[1:], values[:-1])], 0)
+        ],
+        [values],
+        shape_invariants=[tf.TensorShape([None])],
+    )[0]

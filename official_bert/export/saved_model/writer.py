@@ -1,0 +1,106 @@
+"""An export as TensorFlow Serving wants it: a folder of numbered versions."""
+
+import os
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.export import samples
+from official_bert.export.saved_model import server_files
+from official_bert.export.saved_model.signatures import SERVING
+from official_bert.export.saved_model.verify import columns_of, verify
+
+
+def next_version(directory):
+    """Return the number behind the last version in a folder; 1 for the first."""
+    if not os.path.isdir(directory):
+        return 1
+    numbers = [
+        int(name)
+        for name in os.listdir(directory)
+        if name.isdecimal() and name.isascii()
+    ]
+    return max(numbers, default=0) + 1
+
+
+def write(directory, export, model_name, version=None, rows=None):
+    """Write a version, once it answers in a fresh process what Python answers.
+
+    A server that watches the folder sees the whole version or nothing.
+
+    Args:
+      directory: the folder of the versions; it may have some.
+      export: `Export`.
+      model_name: what a server calls the model.
+      version: int; None for `next_version`.
+      rows: see `verify`.
+
+    Returns:
+      (the version's folder, the dict of `verify` with `has_warmup` and `changed`,
+      the files beside the versions that stay as somebody has changed them).
+
+    Raises:
+      UserError: the version is there already, or differs from Python; or another
+        process exports to the directory.
+    """
+    files.make_directory(directory, "--export_dir")
+    with files.locked_directory(directory, "--export_dir"):
+        return _write(directory, export, model_name, version, rows)
+
+
+def _write(directory, export, model_name, version, rows):
+    version = next_version(directory) if version is None else version
+    path = os.path.join(directory, str(version))
+    if os.path.exists(path):
+        raise UserError(f"--version: {path} exists already; choose another number.")
+    files.remove_leftovers(directory)
+    with files.atomic_directory(path, "--export_dir") as folder:
+        _save(export, folder)
+        server_files.write_assets(folder, export)
+        found = verify(folder, export, rows)
+        found["has_warmup"] = server_files.write_warmup(folder, export, model_name)
+    found["changed"] = server_files.write_server_files(
+        directory, export, model_name, _answer(export)
+    )
+    return path, found
+
+
+def _save(export, folder):
+    traced = {name: one.traced() for name, one in export.signatures.items()}
+    # It tells of names of captured variables, hundreds of them, that nobody sees.
+    loggers = tf.get_logger(), logging.get_absl_logger()
+    levels = [logger.level for logger in loggers]
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    loggers[0].setLevel("ERROR")
+    try:
+        tf.saved_model.save(export.module, folder, signatures=traced)
+    finally:
+        logging.set_verbosity(verbosity)
+        for logger, level in zip(loggers, levels, strict=True):
+            logger.setLevel(level)
+
+
+def _answer(export):
+    """Return what the model answers to the first sample, as REST shows a row."""
+    signature = export.signatures[SERVING]
+    row = columns_of([samples.first_row(signature.specs)])
+    inputs = {name: tf.constant(values) for name, values in row.items()}
+    answer = {
+        name: _plain(value[0].numpy())
+        for name, value in signature.compute(**inputs).items()
+        if value.shape.rank < 3
+    }
+    # A server leaves out the name of an only output.
+    return next(iter(answer.values())) if len(answer) == 1 else answer
+
+
+def _plain(value):
+    """Return an array of one row for JSON."""
+    if isinstance(value, bytes):
+        return value.decode()
+    if value.dtype == object:
+        return [text.decode() for text in value]
+    return value.tolist()

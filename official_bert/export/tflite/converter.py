@@ -1,0 +1,104 @@
+"""From a Keras model to a `.tflite`: the only place that knows the converter."""
+
+import tempfile
+import warnings
+
+import tensorflow as tf
+from absl import logging
+
+from official_bert.errors import UserError
+from official_bert.fine_tuning.model_inputs import INPUTS
+from official_bert.fine_tuning.tflite_model import SIGNATURE
+
+FLOAT32, FLOAT16, INT8, FULL_INT8 = "float32", "float16", "int8", "full_int8"
+QUANTIZATIONS = (FLOAT32, FLOAT16, INT8, FULL_INT8)
+
+
+class FixedLengths(tf.Module):
+    """A function of rows as one signature for each length, on the same weights."""
+
+    def __init__(self, compute, weights, lengths):
+        """Hold a function.
+
+        Args:
+          compute: function: dict of `INPUTS` int32 [1, S] -> dict of tensors [1, …].
+          weights: the Keras variables that it reads.
+          lengths: of S.
+        """
+        super().__init__()
+        self._variables = [weight.value for weight in weights]
+        self._compute = compute
+        self.lengths = tuple(lengths)
+
+    def signatures(self):
+        """Return dict of name -> `tf.function` of the `INPUTS`."""
+        return {SIGNATURE.format(n): self._of_length(n) for n in self.lengths}
+
+    def _of_length(self, length):
+        specs = [tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS]
+
+        @tf.function(input_signature=specs, autograph=False)
+        def ask(*values):
+            return self._compute(dict(zip(INPUTS, values, strict=True)))
+
+        return ask
+
+
+def convert(model, quantization, calibration=()):
+    """Convert a model.
+
+    Args:
+      model: `FixedLengths`.
+      quantization: one of `QUANTIZATIONS`.
+      calibration: for `FULL_INT8`, dicts of `INPUTS` int32 [1, S], S one of the
+        lengths.
+
+    Returns:
+      bytes, the flatbuffer. It has ops of TFLite alone.
+
+    Raises:
+      UserError: TFLite has no op for something in the model.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        signatures = model.signatures()
+        _quietly(tf.saved_model.save, model, folder, signatures=signatures)
+        converter = tf.lite.TFLiteConverter.from_saved_model(
+            folder, signature_keys=list(signatures)
+        )
+        converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS]
+        if quantization != FLOAT32:
+            converter.optimizations = [tf.lite.Optimize.DEFAULT]
+        if quantization == FLOAT16:
+            converter.target_spec.supported_types = [tf.float16]
+        if quantization == FULL_INT8:
+            converter.target_spec.supported_ops = [
+                tf.lite.OpsSet.TFLITE_BUILTINS_INT8,
+                tf.lite.OpsSet.TFLITE_BUILTINS,
+            ]
+            converter.representative_dataset = lambda: _named(calibration)
+        try:
+            return _quietly(converter.convert)
+        except Exception as error:  # The converter has no class of its own for it.
+            raise UserError(
+                "The model cannot become a .tflite of TFLite's own ops: "
+                f"{str(error).strip().splitlines()[-1]}"
+            ) from error
+
+
+def _named(rows):
+    """Yield rows with the signature that takes them."""
+    for row in rows:
+        yield SIGNATURE.format(row["input_ids"].shape[1]), row
+
+
+def _quietly(function, *args, **kwargs):
+    """Call a function without lines on stderr that nobody can act on."""
+    verbosity = logging.get_verbosity()
+    logging.set_verbosity(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            # The converter calibrates with an interpreter that says it is old.
+            warnings.simplefilter("ignore")
+            return function(*args, **kwargs)
+    finally:
+        logging.set_verbosity(verbosity)

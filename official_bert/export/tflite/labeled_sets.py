@@ -1,0 +1,142 @@
+"""A file with answers, of any task: to score a model on, and to calibrate one."""
+
+import dataclasses
+from collections.abc import Callable
+
+from official_bert.errors import UserError
+from official_bert.tables.labels import REGRESSION
+from official_bert.tasks.choice import files as choice_files
+from official_bert.tasks.choice import training as choice
+from official_bert.tasks.choice.predictor import ChoicePredictor
+from official_bert.tasks.classifier import data as classifier_data
+from official_bert.tasks.classifier import features as classifier_features
+from official_bert.tasks.classifier import training as classifier
+from official_bert.tasks.classifier.data import DEV, OwnFiles
+from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.glue import files as glue_files
+from official_bert.tasks.glue.tasks import find_task
+from official_bert.tasks.ner import files as ner_files
+from official_bert.tasks.ner import training as ner
+from official_bert.tasks.ner.predictor import NerPredictor
+from official_bert.tasks.squad import files as squad_files
+from official_bert.tasks.squad import scores as squad_scores
+from official_bert.tasks.squad.predictor import SquadPredictor
+
+
+@dataclasses.dataclass(frozen=True)
+class LabelledSet:
+    """Examples with answers.
+
+    Attributes:
+      metric: name of the task's score, by which its training finds the best model.
+      features: list of what goes through the model, with `input_ids` and
+        `segment_ids`, int arrays [T].
+      ask: function: predictor -> (its answers, a list, or None where they are
+        numbers; their score, in percent).
+    """
+
+    metric: str
+    features: list
+    ask: Callable
+
+
+def read(predictor, path, flag):
+    """Read a file in the form that the model was trained on.
+
+    Args:
+      predictor: what answers for the model.
+      path: the file: a table with the columns of the training, or a file of the GLUE
+        task; a SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines
+        with the keys of SWAG or ARC.
+      flag: the flag it came from, for messages.
+
+    Returns:
+      `LabelledSet`.
+
+    Raises:
+      UserError: the file cannot be read, lacks answers, or has no text.
+    """
+    reading = {
+        ChoicePredictor: _read_choices,
+        ClassifierPredictor: _read_texts,
+        NerPredictor: _read_documents,
+        SquadPredictor: _read_questions,
+    }
+    found = reading[type(predictor)](predictor, path, flag)
+    if not found.features:
+        raise UserError(
+            f"{flag}: the texts of {path} are empty; give texts like those that the "
+            "model will see."
+        )
+    return found
+
+
+def _read_texts(predictor, path, flag):
+    task = predictor.task
+    if not task.name and not task.columns:
+        raise UserError(
+            f"{flag}: the model does not tell the columns that it was trained on, so "
+            "it cannot be scored here; leave the flag out."
+        )
+    if task.name:
+        examples = glue_files.read_file(path, find_task(task.name), DEV)
+    else:
+        own = OwnFiles(None, path, None)
+        data = classifier_data.read_own_for(
+            task, own, task.max_seq_length, task.long_text, (DEV,), flag
+        )
+        examples = data.dev[DEV]
+    windows = classifier_features.encode(task, examples, predictor.tokenizer)
+
+    def ask(predictor):
+        logits = predictor.logits(windows)
+        score = classifier.evaluate(task, logits, windows)[task.metrics[0]]
+        labels = [one.label for one in predictor.name(logits)]
+        return None if task.kind == REGRESSION else labels, 100 * score
+
+    return LabelledSet(task.metrics[0], _flat(windows), ask)
+
+
+def _read_questions(predictor, path, flag):
+    decoding = predictor.task.decoding
+    examples = squad_files.read_examples(
+        path, False, decoding.version_2_with_negative, flag
+    )
+    gold_answers = squad_files.read_gold_answers(path, flag)
+    if gold_answers is None:
+        raise UserError(f"{flag}: the questions of {path} have no answers.")
+    features = predictor.features(examples)
+
+    def ask(predictor):
+        found = predictor.decode(examples, features)
+        score = squad_scores.evaluate(decoding, found, gold_answers)["f1"]
+        return [one.answer.text for one in found], score
+
+    return LabelledSet("f1", features, ask)
+
+
+def _read_documents(predictor, path, flag):
+    documents = ner_files.read_ner_file(path, flag, predictor.task.labels).documents
+    features = ner.convert(predictor.task, documents, predictor.tokenizer, False)
+
+    def ask(predictor):
+        tags = predictor.tags(documents)
+        score = ner.row_of(ner.evaluate(documents, tags))["f1"]
+        return _flat(_flat(tags)), 100 * score
+
+    return LabelledSet("f1", features, ask)
+
+
+def _read_choices(predictor, path, flag):
+    features = predictor.features(choice_files.read_swag(path, flag)[0])
+
+    def ask(predictor):
+        logits = predictor.logits(features)
+        score = choice.evaluate(logits, features)["accuracy"]
+        return logits.argmax(axis=1).tolist(), 100 * score
+
+    return LabelledSet("accuracy", _flat(features), ask)
+
+
+def _flat(lists):
+    return [one for each in lists for one in each]

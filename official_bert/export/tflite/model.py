@@ -1,0 +1,136 @@
+"""A model as a device runs it: rows of ids in, results out."""
+
+import dataclasses
+from collections.abc import Callable
+
+import keras
+import tensorflow as tf
+
+from official_bert.errors import UserError
+from official_bert.export import sources
+from official_bert.export.tflite.converter import FixedLengths
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION
+from official_bert.tasks.choice import training as choice
+from official_bert.tasks.choice.predictor import ChoicePredictor
+from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.ner.predictor import NerPredictor
+from official_bert.tasks.squad.predictor import SquadPredictor
+
+
+@dataclasses.dataclass(frozen=True)
+class DeviceModel:
+    """A model that is to become a `.tflite`.
+
+    Attributes:
+      what: the task, for people.
+      compute: function: dict of `INPUTS` int32 [B, S] -> dict of tensors [B, …].
+      keras_model: whose weights it reads.
+      tokenizer: `FullTokenizer`.
+      labels: names of the classes or tags, in the order of their numbers; or ().
+      lengths: of rows, rising.
+      predictor: what answers for the model; None for a pre-trained one.
+    """
+
+    what: str
+    compute: Callable
+    keras_model: keras.Model
+    tokenizer: object
+    labels: tuple[str, ...]
+    lengths: tuple[int, ...]
+    predictor: object = None
+
+    def with_fixed_lengths(self):
+        """Return it as `FixedLengths`, for the converter."""
+        return FixedLengths(self.compute, self.keras_model.weights, self.lengths)
+
+
+def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
+    """Load a model of any kind.
+
+    Args:
+      path: see `sources.predictor_of`.
+      lengths: of rows; longer ones than the model reads are left out.
+      max_seq_length: of a pre-trained model; None for all that it reads.
+
+    Returns:
+      `DeviceModel`.
+
+    Raises:
+      UserError: something is missing or does not fit.
+    """
+    predictor = sources.predictor_of(path, max_seq_length)
+    if predictor is None:
+        bert, _, longest = sources.load_pretrained(path, max_seq_length)
+        return DeviceModel(
+            "pre-trained encoder",
+            _encoded(bert),
+            bert.model,
+            bert.tokenizer,
+            (),
+            sources.up_to(lengths, longest),
+        )
+    what, compute, labels = {
+        ChoicePredictor: _of_choice,
+        ClassifierPredictor: _of_classifier,
+        NerPredictor: _of_tagger,
+        SquadPredictor: _of_squad,
+    }[type(predictor)](predictor)
+    return DeviceModel(
+        what,
+        compute,
+        predictor.model,
+        predictor.tokenizer,
+        labels,
+        sources.up_to(lengths, predictor.task.max_seq_length),
+        predictor,
+    )
+
+
+def _of_classifier(predictor):
+    task, model = predictor.task, predictor.model
+    _require_fixed_shapes(task.bilstm)
+
+    def compute(features):
+        logits = model(features)["logits"]
+        if task.kind == REGRESSION:
+            return {"logits": logits}
+        of_kind = tf.nn.sigmoid if task.kind == MULTI_LABEL else tf.nn.softmax
+        return {"logits": logits, "probabilities": of_kind(logits)}
+
+    return f"{task.kind.replace('_', '-')} classifier", compute, task.labels
+
+
+def _require_fixed_shapes(has_bilstm):
+    if has_bilstm:
+        raise UserError(
+            "A model with a BiLSTM cannot become a .tflite: its shapes are not fixed; "
+            "fine-tune without --bilstm and --feature_based."
+        )
+
+
+def _of_squad(predictor):
+    return "question answering", predictor.model, ()
+
+
+def _of_tagger(predictor):
+    _require_fixed_shapes(predictor.task.bilstm or predictor.task.feature_based)
+
+    def compute(features):
+        logits = predictor.model(features)["logits"]
+        return {"tags": tf.argmax(logits, -1, tf.int32), "tag_logits": logits}
+
+    return "entity tagger", compute, predictor.task.tags
+
+
+def _of_choice(predictor):
+    return "multiple choice", choice.outputs_of(predictor.model), ()
+
+
+def _encoded(bert):
+    encoder = getattr(bert.model, "bert", bert.model)
+
+    def compute(features):
+        encoded = encoder(features)
+        return {name: encoded[name] for name in bert.vectors}
+
+    return compute

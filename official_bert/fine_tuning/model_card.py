@@ -1,0 +1,214 @@
+"""`README.md` of a model directory: what the model is, as far as its files tell.
+
+A template for Mitchell et al., "Model Cards for Model Reporting" (2019): what only
+people know is left blank in it, and what people have written is never overwritten.
+"""
+
+import math
+import os
+
+from official_bert import files
+from official_bert.checkpoints import any_format, names
+from official_bert.fine_tuning.task_file import TASK_FILE, has_task
+from official_bert.training import eval_results
+from official_bert.training.run_manifest import MANIFEST_FILE
+from official_bert.untouched_files import write_unless_changed
+
+CARD_FILE = "README.md"
+
+# What a model is asked with; its own place is not for others to know.
+_PRETRAINED_COMMANDS = (
+    'fill_mask.py --model_dir=THIS_FOLDER --text="… [MASK] …"',
+    "extract_features.py --init_checkpoint=THIS_FOLDER --input_file=… "
+    "--sentence_vectors=vectors.npy",
+    "run_classifier.py --init_checkpoint=THIS_FOLDER --train_file=… --output_dir=… "
+    "--do_train --do_eval",
+)
+_FINE_TUNED_COMMANDS = (
+    "predict.py --model_dir=THIS_FOLDER --input_file=… --output_file=answers.jsonl",
+    "export_model.py --model_dir=THIS_FOLDER --export_dir=…",
+)
+
+# Format of a checkpoint -> its files, for people.
+_FILES = {
+    "google": f"`{names.MODEL_PREFIX}.*`, names of google-research/bert",
+    "huggingface": "`model.safetensors`, as Hugging Face's transformers has it",
+    "keras_hub": "`config.json` and `*.weights.h5`, a preset of KerasHub",
+}
+
+_BLANKS = """\
+## For its author to fill in
+
+* **Meant for:** …
+* **Not meant for, known errors, biases of its texts:** …
+* **Licence, of the weights and of the texts:** …
+* **Contact:** …
+"""
+
+
+def write(directory, data):
+    """Write the card of a model directory, unless a person has changed it.
+
+    Args:
+      directory: a finished model's. Its config, vocabulary, casing, weights,
+        `training.json`, `task.json` and `eval_results.txt` are read; the last
+        three may be missing.
+      data: dict of flag -> str, the data that were given; of paths, the last
+        part is shown.
+
+    Returns:
+      whether it was written.
+
+    Raises:
+      UserError: a file of the model is damaged.
+    """
+    path = os.path.join(directory, CARD_FILE)
+    return write_unless_changed(path, _text(directory, data), "<!-- {} -->")
+
+
+def _text(directory, data):
+    task = None
+    if has_task(directory):
+        place = os.path.join(directory, TASK_FILE)
+        task = files.read_json(place, "the description of a fine-tuned model")
+    with any_format.opened(directory) as checkpoint:
+        config, shapes = checkpoint.config, checkpoint.shapes
+        sizes = _sizes(config, shapes, checkpoint.do_lower_case, checkpoint.format)
+    title = _title_of_task(task) if task else _title_of_pretrained(config, shapes)
+    lines = [f"# {title}", ""]
+    if task:
+        lines += [*_task_lines(task), ""]
+    lines += [*_table(sizes), "", "## How it was trained", ""]
+    lines += _table([*_training(directory, task), *_data_rows(data)])
+    lines += ["", *_scores(directory), "## How to use it", ""]
+    commands = _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS
+    # A left-to-right model knows no [MASK], an encoder alone no words.
+    fills = _has(shapes, "cls/predictions/") and not config.causal_attention
+    for command in commands if task or fills else commands[1:]:
+        lines.append(f"    python run_scripts/{command}")
+    return "\n".join([*lines, "", _BLANKS])
+
+
+def _has(shapes, prefix):
+    return any(name.startswith(prefix) for name in shapes)
+
+
+def _title_of_pretrained(config, shapes):
+    if not _has(shapes, "cls/predictions/"):
+        encoder_alone = all(name.startswith("bert/") for name in shapes)
+        return "BERT, the encoder" if encoder_alone else "BERT with the head of a task"
+    learned = "left to right" if config.causal_attention else "on masked words"
+    if _has(shapes, "cls/seq_relationship/"):
+        learned += " and next sentences"
+    return f"BERT, pre-trained {learned}"
+
+
+def _title_of_task(task):
+    what = {
+        "classifier": "classifier of texts",
+        "squad": "answers to questions on contexts",
+        "ner": "tagger of words",
+        "multiple_choice": "multiple choice",
+    }
+    name = f" ({task['name']})" if task.get("name") else ""
+    return f"BERT, fine-tuned: {what.get(task['task'], task['task'])}{name}"
+
+
+def _task_lines(task):
+    """Return what a model answers, and how much it reads at once."""
+    labels = task.get("labels") or task.get("tags")
+    if labels:
+        yield f"Its labels: {_some(labels)}."
+    yield f"It reads {task['max_seq_length']} tokens at once."
+
+
+def _some(names, most=20):
+    """Return names with commas between them, of many the first ones."""
+    shown = ", ".join(map(_cell, names[:most]))
+    return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
+
+
+def _table(rows):
+    yield "| | |"
+    yield "|---|---|"
+    for name, value in rows:
+        yield f"| {name} | {value} |"
+
+
+def _cell(value):
+    """Return a value as it may stand in a table."""
+    return " ".join(str(value).split()).replace("|", "\\|")
+
+
+def _sizes(config, shapes, casing, form):
+    parameters = sum(map(math.prod, shapes.values()))
+    case = {True: "lower-cased", False: "cased", None: "of unknown case"}[casing]
+    return [
+        ("layers", config.num_hidden_layers),
+        ("hidden size", config.hidden_size),
+        ("attention heads", config.num_attention_heads),
+        ("feed-forward size", config.intermediate_size),
+        ("longest sequence", f"{config.max_position_embeddings} tokens"),
+        ("vocabulary", f"{config.vocab_size:,} word pieces, {case}"),
+        ("parameters", f"{parameters:,}, heads included"),
+        ("files", _FILES[form]),
+    ]
+
+
+def _training(directory, task):
+    """Return rows of `training.json`, none if there is none."""
+    path = os.path.join(directory, MANIFEST_FILE)
+    if not os.path.exists(path):
+        return []
+    manifest = files.read_json(path, "the manifest of a run")
+    run, found = manifest["settings"], manifest["history"][-1]["environment"]
+    steps, warmup = run["num_train_steps"], run["num_warmup_steps"]
+    kept = task["global_step"] if task else _newest_step(directory) or steps
+    optimizer = run["optimizer"]
+    if optimizer == "adam":
+        optimizer += f", {'with' if run['bias_correction'] else 'no'} bias correction"
+    start = run["init_checkpoint"] or run["continue_from"] or "random weights"
+    rows = [
+        ("started from", _cell(start)),
+        ("updates", f"{steps:,}" if kept == steps else f"{kept:,} of {steps:,}"),
+        ("sequences in an update", run["train_batch_size"]),
+        (
+            "learning rate",
+            f"{run['learning_rate']:g}, warm-up over {warmup:,}, then linear to 0",
+        ),
+        ("optimizer", optimizer),
+        ("seed", run["seed"]),
+        ("precision", found["precision"]),
+        ("devices", f"{found['replicas']} × {_cell(found['device'])}"),
+        (
+            "versions",
+            ", ".join(
+                f"{name} {found[name]}"
+                for name in ("official_bert", "tensorflow", "keras", "python")
+            ),
+        ),
+    ]
+    for name in ("num_records", "num_examples"):
+        if name in run:
+            rows.append((name.replace("num_", "training "), f"{run[name]:,}"))
+    return rows
+
+
+def _newest_step(directory):
+    return max(names.numbered_checkpoints(directory), default=0)
+
+
+def _data_rows(data):
+    for flag, value in data.items():
+        names = [os.path.basename(os.path.normpath(part)) for part in value.split(",")]
+        yield f"`--{flag}`", _some(names)
+
+
+def _scores(directory):
+    """Return the lines of `eval_results.txt` as a section, if there is one."""
+    path = os.path.join(directory, eval_results.FILE)
+    if not os.path.exists(path):
+        return []
+    text = files.read_text(path, "the results of an evaluation")
+    rows = [line.split(" = ", 1) for line in text.splitlines() if " = " in line]
+    return ["## Scores", "", *_table(rows), ""]

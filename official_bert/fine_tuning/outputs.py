@@ -1,0 +1,68 @@
+"""A model's outputs for many examples, compiled once and in any thread."""
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert.fine_tuning.model_inputs import INPUTS
+from official_bert.modeling.fused_layer_norm import fused_where_possible
+
+
+def make_scorer(compute):
+    """Return the compiled function from a batch of features to a model's outputs.
+
+    It is traced once, for any shape, and may be called from several threads.
+
+    Args:
+      compute: function: dict of the `INPUTS`, int32 tensors [B, S] -> dict of
+        tensors [B, …]; such as a Keras model.
+
+    Returns:
+      function: dict with these arrays -> what `compute` returns, as arrays.
+    """
+    ids = tf.TensorSpec([None, None], tf.int32)
+
+    @tf.function(input_signature=[ids, ids, ids], autograph=False)
+    def score(*values):
+        with fused_where_possible():
+            return compute(dict(zip(INPUTS, values, strict=True)))
+
+    def score_batch(batch):
+        outputs = score(*(tf.constant(batch[name]) for name in INPUTS))
+        return {name: tensor.numpy() for name, tensor in outputs.items()}
+
+    return score_batch
+
+
+def score_rows(score, feature_set, batch_size, break_off=lambda: False):
+    """Return the outputs of all examples.
+
+    Args:
+      score: what `make_scorer` returned, or a `TfliteModel`.
+      feature_set: `FeatureSet` of N examples.
+      batch_size: examples that go through the model together.
+      break_off: function that tells whether to stop early.
+
+    Returns:
+      list of N dicts of outputs, in the order of the examples; None if it broke
+      off. Those that have a place for each token are as long as the batch was.
+    """
+    rows = [None] * len(feature_set.features)
+    for numbers, batch in feature_set.ordered_batches(batch_size):
+        if break_off():
+            return None
+        outputs = score(batch)
+        for place, number in enumerate(numbers):
+            rows[number] = {name: value[place] for name, value in outputs.items()}
+    return rows
+
+
+def mean_of_batches(loss_of, num_examples, batch_size):
+    """Return the mean of batches' losses, the `loss` that the original tells.
+
+    Args:
+      loss_of: function: slice of the examples -> their mean loss.
+      num_examples: how many there are.
+      batch_size: examples of a batch; the last may have fewer.
+    """
+    starts = range(0, num_examples, batch_size)
+    return float(np.mean([loss_of(slice(n, n + batch_size)) for n in starts]))

@@ -1,0 +1,78 @@
+"""`task.json`: what a fine-tuned model is for, so that no flag has to say it."""
+
+import os
+
+from official_bert import files
+from official_bert.checkpoints.keras_hub.detection import is_preset
+from official_bert.errors import UserError
+
+TASK_FILE = "task.json"
+
+
+def has_task(path):
+    """Tell whether a path is a fine-tuned model's directory.
+
+    A KerasHub preset has a file of that name, too, which says something else.
+    """
+    is_there = os.path.isfile(os.path.join(path, TASK_FILE))
+    return is_there and not is_preset(path)
+
+
+def task_content(task):
+    """Return a task's name and what it is, as `task.json` has them, a dict."""
+    return {"task": task.TASK, **task.to_dict()}
+
+
+def write_task(directory, task, global_step):
+    """Write `task.json` into a model directory.
+
+    Args:
+      directory: the folder.
+      task: has a name, `TASK`, and `to_dict()`, fit for JSON.
+      global_step: the updates that the model has had.
+    """
+    content = {**task_content(task), "global_step": global_step}
+    files.write_json(os.path.join(directory, TASK_FILE), content)
+
+
+def written_step(directory):
+    """Return the updates that the model of a `task.json` has had; None without one."""
+    path = os.path.join(directory, TASK_FILE)
+    try:
+        return files.read_json(path, "a task").get("global_step")
+    except UserError:
+        return None  # It is missing or damaged.
+
+
+def read_task(directory, *classes):
+    """Read `task.json`.
+
+    Args:
+      directory: the folder.
+      *classes: the tasks that it may be of, with `TASK` and `from_dict`.
+
+    Returns:
+      (the task, the updates that the model has had).
+
+    Raises:
+      UserError: there is none, or of another kind, or it is damaged.
+    """
+    path = os.path.join(directory, TASK_FILE)
+    if not has_task(directory):
+        raise UserError(
+            f"{directory} has no {TASK_FILE}: it is not the output directory of a "
+            "finished fine-tuning; train first."
+        )
+    values = files.read_json(path, "the description of a fine-tuned model")
+    name = values.get("task")
+    found = [each for each in classes if name == each.TASK]
+    if not found:
+        wanted = " or ".join(each.TASK for each in classes)
+        raise UserError(f"{path} does not describe a {wanted}: its task is {name!r}.")
+    try:
+        return found[0].from_dict(values), int(values["global_step"])
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise UserError(
+            f"{path} is damaged ({type(error).__name__}: {error}); take it from "
+            "another copy of the model, or train again."
+        ) from error

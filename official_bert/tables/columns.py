@@ -1,0 +1,250 @@
+"""Which columns of a table hold the text and the label.
+
+A column is given by its name or by its number, counted from 0; a name wins. What
+is not given is guessed, and the guess is said in a note, so that a user sees it:
+
+* the label is the column called `label` or `labels`; else the only column besides
+  the text; else the only one with few distinct values, that is at least two, and
+  no more than half as many as there are rows;
+* the text is the column called `text` or `sentence`; else the only column that
+  holds neither numbers nor few distinct values; else, among those, the longest, if
+  any other is on average at most half as long and has fewer than three words;
+* a column that numbers the rows (`id`, `idx`, `index`, a nameless column, or ten
+  numbers and more that count up by one) is neither;
+* a second text is never guessed: pairs need `--text_b_column`.
+
+When more than one column or none fits, the user is asked, with a list of them.
+"""
+
+import dataclasses
+import statistics
+
+from official_bert.errors import UserError, list_some
+from official_bert.tables.reading import JSON_LINES, is_number
+
+TEXT_FLAG = "--text_column"
+TEXT_B_FLAG = "--text_b_column"
+LABEL_FLAG = "--label_column"
+_TEXT_NAMES = ("text", "sentence")
+_LABEL_NAMES = ("label", "labels")
+_NUMBER_NAMES = ("", "id", "idx", "index")
+
+
+@dataclasses.dataclass(frozen=True)
+class Columns:
+    """Where a table has its texts and labels.
+
+    Attributes:
+      text: str, name of the column, or its number.
+      text_b: str, likewise, or None if there are no pairs.
+      label: str, likewise, or None if there are no labels.
+      has_header: bool, whether the training file had one; None of another file whose
+        looks are to tell.
+    """
+
+    text: str
+    text_b: str | None
+    label: str | None
+    has_header: bool | None
+
+    @property
+    def names(self):
+        """Those of the texts, list of str."""
+        return [self.text] if self.text_b is None else [self.text, self.text_b]
+
+
+def choose_columns(table, text_column=None, text_b_column=None, label_column=None):
+    """Return the columns of a training file: those given, the others guessed.
+
+    Args:
+      table: `Table`.
+      text_column: str or int, name or number of a column; None guesses.
+      text_b_column: likewise; None is no pair.
+      label_column: likewise; None guesses.
+
+    Returns:
+      (`Columns`, list of str: a note on each guess).
+
+    Raises:
+      UserError: a column is not there, is given twice, or cannot be guessed.
+    """
+    text, text_b, label = (
+        None if name is None else find_column(table, name, flag)
+        for name, flag in [
+            (text_column, TEXT_FLAG),
+            (text_b_column, TEXT_B_FLAG),
+            (label_column, LABEL_FLAG),
+        ]
+    )
+    notes = []
+    if label is None:
+        label = _only_column_named(table, _LABEL_NAMES, {text, text_b})
+    if text is None:
+        text = _guess_text(table, {text_b, label})
+        notes.append(_note(table, TEXT_FLAG, text))
+    if label is None:
+        label = _guess_label(table, {text, text_b})
+    if label_column is None:
+        notes.append(_note(table, LABEL_FLAG, label))
+    chosen = [index for index in (text, text_b, label) if index is not None]
+    if len(set(chosen)) < len(chosen):
+        raise UserError(
+            f"{TEXT_FLAG}, {TEXT_B_FLAG} and {LABEL_FLAG} must be different columns; "
+            f"those of {table.path} are {describe_columns(table)}."
+        )
+    second = None if text_b is None else _name_of(table, text_b)
+    names = _name_of(table, text), second, _name_of(table, label)
+    return Columns(*names, table.has_header), notes
+
+
+def find_column(table, name, flag):
+    """Return the number of the column with a name, or with that number.
+
+    Raises:
+      UserError: there is none, or there are several of that name.
+    """
+    name = str(name).strip()
+    count = table.columns.count(name)
+    if count == 1:
+        return table.columns.index(name)
+    if count > 1:
+        raise UserError(
+            f"{flag}: {table.path} has {count} columns called {name!r}; give the "
+            f"number of one: {describe_columns(table)}."
+        )
+    if has_column(table, name):
+        return int(name)
+    header = "" if table.has_header else " (it was read as having no header)"
+    hint = ""
+    if table.has_header and table.format != JSON_LINES:
+        hint = " (--nohas_header if that is a row like the others)"
+    raise UserError(
+        f"{flag}: {table.path} has no column {name!r}{header}; its columns are "
+        f"{describe_columns(table)}{hint}."
+    )
+
+
+def has_column(table, name):
+    """Tell whether `find_column` finds a column, or more than one."""
+    return name in table.columns or (
+        name.isdecimal() and int(name) < len(table.columns)
+    )
+
+
+def describe_columns(table):
+    """Return the numbers of the columns, with their names or first cells."""
+    if table.has_header:
+        listed = [f"{index} {name!r}" for index, name in enumerate(table.columns)]
+    else:
+        cells = table.rows[0].cells
+        listed = [f"{index} (as in {cell[:20]!r})" for index, cell in enumerate(cells)]
+    return list_some(listed, most=20)
+
+
+def _name_of(table, index):
+    """Return what `find_column` finds a column by."""
+    name = table.columns[index]
+    return name if name and table.columns.count(name) == 1 else str(index)
+
+
+def _note(table, flag, index):
+    what = "text" if flag == TEXT_FLAG else "label"
+    return (
+        f"{table.path}: the {what} is taken from column {_name_of(table, index)!r}; "
+        f"{flag} chooses another."
+    )
+
+
+def _only_column_named(table, names, taken):
+    """Return the one free column with one of the names, or None."""
+    found = [
+        index
+        for index, column in enumerate(table.columns)
+        if table.has_header and column.lower() in names and index not in taken
+    ]
+    return found[0] if len(found) == 1 else None
+
+
+def _guess_text(table, taken):
+    named = _only_column_named(table, _TEXT_NAMES, taken)
+    if named is not None:
+        return named
+    lengths = {}
+    for index in _free_columns(table, taken):
+        cells = _cells(table, index)
+        if all(isinstance(cell, str) for cell in cells) and not _are_numbers(cells):
+            lengths[index] = statistics.fmean(map(len, cells)) if cells else 0
+    varied = {i: lengths[i] for i in lengths if not _has_few_values(table, i)}
+    longest = sorted(varied or lengths, key=lengths.get, reverse=True)
+    if not longest:
+        _ask_for(table, TEXT_FLAG, "no column looks like a text")
+    others = longest[1:]
+    if any(
+        2 * lengths[index] > lengths[longest[0]] or _mean_words(table, index) >= 3
+        for index in others
+    ):
+        _ask_for(table, TEXT_FLAG, "more than one column may be the text")
+    return longest[0]
+
+
+def _mean_words(table, index):
+    return statistics.fmean(len(cell.split()) for cell in _cells(table, index) or [""])
+
+
+def _guess_label(table, taken):
+    free = _free_columns(table, taken)
+    likely = [index for index in free if _has_few_values(table, index)]
+    if len(free) != 1:
+        free = likely
+    if not free:
+        _ask_for(table, LABEL_FLAG, "no column looks like a label")
+    if len(free) > 1:
+        _ask_for(table, LABEL_FLAG, "more than one column may be the label")
+    return free[0]
+
+
+def _ask_for(table, flag, reason):
+    if len(table.columns) == 1 and table.format == "TSV":
+        raise UserError(
+            f"{table.path}: all of it is one column, as it has no tabs; if commas or "
+            "semicolons separate its columns, give it a name that ends with .csv."
+        )
+    raise UserError(
+        f"{table.path}: {reason}; choose with {flag} among {describe_columns(table)}."
+    )
+
+
+def _free_columns(table, taken):
+    """Return the columns that are not taken and do not number the rows."""
+    return [
+        index
+        for index in range(len(table.columns))
+        if index not in taken and not _numbers_rows(table, index)
+    ]
+
+
+def _numbers_rows(table, index):
+    if table.has_header and table.columns[index].lower() in _NUMBER_NAMES:
+        return True
+    cells = [row.cells[index] for row in table.rows]
+    if len(cells) < 10 or not all(map(is_number, cells)):
+        return False
+    numbers = list(map(float, cells))
+    return numbers == [numbers[0] + row for row in range(len(numbers))]
+
+
+def _cells(table, index):
+    """Return the cells of a column that are not empty."""
+    cells = (row.cells[index] for row in table.rows)
+    return [cell for cell in cells if not isinstance(cell, str) or cell.strip()]
+
+
+def _are_numbers(cells):
+    return bool(cells) and all(map(is_number, cells))
+
+
+def _has_few_values(table, index):
+    """Tell whether there are at least two values, and each twice on average."""
+    cells = _cells(table, index)
+    distinct = len(set(map(str, cells)))
+    return 2 <= distinct <= len(cells) / 2

@@ -1,0 +1,190 @@
+"""A dev set split off the training examples, and how labels are distributed."""
+
+import collections
+import hashlib
+import json
+import statistics
+
+from official_bert.errors import UserError
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION
+
+_MOST_LABELS_SHOWN = 30
+_NONE = ""  # No label is called so.
+
+
+def split_off_dev(examples, kind, seed, dev_fraction=0.1):
+    """Divide examples into a training and a dev set.
+
+    The split is a pure function of the arguments. Examples with the same text
+    (or the same two) but for white space stay together on one side. Which texts
+    go to the dev set is decided by a hash of each text and the seed, so new rows
+    do not move the others about more than they must.
+
+    The split is stratified: of each label the dev set gets its share, and at
+    least one text if there are two or more, but never all. With several labels,
+    the rarest of an example's labels counts. Numbers are not stratified.
+
+    Args:
+      examples: list of `Example`.
+      kind: one of `labels.KINDS`.
+      seed: int.
+      dev_fraction: float between 0 and 1.
+
+    Returns:
+      (training list, dev list) of `Example`, both in the order of the file.
+
+    Raises:
+      UserError: the fraction is out of range, or no label has two texts.
+    """
+    if not 0 < dev_fraction < 1:
+        raise UserError(
+            f"The dev set's fraction is {dev_fraction}: choose one between 0 and 1."
+        )
+    groups = collections.defaultdict(list)
+    for example in examples:
+        groups[_texts(example)].append(example)
+    strata = collections.defaultdict(list)
+    stratum_of = _stratifier(examples, kind)
+    for texts, group in groups.items():
+        strata[stratum_of(group[0])].append(texts)
+    in_dev = set()
+    for stratum in strata.values():
+        sizes = {texts: len(groups[texts]) for texts in stratum}
+        in_dev |= _choose_texts(sizes, seed, dev_fraction)
+    if not in_dev:
+        raise UserError(
+            f"There are too few rows ({len(examples)}) to split off a dev set; give "
+            "--dev_file, or add rows until a label has two texts."
+        )
+    sides = [], []
+    for example in examples:
+        sides[_texts(example) in in_dev].append(example)
+    return sides
+
+
+def _stratifier(examples, kind):
+    """Return the function from an example to its stratum."""
+    if kind == REGRESSION:
+        return lambda example: None
+    if kind != MULTI_LABEL:
+        return lambda example: example.label
+    counts = collections.Counter(name for each in examples for name in each.label)
+    return lambda each: min(
+        each.label, key=lambda name: (counts[name], name), default=None
+    )
+
+
+def _choose_texts(sizes, seed, dev_fraction):
+    """Return the texts of a stratum that go to the dev set.
+
+    Args:
+      sizes: dict from texts to the number of rows that have them.
+      seed: int.
+      dev_fraction: of the rows, rounded.
+    """
+    wanted = round(dev_fraction * sum(sizes.values()))
+    chosen, rows = set(), 0
+    in_order = sorted(sizes, key=lambda texts: _hash(texts, seed))
+    for texts in in_order[:-1]:  # One text is left to train on.
+        if rows + sizes[texts] <= wanted:
+            chosen.add(texts)
+            rows += sizes[texts]
+    if not chosen and len(in_order) > 1:
+        # The stratum is small, or every text in it is repeated too often.
+        # Of equally frequent ones this is the first.
+        chosen.add(min(in_order, key=sizes.get))
+    return chosen
+
+
+def _texts(example):
+    """Return what makes examples the same: their texts but for white space."""
+    texts = example.text_a, example.text_b or ""
+    return tuple(" ".join(text.split()) for text in texts)
+
+
+def _hash(texts, seed):
+    return hashlib.sha256(json.dumps([seed, *texts]).encode()).digest()
+
+
+def count_shared_texts(examples, others):
+    """Return how many of the examples have a text, or pair, of the others."""
+    texts = set(map(_texts, others))
+    return sum(_texts(each) in texts for each in examples)
+
+
+def class_balance(sets, labels):
+    """Return a table of how often each set has each label.
+
+    Args:
+      sets: dict from a name ("train") to a list of `Example`; those without a
+        label are not counted.
+      labels: `Labels`.
+
+    Returns:
+      list of str, lines: a header, a line for each label (30 at most) with its
+      count and share of the set's rows, and a last line with the rows. With
+      several labels the shares may add up to more or less than 100 %. For
+      numbers, a line for each set: rows, mean, deviation, least and greatest.
+    """
+    labelled = {
+        name: [each.label for each in examples if each.label is not None]
+        for name, examples in sets.items()
+    }
+    if labels.kind == REGRESSION:
+        header = ["label", "rows", "mean", "deviation", "min", "max"]
+        rows = [[name, *_summary(numbers)] for name, numbers in labelled.items()]
+        return _align([header, *rows])
+    counts = {name: _count(found, labels.kind) for name, found in labelled.items()}
+    shown, rest = labels.names[:_MOST_LABELS_SHOWN], labels.names[_MOST_LABELS_SHOWN:]
+    rows = [["label", *labelled]]
+    for label in shown:
+        rows.append([_one_line(label), *_shares(counts, labelled, [label])])
+    if rest:
+        rows.append([f"({len(rest)} more)", *_shares(counts, labelled, rest)])
+    if any(count[_NONE] for count in counts.values()):
+        rows.append(["(none)", *_shares(counts, labelled, [_NONE])])
+    rows.append(["rows", *(str(len(found)) for found in labelled.values())])
+    return _align(rows)
+
+
+def _count(found, kind):
+    """Return how often each label occurs, a `Counter`."""
+    if kind != MULTI_LABEL:
+        return collections.Counter(found)
+    return collections.Counter(name for names in found for name in names or [_NONE])
+
+
+def _shares(counts, labelled, names):
+    """Return "90  45.0 %" for each set: occurrences of the names per row."""
+    cells = []
+    for key, count in counts.items():
+        number = sum(count[name] for name in names)
+        share = 100 * number / len(labelled[key]) if labelled[key] else 0
+        cells.append(f"{number} {share:5.1f} %")
+    return cells
+
+
+def _summary(numbers):
+    """Return the cells that describe a set of numbers, list of str."""
+    if not numbers:
+        return ["0", "", "", "", ""]
+    mean, deviation = statistics.fmean(numbers), statistics.pstdev(numbers)
+    values = mean, deviation, min(numbers), max(numbers)
+    return [str(len(numbers)), *(f"{value:.4g}" for value in values)]
+
+
+def _one_line(label):
+    label = " ".join(label.split())
+    return label if len(label) <= 40 else label[:39] + "…"
+
+
+def _align(rows):
+    """Return lines in which the columns stand below each other."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    lines = []
+    for first, *others in rows:
+        right = [
+            cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)
+        ]
+        lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
+    return lines

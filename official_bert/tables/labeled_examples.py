@@ -1,0 +1,253 @@
+"""A user's own data: the rows of CSV, TSV and JSON lines as labelled examples.
+
+Labels are of one of three kinds, see `labels`. The training file makes the list of
+them, and every other file must keep to it.
+
+Rows of training and dev files that have no text or no label are left out and
+counted. Test files keep every row, so that each gets a prediction, and need no
+labels; those that are there must be valid.
+"""
+
+import collections
+import dataclasses
+
+from official_bert.errors import UserError
+from official_bert.tables import columns as table_columns
+from official_bert.tables.examples import Example
+from official_bert.tables.labels import (
+    KINDS,
+    MULTI_LABEL,
+    REGRESSION,
+    SINGLE_LABEL,
+    Labels,
+    advice_on,
+    infer_kind,
+    natural_sorted,
+    parse_label,
+    show,
+)
+from official_bert.tables.reading import (
+    JSON_LINES,
+    fail_for_rows,
+    looks_like_header,
+    name_lines,
+    read_table,
+)
+
+
+def read_training_examples(
+    path,
+    text_column=None,
+    text_b_column=None,
+    label_column=None,
+    kind=None,
+    separator=None,
+    has_header=None,
+):
+    """Read a training file, and learn from it what the other files look like.
+
+    Args:
+      path: the file, see `tables`.
+      text_column: str or int, name or number of a column; None guesses, see
+        `table_columns`.
+      text_b_column: likewise, the second text of pairs; None for no pairs.
+      label_column: likewise; None guesses.
+      kind: one of `KINDS`; None infers it.
+      separator: str between the labels of a cell; makes it multi-label.
+      has_header: bool; None looks, see `tables.read_table`.
+
+    Returns:
+      (list of `Example`, `Columns`, `Labels`, list of str: what was guessed,
+      inferred and left out, a sentence each).
+
+    Raises:
+      UserError: the file cannot be used; names the rows.
+    """
+    _check_kind(kind, separator)
+    given = [text_column, text_b_column, label_column]
+    names = [name for name in given if name is not None]
+    table = read_table(path, "--train_file", has_header, names)
+    columns, notes = table_columns.choose_columns(table, *given)
+    rows, left_out = _usable_rows(table, columns)
+    if kind is None:
+        cells = [row.label for row in rows if not _is_blank(row.label)]
+        kind, reason = infer_kind(cells, separator)
+        notes.append(f"{path}: the labels are read as {kind} ({reason}).")
+    labels = Labels(kind, (), separator)
+    examples, more_notes = _labelled_examples(path, rows, left_out, labels)
+    labels = Labels(kind, _label_names(examples, kind), separator)
+    _check_label_count(path, examples, labels)
+    return examples, columns, labels, notes + more_notes
+
+
+def read_examples(path, columns, labels, flag, is_test=False):
+    """Read a dev or test file as the training file told.
+
+    Args:
+      path: the file, see `tables`.
+      columns: `Columns` of the training file.
+      labels: `Labels` of the training file.
+      flag: the flag the file came from, "--dev_file".
+      is_test: whether labels may be missing, one or all.
+
+    Returns:
+      (list of `Example`, list of str: what was left out). A test file has an
+      example for every row, those without a text have "".
+
+    Raises:
+      UserError: the file cannot be used, or has a label that is none of
+        `labels`; names the rows.
+    """
+    names = columns.names + ([] if is_test else [columns.label])
+    table = read_table(path, flag, columns.has_header, names)
+    if not is_test:
+        rows, left_out = _usable_rows(table, columns)
+        return _labelled_examples(path, rows, left_out, labels)
+    if columns.label is None or not table_columns.has_column(table, columns.label):
+        columns = dataclasses.replace(columns, label=None)
+    rows = _select(table, columns)
+    notes = _notes_on(path, "without a text", _without_text(rows), "kept all the same")
+    notes += _notes_on_header(table, columns)
+    return _with_labels(path, rows, labels), notes
+
+
+def _notes_on_header(table, columns):
+    """Tell of a first row that might be taken for the other thing."""
+    if table.format == JSON_LINES:
+        return []
+    if columns.has_header is None:
+        what = "names the columns" if table.has_header else "is one like the others"
+        told = f"by its looks, the first row {what}; --has_header, --nohas_header tell"
+    elif not table.has_header and looks_like_header(table.rows):
+        told = (
+            "the first row looks like a header and is read like the others, as there "
+            "was none in training; --has_header leaves it out"
+        )
+    else:
+        return []
+    return [f"{table.path}: {told}."]
+
+
+def _select(table, columns):
+    """Return an `Example` of every row, whose label is the cell as it is."""
+    finders = [
+        (columns.text, table_columns.TEXT_FLAG),
+        (columns.text_b, table_columns.TEXT_B_FLAG),
+        (columns.label, table_columns.LABEL_FLAG),
+    ]
+    places = [
+        None if name is None else table_columns.find_column(table, name, flag)
+        for name, flag in finders
+    ]
+    rows, problems = [], []
+    for row in table.rows:
+        cells = [None if place is None else row.cells[place] for place in places]
+        if any(isinstance(cell, list | dict) for cell in cells[:2]):
+            problems.append((row.line, "has a list or an object as its text"))
+        rows.append(Example(row.line, *cells))
+    if problems:
+        fail_for_rows(table.path, problems, "write each text as one string")
+    return rows
+
+
+def _without_text(rows):
+    """Return the lines of rows that lack a text."""
+    return [row.guid for row in rows if _is_blank(row.text_a) or _is_blank(row.text_b)]
+
+
+def _usable_rows(table, columns):
+    """Return the rows that have their texts, and notes on the others."""
+    rows = _select(table, columns)
+    bad = _without_text(rows)
+    notes = _notes_on(table.path, "without a text", bad, "left out")
+    return _without_lines(rows, bad), notes
+
+
+def _without_lines(rows, lines):
+    lines = set(lines)
+    return [row for row in rows if row.guid not in lines]
+
+
+def _notes_on(path, which, lines, done):
+    if not lines:
+        return []
+    rows = f"{len(lines)} rows {which} were" if len(lines) > 1 else f"1 row {which} was"
+    return [f"{path}: {rows} {done} ({name_lines(lines)})."]
+
+
+def _labelled_examples(path, rows, notes, labels):
+    """Return examples of the rows that have a label, and notes on the others."""
+    bad = [row.guid for row in rows if _has_no_label(row, labels)]
+    rows = _without_lines(rows, bad)
+    if not rows:
+        raise UserError(
+            f"{path}: no row has both a text and a label; fill them in, or check "
+            f"{table_columns.TEXT_FLAG} and {table_columns.LABEL_FLAG}."
+        )
+    notes = notes + _notes_on(path, "without a label", bad, "left out")
+    return _with_labels(path, rows, labels), notes
+
+
+def _with_labels(path, rows, labels):
+    """Replace the cells of rows by labels; a `UserError` lists the bad ones."""
+    examples, problems = [], []
+    for row in rows:
+        try:
+            label = None
+            if not _has_no_label(row, labels):
+                label = parse_label(row.label, labels)
+            examples.append(dataclasses.replace(row, label=label))
+        except ValueError as error:
+            problems.append((row.guid, str(error)))
+    if problems:
+        fail_for_rows(path, problems, advice_on(labels))
+    return examples
+
+
+def _has_no_label(row, labels):
+    # Split at a separator, an empty cell is the way to write no label at all.
+    return row.label is None or (labels.separator is None and _is_blank(row.label))
+
+
+def _label_names(examples, kind):
+    """Return the labels of examples in natural order, tuple of str."""
+    if kind == REGRESSION:
+        return ()
+    if kind == SINGLE_LABEL:
+        return tuple(natural_sorted({example.label for example in examples}))
+    return tuple(natural_sorted({name for each in examples for name in each.label}))
+
+
+def _is_blank(cell):
+    return isinstance(cell, str) and not cell.strip()
+
+
+def _check_kind(kind, separator):
+    if kind is not None and kind not in KINDS:
+        raise UserError(f"--label_kind is {kind!r}; choose from {', '.join(KINDS)}.")
+    if separator is not None and kind not in (None, MULTI_LABEL):
+        raise UserError(
+            f"--label_separator makes no sense with {kind} labels; leave it out."
+        )
+    if separator == "":
+        raise UserError("--label_separator is empty; give a character.")
+
+
+def _check_label_count(path, examples, labels):
+    """Raise `UserError` if there is nothing to tell apart."""
+    if labels.kind == SINGLE_LABEL and len(labels.names) < 2:
+        raise UserError(
+            f"{path}: every row has the label {labels.names[0]!r}; a classifier needs "
+            "two labels or more."
+        )
+    if labels.kind == MULTI_LABEL and not labels.names:
+        raise UserError(f"{path}: no row has any label; a classifier needs some.")
+    if labels.kind == REGRESSION and len({each.label for each in examples}) < 2:
+        raise UserError(f"{path}: every row has the same number as its label.")
+    counts = collections.Counter(each.label for each in examples)
+    if labels.kind == SINGLE_LABEL and 10 < len(examples) == len(counts):
+        raise UserError(
+            f"{path}: every row has a label of its own, such as "
+            f"{show(examples[0].label)}; choose another "
+            f"{table_columns.LABEL_FLAG}, or --label_kind=regression for numbers."
+        )

@@ -1,0 +1,254 @@
+"""Tables in files: CSV, TSV and JSON lines, plain or gzipped, as rows of cells.
+
+The ending decides on the format: `.csv`, `.tsv` or `.tab`, `.jsonl`, `.ndjson`
+or `.json`, each also with `.gz`. Of any other file the first line decides: one
+that begins with `{` is JSON lines, one with a tab in it is TSV, the rest CSV.
+
+* Text is UTF-8 with or without a byte order mark. Lines end as on Unix, Windows
+  or the old Mac. Blank lines are no rows.
+* CSV and TSV: see `delimited`; every row has as many cells as the first.
+* JSON lines is one object a line. The columns are the keys in the order in which
+  they first appear; a key that a line lacks, or null, is an empty cell.
+
+Names of columns lose the blanks around them.
+
+Whatever cannot be read is collected over the whole file and reported once.
+"""
+
+import dataclasses
+import gzip
+import io
+import json
+import os
+import re
+import zlib
+
+from official_bert import files
+from official_bert.errors import UserError, list_some
+from official_bert.tables.delimited import Row, read_csv, read_tsv
+from official_bert.tables.json_lines import parse_object
+
+CSV, TSV, JSON_LINES = "CSV", "TSV", "JSON lines"
+_ENDINGS = {
+    ".csv": CSV,
+    ".tsv": TSV,
+    ".tab": TSV,
+    ".jsonl": JSON_LINES,
+    ".ndjson": JSON_LINES,
+    ".json": JSON_LINES,
+}
+_BOM = "\ufeff"
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_WORD = re.compile(r"[^\W\d][\w.-]*")
+# What columns of texts and labels are commonly called. Read from a first line
+# with none of these, `looks_like_header` goes by the lines below it.
+_COMMON_NAMES = (
+    "category class content comment id idx index intent label labels message name "
+    "polarity question query rating review score sentence sentence1 sentence2 "
+    "sentiment stars tag tags target text text_a text_b title topic tweet"
+)
+
+
+@dataclasses.dataclass(frozen=True)
+class Table:
+    """The rows of a file, each with one cell for each column.
+
+    Attributes:
+      path: the file.
+      format: `CSV`, `TSV` or `JSON_LINES`.
+      columns: tuple of str, the names; "0", "1", … if there is no header.
+      has_header: bool; a header is not among the rows.
+      rows: list of `Row`, at least one.
+    """
+
+    path: str
+    format: str
+    columns: tuple[str, ...]
+    has_header: bool
+    rows: list[Row]
+
+
+def read_table(path, flag="--train_file", has_header=None, names=()):
+    """Read a file; the module's docstring says what it may look like.
+
+    Args:
+      path: the file.
+      flag: the flag it came from, for messages.
+      has_header: whether the first row of a CSV or TSV is a header. None
+        looks: it is one if a column is asked for by name, or if
+        `looks_like_header` takes it for one.
+      names: columns that will be asked for, by name or number.
+
+    Returns:
+      `Table`.
+
+    Raises:
+      UserError: the file cannot be read, is empty or a header alone, or has
+        rows that are no JSON objects, are badly quoted, or have more or fewer
+        cells than the first. Cells that are missing are never made up; empty
+        cells too many at the end of a row are dropped.
+    """
+    path = os.fspath(path)
+    text = read_text(path, flag)
+    kind = _format_of(path, text)
+    if kind == JSON_LINES:
+        return _read_json_lines(path, text)
+    rows, problems = read_csv(text) if kind == CSV else read_tsv(text)
+    if problems:
+        fail_for_rows(path, problems, _advice_on(problems))
+    if not rows:
+        raise UserError(f"{path} is empty; it needs at least one row with a text.")
+    if has_header is None:
+        by_name = any(not str(name).isdecimal() for name in names)
+        has_header = by_name or looks_like_header(rows)
+    columns = tuple(map(str, range(len(rows[0].cells))))
+    if has_header:
+        columns = tuple(cell.strip() for cell in rows.pop(0).cells)
+    if not rows:
+        raise UserError(f"{path} holds a header and no rows; add rows below it.")
+    return Table(path, kind, columns, has_header, rows)
+
+
+def read_text(path, flag):
+    """Return the text of a UTF-8 file, plain or gzipped, without its BOM.
+
+    Raises:
+      UserError: the file cannot be read, is not UTF-8, or holds NUL
+        characters; the message names the lines.
+    """
+    files.require_readable(path, flag)
+    try:
+        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as source:
+            content = source.read()
+    except (OSError, EOFError, zlib.error) as error:
+        raise UserError(f"{flag}: {path} cannot be read: {error}.") from error
+    if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        raise UserError(f"{path} is UTF-16; save it as UTF-8 (in Excel, CSV UTF-8).")
+    if content[:4] == b"PK\x03\x04":
+        raise UserError(f"{path} is an archive or a workbook; save it as CSV (UTF-8).")
+    lines = content.split(b"\n")
+    bad = [number for number, line in enumerate(lines, 1) if not _is_utf8(line)]
+    if bad:
+        raise UserError(f"{path} is not UTF-8 in {name_lines(bad)}; save it as UTF-8.")
+    bad = [number for number, line in enumerate(lines, 1) if b"\0" in line]
+    if bad:
+        raise UserError(
+            f"{path} holds NUL characters in {name_lines(bad)}; it is damaged or no "
+            "text: save it again as UTF-8, or remove them."
+        )
+    return content.decode().removeprefix(_BOM)
+
+
+def _is_utf8(line):
+    # No byte of a character of UTF-8 is a line feed, so lines can be looked at
+    # one by one.
+    try:
+        line.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
+
+
+def _format_of(path, text):
+    ending = os.path.splitext(path.removesuffix(".gz"))[1].lower()
+    if ending in _ENDINGS:
+        return _ENDINGS[ending]
+    first = text.lstrip().partition("\n")[0]
+    if first.startswith("{"):
+        return JSON_LINES
+    return TSV if "\t" in first else CSV
+
+
+def looks_like_header(rows):
+    """Tell whether the first row of a CSV or TSV names the columns.
+
+    The first of these that applies decides:
+
+    1. a cell is a number, or comes up again below in its column: no header;
+    2. it is the only row: a header if a cell is a common name (`text`);
+    3. a cell is a common name: a header;
+    4. all below a cell are numbers: a header;
+    5. a header if every cell that is not empty is one word.
+
+    Args:
+      rows: list of `Row`, not empty.
+    """
+    first, *others = ([cell.strip() for cell in row.cells] for row in rows)
+    columns = list(zip(*others, strict=True)) or [()] * len(first)
+    named = [
+        (cell, column) for cell, column in zip(first, columns, strict=True) if cell
+    ]
+    if any(is_number(cell) or cell in column for cell, column in named):
+        return False
+    if any(cell.lower() in _COMMON_NAMES.split() for cell, _ in named):
+        return True
+    if not others:
+        return False
+    if any(all(map(is_number, column)) for _, column in named):
+        return True
+    return all(_WORD.fullmatch(cell) for cell, _ in named)
+
+
+def is_number(cell):
+    """Tell whether a cell is a decimal number, as 3, -0.5 or 1e-3."""
+    return isinstance(cell, str) and bool(_NUMBER.fullmatch(cell.strip()))
+
+
+def name_lines(lines):
+    """Return "line 3", or "lines 3, 4, 8, 9, 12 and 7 more"."""
+    return f"line{'s' * (len(lines) > 1)} {list_some(map(str, lines))}"
+
+
+def fail_for_rows(path, problems, advice):
+    """Raise a `UserError` about rows of a file.
+
+    Args:
+      path: the file.
+      problems: list of (line, what is wrong with it), not empty: (3, "has 1
+        cell instead of 2").
+      advice: what to do, without a full stop.
+    """
+    listed = [f"line {line} {what}" for line, what in sorted(problems)]
+    count = "1 row" if len(listed) == 1 else f"{len(listed)} rows"
+    raise UserError(f"{path}: {count} cannot be used: {list_some(listed)}; {advice}.")
+
+
+def _advice_on(problems):
+    if any("quote" in what for _, what in problems):
+        return 'put quotes around the whole cell and double those inside ("")'
+    return "mend them, and put quotes around cells that hold the delimiter"
+
+
+def _read_json_lines(path, text):
+    """Return the `Table` of a text of JSON lines."""
+    if text.lstrip().startswith("["):
+        raise UserError(
+            f"{path} holds one JSON list; write JSON lines, one object a line."
+        )
+    objects, problems = [], []
+    for line, content in enumerate(io.StringIO(text, newline=""), 1):
+        if content.strip():
+            try:
+                objects.append((line, parse_object(content)))
+            except ValueError as error:
+                problems.append((line, str(error)))
+    if problems:
+        fail_for_rows(path, problems, "write one JSON object on each line")
+    if not objects:
+        raise UserError(f"{path} is empty; it needs at least one row with a text.")
+    keys = list(dict.fromkeys(key for _, each in objects for key in each))
+    rows = [
+        Row(line, tuple(as_cell(each.get(key)) for key in keys))
+        for line, each in objects
+    ]
+    columns = tuple(key.strip() for key in keys)
+    return Table(path, JSON_LINES, columns, True, rows)
+
+
+def as_cell(value):
+    """Return a JSON value as a cell: scalars as text, null as an empty one."""
+    if value is None:
+        return ""
+    if isinstance(value, str | list | dict):
+        return value
+    return json.dumps(value)

@@ -1,0 +1,249 @@
+"""Fine-tuning on multiple choice (Sec. 4.4): the objective, the evaluation, the run.
+
+Legend: `N` examples, `C` choices of the example that has most.
+"""
+
+import dataclasses
+import itertools
+from typing import ClassVar
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.fine_tuning.config_labels import architecture_of, config_with_labels
+from official_bert.fine_tuning.job import FineTuning, crc32_of
+from official_bert.fine_tuning.model_inputs import INPUTS
+from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.metrics import glue
+from official_bert.modeling.multiple_choice import (
+    NO_CHOICE,
+    MultipleChoiceModel,
+    choice_terms,
+)
+from official_bert.tasks.choice.features import pad_choice_features
+from official_bert.tasks.classifier.features import pad_features
+from official_bert.training.step import Objective
+
+LOSS = "choice_loss"
+ARCHITECTURE = "BertForMultipleChoice"
+
+
+@dataclasses.dataclass(frozen=True)
+class ChoiceTask:
+    """How a model reads questions and choices; kept in `task.json`.
+
+    Attributes:
+      max_seq_length: tokens of a question with one of its choices at most.
+      metrics: names of the scores; by the first a model is the best.
+    """
+
+    TASK: ClassVar[str] = "multiple_choice"
+    metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
+
+    max_seq_length: int = 128
+
+    def to_dict(self):
+        """Return what `from_dict` takes, fit for JSON."""
+        return dataclasses.asdict(self)
+
+    @classmethod
+    def from_dict(cls, values):
+        """Make a task of what `to_dict` returned.
+
+        Raises:
+          KeyError, ValueError: that is not what it holds.
+        """
+        length = values["max_seq_length"]
+        if not isinstance(length, int) or length < 3:
+            raise ValueError("max_seq_length is no whole number above 2")
+        return cls(length)
+
+
+def task_of(config):
+    """Return the `ChoiceTask` of a model of Hugging Face by its config, or None."""
+    if architecture_of(config) != ARCHITECTURE:
+        return None
+    return ChoiceTask(config.max_position_embeddings)
+
+
+def describe(row):
+    """Return the loss and the accuracy of a row, for people."""
+    return f"loss {row['loss']:.3f}  accuracy {row['accuracy']:.4f}"
+
+
+def _weights(features):
+    return {LOSS: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
+
+
+OBJECTIVE = Objective({LOSS: 0.0}, _weights, choice_terms, describe)
+
+
+def length_of(choices):
+    """Return the tokens of the longest choice of an example."""
+    return max(len(one.input_ids) for one in choices)
+
+
+def feature_set(features, max_seq_length):
+    """Return examples as a `FeatureSet` whose batches have C choices each.
+
+    Args:
+      features: list of N lists of `Features`, as of
+        `choice_features.convert_choices`.
+      max_seq_length: see `FeatureSet`.
+    """
+    num_choices = max(map(len, features))
+
+    def pad(chosen, length):
+        return pad_choice_features(chosen, length, num_choices)
+
+    return FeatureSet(features, max_seq_length, pad, length_of)
+
+
+def make_scorer(model):
+    """Return the compiled function of a batch of rows; see `outputs_of`."""
+    return scoring.make_scorer(outputs_of(model))
+
+
+def outputs_of(model):
+    """Return a function: rows -> dict with their scores, `logits` float32 [B].
+
+    A row is a question with one of its choices: a choice's score does not depend
+    on the others, so none has to be padded to another's length or number.
+    """
+
+    def compute(features):
+        rows = {name: features[name][:, tf.newaxis] for name in INPUTS}
+        rows["choice_mask"] = tf.ones_like(rows["input_ids"][:, :, 0])
+        return {"logits": model(rows)["logits"][:, 0]}
+
+    return compute
+
+
+def predict(score, features, batch_size, max_seq_length, break_off=lambda: False):
+    """Return the logits of examples.
+
+    Args:
+      score: what `make_scorer` returned.
+      features: list of N lists of `Features`, N >= 1.
+      batch_size: rows, a choice each, that go through the model together.
+      max_seq_length: see `FeatureSet`.
+      break_off: function that tells whether to stop early.
+
+    Returns:
+      float32 [N, C], `NO_CHOICE` where there is no choice; None if it broke off.
+    """
+    flat = list(itertools.chain.from_iterable(features))
+    rows = FeatureSet(flat, max_seq_length, pad_features)
+    found = scoring.score_rows(score, rows, batch_size, break_off)
+    if found is None:
+        return None
+    sizes = np.array([len(choices) for choices in features])
+    is_there = np.arange(sizes.max()) < sizes[:, np.newaxis]
+    logits = np.full(is_there.shape, NO_CHOICE, np.float32)
+    logits[is_there] = [row["logits"] for row in found]
+    return logits
+
+
+def probabilities(logits):
+    """Return the softmax over the choices that there are, float32 [N, C]."""
+    return tf.nn.softmax(logits).numpy()
+
+
+def evaluate(logits, features):
+    """Return the mean loss and the accuracy.
+
+    Args:
+      logits: float32 [N, C], as of `predict`.
+      features: list of N lists of `Features` with labels.
+
+    Returns:
+      dict of name -> float: `loss`, `accuracy`.
+    """
+    labels = _labels(features)
+    accuracy = glue.accuracy(labels, logits.argmax(axis=1))
+    return {"loss": _mean_loss(logits, labels), "accuracy": accuracy}
+
+
+def results(logits, features, batch_size):
+    """Return what `eval_results.txt` says of a set, beside `global_step`.
+
+    Args:
+      logits: float32 [N, C], as of `predict`.
+      features: list of N lists of `Features` with labels.
+      batch_size: examples of a batch, over which `loss` is the mean, as it is in
+        the original's other tasks.
+
+    Returns:
+      dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
+    """
+    row, labels = evaluate(logits, features), _labels(features)
+    loss = scoring.mean_of_batches(
+        lambda part: _mean_loss(logits[part], labels[part]), len(logits), batch_size
+    )
+    return {f"eval_{name}": value for name, value in row.items()} | {"loss": loss}
+
+
+def _labels(features):
+    return np.array([choices[0].label_id for choices in features], np.int32)
+
+
+def _mean_loss(logits, labels):
+    terms = choice_terms({"logits": tf.constant(logits)}, {"label_ids": labels})
+    total, weight = terms[LOSS]
+    return float(total / weight)
+
+
+def fine_tuning(config, task, train_features, dev_features, eval_batch_size):
+    """Return the `FineTuning` of a model that chooses.
+
+    Args:
+      config: `BertConfig`.
+      task: `ChoiceTask`.
+      train_features: list of lists of `Features` with labels.
+      dev_features: likewise, to choose the best model by; or None, and the last
+        one is left.
+      eval_batch_size: choices that are evaluated together.
+    """
+
+    def make_evaluate(model):
+        score = make_scorer(model)
+
+        def evaluate_now(break_off=lambda: False):
+            sizes = eval_batch_size, task.max_seq_length
+            logits = predict(score, dev_features, *sizes, break_off)
+            return None if logits is None else evaluate(logits, dev_features)
+
+        return evaluate_now
+
+    return FineTuning(
+        config=config,
+        written_config=config_with_labels(config, architectures=[ARCHITECTURE]),
+        make_model=lambda recompute: MultipleChoiceModel(config, recompute),
+        objective=OBJECTIVE,
+        train_set=feature_set(train_features, task.max_seq_length),
+        identity=_identity(task, train_features, dev_features),
+        best_by=task.metrics[0],
+        make_evaluate=dev_features and make_evaluate,
+        write_task=lambda directory, step, row: write_task(directory, task, step),
+    )
+
+
+def _identity(task, train_features, dev_features):
+    """Return what tells a run's task and examples from others, as a dict."""
+    return {
+        "task": task_content(task),
+        "num_examples": len(train_features),
+        "examples_crc32": crc32_of(_parts_of(train_features)),
+        "num_dev_examples": len(dev_features or []),
+        "dev_examples_crc32": crc32_of(_parts_of(dev_features or [])),
+    }
+
+
+def _parts_of(features):
+    """Yield what tells examples from others, as arrays."""
+    for choices in features:
+        yield np.array([len(choices), choices[0].label_id])
+        for one in choices:
+            yield from (one.input_ids, one.segment_ids)

@@ -1,0 +1,342 @@
+"""What a classifier is trained, evaluated and asked on, wherever it comes from."""
+
+import dataclasses
+from collections.abc import Callable
+
+from absl import logging
+
+from official_bert.errors import UserError, list_some
+from official_bert.tables import dev_split
+from official_bert.tables import labeled_examples as own_data
+from official_bert.tables.columns import Columns
+from official_bert.tables.examples import Example
+from official_bert.tables.labels import (
+    MULTI_LABEL,
+    REGRESSION,
+    SINGLE_LABEL,
+    Labels,
+)
+from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.glue.tasks import find_task
+
+# A user's own data are scored by these; the first tells the best model.
+OWN_METRICS = {
+    SINGLE_LABEL: ("accuracy", "macro_f1"),
+    MULTI_LABEL: ("f1", "accuracy"),
+    REGRESSION: ("pearson", "spearman"),
+}
+# A dev set that is split off is the same for every --seed of the training.
+SPLIT_SEED = 0
+TRAIN, DEV, TEST = "train", "dev", "test"
+
+
+@dataclasses.dataclass(frozen=True)
+class ClassifierData:
+    """The examples of a command.
+
+    Attributes:
+      task: `ClassifierTask` that they are of.
+      train: list of `Example`, or None where nothing is trained.
+      dev: dict of a set's name -> list of `Example`; the first is the one that
+        decides which model is the best.
+      test: dict of a set's name -> list of `Example`, likewise.
+    """
+
+    task: ClassifierTask
+    train: list[Example] | None
+    dev: dict[str, list[Example]]
+    test: dict[str, list[Example]]
+
+    def with_bilstm(self, bilstm):
+        """Return the same for a model with or without a BiLSTM on top."""
+        task = dataclasses.replace(self.task, bilstm=bilstm)
+        return dataclasses.replace(self, task=task)
+
+
+@dataclasses.dataclass(frozen=True)
+class OwnFiles:
+    """A user's own files, and what the flags say of them; None: it is found out.
+
+    Attributes:
+      train_file, dev_file, test_file: paths, or None.
+      text_column, text_b_column, label_column: names or numbers of columns.
+      label_kind: one of `labels.KINDS`.
+      label_separator: str between the labels of a cell.
+      has_header: bool.
+      dev_fraction: of the training rows, that become the dev set where there
+        is no file of it.
+    """
+
+    train_file: str | None
+    dev_file: str | None
+    test_file: str | None
+    text_column: str | None = None
+    text_b_column: str | None = None
+    label_column: str | None = None
+    label_kind: str | None = None
+    label_separator: str | None = None
+    has_header: bool | None = None
+    dev_fraction: float = 0.1
+
+
+@dataclasses.dataclass(frozen=True)
+class GlueSource:
+    """Where GLUE's sets come from.
+
+    Attributes:
+      read: function: (`GlueTask`, "train", "dev" or "test") -> list of `Example`.
+      has: function of the same -> whether there is such a set.
+    """
+
+    read: Callable
+    has: Callable
+
+
+def glue_classifier_task(glue_task, max_seq_length, long_text):
+    """Return the `ClassifierTask` of a `GlueTask`."""
+    return ClassifierTask(
+        REGRESSION if glue_task.label_range else SINGLE_LABEL,
+        glue_task.labels,
+        glue_task.metrics,
+        max_seq_length,
+        glue_task.name,
+        long_text,
+    )
+
+
+def read_glue(glue_task, source, max_seq_length, long_text, wanted):
+    """Read the sets of a GLUE task, and of those that go with it.
+
+    MNLI has a second dev set, and three test sets: matched, mismatched and the
+    diagnostic one. The others are read where they are there.
+
+    Args:
+      glue_task: `GlueTask`.
+      source: `GlueSource`.
+      max_seq_length: of the `ClassifierTask`.
+      long_text: likewise.
+      wanted: which of "train", "dev" and "test".
+
+    Returns:
+      `ClassifierData`, whose sets are named as the tasks are.
+
+    Raises:
+      UserError: a set of the task itself is missing, or a file cannot be read.
+    """
+
+    def read_all(split):
+        if split not in wanted:
+            return {}
+        found = {glue_task.name: source.read(glue_task, split)}
+        for other in map(find_task, glue_task.companions):
+            if split in other.layouts and source.has(other, split):
+                found[other.name] = source.read(other, split)
+        return found
+
+    task = glue_classifier_task(glue_task, max_seq_length, long_text)
+    train = source.read(glue_task, TRAIN) if TRAIN in wanted else None
+    return ClassifierData(task, train, read_all(DEV), read_all(TEST))
+
+
+def read_own(own, max_seq_length, long_text, wanted):
+    """Read a user's own training file, and the dev and test files beside it.
+
+    What was guessed, left out and split off is logged, and the labels' balance.
+
+    Args:
+      own: `OwnFiles` with a `train_file`.
+      max_seq_length: of the `ClassifierTask`.
+      long_text: likewise.
+      wanted: which of "train", "dev" and "test".
+
+    Returns:
+      `ClassifierData`, whose sets are named "dev" and "test".
+
+    Raises:
+      UserError: a file cannot be used; names the rows.
+    """
+    train, columns, labels, notes = own_data.read_training_examples(
+        own.train_file,
+        own.text_column,
+        own.text_b_column,
+        own.label_column,
+        own.label_kind,
+        own.label_separator,
+        own.has_header,
+    )
+    _log(notes)
+    task = ClassifierTask(
+        labels.kind,
+        labels.names,
+        OWN_METRICS[labels.kind],
+        max_seq_length,
+        long_text=long_text,
+        label_separator=labels.separator,
+        columns=columns,
+    )
+    sets = {TRAIN: train}
+    if DEV in wanted:
+        if own.dev_file:
+            sets[DEV] = _read(own.dev_file, columns, labels, "--dev_file")
+        else:
+            sets[TRAIN], sets[DEV] = dev_split.split_off_dev(
+                train, labels.kind, SPLIT_SEED, own.dev_fraction
+            )
+            logging.info(
+                "%s: %d of %d rows were split off as the dev set (--dev_file gives "
+                "one of your own).",
+                own.train_file,
+                len(sets[DEV]),
+                len(train),
+            )
+    if TEST in wanted:
+        sets[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)
+    _warn_of_shared_texts(sets)
+    _log(dev_split.class_balance(sets, labels))
+    return _own_sets(task, sets, TRAIN in wanted)
+
+
+def read_own_for(task, own, max_seq_length, long_text, wanted, dev_flag="--dev_file"):
+    """Read the dev and the test file of a model that is already fine-tuned.
+
+    Args:
+      task: its `ClassifierTask`.
+      own: `OwnFiles`.
+      max_seq_length: may be another than the model was fine-tuned with.
+      long_text: likewise.
+      wanted: which of "dev" and "test".
+      dev_flag: the flag that the dev file came from, for messages.
+
+    Returns:
+      `ClassifierData`; see `read_own`.
+
+    Raises:
+      UserError: see `read_own`.
+    """
+    columns = _columns_of(
+        own,
+        task.columns,
+        "--text_column (and --text_b_column and --label_column, if there are such)",
+    )
+    labels = Labels(task.kind, task.labels, own.label_separator or task.label_separator)
+    sets = {}
+    if DEV in wanted:
+        sets[DEV] = _read(own.dev_file, columns, labels, dev_flag)
+    if TEST in wanted:
+        sets[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)
+    task = dataclasses.replace(task, max_seq_length=max_seq_length, long_text=long_text)
+    return _own_sets(task, sets, False)
+
+
+def read_texts(task, own, flag):
+    """Read the texts of a table for a fine-tuned model; labels do not matter.
+
+    Args:
+      task: the model's `ClassifierTask`.
+      own: `OwnFiles`; the `test_file` is read, and its columns come before
+        those of the training.
+      flag: the flag that the file came from, for messages.
+
+    Returns:
+      list of `Example` without labels, one for each row.
+
+    Raises:
+      UserError: the file cannot be used; names the rows.
+    """
+    asked = "--text_column (and --text_b_column, if there is one)"
+    columns = dataclasses.replace(_columns_of(own, task.columns, asked), label=None)
+    labels = Labels(task.kind, task.labels, task.label_separator)
+    return _read(own.test_file, columns, labels, flag, is_test=True)
+
+
+def _columns_of(own, known, asked):
+    """Return `Columns`: those that flags name, and else those of the training.
+
+    Args:
+      own: `OwnFiles`.
+      known: `Columns` of the training, or None.
+      asked: the flags that name columns, for the message.
+    """
+    if known is None and own.text_column is None:
+        raise UserError(f"The model was not fine-tuned on a table: give {asked}.")
+    known = known or Columns("", None, None, own.has_header)
+    has_header = own.has_header
+    # A name is that of a header; of a file whose columns have numbers only its looks
+    # tell whether it is like the training file.
+    if has_header is None and not (own.text_column or "").isdecimal():
+        has_header = known.has_header
+    return Columns(
+        own.text_column or known.text,
+        own.text_b_column or known.text_b,
+        own.label_column or known.label,
+        has_header,
+    )
+
+
+def in_order_of(glue_task, labels):
+    """Return a `GlueTask` with its labels in the order of a model's.
+
+    Hugging Face numbers MNLI's in another order than the original.
+
+    Args:
+      glue_task: `GlueTask`.
+      labels: the model's names of labels, tuple of str; if they are not the
+        task's, written in whatever case, the task's own order is kept.
+    """
+    names = {name.lower(): name for name in glue_task.labels}
+    found = tuple(names.get(label.lower()) for label in labels)
+    if set(found) != set(glue_task.labels) or len(found) != len(glue_task.labels):
+        return glue_task
+    return dataclasses.replace(glue_task, labels=found)
+
+
+def check_same_answers(model_task, task, path):
+    """Raise `UserError` unless a model gives the answers that a task asks for.
+
+    Args:
+      model_task: the model's `ClassifierTask`.
+      task: the `ClassifierTask` it is asked.
+      path: the model's, for the message.
+    """
+    if (model_task.kind, model_task.labels) != (task.kind, task.labels):
+        raise UserError(
+            f"{path} was fine-tuned for {_tell(model_task)}, and {task.name} has "
+            f"{_tell(task)}; choose another model, or train one (--do_train)."
+        )
+
+
+def _tell(task):
+    if task.kind == REGRESSION:
+        return "numbers"
+    return f"the labels {list_some(task.labels)}"
+
+
+def _own_sets(task, sets, do_train):
+    named = [{name: sets[name]} if name in sets else {} for name in (DEV, TEST)]
+    return ClassifierData(task, sets[TRAIN] if do_train else None, *named)
+
+
+def _read(path, columns, labels, flag, is_test=False):
+    examples, notes = own_data.read_examples(path, columns, labels, flag, is_test)
+    _log(notes)
+    return examples
+
+
+def _warn_of_shared_texts(sets):
+    for name, examples in sets.items():
+        shared = 0
+        if name != TRAIN:
+            shared = dev_split.count_shared_texts(examples, sets[TRAIN])
+        if shared:
+            logging.warning(
+                "%d of %d %s texts are also in the training set: their scores say "
+                "little about new texts.",
+                shared,
+                len(examples),
+                name,
+            )
+
+
+def _log(lines):
+    for line in lines:
+        logging.info("%s", line)

@@ -1,0 +1,219 @@
+"""Texts and pairs of texts with a label, as the features a classifier reads.
+
+Follows `convert_single_example` in google-research/bert `run_classifier.py`,
+except that nothing is padded here: a batch is as long as it needs to be.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from official_bert.errors import UserError
+from official_bert.fine_tuning.model_inputs import check_length, pad_rows
+from official_bert.fine_tuning.windows import make_spans, truncate_pair
+from official_bert.tasks.classifier.task import WINDOW
+
+
+class Features(NamedTuple):
+    """What the model reads of an example, T tokens of it.
+
+    Attributes:
+      input_ids: int32 [T], `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+      segment_ids: int32 [T], 0 and, from `b` on, 1.
+      label_id: int, the place of the label among the task's labels; where
+        several may hold, a tuple of C int, 1 for those that do; float for a
+        regression task; None where the label is not known.
+      num_cut: how many tokens did not fit and were cut off.
+    """
+
+    input_ids: np.ndarray
+    segment_ids: np.ndarray
+    label_id: int | tuple[int, ...] | float | None
+    num_cut: int
+
+
+def encode(task, examples, tokenizer):
+    """Return the features of examples, windows included, as a task wants them.
+
+    Args:
+      task: `ClassifierTask`.
+      examples: list of N `Example`.
+      tokenizer: `FullTokenizer`.
+
+    Returns:
+      list of N lists of `Features`, the windows of each example: one, unless
+      `task.long_text` is `WINDOW` and the example longer than one.
+
+    Raises:
+      UserError, ValueError: see `convert_examples`.
+    """
+    length, labels = task.max_seq_length, task.labels
+    if task.long_text == WINDOW:
+        return convert_windows(examples, tokenizer, length, labels)
+    return [[one] for one in convert_examples(examples, tokenizer, length, labels)]
+
+
+def convert_examples(examples, tokenizer, max_seq_length, labels=()):
+    """Return the features of examples, in order; warn of the texts it cut.
+
+    Args:
+      examples: iterable of `Example`.
+      tokenizer: `FullTokenizer`.
+      max_seq_length: tokens of an example at most, `[CLS]` and `[SEP]` among
+        them; at least 3.
+      labels: names of the classes in the order of their numbers; none for a
+        regression task. Of the labels of an example where several may hold,
+        those that are not among them are passed over.
+
+    Returns:
+      list of `Features`.
+
+    Raises:
+      UserError: `max_seq_length` is below 3.
+      ValueError: an example's only label is not in `labels`.
+    """
+    check_length(max_seq_length)
+    features = [
+        convert_example(example, tokenizer, max_seq_length, labels)
+        for example in examples
+    ]
+    _warn_of_cuts(features, max_seq_length)
+    return features
+
+
+def _warn_of_cuts(features, max_seq_length):
+    cut = [one.num_cut for one in features if one.num_cut]
+    if cut:
+        logging.warning(
+            "%d of %d texts are longer than max_seq_length %d: %d tokens were cut "
+            "off, %d from one text at most.",
+            len(cut),
+            len(features),
+            max_seq_length,
+            sum(cut),
+            max(cut),
+        )
+
+
+def convert_example(example, tokenizer, max_seq_length, labels=()):
+    """Return the `Features` of one example; see `convert_examples`."""
+    ids_a = tokenizer.encode(example.text_a)
+    ids_b = tokenizer.encode(example.text_b or "")
+    # Whether room is left for a second [SEP] is asked before the cut, whether
+    # there is one after it: the cut may leave nothing of the second text.
+    room = max_seq_length - (3 if ids_b else 2)
+    num_cut = max(0, len(ids_a) + len(ids_b) - room)
+    ids_a, ids_b = truncate_pair(ids_a, ids_b, room)
+    return _features(tokenizer, ids_a, ids_b, _label_id(example, labels), num_cut)
+
+
+def _features(tokenizer, ids_a, ids_b, label_id, num_cut):
+    first = [tokenizer.vocab["[CLS]"], *ids_a, tokenizer.vocab["[SEP]"]]
+    second = [*ids_b, tokenizer.vocab["[SEP]"]] if ids_b else []
+    return Features(
+        np.array(first + second, np.int32),
+        np.repeat(np.array([0, 1], np.int32), [len(first), len(second)]),
+        label_id,
+        num_cut,
+    )
+
+
+def convert_windows(examples, tokenizer, max_seq_length, labels=()):
+    """Return the features of examples, long texts through several windows.
+
+    Windows begin half a window apart. Of a pair, the longer text (the second
+    if both are equally long) is read through windows, each beside the whole
+    other text, of which at most half of the room is kept.
+
+    Args:
+      examples: list of N `Example`.
+      tokenizer: `FullTokenizer`.
+      max_seq_length: tokens of a window at most, `[CLS]` and `[SEP]` among
+        them; at least 5.
+      labels: see `convert_examples`.
+
+    Returns:
+      list of N lists of `Features`, at least one each.
+
+    Raises:
+      UserError: `max_seq_length` is below 5.
+      ValueError: an example's only label is not in `labels`.
+    """
+    if max_seq_length < 5:
+        raise UserError(
+            f"max_seq_length is {max_seq_length}: windows need at least 5 tokens."
+        )
+    windows = [
+        _windows(example, tokenizer, max_seq_length, labels) for example in examples
+    ]
+    several = [len(each) for each in windows if len(each) > 1]
+    if several:
+        logging.info(
+            "%d of %d texts are longer than max_seq_length %d: they are read through "
+            "%d windows.",
+            len(several),
+            len(windows),
+            max_seq_length,
+            sum(several),
+        )
+    _warn_of_cuts([each[0] for each in windows], max_seq_length)
+    return windows
+
+
+def _windows(example, tokenizer, max_seq_length, labels):
+    """Return the list of `Features` of one example."""
+    ids_a = tokenizer.encode(example.text_a)
+    ids_b = tokenizer.encode(example.text_b or "")
+    label_id = _label_id(example, labels)
+    room = max_seq_length - (3 if ids_b else 2)
+    if len(ids_a) + len(ids_b) <= room:
+        return [_features(tokenizer, ids_a, ids_b, label_id, 0)]
+    first_is_long = len(ids_a) > len(ids_b)
+    long, short = (ids_a, ids_b) if first_is_long else (ids_b, ids_a)
+    num_cut = max(0, len(short) - room // 2)
+    short = short[: room // 2]
+    size = room - len(short)
+    found = []
+    for start, length in make_spans(len(long), size, max(1, size // 2)):
+        part = long[start : start + length]
+        texts = (part, short) if first_is_long else (short, part)
+        found.append(_features(tokenizer, *texts, label_id, num_cut))
+    return found
+
+
+def _label_id(example, labels):
+    """Return the number that stands for an example's label, or None."""
+    if example.label is None:
+        return None
+    if not labels:
+        return float(example.label)
+    if isinstance(example.label, tuple):
+        return tuple(int(name in example.label) for name in labels)
+    if example.label not in labels:
+        raise ValueError(
+            f"{example.guid}: the label {example.label!r} is none of "
+            f"{', '.join(labels)}."
+        )
+    return labels.index(example.label)
+
+
+def pad_features(features, length):
+    """Return features as the arrays of one batch.
+
+    Args:
+      features: sequence of B `Features`; all of them have a label, or none.
+      length: S, tokens of a row, at least as many as the longest has.
+
+    Returns:
+      dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`,
+      0 where nothing stands, and, where the labels are known, `label_ids`: int32
+      [B]; float32 [B] for regression; float32 [B, C] where several labels may
+      hold.
+    """
+    batch = pad_rows(features, length)
+    label_ids = [one.label_id for one in features]
+    if None not in label_ids:
+        dtype = np.int32 if all(isinstance(i, int) for i in label_ids) else np.float32
+        batch["label_ids"] = np.array(label_ids, dtype)
+    return batch

@@ -1,0 +1,251 @@
+"""Fine-tuning a classifier (Sec. 4.1): the objective, the evaluation, the run."""
+
+import numpy as np
+import tensorflow as tf
+
+from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.fine_tuning.job import FineTuning, crc32_of
+from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.metrics import glue
+from official_bert.modeling import classification
+from official_bert.modeling.classification import ClassificationModel
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from official_bert.tasks.classifier.features import pad_features
+from official_bert.tasks.classifier.task import written_config
+from official_bert.training.step import Objective
+
+_TERMS = {
+    SINGLE_LABEL: ("classification_loss", classification.single_label_terms),
+    MULTI_LABEL: ("classification_loss", classification.multi_label_terms),
+    REGRESSION: ("regression_loss", classification.regression_terms),
+}
+
+
+def objective(task):
+    """Return the `Objective` of a `ClassifierTask`: the mean loss over texts."""
+    name, terms = _TERMS[task.kind]
+
+    def weights(features):
+        rows = tf.shape(features["input_ids"])[0]
+        return {name: tf.cast(rows, tf.float32)}
+
+    return Objective({name: 0.0}, weights, terms, describe)
+
+
+def describe(row):
+    """Return the loss and the scores of a row, for people."""
+    shown = [f"loss {row['loss']:.3f}"]
+    shown += [f"{name} {row[name]:.4f}" for name in glue.METRICS if name in row]
+    return "  ".join(shown)
+
+
+def make_model(config, task, recompute=False):
+    """Return the Keras model of a `ClassifierTask`."""
+    return ClassificationModel(config, task.num_outputs, recompute, task.bilstm)
+
+
+def make_scorer(model):
+    """Return the compiled function: batch -> dict with `logits`, float32 [B, C]."""
+    return scoring.make_scorer(model)
+
+
+def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False):
+    """Return the logits of examples, each the mean of those of its windows.
+
+    Args:
+      score: what `make_scorer` returned.
+      windows: list of N lists of `Features`, as of `classifier_features.encode`.
+      batch_size: windows that go through the model together.
+      max_seq_length: see `FeatureSet`.
+      break_off: function that tells whether to stop early.
+
+    Returns:
+      float32 logits [N, C] in the order of the examples; None if it broke off.
+    """
+    flat = [one for each in windows for one in each]
+    features = FeatureSet(flat, max_seq_length, pad_features)
+    rows = scoring.score_rows(score, features, batch_size, break_off)
+    if rows is None:
+        return None
+    logits = np.stack([row["logits"] for row in rows])
+    counts = np.array([len(each) for each in windows])
+    firsts = np.cumsum(counts) - counts
+    return np.add.reduceat(logits, firsts) / counts[:, np.newaxis].astype(np.float32)
+
+
+def evaluate(task, logits, windows):
+    """Return the mean loss and the task's scores.
+
+    Where several labels may hold, `f1` is of all texts and labels together
+    (micro-averaged) and `accuracy` the share of texts all of whose labels are
+    right. Where one holds, `predicted_classes` is how many labels the model
+    gives at all.
+
+    Args:
+      task: `ClassifierTask`.
+      logits: float32 [N, C].
+      windows: list of N lists of `Features` with labels.
+
+    Returns:
+      dict of name -> float, `loss` among them.
+    """
+    labels = _label_ids(windows)
+    row = {"loss": _mean_loss(task, logits, labels)}
+    if task.kind == MULTI_LABEL:
+        predicted = (probabilities(task, logits) >= task.threshold).astype(int)
+        right = (predicted == labels).all(axis=1)
+        found = {
+            "f1": glue.f1(labels.ravel(), predicted.ravel()),
+            "accuracy": float(right.mean()),
+        }
+        return row | {name: found[name] for name in task.metrics}
+    if task.kind == REGRESSION:
+        return row | glue.score(task.metrics, labels, logits[:, 0])
+    predictions = logits.argmax(axis=1)
+    row |= glue.score(task.metrics, labels, predictions)
+    if len(set(labels.tolist())) > 1:
+        row["predicted_classes"] = len(set(predictions.tolist()))
+    return row
+
+
+def results(task, logits, windows, batch_size):
+    """Return what `eval_results.txt` says of a set, beside `global_step`.
+
+    Args:
+      task: `ClassifierTask`.
+      logits: float32 [N, C].
+      windows: list of N lists of `Features` with labels.
+      batch_size: of the evaluation in the original, over whose batches its
+        `loss` is the mean.
+
+    Returns:
+      dict of name -> float: the original's `eval_loss`, `loss` and, except of a
+      regression task, `eval_accuracy`; and `eval_…` for each of the task's
+      metrics.
+    """
+    row = evaluate(task, logits, windows)
+    labels = _label_ids(windows)
+    loss = scoring.mean_of_batches(
+        lambda part: _mean_loss(task, logits[part], labels[part]),
+        len(logits),
+        batch_size,
+    )
+    row.pop("predicted_classes", None)
+    found = {"eval_loss": row.pop("loss"), "loss": loss}
+    if task.kind == SINGLE_LABEL:
+        found["eval_accuracy"] = glue.accuracy(labels, logits.argmax(axis=1))
+    return found | {f"eval_{name}": value for name, value in row.items()}
+
+
+def probabilities(task, logits):
+    """Return what logits mean, float32 [N, C].
+
+    Args:
+      task: `ClassifierTask`.
+      logits: float32 [N, C].
+
+    Returns:
+      the probability of each label; of a regression task the number itself.
+    """
+    if task.kind == SINGLE_LABEL:
+        return tf.nn.softmax(logits).numpy()
+    return tf.nn.sigmoid(logits).numpy() if task.kind == MULTI_LABEL else logits
+
+
+def _label_ids(windows):
+    return np.array([each[0].label_id for each in windows])
+
+
+def _mean_loss(task, logits, labels):
+    name, terms = _TERMS[task.kind]
+    found = terms({"logits": tf.constant(logits)}, {"label_ids": tf.constant(labels)})
+    total, weight = found[name]
+    return float(total / weight)
+
+
+def only_class(task, logits, windows):
+    """Return the label that is predicted for every text, if that is a failure.
+
+    Training that has diverged often ends so. It is none where the examples
+    themselves have one label only.
+
+    Args:
+      task: `ClassifierTask`.
+      logits: float32 [N, C].
+      windows: list of N lists of `Features` with labels.
+
+    Returns:
+      the label's name, or None.
+    """
+    if task.kind != SINGLE_LABEL:
+        return None
+    predicted = set(logits.argmax(axis=1).tolist())
+    if len(predicted) > 1 or len(set(_label_ids(windows).tolist())) == 1:
+        return None
+    return task.labels[predicted.pop()]
+
+
+def fine_tuning(config, task, train_features, dev_windows, eval_batch_size):
+    """Return the `FineTuning` of a classifier.
+
+    Args:
+      config: `BertConfig`.
+      task: `ClassifierTask`.
+      train_features: list of `Features` to train on.
+      dev_windows: list of lists of `Features` to choose the best model by; or
+        None, and the last model is left.
+      eval_batch_size: windows that are evaluated together.
+    """
+
+    def make_evaluate(model):
+        score = make_scorer(model)
+
+        def evaluate_now(break_off=lambda: False):
+            sizes = eval_batch_size, task.max_seq_length
+            logits = predict(score, dev_windows, *sizes, break_off)
+            return None if logits is None else evaluate(task, logits, dev_windows)
+
+        return evaluate_now
+
+    def trouble(row):
+        is_one = row.get("predicted_classes") == 1
+        return one_class_warning(len(dev_windows)) if is_one else None
+
+    data = identity(task, train_features)
+    if dev_windows is not None:
+        data["dev_set"] = identity(task, [each[0] for each in dev_windows])
+    return FineTuning(
+        config=config,
+        written_config=written_config(config, task),
+        make_model=lambda recompute: make_model(config, task, recompute),
+        objective=objective(task),
+        train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
+        identity=data,
+        best_by=task.metrics[0],
+        make_evaluate=None if dev_windows is None else make_evaluate,
+        write_task=lambda directory, step, row: write_task(directory, task, step),
+        trouble=trouble,
+    )
+
+
+def one_class_warning(count, label=None):
+    """Return the sentence about a model that says the same of all texts."""
+    what = "the same label" if label is None else repr(label)
+    return (
+        f"All {count} dev examples are predicted as {what}: the training has learned "
+        "nothing; try another --seed, a lower --learning_rate or --bias_correction."
+    )
+
+
+def identity(task, features):
+    """Return what tells a run's task and examples from others, as a dict."""
+    return {
+        "task": task_content(task),
+        "num_examples": len(features),
+        "examples_crc32": crc32_of(
+            part
+            for one in features
+            for part in (one.input_ids, one.segment_ids, np.array(one.label_id))
+        ),
+    }

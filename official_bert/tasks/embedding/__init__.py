@@ -1,0 +1,4 @@
+"""Vectors of texts from an exported encoder.
+
+The predictor runs a `.tflite` file and returns one vector for each text.
+"""

@@ -1,0 +1,219 @@
+"""GLUE's own files: tables of text, one row an example.
+
+Rows end at line feeds and cells at tabs alone; quotes are text, as in the
+original's `_read_tsv`. A byte order mark and carriage returns at line ends are
+left out, and so are bytes that are not UTF-8, of which a warning tells.
+"""
+
+import os
+import pathlib
+
+from absl import logging
+
+from official_bert.errors import UserError, list_some
+from official_bert.tables.examples import Example
+from official_bert.tasks.glue.tasks import MSR_TRAIN
+
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+
+# More row numbers than these are not listed in a warning.
+LISTED_ROWS = 10
+
+
+def read_examples(task, data_dir, split):
+    """Return the examples of one split of a task.
+
+    Args:
+      task: `GlueTask`.
+      data_dir: the task's folder, or the folder that holds those of all tasks.
+      split: "train", "dev" or "test".
+
+    Returns:
+      list of `Example`, at least one. Labels are one of `task.labels`, floats
+      for a regression task, None in a test set that does not tell them.
+
+    Raises:
+      UserError: see `read_file`; or no file of the split is there.
+    """
+    if split not in task.layouts:
+        raise UserError(
+            f"{task.name} has no {split} set, only {', '.join(task.layouts)}."
+        )
+    path = _find_file(task, data_dir, split)
+    # Both the train and the dev set are in Microsoft's file.
+    wanted = None
+    if os.path.basename(path) == MSR_TRAIN:
+        wanted = _msr_rows_of(path, split)
+    return read_file(path, task, split, wanted)
+
+
+def has_examples(task, data_dir, split):
+    """Tell whether the file of a split is there; see `read_examples`."""
+    return _path_of(task, data_dir, split) is not None
+
+
+def _path_of(task, data_dir, split):
+    """Return the path of a split's file, or None."""
+    folders = (data_dir, os.path.join(data_dir, task.directory))
+    for name in task.layouts[split].files:
+        for folder in folders:
+            path = os.path.normpath(os.path.join(folder, name))
+            if os.path.isfile(path):
+                return path
+    return None
+
+
+def _find_file(task, data_dir, split):
+    """Return the path of a split's file; `UserError` if there is none."""
+    path, names = _path_of(task, data_dir, split), task.layouts[split].files
+    if path:
+        return path
+    raise UserError(
+        f"--data_dir: there is no {' or '.join(names)} in {data_dir}, nor in "
+        f"its folder {task.directory}; name the folder of {task.name}'s data."
+    )
+
+
+def read_file(path, task, split, wanted=None):
+    """Return the examples of one file.
+
+    A row with more or fewer cells than the header has is left out, with a
+    warning that lists such rows. Not in a test set, where predictions belong
+    to rows by their number: there missing cells are empty, further ones unread.
+
+    Args:
+      path: the file.
+      task: `GlueTask`.
+      split: "train", "dev" or "test", a key of `task.layouts`.
+      wanted: None, or a function of a row's cells that says whether to keep
+        it.
+
+    Returns:
+      list of `Example`. The number in their `guid` counts rows of the file
+      from 0, the header among them, as the original's does.
+
+    Raises:
+      UserError: the file cannot be read, has too few columns, has no rows, or
+        a label is none of the task's; names the row, counted from 1.
+    """
+    layout, rows = task.layouts[split], _read_rows(path)
+    num_columns = layout.num_columns or _header_size(rows, path, layout, task)
+    examples, malformed = [], []
+    for number, cells in rows:
+        if len(cells) != num_columns:
+            malformed.append(number)
+            if split != "test":
+                continue
+            cells = (cells + [""] * num_columns)[:num_columns]
+        if layout.language and cells[0] != layout.language:
+            continue
+        if wanted is None or wanted(cells):
+            where = f"{path}: row {number}"
+            examples.append(
+                _example(cells, task, layout, f"{split}-{number - 1}", where)
+            )
+    if malformed:
+        _warn_of_malformed(path, malformed, num_columns, split)
+    if not examples:
+        raise UserError(f"{path} has no rows that are examples of {task.name}.")
+    return examples
+
+
+def _read_rows(path):
+    """Yield (number from 1, cells) of each row that is not blank."""
+    invalid = []
+    for number, line in enumerate(_read_bytes(path).split(b"\n"), 1):
+        try:
+            text = line.decode("utf-8")
+        except UnicodeDecodeError:
+            invalid.append(number)
+            text = line.decode("utf-8", "ignore")
+        text = text.removesuffix("\r")
+        if text:
+            yield number, text.split("\t")
+    if invalid:
+        logging.warning(
+            "%s: %d rows have bytes that are not UTF-8; these were left out: rows %s.",
+            path,
+            len(invalid),
+            list_some(map(str, invalid), LISTED_ROWS),
+        )
+
+
+def _read_bytes(path):
+    try:
+        return pathlib.Path(path).read_bytes().removeprefix(BYTE_ORDER_MARK)
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
+
+
+def _header_size(rows, path, layout, task):
+    """Take the header from `rows` and return how many columns it names."""
+    _, header = next(rows, (1, []))
+    columns = (layout.text_a, layout.text_b, layout.label)
+    needed = max(c + 1 if c >= 0 else -c for c in columns if c is not None)
+    if len(header) < needed:
+        raise UserError(
+            f"{path}: its first row has {len(header)} columns, but {task.name} needs "
+            f"{needed}, separated by tabs; is it another task's file?"
+        )
+    return len(header)
+
+
+def _example(cells, task, layout, guid, where):
+    text_b = None if layout.text_b is None else cells[layout.text_b]
+    label = None
+    if layout.label is not None:
+        label = _label(cells[layout.label], task, where)
+    return Example(guid, cells[layout.text_a], text_b, label)
+
+
+def _label(text, task, where):
+    """Return the label that a cell says, a str or a float."""
+    if task.label_range:
+        return _score(text, task.label_range, where)
+    label = task.aliases.get(text, text)
+    if label not in task.labels:
+        raise UserError(
+            f"{where}: the label {text!r} is none of {', '.join(task.labels)}, the "
+            f"labels of {task.name}; correct the row or take it out."
+        )
+    return label
+
+
+def _score(text, label_range, where):
+    low, high = label_range
+    try:
+        number = float(text)
+    except ValueError:
+        number = None
+    # Written so that nan is refused, too.
+    if number is None or not low <= number <= high:
+        raise UserError(
+            f"{where}: the label {text!r} is no number from {low:g} to {high:g}; "
+            "correct the row or take it out."
+        )
+    return number
+
+
+def _warn_of_malformed(path, rows, num_columns, split):
+    logging.warning(
+        "%s: %d rows do not have %d cells; %s: rows %s.",
+        path,
+        len(rows),
+        num_columns,
+        "what is missing is empty" if split == "test" else "they were left out",
+        list_some(map(str, rows), LISTED_ROWS),
+    )
+
+
+def _msr_rows_of(path, split):
+    """Return a function that says whether a row of `MSR_TRAIN` is of a split."""
+    ids_path = os.path.join(os.path.dirname(path), "dev_ids.tsv")
+    if not os.path.isfile(ids_path):
+        raise UserError(
+            f"{path} is both the train and the dev set of mrpc, and {ids_path} is "
+            "missing, which tells them apart; GLUE distributes it."
+        )
+    dev_ids = {tuple(cells) for _, cells in _read_rows(ids_path)}
+    return lambda cells: (tuple(cells[1:3]) in dev_ids) == (split == "dev")

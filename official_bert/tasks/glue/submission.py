@@ -1,0 +1,100 @@
+"""Predictions in files: the original's `test_results.tsv`, and GLUE's server's.
+
+The server wants one zip archive with a file for each of the 11 test sets, all
+of them even if only one is of interest.
+"""
+
+import os
+import zipfile
+
+import numpy as np
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.tasks.glue.tasks import TASKS
+
+ARCHIVE = "submission.zip"
+
+
+def write_test_results(path, outputs):
+    """Write a row per example, a column per class, as `run_classifier.py` does.
+
+    Args:
+      path: the file, `test_results.tsv` in the original.
+      outputs: float32 [N, C], probabilities of the classes; [N, 1] or [N], the
+        scores of a regression task.
+    """
+    outputs = np.asarray(outputs, np.float32)
+    rows = outputs[:, None] if outputs.ndim == 1 else outputs
+    files.write_text(path, "".join("\t".join(map(str, row)) + "\n" for row in rows))
+
+
+def write_submission(directory, task, predictions):
+    """Write one task's file for the GLUE server.
+
+    Args:
+      directory: folder for the file; it must be there.
+      task: `GlueTask` with a `submission`.
+      predictions: for each row of the test set, in its order, the number of a
+        class, int [N], or for a regression task the score, float [N].
+
+    Returns:
+      path of the file: `index` and `prediction` in each row, the class by its
+      name, a score within the task's range to three places.
+
+    Raises:
+      ValueError: a score is nan.
+    """
+    path = os.path.join(directory, task.submission)
+    answers = _answers(task, np.asarray(predictions))
+    rows = [f"{index}\t{answer}\n" for index, answer in enumerate(answers)]
+    files.write_text(path, "index\tprediction\n" + "".join(rows))
+    return path
+
+
+def _answers(task, predictions):
+    """Return predictions as the str that the server wants."""
+    if not task.label_range:
+        return [task.labels[number] for number in predictions]
+    if np.isnan(predictions).any():
+        raise ValueError(f"A predicted score of {task.name} is nan.")
+    return [f"{number:.3f}" for number in np.clip(predictions, *task.label_range)]
+
+
+def missing_submissions(directory):
+    """Return the names of the server's files that are not in a folder yet."""
+    return [
+        n for n in _server_files() if not os.path.isfile(os.path.join(directory, n))
+    ]
+
+
+def _server_files():
+    return [task.submission for task in TASKS.values() if task.submission]
+
+
+def zip_submission(directory):
+    """Put the files of all tasks, and no others, into one archive.
+
+    Args:
+      directory: the folder that `write_submission` wrote to.
+
+    Returns:
+      path of the archive, `ARCHIVE` in the folder.
+
+    Raises:
+      UserError: the file of a task is missing; lists those.
+    """
+    missing = missing_submissions(directory)
+    if missing:
+        raise UserError(
+            f"{directory} lacks {', '.join(missing)}: the server scores nothing "
+            "unless all tasks are there; predict these, too."
+        )
+    path = os.path.join(directory, ARCHIVE)
+    with (
+        files.atomic_path(path) as temporary,
+        zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
+    ):
+        for name in _server_files():
+            archive.write(os.path.join(directory, name), name)
+    return path

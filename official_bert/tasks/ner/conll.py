@@ -1,0 +1,199 @@
+"""CoNLL columns, read and written; see `ner_files`."""
+
+import re
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.metrics import entities
+from official_bert.metrics.entities import BIOES, IOB1, IOB2
+from official_bert.tables.reading import fail_for_rows, name_lines
+from official_bert.tasks.ner.sentences import (
+    CONLL,
+    NerData,
+    labels_of,
+    word_sentence,
+)
+
+DOCUMENT_START = "-DOCSTART-"
+BLANKS = re.compile("[ \t]+")
+
+
+def read_conll(path, text, labels, with_tags):
+    """Return the `NerData` of a text of columns.
+
+    Args:
+      path: of the file, for messages.
+      text: what it holds, lines ending as on Unix.
+      labels: set of the types there may be; None for any.
+      with_tags: see `ner_files.read_ner_file`.
+
+    Raises:
+      UserError: see there.
+    """
+    documents, rows, problems, has_borders = [[]], [], [], False
+    width = None
+    # Whatever the last line is, a sentence ends behind it.
+    for line, content in enumerate([*text.split("\n"), ""], 1):
+        cells = BLANKS.split(content.strip(" \t"))
+        is_border = cells[0] == DOCUMENT_START
+        if is_border or cells == [""]:
+            if rows:
+                documents[-1].append(rows)
+                rows = []
+            if is_border:
+                documents.append([])
+                has_borders = True
+            continue
+        width = width or len(cells)
+        problem = _what_is_wrong(cells, width, labels, with_tags)
+        if problem:
+            problems.append((line, problem))
+        rows.append((line, cells))
+    if problems:
+        fail_for_rows(path, problems, _advice_on_columns(problems))
+    documents = [document for document in documents if document]
+    if not documents:
+        raise UserError(f"{path} holds no words; give a file with a word a line.")
+    notes = []
+    if not has_borders and len(documents[0]) > 1:
+        notes.append(
+            f"{path} has no {DOCUMENT_START} rows: its {len(documents[0])} sentences "
+            "are read as one document."
+        )
+    return _tagged_data(path, documents, with_tags, notes)
+
+
+def has_tag(row):
+    """Tell whether a row of columns ends with a tag behind its word."""
+    first, *others = BLANKS.split(row.strip(" \t"))
+    if first == DOCUMENT_START or not others:
+        return False
+    try:
+        entities.split_tag(others[-1])
+    except ValueError:
+        return False
+    return True
+
+
+def _what_is_wrong(cells, width, labels, with_tags):
+    """Return what is wrong with a row, or None."""
+    if len(cells) != width:
+        count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
+        return f"has {count} instead of {width}"
+    if not with_tags:
+        return None
+    if len(cells) == 1:
+        return "has a word without a tag"
+    try:
+        letter, label = entities.split_tag(cells[-1])
+    except ValueError:
+        return f"has {cells[-1]!r} for a tag"
+    if labels is not None and letter != entities.OUTSIDE and label not in labels:
+        return f"has the tag {cells[-1]!r} of an unknown type"
+    return None
+
+
+def _advice_on_columns(problems):
+    if any("of an unknown type" in what for _, what in problems):
+        return "correct them, or train with a file that has these types"
+    return (
+        "a row is a word, further columns if all rows have them, and a tag such as "
+        "O, B-PER or I-PER"
+    )
+
+
+def _tagged_data(path, documents, with_tags, notes):
+    """Return the `NerData` of documents whose sentences are (line, cells) rows."""
+    scheme, tag_notes = None, []
+    if with_tags:
+        every = [sentence for document in documents for sentence in document]
+        scheme, tag_notes = _scheme_of(path, every)
+    converted = [
+        [_sentence_of_rows(rows, with_tags) for rows in document]
+        for document in documents
+    ]
+    labels = labels_of(converted)
+    return NerData(path, CONLL, converted, labels, scheme, notes + tag_notes)
+
+
+def _sentence_of_rows(rows, with_tags):
+    words = [cells[0] for _, cells in rows]
+    tags, behind = None, None
+    if with_tags:
+        tags, behind = entities.iob1_to_iob2([cells[-1] for _, cells in rows]), -1
+    columns = [tuple(cells[1:behind]) for _, cells in rows]
+    return word_sentence(words, tags, rows[0][0], columns)
+
+
+def _scheme_of(path, sentences):
+    """Return the scheme of tags, and notes on it.
+
+    Only in IOB1 do entities begin with I, and only in IOB2 with B where none
+    of their type ends just before.
+    """
+    inside, begun = [], 0  # Lines of entities that begin with I; count of the latter.
+    for rows in sentences:
+        tags = [cells[-1] for _, cells in rows]
+        if any(tag[0] in "ESLU" for tag in tags):
+            note = f"{path}: the tags are BIOES and were converted to IOB2."
+            return BIOES, [note]
+        before = None
+        for entity in entities.to_spans(tags):
+            touches = before and before[1:] == (entity.start, entity.label)
+            if tags[entity.start][0] == "I":
+                inside.append(rows[entity.start][0])
+            elif not touches:
+                begun += 1
+            before = entity
+    if not inside:
+        return IOB2, [f"{path}: the tags are IOB2."]
+    if not begun:
+        return IOB1, [f"{path}: the tags are IOB1 and were converted to IOB2."]
+    return IOB2, [
+        f"{path}: the tags are IOB2, but {len(inside)} of {len(inside) + begun} "
+        f"entities begin with I; they were made to begin with B: {name_lines(inside)}."
+    ]
+
+
+def write_conll(path, documents, tags):
+    """Write predictions as CoNLL columns, atomically.
+
+    A row is a word, its further columns, its tag in IOB2 if it is known, and
+    the predicted tag, with spaces between them, as `conlleval` reads them. If
+    there are several documents, `-DOCSTART-` begins each; `conlleval` counts
+    it as a word outside of entities.
+
+    Args:
+      path: of the file.
+      documents: as those of `NerData`.
+      tags: for each document and sentence of it the tags of its words.
+    """
+    lines = []
+    for sentences, tags_of_document in zip(documents, tags, strict=True):
+        rows = [
+            _conll_rows(sentence, found)
+            for sentence, found in zip(sentences, tags_of_document, strict=True)
+        ]
+        # Rows of all documents are as long as each other, and so is the border.
+        if len(documents) > 1 and any(rows):
+            width = len(next(filter(None, rows))[0])
+            num_tags = 1 if sentences[0].tags is None else 2
+            border = [DOCUMENT_START, *["-X-"] * (width - num_tags - 1)]
+            rows.insert(0, [[*border, *["O"] * num_tags]])
+        for of_sentence in filter(None, rows):
+            lines += [" ".join(row) + "\n" for row in of_sentence]
+            lines.append("\n")
+    files.write_text(path, "".join(lines))
+
+
+def _conll_rows(sentence, tags):
+    """Return the rows of a sentence, lists of str."""
+    empty = [()] * len(sentence.words)
+    known = [()] * len(sentence.words)
+    if sentence.tags is not None:
+        known = [(tag,) for tag in sentence.tags]
+    parts = (sentence.words, sentence.columns or empty, known, tags)
+    return [
+        [word, *columns, *tag, predicted]
+        for word, columns, tag, predicted in zip(*parts, strict=True)
+    ]

@@ -1,0 +1,255 @@
+"""Tagged sentences as the features a tagger reads: windows of WordPieces.
+
+As in Devlin et al. (Sec. 5.3): the first piece of a word carries its tag, the
+others none, and a window is filled with neighbouring sentences of the document.
+Windows overlap; a word is trained on and scored once, where it has the most
+context on its poorer side. So no word is lost, however long a sentence is. A word
+without pieces (control characters, or accents alone where they are dropped) is
+read as `[UNK]`.
+"""
+
+import itertools
+from typing import NamedTuple
+
+import numpy as np
+
+from official_bert.errors import UserError
+from official_bert.fine_tuning.model_inputs import check_length, pad_rows
+from official_bert.fine_tuning.windows import best_spans, make_spans
+from official_bert.metrics.entities import OUTSIDE
+from official_bert.tokenization.wordpiece import UNKNOWN
+
+# The label of what is not scored. As in `modeling.token_classification`, which would
+# bring TensorFlow; a test compares them.
+IGNORED = -1
+
+# The rows of Table 7, as the paper has them: the layers that
+# `modeling.feature_based` can put a BiLSTM on.
+LAYERS = (
+    "embeddings",
+    "second_to_last",
+    "last",
+    "weighted_sum_last_four",
+    "concat_last_four",
+    "weighted_sum_all",
+)
+
+
+class NerFeatures(NamedTuple):
+    """A window over a document: T tokens, K words of which are scored here.
+
+    Attributes:
+      input_ids: int32 [T], `[CLS] pieces [SEP]`.
+      segment_ids: int32 [T], all 0.
+      label_ids: int32 [T], places among the tags; `IGNORED` where there is no
+        label: at pieces of words that are not scored here, behind the first
+        piece of a word unless all were asked for, and where tags are unknown.
+      document: int, the place of the document.
+      positions: int32 [K], the first piece of each scored word.
+      words: int32 [K, 2], the place of its sentence in the document, and its
+        own in the sentence.
+    """
+
+    input_ids: np.ndarray
+    segment_ids: np.ndarray
+    label_ids: np.ndarray
+    document: int
+    positions: np.ndarray
+    words: np.ndarray
+
+
+class _Pieces(NamedTuple):
+    """The P pieces of W words in a row.
+
+    Attributes:
+      ids: int32 [P].
+      labels: int32 [P], that of its word for each piece.
+      firsts: int64 [W], the first piece of each word.
+      words: int32 [W, 2], as in `NerFeatures`.
+    """
+
+    ids: np.ndarray
+    labels: np.ndarray
+    firsts: np.ndarray
+    words: np.ndarray
+
+
+def tag_names(labels):
+    """Return the tags of types of entities: ("O", "B-LOC", "I-LOC", …).
+
+    Args:
+      labels: types, as `NerData.labels`; they are taken in sorted order.
+    """
+    pairs = (
+        (f"B-{label}", f"I-{label}") if label else "BI" for label in sorted(labels)
+    )
+    return (OUTSIDE, *itertools.chain.from_iterable(pairs))
+
+
+def convert_documents(
+    documents,
+    tokenizer,
+    max_seq_length,
+    tags=(),
+    doc_stride=None,
+    one_sentence=False,
+    label_all_pieces=False,
+):
+    """Return the windows over documents, in order.
+
+    Args:
+      documents: list of documents, each a list of `Sentence`.
+      tokenizer: `FullTokenizer`.
+      max_seq_length: tokens of a window at most, `[CLS]` and `[SEP]` among
+        them; at least 3.
+      tags: names of the tags in the order of their numbers, see `tag_names`;
+        () leaves everything without label.
+      doc_stride: tokens from one window's start to the next one's; None for
+        half of a window.
+      one_sentence: whether a window holds words of one sentence only.
+      label_all_pieces: whether all pieces of a scored word that are in its
+        window carry its label.
+
+    Returns:
+      list of `NerFeatures`; in all of them together each word is scored once.
+
+    Raises:
+      UserError: `max_seq_length` is below 3, or `doc_stride` below 1.
+      ValueError: a sentence has a tag that is none of `tags`.
+    """
+    check_length(max_seq_length)
+    if doc_stride is not None and doc_stride < 1:
+        raise UserError(f"doc_stride is {doc_stride}: it must be at least 1.")
+    room = max_seq_length - 2
+    stride = doc_stride or max(1, room // 2)
+    label_ids = {tag: index for index, tag in enumerate(tags)}
+    features = []
+    for place, sentences in enumerate(documents):
+        numbered = list(enumerate(sentences))
+        groups = [[each] for each in numbered] if one_sentence else [numbered]
+        for group in groups:
+            pieces = _pieces_of(group, tokenizer, label_ids)
+            for window in _windows(pieces, room, stride, label_all_pieces):
+                features.append(_features(tokenizer.vocab, place, *window))
+    return features
+
+
+def _pieces_of(sentences, tokenizer, label_ids):
+    """Return the `_Pieces` of (place, `Sentence`) pairs, one behind the other."""
+    unknown = [tokenizer.vocab[UNKNOWN]]
+    ids, labels, firsts, words = [], [], [], []
+    for place, sentence in sentences:
+        sentence_labels = _label_ids_of(sentence, label_ids)
+        for number, word in enumerate(sentence.words):
+            word_ids = tokenizer.encode(word) or unknown
+            firsts.append(len(ids))
+            words.append((place, number))
+            ids += word_ids
+            labels += [sentence_labels[number]] * len(word_ids)
+    return _Pieces(
+        np.array(ids, np.int32),
+        np.array(labels, np.int32),
+        np.array(firsts, np.int64),
+        np.array(words, np.int32).reshape(-1, 2),
+    )
+
+
+def _label_ids_of(sentence, label_ids):
+    """Return the number of each word's tag, `IGNORED` if it is not known."""
+    if sentence.tags is None or not label_ids:
+        return [IGNORED] * len(sentence.words)
+    unknown = [tag for tag in sentence.tags if tag not in label_ids]
+    if unknown:
+        raise ValueError(
+            f"The sentence of line {sentence.line} has the tag {unknown[0]!r}, none of "
+            f"{', '.join(label_ids)}."
+        )
+    return [label_ids[tag] for tag in sentence.tags]
+
+
+def _windows(pieces, room, stride, label_all_pieces):
+    """Yield (ids, labels, positions of scored words, these words) of each window.
+
+    Windows in which no word is scored are left out.
+    """
+    num_pieces = len(pieces.ids)
+    spans = make_spans(num_pieces, room, stride)
+    best = best_spans(spans, num_pieces)[pieces.firsts]
+    word_of_piece = np.zeros(num_pieces, np.int64)
+    word_of_piece[pieces.firsts[1:]] = 1
+    word_of_piece = np.cumsum(word_of_piece)
+    for place, (start, length) in enumerate(spans):
+        first, behind = np.searchsorted(pieces.firsts, [start, start + length])
+        scored = first + np.flatnonzero(best[first:behind] == place)
+        if not scored.size:
+            continue
+        inside = slice(start, start + length)
+        positions = pieces.firsts[scored] - start
+        labelled = np.zeros(length, bool)
+        if label_all_pieces:
+            labelled = np.isin(word_of_piece[inside], scored)
+        labelled[positions] = True
+        labels = np.where(labelled, pieces.labels[inside], IGNORED)
+        yield pieces.ids[inside], labels, positions, pieces.words[scored]
+
+
+def _features(vocab, document, ids, labels, positions, words):
+    """Return the `NerFeatures` of a window, `[CLS]` and `[SEP]` around it."""
+    input_ids = np.concatenate([[vocab["[CLS]"]], ids, [vocab["[SEP]"]]])
+    return NerFeatures(
+        input_ids.astype(np.int32),
+        np.zeros(len(input_ids), np.int32),
+        np.pad(labels, 1, constant_values=IGNORED).astype(np.int32),
+        document,
+        (positions + 1).astype(np.int32),
+        words,
+    )
+
+
+def word_tags(documents, features, predictions, tags):
+    """Return what was predicted for each word.
+
+    Args:
+      documents: those that `features` were made of.
+      features: all windows of `convert_documents`, in any order.
+      predictions: for each of them the numbers of the tags at its tokens,
+        sequence of int [>= T].
+      tags: names of the tags, as for `convert_documents`.
+
+    Returns:
+      list of documents, each a list of sentences, each a list of str.
+
+    Raises:
+      ValueError: a word has no prediction, or several.
+    """
+    found = [[[None] * len(s.words) for s in document] for document in documents]
+    for window, numbers in zip(features, predictions, strict=True):
+        of_document = found[window.document]
+        at_words = np.asarray(numbers)[window.positions].tolist()
+        for (sentence, word), number in zip(
+            window.words.tolist(), at_words, strict=True
+        ):
+            if of_document[sentence][word] is not None:
+                raise ValueError(f"Word {word} of a sentence has two predictions.")
+            of_document[sentence][word] = tags[number]
+    if any(None in sentence for document in found for sentence in document):
+        raise ValueError("There are words without a prediction: windows are missing.")
+    return found
+
+
+def pad_ner_features(features, length):
+    """Return features as the arrays of one batch.
+
+    Args:
+      features: sequence of B `NerFeatures`.
+      length: S, tokens of a row, at least as many as the longest has.
+
+    Returns:
+      dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`,
+      0 where nothing stands, and `label_ids`, `IGNORED` there.
+    """
+    batch = pad_rows(features, length)
+    batch["label_ids"] = np.full((len(features), length), IGNORED, np.int32)
+    for row, one in enumerate(features):
+        batch["label_ids"][row, : len(one.label_ids)] = one.label_ids
+    return batch

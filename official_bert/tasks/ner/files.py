@@ -1,0 +1,81 @@
+"""Files of tagged text, in two formats: CoNLL columns and JSON lines.
+
+* CoNLL: a word a line, with its tag in the last column; blank lines end sentences
+  and rows that begin with `-DOCSTART-` begin documents. Columns stand between
+  spaces or tabs. The scheme of the tags is found by looks, and they are converted
+  to IOB2. Without `-DOCSTART-` a file is one document.
+* JSON lines: `{"text": …, "entities": [{"start": …, "end": …, "label": …}]}`, each
+  line a document of one sentence. Offsets count characters (code points), and the
+  end is behind the last one. The words are those of `split_words`; an entity that
+  ends within one is read as the whole word, and a note tells where that was.
+
+Text is UTF-8 as `tables.read_text` reads it, plain or gzipped. Whatever cannot be
+used is collected over the whole file and reported once.
+"""
+
+import json
+import os
+
+from official_bert.tables.reading import read_text
+from official_bert.tasks.ner import conll as ner_conll
+from official_bert.tasks.ner import json_lines as ner_json
+
+_ENDINGS = (".jsonl", ".ndjson", ".json")
+
+
+def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
+    """Read a file; the module's docstring says what it may look like.
+
+    Args:
+      path: the file: JSON lines if it ends in `.jsonl`, `.ndjson` or `.json`
+        (also with `.gz`) or begins with a JSON object, else CoNLL columns.
+      flag: the flag it came from, for messages.
+      labels: the types there may be, as `NerData.labels`; None for any.
+      with_tags: whether the words have tags. If not, columns behind a word,
+        and entities, are not looked at.
+
+    Returns:
+      `NerData`.
+
+    Raises:
+      UserError: the file cannot be read, or holds no sentences; or rows have
+        more or fewer columns than the first, or tags that are none or of an
+        unknown type; or lines are no such JSON, or have entities that leave
+        the text, overlap, or share a word. Names the lines.
+    """
+    path = os.fspath(path)
+    text = _read_lines(path, flag)
+    is_json = _is_json_lines(path, text)
+    read = ner_json.read_json_lines if is_json else ner_conll.read_conll
+    return read(path, text, None if labels is None else set(labels), with_tags)
+
+
+def has_tags(path, flag):
+    """Tell whether a file has tags: the last column of a row, or a line of JSON.
+
+    A file to be tagged may have other columns behind its words.
+
+    Raises:
+      UserError: the file cannot be read.
+    """
+    path = os.fspath(path)
+    text = _read_lines(path, flag)
+    if _is_json_lines(path, text):
+        return any(map(ner_json.has_entities, text.split("\n")))
+    return any(map(ner_conll.has_tag, text.split("\n")))
+
+
+def _read_lines(path, flag):
+    return read_text(path, flag).replace("\r\n", "\n").replace("\r", "\n")
+
+
+def _is_json_lines(path, text):
+    is_json = path.removesuffix(".gz").lower().endswith(_ENDINGS)
+    return is_json or _begins_with_object(text)
+
+
+def _begins_with_object(text):
+    try:
+        return isinstance(json.loads(text.lstrip().partition("\n")[0]), dict)
+    except (ValueError, RecursionError):
+        return False

@@ -1,0 +1,139 @@
+"""Texts with entities as JSON lines, read and written; see `ner_files`."""
+
+import bisect
+import dataclasses
+import json
+
+from official_bert import files
+from official_bert.errors import UserError
+from official_bert.metrics import entities
+from official_bert.tables.json_lines import parse_object
+from official_bert.tables.reading import fail_for_rows, name_lines
+from official_bert.tasks.ner.sentences import (
+    JSON_LINES,
+    NerData,
+    labels_of,
+    text_entities,
+    text_sentence,
+)
+
+
+def read_json_lines(path, text, labels, with_tags):
+    """Return the `NerData` of a text of JSON lines; see `ner_conll.read_conll`."""
+    documents, problems, widened, count = [], [], [], 0
+    for line, content in enumerate(text.split("\n"), 1):
+        if not content.strip():
+            continue
+        try:
+            sentence, num_entities, num_widened = _parse_line(
+                content, line, labels, with_tags
+            )
+        except ValueError as error:
+            problems.append((line, str(error)))
+            continue
+        documents.append([sentence])
+        count += num_entities
+        widened += [line] * num_widened
+    if problems:
+        advice = (
+            'write lines like {"text": "In Rome.", "entities": [{"start": 3, "end": 7, '
+            '"label": "LOC"}]}, with offsets in characters'
+        )
+        fail_for_rows(path, problems, advice)
+    if not documents:
+        raise UserError(f"{path} is empty; it needs at least one line with a text.")
+    notes = []
+    if widened:
+        notes.append(
+            f"{path}: {len(widened)} of {count} entities do not begin and end with a "
+            "word; they are read as the whole words: "
+            f"{name_lines(list(dict.fromkeys(widened)))}."
+        )
+    return NerData(path, JSON_LINES, documents, labels_of(documents), None, notes)
+
+
+def has_entities(content):
+    """Tell whether a line of JSON lists entities; a damaged one does not."""
+    try:
+        return parse_object(content).get("entities") is not None
+    except ValueError:
+        return False
+
+
+def _parse_line(content, line, labels, with_tags):
+    """Return (`Sentence`, number of entities, how many were widened).
+
+    Raises:
+      ValueError: says what is wrong.
+    """
+    record = parse_object(content, numbers_as_text=False)
+    if not isinstance(record.get("text"), str):
+        raise ValueError('has no "text" that is a string')
+    sentence = text_sentence(record["text"], line)
+    if not with_tags:
+        return sentence, 0, 0
+    listed = record.get("entities")
+    if not isinstance(listed, list):
+        raise ValueError('has no list of "entities"')
+    found = sorted(_parse_entity(each, sentence.text, labels) for each in listed)
+    spans, num_widened, end_before = [], 0, 0
+    for start, end, label in found:
+        if start < end_before:
+            raise ValueError(f"has entities that overlap (at character {start})")
+        first, behind, is_whole = _words_of(sentence.offsets, start, end)
+        if first == behind:
+            raise ValueError(f"has an entity without a word (at character {start})")
+        if spans and first < spans[-1][1]:
+            raise ValueError(f"has two entities in one word (at character {start})")
+        spans.append((first, behind, label))
+        num_widened += not is_whole
+        end_before = end
+    tags = entities.to_tags(spans, len(sentence.words))
+    return dataclasses.replace(sentence, tags=tuple(tags)), len(spans), num_widened
+
+
+def _parse_entity(record, text, labels):
+    """Return (start, end, label) in characters, or raise `ValueError`."""
+    if not isinstance(record, dict) or not {"start", "end", "label"} <= set(record):
+        raise ValueError("has an entity without start, end and label")
+    start, end, label = record["start"], record["end"], record["label"]
+    if type(start) is not int or type(end) is not int:
+        raise ValueError("has an entity whose start or end is no whole number")
+    if not 0 <= start < end <= len(text):
+        raise ValueError(
+            f"has an entity from {start} to {end} in a text of {len(text)} characters"
+        )
+    if not isinstance(label, str) or label.split() != [label]:
+        raise ValueError(f"has the label {label!r}, which is not one word")
+    if labels is not None and label not in labels:
+        raise ValueError(f"has an entity of the unknown type {label!r}")
+    return start, end, label
+
+
+def _words_of(offsets, start, end):
+    """Return which words characters belong to: (first, behind, are they whole).
+
+    Characters of no word, as spaces, do not matter.
+    """
+    first = bisect.bisect_right(offsets, start, key=lambda word: word[1])
+    behind = bisect.bisect_left(offsets, end, key=lambda word: word[0])
+    words = offsets[first:behind]
+    is_whole = bool(words) and start <= words[0][0] and words[-1][1] <= end
+    return first, max(first, behind), is_whole
+
+
+def write_entities(path, documents, tags):
+    """Write predictions as JSON lines, one of each sentence, atomically.
+
+    A line is `{"text": …, "entities": …}`, see `text_entities`, and can be read
+    again by `read_ner_file`. The arguments are those of `ner_conll.write_conll`.
+    """
+    lines = []
+    for sentences, tags_of_document in zip(documents, tags, strict=True):
+        for sentence, found in zip(sentences, tags_of_document, strict=True):
+            record = {
+                "text": sentence.text,
+                "entities": text_entities(sentence, found),
+            }
+            lines.append(json.dumps(record, ensure_ascii=False) + "\n")
+    files.write_text(path, "".join(lines))

@@ -1,0 +1,273 @@
+"""Fine-tuning on tagged words (Sec. 5.3): the task, the objective, the evaluation."""
+
+import dataclasses
+from typing import ClassVar
+
+import tensorflow as tf
+
+from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.fine_tuning.config_labels import (
+    architecture_of,
+    config_with_labels,
+    labels_of,
+)
+from official_bert.fine_tuning.job import FineTuning, crc32_of
+from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.metrics import entities
+from official_bert.modeling.feature_based import FeatureBasedModel
+from official_bert.modeling.token_classification import (
+    IGNORED,
+    TokenClassificationModel,
+    token_terms,
+)
+from official_bert.tasks.ner import features as ner_features
+from official_bert.tasks.ner.features import LAYERS, pad_ner_features
+from official_bert.training.step import Objective
+
+LOSS = "token_loss"
+METRICS = ("f1", "precision", "recall")
+ARCHITECTURE = "BertForTokenClassification"
+# What `task.json` says only where it is so.
+LATER = ("bilstm", "words_as_columns")
+
+
+@dataclasses.dataclass(frozen=True)
+class NerTask:
+    """How a model reads sentences and which tags it gives; kept in `task.json`.
+
+    Attributes:
+      tags: tuple of C str, as of `ner_features.tag_names`.
+      max_seq_length: tokens of a window at most.
+      doc_stride: tokens from one window's start to the next one's; None for
+        half of a window.
+      one_sentence: whether a window holds words of one sentence only, instead
+        of as much of the document as fits.
+      label_all_pieces: whether all pieces of a word are trained, not the first
+        alone.
+      feature_based: None for fine-tuning; one of `ner_features.LAYERS` for a
+        BiLSTM over these layers of an encoder that is not trained.
+      bilstm: whether a model that is fine-tuned has a BiLSTM on top; `task.json`
+        says it only then.
+      words_as_columns: whether texts have words like "U.S.", see `ner_words`;
+        likewise.
+    """
+
+    TASK: ClassVar[str] = "ner"
+
+    tags: tuple[str, ...]
+    max_seq_length: int = 128
+    doc_stride: int | None = None
+    one_sentence: bool = False
+    label_all_pieces: bool = False
+    feature_based: str | None = None
+    bilstm: bool = False
+    words_as_columns: bool = False
+
+    @property
+    def labels(self):
+        """The types of entities, a sorted tuple of str."""
+        return tuple(sorted({tag[2:] for tag in self.tags if tag != entities.OUTSIDE}))
+
+    def to_dict(self):
+        """Return what `from_dict` takes, fit for JSON."""
+        found = dataclasses.asdict(self) | {"tags": list(self.tags)}
+        return {name: v for name, v in found.items() if name not in LATER or v}
+
+    @classmethod
+    def from_dict(cls, values):
+        """Make a task of what `to_dict` returned.
+
+        Raises:
+          KeyError, TypeError, ValueError: that is not what it holds.
+        """
+        values = dict.fromkeys(LATER, False) | values
+        found = {field.name: values[field.name] for field in dataclasses.fields(cls)}
+        if not isinstance(found["tags"], list) or len(found["tags"]) < 2:
+            raise TypeError("tags is no list of two or more")
+        found["tags"] = tuple(found["tags"])
+        for tag in found["tags"]:
+            entities.split_tag(tag)
+        if len(set(found["tags"])) < len(found["tags"]):
+            raise ValueError("tags has a tag twice")
+        lengths = [found["max_seq_length"]]
+        if found["doc_stride"] is not None:
+            lengths.append(found["doc_stride"])
+        if not all(type(n) is int and n > 0 for n in lengths):
+            raise ValueError("a length is no whole number above 0")
+        if found["feature_based"] not in (None, *LAYERS):
+            raise ValueError("feature_based names no layers")
+        for name in ("one_sentence", "label_all_pieces", *LATER):
+            if not isinstance(found[name], bool):
+                raise TypeError(f"{name} is neither true nor false")
+        return cls(**found)
+
+
+def make_model(config, task, recompute=False):
+    """Return the Keras model of a `NerTask`."""
+    if task.feature_based:
+        return FeatureBasedModel(config, len(task.tags), task.feature_based)
+    return TokenClassificationModel(config, len(task.tags), recompute, task.bilstm)
+
+
+def convert(task, documents, tokenizer, with_labels=True):
+    """Return the `NerFeatures` of documents as a `NerTask` wants them.
+
+    Args:
+      task: `NerTask`.
+      documents: list of lists of `Sentence`.
+      tokenizer: `FullTokenizer`.
+      with_labels: whether for training; a model that is asked needs none, and one of
+        others may lack tags that the documents have, such as B-.
+
+    Raises:
+      ValueError: a sentence has a tag that the task lacks.
+    """
+    return ner_features.convert_documents(
+        documents,
+        tokenizer,
+        task.max_seq_length,
+        task.tags if with_labels else (),
+        task.doc_stride,
+        task.one_sentence,
+        task.label_all_pieces,
+    )
+
+
+def written_config(config, task):
+    """Return the `BertConfig` to write beside a tagger, with its tags as labels."""
+    return config_with_labels(config, task.tags, architectures=[ARCHITECTURE])
+
+
+def task_of(config):
+    """Return the `NerTask` of a tagger of Hugging Face by its `BertConfig`, or None."""
+    if architecture_of(config) != ARCHITECTURE:
+        return None
+    named = NerTask(labels_of(config), config.max_position_embeddings)
+    try:
+        return NerTask.from_dict(named.to_dict())
+    except (TypeError, ValueError):
+        return None  # Its labels are no tags of entities.
+
+
+def describe(row):
+    """Return the loss or the scores of a row, for people."""
+    if "loss" in row:
+        return f"loss {row['loss']:.3f}  token accuracy {row['token_accuracy']:.4f}"
+    return "  ".join(f"{name} {row[name]:.4f}" for name in METRICS)
+
+
+def _weights(features):
+    scored = features["label_ids"] != IGNORED
+    return {LOSS: tf.reduce_sum(tf.cast(scored, tf.float32))}
+
+
+# A window may have no word of its own to score: then its share of the loss is 0.
+OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
+
+
+def make_scorer(model):
+    """Return the compiled function of a batch; see `outputs_of`."""
+    return scoring.make_scorer(outputs_of(model))
+
+
+def outputs_of(model):
+    """Return a function: features -> dict with the best `tags`, int32 [B, S]."""
+
+    def compute(features):
+        return {"tags": tf.argmax(model(features)["logits"], -1, tf.int32)}
+
+    return compute
+
+
+def predict(score, task, documents, features, batch_size, break_off=lambda: False):
+    """Return the tags of all words.
+
+    Args:
+      score: what `make_scorer` returned.
+      task: `NerTask`.
+      documents: list of lists of `Sentence`.
+      features: their `NerFeatures`.
+      batch_size: windows that go through the model together.
+      break_off: function that tells whether to stop early.
+
+    Returns:
+      list of documents, each a list of sentences, each a list of str; None if
+      it broke off.
+    """
+    windows = FeatureSet(features, task.max_seq_length, pad_ner_features)
+    rows = scoring.score_rows(score, windows, batch_size, break_off)
+    if rows is None:
+        return None
+    best = [row["tags"] for row in rows]
+    return ner_features.word_tags(documents, features, best, task.tags)
+
+
+def evaluate(documents, tags):
+    """Return the `EntityScores` of predicted tags, as `conlleval` has them.
+
+    Args:
+      documents: list of lists of `Sentence` with tags.
+      tags: as of `predict`.
+    """
+    gold = [sentence.tags for document in documents for sentence in document]
+    found = [sentence for document in tags for sentence in document]
+    return entities.score(gold, found)
+
+
+def row_of(scores):
+    """Return `EntityScores` as a row of measures, from 0 to 1."""
+    overall = scores.overall
+    row = {name: getattr(overall, name) for name in METRICS}
+    return row | {"word_accuracy": scores.accuracy}
+
+
+def fine_tuning(config, task, train_features, dev_documents, tokenizer, batch_size):
+    """Return the `FineTuning` of a tagger.
+
+    Args:
+      config: `BertConfig`.
+      task: `NerTask`.
+      train_features: list of `NerFeatures`.
+      dev_documents: list of lists of `Sentence` with tags, to choose the best
+        model by; or None, and the last one is left.
+      tokenizer: `FullTokenizer`.
+      batch_size: windows that are evaluated together.
+    """
+    dev_features = dev_documents and convert(task, dev_documents, tokenizer)
+
+    def make_evaluate(model):
+        score = make_scorer(model)
+
+        def evaluate_now(break_off=lambda: False):
+            what = task, dev_documents, dev_features, batch_size
+            tags = predict(score, *what, break_off)
+            return None if tags is None else row_of(evaluate(dev_documents, tags))
+
+        return evaluate_now
+
+    return FineTuning(
+        config=config,
+        written_config=written_config(config, task),
+        make_model=lambda recompute: make_model(config, task, recompute),
+        objective=OBJECTIVE,
+        train_set=FeatureSet(train_features, task.max_seq_length, pad_ner_features),
+        identity=_identity(task, train_features, dev_features),
+        best_by=METRICS[0],
+        make_evaluate=dev_documents and make_evaluate,
+        write_task=lambda directory, step, row: write_task(directory, task, step),
+    )
+
+
+def _identity(task, features, dev_features):
+    """Return what tells a run's task and windows from others, as a dict."""
+    return {
+        "task": task_content(task),
+        "num_windows": len(features),
+        "windows_crc32": crc32_of(
+            part
+            for one in [*features, *(dev_features or [])]
+            for part in (one.input_ids, one.label_ids)
+        ),
+        "num_dev_windows": len(dev_features or []),
+    }

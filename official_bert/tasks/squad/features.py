@@ -1,0 +1,243 @@
+"""Questions and contexts as the features of windows that the model reads.
+
+A context that is too long for one row is read through several windows, each
+beside the whole question. Follows `convert_examples_to_features` in
+google-research/bert `run_squad.py`, except that nothing is padded here.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from absl import logging
+
+from official_bert.errors import UserError
+from official_bert.fine_tuning.model_inputs import pad_rows
+from official_bert.fine_tuning.windows import best_spans, make_spans
+
+FIRST_UNIQUE_ID = 1000000000
+NO_WORD = -1
+
+
+class SquadFeatures(NamedTuple):
+    """One window, `[CLS] question [SEP] part of the context [SEP]`, T tokens.
+
+    Attributes:
+      unique_id: int, from `FIRST_UNIQUE_ID` on.
+      example_index: int, the place of the example in its list.
+      doc_span_index: int, the number of the window, from 0.
+      input_ids: int32 [T].
+      segment_ids: int32 [T], 0 and, from the context on, 1.
+      token_to_orig_map: int32 [T], for each token of the context the number of
+        its word in `doc_tokens`, `NO_WORD` for the others.
+      token_is_max_context: bool [T], whether a token of the context has more
+        context here than in any other window; see `windows.best_spans`.
+      start_position: int, the place in the row of the answer's first token, 0
+        if the answer is not wholly in the window or there is none; None if no
+        answer was asked for.
+      end_position: likewise, of its last token.
+      is_impossible: that of the example.
+      doc_start: the place in the context's tokens of the first one here.
+    """
+
+    unique_id: int
+    example_index: int
+    doc_span_index: int
+    input_ids: np.ndarray
+    segment_ids: np.ndarray
+    token_to_orig_map: np.ndarray
+    token_is_max_context: np.ndarray
+    start_position: int | None
+    end_position: int | None
+    is_impossible: bool
+    doc_start: int
+
+
+class _Document(NamedTuple):
+    """A context of D tokens and W words."""
+
+    ids: np.ndarray  # int32 [D].
+    token_to_word: np.ndarray  # int32 [D].
+    word_starts: np.ndarray  # int64 [W + 1]: tokens before word i.
+
+
+def convert_examples(
+    examples, tokenizer, max_seq_length=384, doc_stride=128, max_query_length=64
+):
+    """Return the features of examples, in order; warn of questions it cut.
+
+    An example without a word in its context has none.
+
+    Args:
+      examples: iterable of `SquadExample`: of training, or of questions to be
+        answered.
+      tokenizer: `FullTokenizer`.
+      max_seq_length: tokens of a window at most.
+      doc_stride: tokens of the context from one window's start to the next.
+      max_query_length: tokens of a question at most; its rest is cut off.
+
+    Returns:
+      list of `SquadFeatures`.
+
+    Raises:
+      UserError: the lengths leave no room for the context, or one is below 1.
+    """
+    _check_lengths(max_seq_length, doc_stride, max_query_length)
+    cls_id, sep_id = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
+    documents, features, cut = {}, [], []
+    for index, example in enumerate(examples):
+        # Training shuffles examples, so those on one context may be far apart.
+        document = documents.get(example.context)
+        if document is None:
+            document = _tokenize(example.doc_tokens, tokenizer)
+            documents[example.context] = document
+        query = tokenizer.encode(example.question_text)
+        if len(query) > max_query_length:
+            cut.append(len(query) - max_query_length)
+            query = query[:max_query_length]
+        head = np.array([cls_id, *query, sep_id], np.int32)
+        answer = _answer_tokens(example, document, tokenizer)
+        room = max_seq_length - len(query) - 3
+        spans = make_spans(len(document.ids), room, doc_stride)
+        best = best_spans(spans, len(document.ids))
+        for number, span in enumerate(spans):
+            features.append(
+                SquadFeatures(
+                    FIRST_UNIQUE_ID + len(features),
+                    index,
+                    number,
+                    *_window(head, document, span, best == number),
+                    *_positions(answer, span, len(head)),
+                    example.is_impossible,
+                    span.start,
+                )
+            )
+    if cut:
+        logging.warning(
+            "%d questions are longer than max_query_length %d: %d tokens were cut "
+            "off, %d from one question at most.",
+            len(cut),
+            max_query_length,
+            sum(cut),
+            max(cut),
+        )
+    return features
+
+
+def _window(head, document, span, is_best):
+    """Return the four arrays [T] of a window.
+
+    Args:
+      head: int32 array, the ids of `[CLS] question [SEP]`.
+      document: `_Document`.
+      span: `Span` of the window.
+      is_best: bool [D], the tokens that have maximal context here.
+    """
+    start, length = span
+    first, inside = len(head), slice(start, start + length)
+    input_ids = np.concatenate([head, document.ids[inside], head[-1:]])
+    segment_ids = np.ones(len(input_ids), np.int32)
+    segment_ids[:first] = 0
+    to_word = np.full(len(input_ids), NO_WORD, np.int32)
+    to_word[first : first + length] = document.token_to_word[inside]
+    is_max_context = np.zeros(len(input_ids), bool)
+    is_max_context[first : first + length] = is_best[inside]
+    return input_ids, segment_ids, to_word, is_max_context
+
+
+def _positions(answer, span, first):
+    """Return the first and last place of the answer in a window.
+
+    Args:
+      answer: see `_answer_tokens`.
+      span: `Span` of the window.
+      first: the place of the window's first token of the context.
+    """
+    start, end = answer
+    if start is None:
+        return None, None
+    if start < span.start or end >= span.start + span.length:
+        return 0, 0
+    return first + start - span.start, first + end - span.start
+
+
+def _tokenize(words, tokenizer):
+    """Return the `_Document` of the words of a context."""
+    pieces = [tokenizer.encode(word) for word in words]
+    lengths = np.array([len(each) for each in pieces], np.int64)
+    return _Document(
+        ids=np.array([index for each in pieces for index in each], np.int32),
+        token_to_word=np.repeat(np.arange(len(words), dtype=np.int32), lengths),
+        word_starts=np.concatenate([[0], np.cumsum(lengths)]),
+    )
+
+
+def _answer_tokens(example, document, tokenizer):
+    """Return the first and last token of the answer in the document.
+
+    (None, None) if no answer was asked for, (-1, -1) if there is none.
+    """
+    if example.start_position is None:
+        return None, None
+    if example.is_impossible:
+        return -1, -1
+    start = int(document.word_starts[example.start_position])
+    end = int(document.word_starts[example.end_position + 1]) - 1
+    answer = np.array(tokenizer.encode(example.orig_answer_text), np.int32)
+    return _improve_span(document.ids, start, end, answer)
+
+
+def _improve_span(ids, start, end, answer):
+    """Narrow a span of whole words to the tokens that are the answer.
+
+    An answer may be a part of a word: of "(1895-1943)." the year 1895. Follows
+    `_improve_answer_span` in google-research/bert `run_squad.py`.
+
+    Args:
+      ids: int32 [D], of the context.
+      start: the first token of the answer's first word.
+      end: the last token of its last word.
+      answer: int32 [A], the ids of the answer's text.
+
+    Returns:
+      (start, end) of the first place in the span where the answer's ids
+      stand, or those given if there is none ("Japan" of "Japanese").
+    """
+    length = len(answer)
+    if length:
+        for first in range(start, end - length + 2):
+            if np.array_equal(ids[first : first + length], answer):
+                return first, first + length - 1
+    return start, end
+
+
+def pad_squad_features(features, length):
+    """Return windows as the arrays of one batch.
+
+    Args:
+      features: sequence of B `SquadFeatures`.
+      length: S, tokens of a row, at least as many as the longest has.
+
+    Returns:
+      dict of int32 arrays [B, S] `input_ids`, `input_mask`, `segment_ids`, and,
+      where an answer was asked for, [B] `start_positions`, `end_positions`.
+    """
+    batch = pad_rows(features, length)
+    if features[0].start_position is not None:
+        for name in ("start", "end"):
+            places = [getattr(one, f"{name}_position") for one in features]
+            batch[f"{name}_positions"] = np.array(places, np.int32)
+    return batch
+
+
+def _check_lengths(max_seq_length, doc_stride, max_query_length):
+    for name, value in (
+        ("doc_stride", doc_stride),
+        ("max_query_length", max_query_length),
+    ):
+        if value < 1:
+            raise UserError(f"{name} is {value}: it must be at least 1.")
+    if max_seq_length <= max_query_length + 3:
+        raise UserError(
+            f"max_seq_length {max_seq_length} must be greater than max_query_length "
+            f"{max_query_length} + 3, or no room is left for the context."
+        )

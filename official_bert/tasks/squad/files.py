@@ -1,0 +1,321 @@
+"""SQuAD's files, versions 1.1 and 2.0: questions on paragraphs of articles.
+
+The format is one JSON object, plain or gzipped (`.gz`):
+
+    {"data": [{"title": …, "paragraphs": [{"context": …, "qas": [
+        {"id": …, "question": …, "is_impossible": …,
+         "answers": [{"text": …, "answer_start": …}, …]}, …]}, …]}, …]}
+
+`title` may be missing, and so may `is_impossible` in version 1.1 and, where
+nothing is trained or scored, `answers`.
+"""
+
+import bisect
+import dataclasses
+import json
+import re
+from typing import NamedTuple
+
+from absl import logging
+
+from official_bert.errors import UserError, list_some
+from official_bert.tables import reading as tables
+
+# What separates words: fewer characters than `str.split()` takes.
+WHITESPACE = " \t\r\n\u202f"
+
+_TO_SPACE = str.maketrans(dict.fromkeys(WHITESPACE, " "))
+_MOST_OF_A_NAME = 60
+_SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class SquadExample:
+    """A question on a context, with its answer where that is known.
+
+    Examples on one context share its three attributes.
+
+    Attributes:
+      qas_id: the question's id.
+      question_text: the question.
+      doc_tokens: tuple of W str, the words of the context: what is between
+        `WHITESPACE`.
+      orig_answer_text: the answer as the file has it; "" if there is none,
+        None if none was asked for.
+      start_position: the number of the answer's first word; -1 if there is no
+        answer, None if none was asked for.
+      end_position: likewise, of its last word.
+      is_impossible: whether the context does not answer the question; False
+        where that is not known.
+      context: the text itself.
+      doc_offsets: tuple of W int: word i is context[doc_offsets[i] :
+        doc_offsets[i] + len(doc_tokens[i])].
+    """
+
+    qas_id: str
+    question_text: str
+    doc_tokens: tuple[str, ...]
+    orig_answer_text: str | None
+    start_position: int | None
+    end_position: int | None
+    is_impossible: bool
+    context: str
+    doc_offsets: tuple[int, ...]
+
+
+def split_words(context):
+    """Return the words of a context and where each begins.
+
+    Returns:
+      (words, offsets): tuples of W str and W int, see `SquadExample`.
+    """
+    words, offsets, start = [], [], 0
+    for word in context.translate(_TO_SPACE).split(" "):
+        if word:
+            words.append(word)
+            offsets.append(start)
+        start += len(word) + 1
+    return tuple(words), tuple(offsets)
+
+
+def make_example(question, context, qas_id="0"):
+    """Return a `SquadExample` to be answered, of a text at hand."""
+    words, offsets = split_words(context)
+    return SquadExample(
+        qas_id, question, words, None, None, None, False, context, offsets
+    )
+
+
+def read_examples(
+    path, is_training, version_2_with_negative=False, flag="--predict_file"
+):
+    """Return the questions of a file, in order.
+
+    In training, a question is left out, with a warning that counts, if its
+    answer is not where the file says it is, or is empty. Follows
+    `read_squad_examples` in google-research/bert `run_squad.py`, which keeps an
+    empty answer, and fails at one that reaches beyond the context.
+
+    Args:
+      path: the file.
+      is_training: read the answers, of which each question must have one.
+      version_2_with_negative: in training, whether questions may have no
+        answer, as SQuAD 2.0's `is_impossible` says.
+      flag: the flag the file came from, for messages.
+
+    Returns:
+      list of `SquadExample`, at least one.
+
+    Raises:
+      UserError: the file cannot be read, is no SQuAD file, lacks something
+        (names article, paragraph and question), has an id twice (when not in
+        training), several answers or none where it must have one, or no
+        questions.
+    """
+    examples, misplaced = [], []
+    for question in _read_questions(path, flag, unique=not is_training):
+        if not is_training:
+            examples.append(_example(question, None, None, None, False))
+            continue
+        if version_2_with_negative and _get(question, "is_impossible", bool):
+            examples.append(_example(question, "", -1, -1, True))
+            continue
+        text, start, end = _read_answer(question, version_2_with_negative)
+        if start is None:
+            misplaced.append(question.qas_id)
+        else:
+            examples.append(_example(question, text, start, end, False))
+    if misplaced:
+        logging.warning(
+            "%s: %d of %d questions are left out, since their answer is not where "
+            "the file says it is: %s.",
+            path,
+            len(misplaced),
+            len(misplaced) + len(examples),
+            list_some(misplaced),
+        )
+    if not examples:
+        raise UserError(f"{path} has no questions{' to train on' * is_training}.")
+    return examples
+
+
+def read_gold_answers(path, flag="--predict_file"):
+    """Return the answers that a file has, for `metrics.squad`.
+
+    Args:
+      path: the file.
+      flag: the flag the file came from, for messages.
+
+    Returns:
+      dict of question id -> tuple of texts, none for a question without an
+      answer; None if no question of the file has `answers`: it cannot be
+      scored.
+
+    Raises:
+      UserError: see `read_examples`; or some questions have `answers` and
+        others not.
+    """
+    questions = list(_read_questions(path, flag, unique=True))
+    if questions and not any("answers" in each.fields for each in questions):
+        return None
+    return {
+        each.qas_id: tuple(
+            _get_from(answer, "text", str, f"{each.where}, an answer")
+            for answer in _get(each, "answers", list)
+        )
+        for each in questions
+    }
+
+
+class _Paragraph(NamedTuple):
+    context: str
+    words: tuple[str, ...]
+    offsets: tuple[int, ...]
+
+
+class _Question(NamedTuple):
+    qas_id: str
+    text: str
+    paragraph: _Paragraph
+    fields: dict  # Of the JSON.
+    where: str  # For messages.
+
+
+def _example(question, answer_text, start, end, is_impossible):
+    context, words, offsets = question.paragraph
+    return SquadExample(
+        question.qas_id,
+        question.text,
+        words,
+        answer_text,
+        start,
+        end,
+        is_impossible,
+        context,
+        offsets,
+    )
+
+
+def _read_answer(question, version_2_with_negative):
+    """Return (text, first word, last word) of the one answer of a question.
+
+    The words are None if the answer is not there.
+    """
+    answers = _get(question, "answers", list)
+    if len(answers) != 1:
+        hint = ""
+        if not answers and not version_2_with_negative:
+            hint = ", or, if the file is SQuAD 2.0, give --version_2_with_negative"
+        raise UserError(
+            f"{question.where} has {len(answers)} answers; for training it must have "
+            f"exactly one{hint}."
+        )
+    where = f"{question.where}, its answer"
+    text = _get_from(answers[0], "text", str, where)
+    start = _get_from(answers[0], "answer_start", int, where)
+    return text, *_find_words(question.paragraph, text, start)
+
+
+def _find_words(paragraph, text, start):
+    """Return the first and last word of an answer, or (None, None)."""
+    last = start + len(text) - 1
+    if not text.split() or not 0 <= start <= last < len(paragraph.context):
+        return None, None
+    first_word = _word_at(paragraph, start)
+    last_word = _word_at(paragraph, last)
+    if first_word < 0:
+        return None, None
+    # All of Unicode's whitespace, unlike that between words: an answer with
+    # another kind of it is not found, and left out as in the original.
+    found = " ".join(paragraph.words[first_word : last_word + 1])
+    if " ".join(text.split()) not in found:
+        return None, None
+    return first_word, last_word
+
+
+def _word_at(paragraph, position):
+    """Return the number of the word at a position, or before it; -1 if none."""
+    return bisect.bisect_right(paragraph.offsets, position) - 1
+
+
+def _read_questions(path, flag, unique):
+    """Yield the `_Question`s of a file; see `read_examples` for the errors."""
+    seen = set()
+    for number, article in enumerate(_read_articles(path, flag), 1):
+        where = f"{path}: article {number}"
+        if isinstance(article, dict) and isinstance(article.get("title"), str):
+            where += f" ({_shortened(article['title'])})"
+        paragraphs = _get_from(article, "paragraphs", list, where)
+        for paragraph_number, fields in enumerate(paragraphs, 1):
+            part = f"{where}, paragraph {paragraph_number}"
+            context = _get_from(fields, "context", str, part)
+            paragraph = _Paragraph(context, *split_words(context))
+            for qa_number, qa in enumerate(_get_from(fields, "qas", list, part), 1):
+                question = _question(qa, paragraph, f"{part}, question {qa_number}")
+                if unique and question.qas_id in seen:
+                    raise UserError(
+                        f"{question.where} has the id of another question; give each "
+                        "its own, since answers are told apart by it."
+                    )
+                seen.add(question.qas_id)
+                yield question
+
+
+def _read_articles(path, flag):
+    text = tables.read_text(str(path), flag)
+    try:
+        content = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise UserError(
+            f"{path} is no SQuAD file: line {error.lineno}, column {error.colno}: "
+            f"{error.msg}; is it damaged, or cut off?"
+        ) from error
+    except RecursionError as error:
+        raise UserError(f"{path} is no SQuAD file: it is nested too deeply.") from error
+    except ValueError as error:
+        raise UserError(f"{path} is no SQuAD file: {error}.") from error
+    if not isinstance(content, dict) or not isinstance(content.get("data"), list):
+        raise UserError(
+            f'{path} is no SQuAD file: it must hold one JSON object with a list "data" '
+            "of articles."
+        )
+    return content["data"]
+
+
+def _question(fields, paragraph, where):
+    qas_id = _get_from(fields, "id", str | int, where)
+    where = f"{where} (id {_shortened(str(qas_id))})"
+    text = _get_from(fields, "question", str, where)
+    return _Question(str(qas_id), text, paragraph, fields, where)
+
+
+def _get(question, key, kind):
+    return _get_from(question.fields, key, kind, question.where)
+
+
+def _get_from(fields, key, kind, where):
+    """Return the value of a key; `UserError` if it is missing or of another kind."""
+    if not isinstance(fields, dict):
+        raise UserError(f"{where} is no JSON object; is the file damaged?")
+    if key not in fields:
+        hint = "; is the file damaged?"
+        if key == "is_impossible":
+            hint = ", which SQuAD 2.0 has; is --version_2_with_negative meant?"
+        raise UserError(f'{where} has no "{key}"{hint}')
+    value = fields[key]
+    # To Python, true is a number.
+    if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
+        raise UserError(
+            f'{where}: "{key}" is {_shortened(json.dumps(value))}, which it cannot be; '
+            "is the file damaged?"
+        )
+    if isinstance(value, str) and _SURROGATE.search(value):
+        raise UserError(
+            f'{where}: "{key}" holds half a character (a lone surrogate); mend it, '
+            "since no file of answers could hold it."
+        )
+    return value
+
+
+def _shortened(text):
+    return text if len(text) <= _MOST_OF_A_NAME else f"{text[:_MOST_OF_A_NAME]}…"

@@ -1,0 +1,207 @@
+"""The comparison with ONNX Runtime, without that: our files, processes, tables."""
+
+import os
+import sys
+import types
+
+import numpy as np
+import pytest
+import tiny_model
+import warm_python
+from places import ROOT
+
+from official_bert.errors import UserError
+from official_bert.export.tflite import model as device_model
+from official_bert.fine_tuning.tflite_model import TfliteModel
+
+sys.path.append(str(ROOT / "benchmarks"))
+
+import on_device  # noqa: E402
+
+LENGTHS = [8, 16]
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("tiny") / "model"
+    return on_device.open_encoder(tiny_model.write(folder), LENGTHS)
+
+
+@pytest.fixture(scope="module")
+def ours(model, tmp_path_factory):
+    return on_device.write_ours(tmp_path_factory.mktemp("files"), model)
+
+
+def test_rows():
+    row = on_device.random_row(9, 128)
+    assert list(row) == ["input_ids", "input_mask", "segment_ids"]
+    assert row["input_mask"] == [1] * 9
+    assert row["segment_ids"] == [0] * 4 + [1] * 5
+    assert set(row["input_ids"]) <= set(range(128))
+    assert row == on_device.random_row(9, 128)
+
+
+def test_our_process_answers(ours, tmp_path):
+    with on_device.computing(sys.executable, ours["int8"], 1) as (runtime, ask):
+        assert runtime.startswith(("TensorFlow 2.", "LiteRT "))
+        for length in LENGTHS:
+            written = tmp_path / f"{length}.npz"
+            row = on_device.random_row(length, 128)
+            answer = ask(row, 3, str(written))
+            assert list(answer) == ["seconds", "memory"]
+            assert len(answer["seconds"]) == 3
+            assert all(0 < second < 10 for second in answer["seconds"])
+            assert 0 < answer["memory"] < 1e9
+            assert written.exists()
+            assert ask(row)["seconds"] == []
+
+
+def test_our_outputs_are_those_of_the_model(model, ours, tmp_path):
+    rows = [on_device.random_row(length, 128) for length in LENGTHS]
+    exact = []
+    for row in rows:
+        outputs = model.compute({key: np.array([ids]) for key, ids in row.items()})
+        exact.append({key: value.numpy() for key, value in outputs.items()})
+    found = {}
+    for name, path in ours.items():
+        assert TfliteModel(path).lengths == LENGTHS
+        outputs = on_device.read_outputs(sys.executable, path, rows, 1, tmp_path)
+        assert [one["sequence_output"].shape[1] for one in outputs] == LENGTHS
+        found[name] = on_device.difference(outputs, exact)["greatest"]
+    assert list(found) == ["float32", "int8"]
+    assert found["float32"] < 1e-5 < found["int8"] < 0.2
+
+
+def test_a_process_that_ends_is_told(tmp_path):
+    path = tmp_path / "damaged.tflite"
+    path.write_bytes(b"nothing")
+    with (
+        pytest.raises(
+            UserError, match=r"damaged.tflite could not be measured: (.|\n)*ValueError"
+        ),
+        on_device.computing(sys.executable, path, 1) as (_, ask),
+    ):
+        ask(on_device.random_row(8, 128))
+
+
+def test_memory_is_of_each_file(ours):
+    sides = {on_device.OURS: (sys.executable, ours)}
+    measured = on_device.measure_memory(sides, on_device.random_row(8, 128), 1)
+    assert [one["format"] for one in measured] == ["float32", "int8"]
+    for one in measured:
+        assert one["file"] == os.path.getsize(ours[one["format"]])
+        assert 0 < one["peak"] < 1e9
+    measured = [{"who": "ours", "format": "int8", "file": 23.1e6, "peak": 41.4e6}]
+    header, line = on_device.memory_lines(measured, 128)
+    assert header.endswith("row of 128")
+    assert line.split() == ["int8", "ours", "23.1", "41.4"]
+
+
+def test_difference():
+    some = [{"a": np.array([[1.0, 2.0]]), "b": np.array([3.0])}]
+    others = [{"a": np.array([[1.5, 2.0]]), "b": np.array([1.0])}]
+    found = on_device.difference(some, others)
+    assert found == {"greatest": 2.0, "mean": pytest.approx(2.5 / 3)}
+    lines = list(on_device.difference_lines({"ours": {"float32": found}}))
+    assert lines[1:] == ["float32  ours          2.0e+00 8.3e-01"]
+
+
+def test_sides_are_compared(monkeypatch, tmp_path):
+    of_path = {"a.tflite": 1.0004, "b.tflite": 1.25, "a.onnx": 1.0, "b.onnx": 2.0}
+
+    def read_outputs(python, path, rows, threads, folder):
+        assert (python, threads, folder) == (f"python of {path[1:]}", 2, tmp_path)
+        return [{"pooled_output": np.array([[of_path[path]]])} for _ in rows]
+
+    monkeypatch.setattr(on_device, "read_outputs", read_outputs)
+    sides = {
+        who: (f"python of .{end}", {"float32": f"a.{end}", "int8": f"b.{end}"})
+        for who, end in (("ours", "tflite"), ("ONNX Runtime", "onnx"))
+    }
+    rows = {8: "a row", 16: "another"}
+    found = on_device.compare(sides, rows, 2, tmp_path)
+    greatest = {
+        who: {name: one["greatest"] for name, one in formats.items()}
+        for who, formats in found.items()
+    }
+    assert greatest == {
+        "ours": {"float32": pytest.approx(4e-4), "int8": 0.25},
+        "ONNX Runtime": {"int8": 1.0},
+    }
+    for wrong in (1.002, np.nan):
+        of_path["a.tflite"] = wrong
+        with pytest.raises(
+            UserError, match=r"sides differ by .* in float32, and 1e-03"
+        ):
+            on_device.compare(sides, rows, 2, tmp_path)
+
+
+def test_turns_and_their_ratios():
+    asked = []
+
+    def asking(who, seconds):
+        def ask(row, calls):
+            asked.append((who, row, calls))
+            return {"seconds": seconds.pop(0)}
+
+        return ask
+
+    ours = [[0.002, 0.001], [0.002, 0.003], [0.005, 0.004]]
+    theirs = [[0.004, 0.003], [0.004, 0.009], [0.006, 0.004]]
+    asks = {"ours": asking("ours", ours), "ONNX Runtime": asking("theirs", theirs)}
+    seconds = on_device.take_turns(asks, "row", 3, 2)
+    assert asked == [("ours", "row", 2), ("theirs", "row", 2)] * 3
+    assert seconds == {
+        "ours": [0.001, 0.002, 0.004],
+        "ONNX Runtime": [0.003, 0.004, 0.004],
+    }
+    found = on_device.summary(seconds)
+    assert found["milliseconds"] == {"ours": 2, "ONNX Runtime": 4}
+    # Of the ratios 3, 2 and 1.
+    assert found["theirs_over_ours"] == {
+        "lower_quartile": 1.5,
+        "median": 2,
+        "upper_quartile": 2.5,
+    }
+    line = on_device.latency_line({"format": "int8", "length": 64} | found)
+    assert line.split() == "int8 64 2.00 ms 4.00 ms 2.00 (1.50-2.50)".split()  # noqa: SIM905
+
+
+def test_other_models_are_told(model, tmp_path):
+    path = tiny_model.write(tmp_path / "model")
+    with pytest.raises(UserError, match=r"reads 32 tokens, not 64; leave that out"):
+        on_device.open_encoder(path, [16, 64])
+    assert on_device.open_encoder(path, [16, 32]).lengths == (16, 32)
+
+
+def test_fine_tuned_models_are_told(monkeypatch):
+    classifier = types.SimpleNamespace(predictor=object(), what="classifier")
+    monkeypatch.setattr(device_model, "open_device_model", lambda path: classifier)
+    with pytest.raises(UserError, match=r"--model: m is a classifier; give a pre-tr"):
+        on_device.open_encoder("m", LENGTHS)
+
+
+@pytest.mark.parametrize(
+    "flags, told",
+    [
+        (["--output=a.json"], "error: Give --model: Hugging Face directory"),
+        (["--model=m"], "error: Give --output: JSON file"),
+        (["--lengths=32,many"], "error: --lengths: 'many' is no length of rows; give"),
+        (["--lengths=2,128"], "error: --lengths: '2' is no length of rows; give"),
+        (
+            ["--lengths=64,32"],
+            "error: --memory_length 128 is not among --lengths: give",
+        ),
+        (["--rounds=1"], "error: flag --rounds=1: "),
+        (["--model=missing"], "error: There is no checkpoint at missing"),
+    ],
+)
+def test_unusable_flags_are_told(tmp_path, flags, told):
+    given = [] if told.startswith("error: Give") else ["--model=m", "--output=a.json"]
+    done = warm_python.run(
+        [ROOT / "benchmarks" / "on_device.py", *given, *flags], cwd=tmp_path
+    )
+    assert done.returncode in (1, 2)
+    assert done.stderr.startswith(told), done.stderr
+    assert done.stderr.count("\n") == 1
+    assert not list(tmp_path.iterdir())

@@ -1,0 +1,51 @@
+"""The quickstart's steps; `make quickstart` runs them, in ten minutes."""
+
+import warm_python
+from places import ROOT
+
+# Its scripts are replaced by one that writes records, with the text of the second
+# argument, and stops before the training.
+PROGRAM = """
+import os, sys
+from official_bert.commands import quickstart
+from absl import flags
+
+folder, text = sys.argv[1:]
+flags.FLAGS(["quickstart.py", f"--output_dir={folder}"])
+
+def script(name, *arguments, capture=False):
+    if name == "run_pretraining.py":
+        print(name, sorted(os.listdir(f"{folder}/model")))
+        sys.exit()
+    for argument in arguments:
+        if argument.startswith("--output_file="):
+            with open(argument.partition("=")[2], "w") as records:
+                records.write(text)
+
+quickstart._script = script
+os.makedirs(f"{folder}/model", exist_ok=True)
+with open(f"{folder}/model/checkpoint", "w"):
+    pass
+try:
+    quickstart.main()
+except FileNotFoundError as error:
+    print(error.filename == f"{folder}/model")
+"""
+
+
+def run(folder, text):
+    done = warm_python.run(["-c", PROGRAM, str(folder), text], cwd=ROOT)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def test_a_model_of_other_text_is_trained_anew(tmp_path):
+    """As after an upgrade of Python, whose text it is."""
+    goes_on = "run_pretraining.py ['checkpoint']"
+    assert run(tmp_path, "one").splitlines()[-1] == goes_on
+    assert run(tmp_path, "one").splitlines()[-1] == goes_on
+    lines = run(tmp_path, "two").splitlines()
+    assert lines[-1] == "True" and not (tmp_path / "model").exists()
+    assert "This Python has other text than last time: the model is trained anew." in (
+        lines
+    )

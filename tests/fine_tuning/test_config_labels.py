@@ -1,0 +1,81 @@
+"""What a config says of a task: that of the last fine-tuning, and nothing else."""
+
+import dataclasses
+
+import numpy as np
+import pytest
+from record_files import MINI_CONFIG as CONFIG
+
+from official_bert.checkpoints.huggingface import config as huggingface_config
+from official_bert.fine_tuning.config_labels import architecture_of, labels_of
+from official_bert.tasks.choice import training as choice
+from official_bert.tasks.classifier import task as classifier_task
+from official_bert.tasks.classifier.features import Features
+from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.ner import training as ner
+from official_bert.tasks.ner.training import NerTask
+from official_bert.tasks.squad import training as squad
+
+LABELS = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 128)
+TAGS = NerTask(("O", "B-X", "I-X"))
+ONE = Features(np.array([1]), np.array([0]), 0, 0)
+OUTPUTS = (3, 8)  # Shape of a head's weights.
+
+
+def written_by(task, config):
+    """Return what a fine-tuning writes, without one."""
+    nothing = {"train_features": [], "tokenizer": None}
+    if isinstance(task, ClassifierTask):
+        return classifier_task.written_config(config, task)
+    if isinstance(task, NerTask):
+        made = ner.fine_tuning(
+            config, task, dev_documents=None, batch_size=1, **nothing
+        )
+    elif isinstance(task, squad.SquadTask):
+        made = squad.fine_tuning(
+            config, task, dev_set=None, eval_batch_size=1, **nothing
+        )
+    else:
+        made = choice.fine_tuning(config, task, [[ONE]], None, 1)
+    return made.written_config
+
+
+TASKS = {
+    "BertForSequenceClassification": (LABELS, ("no", "yes"), "output_weights"),
+    "BertForTokenClassification": (TAGS, TAGS.tags, "output_weights"),
+    "BertForMultipleChoice": (choice.ChoiceTask(), (), "output_weights"),
+    "BertForQuestionAnswering": (squad.SquadTask(), (), "cls/squad/output_weights"),
+}
+
+
+@pytest.mark.parametrize("before", TASKS)
+@pytest.mark.parametrize("name", TASKS)
+def test_the_task_of_the_last_fine_tuning(name, before):
+    """Whatever the model was for that it began with."""
+    config = dataclasses.replace(CONFIG, extra={"mine": 1})
+    (first, _, _), (task, labels, head) = TASKS[before], TASKS[name]
+    found = written_by(task, written_by(first, config))
+    assert found == written_by(task, config)
+    assert found.extra["mine"] == 1 and labels_of(found) == labels
+    shapes = {head: OUTPUTS, "bert/embeddings/word_embeddings": (9, 8)}
+    converted = huggingface_config.to_dict(found, shapes)
+    assert converted["architectures"] == [name]
+    if labels and len(labels) == OUTPUTS[0]:
+        assert tuple(converted["id2label"].values()) == labels
+
+
+@pytest.mark.parametrize("name", TASKS)
+def test_a_task_is_told_of_its_own_config_alone(name):
+    found = written_by(TASKS[name][0], CONFIG)
+    as_classifier = classifier_task.task_of(found)
+    assert (as_classifier is not None) == (name == "BertForSequenceClassification")
+    as_tagger = ner.task_of(found)
+    assert (as_tagger is not None) == (name == "BertForTokenClassification")
+    if as_tagger:
+        assert as_tagger.tags == TAGS.tags
+
+
+@pytest.mark.parametrize("stated", [None, [], "BertModel", {}])
+def test_a_config_without_an_architecture(stated):
+    config = dataclasses.replace(CONFIG, extra={"architectures": stated})
+    assert architecture_of(config) is None

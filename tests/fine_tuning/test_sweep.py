@@ -1,0 +1,452 @@
+"""Several runs of a fine-tuning: which model is left, and after which kill."""
+
+import dataclasses
+import json
+import os
+
+import numpy as np
+import pytest
+import tensorflow as tf
+import tiny_model
+from run_settings import RUN
+
+from official_bert import files
+from official_bert.checkpoints import google, names
+from official_bert.errors import UserError
+from official_bert.fine_tuning import job as fine_tuning
+from official_bert.fine_tuning import sweep
+from official_bert.tasks.classifier import training as classifier
+from official_bert.tasks.classifier.features import Features
+from official_bert.tasks.classifier.task import ClassifierTask
+
+STRATEGY = tf.distribute.get_strategy()
+TASK = ClassifierTask("single_label", ("no", "yes"), ("f1", "accuracy"), 16)
+ONE = Features(np.array([7, 40, 8], np.int32), np.zeros(3, np.int32), 1, 0)
+SETTINGS = fine_tuning.FineTuningSettings(
+    **RUN,
+    learning_rate=0.0,
+    num_train_steps=0,
+    num_warmup_steps=0,
+    save_checkpoints_steps=1,
+    keep_checkpoint_max=1,
+    iterations_per_loop=1,
+    seed=0,
+    vocab_file=str(tiny_model.VOCAB),
+    do_lower_case=True,
+    eval_batch_size=8,
+    pad_to_max_seq_length=False,
+)
+# The best is neither the first nor the last; the third is as good.
+F1 = {1: 0.5, 2: 0.75, 3: 0.75, 4: 0.25}
+
+
+@pytest.fixture
+def runs_made(monkeypatch):
+    """Let runs leave the files of a model, and no more; list of their seeds."""
+    made = []
+
+    def fine_tune(strategy, work, settings):
+        made.append(settings.seed)
+        directory = settings.output_dir
+        wanted = (*fine_tuning.MODEL_FILES, "training.json")
+        # A run that stands at its end, and a whole model, are left as they are.
+        if not all(os.path.exists(os.path.join(directory, name)) for name in wanted):
+            for name in wanted:
+                _write(directory, name, f"{name} of {settings.seed}")
+        for step in (10, 20):
+            for ending in google.ENDINGS:
+                _write(directory, f"model.ckpt-{step}{ending}", "moments")
+        _write(directory, "metrics.jsonl", "")
+        score = F1.get(settings.seed, 0.1)
+        return {
+            "global_step": 20,
+            "loss": 1.0,
+            "f1": score,
+            "accuracy": score / 2,
+            "predicted_classes": 1 if settings.seed == 4 else 2,
+        }
+
+    monkeypatch.setattr(fine_tuning, "fine_tune", fine_tune)
+    # There is nothing to collect, and looking for it takes long.
+    monkeypatch.setattr(sweep.gc, "collect", lambda: 0)
+    return made
+
+
+def _write(directory, name, text):
+    with open(os.path.join(directory, name), "w") as output:
+        output.write(text)
+
+
+def run(directory, seeds=(1, 2, 3, 4), rates=(1e-4,), task=TASK, dev=1, **settings):
+    def settings_of(batch, rate, epochs, seed):
+        return dataclasses.replace(
+            SETTINGS,
+            output_dir=str(directory),
+            train_batch_size=batch,
+            learning_rate=rate,
+            num_train_steps=int(10 * epochs),
+            seed=seed,
+            **settings,
+        )
+
+    grid = sweep.Grid(seeds, (16,), rates, (2.0,))
+    dev_windows = [[ONE]] * dev
+    work = classifier.fine_tuning(tiny_model.MINI_CONFIG, task, [ONE], dev_windows, 8)
+    return sweep.run_grid(STRATEGY, work, task.metrics, grid, settings_of)
+
+
+def folder(directory, seed, rate="0.0001"):
+    return directory / f"batch-16_rate-{rate}_epochs-2_seed-{seed}"
+
+
+def assert_holds_model_of(directory, seed):
+    for name in fine_tuning.MODEL_FILES:
+        assert (directory / name).read_text() == f"{name} of {seed}"
+
+
+def assert_finished(directory, best=2, seeds=(1, 2, 3, 4)):
+    """The best model is there, and of the runs their results and logs alone."""
+    assert_holds_model_of(directory, best)
+    manifest = (directory / "training.json").read_text()
+    assert manifest == f"training.json of {best}"
+    rows = json.loads((directory / "runs.json").read_text())
+    assert [row["seed"] for row in rows] == list(seeds)
+    assert [row["f1"] for row in rows] == [F1[seed] for seed in seeds]
+    for seed in seeds:
+        names = {path.name for path in folder(directory, seed).iterdir()}
+        assert {"result.json", "metrics.jsonl"} <= names
+        assert not {name for name in names if ".ckpt" in name}
+    assert not list(directory.glob("**/*.tmp.*"))
+
+
+def test_the_best_model_of_all_is_left(tmp_path, runs_made, capsys):
+    assert run(tmp_path) is True
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+    row = json.loads((tmp_path / "runs.json").read_text())[1]
+    assert row == {
+        "train_batch_size": 16,
+        "learning_rate": 1e-4,
+        "num_train_epochs": 2.0,
+        "seed": 2,
+        "global_step": 20,
+        "loss": 1.0,
+        "f1": 0.75,
+        "accuracy": 0.375,
+        "predicted_classes": 2,
+    }
+    out = capsys.readouterr().out
+    assert "Run 2 of 4: batch-16_rate-0.0001_epochs-2_seed-2\n" in out
+    assert "All 1 dev examples are predicted as the same label" in out
+    assert out.endswith(
+        "Best f1 0.7500: batch 16, rate 0.0001, 2 epochs, seed 2.\n",
+    )
+
+
+def test_run_again_it_says_the_same_and_trains_nothing(tmp_path, runs_made, capsys):
+    run(tmp_path)
+    first = capsys.readouterr().out.splitlines()
+    assert run(tmp_path) is True
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+    again = capsys.readouterr().out.splitlines()
+    assert again.count("It is done: loss 1.000  accuracy 0.3750  f1 0.7500") == 2
+    assert [line for line in again if not line.startswith("It is done")] == first
+
+
+def test_one_process_of_several_speaks(tmp_path, runs_made, monkeypatch, capsys):
+    run(tmp_path)
+    capsys.readouterr()
+    monkeypatch.setattr(sweep.strategies, "is_chief", lambda strategy: False)
+    assert run(tmp_path) is True
+    assert capsys.readouterr().out == ""
+
+
+def killed(monkeypatch, directory, module, name, when):
+    """Run a sweep in which the `when`-th call of a function is the last."""
+    function, calls = getattr(module, name), []
+
+    def call(*args, **named):
+        calls.append(1)
+        if len(calls) == when:
+            raise KeyboardInterrupt
+        return function(*args, **named)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(module, name, call)
+        with pytest.raises(KeyboardInterrupt):
+            run(directory)
+
+
+@pytest.mark.parametrize("when", [1, 2, 3])
+def test_killed_while_a_run_trains(tmp_path, runs_made, monkeypatch, when):
+    killed(monkeypatch, tmp_path, fine_tuning, "fine_tune", when)
+    assert run(tmp_path) is True
+    # What was done is not done again.
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_killed_before_the_result_of_a_moved_model(
+    tmp_path, runs_made, monkeypatch, number
+):
+    """Of these runs the model is moved; of the third there is nothing to move."""
+    write_json = files.write_json
+
+    def die(path, value):
+        if path.endswith("result.json") and f"seed-{number}" in path:
+            raise KeyboardInterrupt
+        write_json(path, value)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "write_json", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    assert_holds_model_of(tmp_path, number)
+    assert not (folder(tmp_path, number) / "result.json").exists()
+    # The run can go on from its checkpoints.
+    assert names.numbered_checkpoints(folder(tmp_path, number)) == [10, 20]
+    assert run(tmp_path) is True
+    assert runs_made.count(number) == 2
+    assert_finished(tmp_path)
+
+
+@pytest.mark.parametrize("number", range(1, 5))
+def test_killed_before_the_weights_are_removed(
+    tmp_path, runs_made, monkeypatch, number
+):
+    killed(monkeypatch, tmp_path, sweep, "_remove_weights", number)
+    assert (folder(tmp_path, number) / "result.json").exists()
+    assert names.numbered_checkpoints(folder(tmp_path, number)) == [10, 20]
+    assert run(tmp_path) is True
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+
+
+@pytest.mark.parametrize("when", range(1, 7))
+def test_killed_while_weights_are_removed(tmp_path, runs_made, monkeypatch, when):
+    """Between any two of the four files of checkpoints and two of a model."""
+    run(tmp_path, (1, 2))
+    remove, calls = os.remove, []
+
+    def die(path):
+        if "seed-3" in str(path):
+            calls.append(path)
+            if len(calls) == when:
+                raise KeyboardInterrupt
+        remove(path)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "remove", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    assert run(tmp_path) is True
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+
+
+@pytest.mark.parametrize("when", range(1, 7))
+def test_killed_while_the_model_is_moved(tmp_path, runs_made, monkeypatch, when):
+    """Then the output directory has files of two models until the end."""
+    run(tmp_path, (1,))
+    replace, calls = os.replace, []
+
+    def die(source, target):
+        if os.path.dirname(target) == str(tmp_path) and "seed-2" in str(source):
+            calls.append(target)
+            if len(calls) == when:
+                raise KeyboardInterrupt
+        replace(source, target)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(os, "replace", die)
+        with pytest.raises(KeyboardInterrupt):
+            run(tmp_path)
+    # Nothing answers meanwhile: the old weights would beside the new task.
+    assert not (tmp_path / f"{names.MODEL_PREFIX}.index").exists()
+    assert run(tmp_path) is True
+    assert runs_made == [1, 2, 2, 3, 4]
+    assert_finished(tmp_path)
+
+
+def test_killed_before_the_summary(tmp_path, runs_made, monkeypatch):
+    # The first calls are the claim, and the result and the summary of run 1.
+    killed(monkeypatch, tmp_path, files, "write_json", 5)
+    assert run(tmp_path) is True
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+
+
+def test_stopped_as_by_sigterm(tmp_path, runs_made, monkeypatch):
+    with monkeypatch.context() as patch:
+        fine_tune = fine_tuning.fine_tune
+        patch.setattr(
+            fine_tuning,
+            "fine_tune",
+            lambda *what: fine_tune(*what) if what[-1].seed < 3 else None,
+        )
+        assert run(tmp_path) is False
+    assert not (folder(tmp_path, 3) / "result.json").exists()
+    assert run(tmp_path) is True
+    assert_finished(tmp_path)
+
+
+def test_more_seeds_later(tmp_path, runs_made):
+    run(tmp_path, (1,))
+    assert_holds_model_of(tmp_path, 1)
+    run(tmp_path, (1, 2))
+    assert_finished(tmp_path, seeds=(1, 2))
+    run(tmp_path)
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+
+
+def test_a_run_that_is_added_in_front_does_not_replace_a_better_one(
+    tmp_path, runs_made
+):
+    """The weights of runs that are done are gone: the best model is all there is."""
+    run(tmp_path, (2, 3))
+    assert_holds_model_of(tmp_path, 2)
+    run(tmp_path, (1, 2, 3))
+    assert runs_made == [2, 3, 1]
+    assert_finished(tmp_path, seeds=(1, 2, 3))
+
+
+def test_another_run_s_directory_is_left_alone(tmp_path, runs_made):
+    _write(tmp_path, fine_tuning.MODEL_FILES[-1], "precious")
+    with pytest.raises(UserError, match="holds another run or a model; choose another"):
+        run(tmp_path)
+    assert (tmp_path / fine_tuning.MODEL_FILES[-1]).read_text() == "precious"
+    assert runs_made == []
+    assert {path.name for path in tmp_path.iterdir()} <= {
+        ".lock",
+        fine_tuning.MODEL_FILES[-1],
+    }
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"dev": 2},
+        {"task": dataclasses.replace(TASK, max_seq_length=8)},
+        {"task": dataclasses.replace(TASK, labels=("yes", "no"))},
+    ],
+)
+def test_other_data_are_another_sweep(tmp_path, runs_made, change):
+    run(tmp_path)
+    with pytest.raises(UserError, match="other settings or data"):
+        run(tmp_path, **change)
+    assert runs_made == [1, 2, 3, 4]
+    assert_finished(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"dev": 2}, "num_dev_windows|dev_"),
+        ({"task": dataclasses.replace(TASK, labels=("yes", "no"))}, "task"),
+        ({"task": dataclasses.replace(TASK, metrics=("matthews",))}, "task"),
+        ({"num_warmup_steps": 5}, "num_warmup_steps"),
+        ({"precision": "bfloat16"}, "precision"),
+        ({"early_stopping_patience": 3}, "early_stopping_patience"),
+    ],
+)
+def test_runs_that_cannot_be_compared(tmp_path, runs_made, change, words):
+    """Other seeds or rates are more of the same sweep; other data are not."""
+    run(tmp_path, seeds=(1, 2))
+    with pytest.raises(UserError, match=f"other settings or data \\(.*({words})"):
+        run(tmp_path, seeds=(3, 4), **change)
+    assert runs_made == [1, 2]
+    run(tmp_path, seeds=(3, 4), rates=(5e-5,))
+    assert runs_made == [1, 2, 3, 4]
+
+
+def test_two_sweeps_at_once(tmp_path, runs_made):
+    with (
+        files.locked_directory(str(tmp_path)),
+        pytest.raises(UserError, match="another process is at work"),
+    ):
+        run(tmp_path)
+
+
+def test_a_grid_is_every_combination(tmp_path, runs_made):
+    grid = sweep.Grid((1, 2), (16, 32), (1e-4, 5e-5), (3.0,))
+    assert grid.cells() == [
+        (16, 1e-4, 3.0),
+        (16, 5e-5, 3.0),
+        (32, 1e-4, 3.0),
+        (32, 5e-5, 3.0),
+    ]
+    run(tmp_path, (1, 2), (1e-4, 5e-5))
+    assert runs_made == [1, 2, 1, 2]
+    assert folder(tmp_path, 2, "5e-05").is_dir()
+    rows = json.loads((tmp_path / "runs.json").read_text())
+    assert [(row["learning_rate"], row["seed"]) for row in rows] == [
+        (1e-4, 1),
+        (1e-4, 2),
+        (5e-5, 1),
+        (5e-5, 2),
+    ]
+
+
+def row(seed, score, rate=1e-4, **others):
+    cell = {"train_batch_size": 16, "learning_rate": rate, "num_train_epochs": 3.0}
+    scores = {"f1": score, "accuracy": score / 2}
+    return {**cell, "seed": seed, **scores, **others}
+
+
+def test_summary_by_hand():
+    """0.5, 0.7, 0.9: mean 0.7, deviation √((0.04 + 0 + 0.04) / 2) = 0.2."""
+    rows = [
+        row(1, 0.5),
+        row(2, 0.7),
+        row(3, 0.9),
+        row(1, 0.8, 5e-5),
+        row(2, 0.2, 5e-5, failed=True),
+    ]
+    trouble = lambda row: "It failed." if row.get("failed") else None  # noqa: E731
+    assert sweep.summary(rows, ("f1", "accuracy"), trouble) == [
+        "batch 16, rate 0.0001, 3 epochs, 3 seeds: f1 0.7000 ± 0.2000 (best 0.9000)  "
+        "accuracy 0.3500 ± 0.1000 (best 0.4500)",
+        # √(0.09 + 0.09) = 0.4243.
+        "batch 16, rate 5e-05, 3 epochs, 2 seeds: f1 0.5000 ± 0.4243 (best 0.8000)  "
+        "accuracy 0.2500 ± 0.2121 (best 0.4000)  (1 learned nothing)",
+    ]
+
+
+@pytest.mark.parametrize("seeds", [(1, 2, 3), (1, 3, 2)])
+def test_of_equally_good_ones_it_names_the_one_whose_model_is_left(
+    tmp_path, runs_made, capsys, seeds
+):
+    run(tmp_path, seeds)
+    assert_holds_model_of(tmp_path, seeds[1])
+    assert capsys.readouterr().out.endswith(f"seed {seeds[1]}.\n")
+
+
+def test_summary_of_one_seed_each():
+    rows = [row(7, 0.5), row(7, 0.25, 3e-5)]
+    lines = sweep.summary(rows, ("f1",), lambda row: None)
+    assert lines[0].endswith("1 seeds: f1 0.5000 ± 0.0000 (best 0.5000)")
+    assert lines[1].endswith("1 seeds: f1 0.2500 ± 0.0000 (best 0.2500)")
+
+
+def test_a_grid_of_batches_and_epochs(tmp_path, runs_made):
+    """Their numbers of updates differ, and so does the warm-up."""
+
+    def settings_of(batch, rate, epochs, seed):
+        steps = int(320 / batch * epochs)
+        return dataclasses.replace(
+            SETTINGS,
+            output_dir=str(tmp_path),
+            train_batch_size=batch,
+            learning_rate=rate,
+            num_train_steps=steps,
+            num_warmup_steps=steps // 10,
+            seed=seed,
+        )
+
+    grid = sweep.Grid((1,), (16, 32), (1e-4,), (2.0, 3.0))
+    work = classifier.fine_tuning(tiny_model.MINI_CONFIG, TASK, [ONE], [[ONE]], 8)
+    assert sweep.run_grid(STRATEGY, work, TASK.metrics, grid, settings_of)
+    assert len(runs_made) == 4

@@ -5,13 +5,13 @@ import shutil
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, initialize, model_directory
-from official_bert.checkpoints.huggingface import directory as huggingface
-from official_bert.checkpoints.keras_hub import preset as keras_hub
+from official_bert.checkpoints.huggingface import transformers_model
+from official_bert.checkpoints.keras_hub import preset
 
 WRITERS = {
     "google": google.write_model,
-    "huggingface": huggingface.write_model,
-    "keras_hub": keras_hub.write_preset,
+    "huggingface": transformers_model.write_model,
+    "keras_hub": preset.write_preset,
 }
 
 

@@ -77,21 +77,25 @@ def _require_possible(checkpoint):
             f"{checkpoint.path} states no config, which a KerasHub model needs; put "
             f"its {google.CONFIG_FILE} beside it."
         )
-    if config.hidden_act not in ("gelu", "gelu_erf"):
-        raise UserError(
-            f"{checkpoint.path} has hidden_act {config.hidden_act!r}, and KerasHub's "
-            "BERT computes only gelu; choose another format."
-        )
-    if config.causal_attention:
-        raise UserError(
-            f"{checkpoint.path} has causal_attention, and KerasHub's BERT computes no "
-            "left-to-right model; choose another format."
-        )
-    if config.layer_norm_eps != ORIGINAL_EPSILON:
-        raise UserError(
-            f"{checkpoint.path} has layer_norm_eps {config.layer_norm_eps}, and "
-            f"KerasHub's BERT computes only {ORIGINAL_EPSILON}; choose another format."
-        )
+    limits = (
+        (
+            config.hidden_act in ("gelu", "gelu_erf"),
+            f"hidden_act {config.hidden_act!r}",
+            "only gelu",
+        ),
+        (not config.causal_attention, "causal_attention", "no left-to-right model"),
+        (
+            config.layer_norm_eps == ORIGINAL_EPSILON,
+            f"layer_norm_eps {config.layer_norm_eps}",
+            f"only {ORIGINAL_EPSILON}",
+        ),
+    )
+    for is_possible, setting, limit in limits:
+        if not is_possible:
+            raise UserError(
+                f"{checkpoint.path} has {setting}, and KerasHub's BERT computes "
+                f"{limit}; choose another format."
+            )
 
 
 def config_from(values, where):
@@ -179,9 +183,7 @@ def checkpoint_of(
     from keras import ops
 
     others = {n: v for n, v in (others or {}).items() if n not in variables}
-    shapes = {
-        name: _google_shape(name, variable) for name, variable in variables.items()
-    }
+    shapes = {name: _google_shape(name, one) for name, one in variables.items()}
 
     def read(name):
         if name in others:
@@ -201,12 +203,12 @@ def assign(variables, checkpoint):
     """Set variables of KerasHub from a checkpoint, all or none of them."""
     for name, variable in variables.items():
         expected = _google_shape(name, variable)
-        found = checkpoint.shapes.get(name)
-        if found is None:
+        shape = checkpoint.shapes.get(name)
+        if shape is None:
             raise UserError(f"{checkpoint.path} lacks {name}; is it a whole BERT?")
-        if tuple(found) != expected:
+        if tuple(shape) != expected:
             raise UserError(
-                f"{checkpoint.path} does not fit its config: {name} is {list(found)} "
+                f"{checkpoint.path} does not fit its config: {name} is {list(shape)} "
                 f"and should be {list(expected)}."
             )
     for name, variable in variables.items():

@@ -148,8 +148,7 @@ def _check_flags():
 def _export_tflite():
     start_tensorflow()
     from official_bert.export import sources
-    from official_bert.export.tflite import labeled_sets as labelled_sets
-    from official_bert.export.tflite import writer
+    from official_bert.export.tflite import labeled_sets, writer
     from official_bert.export.tflite.model import open_device_model
     from official_bert.fine_tuning.tflite_model import FILE
 
@@ -165,7 +164,7 @@ def _export_tflite():
                     "score; leave it out."
                 )
             path = locate(FLAGS[name].value)
-            sets[name] = labelled_sets.read(model.predictor, path, f"--{name}")
+            sets[name] = labeled_sets.read(model.predictor, path, f"--{name}")
     write = functools.partial(
         writer.write,
         FLAGS.export_dir,
@@ -184,7 +183,7 @@ def _export_tflite():
         f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
     )
     if report.metric:
-        print(f"{FLAGS.dev_file}: {report.told()}")
+        print(f"{FLAGS.dev_file}: {report.scores()}")
     elif model.predictor and FLAGS.quantization != "float32":
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")

@@ -24,7 +24,7 @@ from official_bert.tasks.squad.predictor import SquadPredictor
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelledSet:
+class LabeledSet:
     """Examples with answers.
 
     Attributes:
@@ -51,7 +51,7 @@ def read(predictor, path, flag):
       flag: the flag it came from, for messages.
 
     Returns:
-      `LabelledSet`.
+      `LabeledSet`.
 
     Raises:
       UserError: the file cannot be read, lacks answers, or has no text.
@@ -94,7 +94,7 @@ def _read_texts(predictor, path, flag):
         labels = [one.label for one in predictor.name(logits)]
         return None if task.kind == REGRESSION else labels, 100 * score
 
-    return LabelledSet(task.metrics[0], _flat(windows), ask)
+    return LabeledSet(task.metrics[0], _flat(windows), ask)
 
 
 def _read_questions(predictor, path, flag):
@@ -112,7 +112,7 @@ def _read_questions(predictor, path, flag):
         score = squad_scores.evaluate(decoding, found, gold_answers)["f1"]
         return [one.answer.text for one in found], score
 
-    return LabelledSet("f1", features, ask)
+    return LabeledSet("f1", features, ask)
 
 
 def _read_documents(predictor, path, flag):
@@ -124,7 +124,7 @@ def _read_documents(predictor, path, flag):
         score = ner.row_of(ner.evaluate(documents, tags))["f1"]
         return _flat(_flat(tags)), 100 * score
 
-    return LabelledSet("f1", features, ask)
+    return LabeledSet("f1", features, ask)
 
 
 def _read_choices(predictor, path, flag):
@@ -135,7 +135,7 @@ def _read_choices(predictor, path, flag):
         score = choice.evaluate(logits, features)["accuracy"]
         return logits.argmax(axis=1).tolist(), 100 * score
 
-    return LabelledSet("accuracy", _flat(features), ask)
+    return LabeledSet("accuracy", _flat(features), ask)
 
 
 def _flat(lists):

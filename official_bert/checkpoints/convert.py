@@ -51,11 +51,13 @@ def convert(
         checkpoint = dataclasses.replace(checkpoint, config=config)
         notes = list(checkpoint.notes)
         if vocab_file or checkpoint.vocab_file:
-            found = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
+            tokenizer = model_directory.tokenizer_of(
+                checkpoint, vocab_file, do_lower_case
+            )
             checkpoint = dataclasses.replace(
                 checkpoint,
                 vocab_file=vocab_file or checkpoint.vocab_file,
-                do_lower_case=found.do_lower_case,
+                do_lower_case=tokenizer.do_lower_case,
             )
         else:
             notes.append("There is no vocab.txt: give --vocab_file to add one.")

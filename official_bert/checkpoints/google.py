@@ -86,7 +86,9 @@ def open_weights(prefix, path):
     directory = os.path.dirname(prefix)
     config_file = os.path.join(directory, CONFIG_FILE)
     vocab_file = os.path.join(directory, VOCAB_FILE)
-    has_step = names.GLOBAL_STEP in shapes
+    step = None
+    if names.GLOBAL_STEP in shapes:
+        step = int(read_tensor(reader, names.GLOBAL_STEP, prefix))
     return Checkpoint(
         path,
         "google",
@@ -95,9 +97,7 @@ def open_weights(prefix, path):
         BertConfig.from_json_file(config_file) if os.path.exists(config_file) else None,
         vocab_file if os.path.exists(vocab_file) else None,
         read_casing(directory),
-        global_step=int(read_tensor(reader, names.GLOBAL_STEP, prefix))
-        if has_step
-        else None,
+        global_step=step,
     )
 
 

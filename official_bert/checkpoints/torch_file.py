@@ -160,11 +160,11 @@ def _open_older(path):
         _require_little_endian(path, little)
         views = _views(path, _unpickle(path, file))
         storages = {view.storage.key: view.storage for view in views.values()}
-        places = _find_storages(path, file, _unpickle(path, file), storages)
+        starts = _find_storages(path, file, _unpickle(path, file), storages)
 
     def read(storage):
         with open(path, "rb") as file:
-            file.seek(places[storage.key])
+            file.seek(starts[storage.key])
             return file.read(storage.count * storage.dtype.itemsize)
 
     return views, read
@@ -180,18 +180,18 @@ def _find_storages(path, file, keys, storages):
       storages: dict of key -> `Storage`.
     """
     size = os.fstat(file.fileno()).st_size
-    places = {}
+    starts = {}
     for key in keys:
         storage = storages[key]
         if int.from_bytes(file.read(8), "little") != storage.count:
             raise _damaged(path, f"its storage {key} is not where it should be")
-        places[key] = file.tell()
+        starts[key] = file.tell()
         file.seek(storage.count * storage.dtype.itemsize, os.SEEK_CUR)
         if file.tell() > size:
             raise _damaged(path, f"its storage {key} is cut off")
-    if places.keys() != storages.keys():
+    if starts.keys() != storages.keys():
         raise _damaged(path, "it lacks a storage")
-    return places
+    return starts
 
 
 class _Unpickler(pickle.Unpickler):

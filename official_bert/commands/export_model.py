@@ -16,7 +16,6 @@ itself, in a process that knows only TensorFlow, and must answer what Python ans
 is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
 """
 
-import functools
 import os
 import re
 
@@ -165,17 +164,17 @@ def _export_tflite():
                 )
             path = locate(FLAGS[name].value)
             sets[name] = labeled_sets.read(model.predictor, path, f"--{name}")
-    write = functools.partial(
-        writer.write,
-        FLAGS.export_dir,
-        model,
-        FLAGS.quantization,
-        sets["calibration_file"],
-        sets["dev_file"],
-        FLAGS.max_accuracy_drop,
-    )
     # What the converter says on its way is for nobody, unless it fails.
-    report = start_tensorflow(write)
+    report = start_tensorflow(
+        lambda: writer.write(
+            FLAGS.export_dir,
+            model,
+            FLAGS.quantization,
+            sets["calibration_file"],
+            sets["dev_file"],
+            FLAGS.max_accuracy_drop,
+        )
+    )
     path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "

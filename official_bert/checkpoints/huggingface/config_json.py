@@ -71,7 +71,7 @@ HEADS = {
     "BertModel": set(),
 }
 # Those with one output for each label of `id2label`.
-LABELLED = {
+LABELED = {
     CLASSIFIER: "output_weights",
     "BertForTokenClassification": "output_weights",
     "BertForQuestionAnswering": "cls/squad/output_weights",
@@ -104,23 +104,20 @@ def _require_bert(values, path):
     if kind not in (None, "bert") or not (kind or stated.startswith("Bert")):
         what = f"model_type {kind!r}" if kind else f"architecture {stated!r}"
         raise UserError(f"{path}: {what} is no BERT; give the checkpoint of a BERT.")
-    for key in ("is_decoder", "add_cross_attention"):
-        if values.get(key):
-            raise UserError(
-                f"{path}: {key} is true, which makes it a decoder; only BERT as an "
-                "encoder can be read."
-            )
-    kind = values.get("position_embedding_type") or "absolute"
-    if kind != "absolute":
-        raise UserError(
-            f"{path}: position_embedding_type is {kind!r}; only BERT with "
-            "'absolute' positions can be read."
-        )
-    if values.get("pruned_heads"):
-        raise UserError(
-            f"{path}: pruned_heads is not empty; only a BERT with all its attention "
-            "heads can be read."
-        )
+    positions = values.get("position_embedding_type") or "absolute"
+    decoder = "is true, which makes it a decoder; only BERT as an encoder"
+    problems = {
+        f"is_decoder {decoder}": values.get("is_decoder"),
+        f"add_cross_attention {decoder}": values.get("add_cross_attention"),
+        f"position_embedding_type is {positions!r}; only BERT with 'absolute' "
+        "positions": positions != "absolute",
+        "pruned_heads is not empty; only a BERT with all its attention heads": (
+            values.get("pruned_heads")
+        ),
+    }
+    for problem, is_there in problems.items():
+        if is_there:
+            raise UserError(f"{path}: {problem} can be read.")
 
 
 def _stated_architecture(values):
@@ -170,7 +167,7 @@ def _extra(values, shapes):
         extra |= {key: values[key] for key in LABELS if key in values}
     elif meant == _stated_architecture(values) == CLASSIFIER:
         # What transformers calls them, which writes no file with names for two.
-        extra |= _default_labels(shapes[LABELLED[meant]][0])
+        extra |= _default_labels(shapes[LABELED[meant]][0])
     return extra
 
 
@@ -200,8 +197,8 @@ def to_dict(config, shapes):
         "layer_norm_eps": config.layer_norm_eps,
         "model_type": "bert",
     }
-    if meant in LABELLED:
-        count = shapes[LABELLED[meant]][0]
+    if meant in LABELED:
+        count = shapes[LABELED[meant]][0]
         if len(values.get("id2label") or ()) != count:
             values |= _default_labels(count)
     return dict(sorted(values.items()))

@@ -130,8 +130,12 @@ def _name(named):
     return (named.name or b"").decode()
 
 
-# TensorFlow has no classes for the metadata's schema. So its tables are built here,
-# with the numbers that their fields have in it.
+# TensorFlow has no classes for the metadata's schema. So its tables are dicts here, of
+# the number of a field -> str, table, list of tables, or `_Byte`.
+
+
+class _Byte(int):
+    """A number of one byte, as enums and unions have them."""
 
 
 def _packed_metadata(model, description):
@@ -141,105 +145,82 @@ def _packed_metadata(model, description):
       model: `schema.ModelT`.
       description: `Description`.
     """
-    builder = flatbuffers.Builder(1024)
     signatures = {one.subgraphIndex: one for one in model.signatureDefs or ()}
     subgraphs = [
-        _subgraph(builder, subgraph, signatures.get(i), description)
+        _subgraph(subgraph, signatures.get(i), description)
         for i, subgraph in enumerate(model.subgraphs)
     ]
-    others = [
-        _file(builder, name, text, _UNKNOWN)
-        for name, text in description.others.items()
-    ]
-    fields = {
-        0: builder.CreateString(description.name),
-        1: builder.CreateString(description.text),
-        2: builder.CreateString(description.version),
-        3: _vector(builder, subgraphs),
-        6: _vector(builder, others),
+    table = {
+        0: description.name,
+        1: description.text,
+        2: description.version,
+        3: subgraphs,
+        6: [_file(name, text, _UNKNOWN) for name, text in description.others.items()],
         # The first version of the schema that knows all that is used here.
-        7: builder.CreateString("1.1.0" if description.vocabulary else "1.0.0"),
+        7: "1.1.0" if description.vocabulary else "1.0.0",
     }
-    builder.Finish(_table(builder, fields), file_identifier=_METADATA_IDENTIFIER)
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(_pack(builder, table), file_identifier=_METADATA_IDENTIFIER)
     return bytes(builder.Output())
 
 
-def _subgraph(builder, subgraph, signature, description):
-    """Build a table SubGraphMetadata; return its offset.
+def _subgraph(subgraph, signature, description):
+    """Return a table SubGraphMetadata.
 
     Args:
-      builder: `flatbuffers.Builder`.
       subgraph: `schema.SubGraphT`.
       signature: `schema.SignatureDefT`; None for a subgraph inside another.
       description: `Description`.
     """
-    tensors = {i: _name(tensor) for i, tensor in enumerate(subgraph.tensors)}
+    names = {i: _name(tensor) for i, tensor in enumerate(subgraph.tensors)}
     if signature:
-        called = [*signature.inputs, *signature.outputs]
-        tensors |= {tensor.tensorIndex: _name(tensor) for tensor in called}
-    fields = {
-        slot: _vector(
-            builder, [_tensor(builder, tensors[i], description) for i in numbers]
-        )
-        for slot, numbers in ((2, subgraph.inputs), (3, subgraph.outputs))
+        named = [*signature.inputs, *signature.outputs]
+        names |= {tensor.tensorIndex: _name(tensor) for tensor in named}
+    table = {
+        0: signature.signatureKey.decode() if signature else _name(subgraph),
+        2: [_tensor(names[i], description) for i in subgraph.inputs],
+        3: [_tensor(names[i], description) for i in subgraph.outputs],
     }
-    name = signature.signatureKey.decode() if signature else _name(subgraph)
-    fields[0] = builder.CreateString(name)
     if signature and description.vocabulary:
-        fields[5] = _vector(builder, [_tokenizer(builder, description.vocabulary)])
-    return _table(builder, fields)
+        vocabulary = _file(description.vocabulary, _VOCABULARY_TEXT, _VOCABULARY)
+        # A ProcessUnit, whose options are those of BERT's tokenizer.
+        table[5] = [{0: _Byte(_BERT_TOKENIZER), 1: {0: [vocabulary]}}]
+    return table
 
 
-def _tensor(builder, name, description):
-    """Build a table TensorMetadata; return its offset."""
-    fields = {0: builder.CreateString(name)}
+def _tensor(name, description):
+    """Return a table TensorMetadata."""
+    table = {0: name}
     if name in description.tensors:
-        fields[1] = builder.CreateString(description.tensors[name])
+        table[1] = description.tensors[name]
     if description.labels and name in description.labeled:
-        labels = _file(builder, description.labels, _LABELS_TEXT, _AXIS_LABELS)
-        fields[6] = _vector(builder, [labels])
-    return _table(builder, fields)
+        table[6] = [_file(description.labels, _LABELS_TEXT, _AXIS_LABELS)]
+    return table
 
 
-def _tokenizer(builder, vocabulary):
-    """Build a table ProcessUnit, BERT's tokenizer with a vocabulary; return its offset.
-
-    Args:
-      builder: `flatbuffers.Builder`.
-      vocabulary: name of the packed file.
-    """
-    pieces = _file(builder, vocabulary, _VOCABULARY_TEXT, _VOCABULARY)
-    options = _table(builder, {0: _vector(builder, [pieces])})
-    kind = builder.PrependUint8Slot, _BERT_TOKENIZER
-    return _table(builder, {1: options}, {0: kind})
+def _file(name, text, kind):
+    """Return a table AssociatedFile."""
+    return {0: name, 1: text, 2: _Byte(kind)}
 
 
-def _file(builder, name, text, kind):
-    """Build a table AssociatedFile; return its offset."""
-    fields = {0: builder.CreateString(name), 1: builder.CreateString(text)}
-    return _table(builder, fields, {2: (builder.PrependInt8Slot, kind)})
-
-
-def _table(builder, offsets, numbers=None):
-    """Build a table; return its offset.
-
-    Args:
-      builder: `flatbuffers.Builder`.
-      offsets: dict of slot -> offset of what the field points to.
-      numbers: dict of slot -> (the builder's method for the field, its value).
-    """
-    numbers = numbers or {}
-    builder.StartObject(max([*offsets, *numbers]) + 1)
-    for slot, offset in offsets.items():
-        builder.PrependUOffsetTRelativeSlot(slot, offset, 0)
-    for slot, (prepend, value) in numbers.items():
-        prepend(slot, value, 0)
+def _pack(builder, value):
+    """Build a str, table or list of tables; return its offset."""
+    if isinstance(value, str):
+        return builder.CreateString(value)
+    if isinstance(value, list):
+        offsets = [_pack(builder, one) for one in value]
+        builder.StartVector(4, len(offsets), 4)
+        for offset in reversed(offsets):
+            builder.PrependUOffsetTRelative(offset)
+        return builder.EndVector()
+    fields = {
+        number: field if isinstance(field, _Byte) else _pack(builder, field)
+        for number, field in value.items()
+    }
+    builder.StartObject(max(fields) + 1)
+    for number, field in fields.items():
+        if isinstance(field, _Byte):
+            builder.PrependUint8Slot(number, field, 0)
+        else:
+            builder.PrependUOffsetTRelativeSlot(number, field, 0)
     return builder.EndObject()
-
-
-def _vector(builder, offsets):
-    """Build a vector of tables or strings; return its offset."""
-    builder.StartVector(4, len(offsets), 4)
-    for offset in reversed(offsets):
-        builder.PrependUOffsetTRelative(offset)
-    return builder.EndVector()

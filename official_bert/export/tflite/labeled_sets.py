@@ -62,13 +62,13 @@ def read(predictor, path, flag):
         NerPredictor: _read_documents,
         SquadPredictor: _read_questions,
     }
-    found = reading[type(predictor)](predictor, path, flag)
-    if not found.features:
+    labeled_set = reading[type(predictor)](predictor, path, flag)
+    if not labeled_set.features:
         raise UserError(
             f"{flag}: the texts of {path} are empty; give texts like those that the "
             "model will see."
         )
-    return found
+    return labeled_set
 
 
 def _read_texts(predictor, path, flag):
@@ -108,9 +108,9 @@ def _read_questions(predictor, path, flag):
     features = predictor.features(examples)
 
     def ask(predictor):
-        found = predictor.decode(examples, features)
-        score = squad_scores.evaluate(decoding, found, gold_answers)["f1"]
-        return [one.answer.text for one in found], score
+        predictions = predictor.decode(examples, features)
+        score = squad_scores.evaluate(decoding, predictions, gold_answers)["f1"]
+        return [one.answer.text for one in predictions], score
 
     return LabeledSet("f1", features, ask)
 

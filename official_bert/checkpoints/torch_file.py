@@ -23,7 +23,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from official_bert.checkpoints.stored_tensor import StoredTensor
+from official_bert.checkpoints.checkpoint import StoredTensor
 from official_bert.errors import UserError
 
 # The first pickle of the older layout.
@@ -204,7 +204,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module, name):
         """Return what stands for a global; called before any global is used."""
         # A pickle can also set attributes of what it got from here. So this is
-        # either nothing it could change, or made anew each time.
+        # either nothing it could change, or created each time.
         if (module, name) == ("collections", "OrderedDict"):
             return collections.OrderedDict
         if module == "torch" and name in STORAGES:

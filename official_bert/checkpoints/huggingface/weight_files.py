@@ -11,8 +11,8 @@ import safetensors
 
 from official_bert import files
 from official_bert.checkpoints import torch_file
+from official_bert.checkpoints.checkpoint import StoredTensor
 from official_bert.checkpoints.huggingface.tensor_names import TENSORFLOW, TORCH
-from official_bert.checkpoints.stored_tensor import StoredTensor
 from official_bert.errors import UserError
 
 # What a model's directory may hold; of several, the first is read.
@@ -149,7 +149,7 @@ def _safetensor(path, name, kind, shape):
         )
 
     def read():
-        # Opened anew: the file is mapped into memory, and reading one that was cut
+        # Opened again: the file is mapped into memory, and reading one that was cut
         # off since would end the process.
         with _readable(path), safetensors.safe_open(path, "numpy") as file:
             return file.get_tensor(name)

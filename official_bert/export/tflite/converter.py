@@ -1,4 +1,4 @@
-"""From a Keras model to a `.tflite`: the only place that knows the converter."""
+"""Convert a Keras model to a `.tflite`; only this module uses the converter."""
 
 import tempfile
 import warnings

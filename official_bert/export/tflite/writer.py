@@ -1,4 +1,4 @@
-"""A `.tflite` in a folder with all that a program on a device wants beside it."""
+"""Write a `.tflite` and the files that a program on a device needs with it."""
 
 import dataclasses
 import hashlib
@@ -205,7 +205,7 @@ def _row(one, length):
 
 def _difference(path, model):
     """Return the greatest difference from Python, on samples of each length."""
-    score, answering = scoring.make_scorer(model.compute), TfliteModel(path)
+    score, tflite_model = scoring.make_scorer(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
     pairs = zip(texts, [*texts[1:], None], strict=True)
     greatest = 0.0
@@ -213,10 +213,11 @@ def _difference(path, model):
         example = Example(0, *pair)
         one = convert_example(example, model.tokenizer, model.lengths[-1])
         row = unpadded_row(one)
-        given = answering(row)
-        for name, wanted in score(row).items():
-            if wanted.dtype == np.float32:
-                error = np.abs(given[name] - wanted) / np.maximum(1, np.abs(wanted))
+        outputs = tflite_model(row)
+        for name, expected in score(row).items():
+            if expected.dtype == np.float32:
+                error = np.abs(outputs[name] - expected)
+                error /= np.maximum(1, np.abs(expected))
                 # A NaN remains.
                 greatest = np.maximum(greatest, error.max())
     return float(greatest)
@@ -229,8 +230,8 @@ def _scored(report, path, model, dev_set, max_drop):
       UserError: the second is too low.
     """
     predictor = model.predictor
-    answers, before = dev_set.ask(predictor)
-    given, after = dev_set.ask(type(predictor)(path))
+    expected, before = dev_set.evaluate(predictor)
+    predictions, after = dev_set.evaluate(type(predictor)(path))
     if not before - after <= max_drop:
         raise UserError(
             f"The model's {dev_set.metric} falls from {before:.2f} to {after:.2f}, by "
@@ -238,9 +239,9 @@ def _scored(report, path, model, dev_set, max_drop):
             "another --quantization, or calibrate with texts like the model's own."
         )
     same = None
-    if answers is not None:
-        pairs = zip(answers, given, strict=True)
-        same = sum(one == other for one, other in pairs) / len(answers)
+    if expected is not None:
+        pairs = zip(expected, predictions, strict=True)
+        same = sum(one == other for one, other in pairs) / len(expected)
     return dataclasses.replace(
         report, metric=dev_set.metric, before=before, after=after, same=same
     )

@@ -487,7 +487,7 @@ def scored(drops):
     """Return a set whose score falls from 90 by each of these in turn."""
     scores = iter([score for drop in drops for score in (90.0, 90.0 - drop)])
     return dataclasses.replace(
-        horse_set(200, 2), ask=lambda predictor: (["a"], next(scores))
+        horse_set(200, 2), evaluate=lambda predictor: (["a"], next(scores))
     )
 
 

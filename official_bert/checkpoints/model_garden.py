@@ -36,12 +36,9 @@ KEY_ENDING = "/.ATTRIBUTES/VARIABLE_VALUE"
 # layers in the order of the computation, which is all that old ones have.
 NUMBERED = "layer_with_weights-"
 EMBEDDINGS = {
-    "bert/embeddings/word_embeddings": ("_embedding_layer", NUMBERED + "0"),
-    "bert/embeddings/position_embeddings": (
-        "_position_embedding_layer",
-        NUMBERED + "1",
-    ),
-    "bert/embeddings/token_type_embeddings": ("_type_embedding_layer", NUMBERED + "2"),
+    "word": ("_embedding_layer", NUMBERED + "0"),
+    "position": ("_position_embedding_layer", NUMBERED + "1"),
+    "token_type": ("_type_embedding_layer", NUMBERED + "2"),
 }
 EMBEDDINGS_NORM = ("_embedding_norm_layer", NUMBERED + "3")
 FIRST_BLOCK = 4
@@ -271,7 +268,9 @@ def _blocks(graph, node):
 def _encoder_keys(graph, encoder, blocks):
     """Return Google's name -> key, or None for what is not there."""
     keys = {
-        name: _key(graph, encoder, [path + "/embeddings" for path in paths])
+        f"bert/embeddings/{name}_embeddings": _key(
+            graph, encoder, [path + "/embeddings" for path in paths]
+        )
         for name, paths in EMBEDDINGS.items()
     }
     keys |= _layer(graph, encoder, EMBEDDINGS_NORM, "bert/embeddings/LayerNorm")

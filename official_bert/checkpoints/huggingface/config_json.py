@@ -2,7 +2,7 @@
 
 Of its many keys those of `BertConfig` are read, and in `extra` what a later
 `config.json` could not be written without: labels, the kind of head where the
-weights do not tell, and settings that are not the usual ones. How to generate
+weights do not show it, and settings that are not the usual ones. How to generate
 text, versions of software and the like are left out.
 """
 
@@ -53,7 +53,7 @@ KEPT = (
 LABELS = ("id2label", "label2id")
 USUAL = {"pad_token_id": 0, "tie_word_embeddings": True}
 
-# It tells what a model is for, even if its labels have no names but numbers.
+# This name shows what a model is for, even if its labels have numbers for names.
 CLASSIFIER = "BertForSequenceClassification"
 # Architecture -> the weights that its heads have. Of those that fit a
 # checkpoint, the first is meant where no config says which.
@@ -104,20 +104,23 @@ def _require_bert(values, path):
     if kind not in (None, "bert") or not (kind or stated.startswith("Bert")):
         what = f"model_type {kind!r}" if kind else f"architecture {stated!r}"
         raise UserError(f"{path}: {what} is no BERT; give the checkpoint of a BERT.")
-    positions = values.get("position_embedding_type") or "absolute"
-    decoder = "is true, which makes it a decoder; only BERT as an encoder"
-    problems = {
-        f"is_decoder {decoder}": values.get("is_decoder"),
-        f"add_cross_attention {decoder}": values.get("add_cross_attention"),
-        f"position_embedding_type is {positions!r}; only BERT with 'absolute' "
-        "positions": positions != "absolute",
-        "pruned_heads is not empty; only a BERT with all its attention heads": (
-            values.get("pruned_heads")
-        ),
-    }
-    for problem, is_there in problems.items():
-        if is_there:
-            raise UserError(f"{path}: {problem} can be read.")
+    for key in ("is_decoder", "add_cross_attention"):
+        if values.get(key):
+            raise UserError(
+                f"{path}: {key} is true, which makes it a decoder; only BERT as an "
+                "encoder can be read."
+            )
+    kind = values.get("position_embedding_type") or "absolute"
+    if kind != "absolute":
+        raise UserError(
+            f"{path}: position_embedding_type is {kind!r}; only BERT with "
+            "'absolute' positions can be read."
+        )
+    if values.get("pruned_heads"):
+        raise UserError(
+            f"{path}: pruned_heads is not empty; only a BERT with all its attention "
+            "heads can be read."
+        )
 
 
 def _stated_architecture(values):

@@ -172,27 +172,22 @@ def write_model(directory, checkpoint):
 
 def _require_possible(checkpoint):
     """Raise `UserError` unless transformers would compute what the model does."""
+    path = checkpoint.path
     if not checkpoint.config:
         raise UserError(
-            f"{checkpoint.path} comes without a config, which Hugging Face's format "
+            f"{path} comes without a config, which Hugging Face's format "
             "needs: put its bert_config.json or config.json beside it."
         )
-    limits = {
-        "causal_attention": (
-            checkpoint.config.causal_attention,
-            "BERT whose pooler reads the last token",
-        ),
-        "a BiLSTM on top": (
-            any(name.startswith("bilstm") for name in checkpoint.shapes),
-            "such BERT",
-        ),
-    }
-    for part, (is_there, unknown) in limits.items():
-        if is_there:
-            raise UserError(
-                f"{checkpoint.path} has {part}, and Hugging Face's format has no "
-                f"{unknown}; keep it in Google's."
-            )
+    if checkpoint.config.causal_attention:
+        raise UserError(
+            f"{path} has causal_attention, and Hugging Face's format has no BERT "
+            "whose pooler reads the last token; keep it in Google's."
+        )
+    if any(name.startswith("bilstm") for name in checkpoint.shapes):
+        raise UserError(
+            f"{path} has a BiLSTM on top, and Hugging Face's format has no such BERT; "
+            "keep it in Google's."
+        )
 
 
 def _torch_tensors(checkpoint):

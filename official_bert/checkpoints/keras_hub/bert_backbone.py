@@ -77,25 +77,21 @@ def _require_possible(checkpoint):
             f"{checkpoint.path} states no config, which a KerasHub model needs; put "
             f"its {google.CONFIG_FILE} beside it."
         )
-    limits = (
-        (
-            config.hidden_act in ("gelu", "gelu_erf"),
-            f"hidden_act {config.hidden_act!r}",
-            "only gelu",
-        ),
-        (not config.causal_attention, "causal_attention", "no left-to-right model"),
-        (
-            config.layer_norm_eps == ORIGINAL_EPSILON,
-            f"layer_norm_eps {config.layer_norm_eps}",
-            f"only {ORIGINAL_EPSILON}",
-        ),
-    )
-    for is_possible, setting, limit in limits:
-        if not is_possible:
-            raise UserError(
-                f"{checkpoint.path} has {setting}, and KerasHub's BERT computes "
-                f"{limit}; choose another format."
-            )
+    if config.hidden_act not in ("gelu", "gelu_erf"):
+        raise UserError(
+            f"{checkpoint.path} has hidden_act {config.hidden_act!r}, and KerasHub's "
+            "BERT computes only gelu; choose another format."
+        )
+    if config.causal_attention:
+        raise UserError(
+            f"{checkpoint.path} has causal_attention, and KerasHub's BERT computes no "
+            "left-to-right model; choose another format."
+        )
+    if config.layer_norm_eps != ORIGINAL_EPSILON:
+        raise UserError(
+            f"{checkpoint.path} has layer_norm_eps {config.layer_norm_eps}, and "
+            f"KerasHub's BERT computes only {ORIGINAL_EPSILON}; choose another format."
+        )
 
 
 def config_from(values, where):

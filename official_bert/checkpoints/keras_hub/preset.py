@@ -1,4 +1,4 @@
-"""KerasHub presets, read and written.
+"""Read and write KerasHub presets.
 
 A preset is the directory that KerasHub's `save_to_preset` writes. It holds less
 than a checkpoint may: one dropout rate, no choice of activation, no next-sentence
@@ -247,7 +247,7 @@ def _new_tokenizer(checkpoint):
     lower = checkpoint.do_lower_case
     if lower is None:
         lower = guess_do_lower_case(vocab)
-    # KerasHub keeps accents unless told; an uncased vocabulary has none.
+    # By default KerasHub keeps accents; an uncased vocabulary has none.
     return keras_hub.models.BertTokenizer(vocab, lowercase=lower, strip_accents=lower)
 
 
@@ -317,7 +317,7 @@ def _writing_notes(checkpoint, task, others, absent):
 
 
 def _write_others(directory, checkpoint, others, absent):
-    """Write the tensors without a place, and which places have no tensor."""
+    """Write the tensors that KerasHub cannot hold, and what the checkpoint lacks."""
     if not others and not absent:
         return
     tensors = {name: np.ascontiguousarray(checkpoint.read(name)) for name in others}

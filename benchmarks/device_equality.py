@@ -35,8 +35,7 @@ def main():
     start_tensorflow()
     logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
     from official_bert.export import sources
-    from official_bert.export.tflite import labeled_sets as labelled_sets
-    from official_bert.export.tflite import writer
+    from official_bert.export.tflite import labeled_sets, writer
     from official_bert.export.tflite.model import open_device_model
 
     lengths = tuple(map(int, FLAGS.lengths)) if FLAGS.lengths else sources.LENGTHS
@@ -45,7 +44,7 @@ def main():
     if model.predictor:
         require("dev_file")
         path = locate(FLAGS.dev_file)
-        dev_set = labelled_sets.read(model.predictor, path, "--dev_file")
+        dev_set = labeled_sets.read(model.predictor, path, "--dev_file")
         features = dev_set.features
     else:
         require("texts")
@@ -55,7 +54,7 @@ def main():
             place = os.path.join(folder, "model")
             found = writer.write(place, model, name, None, dev_set, max_drop=100.0)
             told = _compare(model, os.path.join(place, "model.tflite"), features)
-        scores = f"; {found.told()}" if dev_set else ""
+        scores = f"; {found.scores()}" if dev_set else ""
         print(
             f"{model.what}, {name}, {found.size / 1e6:.1f} MB, {len(features)} rows: "
             f"{told}{scores}",

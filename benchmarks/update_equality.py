@@ -189,14 +189,14 @@ def _draws(folder, checkpoint, work, weights):
 def _write(model, work, checkpoint, directory):
     """Write a model for PyTorch, with the vocabulary of `checkpoint`."""
     from official_bert.checkpoints import model_directory
-    from official_bert.checkpoints.huggingface import directory as huggingface
+    from official_bert.checkpoints.huggingface import transformers_model
 
     directory.mkdir()
     both = model_directory.checkpoint_of(
         model, checkpoint.vocab_file, _tokenizer(checkpoint).do_lower_case
     )
     both = dataclasses.replace(both, config=work.written_config)
-    huggingface.write_model(str(directory), both)
+    transformers_model.write_model(str(directory), both)
 
 
 def _tokenizer(checkpoint):

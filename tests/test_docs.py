@@ -36,6 +36,13 @@ def test_links_lead_somewhere(page):
         assert not anchor or anchor in anchors(found), target
 
 
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_named_files_exist(page):
+    folders = "official_bert|ports|run_scripts|configs|tests|benchmarks"
+    for path in re.findall(rf"`((?:{folders})/[\w./-]+)`", without_code(page)):
+        assert (ROOT / path).exists(), path
+
+
 def names_in(path):
     """Return the functions, classes, methods and constants of a module."""
     found = set()

@@ -9,6 +9,7 @@ import signal
 import stat
 import subprocess
 import sys
+import tomllib
 
 import filelock
 import pytest
@@ -23,6 +24,20 @@ def one_sentence(error, *words):
     assert "\n" not in text and text.endswith(".")
     for word in words:
         assert str(word) in text
+
+
+def test_shipped_files_of_a_checkout_and_of_a_wheel(tmp_path, monkeypatch):
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    wheel = settings["tool"]["hatch"]["build"]["targets"]["wheel"]
+    for name, in_wheel in wheel["force-include"].items():
+        assert files.shipped(name) == ROOT / name and files.shipped(name).exists()
+        installed = tmp_path / in_wheel
+        installed.parent.mkdir(parents=True)
+        installed.touch()
+        with monkeypatch.context() as patch:
+            patch.setattr(files, "_PACKAGE", tmp_path / "official_bert")
+            assert files.shipped(name) == installed
+    assert "ports/js/tokenizer.js" in wheel["force-include"]
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Each line of docs/migrating.md runs, in the page's order."""
 
 import dataclasses
+import importlib
 import json
 import re
 import shlex
@@ -141,6 +142,20 @@ def check_what_was_made(folder):
     assert len(rows) == 5
     for name in ("my_pytorch_bert", "my_safetensors_bert"):
         assert (folder / name / "model.safetensors").exists()
+
+
+# What a table has in its last column: a name in a module of this package.
+NAMES = re.compile(r"`((?:official_bert|[a-z_]+(?:\.[a-z_]+)+)\.\w+)\b")
+
+
+def test_names_of_the_package_exist():
+    cells = [line.split("|")[-2] for line in PAGE.splitlines() if line.endswith("|")]
+    names = [name for cell in cells for name in NAMES.findall(cell)]
+    assert len(names) > 20
+    for name in names:
+        module, _, attribute = name.rpartition(".")
+        module = f"official_bert.{module}".removesuffix(".official_bert")
+        assert hasattr(importlib.import_module(module), attribute), name
 
 
 def table_of_flags():

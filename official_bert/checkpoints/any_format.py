@@ -9,8 +9,8 @@ import zipfile
 import zlib
 
 from official_bert.checkpoints import google, model_garden, names
-from official_bert.checkpoints.huggingface import directory as huggingface
-from official_bert.checkpoints.keras_hub import preset as keras_hub
+from official_bert.checkpoints.huggingface import transformers_model
+from official_bert.checkpoints.keras_hub import preset
 from official_bert.checkpoints.keras_hub.detection import is_preset
 from official_bert.errors import UserError
 
@@ -43,21 +43,20 @@ def opened(path):
     Raises:
       UserError: there is no checkpoint, or it is damaged.
     """
-    path = os.fspath(path)
+    given_path = path = os.fspath(path)
     with contextlib.ExitStack() as stack:
-        place = path
         if path.endswith(ARCHIVES) and os.path.isfile(path):
-            place = _unpack(path, stack.enter_context(tempfile.TemporaryDirectory()))
-        if is_preset(place):
-            yield keras_hub.open_preset(place, path)
-        elif huggingface.is_model(place):
-            yield huggingface.open_model(place, path)
+            path = _unpack(path, stack.enter_context(tempfile.TemporaryDirectory()))
+        if is_preset(path):
+            yield preset.open_preset(path, given_path)
+        elif transformers_model.is_model(path):
+            yield transformers_model.open_model(path, given_path)
         else:
-            prefix = google.find_prefix(place)
+            prefix = google.find_prefix(path)
             if model_garden.is_checkpoint(prefix):
-                yield model_garden.open_checkpoint(prefix, path)
+                yield model_garden.open_checkpoint(prefix, given_path)
             else:
-                yield google.open_weights(prefix, path)
+                yield google.open_weights(prefix, given_path)
 
 
 def _unpack(path, folder):
@@ -66,13 +65,17 @@ def _unpack(path, folder):
         shutil.unpack_archive(path, folder, **_filter_of(path))
     except DAMAGED as error:
         raise UserError(f"{path} cannot be unpacked ({error}).") from error
-    found = [
-        where for where, _, names in os.walk(folder) if _holds_a_model(where, names)
+    models = [
+        directory
+        for directory, _, names in os.walk(folder)
+        # A Mac adds files that begin with "._".
+        if any(name.endswith(".index") and not name.startswith("._") for name in names)
+        or _is_foreign(directory)
     ]
-    if len(found) != 1:
-        what = "more than one model" if found else "no checkpoint (bert_model.ckpt)"
+    if len(models) != 1:
+        what = "more than one model" if models else "no checkpoint (bert_model.ckpt)"
         raise UserError(f"{path} holds {what}; unpack it and give the directory.")
-    return found[0]
+    return models[0]
 
 
 def _filter_of(path):
@@ -90,22 +93,14 @@ def _filter_of(path):
     return {"filter": "data"}
 
 
-def _holds_a_model(directory, names):
-    return (
-        # A Mac adds files that begin with "._".
-        any(name.endswith(".index") and not name.startswith("._") for name in names)
-        or is_preset(directory)
-        or huggingface.is_model(directory)
-    )
-
-
 def holds_model(directory):
-    """Tell whether a directory is a model that training has not left half-way.
+    """Return whether a directory is a model that training has not left half-way.
 
     Numbered checkpoints alone are a run, which can be continued.
     """
-    return (
-        os.path.exists(os.path.join(directory, f"{names.MODEL_PREFIX}.index"))
-        or is_preset(directory)
-        or huggingface.is_model(directory)
-    )
+    index_file = os.path.join(directory, f"{names.MODEL_PREFIX}.index")
+    return os.path.exists(index_file) or _is_foreign(directory)
+
+
+def _is_foreign(directory):
+    return is_preset(directory) or transformers_model.is_model(directory)

@@ -1,7 +1,10 @@
-"""`Checkpoint`: weights under Google's names, whatever file they came from."""
+"""What every format is read into: `Checkpoint`, and `StoredTensor` for its files."""
 
 import dataclasses
 from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
 
 from official_bert.config import BertConfig
 
@@ -42,3 +45,18 @@ class Checkpoint:
     def tensors(self):
         """Return all weights: dict of name -> float32 array."""
         return {name: self.read(name) for name in self.shapes}
+
+
+class StoredTensor(NamedTuple):
+    """A tensor in a file, under the name that the file has for it.
+
+    Attributes:
+      shape: tuple of int.
+      dtype: its type in the file; `ml_dtypes.bfloat16` is one too.
+      read: function without arguments -> array of this shape and type, which
+        may be read-only; raises `UserError` if the file is damaged.
+    """
+
+    shape: tuple[int, ...]
+    dtype: np.dtype
+    read: Callable[[], np.ndarray]

@@ -5,13 +5,13 @@ import shutil
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, initialize, model_directory
-from official_bert.checkpoints.huggingface import directory as huggingface
-from official_bert.checkpoints.keras_hub import preset as keras_hub
+from official_bert.checkpoints.huggingface import transformers_model
+from official_bert.checkpoints.keras_hub import preset
 
 WRITERS = {
     "google": google.write_model,
-    "huggingface": huggingface.write_model,
-    "keras_hub": keras_hub.write_preset,
+    "huggingface": transformers_model.write_model,
+    "keras_hub": preset.write_preset,
 }
 
 
@@ -51,11 +51,13 @@ def convert(
         checkpoint = dataclasses.replace(checkpoint, config=config)
         notes = list(checkpoint.notes)
         if vocab_file or checkpoint.vocab_file:
-            found = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
+            tokenizer = model_directory.tokenizer_of(
+                checkpoint, vocab_file, do_lower_case
+            )
             checkpoint = dataclasses.replace(
                 checkpoint,
                 vocab_file=vocab_file or checkpoint.vocab_file,
-                do_lower_case=found.do_lower_case,
+                do_lower_case=tokenizer.do_lower_case,
             )
         else:
             notes.append("There is no vocab.txt: give --vocab_file to add one.")

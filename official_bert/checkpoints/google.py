@@ -84,14 +84,8 @@ def open_weights(prefix, path):
     reader = open_checkpoint(prefix)
     shapes = reader.get_variable_to_shape_map()
     directory = os.path.dirname(prefix)
-    config_file, vocab_file, tokenizer_file = (
-        _existing(os.path.join(directory, name))
-        for name in (CONFIG_FILE, VOCAB_FILE, TOKENIZER_FILE)
-    )
-    casing = None
-    if tokenizer_file:
-        settings = files.read_json(tokenizer_file, "a tokenizer config")
-        casing = settings.get("do_lower_case")
+    config_file = os.path.join(directory, CONFIG_FILE)
+    vocab_file = os.path.join(directory, VOCAB_FILE)
     step = None
     if names.GLOBAL_STEP in shapes:
         step = int(read_tensor(reader, names.GLOBAL_STEP, prefix))
@@ -100,15 +94,11 @@ def open_weights(prefix, path):
         "google",
         {name: tuple(shapes[name]) for name in sorted(shapes) if names.is_weight(name)},
         lambda name: np.asarray(read_tensor(reader, name, prefix), np.float32),
-        config_file and BertConfig.from_json_file(config_file),
-        vocab_file,
-        casing,
+        BertConfig.from_json_file(config_file) if os.path.exists(config_file) else None,
+        vocab_file if os.path.exists(vocab_file) else None,
+        read_casing(directory),
         global_step=step,
     )
-
-
-def _existing(path):
-    return path if os.path.exists(path) else None
 
 
 def write_model(directory, checkpoint):
@@ -123,16 +113,30 @@ def write_model(directory, checkpoint):
     Returns:
       sentences about what this format cannot hold: none.
     """
-    place = os.path.join(directory, "")
     if checkpoint.config:
-        files.write_text(place + CONFIG_FILE, checkpoint.config.to_json_string())
+        config_file = os.path.join(directory, CONFIG_FILE)
+        files.write_text(config_file, checkpoint.config.to_json_string())
     if checkpoint.vocab_file:
-        files.copy(checkpoint.vocab_file, place + VOCAB_FILE)
-    if checkpoint.do_lower_case is not None:
-        settings = {"do_lower_case": checkpoint.do_lower_case}
-        files.write_json(place + TOKENIZER_FILE, settings)
-    write_checkpoint(place + names.MODEL_PREFIX, checkpoint.tensors())
+        files.copy(checkpoint.vocab_file, os.path.join(directory, VOCAB_FILE))
+    write_casing(directory, checkpoint.do_lower_case)
+    prefix = os.path.join(directory, names.MODEL_PREFIX)
+    write_checkpoint(prefix, checkpoint.tensors())
     return []
+
+
+def read_casing(directory):
+    """Return the `do_lower_case` that a directory states, or None."""
+    path = os.path.join(directory, TOKENIZER_FILE)
+    if not os.path.exists(path):
+        return None
+    return files.read_json(path, "a tokenizer config").get("do_lower_case")
+
+
+def write_casing(directory, do_lower_case):
+    """Write a tokenizer's casing, unless it is None, which is not known."""
+    if do_lower_case is not None:
+        path = os.path.join(directory, TOKENIZER_FILE)
+        files.write_json(path, {"do_lower_case": do_lower_case})
 
 
 def open_checkpoint(prefix):

@@ -119,30 +119,30 @@ def _check_config(checkpoint, config):
 
 
 def sizes(shapes):
-    """Return the lines of a `bert_config.json` that a checkpoint's shapes tell.
+    """Return the lines of a `bert_config.json` that follow from a checkpoint's shapes.
 
     Args:
       shapes: dict of Google's name -> shape.
 
     Returns:
-      dict of name -> int, without what the checkpoint does not tell.
+      dict of name -> int, without what no shape shows.
     """
-    places = {
+    axes = {
         "vocab_size": ("bert/embeddings/word_embeddings", 0),
         "hidden_size": ("bert/embeddings/word_embeddings", 1),
         "max_position_embeddings": ("bert/embeddings/position_embeddings", 0),
         "type_vocab_size": ("bert/embeddings/token_type_embeddings", 0),
         "intermediate_size": ("bert/encoder/layer_0/intermediate/dense/kernel", 1),
     }
-    found = {
+    sizes = {
         key: shapes[name][axis]
-        for key, (name, axis) in places.items()
+        for key, (name, axis) in axes.items()
         if len(shapes.get(name, ())) == 2
     }
     numbers = re.findall(r"bert/encoder/layer_(\d+)/", "\n".join(shapes))
     if numbers:
-        found["num_hidden_layers"] = max(map(int, numbers)) + 1
-    return found
+        sizes["num_hidden_layers"] = max(map(int, numbers)) + 1
+    return sizes
 
 
 def check_size(checkpoint, config):

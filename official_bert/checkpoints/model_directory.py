@@ -16,9 +16,9 @@ from official_bert.tokenization.vocabulary import check_vocab_size, guess_do_low
 
 # What a model without the next-sentence head may lack.
 NEXT_SENTENCE = ("bert/pooler/", "cls/seq_relationship/")
-# Of a model that was not read from a checkpoint.
+# The report of a model that was not read from a checkpoint.
 IN_MEMORY = Report("memory", loaded=[], new=[], unused=[], notes=[])
-# Where nothing but the files that a user names tells what the model is.
+# Used when there is no checkpoint: config and vocabulary come from flags only.
 NO_CHECKPOINT = Checkpoint("the command line", "google", {}, lambda name: None)
 
 

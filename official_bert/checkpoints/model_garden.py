@@ -15,6 +15,7 @@ has its attributes, as the token-dropping encoder; `BertPretrainer`,
 
 import dataclasses
 import os
+import re
 
 import numpy as np
 import yaml
@@ -35,12 +36,9 @@ KEY_ENDING = "/.ATTRIBUTES/VARIABLE_VALUE"
 # layers in the order of the computation, which is all that old ones have.
 NUMBERED = "layer_with_weights-"
 EMBEDDINGS = {
-    "bert/embeddings/word_embeddings": ("_embedding_layer", NUMBERED + "0"),
-    "bert/embeddings/position_embeddings": (
-        "_position_embedding_layer",
-        NUMBERED + "1",
-    ),
-    "bert/embeddings/token_type_embeddings": ("_type_embedding_layer", NUMBERED + "2"),
+    "word": ("_embedding_layer", NUMBERED + "0"),
+    "position": ("_position_embedding_layer", NUMBERED + "1"),
+    "token_type": ("_type_embedding_layer", NUMBERED + "2"),
 }
 EMBEDDINGS_NORM = ("_embedding_norm_layer", NUMBERED + "3")
 FIRST_BLOCK = 4
@@ -132,15 +130,15 @@ def open_checkpoint(prefix, path):
     plain = google.open_weights(prefix, path)
     reader = google.open_checkpoint(prefix)
     graph = _read_graph(reader, prefix)
-    places, notes = _places(graph, plain.shapes, path)
-    places |= _other_places(reader, set(places.values()))
-    notes += _precision_note(reader, places.values())
+    keys, notes = _model_keys(graph, plain.shapes, path)
+    keys |= _other_keys(reader, set(keys.values()))
+    notes += _precision_notes(reader, keys.values())
     config = plain.config or _read_params(os.path.dirname(prefix))
-    _check_heads(places, plain.shapes, config, path)
-    shapes = {name: _shape(name, plain.shapes[key]) for name, key in places.items()}
+    _check_heads(keys, plain.shapes, config, path)
+    shapes = {name: _shape(name, plain.shapes[key]) for name, key in keys.items()}
 
     def read(name):
-        value = plain.read(places[name])
+        value = plain.read(keys[name])
         if name in TRANSPOSED:
             return np.ascontiguousarray(value.T)
         return value.reshape(shapes[name])
@@ -164,8 +162,7 @@ def _read_graph(reader, prefix):
         raise UserError(f"{prefix}: its {GRAPH_KEY} is damaged.") from error
     children, keys = [], []
     for node in stored.nodes:
-        edges = {_escaped(edge.local_name): edge.node_id for edge in node.children}
-        children.append(edges)
+        children.append({_escaped(e.local_name): e.node_id for e in node.children})
         values = [a for a in node.attributes if a.name == "VARIABLE_VALUE"]
         keys.append(values[0].checkpoint_key if values else None)
     return Graph(children, keys)
@@ -178,35 +175,39 @@ def _escaped(name):
 def _follow(graph, node, paths):
     """Return the object at the first of some paths that exists, or None."""
     for path in paths:
-        found = node
+        target = node
         for edge in filter(None, path.split("/")):
-            found = None if found is None else graph.children[found].get(edge)
-        if found is not None:
-            return found
+            target = None if target is None else graph.children[target].get(edge)
+        if target is not None:
+            return target
     return None
+
+
+def _key(graph, node, paths):
+    """Return the key of the variable at the first path that exists, or None."""
+    variable = _follow(graph, node, paths)
+    return None if variable is None else graph.keys[variable]
 
 
 def _layer(graph, node, paths, name):
     """Return a layer's variables: dict of Google's name -> key, or None."""
     layer = _follow(graph, node, paths)
-    keys = {}
-    for leaf in names.leaves_of(name):
-        variable = None if layer is None else graph.children[layer].get(leaf)
-        keys[f"{name}/{leaf}"] = None if variable is None else graph.keys[variable]
-    return keys
+    return {
+        f"{name}/{leaf}": _key(graph, layer, (leaf,)) for leaf in names.leaves_of(name)
+    }
 
 
-def _reached(graph, edge):
+def _attribute_values(graph, edge):
     """Return the objects that some object has as an attribute of this name."""
-    found = [edges[edge] for edges in graph.children if edge in edges]
-    return list(dict.fromkeys(found))
+    values = [edges[edge] for edges in graph.children if edge in edges]
+    return list(dict.fromkeys(values))
 
 
-def _places(graph, shapes, path):
+def _model_keys(graph, shapes, path):
     """Find the model: return (dict of Google's name -> key, notes)."""
     encoder, blocks = _find_encoder(graph, path)
-    places = _encoder_places(graph, encoder, blocks)
-    missing = [name for name, key in places.items() if key not in shapes]
+    keys = _encoder_keys(graph, encoder, blocks)
+    missing = [name for name, key in keys.items() if key not in shapes]
     if missing:
         raise UserError(
             f"{path} has an encoder like BERT's, but without {missing[0]}; give the "
@@ -218,26 +219,26 @@ def _places(graph, shapes, path):
     if None not in own.values() and trained != own:
         name = own[POOLER + "/kernel"].removesuffix(KEY_ENDING)
         notes.append(f"The pooler is that of its head; {name} was not trained with it.")
-    places |= {**trained, **_head_places(graph, shapes)}
-    return {name: key for name, key in places.items() if key in shapes}, notes
+    keys |= {**trained, **_head_keys(graph, shapes)}
+    return {name: key for name, key in keys.items() if key in shapes}, notes
 
 
 def _find_encoder(graph, path):
     """Return (the encoder's number, the numbers of its blocks in order)."""
-    found = [(node, _blocks(graph, node)) for node in range(len(graph.children))]
-    found = [(node, blocks) for node, blocks in found if blocks]
-    if not found:
+    encoders = [(node, _blocks(graph, node)) for node in range(len(graph.children))]
+    encoders = [(node, blocks) for node, blocks in encoders if blocks]
+    if not encoders:
         raise UserError(
             f"{path} is a TensorFlow 2 checkpoint, but of no BERT encoder of Model "
             f"Garden (the saved objects are {', '.join(graph.children[0])}); give one "
             "of a BERT."
         )
-    if len(found) > 1:
+    if len(encoders) > 1:
         raise UserError(
-            f"{path} holds {len(found)} encoders, so it is no BERT; save the one you "
-            "want on its own."
+            f"{path} holds {len(encoders)} encoders, so it is no BERT; save the one "
+            "you want on its own."
         )
-    encoder, blocks = found[0]
+    encoder, blocks = encoders[0]
     edges = graph.children[encoder]
     if "_embedding_projection" in edges or blocks[0] != edges.get(
         f"{NUMBERED}{FIRST_BLOCK}", blocks[0]
@@ -251,40 +252,37 @@ def _find_encoder(graph, path):
 
 def _blocks(graph, node):
     """Return the Transformer blocks that an object has, in order."""
-    listed = graph.children[node].get("_transformer_layers")
-    if listed is None:
-        listed, start = node, NUMBERED
-    else:
-        start = ""
+    edges = graph.children[node]
+    prefix = "" if "_transformer_layers" in edges else NUMBERED
+    layers = graph.children[edges.get("_transformer_layers", node)]
     numbered = {
-        int(edge.removeprefix(start)): child
-        for edge, child in graph.children[listed].items()
-        if edge.startswith(start) and edge.removeprefix(start).isdigit()
+        int(edge.removeprefix(prefix)): child
+        for edge, child in layers.items()
+        if re.fullmatch(prefix + "[0-9]+", edge)
     }
-    return [
-        numbered[number]
-        for number in sorted(numbered)
-        if {"_attention_layer", "_output_layer_norm"}
-        <= set(graph.children[numbered[number]])
-    ]
+    parts = {"_attention_layer", "_output_layer_norm"}
+    children = [numbered[number] for number in sorted(numbered)]
+    return [child for child in children if parts <= graph.children[child].keys()]
 
 
-def _encoder_places(graph, encoder, blocks):
+def _encoder_keys(graph, encoder, blocks):
     """Return Google's name -> key, or None for what is not there."""
-    places = {}
-    for name, paths in EMBEDDINGS.items():
-        table = _follow(graph, encoder, [path + "/embeddings" for path in paths])
-        places[name] = None if table is None else graph.keys[table]
-    places |= _layer(graph, encoder, EMBEDDINGS_NORM, "bert/embeddings/LayerNorm")
+    keys = {
+        f"bert/embeddings/{name}_embeddings": _key(
+            graph, encoder, [path + "/embeddings" for path in paths]
+        )
+        for name, paths in EMBEDDINGS.items()
+    }
+    keys |= _layer(graph, encoder, EMBEDDINGS_NORM, "bert/embeddings/LayerNorm")
     for index, block in enumerate(blocks):
         for name, paths in BLOCK.items():
-            places |= _layer(graph, block, paths, f"bert/encoder/layer_{index}/{name}")
-    return places
+            keys |= _layer(graph, block, paths, f"bert/encoder/layer_{index}/{name}")
+    return keys
 
 
-def _heads(graph):
+def _classification_heads(graph):
     """Return the classification heads of a pre-training model."""
-    lists = _reached(graph, "classification_heads")
+    lists = _attribute_values(graph, "classification_heads")
     heads = [head for each in lists for head in graph.children[each].values()]
     return list(dict.fromkeys(heads))
 
@@ -296,56 +294,46 @@ def _head_pooler(graph):
     a dense layer of its own instead of the encoder's pooler. Such layers are also
     saved as `<name of the head>.pooler_dense`.
     """
-    heads = [*_heads(graph), *_reached(graph, "classifier")]
+    heads = _classification_heads(graph) + _attribute_values(graph, "classifier")
     stems = [edge for edge in graph.children[0] if edge.endswith("..pooler_dense")]
-    for node, path in [*((0, stem) for stem in stems), *((h, "dense") for h in heads)]:
-        found = _layer(graph, node, (path,), POOLER)
-        if None not in found.values():
-            return found
-    return {}
+    candidates = [(0, stem) for stem in stems] + [(head, "dense") for head in heads]
+    layers = (_layer(graph, node, (path,), POOLER) for node, path in candidates)
+    return next((layer for layer in layers if None not in layer.values()), {})
 
 
-def _head_places(graph, shapes):
+def _head_keys(graph, shapes):
     """Return Google's name -> key for the heads that are known."""
-    places = {}
-    for head in _reached(graph, "masked_lm"):
-        bias = _follow(graph, head, ("output_bias.Sbias", "bias"))
-        found = {
-            "cls/predictions/output_bias": None if bias is None else graph.keys[bias]
-        }
+    keys = {}
+    for head in _attribute_values(graph, "masked_lm"):
+        bias = _key(graph, head, ("output_bias.Sbias", "bias"))
+        of_head = {"cls/predictions/output_bias": bias}
         for name, paths in MASKED_LM.items():
-            found |= _layer(graph, head, paths, name)
-        if None not in found.values():
-            places |= found
-    pairs = _heads(graph) or _reached(graph, "classification")
+            of_head |= _layer(graph, head, paths, name)
+        if None not in of_head.values():
+            keys |= of_head
+    pairs = _classification_heads(graph) or _attribute_values(graph, "classification")
     if len(pairs) == 1:
-        found = _logits(graph, pairs[0], "cls/seq_relationship/")
+        of_head = _logits(graph, pairs[0], "cls/seq_relationship/")
         # Whatever else has its own name; only this one is known by its size.
-        if found and shapes[found["cls/seq_relationship/output_bias"]] == (2,):
-            places |= found
+        if of_head and shapes[of_head["cls/seq_relationship/output_bias"]] == (2,):
+            keys |= of_head
     for edge, scope in (("classifier", ""), ("span_labeling", "cls/squad/")):
-        for head in _reached(graph, edge):
-            places |= _logits(graph, head, scope)
-    return places
+        for head in _attribute_values(graph, edge):
+            keys |= _logits(graph, head, scope)
+    return keys
 
 
 def _logits(graph, head, scope):
-    """Return where a head's last layer is: name -> key; {} if it has none."""
-    layer = _layer(graph, head, LOGITS, "logits")
-    if None in layer.values():
+    """Return the keys of a head's last layer: name -> key; {} if it has none."""
+    kernel, bias = _layer(graph, head, LOGITS, "logits").values()
+    if None in (kernel, bias):
         return {}
-    return dict(
-        zip(
-            (scope + "output_weights", scope + "output_bias"),
-            layer.values(),
-            strict=True,
-        )
-    )
+    return {scope + "output_weights": kernel, scope + "output_bias": bias}
 
 
-def _other_places(reader, used):
+def _other_keys(reader, used):
     """Return own name -> key for all other weights."""
-    kinds = reader.get_variable_to_dtype_map()
+    dtypes = reader.get_variable_to_dtype_map()
     shapes = reader.get_variable_to_shape_map()
     return {
         key.removesuffix(KEY_ENDING): key
@@ -353,21 +341,21 @@ def _other_places(reader, used):
         if key.endswith(KEY_ENDING)
         and key not in used
         # A scalar is a step, a rate or a metric.
-        and (kinds[key].is_floating and shapes[key])
+        and (dtypes[key].is_floating and shapes[key])
         and not set(key.split("/")) & set(NO_WEIGHTS)
     }
 
 
-def _precision_note(reader, keys):
-    kinds = reader.get_variable_to_dtype_map()
-    others = {kinds[key].name for key in keys} - {"float32"}
-    return [f"Its {kind} weights were read as float32." for kind in sorted(others)]
+def _precision_notes(reader, keys):
+    dtypes = reader.get_variable_to_dtype_map()
+    others = {dtypes[key].name for key in keys} - {"float32"}
+    return [f"Its {dtype} weights were read as float32." for dtype in sorted(others)]
 
 
-def _check_heads(places, shapes, config, path):
+def _check_heads(keys, shapes, config, path):
     """Check the attention: kernels of query, key and value are [H, A, D]."""
     query, key, value = (
-        tuple(shapes[places[f"bert/encoder/layer_0/attention/self/{part}/kernel"]])
+        tuple(shapes[keys[f"bert/encoder/layer_0/attention/self/{part}/kernel"]])
         for part in ("query", "key", "value")
     )
     if not query == key == value or len(query) != 3:
@@ -403,20 +391,21 @@ def _read_params(directory):
     if not isinstance(encoder, dict):
         return None
     kind = encoder.get("type")
-    found = encoder.get(kind)
-    if kind not in ("bert", "any") or not isinstance(found, dict):
+    params = encoder.get(kind)
+    if kind not in ("bert", "any") or not isinstance(params, dict):
         raise UserError(f"{path}: the encoder's type is {kind!r}, not bert.")
-    if found.get("norm_first"):
+    if params.get("norm_first"):
         raise UserError(f"{path}: norm_first is true, which no BERT of Google's has.")
-    known = {ours: found[key] for key, ours in PARAMS.items() if key in found}
     try:
-        return BertConfig.from_dict(known)
+        return BertConfig.from_dict(
+            {ours: params[key] for key, ours in PARAMS.items() if key in params}
+        )
     except UserError as error:
         raise UserError(f"{path}: {error}") from error
 
 
 class _Loader(yaml.SafeLoader):
-    """Takes what is tagged as an object of Python for nothing, and builds none."""
+    """Reads what is tagged as an object of Python as None, and builds no object."""
 
 
 _Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
@@ -428,5 +417,5 @@ def _find(value, key):
         return None
     if key in value:
         return value[key]
-    found = (_find(part, key) for part in value.values())
-    return next((part for part in found if part is not None), None)
+    inner = (_find(part, key) for part in value.values())
+    return next((part for part in inner if part is not None), None)

@@ -1,4 +1,4 @@
-"""The one place that maps variables to Google's names.
+"""Map variables to Google's names; no other module does.
 
 Layers nest and are named so that a variable's path *is* the TensorFlow 1 name
 (`bert/encoder/layer_3/attention/self/query/kernel`); what differs is listed

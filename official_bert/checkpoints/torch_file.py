@@ -23,7 +23,7 @@ from typing import NamedTuple
 import ml_dtypes
 import numpy as np
 
-from official_bert.checkpoints.stored_tensor import StoredTensor
+from official_bert.checkpoints.checkpoint import StoredTensor
 from official_bert.errors import UserError
 
 # The first pickle of the older layout.
@@ -45,13 +45,9 @@ STORAGES = {
 
 
 class Storage(NamedTuple):
-    """A run of numbers in the file.
+    """A run of numbers in the file, which has the name `key` there.
 
-    Attributes:
-      key: what the file calls it.
-      dtype: of the numbers.
-      count: how many they are.
-      start: where in it offsets count from; above 0 only in the oldest files.
+    Offsets count from the number `start`; it is above 0 only in the oldest files.
     """
 
     key: str
@@ -63,12 +59,8 @@ class Storage(NamedTuple):
 class View(NamedTuple):
     """A tensor, as the numbers of a storage; several may share one.
 
-    Attributes:
-      storage: `Storage`.
-      offset: of its first number from the storage's start.
-      shape: tuple of int.
-      strides: tuple of int, the distance between neighbours on each axis,
-        counted in numbers.
+    The offset of its first number, from the storage's start, and the strides, the
+    distances between neighbors on each axis, are counted in numbers.
     """
 
     storage: Storage
@@ -160,38 +152,24 @@ def _open_older(path):
         _require_little_endian(path, little)
         views = _views(path, _unpickle(path, file))
         storages = {view.storage.key: view.storage for view in views.values()}
-        places = _find_storages(path, file, _unpickle(path, file), storages)
+        keys, starts = _unpickle(path, file), {}
+        for key in keys:
+            storage = storages[key]
+            if int.from_bytes(file.read(8), "little") != storage.count:
+                raise _damaged(path, f"its storage {key} is not where it should be")
+            starts[key] = file.tell()
+            file.seek(storage.count * storage.dtype.itemsize, os.SEEK_CUR)
+            if file.tell() > os.fstat(file.fileno()).st_size:
+                raise _damaged(path, f"its storage {key} is cut off")
+    if starts.keys() != storages.keys():
+        raise _damaged(path, "it lacks a storage")
 
     def read(storage):
         with open(path, "rb") as file:
-            file.seek(places[storage.key])
+            file.seek(starts[storage.key])
             return file.read(storage.count * storage.dtype.itemsize)
 
     return views, read
-
-
-def _find_storages(path, file, keys, storages):
-    """Return dict of key -> position in the file of a storage's first number.
-
-    Args:
-      path: for messages.
-      file: at the first storage.
-      keys: list of the keys, in the order of the file.
-      storages: dict of key -> `Storage`.
-    """
-    size = os.fstat(file.fileno()).st_size
-    places = {}
-    for key in keys:
-        storage = storages[key]
-        if int.from_bytes(file.read(8), "little") != storage.count:
-            raise _damaged(path, f"its storage {key} is not where it should be")
-        places[key] = file.tell()
-        file.seek(storage.count * storage.dtype.itemsize, os.SEEK_CUR)
-        if file.tell() > size:
-            raise _damaged(path, f"its storage {key} is cut off")
-    if places.keys() != storages.keys():
-        raise _damaged(path, "it lacks a storage")
-    return places
 
 
 class _Unpickler(pickle.Unpickler):
@@ -204,7 +182,7 @@ class _Unpickler(pickle.Unpickler):
     def find_class(self, module, name):
         """Return what stands for a global; called before any global is used."""
         # A pickle can also set attributes of what it got from here. So this is
-        # either nothing it could change, or made anew each time.
+        # either nothing it could change, or created each time.
         if (module, name) == ("collections", "OrderedDict"):
             return collections.OrderedDict
         if module == "torch" and name in STORAGES:

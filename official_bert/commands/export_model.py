@@ -16,7 +16,6 @@ itself, in a process that knows only TensorFlow, and must answer what Python ans
 is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
 """
 
-import functools
 import os
 import re
 
@@ -148,8 +147,7 @@ def _check_flags():
 def _export_tflite():
     start_tensorflow()
     from official_bert.export import sources
-    from official_bert.export.tflite import labeled_sets as labelled_sets
-    from official_bert.export.tflite import writer
+    from official_bert.export.tflite import labeled_sets, writer
     from official_bert.export.tflite.model import open_device_model
     from official_bert.fine_tuning.tflite_model import FILE
 
@@ -165,18 +163,18 @@ def _export_tflite():
                     "score; leave it out."
                 )
             path = locate(FLAGS[name].value)
-            sets[name] = labelled_sets.read(model.predictor, path, f"--{name}")
-    write = functools.partial(
-        writer.write,
-        FLAGS.export_dir,
-        model,
-        FLAGS.quantization,
-        sets["calibration_file"],
-        sets["dev_file"],
-        FLAGS.max_accuracy_drop,
-    )
+            sets[name] = labeled_sets.read(model.predictor, path, f"--{name}")
     # What the converter says on its way is for nobody, unless it fails.
-    report = start_tensorflow(write)
+    report = start_tensorflow(
+        lambda: writer.write(
+            FLAGS.export_dir,
+            model,
+            FLAGS.quantization,
+            sets["calibration_file"],
+            sets["dev_file"],
+            FLAGS.max_accuracy_drop,
+        )
+    )
     path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
@@ -184,7 +182,7 @@ def _export_tflite():
         f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
     )
     if report.metric:
-        print(f"{FLAGS.dev_file}: {report.told()}")
+        print(f"{FLAGS.dev_file}: {report.scores()}")
     elif model.predictor and FLAGS.quantization != "float32":
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")

@@ -6,7 +6,7 @@ converted, and a model of Hugging Face tells what it is for.
 
 import dataclasses
 
-from official_bert.checkpoints.huggingface.config import LABELS
+from official_bert.checkpoints.huggingface.config_json import LABELS
 
 # What tells of a task; that of the model which a fine-tuning began with is left out.
 _OF_A_TASK = ("architectures", "problem_type", *LABELS)
@@ -38,7 +38,7 @@ def labels_of(config):
 def architecture_of(config):
     """Return the class of transformers that a `BertConfig` names, or None.
 
-    It names one only if the weights do not tell, see `huggingface_config.HEADS`.
+    It names one only if the weights do not tell, see `config_json.HEADS`.
     """
     stated = config.extra.get("architectures")
     return stated[0] if isinstance(stated, list) and stated else None

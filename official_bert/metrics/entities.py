@@ -67,14 +67,14 @@ def to_spans(tags):
     """
     spans, start = [], None
     before, label_before = OUTSIDE, ""
-    for place, tag in enumerate([*tags, OUTSIDE]):
+    for position, tag in enumerate([*tags, OUTSIDE]):
         letter, label = split_tag(tag)
         is_new = letter in "BS" or before in "OES" or label != label_before
         if start is not None and (is_new or letter == OUTSIDE):
-            spans.append(Entity(start, place, label_before))
+            spans.append(Entity(start, position, label_before))
             start = None
         if letter != OUTSIDE and is_new:
-            start = place
+            start = position
         before, label_before = letter, label
     return spans
 
@@ -200,18 +200,19 @@ def score(gold, predicted):
         )
     num_gold, num_predicted, num_correct = (collections.Counter() for _ in range(3))
     num_words = num_right_words = 0
-    for number, (tags, found) in enumerate(zip(gold, predicted, strict=True)):
-        if len(tags) != len(found):
+    for number, pair in enumerate(zip(gold, predicted, strict=True)):
+        lengths = tuple(map(len, pair))
+        if lengths[0] != lengths[1]:
             raise ValueError(
-                f"Sentence {number}, counted from 0, has {len(tags)} words, but "
-                f"{len(found)} tags were predicted."
+                f"Sentence {number}, counted from 0, has {lengths[0]} words, but "
+                f"{lengths[1]} tags were predicted."
             )
-        num_words += len(tags)
-        num_right_words += sum(a == b for a, b in zip(tags, found, strict=True))
-        entities, found_entities = to_spans(tags), to_spans(found)
-        num_gold.update(entity.label for entity in entities)
-        num_predicted.update(entity.label for entity in found_entities)
-        both = set(entities) & set(found_entities)
+        num_words += lengths[0]
+        num_right_words += sum(a == b for a, b in zip(*pair, strict=True))
+        right, predictions = map(to_spans, pair)
+        num_gold.update(entity.label for entity in right)
+        num_predicted.update(entity.label for entity in predictions)
+        both = set(right) & set(predictions)
         num_correct.update(entity.label for entity in both)
     types = {
         label: Score(num_gold[label], num_predicted[label], num_correct[label])

@@ -153,6 +153,6 @@ def _ranks(values):
     """Return the ranks from 1 of `values` [N], float [N]; nan if one is nan."""
     if np.isnan(values).any():
         return np.full(len(values), np.nan)
-    _, places, counts = np.unique(values, return_inverse=True, return_counts=True)
+    _, groups, counts = np.unique(values, return_inverse=True, return_counts=True)
     last = np.cumsum(counts)
-    return (last - (counts - 1) / 2)[places]
+    return (last - (counts - 1) / 2)[groups]

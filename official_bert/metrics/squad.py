@@ -82,11 +82,11 @@ def evaluate_v1(gold_answers, predictions):
             )
         if qas_id not in predictions:
             continue
-        scores = _compare_all(predictions[qas_id], golds)
-        exact += max(one for one, _ in scores)
+        best_exact, best_f1 = _best_scores(predictions[qas_id], golds)
+        exact += best_exact
         # Two empty answers match here, too, but share no word.
         if normalize_answer(predictions[qas_id]):
-            f1 += max(one for _, one in scores)
+            f1 += best_f1
     _warn_of_missing(gold_answers, predictions, "they score 0")
     total = len(gold_answers)
     return {"exact_match": 100.0 * exact / total, "f1": 100.0 * f1 / total}
@@ -174,9 +174,7 @@ def raw_scores(gold_answers, predictions):
     for qas_id, golds in gold_answers.items():
         if qas_id in predictions:
             golds = [text for text in golds if normalize_answer(text)] or [""]
-            scores = _compare_all(predictions[qas_id], golds)
-            exact[qas_id] = max(one for one, _ in scores)
-            f1[qas_id] = max(one for _, one in scores)
+            exact[qas_id], f1[qas_id] = _best_scores(predictions[qas_id], golds)
     return exact, f1
 
 
@@ -244,10 +242,11 @@ def find_threshold_to_keep(gold_answers, predictions, na_probs):
     return best_threshold
 
 
-def _compare_all(prediction, golds):
-    """Return a list of (exact, f1) of a text with each gold answer."""
+def _best_scores(prediction, golds):
+    """Return the best exact and the best F1 of a text over the gold answers."""
     prediction = normalize_answer(prediction)
-    return [_compare(prediction, normalize_answer(gold)) for gold in golds]
+    scores = [_compare(prediction, normalize_answer(gold)) for gold in golds]
+    return tuple(map(max, zip(*scores, strict=True)))
 
 
 def _apply_threshold(scores, na_probs, gold_answers, threshold):

@@ -1,7 +1,7 @@
 """`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
 from official_bert.checkpoints import any_format
-from official_bert.checkpoints.huggingface.config import architecture
+from official_bert.checkpoints.huggingface.config_json import architecture
 from official_bert.fine_tuning.config_labels import architecture_of
 from official_bert.fine_tuning.task_file import has_task, read_task
 from official_bert.fine_tuning.tflite_model import carried_files, find_file

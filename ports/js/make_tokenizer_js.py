@@ -8,10 +8,13 @@ short, plain ASCII and easy to read in any language (docs/tokenizer.md).
 
 import itertools
 import pathlib
+import sys
 import textwrap
 
-from official_bert import files
-from official_bert.tokenization import characters
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2]))
+
+from official_bert import files  # noqa: E402
+from official_bert.tokenization import characters  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).with_name("tokenizer.js")
 BEGIN = "  // BEGIN TABLE (written by make_tokenizer_js.py; do not edit)\n"
@@ -55,11 +58,11 @@ def runs(values):
 
     A count of 1 is left out: the bytes 0, 0, 0, 7 become ["0*3", "7"].
     """
-    found = []
+    entries = []
     for value, run in itertools.groupby(values):
         count = sum(1 for _ in run)
-        found.append(f"{value:x}*{count:x}" if count > 1 else f"{value:x}")
-    return found
+        entries.append(f"{value:x}*{count:x}" if count > 1 else f"{value:x}")
+    return entries
 
 
 def folded_entries(folded):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from record_files import MINI_CONFIG as CONFIG
 
-from official_bert.checkpoints.huggingface import config as huggingface_config
+from official_bert.checkpoints.huggingface import config_json
 from official_bert.fine_tuning.config_labels import architecture_of, labels_of
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.classifier import task as classifier_task
@@ -58,7 +58,7 @@ def test_the_task_of_the_last_fine_tuning(name, before):
     assert found == written_by(task, config)
     assert found.extra["mine"] == 1 and labels_of(found) == labels
     shapes = {head: OUTPUTS, "bert/embeddings/word_embeddings": (9, 8)}
-    converted = huggingface_config.to_dict(found, shapes)
+    converted = config_json.to_dict(found, shapes)
     assert converted["architectures"] == [name]
     if labels and len(labels) == OUTPUTS[0]:
         assert tuple(converted["id2label"].values()) == labels

@@ -13,7 +13,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.errors import UserError
-from official_bert.export.tflite import file as tflite_file
+from official_bert.export.tflite import flatbuffer
 from official_bert.fine_tuning import loading as fine_tuned
 from official_bert.fine_tuning import tflite_model
 from official_bert.fine_tuning.model_inputs import INPUTS
@@ -75,7 +75,7 @@ def path(bare):
     folder.mkdir()
     path = folder / tflite_model.FILE
     shutil.copy(bare, path)
-    tflite_file.append_files(path, FILES)
+    flatbuffer.append_files(path, FILES)
     return path
 
 
@@ -234,7 +234,7 @@ def test_names_with_folders_stay_inside(bare, tmp_path):
     path = tmp_path / "evil.tflite"
     shutil.copy(bare, path)
     names = ["../../escaped.txt", "/abs.txt", "a/..", "..", "x" * 300, "vocab.txt"]
-    tflite_file.append_files(path, dict.fromkeys(names, b"1"))
+    flatbuffer.append_files(path, dict.fromkeys(names, b"1"))
     with tflite_model.carried_files(path) as folder:
         assert os.listdir(folder) == ["vocab.txt"]
         assert not (pathlib.Path(folder).parent / "escaped.txt").exists()
@@ -302,7 +302,7 @@ def test_what_cannot_be_opened(tmp_path):
 def test_an_archive_without_files(bare, tmp_path):
     path = tmp_path / "empty.tflite"
     shutil.copy(bare, path)
-    tflite_file.append_files(path, {})
+    flatbuffer.append_files(path, {})
     assert tflite_model.read_files(path) == {}
     with pytest.raises(UserError, match="empty.tflite"):
         fine_tuned.load_tflite(path)

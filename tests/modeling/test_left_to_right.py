@@ -10,8 +10,8 @@ from record_files import MINI_CONFIG, mini_records, stacked
 from test_encoder import make_encoder, make_features
 
 from official_bert.checkpoints import google, model_directory
-from official_bert.checkpoints.huggingface import directory as huggingface
-from official_bert.checkpoints.keras_hub import preset as keras_hub
+from official_bert.checkpoints.huggingface import transformers_model
+from official_bert.checkpoints.keras_hub import preset
 from official_bert.errors import UserError
 from official_bert.modeling import transformer
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
@@ -103,7 +103,7 @@ def test_the_model_directory_keeps_the_direction(checkpoint, tmp_path):
 
 def test_other_formats_cannot_say_it(checkpoint, tmp_path):
     with pytest.raises(UserError, match="causal_attention, and Hugging Face"):
-        huggingface.write_model(str(tmp_path), checkpoint)
+        transformers_model.write_model(str(tmp_path), checkpoint)
     with pytest.raises(UserError, match="causal_attention, and KerasHub"):
-        keras_hub.write_preset(str(tmp_path), checkpoint)
+        preset.write_preset(str(tmp_path), checkpoint)
     assert list(tmp_path.iterdir()) == []

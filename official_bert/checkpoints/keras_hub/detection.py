@@ -1,4 +1,4 @@
-"""What tells a KerasHub preset; without TensorFlow, so that flags can be checked."""
+"""Recognize a KerasHub preset; without TensorFlow, so that flags can be checked."""
 
 import os
 
@@ -10,9 +10,9 @@ CONFIG_FILE = "config.json"
 PACKAGES = ("keras_hub>", "keras_nlp>")
 
 
-def is_preset(place):
+def is_preset(directory):
     """Whether a path is a directory with a KerasHub model, BERT or not."""
-    path = os.path.join(place, CONFIG_FILE)
+    path = os.path.join(directory, CONFIG_FILE)
     if not os.path.isfile(path):
         return False
     try:

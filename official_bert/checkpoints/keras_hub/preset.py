@@ -1,4 +1,4 @@
-"""KerasHub presets, read and written.
+"""Read and write KerasHub presets.
 
 A preset is the directory that KerasHub's `save_to_preset` writes. It holds less
 than a checkpoint may: one dropout rate, no choice of activation, no next-sentence
@@ -21,7 +21,7 @@ from safetensors.numpy import save_file
 
 from official_bert import files
 from official_bert.checkpoints import google
-from official_bert.checkpoints.keras_hub import backbone as keras_hub_backbone
+from official_bert.checkpoints.keras_hub import bert_backbone
 from official_bert.checkpoints.keras_hub.detection import CONFIG_FILE
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -44,7 +44,6 @@ MASKED_LM = (
     "cls/predictions/transform/LayerNorm/beta",
     "cls/predictions/output_bias",
 )
-CLASSIFIER = ("output_weights", "output_bias")
 
 ERF_NOTE = (
     "The model was trained with the erf GELU; KerasHub computes the tanh GELU, so "
@@ -61,12 +60,12 @@ ACCENTS_NOTE = (
 )
 
 
-def open_preset(place, path):
+def open_preset(directory, given_path):
     """Open a preset, with the head of its task if it has one.
 
     Args:
-      place: the directory.
-      path: what the user gave, for messages.
+      directory: of the preset.
+      given_path: what the user gave, for messages.
 
     Returns:
       `Checkpoint`; its weights are in memory, in float32.
@@ -75,27 +74,36 @@ def open_preset(place, path):
       UserError: it is no `BertBackbone`, or a file is missing, damaged or
         contradicts another.
     """
-    settings = files.read_json(os.path.join(place, CONFIG_FILE), "a KerasHub config")
-    notes = _check_kind(settings, path)
-    config, is_ours = _read_config(place, settings)
-    backbone = keras_hub_backbone.new_backbone(config)
-    whole = _exists(place, WEIGHTS_FILE) or not _exists(place, SHARDS_FILE)
-    _load(backbone.load_weights, place, WEIGHTS_FILE if whole else SHARDS_FILE, path)
-    task = _read_task(place, path, backbone, notes)
+    settings = files.read_json(
+        os.path.join(directory, CONFIG_FILE), "a KerasHub config"
+    )
+    notes = _check_kind(settings, given_path)
+    config, is_ours = _read_config(directory, settings)
+    backbone = bert_backbone.new_backbone(config)
+    has_shards = _exists(directory, SHARDS_FILE) and not _exists(
+        directory, WEIGHTS_FILE
+    )
+    weights_file = SHARDS_FILE if has_shards else WEIGHTS_FILE
+    _load(backbone.load_weights, directory, weights_file, given_path)
+    task = _read_task(directory, given_path, backbone, notes)
     if hasattr(task, "masked_lm_head") and not is_ours:
         notes.append(HEAD_NOTE)
-    vocab_file, casing = _read_tokenizer(place, notes)
-    others, absent = _read_others(place)
-    variables = {
-        **keras_hub_backbone.encoder_variables(backbone),
-        **_head_variables(task),
-    }
+    vocab_file = os.path.join(directory, VOCAB_FILE)
+    casing = _read_casing(directory, notes)
+    others, absent = _read_others(directory)
+    variables = bert_backbone.encoder_variables(backbone) | _head_variables(task)
     for name in absent:
         # Anything else than our zeros was trained by KerasHub since.
         if not np.any(variables[name]):
             del variables[name]
-    return keras_hub_backbone.checkpoint_of(
-        path, config, variables, others, vocab_file, casing, notes
+    return bert_backbone.checkpoint_of(
+        given_path,
+        config,
+        variables,
+        others,
+        vocab_file if os.path.exists(vocab_file) else None,
+        casing,
+        notes,
     )
 
 
@@ -114,25 +122,23 @@ def write_preset(directory, checkpoint):
       sentences on what KerasHub will do otherwise, or not see.
 
     Raises:
-      UserError: see `keras_hub_backbone.to_backbone`.
+      UserError: see `bert_backbone.to_backbone`.
     """
-    backbone = keras_hub_backbone.to_backbone(checkpoint)
-    preset = task = _new_task(checkpoint, backbone)
-    if task is None:
-        preset = backbone
-    preset.save_to_preset(directory, max_shard_size=None)
+    backbone = bert_backbone.to_backbone(checkpoint)
+    task = _new_task(checkpoint, backbone)
+    (task or backbone).save_to_preset(directory, max_shard_size=None)
     _write_tokenizer(directory, checkpoint, task)
-    places = {**keras_hub_backbone.encoder_variables(backbone), **_head_variables(task)}
-    others = [name for name in checkpoint.shapes if name not in places]
-    absent = [name for name in places if name not in checkpoint.shapes]
+    variables = bert_backbone.encoder_variables(backbone) | _head_variables(task)
+    others = [name for name in checkpoint.shapes if name not in variables]
+    absent = [name for name in variables if name not in checkpoint.shapes]
     _write_others(directory, checkpoint, others, absent)
     config_file = os.path.join(directory, google.CONFIG_FILE)
     files.write_text(config_file, checkpoint.config.to_json_string())
     return _writing_notes(checkpoint, task, others, absent)
 
 
-def _exists(place, name):
-    return os.path.exists(os.path.join(place, name))
+def _exists(directory, name):
+    return os.path.exists(os.path.join(directory, name))
 
 
 def _check_kind(settings, path):
@@ -155,15 +161,15 @@ def _check_kind(settings, path):
     return []
 
 
-def _read_config(place, settings):
+def _read_config(directory, settings):
     """Return (`BertConfig`, whether it is from a file of ours)."""
-    config_file = os.path.join(place, CONFIG_FILE)
-    theirs = keras_hub_backbone.config_from(settings.get("config") or {}, config_file)
-    own_file = os.path.join(place, google.CONFIG_FILE)
+    config_file = os.path.join(directory, CONFIG_FILE)
+    theirs = bert_backbone.config_from(settings.get("config") or {}, config_file)
+    own_file = os.path.join(directory, google.CONFIG_FILE)
     if not os.path.exists(own_file):
         return theirs, False
     ours = BertConfig.from_json_file(own_file)
-    for name in keras_hub_backbone.SIZES:
+    for name in bert_backbone.SIZES:
         if getattr(ours, name) != getattr(theirs, name):
             raise UserError(
                 f"{own_file} says {name} {getattr(ours, name)} and {CONFIG_FILE} "
@@ -173,15 +179,15 @@ def _read_config(place, settings):
     return ours, True
 
 
-def _load(load, place, name, path):
+def _load(load, directory, name, path):
     """Call KerasHub's `load` for a file of a preset; say what is wrong with it."""
-    if not _exists(place, name):
+    if not _exists(directory, name):
         raise UserError(f"{path} lacks {name}; copy the whole preset.")
     try:
         with warnings.catch_warnings():
             # Whatever Keras did not find is an error besides.
             warnings.simplefilter("ignore")
-            load(os.path.join(place, name))
+            load(os.path.join(directory, name))
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".:")
         raise UserError(
@@ -189,13 +195,13 @@ def _load(load, place, name, path):
         ) from error
 
 
-def _read_task(place, path, backbone, notes):
+def _read_task(directory, path, backbone, notes):
     """Return KerasHub's task with its head, or None; may add to the notes."""
     import keras_hub
 
-    if not _exists(place, TASK_FILE):
+    if not _exists(directory, TASK_FILE):
         return None
-    settings = files.read_json(os.path.join(place, TASK_FILE), "a KerasHub task")
+    settings = files.read_json(os.path.join(directory, TASK_FILE), "a KerasHub task")
     kind = settings.get("class_name")
     if kind == "BertMaskedLM":
         task = keras_hub.models.BertMaskedLM(backbone, compile=False)
@@ -209,31 +215,24 @@ def _read_task(place, path, backbone, notes):
     else:
         notes.append(f"Of its task, a {kind}, only the encoder was read.")
         return None
-    _load(task.load_task_weights, place, TASK_WEIGHTS_FILE, path)
+    _load(task.load_task_weights, directory, TASK_WEIGHTS_FILE, path)
     return task
 
 
-def _read_tokenizer(place, notes):
-    """Return (vocabulary file, whether it lower-cases); may add to the notes."""
-    vocab_file = os.path.join(place, VOCAB_FILE) if _exists(place, VOCAB_FILE) else None
-    if _exists(place, TOKENIZER_FILE):
-        path = os.path.join(place, TOKENIZER_FILE)
-        settings = files.read_json(path, "a KerasHub tokenizer").get("config") or {}
-        if settings.get("lowercase") and not settings.get("strip_accents"):
-            notes.append(ACCENTS_NOTE)
-        return vocab_file, settings.get("lowercase")
-    if _exists(place, google.TOKENIZER_FILE):
-        path = os.path.join(place, google.TOKENIZER_FILE)
-        settings = files.read_json(path, "a tokenizer config")
-        return vocab_file, settings.get("do_lower_case")
-    return vocab_file, None
+def _read_casing(directory, notes):
+    """Return whether the tokenizer lower-cases, or None; may add to the notes."""
+    if not _exists(directory, TOKENIZER_FILE):
+        return google.read_casing(directory)
+    path = os.path.join(directory, TOKENIZER_FILE)
+    settings = files.read_json(path, "a KerasHub tokenizer").get("config") or {}
+    if settings.get("lowercase") and not settings.get("strip_accents"):
+        notes.append(ACCENTS_NOTE)
+    return settings.get("lowercase")
 
 
 def _write_tokenizer(directory, checkpoint, task):
     if checkpoint.vocab_file is None:
-        if checkpoint.do_lower_case is not None:
-            settings = {"do_lower_case": checkpoint.do_lower_case}
-            files.write_json(os.path.join(directory, google.TOKENIZER_FILE), settings)
+        google.write_casing(directory, checkpoint.do_lower_case)
         return
     if task is None:
         _new_tokenizer(checkpoint).save_to_preset(directory)
@@ -248,7 +247,7 @@ def _new_tokenizer(checkpoint):
     lower = checkpoint.do_lower_case
     if lower is None:
         lower = guess_do_lower_case(vocab)
-    # KerasHub keeps accents unless told; an uncased vocabulary has none.
+    # By default KerasHub keeps accents; an uncased vocabulary has none.
     return keras_hub.models.BertTokenizer(vocab, lowercase=lower, strip_accents=lower)
 
 
@@ -271,7 +270,7 @@ def _new_task(checkpoint, backbone):
         tokenizer = _new_tokenizer(checkpoint)
         options["preprocessor"] = preprocessor(tokenizer, sequence_length=length)
     task = kind(backbone, **options)
-    keras_hub_backbone.assign(_head_variables(task), checkpoint)
+    bert_backbone.assign(_head_variables(task), checkpoint)
     return task
 
 
@@ -279,19 +278,17 @@ def _head_variables(task):
     """Return Google's name -> variable of a task's head; {} for None."""
     if hasattr(task, "masked_lm_head"):
         head = task.masked_lm_head
-        scope = "cls/predictions/transform/"
-        return {
-            **keras_hub_backbone.layer_variables(
-                scope + "dense", head._intermediate_dense
-            ),
-            **keras_hub_backbone.layer_variables(
-                scope + "LayerNorm", head._intermediate_layer_norm
-            ),
-            "cls/predictions/output_bias": head._bias,
+        layers = {
+            "cls/predictions/transform/dense": head._intermediate_dense,
+            "cls/predictions/transform/LayerNorm": head._intermediate_layer_norm,
         }
+        variables = {}
+        for name, layer in layers.items():
+            variables |= bert_backbone.layer_variables(name, layer)
+        return variables | {"cls/predictions/output_bias": head._bias}
     if hasattr(task, "output_dense"):
         head = task.output_dense
-        return dict(zip(CLASSIFIER, (head.kernel, head.bias), strict=True))
+        return {"output_weights": head.kernel, "output_bias": head.bias}
     return {}
 
 
@@ -320,7 +317,7 @@ def _writing_notes(checkpoint, task, others, absent):
 
 
 def _write_others(directory, checkpoint, others, absent):
-    """Write the tensors without a place, and which places have no tensor."""
+    """Write the tensors that KerasHub cannot hold, and what the checkpoint lacks."""
     if not others and not absent:
         return
     tensors = {name: np.ascontiguousarray(checkpoint.read(name)) for name in others}
@@ -328,9 +325,9 @@ def _write_others(directory, checkpoint, others, absent):
         save_file(tensors, temporary, {"absent": json.dumps(absent)})
 
 
-def _read_others(place):
+def _read_others(directory):
     """Return (other tensors, names of variables that the checkpoint has not)."""
-    path = os.path.join(place, OTHER_WEIGHTS_FILE)
+    path = os.path.join(directory, OTHER_WEIGHTS_FILE)
     if not os.path.exists(path):
         return {}, []
     try:

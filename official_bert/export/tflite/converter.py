@@ -1,4 +1,4 @@
-"""From a Keras model to a `.tflite`: the only place that knows the converter."""
+"""Convert a Keras model to a `.tflite`; only this module uses the converter."""
 
 import tempfile
 import warnings
@@ -38,10 +38,10 @@ class FixedLengths(tf.Module):
         specs = [tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS]
 
         @tf.function(input_signature=specs, autograph=False)
-        def ask(*values):
+        def predict(*values):
             return self._compute(dict(zip(INPUTS, values, strict=True)))
 
-        return ask
+        return predict
 
 
 def convert(model, quantization, calibration=()):
@@ -75,7 +75,10 @@ def convert(model, quantization, calibration=()):
                 tf.lite.OpsSet.TFLITE_BUILTINS_INT8,
                 tf.lite.OpsSet.TFLITE_BUILTINS,
             ]
-            converter.representative_dataset = lambda: _named(calibration)
+            converter.representative_dataset = lambda: (
+                (SIGNATURE.format(row["input_ids"].shape[1]), row)
+                for row in calibration
+            )
         try:
             return _quietly(converter.convert)
         except Exception as error:  # The converter has no class of its own for it.
@@ -83,12 +86,6 @@ def convert(model, quantization, calibration=()):
                 "The model cannot become a .tflite of TFLite's own ops: "
                 f"{str(error).strip().splitlines()[-1]}"
             ) from error
-
-
-def _named(rows):
-    """Yield rows with the signature that takes them."""
-    for row in rows:
-        yield SIGNATURE.format(row["input_ids"].shape[1]), row
 
 
 def _quietly(function, *args, **kwargs):

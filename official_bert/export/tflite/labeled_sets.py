@@ -1,4 +1,4 @@
-"""A file with answers, of any task: to score a model on, and to calibrate one."""
+"""Read a file with answers, of any task, to score or calibrate a model."""
 
 import dataclasses
 from collections.abc import Callable
@@ -24,34 +24,34 @@ from official_bert.tasks.squad.predictor import SquadPredictor
 
 
 @dataclasses.dataclass(frozen=True)
-class LabelledSet:
+class LabeledSet:
     """Examples with answers.
 
     Attributes:
       metric: name of the task's score, by which its training finds the best model.
       features: list of what goes through the model, with `input_ids` and
         `segment_ids`, int arrays [T].
-      ask: function: predictor -> (its answers, a list, or None where they are
-        numbers; their score, in percent).
+      evaluate: function: predictor -> (its predictions, a list, or None where they
+        are numbers; their score, in percent).
     """
 
     metric: str
     features: list
-    ask: Callable
+    evaluate: Callable
 
 
 def read(predictor, path, flag):
     """Read a file in the form that the model was trained on.
 
     Args:
-      predictor: what answers for the model.
+      predictor: of the model.
       path: the file: a table with the columns of the training, or a file of the GLUE
         task; a SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines
         with the keys of SWAG or ARC.
       flag: the flag it came from, for messages.
 
     Returns:
-      `LabelledSet`.
+      `LabeledSet`.
 
     Raises:
       UserError: the file cannot be read, lacks answers, or has no text.
@@ -62,13 +62,13 @@ def read(predictor, path, flag):
         NerPredictor: _read_documents,
         SquadPredictor: _read_questions,
     }
-    found = reading[type(predictor)](predictor, path, flag)
-    if not found.features:
+    labeled_set = reading[type(predictor)](predictor, path, flag)
+    if not labeled_set.features:
         raise UserError(
             f"{flag}: the texts of {path} are empty; give texts like those that the "
             "model will see."
         )
-    return found
+    return labeled_set
 
 
 def _read_texts(predictor, path, flag):
@@ -88,13 +88,13 @@ def _read_texts(predictor, path, flag):
         examples = data.dev[DEV]
     windows = classifier_features.encode(task, examples, predictor.tokenizer)
 
-    def ask(predictor):
+    def evaluate(predictor):
         logits = predictor.logits(windows)
         score = classifier.evaluate(task, logits, windows)[task.metrics[0]]
         labels = [one.label for one in predictor.name(logits)]
         return None if task.kind == REGRESSION else labels, 100 * score
 
-    return LabelledSet(task.metrics[0], _flat(windows), ask)
+    return LabeledSet(task.metrics[0], _flat(windows), evaluate)
 
 
 def _read_questions(predictor, path, flag):
@@ -107,35 +107,35 @@ def _read_questions(predictor, path, flag):
         raise UserError(f"{flag}: the questions of {path} have no answers.")
     features = predictor.features(examples)
 
-    def ask(predictor):
-        found = predictor.decode(examples, features)
-        score = squad_scores.evaluate(decoding, found, gold_answers)["f1"]
-        return [one.answer.text for one in found], score
+    def evaluate(predictor):
+        predictions = predictor.decode(examples, features)
+        score = squad_scores.evaluate(decoding, predictions, gold_answers)["f1"]
+        return [one.answer.text for one in predictions], score
 
-    return LabelledSet("f1", features, ask)
+    return LabeledSet("f1", features, evaluate)
 
 
 def _read_documents(predictor, path, flag):
     documents = ner_files.read_ner_file(path, flag, predictor.task.labels).documents
     features = ner.convert(predictor.task, documents, predictor.tokenizer, False)
 
-    def ask(predictor):
+    def evaluate(predictor):
         tags = predictor.tags(documents)
         score = ner.row_of(ner.evaluate(documents, tags))["f1"]
         return _flat(_flat(tags)), 100 * score
 
-    return LabelledSet("f1", features, ask)
+    return LabeledSet("f1", features, evaluate)
 
 
 def _read_choices(predictor, path, flag):
     features = predictor.features(choice_files.read_swag(path, flag)[0])
 
-    def ask(predictor):
+    def evaluate(predictor):
         logits = predictor.logits(features)
         score = choice.evaluate(logits, features)["accuracy"]
         return logits.argmax(axis=1).tolist(), 100 * score
 
-    return LabelledSet("accuracy", _flat(features), ask)
+    return LabeledSet("accuracy", _flat(features), evaluate)
 
 
 def _flat(lists):

@@ -52,5 +52,5 @@ def text(model, quantization, report, outputs):
         "texts.",
     ]
     if report.metric:
-        lines.append(report.told())
+        lines.append(report.scores())
     return "\n".join(lines) + "\n"

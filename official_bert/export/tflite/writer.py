@@ -1,8 +1,9 @@
-"""A `.tflite` in a folder with all that a program on a device wants beside it."""
+"""Write a `.tflite` and the files that a program on a device needs with it."""
 
 import dataclasses
 import hashlib
 import os
+import pathlib
 
 import numpy as np
 
@@ -11,8 +12,7 @@ from official_bert.checkpoints import google
 from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.sources import LABELS_FILE, write_names
-from official_bert.export.tflite import converter, golden_tokens, readme
-from official_bert.export.tflite import file as tflite_file
+from official_bert.export.tflite import converter, flatbuffer, golden_tokens, readme
 from official_bert.export.tflite.converter import FLOAT32, FULL_INT8
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.model_inputs import INPUTS
@@ -61,12 +61,12 @@ class Report:
     after: float | None = None
     same: float | None = None
 
-    def told(self):
-        """Return what the dev set told, a str for people."""
-        scores = f"{self.metric}: {self.before:.2f} in Python, {self.after:.2f} here"
+    def scores(self):
+        """Return the scores on the dev set, a str for people."""
+        text = f"{self.metric}: {self.before:.2f} in Python, {self.after:.2f} here"
         if self.same is None:
-            return f"{scores}."
-        return f"{scores}; {self.same:.1%} of the answers are the same."
+            return f"{text}."
+        return f"{text}; {self.same:.1%} of the answers are the same."
 
 
 def write(directory, model, quantization, calibration=None, dev_set=None, max_drop=1.0):
@@ -76,9 +76,9 @@ def write(directory, model, quantization, calibration=None, dev_set=None, max_dr
       directory: the new folder.
       model: `DeviceModel`.
       quantization: one of `converter.QUANTIZATIONS`.
-      calibration: for `converter.FULL_INT8`, a `LabelledSet`, whose answers do not
+      calibration: for `converter.FULL_INT8`, a `LabeledSet`, whose answers do not
         matter.
-      dev_set: `LabelledSet` to score the model on, before and after; or None.
+      dev_set: `LabeledSet` to score the model on, before and after; or None.
       max_drop: of the score, in points.
 
     Returns:
@@ -135,10 +135,7 @@ def _write_side_files(folder, model):
     """Write what a program needs that makes ids and reads results."""
     tokenizer = model.tokenizer
     write_names(folder, tokenizer, model.labels)
-    files.write_json(
-        os.path.join(folder, google.TOKENIZER_FILE),
-        {"do_lower_case": tokenizer.do_lower_case},
-    )
+    google.write_casing(folder, tokenizer.do_lower_case)
     if model.predictor:
         step = model.predictor.global_step or 0
         write_task(folder, model.predictor.task, step)
@@ -147,40 +144,38 @@ def _write_side_files(folder, model):
 
 
 def _write_model(path, model, content):
-    """Write the flatbuffer, what it says of itself, and the files it carries."""
-    _check_operators(content)
-    description = tflite_file.Description(
+    """Write the flatbuffer with its metadata, and the files that it carries."""
+    converted = flatbuffer.read(content)
+    _check_operators(converted)
+    description = flatbuffer.Description(
         name=f"BERT, {model.what}",
         text=f"Rows of {', '.join(map(str, model.lengths))} tokens, a signature each.",
         version="1",
         tensors=readme.TENSORS,
         vocabulary=google.VOCAB_FILE,
         labels=LABELS_FILE if model.labels else None,
-        labelled=("probabilities", "logits", "tag_logits"),
+        labeled=("probabilities", "logits", "tag_logits"),
         others=_OTHER_FILES,
     )
     folder = os.path.dirname(path)
-    carried = {}
-    for name in (google.VOCAB_FILE, LABELS_FILE, *_OTHER_FILES):
-        if os.path.exists(os.path.join(folder, name)):
-            with open(os.path.join(folder, name), "rb") as one:
-                carried[name] = one.read()
-    content = tflite_file.add_metadata(content, description)
+    names = (google.VOCAB_FILE, LABELS_FILE, *_OTHER_FILES)
+    sources = [pathlib.Path(folder, name) for name in names]
+    carried = {one.name: one.read_bytes() for one in sources if one.exists()}
+    content = flatbuffer.with_metadata(converted, description)
     carried[HASH_FILE] = hashlib.sha256(content).hexdigest().encode()
-    with open(path, "wb") as written:
-        written.write(content)
-    tflite_file.append_files(path, carried)
+    pathlib.Path(path).write_bytes(content)
+    flatbuffer.append_files(path, carried)
 
 
-def _check_operators(content):
+def _check_operators(model):
     """Raise `UserError` for what the runtime of a device may not have."""
-    custom = tflite_file.custom_operators(content)
+    custom = flatbuffer.custom_operators(model)
     if custom:
         raise UserError(
             "The model cannot become a .tflite for any device: it needs the operators "
             f"{', '.join(custom)}, which are not TFLite's own."
         )
-    dynamic = tflite_file.dynamic_shapes(content)
+    dynamic = flatbuffer.dynamic_shapes(model)
     if dynamic:
         raise UserError(
             f"The model cannot become a .tflite for any device: {len(dynamic)} of its "
@@ -210,7 +205,7 @@ def _row(one, length):
 
 def _difference(path, model):
     """Return the greatest difference from Python, on samples of each length."""
-    score, answering = scoring.make_scorer(model.compute), TfliteModel(path)
+    score, tflite_model = scoring.make_scorer(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
     pairs = zip(texts, [*texts[1:], None], strict=True)
     greatest = 0.0
@@ -218,10 +213,11 @@ def _difference(path, model):
         example = Example(0, *pair)
         one = convert_example(example, model.tokenizer, model.lengths[-1])
         row = unpadded_row(one)
-        given = answering(row)
-        for name, wanted in score(row).items():
-            if wanted.dtype == np.float32:
-                error = np.abs(given[name] - wanted) / np.maximum(1, np.abs(wanted))
+        outputs = tflite_model(row)
+        for name, expected in score(row).items():
+            if expected.dtype == np.float32:
+                error = np.abs(outputs[name] - expected)
+                error /= np.maximum(1, np.abs(expected))
                 # A NaN remains.
                 greatest = np.maximum(greatest, error.max())
     return float(greatest)
@@ -234,8 +230,8 @@ def _scored(report, path, model, dev_set, max_drop):
       UserError: the second is too low.
     """
     predictor = model.predictor
-    answers, before = dev_set.ask(predictor)
-    given, after = dev_set.ask(type(predictor)(path))
+    expected, before = dev_set.evaluate(predictor)
+    predictions, after = dev_set.evaluate(type(predictor)(path))
     if not before - after <= max_drop:
         raise UserError(
             f"The model's {dev_set.metric} falls from {before:.2f} to {after:.2f}, by "
@@ -243,9 +239,9 @@ def _scored(report, path, model, dev_set, max_drop):
             "another --quantization, or calibrate with texts like the model's own."
         )
     same = None
-    if answers is not None:
-        pairs = zip(answers, given, strict=True)
-        same = sum(one == other for one, other in pairs) / len(answers)
+    if expected is not None:
+        pairs = zip(expected, predictions, strict=True)
+        same = sum(one == other for one, other in pairs) / len(expected)
     return dataclasses.replace(
         report, metric=dev_set.metric, before=before, after=after, same=same
     )

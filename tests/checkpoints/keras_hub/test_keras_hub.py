@@ -12,8 +12,7 @@ import tiny_model
 
 from official_bert.checkpoints import initialize
 from official_bert.checkpoints.checkpoint import Checkpoint
-from official_bert.checkpoints.keras_hub import backbone as keras_hub_backbone
-from official_bert.checkpoints.keras_hub import preset as keras_hub
+from official_bert.checkpoints.keras_hub import bert_backbone, preset
 from official_bert.checkpoints.keras_hub.detection import is_preset
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -59,12 +58,12 @@ def named(*beginnings):
 
 def write(directory, checkpoint):
     directory.mkdir(exist_ok=True)
-    return keras_hub.write_preset(str(directory), checkpoint)
+    return preset.write_preset(str(directory), checkpoint)
 
 
 def opened(directory):
     assert is_preset(str(directory))
-    return keras_hub.open_preset(str(directory), str(directory))
+    return preset.open_preset(str(directory), str(directory))
 
 
 def assert_same_tensors(after, before):
@@ -190,7 +189,7 @@ def scramble(variables):
 
 @pytest.mark.comparison
 def test_their_backbone_becomes_our_encoder(backbone):
-    checkpoint = keras_hub_backbone.from_backbone(backbone)
+    checkpoint = bert_backbone.from_backbone(backbone)
     assert checkpoint.config == CONFIG
     assert_same_outputs(encoder(checkpoint), backbone)
 
@@ -198,18 +197,18 @@ def test_their_backbone_becomes_our_encoder(backbone):
 @pytest.mark.comparison
 def test_our_weights_become_their_backbone():
     checkpoint = made(named("bert/"))
-    assert_same_outputs(encoder(checkpoint), keras_hub_backbone.to_backbone(checkpoint))
+    assert_same_outputs(encoder(checkpoint), bert_backbone.to_backbone(checkpoint))
 
 
 def test_to_a_backbone_and_back():
     checkpoint = made(named("bert/"))
-    back = keras_hub_backbone.from_backbone(keras_hub_backbone.to_backbone(checkpoint))
+    back = bert_backbone.from_backbone(bert_backbone.to_backbone(checkpoint))
     assert_same_tensors(back, checkpoint)
 
 
 def test_only_a_backbone_is_one():
     with pytest.raises(UserError, match="A Dense is no keras_hub.models.BertBackbone"):
-        keras_hub_backbone.from_backbone(keras.layers.Dense(3))
+        bert_backbone.from_backbone(keras.layers.Dense(3))
 
 
 @pytest.mark.comparison
@@ -241,7 +240,7 @@ def test_kerashub_loads_the_masked_lm_head(tmp_path):
     """Its head has its own GELU and epsilon, which is what the note says."""
     checkpoint = made(named("bert/", "cls/predictions"))
     notes = write(tmp_path, checkpoint)
-    assert notes == [keras_hub.HEAD_NOTE]
+    assert notes == [preset.HEAD_NOTE]
     theirs = library.models.BertMaskedLM.from_preset(str(tmp_path), preprocessor=None)
     features, inputs = batch()
     positions = np.array([[1, 2], [3, 4], [5, 6], [0, 1]])
@@ -289,7 +288,7 @@ def preprocessor(kind):
 def test_a_preset_of_their_backbone(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     checkpoint = opened(tmp_path)
-    assert_same_tensors(checkpoint, keras_hub_backbone.from_backbone(backbone))
+    assert_same_tensors(checkpoint, bert_backbone.from_backbone(backbone))
     assert checkpoint.config == CONFIG
     assert (checkpoint.vocab_file, checkpoint.do_lower_case) == (None, None)
     assert checkpoint.notes == ()
@@ -315,8 +314,8 @@ def test_a_preset_of_their_masked_lm(tmp_path, backbone, tokenizer):
     }.items():
         value = checkpoint.read("cls/predictions/" + name)
         np.testing.assert_array_equal(value, variable.numpy())
-    accents = [keras_hub.ACCENTS_NOTE] if tokenizer else []
-    assert checkpoint.notes == (keras_hub.HEAD_NOTE, *accents)
+    accents = [preset.ACCENTS_NOTE] if tokenizer else []
+    assert checkpoint.notes == (preset.HEAD_NOTE, *accents)
     assert checkpoint.do_lower_case is (True if tokenizer else None)
     if tokenizer:
         found = pathlib.Path(checkpoint.vocab_file).read_bytes()
@@ -344,7 +343,7 @@ def test_a_preset_of_their_classifier(tmp_path, backbone, tokenizer):
 def test_a_preset_of_a_task_without_head(tmp_path, backbone):
     library.models.BertTextEmbedder(backbone).save_to_preset(str(tmp_path))
     checkpoint = opened(tmp_path)
-    assert_same_tensors(checkpoint, keras_hub_backbone.from_backbone(backbone))
+    assert_same_tensors(checkpoint, bert_backbone.from_backbone(backbone))
     assert checkpoint.notes == (
         "Of its task, a BertTextEmbedder, only the encoder was read.",
     )
@@ -361,7 +360,7 @@ def test_half_precision_becomes_float32(tmp_path, dtype):
             checkpoint,
             shapes={n: s for n, s in checkpoint.shapes.items() if n not in CLASSIFIER},
         ),
-        keras_hub_backbone.from_backbone(half),
+        bert_backbone.from_backbone(half),
     )
     kernel = keras.ops.convert_to_numpy(task.output_dense.kernel).astype(np.float32)
     np.testing.assert_array_equal(checkpoint.read("output_weights"), kernel.T)
@@ -372,13 +371,13 @@ def test_a_preset_of_kerasnlp(tmp_path, backbone):
     """What the package was called when many presets were made."""
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", registered_name="keras_nlp>BertBackbone")
-    assert_same_tensors(opened(tmp_path), keras_hub_backbone.from_backbone(backbone))
+    assert_same_tensors(opened(tmp_path), bert_backbone.from_backbone(backbone))
 
 
 def test_shards(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path), max_shard_size=5e-5)
     assert len(list(tmp_path.glob("model_*.weights.h5"))) > 1
-    assert_same_tensors(opened(tmp_path), keras_hub_backbone.from_backbone(backbone))
+    assert_same_tensors(opened(tmp_path), bert_backbone.from_backbone(backbone))
 
 
 def edit(path, **changes):
@@ -490,7 +489,7 @@ def test_a_pooler_that_kerashub_trained_since(tmp_path):
     assert not np.any(theirs.pooled_dense.kernel)
     scramble(theirs.pooled_dense.weights)
     theirs.save_to_preset(str(tmp_path))
-    assert_same_tensors(opened(tmp_path), keras_hub_backbone.from_backbone(theirs))
+    assert_same_tensors(opened(tmp_path), bert_backbone.from_backbone(theirs))
 
 
 def notes_of(tmp_path, checkpoint):

@@ -13,8 +13,7 @@ import tiny_model
 from run_settings import FINE_TUNING
 
 from official_bert.checkpoints import model_directory
-from official_bert.export.tflite import labeled_sets as labelled_sets
-from official_bert.export.tflite import writer
+from official_bert.export.tflite import labeled_sets, writer
 from official_bert.export.tflite.model import open_device_model
 from official_bert.fine_tuning import job as fine_tuning
 from official_bert.fine_tuning.task_file import write_task
@@ -128,12 +127,12 @@ def table(path, rows):
 
 @functools.cache
 def horse_set(number, seed, labels=HORSE.labels):
-    """Return the `LabelledSet` of such texts."""
+    """Return the `LabeledSet` of such texts."""
     path = table(
         _place(f"{number}-{seed}-{len(labels)}.csv"), horse_texts(number, seed, labels)
     )
     predictor = load(horse_directory())
-    return labelled_sets.read(predictor, str(path), "--dev_file")
+    return labeled_sets.read(predictor, str(path), "--dev_file")
 
 
 @functools.cache

@@ -14,11 +14,11 @@ import pytest
 import tiny_exports
 from device_exports import directory_of, exported, horse, horse_set
 from tensorflow.lite.python import schema_py_generated as schema
+from tensorflow.lite.tools.flatbuffer_utils import opcode_to_name
 from tflite_sizes import constant_bytes
 
 from official_bert.errors import UserError
-from official_bert.export.tflite import file as tflite_file
-from official_bert.export.tflite import writer
+from official_bert.export.tflite import flatbuffer, writer
 from official_bert.export.tflite.model import open_device_model
 from official_bert.fine_tuning import loading as fine_tuned
 from official_bert.fine_tuning import outputs as scoring
@@ -248,19 +248,19 @@ def test_the_file_carries_what_is_beside_it(kind):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_it_needs_tflite_s_own_operators_and_fixed_shapes(kind):
-    content = (exported(kind)[0] / "model.tflite").read_bytes()
-    names = tflite_file.operators(content)
-    assert names and all(name.isupper() for name in names), names
-    assert tflite_file.custom_operators(content) == []
-    assert tflite_file.dynamic_shapes(content) == []
+    model = flatbuffer.read((exported(kind)[0] / "model.tflite").read_bytes())
+    numbers = range(len(model.operatorCodes))
+    assert numbers and None not in [opcode_to_name(model, i) for i in numbers]
+    assert flatbuffer.custom_operators(model) == []
+    assert flatbuffer.dynamic_shapes(model) == []
 
 
 def test_so_do_the_others():
     folders = [horse("int8")[0], horse("full_int8")[0], exported("label", "float16")[0]]
     for folder in folders:
-        content = (folder / "model.tflite").read_bytes()
-        assert tflite_file.custom_operators(content) == []
-        assert tflite_file.dynamic_shapes(content) == []
+        model = flatbuffer.read((folder / "model.tflite").read_bytes())
+        assert flatbuffer.custom_operators(model) == []
+        assert flatbuffer.dynamic_shapes(model) == []
 
 
 def number_of_weights(folder_or_kind):
@@ -409,7 +409,8 @@ def test_a_difference_is_refused(tmp_path, no_conversion, monkeypatch):
 
 def test_operators_that_are_not_tflite_s_are_refused(tmp_path, monkeypatch):
     model = open_device_model(directory_of("label"), (24,))
-    monkeypatch.setattr(tflite_file, "custom_operators", lambda _: ["FlexErf"])
+    monkeypatch.setattr(flatbuffer, "read", lambda content: content)
+    monkeypatch.setattr(flatbuffer, "custom_operators", lambda _: ["FlexErf"])
     monkeypatch.setattr(writer, "_convert", lambda *_: b"")
     with pytest.raises(UserError, match="FlexErf"):
         writer.write(tmp_path / "new", model, "int8")
@@ -439,7 +440,7 @@ def test_int8_is_small():
 def test_full_int8_with_texts_like_its_own_is_accepted():
     folder, report = horse("full_int8")
     assert report.after >= report.before - 1.0
-    assert report.told() in (folder / "README.md").read_text()
+    assert report.scores() in (folder / "README.md").read_text()
 
 
 def test_bad_calibration_is_refused(tmp_path):
@@ -486,7 +487,7 @@ def scored(drops):
     """Return a set whose score falls from 90 by each of these in turn."""
     scores = iter([score for drop in drops for score in (90.0, 90.0 - drop)])
     return dataclasses.replace(
-        horse_set(200, 2), ask=lambda predictor: (["a"], next(scores))
+        horse_set(200, 2), evaluate=lambda predictor: (["a"], next(scores))
     )
 
 
@@ -528,6 +529,6 @@ def test_carried_files_may_be_missing(tmp_path):
         path = tmp_path / f"{name}.tflite"
         path.write_bytes(bare)
         others = {key: value for key, value in carried.items() if key != name}
-        tflite_file.append_files(path, others)
+        flatbuffer.append_files(path, others)
         with pytest.raises(UserError, match=f"{path}/{name}|{name}.*{path}"):
             Predictor(path)

@@ -3,14 +3,16 @@
 import gzip
 import hashlib
 import json
+import os
 import pathlib
 import random
 import shutil
 import subprocess
+import sys
 
 import make_tokenizer_js
 import pytest
-from places import MINI
+from places import MINI, ROOT
 
 from official_bert.export.tflite import golden_tokens
 from official_bert.tokenization import FullTokenizer, characters
@@ -130,6 +132,19 @@ def test_the_engine_is_asked_nothing_about_unicode():
     code = "\n".join(line.partition("//")[0] for line in source.split("\n"))
     for name in ("toLowerCase", "toLocale", "normalize", "trim", r"\s", r"\p", "Intl"):
         assert name not in code
+
+
+def test_the_script_runs_in_any_directory(tmp_path):
+    """In a checkout whose package is not installed."""
+    shutil.copytree(make_tokenizer_js.SOURCE.parent, tmp_path / "ports" / "js")
+    (tmp_path / "official_bert").symlink_to(ROOT / "official_bert")
+    source = tmp_path / "ports" / "js" / "tokenizer.js"
+    table = make_tokenizer_js.table_section()
+    source.write_text(source.read_text().replace(table, ""))
+    script = source.with_name("make_tokenizer_js.py")
+    without_path = {k: v for k, v in os.environ.items() if k != "PYTHONPATH"}
+    subprocess.run([sys.executable, script], cwd="/", env=without_path, check=True)
+    assert source.read_bytes() == make_tokenizer_js.SOURCE.read_bytes()
 
 
 def test_the_table_is_the_shipped_one(port):

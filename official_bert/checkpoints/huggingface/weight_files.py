@@ -1,18 +1,18 @@
 """The files that hold a Hugging Face model's weights, opened."""
 
+import contextlib
 import functools
-import json
-import math
 import os
 
 import h5py
 import ml_dtypes
 import numpy as np
+import safetensors
 
 from official_bert import files
 from official_bert.checkpoints import torch_file
-from official_bert.checkpoints.huggingface import names
-from official_bert.checkpoints.stored_tensor import StoredTensor
+from official_bert.checkpoints.checkpoint import StoredTensor
+from official_bert.checkpoints.huggingface.tensor_names import TENSORFLOW, TORCH
 from official_bert.errors import UserError
 
 # What a model's directory may hold; of several, the first is read.
@@ -24,8 +24,17 @@ FILES = (
     "pytorch_model.bin.index.json",
 )
 ENDINGS = (".safetensors", ".h5", ".bin", ".safetensors.index.json", ".bin.index.json")
+# What h5py and safetensors raise for a file that is damaged, or gone.
+DAMAGED = (
+    OSError,
+    RuntimeError,
+    KeyError,
+    ValueError,
+    TypeError,
+    safetensors.SafetensorError,
+)
 
-# How `.safetensors` spells types.
+# How `.safetensors` spells types. Without `ml_dtypes` NumPy does not know bfloat16.
 DTYPES = {
     "F64": np.dtype(np.float64),
     "F32": np.dtype(np.float32),
@@ -40,16 +49,16 @@ DTYPES = {
 }
 
 
-def find(place):
-    """Return the file of weights at a place, or None.
+def find_file(path):
+    """Return the file of weights at a path, or None.
 
     Args:
-      place: a model's directory, or a file of a known ending.
+      path: a model's directory, or a file of a known ending.
     """
-    if os.path.isdir(place):
-        found = [os.path.join(place, name) for name in FILES]
-        return next((path for path in found if os.path.isfile(path)), None)
-    return place if place.endswith(ENDINGS) and os.path.isfile(place) else None
+    if os.path.isdir(path):
+        candidates = [os.path.join(path, name) for name in FILES]
+        return next(filter(os.path.isfile, candidates), None)
+    return path if path.endswith(ENDINGS) and os.path.isfile(path) else None
 
 
 def open_tensors(path):
@@ -60,7 +69,7 @@ def open_tensors(path):
 
     Returns:
       (tensors, layout): dict of name -> `StoredTensor`, and whose names they
-      are, `TORCH` or `TENSORFLOW` of `huggingface_names`.
+      are, `TORCH` or `TENSORFLOW`.
 
     Raises:
       UserError: it is damaged or missing, or holds something else.
@@ -71,8 +80,8 @@ def open_tensors(path):
     if path.endswith(".safetensors"):
         return _open_safetensors(path)
     if path.endswith(".h5"):
-        return _open_h5(path), names.TENSORFLOW
-    return torch_file.open_tensors(path), names.TORCH
+        return _open_h5(path), TENSORFLOW
+    return torch_file.open_tensors(path), TORCH
 
 
 def _require_weights(path):
@@ -103,8 +112,8 @@ def _open_shards(path):
                 f"{shard_path} is missing: it is one of the {len(shards)} files of "
                 f"{os.path.basename(path)}; download it too."
             )
-        found, layout = open_tensors(shard_path)
-        tensors |= found
+        part, layout = open_tensors(shard_path)
+        tensors |= part
     lost = [name for name in shard_of if name not in tensors]
     if lost:
         raise UserError(
@@ -115,70 +124,37 @@ def _open_shards(path):
 
 
 def _open_safetensors(path):
-    """Open a `.safetensors`: its header's length, the header, the numbers.
-
-    The package `safetensors` would read it too, but not bfloat16 without
-    PyTorch.
-    """
-    size = os.path.getsize(path)
-    with open(path, "rb") as file:
-        length = int.from_bytes(file.read(8), "little")
-        if 8 + length > size:
-            raise _damaged(path, "its header is cut off")
-        try:
-            header = json.loads(file.read(length))
-            metadata = header.pop("__metadata__", None) or {}
-            tensors = {
-                name: _safetensor(path, name, entry, 8 + length, size)
-                for name, entry in header.items()
-            }
-        except UserError:
-            raise
-        except (ValueError, TypeError, KeyError, AttributeError) as error:
-            raise _damaged(path, "its header is not one") from error
-    if metadata.get("format") == "flax":
+    """Open a `.safetensors`."""
+    with _readable(path), safetensors.safe_open(path, "numpy") as file:
+        written_by = (file.metadata() or {}).get("format")
+        headers = {name: file.get_slice(name) for name in file.keys()}  # noqa: SIM118
+        tensors = {
+            name: _safetensor(path, name, header.get_dtype(), header.get_shape())
+            for name, header in headers.items()
+        }
+    if written_by == "flax":
         raise UserError(
             f"{path} was written by Flax, whose names are not read: save it again "
             "with from_pretrained(…, from_flax=True) of transformers 4."
         )
-    is_tensorflow = metadata.get("format") == "tf"
-    return tensors, names.TENSORFLOW if is_tensorflow else names.TORCH
+    return tensors, TENSORFLOW if written_by == "tf" else TORCH
 
 
-def _safetensor(path, name, entry, data, size):
-    """Return the `StoredTensor` of an entry of the header.
-
-    Args:
-      path: of the file.
-      name: of the tensor.
-      entry: dict with `dtype`, `shape` and `data_offsets`.
-      data: where in the file the offsets count from.
-      size: of the file.
-    """
-    if entry["dtype"] not in DTYPES:
+def _safetensor(path, name, kind, shape):
+    """Return the `StoredTensor` of a name, its type and its shape in a file."""
+    if kind not in DTYPES:
         raise UserError(
-            f"{path}: {name} has numbers of type {entry['dtype']}, which are not "
-            "read; save it again with float32."
+            f"{path}: {name} has numbers of type {kind}, which are not read; save it "
+            "again with float32."
         )
-    dtype, shape = DTYPES[entry["dtype"]], tuple(entry["shape"])
-    begin, end = entry["data_offsets"]
-    if not 0 <= begin <= end or end - begin != math.prod(shape) * dtype.itemsize:
-        raise _damaged(path, f"{name} has not the size of its shape")
-    if data + end > size:
-        raise _damaged(path, f"{name} is cut off")
-    read = functools.partial(_read_numbers, path, data + begin, shape, dtype)
-    return StoredTensor(shape, dtype, read)
 
+    def read():
+        # Opened again: the file is mapped into memory, and reading one that was cut
+        # off since would end the process.
+        with _readable(path), safetensors.safe_open(path, "numpy") as file:
+            return file.get_tensor(name)
 
-def _read_numbers(path, start, shape, dtype):
-    """Return the array, read-only, that begins at a position of a file."""
-    try:
-        with open(path, "rb") as file:
-            file.seek(start)
-            data = file.read(math.prod(shape) * dtype.itemsize)
-        return np.frombuffer(data, dtype).reshape(shape)
-    except (OSError, ValueError) as error:
-        raise _damaged(path, error) from error
+    return StoredTensor(tuple(shape), DTYPES[kind], read)
 
 
 def _open_h5(path):
@@ -192,21 +168,24 @@ def _open_h5(path):
             read = functools.partial(_read_h5, path, name)
             tensors[name] = StoredTensor(item.shape, item.dtype, read)
 
-    try:
-        with h5py.File(path, "r") as file:
-            file.visititems(add)
-    except (OSError, RuntimeError, KeyError, ValueError, TypeError) as error:
-        raise _damaged(path, error) from error
+    with _readable(path), h5py.File(path, "r") as file:
+        file.visititems(add)
     return tensors
 
 
 def _read_h5(path, name):
+    with _readable(path), h5py.File(path, "r") as file:
+        return file[name][()]
+
+
+@contextlib.contextmanager
+def _readable(path):
+    """Turn what a damaged file raises into a `UserError`."""
     try:
-        with h5py.File(path, "r") as file:
-            return file[name][()]
-    except (OSError, RuntimeError, KeyError, ValueError) as error:
-        raise _damaged(path, f"{name}: {error}") from error
-
-
-def _damaged(path, reason):
-    return UserError(f"{path} cannot be read; it may be truncated ({reason}).")
+        yield
+    except UserError:
+        raise
+    except DAMAGED as error:
+        raise UserError(
+            f"{path} cannot be read; it may be truncated ({error})."
+        ) from error

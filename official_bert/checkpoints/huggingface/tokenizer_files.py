@@ -125,11 +125,10 @@ def _find_vocab(directory, fast):
     path = os.path.join(directory, VOCAB_FILE)
     if os.path.isfile(path):
         return path, None
-    if not fast:
-        return None, None
     tokens = _tokens(fast)
     if tokens is None:
-        return None, f"There is no {VOCAB_FILE}, and {FAST_FILE} holds none either."
+        note = f"There is no {VOCAB_FILE}, and {FAST_FILE} holds none either."
+        return None, note if fast else None
     # Version 5 writes no vocab.txt, so this is not worth a note.
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)

@@ -179,9 +179,7 @@ def checkpoint_of(
     from keras import ops
 
     others = {n: v for n, v in (others or {}).items() if n not in variables}
-    shapes = {
-        name: _google_shape(name, variable) for name, variable in variables.items()
-    }
+    shapes = {name: _google_shape(name, one) for name, one in variables.items()}
 
     def read(name):
         if name in others:
@@ -201,12 +199,12 @@ def assign(variables, checkpoint):
     """Set variables of KerasHub from a checkpoint, all or none of them."""
     for name, variable in variables.items():
         expected = _google_shape(name, variable)
-        found = checkpoint.shapes.get(name)
-        if found is None:
+        shape = checkpoint.shapes.get(name)
+        if shape is None:
             raise UserError(f"{checkpoint.path} lacks {name}; is it a whole BERT?")
-        if tuple(found) != expected:
+        if tuple(shape) != expected:
             raise UserError(
-                f"{checkpoint.path} does not fit its config: {name} is {list(found)} "
+                f"{checkpoint.path} does not fit its config: {name} is {list(shape)} "
                 f"and should be {list(expected)}."
             )
     for name, variable in variables.items():

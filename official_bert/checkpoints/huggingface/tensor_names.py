@@ -13,36 +13,31 @@ from official_bert.checkpoints import names
 
 TORCH, TENSORFLOW = "torch", "tensorflow"
 
-# Google's names of the parts, with # for the number of a layer. PyTorch's
-# differ in their dots and in what the tensors of each part are called.
+# Google's names of the layers, with # for the number of a block.
 _BLOCK = "bert/encoder/layer_#/"
-_TABLES = (
-    "bert/embeddings/word_embeddings",
-    "bert/embeddings/position_embeddings",
-    "bert/embeddings/token_type_embeddings",
-)
-_DENSE = (
+_LAYERS = (
+    "bert/embeddings/LayerNorm",
     _BLOCK + "attention/self/query",
     _BLOCK + "attention/self/key",
     _BLOCK + "attention/self/value",
     _BLOCK + "attention/output/dense",
+    _BLOCK + "attention/output/LayerNorm",
     _BLOCK + "intermediate/dense",
     _BLOCK + "output/dense",
+    _BLOCK + "output/LayerNorm",
     "bert/pooler/dense",
     "cls/predictions/transform/dense",
-)
-_NORMS = (
-    "bert/embeddings/LayerNorm",
-    _BLOCK + "attention/output/LayerNorm",
-    _BLOCK + "output/LayerNorm",
     "cls/predictions/transform/LayerNorm",
 )
-_LEAVES = (
-    (_TABLES, {"": "weight"}),
-    (_DENSE, {"/kernel": "weight", "/bias": "bias"}),
-    (_NORMS, {"/gamma": "weight", "/beta": "bias"}),
-)
-_HEADS = {
+# What PyTorch calls a layer's variables.
+_LEAVES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
+# Google's name -> PyTorch's, where they differ in more than dots and leaves.
+_OTHERS = {
+    "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
+    "bert/embeddings/position_embeddings": "bert.embeddings.position_embeddings.weight",
+    "bert/embeddings/token_type_embeddings": (
+        "bert.embeddings.token_type_embeddings.weight"
+    ),
     "cls/predictions/output_bias": "cls.predictions.bias",
     "cls/seq_relationship/output_weights": "cls.seq_relationship.weight",
     "cls/seq_relationship/output_bias": "cls.seq_relationship.bias",
@@ -57,11 +52,12 @@ _COPIES = {
     "cls.predictions.decoder.weight": "bert/embeddings/word_embeddings",
     "cls.predictions.decoder.bias": "cls/predictions/output_bias",
 }
-_TORCH_OF = _HEADS | {
-    part + google: part.replace("/", ".").replace("layer_", "layer.") + "." + torch
-    for parts, leaves in _LEAVES
-    for part in parts
-    for google, torch in leaves.items()
+_TORCH_OF = _OTHERS | {
+    f"{layer}/{leaf}": ".".join(
+        (layer.replace("/", ".").replace("layer_", "layer."), _LEAVES[leaf])
+    )
+    for layer in _LAYERS
+    for leaf in names.leaves_of(layer)
 }
 _GOOGLE_OF = {torch: google for google, torch in _TORCH_OF.items()} | _COPIES
 

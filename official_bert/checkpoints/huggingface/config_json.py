@@ -2,7 +2,7 @@
 
 Of its many keys those of `BertConfig` are read, and in `extra` what a later
 `config.json` could not be written without: labels, the kind of head where the
-weights do not tell, and settings that are not the usual ones. How to generate
+weights do not show it, and settings that are not the usual ones. How to generate
 text, versions of software and the like are left out.
 """
 
@@ -53,7 +53,7 @@ KEPT = (
 LABELS = ("id2label", "label2id")
 USUAL = {"pad_token_id": 0, "tie_word_embeddings": True}
 
-# It tells what a model is for, even if its labels have no names but numbers.
+# This name shows what a model is for, even if its labels have numbers for names.
 CLASSIFIER = "BertForSequenceClassification"
 # Architecture -> the weights that its heads have. Of those that fit a
 # checkpoint, the first is meant where no config says which.
@@ -71,7 +71,7 @@ HEADS = {
     "BertModel": set(),
 }
 # Those with one output for each label of `id2label`.
-LABELLED = {
+LABELED = {
     CLASSIFIER: "output_weights",
     "BertForTokenClassification": "output_weights",
     "BertForQuestionAnswering": "cls/squad/output_weights",
@@ -170,7 +170,7 @@ def _extra(values, shapes):
         extra |= {key: values[key] for key in LABELS if key in values}
     elif meant == _stated_architecture(values) == CLASSIFIER:
         # What transformers calls them, which writes no file with names for two.
-        extra |= _default_labels(shapes[LABELLED[meant]][0])
+        extra |= _default_labels(shapes[LABELED[meant]][0])
     return extra
 
 
@@ -200,8 +200,8 @@ def to_dict(config, shapes):
         "layer_norm_eps": config.layer_norm_eps,
         "model_type": "bert",
     }
-    if meant in LABELLED:
-        count = shapes[LABELLED[meant]][0]
+    if meant in LABELED:
+        count = shapes[LABELED[meant]][0]
         if len(values.get("id2label") or ()) != count:
             values |= _default_labels(count)
     return dict(sorted(values.items()))

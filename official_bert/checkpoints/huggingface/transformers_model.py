@@ -14,26 +14,28 @@ import safetensors.numpy
 
 from official_bert import files
 from official_bert.checkpoints.checkpoint import Checkpoint
-from official_bert.checkpoints.huggingface import config as huggingface_config
-from official_bert.checkpoints.huggingface import names as huggingface_names
-from official_bert.checkpoints.huggingface import tokenizer as huggingface_tokenizer
-from official_bert.checkpoints.huggingface import weights as huggingface_weights
+from official_bert.checkpoints.huggingface import (
+    config_json,
+    tensor_names,
+    tokenizer_files,
+    weight_files,
+)
 from official_bert.errors import UserError
 
 WEIGHTS_FILE = "model.safetensors"
 
 
-def is_model(place):
+def is_model(path):
     """Whether a directory or file holds weights as Hugging Face names them."""
-    return huggingface_weights.find(os.fspath(place)) is not None
+    return weight_files.find_file(os.fspath(path)) is not None
 
 
-def open_model(place, path):
+def open_model(path, given_path):
     """Open a model.
 
     Args:
-      place: a directory or file that `is_model`.
-      path: what the user gave, for messages; another one where `place` was
+      path: a directory or file that `is_model`.
+      given_path: what the user gave, for messages; another one where `path` was
         unpacked from it.
 
     Returns:
@@ -42,31 +44,29 @@ def open_model(place, path):
     Raises:
       UserError: it is damaged, or not of a BERT.
     """
-    place = os.fspath(place)
-    directory = place if os.path.isdir(place) else os.path.dirname(place)
-    with _given_name(place, path):
-        config_path, values = huggingface_config.read(directory)
-        weights = huggingface_weights.find(place)
-        stored, layout = huggingface_weights.open_tensors(weights)
+    path = os.fspath(path)
+    directory = path if os.path.isdir(path) else os.path.dirname(path)
+    with _named(path, given_path):
+        config_path, values = config_json.read(directory)
+        weights = weight_files.find_file(path)
+        stored, layout = weight_files.open_tensors(weights)
         tensors, notes = _rename(stored, layout, weights)
         shapes = {
-            name: huggingface_names.google_shape(name, tensor.shape, layout)
+            name: tensor_names.google_shape(name, tensor.shape, layout)
             for name, tensor in tensors.items()
         }
-        config = None
-        if config_path:
-            config = huggingface_config.from_dict(values, config_path, shapes)
-        tokenizer = huggingface_tokenizer.read(directory)
+        config = config_path and config_json.from_dict(values, config_path, shapes)
+        tokenizer = tokenizer_files.read(directory)
 
     def read(name):
-        with _given_name(place, path):
+        with _named(path, given_path):
             array = tensors[name].read()
-        if huggingface_names.is_transposed(name, layout):
+        if tensor_names.is_transposed(name, layout):
             array = array.T
         return np.array(array, np.float32, order="C").reshape(shapes[name])
 
     return Checkpoint(
-        path,
+        given_path,
         "huggingface",
         shapes,
         read,
@@ -78,12 +78,12 @@ def open_model(place, path):
 
 
 @contextlib.contextmanager
-def _given_name(place, path):
+def _named(path, given_path):
     """Let messages of the block name what the user gave."""
     try:
         yield
     except UserError as error:
-        raise UserError(str(error).replace(place, os.fspath(path))) from error
+        raise UserError(str(error).replace(path, os.fspath(given_path))) from error
 
 
 def _rename(stored, layout, weights):
@@ -96,10 +96,10 @@ def _rename(stored, layout, weights):
     """
     tensors, notes = {}, []
     # Copies last, so that what they should be copies of is there.
-    for own in sorted(stored, key=huggingface_names.is_copy):
-        if huggingface_names.is_buffer(own):
+    for own in sorted(stored, key=tensor_names.is_copy):
+        if tensor_names.is_buffer(own):
             continue
-        name, tensor = huggingface_names.google_name(own, layout), stored[own]
+        name, tensor = tensor_names.google_name(own, layout), stored[own]
         if name in tensors:
             if _are_equal(tensor, tensors[name]):
                 continue
@@ -109,7 +109,7 @@ def _rename(stored, layout, weights):
             )
             name = own
         tensors[name] = tensor
-    if not any(map(huggingface_names.is_known, tensors)):
+    if not any(map(tensor_names.is_known, tensors)):
         first = f"; the first is {min(tensors)}" if tensors else ""
         raise UserError(
             f"{weights}: none of its {len(tensors)} tensors has the name of a part "
@@ -156,10 +156,10 @@ def write_model(directory, checkpoint):
     if os.path.exists(weights):
         os.remove(weights)
     files.write_json(
-        os.path.join(directory, huggingface_config.CONFIG_FILE),
-        huggingface_config.to_dict(checkpoint.config, checkpoint.shapes),
+        os.path.join(directory, config_json.CONFIG_FILE),
+        config_json.to_dict(checkpoint.config, checkpoint.shapes),
     )
-    huggingface_tokenizer.write(
+    tokenizer_files.write(
         directory, checkpoint.vocab_file, checkpoint.do_lower_case, checkpoint.config
     )
     try:
@@ -192,14 +192,14 @@ def _require_possible(checkpoint):
 
 def _torch_tensors(checkpoint):
     """Return dict of PyTorch's name -> float32 array, contiguous."""
-    shapes, layout = checkpoint.shapes, huggingface_names.TORCH
-    prefix = huggingface_config.architecture(shapes) != "BertModel"
+    shapes, layout = checkpoint.shapes, tensor_names.TORCH
+    prefix = config_json.architecture(shapes) != "BertModel"
     tensors = {}
     for name in shapes:
         array = checkpoint.read(name)
-        if huggingface_names.is_transposed(name, layout):
+        if tensor_names.is_transposed(name, layout):
             array = array.T
-        own = huggingface_names.torch_name(name, prefix)
+        own = tensor_names.torch_name(name, prefix)
         if own in tensors:
             raise UserError(f"{checkpoint.path}: two tensors would be named {own}.")
         tensors[own] = np.ascontiguousarray(array)

@@ -17,7 +17,8 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import beam_flags
-from official_bert.command_line.program import locate, require, write_run_json
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
 from official_bert.data.instances import MASKINGS
 from official_bert.errors import UserError

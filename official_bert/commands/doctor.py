@@ -8,7 +8,6 @@ The exit status is 0 if all is well and 1 if something has to be mended.
 """
 
 import dataclasses
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -18,6 +17,8 @@ import shutil
 import subprocess
 import sys
 import tempfile
+
+from official_bert import machine
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parents[2] / "requirements.txt"
 
@@ -83,10 +84,10 @@ def examine():
         text = "packaging is not installed: pip install -r requirements.txt"
         yield Finding("bad", text)
         return
-    versions = installed_versions([*requirements(), "tensorboard"])
+    versions = machine.installed_versions([*requirements(), "tensorboard"])
     yield from check_versions(versions)
     yield from check_environment(os.environ)
-    yield check_machine(*count_cores_and_memory())
+    yield check_machine(machine.available_cores(), machine.total_memory())
     yield check_disk(os.getcwd(), "work in")
     yield check_disk(tempfile.gettempdir(), "set TMPDIR to")
     yield from check_tensorflow(versions)
@@ -107,17 +108,6 @@ def requirements():
     lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
     parsed = [Requirement(line) for line in lines if line and line[0] != "#"]
     return {requirement.name: requirement for requirement in parsed}
-
-
-def installed_versions(names):
-    """Return package -> version, or None where it is not installed."""
-    versions = {}
-    for name in names:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    return versions
 
 
 def check_python(version_info):
@@ -229,18 +219,12 @@ def judge_probe(found, nvidia_smi):
         )
         findings.append(Finding("ok", text))
     elif found["onednn"] is not None:
-        findings.append(
-            Finding("note", "oneDNN is off: it is faster on Intel and AMD.")
+        text = (
+            "oneDNN is off: it is faster on Intel and AMD "
+            "(TF_ENABLE_ONEDNN_OPTS=1 turns it on)."
         )
+        findings.append(Finding("note", text))
     return findings
-
-
-def count_cores_and_memory():
-    """Return (CPU cores, bytes of memory or None) this process may use."""
-    # Imported late: only `command_line` makes the checkout importable.
-    from official_bert import machine
-
-    return machine.available_cores(), machine.total_memory()
 
 
 def check_machine(cores, memory):

@@ -19,7 +19,8 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.program import ROOT, exit_at_sigterm, run_script
+from official_bert.command_line.child_commands import exit_at_sigterm, run_script
+from official_bert.command_line.flag_values import ROOT
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

@@ -17,13 +17,9 @@ from absl import flags
 
 from official_bert import files
 from official_bert.ablations.tables import TABLES, TASKS, find_table
-from official_bert.command_line.program import (
-    exit_at_sigterm,
-    locate,
-    require,
-    run_script,
-    write_run_json,
-)
+from official_bert.command_line.child_commands import exit_at_sigterm, run_script
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.run_record import write_run_json
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

@@ -16,7 +16,8 @@ from absl import flags
 
 from official_bert import files
 from official_bert.command_line import beam_flags
-from official_bert.command_line.program import require, write_run_json
+from official_bert.command_line.flag_values import require
+from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
 
 FLAGS = flags.FLAGS

@@ -22,7 +22,9 @@ It says it.
 """
 
 from absl import flags
-from official_bert.command_line.program import locate, require, run, write_run_json
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.program import run
+from official_bert.command_line.run_record import write_run_json
 import errno, os, sys, time
 from official_bert.errors import UserError
 
@@ -86,7 +88,7 @@ def test_what_is_logged_while_tensorflow_starts_is_shown(script):
     """Unlike its own lines."""
     body = """
 from absl import logging
-from official_bert.command_line.program import start_tensorflow
+from official_bert.command_line.tensorflow_start import start_tensorflow
 def use():
     os.write(2, b"chatter\\n")
     logging.warning("ours")
@@ -340,7 +342,7 @@ def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):
     path = tmp_path / "with_helper.py"
     text = SCRIPT.replace("BODY", f"    {body}")
     path.write_text(text.replace("import errno", "import helper_flags, errno"))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, path, "--rate=0.25"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert json.loads((tmp_path / "out.json").read_text())["flags"]["rate"] == 0.25
@@ -369,7 +371,7 @@ def test_help_is_in_groups(script, tmp_path):
     (tmp_path / "other.py").write_text(body)
     done = subprocess.run(
         [sys.executable, tmp_path / "other.py", "--help"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )

@@ -14,6 +14,8 @@ from official_bert.command_line.flag_values import ROOT, locate
 from official_bert.errors import UserError
 
 _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
+# Names of flags that a command need not know. absl applies them to a whole list.
+_UNDEFOK = re.compile(r"--?undefok=")
 # What Python says of a flag that is not a number, and what is said here.
 _NOT_INT = ("invalid literal for int() with base 10:", "not a whole number:")
 _NOT_FLOAT = ("could not convert string to float:", "not a number:")
@@ -30,29 +32,31 @@ def parse_flags(argv):
       UserError: a flag is unknown or has an impossible value, or a flag file is
         missing or includes itself.
     """
-    _parse(argv[1:], "", ())
+    groups = _expand(argv[1:], "", ())
+    undefok = [one for group, _ in groups for one in group if _UNDEFOK.match(one)]
+    for arguments, origin in groups:
+        _set_flags([*undefok, *arguments], origin)
 
 
-def _parse(arguments, origin, open_files):
-    """Set the flags in a list of arguments.
+def _expand(arguments, origin, open_files):
+    """Return a list of (arguments, their origin), flag files read.
 
     Args:
       arguments: list of str.
       origin: "" or "file, line n: ", for messages.
       open_files: the flag files that this one was reached through.
     """
-    before = []
+    groups = [([], origin)]
     arguments = iter(arguments)
     for argument in arguments:
         match = _FLAG_FILE.match(argument)
-        if not match:
-            before.append(argument)
-            continue
-        _set_flags(before, origin)
-        before = []
-        name = match[1] if match[1] is not None else next(arguments, "")
-        _read_flag_file(name.strip(), open_files)
-    _set_flags(before, origin)
+        if match:
+            name = match[1] if match[1] is not None else next(arguments, "")
+            groups += _read_flag_file(name.strip(), open_files)
+            groups.append(([], origin))
+        else:
+            groups[-1][0].append(argument)
+    return groups
 
 
 def _set_flags(arguments, origin):
@@ -70,7 +74,7 @@ def _set_flags(arguments, origin):
 
 
 def _read_flag_file(name, open_files):
-    """Set the flags in a file: one a line, `#` or `//` starts a comment."""
+    """Return the groups of a file: a flag a line, `#` or `//` starts a comment."""
     path = locate(os.path.expanduser(name))
     if not os.path.isfile(path):
         raise UserError(
@@ -79,10 +83,12 @@ def _read_flag_file(name, open_files):
     if os.path.realpath(path) in open_files:
         raise UserError(f"--flagfile: {path} includes itself.")
     open_files += (os.path.realpath(path),)
+    groups = []
     text = files.read_text(path, "a flag file")
     for number, line in enumerate(text.split("\n"), 1):
         line = line.strip()
         if line and not line.startswith(("#", "//")):
             words = line.split(maxsplit=1)
             arguments = words if _FLAG_FILE.match(words[0]) else [line]
-            _parse(arguments, f"{path}, line {number}: ", open_files)
+            groups += _expand(arguments, f"{path}, line {number}: ", open_files)
+    return groups

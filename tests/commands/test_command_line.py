@@ -218,6 +218,20 @@ def test_flag_files_in_flag_files(script, tmp_path, form):
     assert script("--flagfile=outer.flags").stdout == "inner 4\n"
 
 
+@pytest.mark.parametrize("last", ["", "--undefok=wurd"])
+def test_flags_that_a_command_need_not_know(script, tmp_path, last):
+    """The name may stand in another file than the flag, and after it."""
+    (tmp_path / "outer.flags").write_text(f"--flagfile=inner.flags\n{last}\n")
+    (tmp_path / "inner.flags").write_text("--wurd=x\n--word=hi\n")
+    done = script("--flagfile=outer.flags")
+    if last:
+        check(done, 0)
+        assert done.stdout == "hi 1\n"
+    else:
+        assert done.returncode == 2
+        assert "inner.flags, line 1: Unknown command line flag 'wurd'" in done.stderr
+
+
 @pytest.fixture
 def project(tmp_path):
     """A copy of the command line in a project of its own."""

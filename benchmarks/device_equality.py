@@ -18,7 +18,9 @@ sys.path.insert(0, str(ROOT))
 
 from absl import flags, logging  # noqa: E402
 
-from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
+from official_bert.command_line.flag_values import locate, require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
+from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
 
 FLAGS = flags.FLAGS
 

@@ -41,7 +41,8 @@ from compared_tasks import (  # noqa: E402
 )
 from yardstick import peers  # noqa: E402
 
-from official_bert.command_line.program import require, run  # noqa: E402
+from official_bert.command_line.flag_values import require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 from official_bert.training.logs import read_metrics  # noqa: E402
 

@@ -23,7 +23,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 from absl import flags  # noqa: E402
 
 from official_bert import files  # noqa: E402
-from official_bert.command_line.program import run, start_tensorflow  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
+from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
 from official_bert.config import BertConfig  # noqa: E402
 
 FLAGS = flags.FLAGS

@@ -17,7 +17,9 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
 
 from absl import flags  # noqa: E402
 
-from official_bert.command_line.program import require, run, start_tensorflow  # noqa: E402
+from official_bert.command_line.flag_values import require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
+from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
 
 flags.DEFINE_string("input_file", None, "Text, one sentence a line.")
 flags.DEFINE_string("vocab_file", None, "The vocabulary.")

@@ -43,7 +43,9 @@ from yardstick.own_process import forget_peak, peak_memory, timed  # noqa: E402
 from yardstick.processes import PAUSE, answering  # noqa: E402
 
 from official_bert import files  # noqa: E402
-from official_bert.command_line.program import require, run, start_tensorflow  # noqa: E402
+from official_bert.command_line.flag_values import require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
+from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS

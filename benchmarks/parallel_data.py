@@ -31,7 +31,8 @@ sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
 
-from official_bert.command_line.program import require, run  # noqa: E402
+from official_bert.command_line.flag_values import require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
 
 SCRIPT = ROOT / "run_scripts" / "create_pretraining_data.py"
 SECONDS_BETWEEN_LOOKS = 0.05

@@ -32,7 +32,8 @@ from yardstick.processes import take_turns  # noqa: E402
 from yardstick.targets import Result  # noqa: E402
 
 from official_bert import files  # noqa: E402
-from official_bert.command_line.program import require, run  # noqa: E402
+from official_bert.command_line.flag_values import require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS
@@ -150,6 +151,8 @@ def _machine():
         "with": " ".join(one for one in INSTRUCTIONS if one in known),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
+        # All contenders inherit it; `official_bert` sets it where it is unset.
+        "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }
 
 

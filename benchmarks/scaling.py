@@ -23,7 +23,8 @@ from yardstick import cost_model  # noqa: E402
 from yardstick.processes import Contender, take_turns  # noqa: E402
 
 from official_bert import files  # noqa: E402
-from official_bert.command_line.program import require, run  # noqa: E402
+from official_bert.command_line.flag_values import require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
 
 FLAGS = flags.FLAGS
 

@@ -37,7 +37,9 @@ import numpy as np  # noqa: E402
 from absl import flags  # noqa: E402
 from yardstick import peers  # noqa: E402
 
-from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
+from official_bert.command_line.flag_values import locate, require  # noqa: E402
+from official_bert.command_line.program import run  # noqa: E402
+from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS

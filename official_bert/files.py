@@ -49,14 +49,12 @@ def split_shards(value):
     names = []
     for name in split_list(value):
         folder, base = os.path.split(name)
-        found = _SHARDS.search(base)
-        number = int(found[1]) if found else 0
-        if not number:
-            names.append(name)
-        for shard in range(number):
-            place = f"-{shard:05d}-of-{number:05d}"
-            shard_name = f"{base[: found.start()]}{place}{base[found.end() :]}"
-            names.append(os.path.join(folder, shard_name))
+        match = _SHARDS.search(base)
+        number = int(match[1]) if match else 0
+        names += [
+            os.path.join(folder, _SHARDS.sub(f"-{shard:05d}-of-{number:05d}", base, 1))
+            for shard in range(number)
+        ] or [name]
     return names
 
 
@@ -78,15 +76,15 @@ def find_input_files(patterns, flag="--input_file"):
     patterns = split_list(patterns)
     if not patterns:
         raise UserError(f"{flag} is empty: name at least one file or glob.")
-    found = []
+    paths = []
     for pattern in patterns:
         matches = find_matches(pattern)
         if not matches:
             raise UserError(f"{flag}: no file matches {pattern!r}.")
-        found += matches
-    for path in found:
+        paths += matches
+    for path in paths:
         require_readable(path, flag)
-    return found
+    return paths
 
 
 def find_matches(pattern):

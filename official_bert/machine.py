@@ -1,5 +1,7 @@
-"""What the machine is that this process runs on."""
+"""The machine that this process runs on, and the packages on it."""
 
+import contextlib
+import importlib.metadata
 import os
 import pathlib
 
@@ -24,3 +26,12 @@ def total_memory():
         return memory
     except (AttributeError, OSError, ValueError):
         return None
+
+
+def installed_versions(packages):
+    """Return a dict, package -> its version, or None if it is not installed."""
+    versions = dict.fromkeys(packages)
+    for name in versions:
+        with contextlib.suppress(importlib.metadata.PackageNotFoundError):
+            versions[name] = importlib.metadata.version(name)
+    return versions

@@ -1,6 +1,7 @@
 """Where the recordings are: those we ship, and the large ones if present."""
 
 import collections
+import importlib
 import os
 import shutil
 import signal
@@ -14,6 +15,9 @@ from places import MINI, SHARED
 _REMOVALS = []
 
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+# Before any test imports TensorFlow, and before the processes of `warm_python` do.
+# They inherit the variable, so that all of them compute with the same kernels.
+importlib.import_module("official_bert")
 # A shell lets what it starts in the background ignore Ctrl-C, and the tests'
 # processes would inherit that.
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:

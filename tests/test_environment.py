@@ -2,6 +2,7 @@
 
 import ast
 import os
+import platform
 import re
 import subprocess
 import sys
@@ -30,6 +31,55 @@ def test_importing_the_package_is_cheap():
     assert done.returncode == 0
     heavy = {"tensorflow", "keras", "keras_hub", "absl"}
     assert not heavy & set(done.stdout.split())
+
+
+# Prints what a command that starts TensorFlow computes with.
+COMMAND = """
+import os, sys
+from official_bert.command_line.program import run
+from official_bert.command_line.tensorflow_start import start_tensorflow
+def main():
+    start_tensorflow()
+    from tensorflow.python.util import _pywrap_util_port
+    print(os.environ.get("TF_ENABLE_ONEDNN_OPTS"), _pywrap_util_port.IsMklEnabled())
+run(main)
+"""
+IS_X86 = platform.machine() in ("x86_64", "AMD64")
+ONLY_ON_X86 = pytest.mark.skipif(not IS_X86, reason="oneDNN's setting is for x86")
+
+
+@ONLY_ON_X86
+@pytest.mark.parametrize(
+    ("environ", "answer"), [({}, "1 True"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0 False")]
+)
+def test_commands_compute_with_onednn_unless_the_user_says_otherwise(
+    monkeypatch, environ, answer
+):
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    done = run_python(COMMAND, **environ)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip() == answer
+
+
+@pytest.mark.parametrize(
+    ("before", "value"),
+    [
+        ("", "1"),
+        # TensorFlow has read the variable: setting it would say what is not so.
+        ("sys.modules['tensorflow'] = None", "None"),
+        ("platform.machine = lambda: 'AMD64'", "1"),
+        ("platform.machine = lambda: 'aarch64'", "None"),
+    ],
+)
+def test_the_package_asks_for_onednn(monkeypatch, before, value):
+    if not before and not IS_X86:
+        value = "None"
+    monkeypatch.delenv("TF_ENABLE_ONEDNN_OPTS", raising=False)
+    done = run_python(
+        f"import os, platform, sys; {before}\nimport official_bert\n"
+        "print(os.environ.get('TF_ENABLE_ONEDNN_OPTS'))"
+    )
+    assert done.stdout.strip() == value, done.stderr
 
 
 def test_the_names_of_the_package_are_there():

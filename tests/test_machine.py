@@ -25,3 +25,14 @@ def test_a_container_has_less_memory_than_its_machine(
 def test_a_system_that_does_not_tell(monkeypatch):
     monkeypatch.delattr(os, "sysconf")
     assert machine.total_memory() is None
+
+
+def test_this_machine_has_cores_and_memory():
+    cores, memory = machine.available_cores(), machine.total_memory()
+    assert cores >= 1
+    assert memory is None or memory > 10**8
+
+
+def test_versions_of_packages():
+    versions = machine.installed_versions(["pytest", "not-a-package"])
+    assert versions == {"pytest": pytest.__version__, "not-a-package": None}

@@ -19,52 +19,49 @@ def spread(scores):
     return f"{mean} ± {100 * statistics.stdev(scores):.1f}"
 
 
-def lines_of(table, found):
+def lines_of(table, results):
     """Return a table as lines of Markdown, the paper's numbers beside ours.
 
     Args:
       table: `tables.Table`.
-      found: what `running.run_table` returned.
+      results: what `running.run_table` returned.
     """
-    tasks = list(found[0]["scores"])
+    tasks = list(results[0]["scores"])
     head = [table.title.split(":")[0], "held-out perplexity"]
-    if table.over_steps:
-        head.append("steps")
+    head += ["steps"] * table.over_steps
     head += [TASKS[task].title for task in tasks]
-    head += [f"paper: {name}" for name in table.paper_columns]
-    rows = [cells for each in found for cells in _rows_of(table, each, tasks)]
-    empty = [""] * (len(head) - len(table.paper_columns) - 1)
-    rows += [[label, *empty, *map(str, numbers)] for label, numbers in table.paper_rows]
-    lines = [_line(head), _line(["---"] * len(head)), *map(_line, rows)]
-    notes = []
-    if any(_is_left_to_right(each["row"]) for each in found):
-        notes = [
+    count = len(table.paper_columns)
+    empty = [""] * (len(head) - 1)
+    lines = [table.title, ""]
+    lines.append(_line([*head, *(f"paper: {name}" for name in table.paper_columns)]))
+    lines.append(_line(["---"] * (len(head) + count)))
+    for result in results:
+        # A figure has none of the paper's numbers, and a size of our own no row there.
+        paper = (result["row"].paper or [""] * count)[:count]
+        lines += [_line([*ours, *paper]) for ours in _our_cells(table, result, tasks)]
+    for label, numbers in table.paper_rows:
+        lines.append(_line([label, *empty, *numbers]))
+    if any(_is_left_to_right(result["row"]) for result in results):
+        lines += [
             "",
             "*: of every token from those before it, which does not compare with that "
             "of masked words.",
         ]
-    return [table.title, "", *lines, *notes]
+    return lines
 
 
-def _rows_of(table, each, tasks):
+def _our_cells(table, result, tasks):
     """Yield the cells of a row; with `over_steps`, of one for each checkpoint."""
-    row = each["row"]
-    places = list(each["scores"][tasks[0]]) if tasks else [None]
-    for place in places:
-        cells = [row.label, _perplexity(each)]
+    row, scores = result["row"], result["scores"]
+    mark = "*" if _is_left_to_right(row) else ""
+    perplexity = f"{math.exp(result['loss']):.2f}{mark}"
+    numbers = list(scores[tasks[0]]) if tasks else [None]
+    for number in numbers:
+        cells = [row.label, perplexity]
         if table.over_steps:
-            # Of the last step, the only one whose loss is taken.
-            cells[1] = cells[1] if place == places[-1] else ""
-            cells.append(str(place))
-        cells += [spread(each["scores"][task][place]) for task in tasks]
-        # A figure has none of the numbers, and a size of our own no row.
-        count = len(table.paper_columns)
-        yield cells + [str(number) for number in row.paper or [""] * count][:count]
-
-
-def _perplexity(each):
-    mark = "*" if _is_left_to_right(each["row"]) else ""
-    return f"{math.exp(each['loss']):.2f}{mark}"
+            # The loss is that of the last step alone.
+            cells = [row.label, perplexity if number == numbers[-1] else "", number]
+        yield cells + [spread(scores[task][number]) for task in tasks]
 
 
 def _is_left_to_right(row):
@@ -72,15 +69,15 @@ def _is_left_to_right(row):
 
 
 def _line(cells):
-    return f"| {' | '.join(cells)} |"
+    return f"| {' | '.join(map(str, cells))} |"
 
 
-def draw(table, found, path):
+def draw(table, results, path):
     """Draw scores over the steps of pre-training, with deviations, as a PNG.
 
     Args:
       table: `tables.Table` with `over_steps`.
-      found: what `running.run_table` returned.
+      results: what `running.run_table` returned.
       path: of the picture.
 
     Returns:
@@ -90,25 +87,23 @@ def draw(table, found, path):
         return None
     from matplotlib.figure import Figure
 
-    tasks = list(found[0]["scores"])
+    tasks = list(results[0]["scores"])
     figure = Figure(figsize=(5.5 * len(tasks), 4.2), layout="constrained")
     axes = figure.subplots(1, len(tasks), squeeze=False)
     for task, own in zip(tasks, axes[0], strict=True):
-        for each in found:
-            places = each["scores"][task]
-            means = [100 * statistics.fmean(scores) for scores in places.values()]
+        for result in results:
+            steps, scores = zip(*result["scores"][task].items(), strict=True)
+            means = [100 * statistics.fmean(seeds) for seeds in scores]
             margins = [
-                100 * statistics.stdev(scores) if len(scores) > 1 else 0.0
-                for scores in places.values()
+                100 * statistics.stdev(seeds) if len(seeds) > 1 else 0.0
+                for seeds in scores
             ]
-            label = each["row"].label
-            own.errorbar(
-                list(places), means, margins, marker="o", capsize=3, label=label
-            )
+            label = result["row"].label
+            own.errorbar(steps, means, margins, marker="o", capsize=3, label=label)
         own.set(xlabel="pre-training steps", ylabel=TASKS[task].title)
-    # One for all, and outside: there is no place that the bars leave free for sure.
+    # One for all, and outside: inside, bars could hide it.
     figure.legend(
-        *own.get_legend_handles_labels(), loc="outside lower center", ncols=len(found)
+        *own.get_legend_handles_labels(), loc="outside lower center", ncols=len(results)
     )
     figure.suptitle(table.title)
     with atomic_path(path) as temporary:

@@ -56,21 +56,19 @@ class Journal:
 
     def _made_with(self, step):
         """Return the command, with what its flag files and its config say."""
-        found = [step.script]
+        arguments = []
         for argument in step.arguments:
-            name, _, value = argument.partition("=")
-            lines = [argument]
-            if name == "--flagfile":
-                lines = self._read_file(value).splitlines()
-            found += [self._opened(line) for line in lines if line.startswith("--")]
-        return found
-
-    def _opened(self, flag):
-        """Return a flag; that of a model's config with what that says."""
-        name, _, value = flag.partition("=")
-        if name != "--bert_config_file":
-            return flag
-        return f"{name}={' '.join(self._read_file(value).split())}"
+            name, _, path = argument.partition("=")
+            is_file = name == "--flagfile"
+            arguments += self._read_file(path).splitlines() if is_file else [argument]
+        made_with = [step.script]
+        for flag in arguments:
+            name, _, path = flag.partition("=")
+            if name == "--bert_config_file":
+                flag = f"{name}={' '.join(self._read_file(path).split())}"
+            if flag.startswith("--"):
+                made_with.append(flag)
+        return made_with
 
 
 def read_results(path):
@@ -104,26 +102,16 @@ def run_table(table, study, journal):
             f"{', '.join(table.tasks)}."
         )
     journal.scores(steps.heldout(study))
-    found = []
+    results = []
     for row in table.rows:
         journal.scores(steps.records(study, row))
         *before, last = journal.scores(steps.pretraining(study, row))["steps"]
         loss = journal.scores(steps.evaluation(study, row))[steps.LOSS]
-        # The last one is the finished model, which other tables have too.
-        places = [*before, None] if table.over_steps else [None]
-        scores = {
-            task: {
-                place or last: _seeds(
-                    journal.scores(steps.fine_tuning(study, row, task, place))
-                )
-                for place in places
-            }
-            for task in tasks
-        }
-        found.append({"row": row, "loss": loss, "scores": scores})
-    return found
-
-
-def _seeds(scores):
-    (of_seeds,) = scores.values()
-    return of_seeds
+        scores = {task: {} for task in tasks}
+        for task in tasks:
+            # None is the finished model, which other tables have too.
+            for number in [*before, None] if table.over_steps else [None]:
+                step = steps.fine_tuning(study, row, task, number)
+                (scores[task][number or last],) = journal.scores(step).values()
+        results.append({"row": row, "loss": loss, "scores": scores})
+    return results

@@ -2,7 +2,7 @@
 
 from absl import flags
 
-from official_bert.command_line.program import locate, require
+from official_bert.command_line.flag_values import locate, require
 from official_bert.errors import UserError
 
 HELP_TITLE = "The model's files"

@@ -1,7 +1,6 @@
 """Start a command of `official_bert.commands` by its name."""
 
 import importlib
-import importlib.util
 import sys
 
 
@@ -11,7 +10,9 @@ def run_command(name):
     Args:
       name: of a module in `official_bert.commands`.
     """
-    if not importlib.util.find_spec("absl"):
+    try:
+        importlib.import_module("absl")
+    except ModuleNotFoundError:
         sys.exit(
             "error: absl-py is not installed: pip install -r requirements.txt, or run "
             "the script with the .venv/bin/python that make test makes."

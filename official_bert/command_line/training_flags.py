@@ -5,8 +5,6 @@ import math
 
 from absl import flags
 
-# First of all: it tells Python where the package is.
-from official_bert.command_line import program as command_line  # noqa: F401
 from official_bert.errors import UserError
 
 # As in `training.strategies`, which would bring TensorFlow; a test compares them.

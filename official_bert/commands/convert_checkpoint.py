@@ -14,13 +14,10 @@ import os
 
 from absl import flags
 
+from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
-from official_bert.command_line.program import (
-    locate,
-    require,
-    start_tensorflow,
-    write_run_json,
-)
+from official_bert.command_line.run_record import write_run_json
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FORMATS = ("google", "huggingface", "keras_hub")

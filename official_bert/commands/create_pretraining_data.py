@@ -17,9 +17,11 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import beam_flags
-from official_bert.command_line.program import locate, require, write_run_json
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
-from official_bert.data.instances import MASKINGS
+from official_bert.data.instances import MASKINGS, InstanceSettings
+from official_bert.data.masking import MaskingMix
 from official_bert.errors import UserError
 
 flags.DEFINE_string(
@@ -117,26 +119,16 @@ def main():
     """Check the flags, make the records, describe them."""
     from official_bert.corpus import readers
     from official_bert.tokenization.full import FullTokenizer
-    from official_bert.tokenization.vocabulary import guess_do_lower_case
 
     require("input_file", "output_file", "vocab_file")
     settings = _settings()
     output_files = files.split_shards(FLAGS.output_file)
-    beam_options = beam_flags.beam_options()
-    check_output_files, find_inputs, create, describe = _engine(beam_options)
+    check_output_files, find_inputs, create, describe = _engine()
     check_output_files(output_files)
     vocab_file = locate(FLAGS.vocab_file)
     tokenizer = FullTokenizer(vocab_file, FLAGS.do_lower_case)
-    if FLAGS.do_lower_case != guess_do_lower_case(tokenizer.vocab):
-        logging.warning(
-            "--do_lower_case is %s, but %s looks like the vocabulary of %s text; is "
-            "it the right one?",
-            FLAGS.do_lower_case,
-            vocab_file,
-            "cased" if FLAGS.do_lower_case else "lower-cased",
-        )
-    input_files = find_inputs(FLAGS.input_file)
-    boundary_files = None
+    _warn_of_other_casing(tokenizer, vocab_file)
+    input_files, boundary_files = find_inputs(FLAGS.input_file), []
     if FLAGS.word_boundaries:
         boundary_files = readers.find_inputs(FLAGS.word_boundaries, "--word_boundaries")
         create = functools.partial(create, boundary_files=boundary_files)
@@ -148,17 +140,18 @@ def main():
         vocab_file,
         input_format=FLAGS.input_format,
     )
-    describe(output_files[0], [vocab_file, *input_files, *(boundary_files or [])])
+    describe(output_files[0], [vocab_file, *input_files, *boundary_files])
 
 
 def _settings():
-    from official_bert.data.instances import InstanceSettings
-    from official_bert.data.masking import MaskingMix
-
+    # A record that is masked anew in each epoch needs no copies.
+    dupe_factor = 1 if FLAGS.masking == "dynamic" else 10
+    if FLAGS.dupe_factor is not None:
+        dupe_factor = FLAGS.dupe_factor
     return InstanceSettings(
         max_seq_length=FLAGS.max_seq_length,
         max_predictions_per_seq=FLAGS.max_predictions_per_seq,
-        dupe_factor=_dupe_factor(),
+        dupe_factor=dupe_factor,
         masked_lm_prob=FLAGS.masked_lm_prob,
         short_seq_prob=FLAGS.short_seq_prob,
         random_seed=FLAGS.random_seed,
@@ -170,16 +163,27 @@ def _settings():
     )
 
 
-def _engine(beam_options):
+def _warn_of_other_casing(tokenizer, vocab_file):
+    from official_bert.tokenization.vocabulary import guess_do_lower_case
+
+    if tokenizer.do_lower_case != guess_do_lower_case(tokenizer.vocab):
+        logging.warning(
+            "--do_lower_case is %s, but %s looks like the vocabulary of %s text; is "
+            "it the right one?",
+            tokenizer.do_lower_case,
+            vocab_file,
+            "cased" if tokenizer.do_lower_case else "lower-cased",
+        )
+
+
+def _engine():
     """Return the functions that check outputs, find inputs, make and describe data."""
     from official_bert.data import pretraining_data
     from official_bert.engines import parallel_data
 
-    check = pretraining_data.check_output_files
-    create = pretraining_data.create_pretraining_data
-
-    streams = FLAGS.num_workers is not None or beam_options
-    if streams and FLAGS.word_boundaries:
+    beam_options = beam_flags.beam_options()
+    is_streamed = FLAGS.num_workers is not None or beam_options
+    if is_streamed and FLAGS.word_boundaries:
         raise UserError(
             "--word_boundaries does not go with --num_workers and --runner: leave "
             "them out."
@@ -188,16 +192,17 @@ def _engine(beam_options):
         from official_bert.engines.beam import files as beam_files
         from official_bert.engines.beam import pipeline as beam_pipeline
 
-        check = beam_pipeline.check_output_files
         create = functools.partial(
             beam_pipeline.create_pretraining_data, options=beam_options
         )
+        check = beam_pipeline.check_output_files
         return check, beam_files.find_inputs, create, _describe_anywhere
+    create = pretraining_data.create_pretraining_data
     if FLAGS.num_workers is not None:
         create = functools.partial(
             parallel_data.create_pretraining_data, num_workers=FLAGS.num_workers
         )
-    return check, _find_inputs, create, _describe
+    return pretraining_data.check_output_files, _find_inputs, create, _describe
 
 
 def _describe(output_file, inputs):
@@ -215,14 +220,7 @@ def _find_inputs(patterns):
     """Return the text files; the standard input is one called `-`."""
     from official_bert.corpus import text_blocks
 
-    found = text_blocks.find_inputs(patterns)
-    if found == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
+    paths = text_blocks.find_inputs(patterns)
+    if paths == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
         raise UserError("--input_file=- needs --num_workers, be it 1.")
-    return found
-
-
-def _dupe_factor():
-    """Return how often to go over the text."""
-    if FLAGS.dupe_factor is not None:
-        return FLAGS.dupe_factor
-    return 1 if FLAGS.masking == "dynamic" else 10
+    return paths

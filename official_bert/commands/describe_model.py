@@ -12,7 +12,7 @@ from absl import flags
 
 from official_bert import config as bert_config
 from official_bert import parameter_count
-from official_bert.command_line.program import locate
+from official_bert.command_line.flag_values import locate
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

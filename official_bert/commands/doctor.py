@@ -7,8 +7,6 @@ to be broken, at what TensorFlow finds when it starts, at memory and disk.
 The exit status is 0 if all is well and 1 if something has to be mended.
 """
 
-import dataclasses
-import importlib.metadata
 import importlib.util
 import json
 import os
@@ -18,6 +16,9 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import typing
+
+from official_bert import machine
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parents[2] / "requirements.txt"
 
@@ -41,24 +42,23 @@ KNOWN_BAD = {
 # process, for example on a CPU without AVX.
 PROBE = """
 import json, keras, tensorflow as tf
-found = {"backend": keras.config.backend(), "gpus": []}
+probe = {"backend": keras.config.backend(), "gpus": []}
 for gpu in tf.config.list_physical_devices("GPU"):
     details = tf.config.experimental.get_device_details(gpu)
-    found["gpus"].append(details.get("device_name", gpu.name))
+    probe["gpus"].append(details.get("device_name", gpu.name))
 try:
     from tensorflow.python.util import _pywrap_util_port
-    found["onednn"] = bool(_pywrap_util_port.IsMklEnabled())
+    probe["onednn"] = bool(_pywrap_util_port.IsMklEnabled())
 except ImportError:
-    found["onednn"] = None
-print(json.dumps(found), flush=True)
+    probe["onednn"] = None
+print(json.dumps(probe), flush=True)
 """
 PROBE_SECONDS = 300
 
 GB = 1e9
 
 
-@dataclasses.dataclass(frozen=True)
-class Finding:
+class Finding(typing.NamedTuple):
     """One line of the report; `level` is "ok", "note" or "bad"."""
 
     level: str
@@ -68,12 +68,16 @@ class Finding:
 def main():
     """Print the report; return 1 if anything has to be mended."""
     num_bad = 0
-    for finding in examine():
+    for level, text in examine():
         # At once: starting TensorFlow takes seconds.
-        print(f"{finding.level:4}  {finding.text}", flush=True)
-        num_bad += finding.level == "bad"
-    print(verdict(num_bad))
-    return int(num_bad > 0)
+        print(f"{level:4}  {text}", flush=True)
+        num_bad += level == "bad"
+    if not num_bad:
+        print("\nThis machine is ready.")
+        return 0
+    lines = "the line" if num_bad == 1 else f"the {num_bad} lines"
+    print(f"\nThis machine is not ready: mend {lines} marked bad.")
+    return 1
 
 
 def examine():
@@ -83,21 +87,13 @@ def examine():
         text = "packaging is not installed: pip install -r requirements.txt"
         yield Finding("bad", text)
         return
-    versions = installed_versions([*requirements(), "tensorboard"])
+    versions = machine.installed_versions([*requirements(), "tensorboard"])
     yield from check_versions(versions)
     yield from check_environment(os.environ)
-    yield check_machine(*count_cores_and_memory())
+    yield check_machine(machine.available_cores(), machine.total_memory())
     yield check_disk(os.getcwd(), "work in")
     yield check_disk(tempfile.gettempdir(), "set TMPDIR to")
     yield from check_tensorflow(versions)
-
-
-def verdict(num_bad):
-    """Return the last line of the report."""
-    if not num_bad:
-        return "\nThis machine is ready."
-    lines = "the line" if num_bad == 1 else f"the {num_bad} lines"
-    return f"\nThis machine is not ready: mend {lines} marked bad."
 
 
 def requirements():
@@ -107,17 +103,6 @@ def requirements():
     lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
     parsed = [Requirement(line) for line in lines if line and line[0] != "#"]
     return {requirement.name: requirement for requirement in parsed}
-
-
-def installed_versions(names):
-    """Return package -> version, or None where it is not installed."""
-    versions = {}
-    for name in names:
-        try:
-            versions[name] = importlib.metadata.version(name)
-        except importlib.metadata.PackageNotFoundError:
-            versions[name] = None
-    return versions
 
 
 def check_python(version_info):
@@ -130,58 +115,52 @@ def check_python(version_info):
 
 
 def check_versions(versions):
-    """Judge the installed packages, a dict package -> version or None."""
+    """Yield a finding for each package of a dict package -> version or None."""
     wanted = requirements()
-    findings = []
     for name, version in versions.items():
         requirement = wanted.get(name)
         marker = requirement.marker if requirement else None
         if marker and not marker.evaluate():
-            findings.append(Finding("note", f"{name} has no release for this system."))
+            yield Finding("note", f"{name} has no release for this system.")
         elif version is None and name in OPTIONAL:
-            text = f"{name} is not installed: {OPTIONAL[name]}."
-            findings.append(Finding("note", text))
+            yield Finding("note", f"{name} is not installed: {OPTIONAL[name]}.")
         elif version is None:
             text = f"{name} is not installed: pip install '{requirement}'"
-            findings.append(Finding("bad", text))
+            yield Finding("bad", text)
         elif requirement and not requirement.specifier.contains(version, True):
-            known = f"the range is {requirement.specifier}"
-            reason = KNOWN_BAD.get((name, version), known)
+            reason = f"the range is {requirement.specifier}"
+            reason = KNOWN_BAD.get((name, version), reason)
             text = f"{name} {version}: {reason}; pip install '{requirement}'"
-            findings.append(Finding("bad", text))
+            yield Finding("bad", text)
         else:
-            findings.append(Finding("ok", f"{name} {version}"))
-    return findings
+            yield Finding("ok", f"{name} {version}")
 
 
 def check_environment(environ):
-    """Judge the environment variables that change what Keras is."""
-    findings = []
+    """Yield findings on the environment variables that change what Keras is."""
     if environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
         text = "TF_USE_LEGACY_KERAS is set, which makes tf.keras Keras 2: unset it."
-        findings.append(Finding("bad", text))
+        yield Finding("bad", text)
     backend = environ.get("KERAS_BACKEND", "tensorflow")
     if backend != "tensorflow":
         text = f"KERAS_BACKEND is {backend}: unset it, or set it to tensorflow."
-        findings.append(Finding("bad", text))
-    return findings
+        yield Finding("bad", text)
 
 
 def check_tensorflow(versions):
-    """Start TensorFlow, then TF Text where it is installed; judge what they say."""
+    """Start TensorFlow, then TF Text where it is installed; yield findings."""
     if not versions["tensorflow"] or not versions["keras"]:
-        return []
+        return
     has_text = versions.get("tensorflow-text")
     code = PROBE + ("import tensorflow_text" if has_text else "")
     status, output, problem = run_python(code)
     if not output:
-        return [Finding("bad", f"TensorFlow does not start: {problem}")]
-    found = json.loads(output.splitlines()[-1])
-    findings = judge_probe(found, shutil.which("nvidia-smi"))
+        yield Finding("bad", f"TensorFlow does not start: {problem}")
+        return
+    probe = json.loads(output.splitlines()[-1])
+    yield from judge_probe(probe, shutil.which("nvidia-smi"))
     if status:
-        text = f"tensorflow-text does not start: {problem}"
-        findings.append(Finding("bad", text))
-    return findings
+        yield Finding("bad", f"tensorflow-text does not start: {problem}")
 
 
 def run_python(code):
@@ -208,39 +187,38 @@ def run_python(code):
     return done.returncode, done.stdout, last_line
 
 
-def judge_probe(found, nvidia_smi):
-    """Judge what `PROBE` printed, a dict; `nvidia_smi` is its path or None."""
-    findings = [Finding("ok", f"GPU: {name}") for name in found["gpus"]]
-    if not findings and nvidia_smi:
-        text = (
-            "nvidia-smi is here, but TensorFlow sees no GPU: "
-            "pip install 'tensorflow[and-cuda]' brings its libraries."
-        )
-        findings.append(Finding("note", text))
-    elif not findings:
-        findings.append(Finding("note", "No GPU: everything runs on the CPU."))
-    if found["backend"] != "tensorflow":
-        text = f"Keras runs on {found['backend']}: set KERAS_BACKEND=tensorflow."
-        findings.append(Finding("bad", text))
-    if found["onednn"]:
+def judge_probe(probe, nvidia_smi):
+    """Yield findings on what `PROBE` printed, a dict.
+
+    Args:
+      probe: the dict.
+      nvidia_smi: path of NVIDIA's program, or None.
+    """
+    for name in probe["gpus"]:
+        yield Finding("ok", f"GPU: {name}")
+    if not probe["gpus"]:
+        text = "No GPU: everything runs on the CPU."
+        if nvidia_smi:
+            text = (
+                "nvidia-smi is here, but TensorFlow sees no GPU: "
+                "pip install 'tensorflow[and-cuda]' brings its libraries."
+            )
+        yield Finding("note", text)
+    if probe["backend"] != "tensorflow":
+        text = f"Keras runs on {probe['backend']}: set KERAS_BACKEND=tensorflow."
+        yield Finding("bad", text)
+    if probe["onednn"]:
         text = (
             "oneDNN is on: fast, but the last digits differ between kinds of CPU "
             "(TF_ENABLE_ONEDNN_OPTS=0 turns it off)."
         )
-        findings.append(Finding("ok", text))
-    elif found["onednn"] is not None:
-        findings.append(
-            Finding("note", "oneDNN is off: it is faster on Intel and AMD.")
+        yield Finding("ok", text)
+    elif probe["onednn"] is not None:
+        text = (
+            "oneDNN is off: it is faster on Intel and AMD "
+            "(TF_ENABLE_ONEDNN_OPTS=1 turns it on)."
         )
-    return findings
-
-
-def count_cores_and_memory():
-    """Return (CPU cores, bytes of memory or None) this process may use."""
-    # Imported late: only `command_line` makes the checkout importable.
-    from official_bert import machine
-
-    return machine.available_cores(), machine.total_memory()
+        yield Finding("note", text)
 
 
 def check_machine(cores, memory):

@@ -20,7 +20,7 @@ import reprlib
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line.program import locate, require
+from official_bert.command_line.flag_values import locate, require
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

@@ -21,15 +21,14 @@ import tempfile
 from absl import flags
 
 from official_bert import files
+from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
-from official_bert.command_line.program import (
-    locate,
-    require,
-    start_tensorflow,
-    write_run_json,
-)
-from official_bert.corpus.readers import FORMATS
+from official_bert.command_line.run_record import write_run_json
+from official_bert.command_line.tensorflow_start import start_tensorflow
+from official_bert.corpus import readers
 from official_bert.errors import UserError
+from official_bert.tokenization import extend, train
+from official_bert.tokenization.vocabulary import check_vocab_size
 from official_bert.tokenization.wordpiece import UNKNOWN
 
 DEFAULT_NUM_WORDS = 500
@@ -51,7 +50,7 @@ flags.DEFINE_string(
 flags.DEFINE_enum(
     "input_format",
     "lines",
-    FORMATS,
+    readers.FORMATS,
     "One sentence per line, running paragraphs, or WikiExtractor's output.",
 )
 flags.DEFINE_string(
@@ -93,7 +92,10 @@ def main():
     """Suggest words, or extend a model by words."""
     require("init_checkpoint")
     _check_flags()
-    sources = _find_sources()
+    sources = readers.find_inputs(FLAGS.input_file) if FLAGS.input_file else []
+    if FLAGS.suggestions_file:
+        files.require_parent(FLAGS.suggestions_file, "--suggestions_file")
+        files.require_no_input([FLAGS.suggestions_file], sources, "--suggestions_file")
     start_tensorflow()
     from official_bert.checkpoints import any_format
 
@@ -101,46 +103,29 @@ def main():
         checkpoint, tokenizer = _check_model(opened)
         if FLAGS.suggest_only:
             counter = _count_words(sources, tokenizer)
-            suggestions = _suggest(counter, tokenizer)
-            _show(suggestions, written_to=FLAGS.suggestions_file)
-            if FLAGS.suggestions_file:
-                _write_suggestions(FLAGS.suggestions_file, suggestions)
-            _report_effect(counter, tokenizer, [one.word for one in suggestions])
+            path = FLAGS.suggestions_file
+            _report_effect(counter, tokenizer, _suggest(counter, tokenizer, path, path))
         else:
             _extend(checkpoint, tokenizer, sources)
 
 
 def _check_flags():
     """Raise `UserError` for flags that are missing or contradict each other."""
-    if not FLAGS.new_words_file:
-        if not FLAGS.input_file:
+    if not FLAGS.new_words_file and not FLAGS.input_file:
+        raise UserError(
+            "Give --input_file, a text to take new words from, or --new_words_file, a "
+            "list of them."
+        )
+    for name in ("num_words", "suggest_only", "suggestions_file"):
+        if FLAGS.new_words_file and FLAGS[name].value:
             raise UserError(
-                "Give --input_file, a text to take new words from, or "
-                "--new_words_file, a list of them."
+                f"--{name} is about suggestions, and --new_words_file gives the words; "
+                "leave out one of them."
             )
-    else:
-        for name in ("num_words", "suggest_only", "suggestions_file"):
-            if FLAGS[name].value:
-                raise UserError(
-                    f"--{name} is about suggestions, and --new_words_file gives the "
-                    "words; leave out one of them."
-                )
     if FLAGS.keep_other_words and not FLAGS.input_file:
         raise UserError("--keep_other_words needs a text: give --input_file.")
     if not FLAGS.suggest_only:
         require("output_dir")
-
-
-def _find_sources():
-    """Return the text files, having checked where the suggestions go."""
-    from official_bert.corpus import readers
-
-    sources = readers.find_inputs(FLAGS.input_file) if FLAGS.input_file else []
-    target = FLAGS.suggestions_file
-    if target:
-        files.require_parent(target, "--suggestions_file")
-        files.require_no_input([target], sources, "--suggestions_file")
-    return sources
 
 
 def _check_model(checkpoint):
@@ -151,7 +136,6 @@ def _check_model(checkpoint):
         fit together.
     """
     from official_bert.checkpoints import initialize, model_directory
-    from official_bert.tokenization.vocabulary import check_vocab_size
 
     given = given_files()
     config = model_directory.config_of(checkpoint, given["config_file"])
@@ -187,10 +171,18 @@ def _count_words(sources, tokenizer):
     return counter
 
 
-def _suggest(counter, tokenizer):
-    """Return suggestions, at least one, and tell of words that are unknown."""
-    from official_bert.tokenization import extend
+def _suggest(counter, tokenizer, path, shown_path):
+    """Print suggestions, at least one, and write them into a file if there is one.
 
+    Args:
+      counter: `WordCounter` of the text.
+      tokenizer: `FullTokenizer` of the model.
+      path: of the file, or None.
+      shown_path: where it will be in the end.
+
+    Returns:
+      the suggested words, list of str.
+    """
     unknown = extend.unknown_words(counter, tokenizer)
     if unknown:
         print(
@@ -211,92 +203,68 @@ def _suggest(counter, tokenizer):
             f"--min_frequency={FLAGS.min_frequency} times is cut into pieces"
             f"{' and changes no other word' if FLAGS.keep_other_words else ''}."
         )
-    return suggestions
-
-
-def _show(suggestions, written_to):
-    """Print suggestions; all of them, unless a file has the rest."""
-    from official_bert.tokenization import extend
-
-    most = MOST_ROWS if written_to else len(suggestions)
-    rows = [
-        (one.word, one.count, len(one.pieces), one.saved, " ".join(one.pieces))
-        for one in suggestions[:most]
-    ]
-    width = max(len(row[0]) for row in rows)
-    for word, count, pieces, saved, cut in [extend.COLUMNS, *rows]:
+    table = [extend.COLUMNS, *(one.columns for one in suggestions)]
+    # A file has the rest.
+    shown = table[: MOST_ROWS + 1] if path else table
+    width = max(len(word) for word, *_ in shown[1:])
+    for word, count, pieces, saved, cut in shown:
         print(f"{word:{width}} {count:>8} {pieces:>7} {saved:>8}  {cut}")
-    if written_to:
-        print(f"All {len(suggestions)} suggestions are in {written_to}.")
-
-
-def _write_suggestions(path, suggestions):
-    from official_bert.tokenization import extend
-
-    files.write_text(path, extend.suggestions_text(suggestions))
+    if path:
+        print(f"All {len(suggestions)} suggestions are in {shown_path}.")
+        files.write_text(path, extend.suggestions_text(suggestions))
+    return [one.word for one in suggestions]
 
 
 def _extend(checkpoint, tokenizer, sources):
     """Choose the words, write the new model and say what it is."""
     from official_bert.fine_tuning import model_card
-    from official_bert.tokenization import extend
 
     with files.atomic_directory(FLAGS.output_dir, "--output_dir") as directory:
         if FLAGS.new_words_file:
             words, counter = _words_of_list(sources, tokenizer)
         else:
             counter = _count_words(sources, tokenizer)
-            words = _words_of_text(counter, tokenizer, directory)
+            paths = [
+                FLAGS.suggestions_file or os.path.join(folder, SUGGESTIONS_FILE)
+                for folder in (directory, FLAGS.output_dir)
+            ]
+            words = _suggest(counter, tokenizer, *paths)
         ids = extend.place_words(tokenizer.vocab, words, FLAGS.use_unused)
         extended = _write_model(checkpoint, tokenizer, ids, directory)
-        given = [FLAGS.init_checkpoint, FLAGS.bert_config_file, FLAGS.vocab_file]
-        inputs = [*map(locate, given), FLAGS.new_words_file, *sources]
+        model_files = [FLAGS.init_checkpoint, FLAGS.bert_config_file, FLAGS.vocab_file]
+        inputs = [*map(locate, model_files), FLAGS.new_words_file, *sources]
         write_run_json(os.path.join(directory, "run.json"), inputs)
         names = ("init_checkpoint", "new_words_file", "input_file")
-        given = {name: FLAGS[name].value for name in names if FLAGS[name].value}
-        model_card.write(directory, given)
+        data = {name: FLAGS[name].value for name in names if FLAGS[name].value}
+        model_card.write(directory, data)
     _report(checkpoint, extended, tokenizer, ids)
     _report_effect(counter, tokenizer, words)
 
 
 def _words_of_list(sources, tokenizer):
     """Return the words of --new_words_file, and the counted text if there is one."""
-    from official_bert.tokenization import extend
-
     words, notes = extend.read_words(FLAGS.new_words_file, tokenizer)
-    for note in notes:
-        print(note)
+    print(*notes, sep="\n", end="\n" if notes else "")
     if not sources:
         return words, None
     counter = _count_words(sources, tokenizer)
     if FLAGS.keep_other_words:
         kept = extend.harmless_words(counter.words(), tokenizer, words, len(words))
-        harmful = [word for word in words if word not in kept]
-        if harmful:
-            print(f"Left out, with --keep_other_words: {' '.join(harmful)}.")
-        words = kept
-        if not words:
+        if not kept:
             raise UserError(
                 f"{FLAGS.new_words_file}: each of its words changes how another word "
                 "of --input_file is cut; leave out --keep_other_words."
             )
+        harmful = [word for word in words if word not in kept]
+        if harmful:
+            print(f"Left out, with --keep_other_words: {' '.join(harmful)}.")
+        words = kept
     return words, counter
-
-
-def _words_of_text(counter, tokenizer, directory):
-    """Return suggested words, shown and kept in a file."""
-    suggestions = _suggest(counter, tokenizer)
-    final = os.path.join(FLAGS.output_dir, SUGGESTIONS_FILE)
-    _show(suggestions, written_to=FLAGS.suggestions_file or final)
-    path = FLAGS.suggestions_file or os.path.join(directory, SUGGESTIONS_FILE)
-    _write_suggestions(path, suggestions)
-    return [one.word for one in suggestions]
 
 
 def _write_model(checkpoint, tokenizer, ids, directory):
     """Write the extended model; return its `Checkpoint`."""
     from official_bert.checkpoints import google, vocab_rows
-    from official_bert.tokenization import extend
 
     cut = tokenizer.wordpiece_tokenizer.tokenize_word
     pieces = {
@@ -336,8 +304,6 @@ def _report_effect(counter, tokenizer, words):
             "to see the effect on a text."
         )
         return
-    from official_bert.tokenization import extend, train
-
     tokens = list(tokenizer.vocab)
     old = train.measure_vocab(tokens, counter)
     new = train.measure_vocab(tokens + words, counter)
@@ -355,17 +321,12 @@ def _report_effect(counter, tokenizer, words):
     print(
         f"Other words cut differently, since they begin with a new one: {len(changes)} "
         f"({occurrences / old.num_words:.2%} of the text), such as "
-        f"{'; '.join(map(_tell, changes[:3]))}. "
+        f"{'; '.join(map(str, changes[:3]))}. "
         "--keep_other_words leaves out what causes this."
     )
     lost = [change for change in changes if change.after == [UNKNOWN]]
     if lost:
         print(
             f"Of these, {len(lost)} become unknown, since the vocabulary lacks pieces "
-            f"to go on after the new word, such as {'; '.join(map(_tell, lost[:3]))}."
+            f"to go on after the new word, such as {'; '.join(map(str, lost[:3]))}."
         )
-
-
-def _tell(change):
-    before, after = " ".join(change.before), " ".join(change.after)
-    return f"{change.word} from {before} to {after}"

@@ -13,19 +13,16 @@ those of google-research/bert's script: tokens, layers, values of 6 digits.
 from absl import flags, logging
 
 from official_bert import files
+from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
-from official_bert.command_line.program import (
-    locate,
-    require,
-    start_tensorflow,
-    write_run_json,
-)
+from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.streams import (
     STANDARD,
     is_stream,
     lines_of,
     opened_output,
 )
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

@@ -21,8 +21,8 @@ from official_bert.command_line.model_flags import (
     given_files,
     model_path,
 )
-from official_bert.command_line.program import start_tensorflow
 from official_bert.command_line.streams import STANDARD, lines_of
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

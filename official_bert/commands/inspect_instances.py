@@ -13,7 +13,8 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.program import locate, require, start_tensorflow
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.tensorflow_start import start_tensorflow
 
 flags.DEFINE_string(
     "input_file", None, "TFRecord files, a comma-separated list of names and globs."

@@ -36,13 +36,14 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.program import locate, require, start_tensorflow
+from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.streams import (
     STANDARD,
     is_stream,
     lines_of,
     opened_output,
 )
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 # Texts of a file that are answered together, those of like length side by side.

@@ -17,8 +17,9 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.program import require, start_tensorflow
+from official_bert.command_line.flag_values import require
 from official_bert.command_line.streams import STANDARD, lines_of, opened_output
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 from official_bert.pretrained.feature_files import split_line
 

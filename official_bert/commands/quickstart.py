@@ -19,7 +19,8 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.program import ROOT, exit_at_sigterm, run_script
+from official_bert.command_line.child_commands import exit_at_sigterm, run_script
+from official_bert.command_line.flag_values import ROOT
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -51,9 +52,9 @@ WANTED_PROMPTS = 6
 def main():
     """Run each step as its own command; return 1 if the model has not learnt."""
     exit_at_sigterm()
-    place = FLAGS.output_dir
-    files.make_directory(place, "--output_dir")
-    vocab, model = f"{place}/vocab.txt", f"{place}/model"
+    folder = FLAGS.output_dir
+    files.make_directory(folder, "--output_dir")
+    vocab, model = f"{folder}/vocab.txt", f"{folder}/model"
     _step("A vocabulary from the text that every Python carries.")
     _script(
         "train_vocab.py",
@@ -62,24 +63,24 @@ def main():
         f"--output_file={vocab}",
     )
     _step("Training instances: sentence pairs with masked words, as TFRecords.")
-    before = _hash_of(f"{place}/train.tfrecord")
+    before = _hash_of(f"{folder}/train.tfrecord")
     for part, name in (("", "train"), (":heldout", "heldout")):
         _script(
             "create_pretraining_data.py",
             f"--input_file=builtin:python{part}",
-            f"--output_file={place}/{name}.tfrecord",
+            f"--output_file={folder}/{name}.tfrecord",
             f"--vocab_file={vocab}",
             "--max_seq_length=64",
             "--max_predictions_per_seq=10",
             "--dupe_factor=3",
         )
-    if before not in (None, _hash_of(f"{place}/train.tfrecord")):
+    if before not in (None, _hash_of(f"{folder}/train.tfrecord")):
         print("This Python has other text than last time: the model is trained anew.")
         shutil.rmtree(model, ignore_errors=True)
     _step("Three of them, as a person reads them.")
     _script(
         "inspect_instances.py",
-        f"--input_file={place}/heldout.tfrecord",
+        f"--input_file={folder}/heldout.tfrecord",
         f"--vocab_file={vocab}",
         "--num_instances=3",
     )
@@ -87,8 +88,8 @@ def main():
     _script(
         "run_pretraining.py",
         "--flagfile=configs/quickstart.flags",
-        f"--input_file={place}/train.tfrecord",
-        f"--eval_input_file={place}/heldout.tfrecord",
+        f"--input_file={folder}/train.tfrecord",
+        f"--eval_input_file={folder}/heldout.tfrecord",
         f"--vocab_file={vocab}",
         f"--output_dir={model}",
     )
@@ -102,11 +103,11 @@ def main():
     )
     right = _show_answers([json.loads(line) for line in answers.splitlines()])
     _step("An endpoint: raw text in, over HTTP, and the same answer out.")
-    export = f"{place}/exports/quickstart"
+    export = f"{folder}/exports/quickstart"
     _script("export_model.py", f"--model_dir={model}", f"--export_dir={export}")
-    _ask_endpoint(export)
+    _query_endpoint(export)
     _step("A file for devices, and its vector of a sentence.")
-    tflite = f"{place}/exports/on_device"
+    tflite = f"{folder}/exports/on_device"
     shutil.rmtree(tflite, ignore_errors=True)
     _script(
         "export_model.py",
@@ -114,12 +115,12 @@ def main():
         f"--export_dir={tflite}",
         "--format=tflite",
     )
-    _ask_tflite(tflite)
+    _query_tflite(tflite)
     return _verdict(model, right)
 
 
 def _hash_of(path):
-    """Return the SHA-256 of a file; None if there is none."""
+    """Return the SHA-256 of a file, or None if it does not exist."""
     return files.sha256_of(path) if os.path.exists(path) else None
 
 
@@ -144,8 +145,8 @@ def _script(name, *arguments, capture=False):
     return output
 
 
-def _ask_endpoint(export):
-    """Serve an export for as long as it takes to ask it once."""
+def _query_endpoint(export):
+    """Serve an export for as long as one query takes."""
     arguments = [f"--model_dir={export}", "--port=0"]
     print(f"$ {shlex.join(['python', 'run_scripts/serve.py', *arguments])} &")
     server = subprocess.Popen(
@@ -155,14 +156,14 @@ def _ask_endpoint(export):
     )
     try:
         line = server.stdout.readline()
-        found = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)
-        if not found:
+        address = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)
+        if not address:
             raise UserError("serve.py ended; see above.")
         print(line, end="")
         _script(
             "query.py",
-            f"--url={found[1]}",
-            f"--model_name={found[2]}",
+            f"--url={address[1]}",
+            f"--model_name={address[2]}",
             "--signature_name=fill_mask",
             f"--text={PROMPTS[0][0]}",
         )
@@ -171,8 +172,8 @@ def _ask_endpoint(export):
         server.communicate()
 
 
-def _ask_tflite(directory):
-    """Ask a `.tflite` of the pre-trained model once."""
+def _query_tflite(directory):
+    """Print the vector that the `.tflite` of the pre-trained model computes once."""
     question = f"{directory}/question.txt"
     files.write_text(question, "The file was opened for reading.\n")
     answer = _script(
@@ -197,33 +198,24 @@ def _show_answers(answers):
 
 
 def _verdict(model, right):
-    """Compare what was reached with what was wanted; return the status."""
+    """Compare the results with the required ones; return the exit status."""
     with open(f"{model}/metrics.jsonl", encoding="utf-8") as lines:
         last = json.loads(lines.readlines()[-1])
     accuracy, loss = last["eval_masked_lm_accuracy"], last["eval_masked_lm_loss"]
     share, entropy = last["eval_most_frequent_share"], last["eval_unigram_entropy"]
-    reached, gain = accuracy / share, entropy - loss
-    checks = (
-        (
-            reached >= WANTED_ACCURACY_RATIO,
-            f"held-out masked-LM accuracy {accuracy:.1%}, {reached:.1f} x that of "
-            f"always guessing the most frequent token ({share:.1%}); wanted "
-            f"{WANTED_ACCURACY_RATIO} x",
-        ),
-        (
-            gain >= WANTED_GAIN,
-            f"held-out masked-LM loss {loss:.2f} nats, {gain:.2f} below the unigram "
-            f"entropy ({entropy:.2f}); wanted {WANTED_GAIN}",
-        ),
-        (
-            right >= WANTED_PROMPTS,
-            f"{right} of {len(PROMPTS)} prompts have the right word in the top "
-            f"five; wanted {WANTED_PROMPTS}",
-        ),
-    )
+    ratio, gain = accuracy / share, entropy - loss
+    checks = {
+        f"held-out masked-LM accuracy {accuracy:.1%}, {ratio:.1f} x that of always "
+        f"guessing the most frequent token ({share:.1%}); wanted "
+        f"{WANTED_ACCURACY_RATIO} x": ratio >= WANTED_ACCURACY_RATIO,
+        f"held-out masked-LM loss {loss:.2f} nats, {gain:.2f} below the unigram "
+        f"entropy ({entropy:.2f}); wanted {WANTED_GAIN}": gain >= WANTED_GAIN,
+        f"{right} of {len(PROMPTS)} prompts have the right word in the top five; "
+        f"wanted {WANTED_PROMPTS}": right >= WANTED_PROMPTS,
+    }
     _step("Result")
-    for passed, text in checks:
+    for text, passed in checks.items():
         print(f"  {'yes' if passed else 'no '}  {text}")
     print(f"\nThe curves: {model}/training_curves.png")
     print(f"The model:  {model} (official_bert.load('{model}') in Python)")
-    return 0 if all(passed for passed, _ in checks) else 1
+    return 0 if all(checks.values()) else 1

@@ -16,15 +16,16 @@ import subprocess
 from absl import flags
 
 from official_bert import files
+from official_bert.ablations import heldout_text, reports, running, steps
 from official_bert.ablations.tables import TABLES, TASKS, find_table
-from official_bert.command_line.program import (
-    exit_at_sigterm,
-    locate,
-    require,
-    run_script,
-    write_run_json,
-)
+from official_bert.command_line.child_commands import exit_at_sigterm, run_script
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.run_record import write_run_json
+from official_bert.config import BertConfig
+from official_bert.corpus import readers
 from official_bert.errors import UserError
+from official_bert.tasks.glue import files as glue_files
+from official_bert.tasks.glue import tasks as glue_tasks
 
 FLAGS = flags.FLAGS
 
@@ -75,37 +76,26 @@ flags.DEFINE_string("output_dir", None, "Where everything goes.")
 def main():
     """Check the flags, make the steps that are missing, print the table."""
     require("table", "input_file", "vocab_file", "output_dir")
-    from official_bert.ablations import reports, running
-
     exit_at_sigterm()
     table = find_table(FLAGS.table, FLAGS.rows)
     data = _data(table)
     _check_vocabulary()
     files.make_directory(FLAGS.output_dir, "--output_dir")
     with files.locked_directory(FLAGS.output_dir):
-        study = _study(data)
+        texts = readers.find_inputs(FLAGS.input_file)
+        study = _study(texts, data)
         journal = running.Journal(study, _run_step, _read_project_file)
-        found = running.run_table(table, study, journal)
-        lines = reports.lines_of(table, found)
+        results = running.run_table(table, study, journal)
+        lines = reports.lines_of(table, results)
         files.write_text(study.path(f"{FLAGS.table}.md"), "\n".join(lines) + "\n")
         print("", *lines, sep="\n", flush=True)
         if table.over_steps:
-            picture = reports.draw(table, found, study.path(f"{FLAGS.table}.png"))
+            picture = reports.draw(table, results, study.path(f"{FLAGS.table}.png"))
             print(f"\nPicture: {picture or 'none, matplotlib is missing'}")
-        write_run_json(study.path(f"{FLAGS.table}.run.json"), _inputs(study))
-
-
-def _inputs(study):
-    """Return the files that the table was made of."""
-    from official_bert.corpus import readers
-
-    given = [FLAGS.ner_train_file, FLAGS.ner_dev_file]
-    return [
-        *readers.find_inputs(FLAGS.input_file),
-        *study.eval_input_file.split(","),
-        study.vocab_file,
-        *map(locate, filter(None, given)),
-    ]
+        ner_files = filter(None, [FLAGS.ner_train_file, FLAGS.ner_dev_file])
+        inputs = [*texts, *study.eval_input_file.split(","), study.vocab_file]
+        inputs += map(locate, ner_files)
+        write_run_json(study.path(f"{FLAGS.table}.run.json"), inputs)
 
 
 def _data(table):
@@ -113,33 +103,31 @@ def _data(table):
 
     Of those that are given; hours before they are needed, it looks if they are there.
     """
-    found = {}
+    flags_of = {}
     if FLAGS.glue_data_dir:
         folder = [f"--data_dir={locate(FLAGS.glue_data_dir)}"]
-        found |= {"sst-2": folder, "sts-b": folder}
+        flags_of |= {"sst-2": folder, "sts-b": folder}
     if bool(FLAGS.ner_train_file) != bool(FLAGS.ner_dev_file):
         raise UserError("--ner_train_file and --ner_dev_file go together; give both.")
     if FLAGS.ner_train_file:
-        names = {"train_file": FLAGS.ner_train_file, "dev_file": FLAGS.ner_dev_file}
-        for name, path in names.items():
-            files.require_readable(locate(path), f"--ner_{name}")
-        own = [f"--{name}={locate(path)}" for name, path in names.items()]
-        found |= {"conll": own, "conll_features": own}
+        own = []
+        for name in ("train_file", "dev_file"):
+            path = locate(FLAGS[f"ner_{name}"].value)
+            files.require_readable(path, f"--ner_{name}")
+            own.append(f"--{name}={path}")
+        flags_of |= {"conll": own, "conll_features": own}
     for name in FLAGS.tasks:
         if name not in TASKS:
             raise UserError(f"--tasks: {name!r} is none of {', '.join(TASKS)}.")
-    wanted = [name for name in table.tasks if name in found and name in FLAGS.tasks]
+    wanted = [name for name in table.tasks if name in flags_of and name in FLAGS.tasks]
     for name in wanted:
         if TASKS[name].is_glue:
             _check_glue(name)
-    return {name: found[name] for name in wanted}
+    return {name: flags_of[name] for name in wanted}
 
 
 def _check_glue(name):
     """Raise `UserError` unless a task's files are in --glue_data_dir."""
-    from official_bert.tasks.glue import files as glue_files
-    from official_bert.tasks.glue import tasks as glue_tasks
-
     task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
     for split in ("train", "dev"):
         if not glue_files.has_examples(task, folder, split):
@@ -152,22 +140,15 @@ def _check_glue(name):
 
 def _check_vocabulary():
     """Raise `UserError` unless the vocabulary has as many entries as the models."""
-    from official_bert.ablations.steps import FOLDER
-    from official_bert.config import BertConfig
     from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
     path = locate(FLAGS.vocab_file)
-    config = BertConfig.from_json_file(locate(f"{FOLDER}/bert_tiny.json"))
+    config = BertConfig.from_json_file(locate(f"{steps.FOLDER}/bert_tiny.json"))
     check_vocab_size(load_vocab(path), config, path)
 
 
-def _study(data):
+def _study(texts, data):
     """Return the `Study`; folders for it are there."""
-    from official_bert.ablations import heldout_text
-    from official_bert.ablations.steps import Study
-    from official_bert.corpus import readers
-
-    texts = readers.find_inputs(FLAGS.input_file)
     for name in ("text", "records", "logs"):
         files.make_directory(os.path.join(FLAGS.output_dir, name), "--output_dir")
     heldout = FLAGS.eval_input_file
@@ -175,7 +156,7 @@ def _study(data):
         folder = os.path.join(FLAGS.output_dir, "text")
         train, heldout = heldout_text.split_off(texts, folder)
         texts = [train]
-    return Study(
+    return steps.Study(
         FLAGS.output_dir,
         ",".join(texts),
         heldout,
@@ -191,7 +172,7 @@ def _run_step(step):
     log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
     print(f"{step.name}: {step.script}, {log}", flush=True)
     with open(log, "a", encoding="utf-8") as output:
-        # What an earlier attempt has left there tells nothing of this one.
+        # Errors of an earlier attempt stand before this position.
         before = output.tell()
         status, _ = run_script(
             step.script,
@@ -204,9 +185,9 @@ def _run_step(step):
         with open(log, encoding="utf-8", errors="replace") as source:
             source.seek(before)
             errors = [line.rstrip() for line in source if line.startswith("error: ")]
-        told = errors[-1].removeprefix("error: ") if errors else f"see {log}."
+        reason = errors[-1].removeprefix("error: ") if errors else f"see {log}."
         raise UserError(
-            f"{step.script} for {step.name} ended with status {status}: {told}"
+            f"{step.script} for {step.name} ended with status {status}: {reason}"
         )
 
 

@@ -17,8 +17,8 @@ from absl import flags
 
 from official_bert import files
 from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
-from official_bert.command_line.program import locate, require
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

@@ -19,12 +19,9 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import training_flags
-from official_bert.command_line.program import (
-    locate,
-    require,
-    start_tensorflow,
-    write_run_json,
-)
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.run_record import write_run_json
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 

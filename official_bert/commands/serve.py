@@ -20,7 +20,8 @@ import urllib.parse
 
 from absl import flags
 
-from official_bert.command_line.program import locate, require, start_tensorflow
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

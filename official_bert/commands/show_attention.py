@@ -14,12 +14,13 @@ it looks at; a row sums to 1.
 from absl import flags, logging
 
 from official_bert import files
+from official_bert.command_line.flag_values import require
 from official_bert.command_line.model_flags import (
     define_model_path,
     given_files,
     model_path,
 )
-from official_bert.command_line.program import require, start_tensorflow
+from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS

@@ -16,7 +16,8 @@ from absl import flags
 
 from official_bert import files
 from official_bert.command_line import beam_flags
-from official_bert.command_line.program import require, write_run_json
+from official_bert.command_line.flag_values import require
+from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
 
 FLAGS = flags.FLAGS
@@ -70,9 +71,7 @@ def main():
     from official_bert.tokenization import train
 
     files.require_parent(FLAGS.output_file, "--output_file")
-    options = beam_flags.beam_options()
-    engine = _beam_engine(options) if options else _local_engine()
-    sources, counter, held_out = _count(engine)
+    sources, counter, held_out = _count()
     tokens = train.train_vocab(
         counter,
         FLAGS.vocab_size,
@@ -85,61 +84,47 @@ def main():
     write_run_json(f"{FLAGS.output_file}.run.json", sources)
 
 
-def _local_engine():
-    """Return (function that finds inputs, function that counts their words)."""
-    from official_bert.corpus import text_blocks
-    from official_bert.engines import word_counting
+def _engine():
+    """Return functions that find inputs and count their words, and how to run it.
 
-    def count(sources, hold_out):
-        return word_counting.count_words(
-            sources,
-            FLAGS.input_format,
-            FLAGS.do_lower_case,
-            hold_out,
-            FLAGS.num_workers,
+    The last one is a tuple of arguments for the second function.
+    """
+    beam_options = beam_flags.beam_options()
+    if not beam_options:
+        from official_bert.corpus import text_blocks
+        from official_bert.engines import word_counting
+
+        return (
+            text_blocks.find_inputs,
+            word_counting.count_words,
+            (FLAGS.num_workers,),
         )
-
-    return text_blocks.find_inputs, count
-
-
-def _beam_engine(options):
-    """Return likewise what does it with Apache Beam."""
     from official_bert.engines.beam import files as beam_files
     from official_bert.engines.beam import runs as beam_runs
     from official_bert.engines.beam import word_counts as beam_word_counts
 
     folder, name = os.path.split(FLAGS.output_file)
-    folder = beam_runs.temporary_location(options) or folder
-
-    def count(sources, hold_out):
-        return beam_word_counts.count_words(
-            sources,
-            FLAGS.input_format,
-            FLAGS.do_lower_case,
-            hold_out,
-            options,
-            beam_files.absolute(os.path.join(folder, f"{name}.counts")),
-        )
-
-    return beam_files.find_inputs, count
+    folder = beam_runs.temporary_location(beam_options) or folder
+    counts = beam_files.absolute(os.path.join(folder, f"{name}.counts"))
+    return beam_files.find_inputs, beam_word_counts.count_words, (beam_options, counts)
 
 
-def _count(engine):
+def _count():
     """Return (all inputs, counter of the text, counter of what is held out)."""
-    find_inputs, count = engine
+    find_inputs, count_words, how = _engine()
+    text = FLAGS.input_format, FLAGS.do_lower_case
     sources, held_out_sources = find_inputs(FLAGS.input_file), []
     if FLAGS.heldout_file:
         held_out_sources = find_inputs(FLAGS.heldout_file, "--heldout_file")
-    files.require_no_input(
-        [FLAGS.output_file], sources + held_out_sources, "--output_file"
-    )
-    counter, held_out = count(sources, not held_out_sources)
+    inputs = sources + held_out_sources
+    files.require_no_input([FLAGS.output_file], inputs, "--output_file")
+    counter, held_out = count_words(sources, *text, not held_out_sources, *how)
     if held_out_sources:
-        held_out, _ = count(held_out_sources, False)
+        held_out, _ = count_words(held_out_sources, *text, False, *how)
     elif not counter.words():
         # Of a very short text all may be chosen to be held out.
         counter, held_out = held_out, counter
-    return sources + held_out_sources, counter, held_out
+    return inputs, counter, held_out
 
 
 def _report(tokens, counter, held_out):

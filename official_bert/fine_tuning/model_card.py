@@ -10,9 +10,9 @@ import os
 from official_bert import files
 from official_bert.checkpoints import any_format, names
 from official_bert.fine_tuning.task_file import TASK_FILE, has_task
+from official_bert.generated_files import write_unless_edited
 from official_bert.training import eval_results
 from official_bert.training.run_manifest import MANIFEST_FILE
-from official_bert.untouched_files import write_unless_changed
 
 CARD_FILE = "README.md"
 
@@ -63,7 +63,7 @@ def write(directory, data):
       UserError: a file of the model is damaged.
     """
     path = os.path.join(directory, CARD_FILE)
-    return write_unless_changed(path, _text(directory, data), "<!-- {} -->")
+    return write_unless_edited(path, _text(directory, data), "<!-- {} -->")
 
 
 def _text(directory, data):

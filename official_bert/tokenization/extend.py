@@ -57,6 +57,12 @@ class Suggestion:
         """Tokens of the text that the word would save, its score."""
         return self.count * (len(self.pieces) - 1)
 
+    @property
+    def columns(self):
+        """Its values for `COLUMNS`."""
+        cut = " ".join(self.pieces)
+        return self.word, self.count, len(self.pieces), self.saved, cut
+
 
 @dataclasses.dataclass(frozen=True)
 class Change:
@@ -73,6 +79,9 @@ class Change:
     count: int
     before: list[str]
     after: list[str]
+
+    def __str__(self):
+        return f"{self.word} from {' '.join(self.before)} to {' '.join(self.after)}"
 
 
 def suggest_words(counter, tokenizer, num_words, min_frequency=5, keep_others=False):
@@ -91,27 +100,27 @@ def suggest_words(counter, tokenizer, num_words, min_frequency=5, keep_others=Fa
       are [UNK] are not among them, since they are one token already.
     """
     cut = tokenizer.wordpiece_tokenizer.tokenize_word
-    found = [
-        Suggestion(word, count, tuple(cut(word)))
-        for word, count in counter.words().items()
-        if count >= min_frequency
-    ]
-    found = [one for one in found if len(one.pieces) > 1 and _can_add(one, tokenizer)]
-    found.sort(key=lambda one: (-one.saved, -one.count, one.word))
+    suggestions = {}
+    for word, count in counter.words().items():
+        pieces = cut(word) if count >= min_frequency else ()
+        if len(pieces) > 1 and _can_add(word, tokenizer):
+            suggestions[word] = Suggestion(word, count, tuple(pieces))
+    best_first = sorted(
+        suggestions.values(), key=lambda one: (-one.saved, -one.count, one.word)
+    )
     if not keep_others:
-        return found[:num_words]
-    ranked = [one.word for one in found]
-    kept = set(harmless_words(counter.words(), tokenizer, ranked, num_words))
-    return [one for one in found if one.word in kept]
+        return best_first[:num_words]
+    words = [one.word for one in best_first]
+    kept = harmless_words(counter.words(), tokenizer, words, num_words)
+    return [suggestions[word] for word in kept]
 
 
-def _can_add(suggestion, tokenizer):
-    """Whether a word can be written into a file and comes back from text.
+def _can_add(word, tokenizer):
+    """Return whether a word can be written into a file and comes back from text.
 
     Half of a surrogate pair cannot, and a few letters change once more when
     their word is lower-cased again.
     """
-    word = suggestion.word
     whole = tokenizer.basic_tokenizer.tokenize(word) == [word]
     return whole and not _SURROGATE.search(word)
 
@@ -136,15 +145,8 @@ def suggestions_text(suggestions):
 
     `read_words` takes the lines back, also when some were removed or added.
     """
-    rows = [
-        (one.word, str(one.count), str(len(one.pieces)), str(one.saved), _join(one))
-        for one in suggestions
-    ]
-    return "".join("\t".join(row) + "\n" for row in [COLUMNS, *rows])
-
-
-def _join(suggestion):
-    return " ".join(suggestion.pieces)
+    rows = [COLUMNS, *(one.columns for one in suggestions)]
+    return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
 def read_words(path, tokenizer):
@@ -164,31 +166,28 @@ def read_words(path, tokenizer):
       UserError: some lines cannot become tokens (all are named), or no word is
         left.
     """
-    rows = _rows(files.read_text(path, "a list of words"))
+    lines = {
+        number: line.split("\t")[0].strip()
+        for number, line in enumerate(
+            files.read_text(path, "a list of words").split("\n"), 1
+        )
+        if line.strip() and tuple(line.split("\t")) != COLUMNS
+    }
     problems = [
         f"line {number} {problem}"
-        for number, text in rows
+        for number, text in lines.items()
         if (problem := _problem(text, tokenizer))
     ]
     if problems:
         raise UserError(
-            f"{path}: {len(problems)} of its {len(rows)} words cannot become tokens; "
+            f"{path}: {len(problems)} of its {len(lines)} words cannot become tokens; "
             f"mend or remove these lines: {list_some(problems, MOST_PROBLEMS, '; ')}."
         )
-    words, notes = _sort_out(rows, tokenizer)
+    words, notes = _sort_out(lines, tokenizer)
     notes = [f"{path}: {note}" for note in notes]
     if not words:
         raise UserError(" ".join([f"{path}: there is no word to add.", *notes]))
     return words, notes
-
-
-def _rows(text):
-    """Return the (line number, word) of lines that are not blank."""
-    rows = []
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip() and tuple(line.split("\t")) != COLUMNS:
-            rows.append((number, line.split("\t")[0].strip()))
-    return rows
 
 
 def _problem(text, tokenizer):
@@ -209,29 +208,28 @@ def _problem(text, tokenizer):
     return None
 
 
-def _sort_out(rows, tokenizer):
-    """Return the new words of good rows, and notes on the others."""
-    words, changed, known, again = {}, [], [], []
-    for number, text in rows:
+def _sort_out(lines, tokenizer):
+    """Return the new words of good lines, and notes on the others."""
+    words, changed, tokens, again = {}, [], [], []
+    for number, text in lines.items():
         (word,) = tokenizer.basic_tokenizer.tokenize(text)
         where = f"{text} (line {number})"
         if word in tokenizer.vocab:
-            known.append(where)
+            tokens.append(where)
         elif word in words:
             again.append(where)
         else:
             words[word] = number
             if word != text:
                 changed.append(f"{text} as {word} (line {number})")
-    told = {
+    notes = {
         "taken as the tokenizer writes them": changed,
-        "tokens already, passed over": known,
+        "tokens already, passed over": tokens,
         "there before, passed over": again,
     }
-    notes = [
-        f"{what}: {list_some(those, 10)}." for what, those in told.items() if those
+    return list(words), [
+        f"{what}: {list_some(those, 10)}." for what, those in notes.items() if those
     ]
-    return list(words), notes
 
 
 def place_words(vocab, words, use_unused=True):

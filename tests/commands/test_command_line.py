@@ -22,7 +22,9 @@ It says it.
 """
 
 from absl import flags
-from official_bert.command_line.program import locate, require, run, write_run_json
+from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.program import run
+from official_bert.command_line.run_record import write_run_json
 import errno, os, sys, time
 from official_bert.errors import UserError
 
@@ -86,7 +88,7 @@ def test_what_is_logged_while_tensorflow_starts_is_shown(script):
     """Unlike its own lines."""
     body = """
 from absl import logging
-from official_bert.command_line.program import start_tensorflow
+from official_bert.command_line.tensorflow_start import start_tensorflow
 def use():
     os.write(2, b"chatter\\n")
     logging.warning("ours")
@@ -216,6 +218,20 @@ def test_flag_files_in_flag_files(script, tmp_path, form):
     assert script("--flagfile=outer.flags").stdout == "inner 4\n"
 
 
+@pytest.mark.parametrize("last", ["", "--undefok=wurd"])
+def test_flags_that_a_command_need_not_know(script, tmp_path, last):
+    """The name may stand in another file than the flag, and after it."""
+    (tmp_path / "outer.flags").write_text(f"--flagfile=inner.flags\n{last}\n")
+    (tmp_path / "inner.flags").write_text("--wurd=x\n--word=hi\n")
+    done = script("--flagfile=outer.flags")
+    if last:
+        check(done, 0)
+        assert done.stdout == "hi 1\n"
+    else:
+        assert done.returncode == 2
+        assert "inner.flags, line 1: Unknown command line flag 'wurd'" in done.stderr
+
+
 @pytest.fixture
 def project(tmp_path):
     """A copy of the command line in a project of its own."""
@@ -340,7 +356,7 @@ def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):
     path = tmp_path / "with_helper.py"
     text = SCRIPT.replace("BODY", f"    {body}")
     path.write_text(text.replace("import errno", "import helper_flags, errno"))
-    environment = {**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")}
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     command = [sys.executable, path, "--rate=0.25"]
     subprocess.run(command, cwd=tmp_path, env=environment, check=True)
     assert json.loads((tmp_path / "out.json").read_text())["flags"]["rate"] == 0.25
@@ -369,7 +385,7 @@ def test_help_is_in_groups(script, tmp_path):
     (tmp_path / "other.py").write_text(body)
     done = subprocess.run(
         [sys.executable, tmp_path / "other.py", "--help"],
-        env={**os.environ, "PYTHONPATH": str(ROOT / "run_scripts")},
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )

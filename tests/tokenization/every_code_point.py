@@ -18,7 +18,7 @@ if __name__ == "__main__":
     tests = pathlib.Path(__file__).resolve().parent.parent
     sys.path[:0] = [str(tests.parent)]
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-    from official_bert.command_line.program import start_tensorflow
+    from official_bert.command_line.tensorflow_start import start_tensorflow
 
     start_tensorflow()
 

@@ -27,7 +27,7 @@ TESTS = pathlib.Path(__file__).resolve().parent.parent
 if __name__ == "__main__":
     sys.path[:0] = [str(TESTS), str(TESTS.parent)]
     os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
-    from official_bert.command_line.program import start_tensorflow
+    from official_bert.command_line.tensorflow_start import start_tensorflow
 
     start_tensorflow()
 

@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 
+import filelock
 from absl import logging
 
 from official_bert import files
@@ -147,15 +148,16 @@ def _read_files(path):
 @contextlib.contextmanager
 def _locked(folder):
     """Keep runs that write into the same folder from losing entries."""
+    # Not `.lock`: a run whose output directory this is may hold that one.
+    lock = filelock.FileLock(os.path.join(folder, ".manifest.lock"))
+    with contextlib.suppress(OSError):  # A disk without locks: one run at a time.
+        lock.acquire()
     try:
-        import fcntl
-    except ImportError:  # Windows: one run at a time.
-        yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # A disk without locks: likewise.
-            fcntl.flock(handle, fcntl.LOCK_EX)
         yield
     finally:
-        os.close(handle)
+        if lock.is_locked:
+            # While it is held: a process that waits for it sees that the file is
+            # gone, and makes another. Windows removes it at the release.
+            with contextlib.suppress(OSError):
+                os.remove(lock.lock_file)
+            lock.release()

@@ -9,7 +9,7 @@ from official_bert import files
 from official_bert.export import samples, sources
 from official_bert.export.saved_model.signatures import SERVING
 from official_bert.export.saved_model.verify import columns_of
-from official_bert.untouched_files import write_unless_changed
+from official_bert.generated_files import write_unless_edited
 
 IMAGE = "tensorflow/serving:2.19.1"
 WARMUP = os.path.join("assets.extra", "tf_serving_warmup_requests")
@@ -98,7 +98,7 @@ def write_server_files(directory, export, model_name, answer):
             ("docker-compose.yml", compose, "# {}"),
             ("README.md", readme, "<!-- {} -->"),
         )
-        if not write_unless_changed(os.path.join(directory, name), text, comment)
+        if not write_unless_edited(os.path.join(directory, name), text, comment)
     ]
 
 

@@ -1,26 +1,27 @@
-"""Text files that a run writes anew, unless a person has changed them."""
+"""Text files that each run generates again, unless a person has edited them."""
 
 import hashlib
 import os
 
 from official_bert import files
 
-# Of the first line, with a hash of all that follows it.
+# The first line, with a hash of everything below it. Files of earlier versions have
+# the same words.
 _MARK = "By official_bert; each run writes it anew, unless a word was changed: {}"
 
 
-def write_unless_changed(path, text, comment):
-    """Write a text below a line that tells whether it was changed since.
+def write_unless_edited(path, text, comment):
+    """Write a text below a line that shows later whether somebody edited it.
 
     Args:
-      path: the file; what is there without such a line is somebody's own.
+      path: the file. A file without such a line belongs to a person, and stays.
       text: str.
       comment: how the file's format marks a comment, with `{}` for its words.
 
     Returns:
       whether it was written.
     """
-    if os.path.lexists(path) and not _is_untouched(path, comment):
+    if os.path.lexists(path) and not _is_unedited(path, comment):
         return False
     files.write_text(path, f"{_first_line(text, comment)}\n{text}")
     return True
@@ -31,8 +32,8 @@ def _first_line(text, comment):
     return comment.format(_MARK.format(digest))
 
 
-def _is_untouched(path, comment):
-    """Tell whether a file is as `write_unless_changed` left it."""
+def _is_unedited(path, comment):
+    """Return whether a file is as `write_unless_edited` left it."""
     try:
         with open(path, encoding="utf-8", newline="") as file:
             first, _, text = file.read().partition("\n")

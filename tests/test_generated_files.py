@@ -2,13 +2,13 @@
 
 import pytest
 
-from official_bert.untouched_files import write_unless_changed
+from official_bert.generated_files import write_unless_edited
 
 
 def test_written_anew_while_nobody_has_changed_it(tmp_path):
     path = tmp_path / "compose.yml"
     for text in ("né: 1\n", "two\n", ""):
-        assert write_unless_changed(str(path), text, "# {}")
+        assert write_unless_edited(str(path), text, "# {}")
         first, _, rest = path.read_text(encoding="utf-8").partition("\n")
         assert first.startswith("# By official_bert; ") and rest == text
     assert [each.name for each in tmp_path.iterdir()] == ["compose.yml"]
@@ -28,15 +28,15 @@ def test_written_anew_while_nobody_has_changed_it(tmp_path):
 )
 def test_what_people_wrote_stays(tmp_path, change):
     path = tmp_path / "compose.yml"
-    assert write_unless_changed(str(path), "one: 1\n", "# {}")
+    assert write_unless_edited(str(path), "one: 1\n", "# {}")
     changed = change(path.read_bytes())
     path.write_bytes(changed)
-    assert not write_unless_changed(str(path), "three: 3\n", "# {}")
+    assert not write_unless_edited(str(path), "three: 3\n", "# {}")
     assert path.read_bytes() == changed
 
 
 def test_a_link_to_nothing_stays(tmp_path):
     path = tmp_path / "README.md"
     path.symlink_to("nowhere")
-    assert not write_unless_changed(str(path), "one\n", "<!-- {} -->")
+    assert not write_unless_edited(str(path), "one\n", "<!-- {} -->")
     assert path.is_symlink()

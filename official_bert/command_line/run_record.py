@@ -1,0 +1,55 @@
+"""`run.json`: what it takes to repeat a run."""
+
+import glob
+import os
+import sys
+import time
+
+import official_bert
+from official_bert import files, machine
+from official_bert.command_line.flag_values import own_flags
+
+# Their versions decide a result.
+PACKAGES = ("tensorflow", "keras", "numpy", "tokenizers", "absl-py")
+
+
+def write_run_json(path, inputs):
+    """Write what it takes to repeat this run: command, flags, versions, hashes.
+
+    Every byte that went in is hashed, about a second per gigabyte: a hash of
+    a part would call two different inputs the same.
+
+    Args:
+      path: the file to write, by convention `run.json` in an output directory
+        or `<output>.run.json` beside an output file.
+      inputs: what went in: files, directories (their files are taken),
+        checkpoint prefixes (`<prefix>.*` is taken). What is not on the disk,
+        is recorded with null; None is left out.
+    """
+    hashes = {}
+    for name in map(str, filter(None, inputs)):
+        paths = _input_files(name)
+        hashes |= {path: files.sha256_of(path) for path in paths} or {name: None}
+    files.write_json(
+        path,
+        {
+            "command": [os.path.basename(sys.executable), *sys.argv],
+            "directory": os.getcwd(),
+            "flags": {flag.name: flag.value for flag in own_flags()},
+            "versions": {
+                "official_bert": official_bert.__version__,
+                "python": sys.version.split()[0],
+                **machine.installed_versions(PACKAGES),
+            },
+            "inputs": hashes,
+            "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
+        },
+    )
+
+
+def _input_files(name):
+    """Return the files that a file, directory or checkpoint prefix stands for."""
+    if os.path.isfile(name):
+        return [name]
+    pattern = f"{glob.escape(name)}{'/*' if os.path.isdir(name) else '.*'}"
+    return [path for path in sorted(glob.glob(pattern)) if os.path.isfile(path)]

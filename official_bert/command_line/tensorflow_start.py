@@ -1,0 +1,57 @@
+"""Start TensorFlow quietly."""
+
+import contextlib
+import os
+import sys
+import tempfile
+
+from absl import logging
+
+from official_bert.errors import UserError
+
+
+def start_tensorflow(use=None):
+    """Import TensorFlow and find its devices, without its start-up messages.
+
+    Args:
+      use: function of no arguments to call as the first thing; by default the
+        devices are listed.
+
+    Returns:
+      what `use` returns.
+
+    TensorFlow's C++ side prints lines on stderr that no setting turns off, among
+    them errors about GPUs on machines that have none. They are shown only if the
+    import fails. What this project logs is shown.
+    """
+    sys.stderr.flush()
+    own = os.dup(2)
+    with tempfile.TemporaryFile() as chatter, _logging_to(own):
+        os.dup2(chatter.fileno(), 2)
+        try:
+            import tensorflow as tf
+
+            tf.get_logger().setLevel("WARNING")
+            return use() if use else tf.config.list_logical_devices()
+        except UserError:
+            raise
+        except BaseException:
+            chatter.seek(0)
+            os.write(own, chatter.read())
+            raise
+        finally:
+            os.dup2(own, 2)
+            os.close(own)
+
+
+@contextlib.contextmanager
+def _logging_to(descriptor):
+    """Let what would be logged to stderr be logged to a copy of a descriptor."""
+    handler = logging.get_absl_handler().python_handler
+    with os.fdopen(os.dup(descriptor), "w", encoding="utf-8") as stream:
+        before = handler.setStream(stream) if handler.stream is sys.stderr else None
+        try:
+            yield
+        finally:
+            if before:
+                handler.setStream(before)

@@ -7,11 +7,12 @@ from official_bert import files
 from official_bert.checkpoints import any_format, google, initialize, model_directory
 from official_bert.checkpoints.huggingface import directory as huggingface
 from official_bert.checkpoints.keras_hub import preset as keras_hub
+from official_bert.constants import GOOGLE, HUGGINGFACE, KERAS_HUB
 
 WRITERS = {
-    "google": google.write_model,
-    "huggingface": huggingface.write_model,
-    "keras_hub": keras_hub.write_preset,
+    GOOGLE: google.write_model,
+    HUGGINGFACE: huggingface.write_model,
+    KERAS_HUB: keras_hub.write_preset,
 }
 
 

@@ -7,12 +7,9 @@ from absl import flags
 
 # First of all: it tells Python where the package is.
 from official_bert.command_line import program as command_line  # noqa: F401
+from official_bert.constants import PRECISIONS, STRATEGIES
 from official_bert.errors import UserError
 
-# As in `training.strategies`, which would bring TensorFlow; a test compares them.
-STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
-# As in `training.precision`, which would bring Keras; a test compares them.
-PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
 HELP_TITLE = "Training, with batches, optimizer, devices, saving"

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export.tflite import file as tflite_file
 from official_bert.fine_tuning import loading as fine_tuned
 from official_bert.fine_tuning import tflite_model
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.fine_tuning.tflite_model import TfliteModel
 
 LENGTHS = (4, 8)

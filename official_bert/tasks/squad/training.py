@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
+from official_bert.constants import SQUAD
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
@@ -39,7 +40,7 @@ class SquadTask:
       decoding: `Decoding`.
     """
 
-    TASK: ClassVar[str] = "squad"
+    TASK: ClassVar[str] = SQUAD
 
     max_seq_length: int = 384
     doc_stride: int = 128

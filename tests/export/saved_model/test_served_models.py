@@ -16,6 +16,7 @@ from tiny_exports import (
 )
 
 from official_bert.checkpoints import model_directory
+from official_bert.constants import INPUTS
 from official_bert.export import expected
 from official_bert.export.saved_model import exports, signatures
 from official_bert.export.saved_model.ner import ServedTagger
@@ -26,7 +27,6 @@ from official_bert.export.saved_model.signatures import (
     TOKENS,
 )
 from official_bert.export.saved_model.texts import per_text
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.tables.examples import Example
 from official_bert.tasks.choice.features import pad_choice_features
 from official_bert.tasks.choice.files import ChoiceExample

@@ -16,6 +16,7 @@ from device_exports import directory_of, exported, horse, horse_set
 from tensorflow.lite.python import schema_py_generated as schema
 from tflite_sizes import constant_bytes
 
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export.tflite import file as tflite_file
 from official_bert.export.tflite import writer
@@ -23,7 +24,6 @@ from official_bert.export.tflite.model import open_device_model
 from official_bert.fine_tuning import loading as fine_tuned
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning import tflite_model
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.fine_tuning.tflite_model import TfliteModel
 from official_bert.tasks.predictor import Predictor, load
 

@@ -11,6 +11,7 @@ import tiny_model
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import convert, google, model_directory
+from official_bert.constants import FEATURE_LAYERS
 from official_bert.errors import UserError
 from official_bert.export import sources
 from official_bert.fine_tuning.task_file import write_task
@@ -18,7 +19,7 @@ from official_bert.modeling import feature_based
 from official_bert.modeling.token_classification import TokenClassificationModel
 from official_bert.tasks.classifier import task as classifier_task
 from official_bert.tasks.ner import training as ner
-from official_bert.tasks.ner.features import LAYERS, tag_names
+from official_bert.tasks.ner.features import tag_names
 from official_bert.tasks.ner.predictor import FoundEntity, NerPredictor
 from official_bert.tasks.ner.sentences import split_words, word_sentence
 from official_bert.tasks.ner.training import NerTask
@@ -246,7 +247,7 @@ def test_predictor_picks_it(path, predictor):
         found.predict(["one", 5])
 
 
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("kind", FEATURE_LAYERS)
 def test_a_bilstm_answers(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(feature_based, "WIDTH", 4)
     task = dataclasses.replace(TASK, feature_based=kind)

@@ -298,7 +298,9 @@ def test_it_is_a_model_that_answers(whole):
     task, directory, row = whole
     predictor = NerPredictor(str(directory))
     assert (predictor.task, predictor.global_step) == (task, row["global_step"])
-    found = ner.row_of(ner.evaluate(DEV, predictor.tags(DEV)))
+    found = ner.row_of(
+        ner.evaluate(DEV, predictor.outputs(DEV, predictor.features(DEV)))
+    )
     assert found == {name: row[name] for name in found}
     for name in ("bert_config.json", "vocab.txt", "tokenizer_config.json"):
         assert (directory / name).exists()

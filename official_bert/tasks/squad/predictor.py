@@ -54,6 +54,21 @@ class SquadPredictor(TaskPredictor):
     make_scorer = staticmethod(training.make_scorer)
     task_of = staticmethod(training.task_of)
 
+    def __init__(
+        self, path, batch_size=32, task=None, pad_to_max_seq_length=False, **files
+    ):
+        """Load a model.
+
+        Args:
+          path: see `TaskPredictor`.
+          batch_size: windows that go through the model together.
+          task: see `TaskPredictor`.
+          pad_to_max_seq_length: see `training.window_logits`.
+          **files: config, vocabulary and casing, see `TaskPredictor`.
+        """
+        super().__init__(path, batch_size, task, **files)
+        self._pad_to_max_seq_length = pad_to_max_seq_length
+
     def predict(self, question, context):
         """Answer one question.
 
@@ -82,7 +97,13 @@ class SquadPredictor(TaskPredictor):
 
     def logits(self, features):
         """Return (start, end) logits of windows; see `training.window_logits`."""
-        return training.window_logits(self._score, self.task, features, self.batch_size)
+        return training.window_logits(
+            self._score,
+            self.task,
+            features,
+            self.batch_size,
+            pad_to_max_seq_length=self._pad_to_max_seq_length,
+        )
 
     def outputs(self, examples, features, logits=None):
         """Return the `SquadPrediction` of each example.

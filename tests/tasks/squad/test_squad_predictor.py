@@ -12,6 +12,7 @@ import tiny_model
 
 from official_bert import Predictor
 from official_bert.checkpoints import convert, google, model_directory, names
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export import sources
 from official_bert.fine_tuning.task_file import write_task
@@ -20,6 +21,7 @@ from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.squad import answers as squad_answers
+from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files
 from official_bert.tasks.squad.answers import Decoding
 from official_bert.tasks.squad.predictor import Answer, SquadPredictor
@@ -176,6 +178,23 @@ def test_scores_are_those_of_the_logits(predictor, always):
     other = predictor.predict("who ?", context)
     assert other.null_score == pytest.approx(null, rel=1e-5)
     assert other.text == ("" if null > sums[best] else found.text)
+
+
+def test_padding_takes_part_with_the_original_s_padding(path):
+    """Its logits are the model's own for input_ids 0 that input_mask hides."""
+    padded = SquadPredictor(path, 3, MAY_NOT, pad_to_max_seq_length=True)
+    examples = [example_of(context) for context in CONTEXTS]
+    features = padded.features(examples)
+    batch = squad_features.pad_squad_features(features, MAY_NOT.max_seq_length)
+    outputs = padded.model({name: batch[name] for name in INPUTS})
+    logits = padded.logits(features)
+    assert min(len(one.input_ids) for one in features) < MAY_NOT.max_seq_length
+    for found, name in zip(logits, ("start_logits", "end_logits"), strict=True):
+        np.testing.assert_allclose(np.stack(found), outputs[name], rtol=1e-4, atol=1e-4)
+    expected = squad_answers.decode(
+        examples, features, *logits, padded.tokenizer, MAY_NOT.decoding
+    )
+    assert padded.outputs(examples, features) == expected
 
 
 def test_no_answer(never):

@@ -215,10 +215,10 @@ def _batches(train_set):
 
 def _glue(checkpoint):
     """Return a function: `BertConfig` -> `FineTuning` on --task_name."""
+    from official_bert.constants import TRUNCATE
     from official_bert.tasks.classifier import data as classifier_data
     from official_bert.tasks.classifier import features as classifier_features
     from official_bert.tasks.classifier import training as classifier
-    from official_bert.tasks.classifier.task import TRUNCATE
     from official_bert.tasks.glue import files as glue_files
     from official_bert.tasks.glue.tasks import find_task
 

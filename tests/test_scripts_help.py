@@ -7,8 +7,6 @@ import time
 import pytest
 from places import ROOT
 
-from official_bert.export.tflite import converter
-
 COMMANDS = sorted(path.name for path in (ROOT / "run_scripts").glob("*.py"))
 SECONDS = 1.5
 # Each with its flags of training and of held-out data.
@@ -50,11 +48,6 @@ def test_help_is_quick_and_shows_how_to_call(name):
     example = next(line.strip() for line in rest if "python " in line)
     assert example.startswith(f"python run_scripts/{name}")
     assert max(map(len, done.stdout.splitlines())) <= 88
-
-
-def test_the_quantizations_of_the_command_are_those_of_the_library():
-    done, _ = ask_for_help("export_model.py")
-    assert f"<{' | '.join(converter.QUANTIZATIONS)}>" in done.stdout
 
 
 @pytest.mark.parametrize("name", COMMANDS)

@@ -127,8 +127,8 @@ def _train_step(model, objective, learning_rate, **settings):
 
 def encoding(size, batch):
     """The encoder's outputs of one batch of full sequences, as a scorer gives them."""
+    from official_bert.constants import INPUTS
     from official_bert.fine_tuning import outputs as scoring
-    from official_bert.fine_tuning.model_inputs import INPUTS
     from official_bert.modeling.encoder import BertEncoder
 
     config = BertConfig.named(size)
@@ -237,9 +237,9 @@ def windows(config, texts, batch, padded_to=None):
 def tflite(size, vocab_file, quantization):
     """The encoder of random weights as a `.tflite`, on one full sequence."""
     from official_bert.checkpoints import model_directory
+    from official_bert.constants import INPUTS
     from official_bert.export.tflite import converter
     from official_bert.export.tflite.model import open_device_model
-    from official_bert.fine_tuning.model_inputs import INPUTS
     from official_bert.fine_tuning.tflite_model import SIGNATURE, interpreter
     from official_bert.modeling.encoder import BertEncoder
 

@@ -9,6 +9,7 @@ import numpy as np
 import training
 import transformers
 
+from official_bert import constants
 from official_bert.metrics import entities
 from official_bert.tasks.ner import features as ner_features
 from official_bert.tasks.ner import files as ner_files
@@ -32,7 +33,7 @@ def main():
 
     def loss_of(rows):
         labels = [
-            np.where(row.label_ids == ner_features.IGNORED, IGNORED, row.label_ids)
+            np.where(row.label_ids == constants.IGNORED, IGNORED, row.label_ids)
             for row in rows
         ]
         labels = training.padded(labels, IGNORED)

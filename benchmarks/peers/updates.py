@@ -15,7 +15,7 @@ import torch
 import training
 import transformers
 
-from official_bert.tasks.ner import features as ner_features
+from official_bert import constants
 
 
 def main(folder):
@@ -89,7 +89,7 @@ def _tensor(array):
     if not np.issubdtype(array.dtype, np.integer):
         return torch.tensor(array.astype(np.float32))
     # Only the labels of words have such a number.
-    array = np.where(array == ner_features.IGNORED, ner.IGNORED, array)
+    array = np.where(array == constants.IGNORED, ner.IGNORED, array)
     return torch.tensor(array.astype(np.int64))
 
 

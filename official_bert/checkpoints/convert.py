@@ -7,11 +7,12 @@ from official_bert import files
 from official_bert.checkpoints import any_format, google, initialize, model_directory
 from official_bert.checkpoints.huggingface import transformers_model
 from official_bert.checkpoints.keras_hub import preset
+from official_bert.constants import GOOGLE, HUGGINGFACE, KERAS_HUB
 
 WRITERS = {
-    "google": google.write_model,
-    "huggingface": transformers_model.write_model,
-    "keras_hub": preset.write_preset,
+    GOOGLE: google.write_model,
+    HUGGINGFACE: transformers_model.write_model,
+    KERAS_HUB: preset.write_preset,
 }
 
 

@@ -41,7 +41,8 @@ flags.DEFINE_bool(
     "pad_to_max_seq_length",
     False,
     "Train on batches that are all as long as --max_seq_length, as the original does, "
-    "and not as their longest text.",
+    "and not as their longest text; in SQuAD also predict with them, and let padding "
+    "take part in the choice of answers.",
 )
 flags.DEFINE_integer(
     "num_seeds",

@@ -5,12 +5,9 @@ import math
 
 from absl import flags
 
+from official_bert.constants import PRECISIONS, STRATEGIES
 from official_bert.errors import UserError
 
-# As in `training.strategies`, which would bring TensorFlow; a test compares them.
-STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
-# As in `training.precision`, which would bring Keras; a test compares them.
-PRECISIONS = ("float32", "bfloat16", "float16")
 FLAGS = flags.FLAGS
 
 HELP_TITLE = "Training, with batches, optimizer, devices, saving"

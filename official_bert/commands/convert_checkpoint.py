@@ -18,14 +18,14 @@ from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
+from official_bert.constants import CHECKPOINT_FORMATS, KERAS_HUB
 from official_bert.errors import UserError
 
-FORMATS = ("google", "huggingface", "keras_hub")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("from", None, "Checkpoint to read.")
 flags.DEFINE_string("to", None, "Directory to write; new or empty.")
-flags.DEFINE_enum("format", None, FORMATS, "Format to write.")
+flags.DEFINE_enum("format", None, CHECKPOINT_FORMATS, "Format to write.")
 
 
 def main():
@@ -46,7 +46,7 @@ def _convert(source):
     from official_bert.fine_tuning import model_card
 
     given, along = given_files(), _task_files(source)
-    task_stays = bool(along) and FLAGS.format == "keras_hub"
+    task_stays = bool(along) and FLAGS.format == KERAS_HUB
     if task_stays:
         along = []
     checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given, along=along)

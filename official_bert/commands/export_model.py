@@ -24,6 +24,7 @@ from absl import flags
 from official_bert import files
 from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
+from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -80,8 +81,8 @@ flags.DEFINE_string(
 )
 flags.DEFINE_enum(
     "quantization",
-    "int8",
-    ["float32", "float16", "int8", "full_int8"],
+    INT8,
+    QUANTIZATIONS,
     "Of a .tflite. float16 and int8: weights of 16 or 8 bits, a half or a quarter of "
     "the size; full_int8: the computation too, for chips that know nothing else.",
 )
@@ -135,7 +136,7 @@ def _check_flags():
     for name in ("check_file", "calibration_file", "dev_file"):
         if FLAGS[name].value:
             files.require_readable(locate(FLAGS[name].value), f"--{name}")
-    is_full = FLAGS.quantization == "full_int8"
+    is_full = FLAGS.quantization == FULL_INT8
     if is_full and not (FLAGS.calibration_file and FLAGS.dev_file):
         raise UserError(
             "--quantization=full_int8 needs --calibration_file, texts like those that "
@@ -184,7 +185,7 @@ def _export_tflite():
     )
     if report.metric:
         print(f"{FLAGS.dev_file}: {report.scores()}")
-    elif model.predictor and FLAGS.quantization != "float32":
+    elif model.predictor and FLAGS.quantization != FLOAT32:
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
 

@@ -23,6 +23,7 @@ from official_bert.command_line.streams import (
     opened_output,
 )
 from official_bert.command_line.tensorflow_start import start_tensorflow
+from official_bert.constants import LONG_TEXT, POOLINGS, TRUNCATE
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -41,7 +42,7 @@ flags.DEFINE_string(
 flags.DEFINE_enum(
     "pooling",
     "mean",
-    ("mean", "cls", "pooler"),
+    POOLINGS,
     "What a sentence's vector is. mean: of all its tokens, [CLS] and [SEP] among "
     "them. cls: the vector of [CLS]. pooler: the pooled output.",
 )
@@ -63,8 +64,8 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_enum(
     "long_text",
-    "truncate",
-    ("truncate", "window"),
+    TRUNCATE,
+    LONG_TEXT,
     "What becomes of longer texts. truncate: cut off, as in the original. window: "
     "read through overlapping windows, each token taken from the one where it has "
     "the most context.",

@@ -27,7 +27,6 @@ lines the columns that it was fine-tuned on. For the others a line that begins w
 JSON.
 """
 
-import functools
 import itertools
 import json
 import os
@@ -44,6 +43,7 @@ from official_bert.command_line.streams import (
     opened_output,
 )
 from official_bert.command_line.tensorflow_start import start_tensorflow
+from official_bert.constants import CLASSIFIER, MULTIPLE_CHOICE, NER
 from official_bert.errors import UserError
 
 # Texts of a file that are answered together, those of like length side by side.
@@ -98,10 +98,12 @@ def main():
     from official_bert.tasks.predictor import load
 
     predictor = load(locate(FLAGS.model_dir), FLAGS.batch_size)
-    questions, answer = _way_of(predictor)
+    inputs = _inputs_for(predictor.task)
     with opened_output(FLAGS.output_file) as out:
-        for chunk in _chunks(questions):
-            for record in answer(chunk):
+        for chunk in _chunks(inputs):
+            results = predictor.predict_all(chunk)
+            for one, result in zip(chunk, results, strict=True):
+                record = predictor.to_json(one, result)
                 out.write(json.dumps(record, ensure_ascii=False) + "\n")
             out.flush()
 
@@ -132,47 +134,36 @@ def _ends_with(endings):
     return FLAGS.input_file.removesuffix(".gz").lower().endswith(endings)
 
 
-def _way_of(predictor):
-    """Return (questions, function: list of them -> iterable of dicts for JSON)."""
-    from official_bert.tasks import prediction_inputs
-    from official_bert.tasks.choice.training import ChoiceTask
-    from official_bert.tasks.ner.training import NerTask
-    from official_bert.tasks.squad.training import SquadTask
+def _inputs_for(task):
+    """Return what the model reads of --input_file, an iterable.
 
-    if predictor.task is None:
-        return _pairs_of_lines(), functools.partial(_encode, predictor)
-    task = predictor.task.TASK
-    if task not in (NerTask.TASK, SquadTask.TASK, ChoiceTask.TASK):
-        return _texts(predictor.task), functools.partial(_classify, predictor)
+    Args:
+      task: the model's; None for a pre-trained encoder.
+    """
+    from official_bert.pretrained.feature_files import split_line
+    from official_bert.tasks import prediction_inputs
+
+    is_table = _ends_with(TABLES + JSON_LINES)
+    if task is None or (task.TASK == CLASSIFIER and not is_table):
+        return map(split_line, lines_of(FLAGS.input_file))
+    if task.TASK == CLASSIFIER:
+        return _texts_of_table(task)
     if _columns():
         raise UserError(
             f"{_columns()} is for classifiers, and the model in {FLAGS.model_dir} is "
-            f"of the task {task}; leave it out."
+            f"of the task {task.TASK}; leave it out."
         )
-    if task == ChoiceTask.TASK:
-        return _prompts(), functools.partial(_choose, predictor)
-    if task == NerTask.TASK:
-        return _lines(prediction_inputs.texts), functools.partial(_tag, predictor)
-    return _lines(prediction_inputs.questions), functools.partial(_answer, predictor)
-
-
-def _texts(task):
-    """Return the texts and pairs for a classifier."""
-    if _ends_with(TABLES + JSON_LINES):
-        return _texts_of_table(task)
-    return _pairs_of_lines()
-
-
-def _pairs_of_lines():
-    from official_bert.pretrained import feature_files
-
-    return map(feature_files.split_line, lines_of(FLAGS.input_file))
+    if task.TASK == MULTIPLE_CHOICE:
+        return _prompts()
+    return _lines(
+        prediction_inputs.texts if task.TASK == NER else prediction_inputs.questions
+    )
 
 
 def _texts_of_table(task):
-    from official_bert.tasks.classifier import data as classifier_data
+    from official_bert.tasks.classifier.data import OwnFiles, read_texts
 
-    own = classifier_data.OwnFiles(
+    own = OwnFiles(
         None,
         None,
         FLAGS.input_file,
@@ -180,7 +171,7 @@ def _texts_of_table(task):
         FLAGS.text_b_column,
         has_header=FLAGS.has_header,
     )
-    examples = classifier_data.read_texts(task, own, "--input_file")
+    examples = read_texts(task, own, "--input_file")
     return (
         each.text_a if each.text_b is None else (each.text_a, each.text_b)
         for each in examples
@@ -199,58 +190,22 @@ def _lines(read):
             f"{FLAGS.model_dir} does not read; give lines of text or of JSON."
         )
     is_json = _ends_with(JSON_LINES)
-    found = read(lines_of(FLAGS.input_file), _input_name(), is_json)
-    return list(found) if is_json else found
+    inputs = read(lines_of(FLAGS.input_file), _input_name(), is_json)
+    return list(inputs) if is_json else inputs
 
 
 def _prompts():
     """Return the prompts and choices; those of a file all at once."""
     from official_bert.tasks import prediction_inputs
-    from official_bert.tasks.choice import files as choice_files
+    from official_bert.tasks.choice.files import read_prompts
 
     if FLAGS.input_file == STANDARD:
         return prediction_inputs.prompts(lines_of(STANDARD), _input_name())
-    return choice_files.read_prompts(FLAGS.input_file, "--input_file")
+    return read_prompts(FLAGS.input_file, "--input_file")
 
 
 def _input_name():
     return "Standard input" if FLAGS.input_file == STANDARD else FLAGS.input_file
-
-
-def _encode(predictor, texts):
-    for text, vector in zip(texts, predictor.predict(texts), strict=True):
-        rounded = [round(value, 6) for value in vector.tolist()]
-        yield {"text": text, "pooled_output": rounded}
-
-
-def _classify(predictor, texts):
-    from official_bert.tasks.classifier.reports import as_json
-
-    return map(as_json, predictor.predict(texts))
-
-
-def _tag(predictor, texts):
-    for text, found in zip(texts, predictor.predict(texts), strict=True):
-        entities = [
-            {"start": e.start, "end": e.end, "label": e.label, "text": e.text}
-            for e in found
-        ]
-        yield {"text": text, "entities": entities}
-
-
-def _answer(predictor, pairs):
-    for answer in predictor.predict_all(pairs):
-        record = {"answer": answer.text, "start": answer.start, "end": answer.end}
-        record["score"] = round(answer.score, 6)
-        if answer.null_score is not None:
-            record["null_score"] = round(answer.null_score, 6)
-        yield {**record, "probability": round(answer.probability, 6)}
-
-
-def _choose(predictor, pairs):
-    from official_bert.tasks.choice.reports import as_json
-
-    return map(as_json, predictor.predict_all(pairs))
 
 
 def _chunks(texts):

@@ -19,6 +19,7 @@ from official_bert import files
 from official_bert.command_line import fine_tuning_flags, training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
+from official_bert.constants import LONG_TEXT, TRUNCATE
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -89,7 +90,7 @@ flags.DEFINE_integer(
 flags.DEFINE_enum(
     "long_text",
     None,
-    ("truncate", "window"),
+    LONG_TEXT,
     "What becomes of longer texts. truncate (the default): cut off, as in the "
     "original. window: read through overlapping windows, whose logits are averaged.",
 )
@@ -173,7 +174,7 @@ def _read_data():
     ):
         known, _ = read_task(fine_tuning_flags.model_path(), ClassifierTask)
     length = FLAGS.max_seq_length or (known.max_seq_length if known else 128)
-    long_text = FLAGS.long_text or (known.long_text if known else "truncate")
+    long_text = FLAGS.long_text or (known.long_text if known else TRUNCATE)
     if FLAGS.task_name:
         data = _read_glue(length, long_text, wanted)
         if known:

@@ -17,8 +17,8 @@ from official_bert import files
 from official_bert.command_line import fine_tuning_flags, training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
+from official_bert.constants import FEATURE_LAYERS
 from official_bert.errors import UserError
-from official_bert.tasks.ner.features import LAYERS
 
 FLAGS = flags.FLAGS
 
@@ -56,7 +56,7 @@ flags.DEFINE_bool(
 flags.DEFINE_enum(
     "feature_based",
     None,
-    LAYERS,
+    FEATURE_LAYERS,
     "Do not fine-tune: train a two-layer BiLSTM on these layers (Table 7).",
 )
 flags.DEFINE_bool(

@@ -200,7 +200,9 @@ def _train(strategy, start, questions):
     if FLAGS.do_eval:
         asked, gold_answers = questions
         windows = squad_features.convert_examples(asked, start.tokenizer, *task.lengths)
-        dev_set = squad.DevSet(asked, windows, gold_answers)
+        dev_set = squad.DevSet(
+            asked, windows, gold_answers, FLAGS.pad_to_max_seq_length
+        )
     work = squad.fine_tuning(
         start.config, task, features, dev_set, start.tokenizer, FLAGS.eval_batch_size
     )
@@ -281,4 +283,5 @@ def _predictors():
     given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
     # Those of an ensemble must read alike, so the first one's lengths are all's.
     task = _task(_known_task(paths[0]))
-    return [SquadPredictor(path, size, task, **given) for path in paths]
+    pads = FLAGS.pad_to_max_seq_length
+    return [SquadPredictor(path, size, task, pads, **given) for path in paths]

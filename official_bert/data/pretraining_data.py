@@ -215,7 +215,7 @@ def _make_records(documents, settings, tokenizer, rng, corpus):
     check_records(len(records))
     return records, {
         "share_random_next": num_random / len(records),
-        **manifest.label_statistics(label_counts, tokenizer.inv_vocab),
+        **manifest.describe_labels(label_counts, tokenizer.inv_vocab),
     }
 
 

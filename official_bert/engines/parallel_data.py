@@ -224,7 +224,7 @@ def describe(pieces, counts, statistics, tokenizer, settings, vocab_file):
         "has_word_boundaries": False,
         "num_documents": statistics.counts["documents"],
         "share_random_next": sum(f.num_random_next for f in everything) / num_records,
-        **manifest.label_statistics(counts.labels, tokenizer.inv_vocab),
+        **manifest.describe_labels(counts.labels, tokenizer.inv_vocab),
     }
     return {
         path: {"num_records": sum(facts.num_records for facts in own), **entry}

@@ -17,9 +17,9 @@ def of_classifier(predictor, text, text_b=None):
 
 
 def _named(task, predictions):
-    labels = [one.label for one in predictions]
     if task.kind == REGRESSION:
-        return {"value": np.array(labels, np.float32)}
+        return {"value": np.array([one.value for one in predictions], np.float32)}
+    labels = [one.label for one in predictions]
     rows = [list(one.probabilities.values()) for one in predictions]
     probabilities = np.array(rows, np.float32)
     if task.kind == MULTI_LABEL:

@@ -1,8 +1,7 @@
-"""A fine-tuned model, read from its directory for any task."""
+"""A fine-tuned model, loaded from its directory: the predictor of every task."""
 
-import dataclasses
 import os
-from collections.abc import Callable
+from typing import ClassVar
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory, names
@@ -14,140 +13,195 @@ from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
 
 
-@dataclasses.dataclass(frozen=True)
-class FineTuned:
-    """What `load` returns.
+class TaskPredictor:
+    """A fine-tuned model, loaded once. Each task has a subclass.
+
+    Its methods may be called from several threads at a time. The model is compiled
+    with the first call, and never again, whatever the texts' lengths and number.
+
+    A subclass defines the class attributes and the functions below them, and the
+    methods `make_example`, `features`, `outputs` and `results`.
 
     Attributes:
-      model: a Keras model, as `make_model` made it, or a `TfliteModel`.
-      score: function: batch of features -> dict of arrays, see `scoring`.
-      task: what it is for.
+      task_class: class of the task in `task.json`.
+      architecture: Hugging Face's name of the model.
+      head: name of the weights of the task's output layer, whose first axis is
+        the number of outputs.
+      model: the Keras model, or a `TfliteModel`.
+      task: an instance of `task_class`.
       tokenizer: `FullTokenizer`.
-      global_step: the updates that the model has had; None where not known.
+      global_step: training steps of the model; None if unknown.
+      batch_size: inputs that go through the model together.
     """
 
-    model: object
-    score: Callable
-    task: object
-    tokenizer: FullTokenizer
-    global_step: int | None
+    task_class: ClassVar[type]
+    architecture: ClassVar[str]
+    head: ClassVar[str] = "output_weights"
+
+    # (`BertConfig`, task) -> Keras model.
+    make_model: ClassVar
+    # Keras model -> function: batch -> dict of arrays, see `outputs.make_scorer`.
+    make_scorer: ClassVar
+    # `BertConfig` without a `task.json` -> task, or None if it names none.
+    task_of: ClassVar
+
+    def __init__(
+        self,
+        path,
+        batch_size=32,
+        task=None,
+        config_file=None,
+        vocab_file=None,
+        do_lower_case=None,
+    ):
+        """Load a model.
+
+        Args:
+          path: output directory of a finished fine-tuning; a model of Hugging Face
+            whose config describes the task; with `task`, any checkpoint that has
+            the weights of its head, such as the original's; or a `.tflite` made of
+            one, for which the arguments after `batch_size` do not count.
+          batch_size: inputs (texts, windows or choices) that go through the model
+            together.
+          task: instead of that in `task.json`.
+          config_file: a `bert_config.json`; by default the checkpoint's own.
+          vocab_file: a `vocab.txt`; by default the checkpoint's own.
+          do_lower_case: bool; by default that of the checkpoint's files.
+
+        Raises:
+          UserError: something is missing or does not fit.
+        """
+        self.batch_size = batch_size
+        tflite_file = tflite_model.find_file(path)
+        if tflite_file:
+            self.model, self.tokenizer, task_of_file = load_tflite(
+                tflite_file, self.task_class
+            )
+            self.task, self.global_step = task_of_file
+            self._score = self.model
+            return
+        self.global_step = None
+        if has_task(path):
+            task_in_file, self.global_step = read_task(path, self.task_class)
+            task = task or task_in_file
+        with any_format.opened(path) as checkpoint:
+            self._require_head(path, checkpoint)
+            config = model_directory.config_of(checkpoint, config_file)
+            self.task = task or self.task_of(config)
+            if self.task is None:
+                read_task(path, self.task_class)  # Says what is missing.
+            self.tokenizer = model_directory.tokenizer_of(
+                checkpoint, vocab_file, do_lower_case
+            )
+            vocab_file = vocab_file or checkpoint.vocab_file
+            check_vocab_size(self.tokenizer.vocab, config, vocab_file)
+            if self.global_step is None:
+                self.global_step = checkpoint.global_step
+            self.model = self.make_model(config, self.task)
+            self._load_weights(path, checkpoint)
+        _check_length(self.task, config)
+        self._score = self.make_scorer(self.model)
+
+    def _require_head(self, path, checkpoint):
+        if self.head not in checkpoint.shapes:
+            raise UserError(
+                f"{path} is not fine-tuned for {self.task_class.TASK!r}: it lacks "
+                f"{self.head}; train first (--do_train)."
+            )
+
+    def _load_weights(self, path, checkpoint):
+        weights = {names.google_name(each): each for each in self.model.weights}
+        has, needs = checkpoint.shapes[self.head][0], weights[self.head].shape[0]
+        if has != needs:
+            raise UserError(
+                f"{path} has a layer of {has} outputs, and the task asks for {needs}; "
+                "give the model of that task."
+            )
+        missing = load_opened(self.model, checkpoint).new
+        if missing:
+            raise UserError(
+                f"{path} is no whole model of its task: it lacks {', '.join(missing)}."
+            )
+
+    def predict(self, texts):
+        """Return a result for each text.
+
+        Args:
+          texts: iterable of what `make_example` takes.
+
+        Raises:
+          TypeError: `texts` is one text, or something in it is none.
+        """
+        if isinstance(texts, str):
+            raise TypeError("predict takes a list of texts; put this one into a list.")
+        return self.predict_all(texts)
+
+    def predict_all(self, inputs):
+        """Return a result for each input, in their order.
+
+        Args:
+          inputs: iterable of what `make_example` takes.
+
+        Raises:
+          TypeError: an input is not what the task reads.
+        """
+        examples = [self.make_example(*numbered) for numbered in enumerate(inputs)]
+        if not examples:
+            return []
+        return self.results(examples, self.outputs(examples, self.features(examples)))
+
+    def make_example(self, number, value):
+        """Return an example of one input; `number` is for messages."""
+        raise NotImplementedError
+
+    def features(self, examples):
+        """Return the features of a list of examples, as the task reads them."""
+        raise NotImplementedError
+
+    def outputs(self, examples, features):
+        """Return what the model computes for N examples: logits, tags or spans."""
+        raise NotImplementedError
+
+    def results(self, examples, outputs):
+        """Return the result of each example, with names and texts."""
+        raise NotImplementedError
+
+    def to_json(self, value, result):
+        """Return the result of an input as a dict for JSON; numbers to six places."""
+        return result.to_dict()
 
 
-def load(
-    path,
-    task_class,
-    make_model,
-    make_scorer,
-    head,
-    task=None,
-    task_of=lambda config: None,
-    config_file=None,
-    vocab_file=None,
-    do_lower_case=None,
-):
-    """Load a fine-tuned model.
+def load_tflite(path, task_class=None):
+    """Load a `.tflite` with the files that it carries.
 
     Args:
-      path: a finished fine-tuning's output directory; with `task`, any
-        checkpoint that has the weights of its head, such as the original's; or a
-        `.tflite` made of one, for which the rest that may be given does not count.
-      task_class: class of its task, for `read_task`.
-      make_model: function: (`BertConfig`, task) -> Keras model.
-      make_scorer: function: Keras model -> function, see `scoring.make_scorer`.
-      head: name of the weights that tell a model of this task, whose first
-        axis is its number of outputs.
-      task: instead of that of `task.json`.
-      task_of: function: `BertConfig` -> the task that it tells of, or None.
-      config_file: a `bert_config.json`; by default the checkpoint's own.
-      vocab_file: a `vocab.txt`, likewise.
-      do_lower_case: bool, likewise.
+      path: the file, or the folder that it was exported to.
+      task_class: class of its task; None for a model without a task.
 
     Returns:
-      `FineTuned`.
+      (`TfliteModel`, `FullTokenizer`, None or (task, global step)).
 
     Raises:
-      UserError: something is missing or does not fit.
+      UserError: the file is damaged, or has another task.
     """
-    if tflite_model.find_file(path):
-        return _load_tflite(tflite_model.find_file(path), task_class)
-    global_step = None
-    if has_task(path):
-        found, global_step = read_task(path, task_class)
-        task = task or found
-    with any_format.opened(path) as checkpoint:
-        if head not in checkpoint.shapes:
+    path = tflite_model.find_file(path)
+    with tflite_model.carried_files(path) as folder:
+        task = read_task(folder, task_class) if task_class else None
+        settings_file = os.path.join(folder, google.TOKENIZER_FILE)
+        settings = files.read_json(settings_file, "the casing of a vocabulary")
+        if "do_lower_case" not in settings:
             raise UserError(
-                f"{path} is not fine-tuned for {task_class.TASK!r}: it lacks {head}; "
-                "train first (--do_train)."
+                f"{settings_file} does not tell do_lower_case; export it again."
             )
-        config = model_directory.config_of(checkpoint, config_file)
-        task = task or task_of(config)
-        if task is None:
-            read_task(path, task_class)  # Says what is missing.
-        tokenizer = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
-        check_vocab_size(tokenizer.vocab, config, vocab_file or checkpoint.vocab_file)
-        if global_step is None:
-            global_step = checkpoint.global_step
-        model = make_model(config, task)
-        _check_outputs(path, checkpoint.shapes[head][0], _outputs_of(model, head))
-        report = load_opened(model, checkpoint)
-    if report.new:
-        raise UserError(
-            f"{path} is no whole model of its task: it lacks {', '.join(report.new)}."
-        )
+        vocab_file = os.path.join(folder, google.VOCAB_FILE)
+        tokenizer = FullTokenizer(vocab_file, settings["do_lower_case"])
+    return tflite_model.TfliteModel(path), tokenizer, task
+
+
+def _check_length(task, config):
     limit = config.max_position_embeddings
     if task.max_seq_length > limit:
         raise UserError(
             f"max_seq_length is {task.max_seq_length}, and the model reads up to "
             f"{limit} tokens; choose a smaller one."
-        )
-    return FineTuned(model, make_scorer(model), task, tokenizer, global_step)
-
-
-def _load_tflite(path, task_class):
-    with tflite_model.carried_files(path) as folder:
-        task, global_step = read_task(folder, task_class)
-        tokenizer = _carried_tokenizer(folder)
-    model = tflite_model.TfliteModel(path)
-    return FineTuned(model, model, task, tokenizer, global_step)
-
-
-def load_tflite(path):
-    """Load a `.tflite` with the vocabulary that it carries.
-
-    Args:
-      path: its own, or that of the folder it was exported to.
-
-    Returns:
-      (`TfliteModel`, `FullTokenizer`).
-
-    Raises:
-      UserError: the file is damaged.
-    """
-    path = tflite_model.find_file(path)
-    with tflite_model.carried_files(path) as folder:
-        tokenizer = _carried_tokenizer(folder)
-    return tflite_model.TfliteModel(path), tokenizer
-
-
-def _carried_tokenizer(folder):
-    """Return the `FullTokenizer` of the files that a `.tflite` carries."""
-    place = os.path.join(folder, google.TOKENIZER_FILE)
-    settings = files.read_json(place, "the casing of a vocabulary")
-    if "do_lower_case" not in settings:
-        raise UserError(f"{place} does not tell do_lower_case; export it again.")
-    vocab_file = os.path.join(folder, google.VOCAB_FILE)
-    return FullTokenizer(vocab_file, settings["do_lower_case"])
-
-
-def _outputs_of(model, head):
-    weights = {names.google_name(weight): weight for weight in model.weights}
-    return weights[head].shape[0]
-
-
-def _check_outputs(path, has, needs):
-    if has != needs:
-        raise UserError(
-            f"{path} has a layer of {has} outputs, and the task asks for {needs}; give "
-            "the model of that task."
         )

@@ -9,6 +9,15 @@ import os
 
 from official_bert import files
 from official_bert.checkpoints import any_format, names
+from official_bert.constants import (
+    CLASSIFIER,
+    GOOGLE,
+    HUGGINGFACE,
+    KERAS_HUB,
+    MULTIPLE_CHOICE,
+    NER,
+    SQUAD,
+)
 from official_bert.fine_tuning.task_file import TASK_FILE, has_task
 from official_bert.generated_files import write_unless_edited
 from official_bert.training import eval_results
@@ -31,9 +40,9 @@ _FINE_TUNED_COMMANDS = (
 
 # Format of a checkpoint -> its files, for people.
 _FILES = {
-    "google": f"`{names.MODEL_PREFIX}.*`, names of google-research/bert",
-    "huggingface": "`model.safetensors`, as Hugging Face's transformers has it",
-    "keras_hub": "`config.json` and `*.weights.h5`, a preset of KerasHub",
+    GOOGLE: f"`{names.MODEL_PREFIX}.*`, names of google-research/bert",
+    HUGGINGFACE: "`model.safetensors`, as Hugging Face's transformers has it",
+    KERAS_HUB: "`config.json` and `*.weights.h5`, a preset of KerasHub",
 }
 
 _BLANKS = """\
@@ -105,10 +114,10 @@ def _title_of_pretrained(config, shapes):
 
 def _title_of_task(task):
     what = {
-        "classifier": "classifier of texts",
-        "squad": "answers to questions on contexts",
-        "ner": "tagger of words",
-        "multiple_choice": "multiple choice",
+        CLASSIFIER: "classifier of texts",
+        SQUAD: "answers to questions on contexts",
+        NER: "tagger of words",
+        MULTIPLE_CHOICE: "multiple choice",
     }
     name = f" ({task['name']})" if task.get("name") else ""
     return f"BERT, fine-tuned: {what.get(task['task'], task['task'])}{name}"

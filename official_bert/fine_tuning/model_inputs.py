@@ -2,9 +2,8 @@
 
 import numpy as np
 
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
-
-INPUTS = ("input_ids", "input_mask", "segment_ids")
 
 
 def pad_rows(rows, length):

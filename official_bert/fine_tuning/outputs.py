@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from official_bert.fine_tuning.model_inputs import INPUTS
+from official_bert.constants import INPUTS
 from official_bert.modeling.fused_layer_norm import fused_where_possible
 
 

@@ -14,8 +14,8 @@ import zlib
 
 import numpy as np
 
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import INPUTS
 
 ENDING = ".tflite"
 # What it is called in the folder that is exported.

@@ -15,7 +15,7 @@ class LayerMix(keras.layers.Layer):
     """One vector a token from several layers of the encoder.
 
     Args:
-      kind: one of `tasks.ner_features.LAYERS`.
+      kind: one of `constants.FEATURE_LAYERS`.
       num_layers: L, of the encoder.
     """
 
@@ -61,7 +61,7 @@ class FeatureBasedModel(EncoderModel):
     Args:
       config: `BertConfig`, or its `to_dict()`.
       num_outputs: C, tags.
-      kind: one of `tasks.ner_features.LAYERS`.
+      kind: one of `constants.FEATURE_LAYERS`.
     """
 
     def __init__(self, config, num_outputs, kind, **kwargs):

@@ -3,12 +3,10 @@
 import keras
 import tensorflow as tf
 
+from official_bert.constants import IGNORED
 from official_bert.modeling import heads
 from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
-
-# Of a token that is not scored: [CLS], [SEP], further pieces of a word, padding.
-IGNORED = -1
 
 
 @keras.saving.register_keras_serializable("official_bert")

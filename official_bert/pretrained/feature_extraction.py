@@ -14,14 +14,13 @@ import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from official_bert.constants import INPUTS, LONG_TEXT, POOLINGS, TRUNCATE, WINDOW
 from official_bert.errors import UserError
 from official_bert.fine_tuning.model_inputs import check_length, pad_rows
 from official_bert.fine_tuning.windows import best_spans, make_spans, truncate_pair
 from official_bert.modeling.fused_layer_norm import fused_where_possible
 
 LAYERS = (-1, -2, -3, -4)
-POOLINGS = ("mean", "cls", "pooler")
-LONG_TEXT = ("truncate", "window")
 DEFAULT_LENGTH = 128
 
 # Rows are read ahead and sorted, so that those of like length share a batch
@@ -52,7 +51,7 @@ class Reading:
 
     max_seq_length: int | None = None
     batch_size: int = 32
-    long_text: str = "truncate"
+    long_text: str = TRUNCATE
     doc_stride: int | None = None
 
     def __post_init__(self):
@@ -205,7 +204,7 @@ def _compiled(model, layers, pooling=None):
     for the same model and choice costs nothing.
     """
     ids = tf.TensorSpec([None, None], tf.int32)
-    features = dict.fromkeys(("input_ids", "input_mask", "segment_ids"), ids)
+    features = dict.fromkeys(INPUTS, ids)
     kept = tf.TensorSpec([None, None], tf.float32)
     _run.get_concrete_function(model, layers, pooling, features, kept)
     return functools.partial(_run, model, layers, pooling)
@@ -283,7 +282,7 @@ def _read_text(bert, text, number, reading):
         )
     room = reading.max_seq_length - (3 if ids_b else 2)
     num_cut = max(0, len(ids_a) + len(ids_b) - room)
-    if num_cut and reading.long_text == "window":
+    if num_cut and reading.long_text == WINDOW:
         return _read_by_windows(vocab, ids_a, ids_b, number, reading)
     input_ids, segment_ids = _framed(vocab, *truncate_pair(ids_a, ids_b, room))
     all_places = np.arange(len(input_ids))

@@ -5,34 +5,15 @@ from official_bert.checkpoints.huggingface.config_json import architecture
 from official_bert.fine_tuning.config_labels import architecture_of
 from official_bert.fine_tuning.task_file import has_task, read_task
 from official_bert.fine_tuning.tflite_model import carried_files, find_file
-from official_bert.tasks.choice import training as choice
 from official_bert.tasks.choice.predictor import ChoicePredictor
-from official_bert.tasks.choice.training import ChoiceTask
-from official_bert.tasks.classifier import task as classifier_task
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
-from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.embedding.predictor import EncoderPredictor
-from official_bert.tasks.ner import training as ner
 from official_bert.tasks.ner.predictor import NerPredictor
-from official_bert.tasks.ner.training import NerTask
-from official_bert.tasks.squad import training as squad
 from official_bert.tasks.squad.predictor import SquadPredictor
-from official_bert.tasks.squad.training import SquadTask
 
-# Task -> what answers for it.
-_ANSWERING = {
-    ChoiceTask: ChoicePredictor,
-    ClassifierTask: ClassifierPredictor,
-    NerTask: NerPredictor,
-    SquadTask: SquadPredictor,
-}
-# Hugging Face's name of a model -> what answers, and what its config tells of its task.
-_TOLD = {
-    choice.ARCHITECTURE: (ChoicePredictor, choice.task_of),
-    classifier_task.ARCHITECTURE: (ClassifierPredictor, classifier_task.task_of),
-    ner.ARCHITECTURE: (NerPredictor, ner.task_of),
-    squad.ARCHITECTURE: (SquadPredictor, squad.task_of),
-}
+_PREDICTORS = (ChoicePredictor, ClassifierPredictor, NerPredictor, SquadPredictor)
+_BY_TASK = {each.task_class: each for each in _PREDICTORS}
+_BY_ARCHITECTURE = {each.architecture: each for each in _PREDICTORS}
 
 
 class Predictor:
@@ -42,17 +23,17 @@ class Predictor:
     with the first call, and never again, whatever the texts' lengths and number.
 
     Attributes:
-      answering: what answers, see `load`.
-      task: what it tells, see there.
+      task_predictor: the `TaskPredictor` of the model's task, see `load`.
+      task: its task; None for a pre-trained encoder.
     """
 
     def __init__(self, path, batch_size=32):
         """Load a model; see `load`."""
-        self.answering = load(path, batch_size)
-        self.task = self.answering.task
+        self.task_predictor = load(path, batch_size)
+        self.task = self.task_predictor.task
 
     def predict(self, *texts):
-        """Answer.
+        """Run the model.
 
         Args:
           *texts: of a classifier a list of texts, or of pairs (text, text); of a
@@ -60,17 +41,18 @@ class Predictor:
             multiple choice a prompt and a list of choices.
 
         Returns:
-          list of `Prediction`; list of `FoundEntity`, or of such lists; an
-          `Answer`; a `ChoiceAnswer`; vectors, float32 [N, H].
+          list of `Prediction`, or of `PredictedValue` for regression; list of
+          `FoundEntity`, or of such lists; an `Answer`; a `ChoiceAnswer`; vectors,
+          float32 [N, H].
 
         Raises:
           TypeError: these are not the texts that the task asks for.
         """
-        return self.answering.predict(*texts)
+        return self.task_predictor.predict(*texts)
 
 
 def load(path, batch_size=32):
-    """Load what answers for a model, with all that its task has.
+    """Load the predictor of a model's task.
 
     Args:
       path: output directory of a finished fine-tuning; a `.tflite` exported from
@@ -88,37 +70,38 @@ def load(path, batch_size=32):
     """
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be 1 or more.")
-    return _class_of(path)(path, batch_size)
+    return _predictor_class(path)(path, batch_size)
 
 
-def _class_of(path):
-    """Return the class of what answers for a model."""
+def _predictor_class(path):
     if find_file(path):
         with carried_files(find_file(path)) as folder:
-            if not has_task(folder):
-                return EncoderPredictor
-            task, _ = read_task(folder, *_ANSWERING)
-        return _ANSWERING[type(task)]
+            return _of_task(folder) if has_task(folder) else EncoderPredictor
     if has_task(path):
-        task, _ = read_task(path, *_ANSWERING)
-        return _ANSWERING[type(task)]
+        return _of_task(path)
     with any_format.opened(path) as checkpoint:
-        # Where nothing tells, this one says what is missing.
+        # Task unknown: the classifier predictor raises the error that says what is
+        # missing.
         return class_of(checkpoint) or ClassifierPredictor
 
 
+def _of_task(directory):
+    task, _ = read_task(directory, *_BY_TASK)
+    return _BY_TASK[type(task)]
+
+
 def class_of(checkpoint):
-    """Return the class of what answers for a checkpoint that has no `task.json`.
+    """Return the predictor class of a checkpoint that has no `task.json`.
 
     Args:
       checkpoint: `Checkpoint`.
 
     Returns:
-      a class, see `load`; None where it does not tell what it is for.
+      a class, see `load`; None if its weights and config do not determine a task.
     """
     config = checkpoint.config
     if config is None:
         return None
-    kind = architecture(checkpoint.shapes, architecture_of(config))
-    answering, task_of = _TOLD.get(kind, (None, None))
-    return answering if answering and task_of(config) else None
+    name = architecture(checkpoint.shapes, architecture_of(config))
+    predictor = _BY_ARCHITECTURE.get(name)
+    return predictor if predictor and predictor.task_of(config) else None

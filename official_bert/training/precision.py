@@ -4,8 +4,6 @@ import contextlib
 
 import keras
 
-PRECISIONS = ("float32", "bfloat16", "float16")
-
 
 @contextlib.contextmanager
 def computing_in(precision):
@@ -16,7 +14,7 @@ def computing_in(precision):
     be scaled, see `guard.Guard`.
 
     Args:
-      precision: one of `PRECISIONS`.
+      precision: one of `constants.PRECISIONS`.
     """
     before = keras.config.dtype_policy()
     mixed = precision if precision == "float32" else f"mixed_{precision}"

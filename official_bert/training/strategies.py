@@ -7,11 +7,11 @@ import os
 import tensorflow as tf
 from absl import logging
 
+from official_bert.constants import STRATEGIES
 from official_bert.errors import UserError
 
 # Of a device in one update, see `step.MICRO_BATCH`.
 MOST_MICRO_BATCHES = 2**10
-STRATEGIES = ("auto", "one_device", "mirrored", "multi_worker", "tpu")
 
 
 def make_strategy(

@@ -5,7 +5,7 @@ import random
 import shutil
 
 from official_bert.checkpoints import convert
-from official_bert.tasks.ner.features import LAYERS
+from official_bert.constants import FEATURE_LAYERS
 
 WORDS = "the of in is and on water her years found".split()  # noqa: SIM905
 # The same entities in two schemes: of words alike, behind each other, and apart.
@@ -33,7 +33,7 @@ FIRST = {
     "--bilstm",
 }
 # The choices of Table 7 that "frozen" is not.
-FIVE_LAYERS = LAYERS[:-1]
+FIVE_LAYERS = FEATURE_LAYERS[:-1]
 FIRST |= {
     layers: f"{BRIEF} --train_file=joined.train --feature_based={layers} "
     "--num_train_epochs=0.2"

@@ -58,6 +58,7 @@ LATER = {
     "v2": FIRST["v2"],
     "alone": f"{ASK} --init_checkpoint=v2",
     "alone-v1": f"{ASK_V1} --init_checkpoint=v1 --max_answer_length=9",
+    "padded": f"{ASK} --init_checkpoint=random --pad_to_max_seq_length",
     "asked": "--do_predict --predict_file=asked.json --init_checkpoint=v2",
     "always": f"{ASK} --init_checkpoint=v2 --null_score_diff_threshold=1e6",
     "never": f"{ASK} --init_checkpoint=v2 --null_score_diff_threshold=-1e6",
@@ -209,6 +210,10 @@ def write_files(folder):
         (folder / f"{name}.json").write_text(content)
 
 
+# Random logits as far apart as those of a trained model.
+LOUD = dataclasses.replace(CONFIG, initializer_range=0.3)
+
+
 def write_models(folder):
     """Write what runs start from, and fine-tuned models that nobody trained."""
     keras.utils.set_random_seed(1)
@@ -223,6 +228,7 @@ def write_models(folder):
         ("damaged", SpanModel(CONFIG), True, task),
         ("cased", SpanModel(CONFIG), False, task),
         ("classifier", ClassificationModel(CONFIG, 2), True, labels),
+        ("random", SpanModel(LOUD), True, task),
     ):
         (folder / name).mkdir()
         model_directory.save(str(folder / name), model, str(tiny_model.VOCAB), lower)

@@ -317,7 +317,8 @@ def test_read_in_other_windows(first, later):
     task = dataclasses.replace(known, max_seq_length=8, doc_stride=2, one_sentence=True)
     predictor = NerPredictor(str(folder / "iob1"), task=task)
     documents = read_ner_file(str(folder / "iob1.test"), "--test_file").documents
-    expected = [tags for document in predictor.tags(documents) for tags in document]
+    outputs = predictor.outputs(documents, predictor.features(documents))
+    expected = [tags for document in outputs for tags in document]
     found, before = (
         [
             [cells[-1] for cells in block]

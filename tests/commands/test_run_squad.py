@@ -320,6 +320,23 @@ def test_an_evaluation_of_version_1(first, later):
     assert found["eval_results.txt"] == later[1]["v1"]["eval_results.txt"]
 
 
+def test_padding_that_competes(first, later):
+    folder = first[0]
+    said(later, "padded")
+    examples = squad_files.read_examples(str(folder / "v2.json"), False)
+    path = str(folder / "random")
+    without, padded = (
+        squad_reports.answer(
+            [SquadPredictor(path, pad_to_max_seq_length=pads)], examples
+        )
+        for pads in (False, True)
+    )
+    found = read(folder / "padded" / "nbest_predictions.json")
+    texts = [[row["text"] for row in rows] for rows in found.values()]
+    assert texts == [[row.text for row in one.nbest] for one in padded]
+    assert texts != [[row.text for row in one.nbest] for one in without]
+
+
 def test_an_ensemble(first, later):
     folder = first[0]
     said(later, "ensemble")

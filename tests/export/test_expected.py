@@ -7,7 +7,7 @@ import tiny_exports
 from official_bert.export import expected
 from official_bert.pretrained.fill_mask import Candidate
 from official_bert.tasks.choice.predictor import ChoiceAnswer
-from official_bert.tasks.classifier.predictor import Prediction
+from official_bert.tasks.classifier.predictor import PredictedValue, Prediction
 from official_bert.tasks.ner.predictor import FoundEntity
 from official_bert.tasks.predictor import load
 from official_bert.tasks.squad.answers import Decoding
@@ -65,7 +65,7 @@ def test_labels():
 
 
 def test_number():
-    predictor = Answering([Prediction(1.5, {})], tiny_exports.NUMBER)
+    predictor = Answering([PredictedValue(1.5)], tiny_exports.NUMBER)
     assert plain(expected.of_classifier(predictor, ["on"])) == {"value": [1.5]}
 
 

@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export.tflite import flatbuffer
-from official_bert.fine_tuning import loading as fine_tuned
-from official_bert.fine_tuning import tflite_model
-from official_bert.fine_tuning.model_inputs import INPUTS
+from official_bert.fine_tuning import loading, tflite_model
 from official_bert.fine_tuning.tflite_model import TfliteModel
 
 LENGTHS = (4, 8)
@@ -305,4 +304,4 @@ def test_an_archive_without_files(bare, tmp_path):
     flatbuffer.append_files(path, {})
     assert tflite_model.read_files(path) == {}
     with pytest.raises(UserError, match="empty.tflite"):
-        fine_tuned.load_tflite(path)
+        loading.load_tflite(path)

@@ -9,10 +9,10 @@ from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import names
 from official_bert.checkpoints.initialize import load_weights
+from official_bert.constants import FEATURE_LAYERS, IGNORED
 from official_bert.modeling import feature_based
 from official_bert.modeling.feature_based import FeatureBasedModel, LayerMix
-from official_bert.modeling.token_classification import IGNORED, token_terms
-from official_bert.tasks.ner.features import LAYERS
+from official_bert.modeling.token_classification import token_terms
 from official_bert.training import saving
 from official_bert.training.guard import Guard
 from official_bert.training.optimizer import BertAdam, decays
@@ -86,7 +86,7 @@ def mixed(kind, encoded, weight=None):
     }[kind]
 
 
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("kind", FEATURE_LAYERS)
 def test_mix(encoded, kind):
     mix = LayerMix(kind, 5)
     mix.build()

@@ -14,9 +14,10 @@ import updates
 import warm_python
 from places import ROOT
 
+from official_bert.constants import PRECISIONS
 from official_bert.modeling.encoder import BertEncoder
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.training.precision import PRECISIONS, computing_in
+from official_bert.training.precision import computing_in
 
 CONFIG = dataclasses.replace(updates.CONFIG, num_hidden_layers=2)
 SCRIPT = pathlib.Path(__file__).parent / "recompute_memory.py"

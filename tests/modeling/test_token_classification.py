@@ -8,9 +8,9 @@ import tiny_model
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import initialize, names
+from official_bert.constants import IGNORED
 from official_bert.modeling import dropout
 from official_bert.modeling.token_classification import (
-    IGNORED,
     TokenClassificationModel,
     token_terms,
 )

@@ -8,7 +8,8 @@ import pytest
 import tensorflow as tf
 import updates
 
-from official_bert.training.precision import PRECISIONS, computing_in
+from official_bert.constants import PRECISIONS
+from official_bert.training.precision import computing_in
 from official_bert.training.pretraining import PRETRAINING
 
 HALVES = ("bfloat16", "float16")

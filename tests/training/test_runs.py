@@ -10,13 +10,13 @@ import tensorflow as tf
 from record_files import MINI_CONFIG
 from run_settings import FINE_TUNING
 
+from official_bert.constants import IGNORED
 from official_bert.data.records.record_set import check_agreement
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
 from official_bert.modeling.layers import LayerNorm
 from official_bert.modeling.multiple_choice import NO_CHOICE
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.modeling.token_classification import IGNORED
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.classifier import training as classifier

@@ -11,9 +11,8 @@ import updates
 import warm_python
 from places import ROOT
 
-from official_bert.checkpoints import convert
 from official_bert.errors import UserError
-from official_bert.training import precision, step, strategies
+from official_bert.training import step, strategies
 from official_bert.training.strategies import make_strategy, share_of
 
 HOSTS = ["host0:1", "host1:1"]
@@ -486,16 +485,3 @@ def test_deterministic_is_told_to_tensorflow(is_given):
     arguments = ["--deterministic"] * is_given
     done = warm_python.run(["-c", code, *arguments], env=path)
     assert done.stdout.split()[-1:] == [str(is_given)], done.stderr
-
-
-def test_flags_have_the_choices_of_the_library():
-    """They are listed there as well, because scripts must not load TensorFlow first."""
-    code = (
-        "from official_bert.commands import convert_checkpoint; "
-        "from official_bert.command_line import training_flags as t; "
-        "print(t.STRATEGIES, t.PRECISIONS, convert_checkpoint.FORMATS)"
-    )
-    path = {**os.environ, "PYTHONPATH": str(ROOT)}
-    done = warm_python.run(["-c", code], env=path)
-    wanted = strategies.STRATEGIES, precision.PRECISIONS, tuple(convert.WRITERS)
-    assert done.stdout.split("\n")[0] == " ".join(map(str, wanted)), done.stderr

@@ -5,10 +5,10 @@ write into one: `{"format": 1, "files": {"train.tfrecord": {...}, ...}}`.
 """
 
 import contextlib
-import math
 import os
 
 import filelock
+import numpy as np
 from absl import logging
 
 from official_bert import files
@@ -102,35 +102,44 @@ def write_manifest(entries):
             files.write_json(path, {"format": FORMAT, "files": described})
 
 
-def label_statistics(counts, inv_vocab):
-    """Summarise the tokens that were masked: what guessing blindly achieves.
+def label_statistics(counts):
+    """Return the loss and the accuracy of the best model without context.
 
     Args:
-      counts: sequence of int; how often each id was a masked token's label.
+      counts: int [vocab_size], how often each id was the label of a masked token.
+
+    Returns:
+      (entropy in nats of the labels' unigram distribution, share of the most
+      frequent label); (0.0, 0.0) where nothing is masked.
+    """
+    counts = np.asarray(counts, np.int64)
+    if not counts.any():
+        return 0.0, 0.0
+    shares = counts[counts > 0] / counts.sum()
+    return float(-(shares * np.log(shares)).sum()), float(shares.max())
+
+
+def describe_labels(counts, inv_vocab):
+    """Describe the labels of masked tokens for a manifest.
+
+    Args:
+      counts: see `label_statistics`; a warning says so if all are 0.
       inv_vocab: dict, id -> token.
 
     Returns:
-      dict with `unigram_entropy`, in nats, the loss of a model that knows
-      the shares of the tokens and nothing else, and `most_frequent_token`,
-      {"token", "share"}, whose share is the accuracy of always guessing it.
-      Where nothing is masked all are 0, and a warning says so.
+      dict with `unigram_entropy` and `most_frequent_token`, {"token", "share"}.
     """
-    total = sum(counts)
-    if not total:
+    entropy, share = label_statistics(counts)
+    if not share:
         logging.warning(
             "No record has a word to guess: every word has more pieces than may be "
             "masked; give a larger --max_predictions_per_seq, or leave out "
             "--do_whole_word_mask."
         )
-        total = 1
-    shares = [count / total for count in counts if count]
-    most = max(range(len(counts)), key=counts.__getitem__)
+    token = inv_vocab[int(np.argmax(counts))]
     return {
-        "unigram_entropy": -sum(share * math.log(share) for share in shares),
-        "most_frequent_token": {
-            "token": inv_vocab[most],
-            "share": counts[most] / total,
-        },
+        "unigram_entropy": entropy,
+        "most_frequent_token": {"token": token, "share": share},
     }
 
 

@@ -11,7 +11,11 @@ from official_bert.data.dynamic_masking import MaskingRules
 from official_bert.data.masking import MaskingMix
 from official_bert.data.records import format as records
 from official_bert.data.records import index as record_index
-from official_bert.data.records.manifest import check_vocabulary, read_manifest
+from official_bert.data.records.manifest import (
+    check_vocabulary,
+    label_statistics,
+    read_manifest,
+)
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import require_vocab
 
@@ -88,19 +92,14 @@ class RecordSet:
         """Count the masked words of the first `SAMPLED` records.
 
         Returns:
-          (entropy in nats of their unigram distribution, share of the most
-          frequent one): the loss and the accuracy of the best model that
-          looks at no context.
+          (entropy in nats, greatest share), see `manifest.label_statistics`.
         """
         size = 256
         counts = np.zeros(self.format.limits["input_ids"], np.int64)
         for batch in self.evaluation_batches(size, max_batches=SAMPLED // size):
             real = batch["masked_lm_weights"].numpy() > 0
             np.add.at(counts, batch["masked_lm_ids"].numpy()[real], 1)
-        if not counts.any():
-            return 0.0, 0.0
-        shares = counts[counts > 0] / counts.sum()
-        return float(-(shares * np.log(shares)).sum()), float(shares.max())
+        return label_statistics(counts)
 
 
 def open_record_set(

@@ -2,9 +2,9 @@
 
 import tensorflow as tf
 
+from official_bert.constants import INPUTS
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.row_model import RowModel
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.tokenization.graph import GraphTokenizer
 
 

@@ -2,10 +2,10 @@
 
 import tensorflow as tf
 
+from official_bert.constants import WINDOW
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.row_model import RowModel
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
-from official_bert.tasks.classifier.task import WINDOW
 from official_bert.tokenization.graph import GraphTokenizer
 
 

@@ -2,7 +2,7 @@
 
 import tensorflow as tf
 
-from official_bert.fine_tuning.model_inputs import INPUTS
+from official_bert.constants import INPUTS
 
 # A request may have any number of rows; so much memory is used at most.
 ROWS_AT_ONCE = 64

@@ -5,8 +5,8 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
+from official_bert.constants import INPUTS
 from official_bert.export.saved_model.rows import placed, row_lengths
-from official_bert.fine_tuning.model_inputs import INPUTS
 
 SERVING, TOKENS, EXAMPLES, FILL_MASK = (
     "serving_default",

@@ -9,11 +9,11 @@ import tempfile
 
 import numpy as np
 
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.saved_model import fresh_process
 from official_bert.export.saved_model.signatures import SERVING, TOKENS
-from official_bert.fine_tuning.model_inputs import INPUTS
 
 # The greatest difference of a number, or, above 1, of one part of it.
 TOLERANCE = 1e-5

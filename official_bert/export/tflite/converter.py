@@ -6,12 +6,9 @@ import warnings
 import tensorflow as tf
 from absl import logging
 
+from official_bert.constants import FLOAT16, FLOAT32, FULL_INT8, INPUTS
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.fine_tuning.tflite_model import SIGNATURE
-
-FLOAT32, FLOAT16, INT8, FULL_INT8 = "float32", "float16", "int8", "full_int8"
-QUANTIZATIONS = (FLOAT32, FLOAT16, INT8, FULL_INT8)
 
 
 class FixedLengths(tf.Module):
@@ -49,7 +46,7 @@ def convert(model, quantization, calibration=()):
 
     Args:
       model: `FixedLengths`.
-      quantization: one of `QUANTIZATIONS`.
+      quantization: one of `constants.QUANTIZATIONS`.
       calibration: for `FULL_INT8`, dicts of `INPUTS` int32 [1, S], S one of the
         lengths.
 

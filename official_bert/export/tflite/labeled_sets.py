@@ -9,7 +9,6 @@ from official_bert.tasks.choice import files as choice_files
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier import data as classifier_data
-from official_bert.tasks.classifier import features as classifier_features
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.data import DEV, OwnFiles
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
@@ -86,13 +85,14 @@ def _read_texts(predictor, path, flag):
             task, own, task.max_seq_length, task.long_text, (DEV,), flag
         )
         examples = data.dev[DEV]
-    windows = classifier_features.encode(task, examples, predictor.tokenizer)
+    windows = predictor.features(examples)
 
     def evaluate(predictor):
-        logits = predictor.logits(windows)
-        score = classifier.evaluate(task, logits, windows)[task.metrics[0]]
-        labels = [one.label for one in predictor.name(logits)]
-        return None if task.kind == REGRESSION else labels, 100 * score
+        logits = predictor.outputs(examples, windows)
+        score = 100 * classifier.evaluate(task, logits, windows)[task.metrics[0]]
+        if task.kind == REGRESSION:
+            return None, score
+        return [one.label for one in predictor.results(examples, logits)], score
 
     return LabeledSet(task.metrics[0], _flat(windows), evaluate)
 
@@ -108,7 +108,7 @@ def _read_questions(predictor, path, flag):
     features = predictor.features(examples)
 
     def evaluate(predictor):
-        predictions = predictor.decode(examples, features)
+        predictions = predictor.outputs(examples, features)
         score = squad_scores.evaluate(decoding, predictions, gold_answers)["f1"]
         return [one.answer.text for one in predictions], score
 
@@ -117,10 +117,10 @@ def _read_questions(predictor, path, flag):
 
 def _read_documents(predictor, path, flag):
     documents = ner_files.read_ner_file(path, flag, predictor.task.labels).documents
-    features = ner.convert(predictor.task, documents, predictor.tokenizer, False)
+    features = predictor.features(documents)
 
     def evaluate(predictor):
-        tags = predictor.tags(documents)
+        tags = predictor.outputs(documents, features)
         score = ner.row_of(ner.evaluate(documents, tags))["f1"]
         return _flat(_flat(tags)), 100 * score
 
@@ -128,10 +128,11 @@ def _read_documents(predictor, path, flag):
 
 
 def _read_choices(predictor, path, flag):
-    features = predictor.features(choice_files.read_swag(path, flag)[0])
+    examples, _ = choice_files.read_swag(path, flag)
+    features = predictor.features(examples)
 
     def evaluate(predictor):
-        logits = predictor.logits(features)
+        logits = predictor.outputs(examples, features)
         score = choice.evaluate(logits, features)["accuracy"]
         return logits.argmax(axis=1).tolist(), 100 * score
 

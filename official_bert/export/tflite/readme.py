@@ -23,7 +23,7 @@ def text(model, quantization, report, outputs):
 
     Args:
       model: `DeviceModel`.
-      quantization: one of `converter.QUANTIZATIONS`.
+      quantization: one of `constants.QUANTIZATIONS`.
       report: `writer.Report`.
       outputs: dict of name -> (dtype, shape of the shortest signature).
     """

@@ -9,13 +9,12 @@ import numpy as np
 
 from official_bert import files
 from official_bert.checkpoints import google
+from official_bert.constants import FLOAT32, FULL_INT8, INPUTS
 from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.sources import LABELS_FILE, write_names
 from official_bert.export.tflite import converter, flatbuffer, golden_tokens, readme
-from official_bert.export.tflite.converter import FLOAT32, FULL_INT8
 from official_bert.fine_tuning import outputs as scoring
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.fine_tuning.task_file import TASK_FILE, write_task
 from official_bert.fine_tuning.tflite_model import FILE, HASH_FILE, TfliteModel
 from official_bert.modeling.transformer import MASKED_SCORE
@@ -75,8 +74,8 @@ def write(directory, model, quantization, calibration=None, dev_set=None, max_dr
     Args:
       directory: the new folder.
       model: `DeviceModel`.
-      quantization: one of `converter.QUANTIZATIONS`.
-      calibration: for `converter.FULL_INT8`, a `LabeledSet`, whose answers do not
+      quantization: one of `constants.QUANTIZATIONS`.
+      calibration: for `constants.FULL_INT8`, a `LabeledSet`, whose answers do not
         matter.
       dev_set: `LabeledSet` to score the model on, before and after; or None.
       max_drop: of the score, in points.

@@ -4,11 +4,10 @@
 * `test_predictions.jsonl`: a line for each question, with the text chosen.
 """
 
-import json
 import os
 
-from official_bert import files
-from official_bert.tasks.choice import training as choice
+from official_bert.tasks.choice import training
+from official_bert.tasks.classifier.reports import write_predictions
 from official_bert.training import eval_results
 
 
@@ -19,13 +18,14 @@ def evaluate(predictor, examples, directory, batch_size):
       predictor: `ChoicePredictor`.
       examples: list of labelled `ChoiceExample`.
       directory: for the file.
-      batch_size: see `choice.results`.
+      batch_size: see `training.results`.
     """
     features = predictor.features(examples)
-    found = choice.results(predictor.logits(features), features, batch_size)
+    logits = predictor.outputs(examples, features)
+    results = training.results(logits, features, batch_size)
     if predictor.global_step is not None:
-        found["global_step"] = predictor.global_step
-    eval_results.write(directory, found)
+        results["global_step"] = predictor.global_step
+    eval_results.write(directory, results)
 
 
 def predict(predictor, examples, directory):
@@ -37,21 +37,10 @@ def predict(predictor, examples, directory):
       directory: for the file.
     """
     features = predictor.features(examples)
-    logits = predictor.logits(features)
-    answers = predictor.name(logits, examples)
-    lines = [
-        json.dumps({"guid": example.guid, **as_json(answer)}, ensure_ascii=False)
-        for example, answer in zip(examples, answers, strict=True)
-    ]
+    logits = predictor.outputs(examples, features)
     path = os.path.join(directory, "test_predictions.jsonl")
-    files.write_text(path, "\n".join(lines) + "\n")
+    write_predictions(path, examples, predictor.results(examples, logits))
     print(f"Predictions of {len(examples)} examples: {path}", flush=True)
     if all(example.label is not None for example in examples):
-        row = choice.evaluate(logits, features)
-        print(f"Test set: {choice.describe(row)}", flush=True)
-
-
-def as_json(answer):
-    """Return a `ChoiceAnswer` as a dict for JSON; probabilities to six places."""
-    rounded = [round(value, 6) for value in answer.probabilities]
-    return {"index": answer.index, "choice": answer.choice, "probabilities": rounded}
+        row = training.evaluate(logits, features)
+        print(f"Test set: {training.describe(row)}", flush=True)

@@ -10,11 +10,11 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
+from official_bert.constants import INPUTS, MULTIPLE_CHOICE
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import architecture_of, config_with_labels
 from official_bert.fine_tuning.job import FineTuning, crc32_of
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.fine_tuning.task_file import task_content, write_task
 from official_bert.metrics import glue
 from official_bert.modeling.multiple_choice import (
@@ -39,7 +39,7 @@ class ChoiceTask:
       metrics: names of the scores; by the first a model is the best.
     """
 
-    TASK: ClassVar[str] = "multiple_choice"
+    TASK: ClassVar[str] = MULTIPLE_CHOICE
     metrics: ClassVar[tuple[str, ...]] = ("accuracy",)
 
     max_seq_length: int = 128

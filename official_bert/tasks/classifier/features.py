@@ -9,10 +9,10 @@ from typing import NamedTuple
 import numpy as np
 from absl import logging
 
+from official_bert.constants import WINDOW
 from official_bert.errors import UserError
 from official_bert.fine_tuning.model_inputs import check_length, pad_rows
 from official_bert.fine_tuning.windows import make_spans, truncate_pair
-from official_bert.tasks.classifier.task import WINDOW
 
 
 class Features(NamedTuple):

@@ -2,124 +2,84 @@
 
 import dataclasses
 
-from official_bert.fine_tuning import loading as fine_tuned
+from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tables.examples import Example
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
-from official_bert.tasks.classifier import features as classifier_features
-from official_bert.tasks.classifier import training as classifier
-from official_bert.tasks.classifier.task import ClassifierTask, task_of
+from official_bert.tasks.classifier import task as classifier_task
+from official_bert.tasks.classifier import training
+from official_bert.tasks.classifier.features import encode
 
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """What a classifier tells of one text.
+    """The labels of one text.
 
     Attributes:
       label: name of the most probable label; a tuple of the names of all that
-        hold, where several may; the number of a regression task.
-      probabilities: dict of every label's name -> float; empty for a
-        regression task.
+        hold, where several may.
+      probabilities: dict of every label's name -> float.
     """
 
-    label: str | tuple[str, ...] | float
+    label: str | tuple[str, ...]
     probabilities: dict[str, float]
 
+    def to_dict(self):
+        """Return it fit for JSON; numbers to six places."""
+        label = list(self.label) if isinstance(self.label, tuple) else self.label
+        rounded = {name: round(p, 6) for name, p in self.probabilities.items()}
+        return {"label": label, "probabilities": rounded}
 
-class ClassifierPredictor:
-    """A fine-tuned classifier, loaded once.
 
-    `predict` may be called from several threads at a time. The model is compiled
-    with the first call, and never again, whatever the texts' lengths and number.
+@dataclasses.dataclass(frozen=True)
+class PredictedValue:
+    """The number that a regression task gives to one text.
 
     Attributes:
-      model: the Keras model, or a `TfliteModel`.
-      task: `ClassifierTask`, what it tells.
-      tokenizer: `FullTokenizer`.
-      global_step: the updates that the model has had; None where not known.
+      value: float.
     """
 
-    def __init__(
-        self,
-        path,
-        batch_size=32,
-        task=None,
-        config_file=None,
-        vocab_file=None,
-        do_lower_case=None,
-    ):
-        """Load a model.
+    value: float
 
-        Args:
-          path: output directory of a finished `run_classifier.py`; a classifier
-            of Hugging Face whose config names its labels; with `task`, any
-            checkpoint that has a classifier's weights, as the original's.
-          batch_size: texts that go through the model together.
-          task: `ClassifierTask`; None reads the directory's `task.json`.
-          config_file: a `bert_config.json`; by default the checkpoint's own.
-          vocab_file: a `vocab.txt`, likewise.
-          do_lower_case: bool, likewise.
+    def to_dict(self):
+        """Return it fit for JSON, to six places; the key is that of other labels."""
+        return {"label": round(self.value, 6)}
 
-        Raises:
-          UserError: something is missing or does not fit.
-        """
-        found = fine_tuned.load(
-            path,
-            task_class=ClassifierTask,
-            make_model=classifier.make_model,
-            make_scorer=classifier.make_scorer,
-            head="output_weights",
-            task=task,
-            task_of=task_of,
-            config_file=config_file,
-            vocab_file=vocab_file,
-            do_lower_case=do_lower_case,
-        )
-        self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
-        self.global_step, self.batch_size = found.global_step, batch_size
-        self._score = found.score
 
-    def predict(self, texts):
-        """Tell the label of each text.
+class ClassifierPredictor(TaskPredictor):
+    """A fine-tuned classifier; see `TaskPredictor`.
 
-        Args:
-          texts: iterable of str, or of pairs (str, str).
+    Examples are `Example`s, features a list of windows for each, outputs logits,
+    float32 [N, C], and results `Prediction`s or, of regression, `PredictedValue`s.
+    """
 
-        Returns:
-          list of `Prediction`, in the order of the texts.
+    task_class = classifier_task.ClassifierTask
+    architecture = classifier_task.ARCHITECTURE
+    make_model = staticmethod(training.make_model)
+    make_scorer = staticmethod(training.make_scorer)
+    task_of = staticmethod(classifier_task.task_of)
 
-        Raises:
-          TypeError: `texts` is one text, or something in it is none.
-        """
-        if isinstance(texts, str):
-            raise TypeError("predict takes a list of texts; put this one into a list.")
-        examples = [example_of(number, text) for number, text in enumerate(texts)]
-        if not examples:
-            return []
-        windows = classifier_features.encode(self.task, examples, self.tokenizer)
-        return self.name(self.logits(windows))
+    def make_example(self, number, value):
+        """Return the `Example` of a text, or of a pair of them."""
+        return example_of(number, value)
 
-    def logits(self, windows):
-        """Return the scores of features.
+    def features(self, examples):
+        """Return the windows of examples; see `features.encode`."""
+        return encode(self.task, examples, self.tokenizer)
 
-        Args:
-          windows: list of N lists of `Features`, N >= 1, as of
-            `classifier_features.encode`.
-
-        Returns:
-          float32 [N, C].
-        """
+    def outputs(self, examples, features):
+        """Return the logits of N >= 1 examples, float32 [N, C]."""
         length = self.task.max_seq_length
-        return classifier.predict(self._score, windows, self.batch_size, length)
+        return training.predict(self._score, features, self.batch_size, length)
 
-    def name(self, logits):
-        """Return the `Prediction` that each row of logits [N, C] stands for."""
-        rows = classifier.probabilities(self.task, logits)
-        return [self._name(row.tolist()) for row in rows]
+    def results(self, examples, outputs):
+        """Return what each row of logits [N, C] stands for."""
+        rows = training.probabilities(self.task, outputs)
+        return [self._result(row.tolist()) for row in rows]
 
-    def _name(self, row):
+    def _result(self, row):
         task = self.task
         if task.kind == REGRESSION:
-            return Prediction(row[0], {})
+            return PredictedValue(row[0])
         named = dict(zip(task.labels, row, strict=True))
         if task.kind == MULTI_LABEL:
             holding = tuple(name for name, p in named.items() if p >= task.threshold)

@@ -15,9 +15,8 @@ from absl import logging
 
 from official_bert import files
 from official_bert.tables.labels import REGRESSION
-from official_bert.tasks.classifier import features as classifier_features
-from official_bert.tasks.classifier import training as classifier
-from official_bert.tasks.glue import submission as glue_submission
+from official_bert.tasks.classifier import training
+from official_bert.tasks.glue import submission
 from official_bert.tasks.glue.tasks import find_task
 from official_bert.training import eval_results
 
@@ -34,24 +33,19 @@ def evaluate(predictor, sets, directory, batch_size):
       directory: for the file.
       batch_size: see `classifier.results`.
     """
-    found = {}
+    task, results = predictor.task, {}
     if predictor.global_step is not None:
-        found["global_step"] = predictor.global_step
+        results["global_step"] = predictor.global_step
     for number, (name, examples) in enumerate(sets.items()):
-        row = _score(predictor, examples, batch_size)
+        windows = predictor.features(examples)
+        logits = predictor.outputs(examples, windows)
+        label = training.only_class(task, logits, windows)
+        if label is not None:
+            print(training.one_class_warning(len(logits), label), flush=True)
+        row = training.results(task, logits, windows, batch_size)
         ending = f"_{name}" if number else ""
-        found |= {f"{key}{ending}": value for key, value in row.items()}
-    eval_results.write(directory, found)
-
-
-def _score(predictor, examples, batch_size):
-    task = predictor.task
-    windows = classifier_features.encode(task, examples, predictor.tokenizer)
-    logits = predictor.logits(windows)
-    label = classifier.only_class(task, logits, windows)
-    if label is not None:
-        print(classifier.one_class_warning(len(logits), label), flush=True)
-    return classifier.results(task, logits, windows, batch_size)
+        results |= {f"{key}{ending}": value for key, value in row.items()}
+    eval_results.write(directory, results)
 
 
 def predict(predictor, sets, directory):
@@ -69,43 +63,36 @@ def predict(predictor, sets, directory):
     Returns:
       dict of name -> float32 logits [N, C].
     """
-    task, found = predictor.task, {}
+    task, logits_of_sets = predictor.task, {}
     for number, (name, examples) in enumerate(sets.items()):
-        windows = classifier_features.encode(task, examples, predictor.tokenizer)
-        logits = found[name] = predictor.logits(windows)
+        windows = predictor.features(examples)
+        logits = logits_of_sets[name] = predictor.outputs(examples, windows)
         ending = f"_{name}" if number else ""
-        place = os.path.join(directory, "test_")
-        results = f"{place}results{ending}.tsv"
-        probabilities = classifier.probabilities(task, logits)
-        glue_submission.write_test_results(results, probabilities)
-        named = f"{place}predictions{ending}.jsonl"
-        _write_predictions(named, examples, predictor.name(logits))
+        results = os.path.join(directory, f"test_results{ending}.tsv")
+        submission.write_test_results(results, training.probabilities(task, logits))
+        named = os.path.join(directory, f"test_predictions{ending}.jsonl")
+        write_predictions(named, examples, predictor.results(examples, logits))
         print(f"Predictions of {len(examples)} texts: {results}, {named}", flush=True)
         if all(example.label is not None for example in examples):
-            row = classifier.evaluate(task, logits, windows)
-            print(f"Test set {name}: {classifier.describe(row)}", flush=True)
-    return found
+            row = training.evaluate(task, logits, windows)
+            print(f"Test set {name}: {training.describe(row)}", flush=True)
+    return logits_of_sets
 
 
-def _write_predictions(path, examples, predictions):
-    rows = [
-        {"guid": example.guid, **as_json(prediction)}
+def write_predictions(path, examples, predictions):
+    """Write results of examples as JSON lines with their `guid`s.
+
+    Args:
+      path: the file.
+      examples: list of N examples.
+      predictions: list of N results with `to_dict()`.
+    """
+    records = (
+        {"guid": example.guid, **prediction.to_dict()}
         for example, prediction in zip(examples, predictions, strict=True)
-    ]
-    lines = [json.dumps(row, ensure_ascii=False) + "\n" for row in rows]
+    )
+    lines = [json.dumps(record, ensure_ascii=False) + "\n" for record in records]
     files.write_text(path, "".join(lines))
-
-
-def as_json(prediction):
-    """Return a `Prediction` as a dict for JSON; numbers to six places."""
-    rounded = {
-        name: round(value, 6) for name, value in prediction.probabilities.items()
-    }
-    label = prediction.label
-    if isinstance(label, float):
-        return {"label": round(label, 6)}
-    label = list(label) if isinstance(label, tuple) else label
-    return {"label": label, "probabilities": rounded}
 
 
 def submit(logits, task, directory):
@@ -117,15 +104,17 @@ def submit(logits, task, directory):
       task: `ClassifierTask`.
       directory: for the files.
     """
-    for name, found in logits.items():
-        answers = found[:, 0] if task.kind == REGRESSION else np.argmax(found, axis=1)
+    for name, values in logits.items():
+        predictions = (
+            values[:, 0] if task.kind == REGRESSION else np.argmax(values, axis=1)
+        )
         glue_task = dataclasses.replace(find_task(name), labels=task.labels)
-        path = glue_submission.write_submission(directory, glue_task, answers)
+        path = submission.write_submission(directory, glue_task, predictions)
         print(f"For the GLUE server: {path}", flush=True)
-    missing = glue_submission.missing_submissions(directory)
+    missing = submission.missing_submissions(directory)
     if missing:
         logging.info(
             "No archive for the server yet: %s are missing.", ", ".join(missing)
         )
     else:
-        print(f"All together: {glue_submission.zip_submission(directory)}", flush=True)
+        print(f"All together: {submission.zip_submission(directory)}", flush=True)

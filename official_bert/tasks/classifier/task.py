@@ -3,6 +3,7 @@
 import dataclasses
 from typing import ClassVar
 
+from official_bert.constants import CLASSIFIER, LONG_TEXT, TRUNCATE
 from official_bert.fine_tuning.config_labels import (
     architecture_of,
     config_with_labels,
@@ -12,8 +13,6 @@ from official_bert.metrics.glue import METRICS
 from official_bert.tables.columns import Columns
 from official_bert.tables.labels import KINDS, MULTI_LABEL, REGRESSION, SINGLE_LABEL
 
-# What becomes of texts longer than a model reads.
-TRUNCATE, WINDOW = "truncate", "window"
 # What Hugging Face's `config.json` calls the kinds of labels.
 PROBLEM_TYPES = {
     SINGLE_LABEL: "single_label_classification",
@@ -42,7 +41,7 @@ class ClassifierTask:
       bilstm: whether the model has a BiLSTM on top; `task.json` says it only then.
     """
 
-    TASK: ClassVar[str] = "classifier"
+    TASK: ClassVar[str] = CLASSIFIER
 
     kind: str
     labels: tuple[str, ...]
@@ -92,7 +91,7 @@ class ClassifierTask:
 
 def _check(values):
     """Raise `ValueError` or `TypeError` for what no task can have."""
-    if values["kind"] not in KINDS or values["long_text"] not in (TRUNCATE, WINDOW):
+    if values["kind"] not in KINDS or values["long_text"] not in LONG_TEXT:
         raise ValueError("an unknown word")
     if not set(values["metrics"]) <= METRICS.keys():
         raise ValueError("an unknown score")

@@ -3,66 +3,58 @@
 import numpy as np
 
 from official_bert.errors import UserError
-from official_bert.fine_tuning import loading as fine_tuned
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs as model_outputs
 from official_bert.fine_tuning.batches import FeatureSet
-from official_bert.tasks.classifier import features as classifier_features
+from official_bert.fine_tuning.loading import TaskPredictor, load_tflite
+from official_bert.tasks.classifier.features import convert_examples, pad_features
 from official_bert.tasks.classifier.predictor import example_of
 
 
-class EncoderPredictor:
-    """The `.tflite` of a pre-trained model, loaded once; see `Predictor`.
-
-    Attributes:
-      model: `TfliteModel`.
-      task: None: it has not been fine-tuned.
-      tokenizer: `FullTokenizer`.
-    """
+class EncoderPredictor(TaskPredictor):
+    """The `.tflite` of a pre-trained model, which has no task: `task` is None."""
 
     def __init__(self, path, batch_size=32):
         """Load a model.
 
         Args:
           path: of a `.tflite`, or of the folder it was exported to.
-          batch_size: of no effect: rows go through it one by one.
+          batch_size: of no effect: sequences go through it one by one.
 
         Raises:
           UserError: the file is damaged, or the model in it has no pooler.
         """
-        self.model, self.tokenizer = fine_tuned.load_tflite(path)
+        self.model, self.tokenizer, self.task = load_tflite(path)
         if "pooled_output" not in self.model.outputs():
             raise UserError(
                 f"{path}: the model has no pooler, so it gives vectors of tokens "
                 "(sequence_output) and none of texts; ask its signatures for those."
             )
-        self.task, self.batch_size = None, batch_size
+        self.global_step, self.batch_size = None, batch_size
 
-    def predict(self, texts):
-        """Encode texts.
+    def predict_all(self, inputs):
+        """Return the pooled output of each text or pair, float32 [N, H]."""
+        vectors = super().predict_all(inputs)
+        width = self.model.outputs()["pooled_output"][1][-1]
+        return np.reshape(np.array(vectors, np.float32), (-1, width))
 
-        Args:
-          texts: iterable of str, or of pairs (str, str).
+    def make_example(self, number, value):
+        """Return the `Example` of a text, or of a pair of them."""
+        return example_of(number, value)
 
-        Returns:
-          float32 [N, H], the pooled output of each.
+    def features(self, examples):
+        """Return the `Features` of examples, cut to the longest signature."""
+        return convert_examples(examples, self.tokenizer, self.model.lengths[-1])
 
-        Raises:
-          TypeError: `texts` is one text, or something in it is none.
-        """
-        if isinstance(texts, str):
-            raise TypeError("predict takes a list of texts; put this one into a list.")
-        longest = self.model.lengths[-1]
-        examples = [example_of(number, text) for number, text in enumerate(texts)]
-        if not examples:
-            return np.zeros(
-                [0, self.model.outputs()["pooled_output"][1][-1]], np.float32
-            )
-        features = classifier_features.convert_examples(
-            examples, self.tokenizer, longest
-        )
-        rows = scoring.score_rows(
-            self.model,
-            FeatureSet(features, longest, classifier_features.pad_features),
-            self.batch_size,
-        )
-        return np.stack([row["pooled_output"] for row in rows])
+    def outputs(self, examples, features):
+        """Return the dict of the model's outputs for each example."""
+        feature_set = FeatureSet(features, self.model.lengths[-1], pad_features)
+        return model_outputs.score_rows(self.model, feature_set, self.batch_size)
+
+    def results(self, examples, outputs):
+        """Return the pooled output of each example, float32 [H]."""
+        return [row["pooled_output"] for row in outputs]
+
+    def to_json(self, value, result):
+        """Return a text and its vector as a dict for JSON."""
+        rounded = [round(number, 6) for number in result.tolist()]
+        return {"text": value, "pooled_output": rounded}

@@ -13,26 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from official_bert.constants import IGNORED
 from official_bert.errors import UserError
 from official_bert.fine_tuning.model_inputs import check_length, pad_rows
 from official_bert.fine_tuning.windows import best_spans, make_spans
 from official_bert.metrics.entities import OUTSIDE
 from official_bert.tokenization.wordpiece import UNKNOWN
-
-# The label of what is not scored. As in `modeling.token_classification`, which would
-# bring TensorFlow; a test compares them.
-IGNORED = -1
-
-# The rows of Table 7, as the paper has them: the layers that
-# `modeling.feature_based` can put a BiLSTM on.
-LAYERS = (
-    "embeddings",
-    "second_to_last",
-    "last",
-    "weighted_sum_last_four",
-    "concat_last_four",
-    "weighted_sum_all",
-)
 
 
 class NerFeatures(NamedTuple):

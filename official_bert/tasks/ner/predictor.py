@@ -3,10 +3,9 @@
 import dataclasses
 from collections.abc import Iterable
 
-from official_bert.fine_tuning import loading as fine_tuned
-from official_bert.tasks.ner import training as ner
+from official_bert.fine_tuning.loading import TaskPredictor
+from official_bert.tasks.ner import training
 from official_bert.tasks.ner.sentences import text_entities, text_sentence
-from official_bert.tasks.ner.training import NerTask
 
 
 @dataclasses.dataclass(frozen=True)
@@ -16,7 +15,7 @@ class FoundEntity:
     Attributes:
       text: the text from `start` to `end`.
       start: int, its first character.
-      end: int, behind its last character.
+      end: int, after its last character.
       label: its type.
     """
 
@@ -26,31 +25,19 @@ class FoundEntity:
     label: str
 
 
-class NerPredictor:
-    """A model that finds entities, loaded once; see `Predictor`.
+class NerPredictor(TaskPredictor):
+    """A model that finds entities; see `TaskPredictor`.
 
-    Attributes:
-      model: the Keras model, or a `TfliteModel`.
-      task: `NerTask`.
-      tokenizer: `FullTokenizer`.
-      global_step: the updates that the model has had; None where not known.
+    Examples are documents, lists of `Sentence`; features windows over all of them;
+    outputs the tags of each document's sentences, and results the `FoundEntity`s of
+    each document's only sentence.
     """
 
-    def __init__(self, path, batch_size=8, task=None, **files):
-        """Load a model; see `fine_tuned.load` for the arguments."""
-        found = fine_tuned.load(
-            path,
-            NerTask,
-            ner.make_model,
-            ner.make_scorer,
-            "output_weights",
-            task,
-            ner.task_of,
-            **files,
-        )
-        self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
-        self.global_step, self.batch_size = found.global_step, batch_size
-        self._score = found.score
+    task_class = training.NerTask
+    architecture = training.ARCHITECTURE
+    make_model = staticmethod(training.make_model)
+    make_scorer = staticmethod(training.make_scorer)
+    task_of = staticmethod(training.task_of)
 
     def predict(self, texts):
         """Find entities.
@@ -65,28 +52,38 @@ class NerPredictor:
           TypeError: something in it is no str.
         """
         if isinstance(texts, str):
-            return self.predict([texts])[0]
+            return self.predict_all([texts])[0]
         if isinstance(texts, (dict, bytes)) or not isinstance(texts, Iterable):
             raise TypeError(f"{texts!r} is neither a str nor a list of them.")
-        texts = list(texts)
-        for number, text in enumerate(texts):
-            if not isinstance(text, str):
-                raise TypeError(f"Text {number} is {text!r}, not a str.")
-        as_columns = self.task.words_as_columns
-        sentences = [text_sentence(text, as_columns=as_columns) for text in texts]
-        tags = self.tags([[sentence] for sentence in sentences])
+        return self.predict_all(texts)
+
+    def make_example(self, number, value):
+        """Return the document of a text."""
+        if not isinstance(value, str):
+            raise TypeError(f"Text {number} is {value!r}, not a str.")
+        return [text_sentence(value, as_columns=self.task.words_as_columns)]
+
+    def features(self, examples):
+        """Return the `NerFeatures` of documents, without labels."""
+        return training.convert(self.task, examples, self.tokenizer, with_labels=False)
+
+    def outputs(self, examples, features):
+        """Return the tags of all words; see `training.predict`."""
+        return training.predict(
+            self._score, self.task, examples, features, self.batch_size
+        )
+
+    def results(self, examples, outputs):
+        """Return the `FoundEntity`s of documents of one sentence each, lists."""
         return [
-            [FoundEntity(**entity) for entity in text_entities(sentence, found)]
-            for sentence, (found,) in zip(sentences, tags, strict=True)
+            [FoundEntity(**entity) for entity in text_entities(sentence, tags)]
+            for (sentence,), (tags,) in zip(examples, outputs, strict=True)
         ]
 
-    def tags(self, documents):
-        """Return the tags of all words; see `ner.predict`.
-
-        Args:
-          documents: list of lists of `Sentence`.
-        """
-        features = ner.convert(self.task, documents, self.tokenizer, with_labels=False)
-        if not features:
-            return [[[] for _ in document] for document in documents]
-        return ner.predict(self._score, self.task, documents, features, self.batch_size)
+    def to_json(self, value, result):
+        """Return a text and its entities as a dict for JSON."""
+        entities = [
+            {"start": e.start, "end": e.end, "label": e.label, "text": e.text}
+            for e in result
+        ]
+        return {"text": value, "entities": entities}

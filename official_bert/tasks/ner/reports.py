@@ -9,9 +9,9 @@
 import os
 
 from official_bert.metrics import entities
-from official_bert.tasks.ner import conll as ner_conll
-from official_bert.tasks.ner import json_lines as ner_json
-from official_bert.tasks.ner import training as ner
+from official_bert.tasks.ner import training
+from official_bert.tasks.ner.conll import write_conll
+from official_bert.tasks.ner.json_lines import write_entities
 from official_bert.training import eval_results
 
 
@@ -23,11 +23,13 @@ def evaluate(predictor, documents, directory):
       documents: list of lists of `Sentence` with tags.
       directory: for the file.
     """
-    scores = ner.evaluate(documents, predictor.tags(documents))
-    found = {f"eval_{name}": value for name, value in ner.row_of(scores).items()}
+    tags = predictor.outputs(documents, predictor.features(documents))
+    scores = training.evaluate(documents, tags)
+    row = training.row_of(scores)
+    results = {f"eval_{name}": value for name, value in row.items()}
     if predictor.global_step is not None:
-        found["global_step"] = predictor.global_step
-    eval_results.write(directory, found)
+        results["global_step"] = predictor.global_step
+    eval_results.write(directory, results)
     print(entities.conlleval_table(scores), flush=True)
 
 
@@ -39,12 +41,12 @@ def predict(predictor, documents, directory):
       documents: list of lists of `Sentence`.
       directory: for the files.
     """
-    tags = predictor.tags(documents)
-    place = os.path.join(directory, "test_predictions")
-    ner_json.write_entities(f"{place}.jsonl", documents, tags)
-    ner_conll.write_conll(f"{place}.conll", documents, tags)
-    print(f"Predictions: {place}.jsonl, {place}.conll", flush=True)
+    tags = predictor.outputs(documents, predictor.features(documents))
+    path = os.path.join(directory, "test_predictions")
+    write_entities(f"{path}.jsonl", documents, tags)
+    write_conll(f"{path}.conll", documents, tags)
+    print(f"Predictions: {path}.jsonl, {path}.conll", flush=True)
     if all(one.tags is not None for document in documents for one in document):
         print("Test set:")
-        scores = ner.evaluate(documents, tags)
+        scores = training.evaluate(documents, tags)
         print(entities.conlleval_table(scores), flush=True)

@@ -5,6 +5,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
+from official_bert.constants import FEATURE_LAYERS, IGNORED, NER
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import (
@@ -17,12 +18,11 @@ from official_bert.fine_tuning.task_file import task_content, write_task
 from official_bert.metrics import entities
 from official_bert.modeling.feature_based import FeatureBasedModel
 from official_bert.modeling.token_classification import (
-    IGNORED,
     TokenClassificationModel,
     token_terms,
 )
 from official_bert.tasks.ner import features as ner_features
-from official_bert.tasks.ner.features import LAYERS, pad_ner_features
+from official_bert.tasks.ner.features import pad_ner_features
 from official_bert.training.step import Objective
 
 LOSS = "token_loss"
@@ -45,7 +45,7 @@ class NerTask:
         of as much of the document as fits.
       label_all_pieces: whether all pieces of a word are trained, not the first
         alone.
-      feature_based: None for fine-tuning; one of `ner_features.LAYERS` for a
+      feature_based: None for fine-tuning; one of `constants.FEATURE_LAYERS` for a
         BiLSTM over these layers of an encoder that is not trained.
       bilstm: whether a model that is fine-tuned has a BiLSTM on top; `task.json`
         says it only then.
@@ -53,7 +53,7 @@ class NerTask:
         likewise.
     """
 
-    TASK: ClassVar[str] = "ner"
+    TASK: ClassVar[str] = NER
 
     tags: tuple[str, ...]
     max_seq_length: int = 128
@@ -95,7 +95,7 @@ class NerTask:
             lengths.append(found["doc_stride"])
         if not all(type(n) is int and n > 0 for n in lengths):
             raise ValueError("a length is no whole number above 0")
-        if found["feature_based"] not in (None, *LAYERS):
+        if found["feature_based"] not in (None, *FEATURE_LAYERS):
             raise ValueError("feature_based names no layers")
         for name in ("one_sentence", "label_all_pieces", *LATER):
             if not isinstance(found[name], bool):

@@ -122,9 +122,8 @@ def decode(examples, features, start_logits, end_logits, tokenizer, decoding):
       examples: list of E `SquadExample`.
       features: list of N `SquadFeatures` of these examples.
       start_logits: float array [N, S] or sequence of N arrays, each at least as
-        long as its window. The original has S = max_seq_length and lets the
-        padding take part in the choice of the n best starts, so only with its
-        padding are its answers met exactly.
+        long as its window. Logits of padding take part in the choice of the n best
+        starts and ends, as in the original, which has S = max_seq_length.
       end_logits: likewise.
       tokenizer: `FullTokenizer` that made the features.
       decoding: `Decoding`.

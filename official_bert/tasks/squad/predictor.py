@@ -2,23 +2,22 @@
 
 import dataclasses
 
-from official_bert.fine_tuning import loading as fine_tuned
+from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.modeling.span_prediction import SpanModel
-from official_bert.tasks.squad import answers as squad_answers
-from official_bert.tasks.squad import features as squad_features
-from official_bert.tasks.squad import files as squad_files
-from official_bert.tasks.squad import training as squad
-from official_bert.tasks.squad.training import SquadTask
+from official_bert.tasks.squad import training
+from official_bert.tasks.squad.answers import decode
+from official_bert.tasks.squad.features import convert_examples
+from official_bert.tasks.squad.files import make_example
 
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """What is answered to one question.
+    """The answer to one question.
 
     Attributes:
       text: context[start:end]; "" for no answer.
       start: int, its first character.
-      end: int, behind its last character.
+      end: int, after its last character.
       score: sum of the logits of its first and its last token; comparable
         between contexts.
       null_score: the same of "no answer"; None where the model always answers.
@@ -32,32 +31,43 @@ class Answer:
     null_score: float | None
     probability: float
 
+    def to_dict(self):
+        """Return it fit for JSON; numbers to six places."""
+        record = {"answer": self.text, "start": self.start, "end": self.end}
+        record["score"] = round(self.score, 6)
+        if self.null_score is not None:
+            record["null_score"] = round(self.null_score, 6)
+        return {**record, "probability": round(self.probability, 6)}
 
-class SquadPredictor:
-    """A model that answers questions, loaded once; see `Predictor`.
 
-    Attributes:
-      model: the Keras model, or a `TfliteModel`.
-      task: `SquadTask`.
-      tokenizer: `FullTokenizer`.
-      global_step: the updates that the model has had; None where not known.
+class SquadPredictor(TaskPredictor):
+    """A model that answers questions; see `TaskPredictor`.
+
+    Examples are `SquadExample`s, features windows over all of them, outputs
+    `SquadPrediction`s, and results `Answer`s. The batch size counts windows.
     """
 
-    def __init__(self, path, batch_size=8, task=None, **files):
-        """Load a model; see `fine_tuned.load` for the arguments."""
-        found = fine_tuned.load(
-            path,
-            SquadTask,
-            lambda config, task: SpanModel(config),
-            squad.make_scorer,
-            "cls/squad/output_weights",
-            task,
-            squad.task_of,
-            **files,
-        )
-        self.model, self.task, self.tokenizer = found.model, found.task, found.tokenizer
-        self.global_step, self.batch_size = found.global_step, batch_size
-        self._score = found.score
+    task_class = training.SquadTask
+    architecture = training.ARCHITECTURE
+    head = "cls/squad/output_weights"
+    make_model = staticmethod(lambda config, task: SpanModel(config))
+    make_scorer = staticmethod(training.make_scorer)
+    task_of = staticmethod(training.task_of)
+
+    def __init__(
+        self, path, batch_size=32, task=None, pad_to_max_seq_length=False, **files
+    ):
+        """Load a model.
+
+        Args:
+          path: see `TaskPredictor`.
+          batch_size: windows that go through the model together.
+          task: see `TaskPredictor`.
+          pad_to_max_seq_length: see `training.window_logits`.
+          **files: config, vocabulary and casing, see `TaskPredictor`.
+        """
+        super().__init__(path, batch_size, task, **files)
+        self._pad_to_max_seq_length = pad_to_max_seq_length
 
     def predict(self, question, context):
         """Answer one question.
@@ -71,36 +81,31 @@ class SquadPredictor:
         """
         return self.predict_all([(question, context)])[0]
 
-    def predict_all(self, pairs):
-        """Answer questions.
-
-        Args:
-          pairs: iterable of (question, context), str.
-
-        Returns:
-          list of `Answer`.
-
-        Raises:
-          TypeError: something in it is no pair of str.
-        """
-        examples = [_example(number, pair) for number, pair in enumerate(pairs)]
-        found = self.decode(examples, self.features(examples))
-        return [
-            _answer(one, example.context)
-            for one, example in zip(found, examples, strict=True)
-        ]
+    def make_example(self, number, value):
+        """Return the `SquadExample` of a (question, context)."""
+        parts = tuple(value) if isinstance(value, list | tuple) else (value,)
+        if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
+            raise TypeError(
+                f"Question {number} is {value!r}: not a question and a context, two "
+                "str."
+            )
+        return make_example(*parts, qas_id=str(number))
 
     def features(self, examples):
         """Return the `SquadFeatures` of a list of `SquadExample`."""
-        return squad_features.convert_examples(
-            examples, self.tokenizer, *self.task.lengths
-        )
+        return convert_examples(examples, self.tokenizer, *self.task.lengths)
 
     def logits(self, features):
-        """Return (start, end) logits of windows; see `squad.window_logits`."""
-        return squad.window_logits(self._score, self.task, features, self.batch_size)
+        """Return (start, end) logits of windows; see `training.window_logits`."""
+        return training.window_logits(
+            self._score,
+            self.task,
+            features,
+            self.batch_size,
+            pad_to_max_seq_length=self._pad_to_max_seq_length,
+        )
 
-    def decode(self, examples, features, logits=None):
+    def outputs(self, examples, features, logits=None):
         """Return the `SquadPrediction` of each example.
 
         Args:
@@ -108,29 +113,28 @@ class SquadPredictor:
           features: list of their `SquadFeatures`.
           logits: instead of the model's own, as those of several models.
         """
-        return squad_answers.decode(
+        start_logits, end_logits = logits or self.logits(features)
+        return decode(
             examples,
             features,
-            *(logits or self.logits(features)),
+            start_logits,
+            end_logits,
             self.tokenizer,
             self.task.decoding,
         )
 
-
-def _example(number, pair):
-    parts = tuple(pair) if isinstance(pair, list | tuple) else (pair,)
-    if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
-        raise TypeError(
-            f"Question {number} is {pair!r}: not a question and a context, two str."
-        )
-    return squad_files.make_example(*parts, qas_id=str(number))
+    def results(self, examples, outputs):
+        """Return the `Answer` that each `SquadPrediction` stands for."""
+        return [
+            _answer(prediction, example.context)
+            for prediction, example in zip(outputs, examples, strict=True)
+        ]
 
 
 def _answer(prediction, context):
     answer, null_score = prediction.answer, None
     if prediction.null_odds is not None:
-        nothing = next(each for each in prediction.nbest if not each.text)
-        null_score = nothing.score
+        null_score = next(one for one in prediction.nbest if not one.text).score
     return Answer(
         context[answer.start : answer.end],
         answer.start,

@@ -34,13 +34,13 @@ def answer(predictors, examples):
     first = predictors[0]
     _check_same_tokens(predictors)
     features = first.features(examples)
-    found = [one.logits(features) for one in predictors]
+    by_model = [one.logits(features) for one in predictors]
     # Models, then start and end, then windows.
     logits = [
-        [sum(of_window) / len(found) for of_window in zip(*of_models, strict=True)]
-        for of_models in zip(*found, strict=True)
+        [sum(of_window) / len(by_model) for of_window in zip(*of_models, strict=True)]
+        for of_models in zip(*by_model, strict=True)
     ]
-    return first.decode(examples, features, logits)
+    return first.outputs(examples, features, logits)
 
 
 def _check_same_tokens(predictors):

@@ -9,6 +9,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
+from official_bert.constants import SQUAD
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
@@ -39,7 +40,7 @@ class SquadTask:
       decoding: `Decoding`.
     """
 
-    TASK: ClassVar[str] = "squad"
+    TASK: ClassVar[str] = SQUAD
 
     max_seq_length: int = 384
     doc_stride: int = 128
@@ -128,7 +129,14 @@ def make_scorer(model):
     return scoring.make_scorer(model)
 
 
-def window_logits(score, task, features, batch_size, break_off=lambda: False):
+def window_logits(
+    score,
+    task,
+    features,
+    batch_size,
+    break_off=lambda: False,
+    pad_to_max_seq_length=False,
+):
     """Return the logits of windows.
 
     Args:
@@ -137,16 +145,23 @@ def window_logits(score, task, features, batch_size, break_off=lambda: False):
       features: list of N `SquadFeatures`.
       batch_size: windows that go through the model together.
       break_off: function that tells whether to stop early.
+      pad_to_max_seq_length: whether to pad windows to `task.max_seq_length` and
+        keep the logits of padding, which take part in the choice of the n best
+        starts and ends in the original.
 
     Returns:
-      (start logits, end logits), lists of N float32 arrays [T], without those
-      of padding; None if it broke off.
+      (start logits, end logits), lists of N float32 arrays [T], or with padding
+      [max_seq_length]; None if it broke off.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
+    if pad_to_max_seq_length:
+        windows = windows.of_one_length()
     rows = scoring.score_rows(score, windows, batch_size, break_off)
     if rows is None:
         return None
     sizes = [len(one.input_ids) for one in features]
+    if pad_to_max_seq_length:
+        sizes = [task.max_seq_length] * len(features)
     return tuple(
         [row[name][:size] for row, size in zip(rows, sizes, strict=True)]
         for name in ("start_logits", "end_logits")
@@ -168,11 +183,13 @@ class DevSet:
       examples: list of `SquadExample`.
       features: list of their `SquadFeatures`.
       gold_answers: dict, of `squad_files.read_gold_answers`.
+      pad_to_max_seq_length: see `window_logits`.
     """
 
     examples: list
     features: list
     gold_answers: dict
+    pad_to_max_seq_length: bool = False
 
 
 def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_size):
@@ -192,8 +209,14 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
         score = make_scorer(model)
 
         def evaluate_now(break_off=lambda: False):
-            sizes = dev_set.features, eval_batch_size
-            logits = window_logits(score, task, *sizes, break_off)
+            logits = window_logits(
+                score,
+                task,
+                dev_set.features,
+                eval_batch_size,
+                break_off,
+                dev_set.pad_to_max_seq_length,
+            )
             if logits is None:
                 return None
             found = squad_answers.decode(

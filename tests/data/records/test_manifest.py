@@ -84,7 +84,7 @@ def test_another_vocabulary_is_named_with_the_records(tmp_path):
 
 
 def test_label_statistics():
-    found = manifest.label_statistics([0, 6, 2], {0: "x", 1: "the", 2: "a"})
+    found = manifest.describe_labels([0, 6, 2], {0: "x", 1: "the", 2: "a"})
     expected = -0.75 * math.log(0.75) - 0.25 * math.log(0.25)
     assert found["unigram_entropy"] == pytest.approx(expected)
     assert found["most_frequent_token"] == {"token": "the", "share": 0.75}
@@ -92,6 +92,6 @@ def test_label_statistics():
 
 def test_where_nothing_is_masked_there_is_a_warning(caplog):
     """Whole words that all have more pieces than may be masked."""
-    found = manifest.label_statistics([0, 0], {0: "x", 1: "the"})
+    found = manifest.describe_labels([0, 0], {0: "x", 1: "the"})
     assert found["unigram_entropy"] == found["most_frequent_token"]["share"] == 0
     assert "No record has a word to guess" in caplog.text

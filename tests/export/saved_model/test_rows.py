@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+from official_bert.constants import INPUTS
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.row_model import RowModel
 from official_bert.export.saved_model.texts import parts_of, per_text
 from official_bert.fine_tuning import windows
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.tasks.classifier.features import Features, pad_features
 
 STRINGS = tf.TensorSpec([None], tf.string)

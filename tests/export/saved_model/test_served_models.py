@@ -16,6 +16,7 @@ from tiny_exports import (
 )
 
 from official_bert.checkpoints import model_directory
+from official_bert.constants import INPUTS
 from official_bert.export import expected
 from official_bert.export.saved_model import exports, signatures
 from official_bert.export.saved_model.ner import ServedTagger
@@ -26,7 +27,6 @@ from official_bert.export.saved_model.signatures import (
     TOKENS,
 )
 from official_bert.export.saved_model.texts import per_text
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.tables.examples import Example
 from official_bert.tasks.choice.features import pad_choice_features
 from official_bert.tasks.choice.files import ChoiceExample
@@ -131,9 +131,10 @@ def _classifier_features(predictor, *texts):
     rows = classifier_features.encode(task, examples, predictor.tokenizer)
     rows = [one for windows in rows for one in windows]
     batch = classifier_features.pad_features(rows, task.max_seq_length)
-    named = predictor.name(predictor.logits([[one] for one in rows]))
+    logits = predictor.outputs(examples, [[one] for one in rows])
+    named = predictor.results(examples, logits)
     if task.kind == "regression":
-        return batch, {"value": np.array([one.label for one in named], np.float32)}
+        return batch, {"value": np.array([one.value for one in named], np.float32)}
     probabilities = [list(one.probabilities.values()) for one in named]
     wanted = {"probabilities": np.array(probabilities, np.float32)}
     if task.kind == "single_label":
@@ -178,7 +179,7 @@ def _choice_features(predictor, prompts, choices):
     examples = [ChoiceExample(n, p, tuple(c)) for n, (p, c) in enumerate(pairs)]
     features = predictor.features(examples)
     batch = pad_choice_features(features, predictor.task.max_seq_length)
-    named = predictor.name(predictor.logits(features), examples)
+    named = predictor.results(examples, predictor.outputs(examples, features))
     return batch, {
         "index": np.array([one.index for one in named]),
         "probabilities": np.array([one.probabilities for one in named], np.float32),

@@ -17,15 +17,15 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools.flatbuffer_utils import opcode_to_name
 from tflite_sizes import constant_bytes
 
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export.tflite import flatbuffer, writer
 from official_bert.export.tflite.model import open_device_model
-from official_bert.fine_tuning import loading as fine_tuned
+from official_bert.fine_tuning import loading, tflite_model
 from official_bert.fine_tuning import outputs as scoring
-from official_bert.fine_tuning import tflite_model
-from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.fine_tuning.tflite_model import TfliteModel
 from official_bert.tasks.predictor import Predictor, load
+from official_bert.tasks.squad.predictor import SquadPredictor
 
 # Those with another graph, or read in another way.
 KINDS = (
@@ -212,7 +212,7 @@ def test_a_model_without_a_pooler_has_no_vector_of_a_text(tmp_path):
     writer.write(str(tmp_path / "lite"), model, "float32")
     with pytest.raises(UserError, match="lite: the model has no pooler"):
         Predictor(str(tmp_path / "lite"))
-    tflite, tokenizer = fine_tuned.load_tflite(str(tmp_path / "lite"))
+    tflite, tokenizer, _ = loading.load_tflite(str(tmp_path / "lite"))
     assert set(tflite.outputs()) == {"sequence_output"} and tokenizer.vocab
 
 
@@ -334,7 +334,7 @@ def test_an_export_is_no_source():
 def test_another_task_s_file_is_refused():
     path = exported("label")[0]
     with pytest.raises(UserError, match="task.json does not describe a squad"):
-        fine_tuned.load(path, tiny_exports.SquadTask, None, None, None)
+        SquadPredictor(path)
 
 
 def test_a_changed_byte_among_the_weights_is_noticed(tmp_path):

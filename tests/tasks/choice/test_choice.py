@@ -238,7 +238,7 @@ def test_what_is_no_task(changes, error):
 
 
 def test_the_predictor_scores_as_the_evaluation(whole, predictor):
-    logits = predictor.logits(DEV)
+    logits = predictor.outputs([], DEV)
     found = choice.evaluate(logits, DEV)
     assert found["accuracy"] == whole[1]["accuracy"]
     assert found["loss"] == pytest.approx(whole[1]["loss"], abs=1e-6)

@@ -16,8 +16,9 @@ from official_bert.fine_tuning.task_file import write_task
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.tables.examples import Example
 from official_bert.tasks.classifier import features as classifier_features
-from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.classifier.predictor import ClassifierPredictor, PredictedValue
 from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.predictor import Predictor
 
 LABELS = ("bad", "good", "so so")
 TASK = ClassifierTask("single_label", LABELS, ("accuracy",), 24)
@@ -164,9 +165,12 @@ def test_a_number(tmp_path):
     predictor = ClassifierPredictor(path)
     found = predictor.predict(TEXTS)
     expected = logits_of(predictor, path, TEXTS, 1)[:, 0]
-    np.testing.assert_allclose([each.label for each in found], expected, rtol=1e-3)
-    assert all(each.probabilities == {} for each in found)
-    assert all(type(each.label) is float for each in found)
+    np.testing.assert_allclose([each.value for each in found], expected, rtol=1e-3)
+    assert all(type(each) is PredictedValue for each in found)
+    assert all(type(each.value) is float for each in found)
+    assert [type(each) for each in Predictor(path).predict(TEXTS)] == [
+        PredictedValue for _ in TEXTS
+    ]
 
 
 def test_long_texts_through_windows(tmp_path):
@@ -177,7 +181,7 @@ def test_long_texts_through_windows(tmp_path):
         [Example(0, text)], predictor.tokenizer, 12, LABELS
     )
     assert len(windows[0]) > 2
-    mean = np.mean([predictor.logits([[one]])[0] for one in windows[0]], axis=0)
+    mean = np.mean([predictor.outputs([], [[one]])[0] for one in windows[0]], axis=0)
     expected = softmax(mean[None].astype(np.float64))
     np.testing.assert_allclose(table(predictor.predict([text])), expected, rtol=1e-4)
 

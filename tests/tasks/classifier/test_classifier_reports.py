@@ -26,7 +26,8 @@ NUMBER = ClassifierTask("regression", (), ("pearson", "spearman"), 16)
 class FakePredictor:
     """Its scores are the numbers that a text holds."""
 
-    name, _name = ClassifierPredictor.name, ClassifierPredictor._name
+    features, results = ClassifierPredictor.features, ClassifierPredictor.results
+    _result = ClassifierPredictor._result
 
     def __init__(self, task, global_step=7):
         self.task, self.global_step = task, global_step
@@ -35,8 +36,9 @@ class FakePredictor:
             encode=lambda text: [int(float(part) * 100) for part in text.split()],
         )
 
-    def logits(self, windows):
-        return np.array([each[0].input_ids[1:-1] / 100 for each in windows], np.float32)
+    def outputs(self, examples, features):
+        rows = [each[0].input_ids[1:-1] / 100 for each in features]
+        return np.array(rows, np.float32)
 
 
 def examples(*rows):

@@ -13,12 +13,13 @@ from run_settings import FINE_TUNING
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.initialize import load_weights
+from official_bert.constants import IGNORED
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
 from official_bert.fine_tuning.task_file import read_task, write_task
-from official_bert.modeling import feature_based, token_classification
+from official_bert.modeling import feature_based
 from official_bert.tasks.ner import training as ner
-from official_bert.tasks.ner.features import IGNORED, pad_ner_features, tag_names
+from official_bert.tasks.ner.features import pad_ner_features, tag_names
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.ner.sentences import word_sentence
 from official_bert.tasks.ner.training import NerTask
@@ -297,7 +298,9 @@ def test_it_is_a_model_that_answers(whole):
     task, directory, row = whole
     predictor = NerPredictor(str(directory))
     assert (predictor.task, predictor.global_step) == (task, row["global_step"])
-    found = ner.row_of(ner.evaluate(DEV, predictor.tags(DEV)))
+    found = ner.row_of(
+        ner.evaluate(DEV, predictor.outputs(DEV, predictor.features(DEV)))
+    )
     assert found == {name: row[name] for name in found}
     for name in ("bert_config.json", "vocab.txt", "tokenizer_config.json"):
         assert (directory / name).exists()
@@ -348,7 +351,3 @@ def test_without_a_dev_set_the_last_model_is_left(tmp_path):
     assert len(encoder) > 20
     for name in encoder:
         assert after[name].tobytes() == before[name].tobytes(), name
-
-
-def test_what_is_ignored_is_called_the_same_in_features_and_loss():
-    assert IGNORED == token_classification.IGNORED

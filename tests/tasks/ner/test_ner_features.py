@@ -6,12 +6,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from places import MINI
 
+from official_bert.constants import IGNORED
 from official_bert.errors import UserError
 from official_bert.fine_tuning.windows import best_spans, make_spans
 from official_bert.tasks.ner import files as ner_files
 from official_bert.tasks.ner import sentences as ner_sentences
 from official_bert.tasks.ner.features import (
-    IGNORED,
     convert_documents,
     pad_ner_features,
     tag_names,

@@ -11,6 +11,7 @@ import tiny_model
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import convert, google, model_directory
+from official_bert.constants import FEATURE_LAYERS
 from official_bert.errors import UserError
 from official_bert.export import sources
 from official_bert.fine_tuning.task_file import write_task
@@ -18,7 +19,7 @@ from official_bert.modeling import feature_based
 from official_bert.modeling.token_classification import TokenClassificationModel
 from official_bert.tasks.classifier import task as classifier_task
 from official_bert.tasks.ner import training as ner
-from official_bert.tasks.ner.features import LAYERS, tag_names
+from official_bert.tasks.ner.features import tag_names
 from official_bert.tasks.ner.predictor import FoundEntity, NerPredictor
 from official_bert.tasks.ner.sentences import split_words, word_sentence
 from official_bert.tasks.ner.training import NerTask
@@ -174,16 +175,20 @@ def test_words_as_in_columns(tmp_path):
     assert found == ["the", "U.S.-based", "crust", ",", "J.", "Horse", "'s", "."]
 
 
+def tags_of(predictor, documents):
+    return predictor.outputs(documents, predictor.features(documents))
+
+
 def test_tags_of_words(predictor):
     documents = [
         [word_sentence(["the", "crust"]), word_sentence([])],
         [],
         [word_sentence(["of", "horse", "she"])],
     ]
-    found = predictor.tags(documents)
+    found = tags_of(predictor, documents)
     assert [[len(tags) for tags in document] for document in found] == [[2, 0], [], [3]]
     assert {tag for document in found for tags in document for tag in tags} <= set(TAGS)
-    assert predictor.tags([[word_sentence([])], []]) == [[[]], []]
+    assert tags_of(predictor, [[word_sentence([])], []]) == [[[]], []]
 
 
 @pytest.mark.parametrize(
@@ -235,7 +240,7 @@ def test_eight_threads_get_what_one_gets(path, monkeypatch):
 
 def test_predictor_picks_it(path, predictor):
     found = Predictor(path, 4)
-    assert isinstance(found.answering, NerPredictor) and found.task == TASK
+    assert isinstance(found.task_predictor, NerPredictor) and found.task == TASK
     assert found.predict(TEXTS) == predictor.predict(TEXTS)
     assert found.predict(TEXTS[0]) == predictor.predict(TEXTS[0])
     with pytest.raises(ValueError, match="batch_size is 0"):
@@ -246,12 +251,12 @@ def test_predictor_picks_it(path, predictor):
         found.predict(["one", 5])
 
 
-@pytest.mark.parametrize("kind", LAYERS)
+@pytest.mark.parametrize("kind", FEATURE_LAYERS)
 def test_a_bilstm_answers(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(feature_based, "WIDTH", 4)
     task = dataclasses.replace(TASK, feature_based=kind)
     predictor = Predictor(write(tmp_path / "model", task, config=FOUR_LAYERS))
-    assert predictor.task == task and predictor.answering.global_step == 7
+    assert predictor.task == task and predictor.task_predictor.global_step == 7
     for text, entities in zip(TEXTS, predictor.predict(TEXTS), strict=True):
         assert_offsets(text, entities)
 

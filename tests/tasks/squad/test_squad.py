@@ -374,7 +374,7 @@ def test_the_best_threshold_is_kept_and_moves_the_score(whole):
     predictor = SquadPredictor(str(directory), batch_size=8)
     assert predictor.task == task and predictor.global_step == step
     logits = predictor.logits(DEV.features)
-    at_best = predictor.decode(DEV.examples, DEV.features, logits)
+    at_best = predictor.outputs(DEV.examples, DEV.features, logits)
     assert (
         squad_scores.evaluate(task.decoding, at_best, DEV.gold_answers)["f1"]
         == row["best_f1"]

@@ -10,16 +10,18 @@ import numpy as np
 import pytest
 
 from official_bert.errors import UserError
+from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad import reports as squad_reports
 from official_bert.tasks.squad.answers import NO_CANDIDATE, Decoding, decode
-from official_bert.tasks.squad.features import convert_examples
+from official_bert.tasks.squad.features import convert_examples, pad_squad_features
 from official_bert.tasks.squad.files import (
     WHITESPACE,
     make_example,
     read_examples,
     split_words,
 )
+from official_bert.tasks.squad.training import SquadTask, window_logits
 from official_bert.tokenization.full import FullTokenizer
 
 # The last two change places in a decomposed text, and are no accents.
@@ -448,6 +450,43 @@ def test_squad_as_the_original(shared, tmp_path, version):
     ]
     total = sum(len(each.nbest) for each in found)
     assert len(differing) < total / 100
+
+
+@pytest.mark.comparison
+@pytest.mark.parametrize("version", ["1.1", "2.0"])
+def test_padding_competes_as_in_the_original(shared, tmp_path, version):
+    """The recorded answers, only with --pad_to_max_seq_length."""
+    folder = shared / "golden" / "squad"
+    settings = json.loads((folder / "settings.json").read_text())
+    vocab = shared / "data" / "vocab" / settings["vocab"] / "vocab.txt"
+    tokenizer = FullTokenizer(str(vocab))
+    examples = read_examples(folder / f"dev-v{version}.json", is_training=False)
+    names = ("max_seq_length", "doc_stride", "max_query_length")
+    decoding = recorded_settings(settings, version == "2.0")
+    task = SquadTask(*(settings[name] for name in names), decoding)
+    features = convert_examples(examples, tokenizer, *task.lengths)
+    with np.load(folder / f"logits_v{version}.npz") as recorded:
+        logits = {name: recorded[name] for name in ("start_logits", "end_logits")}
+
+    def nbest(pad_to_max_seq_length):
+        """Return the n best file of a model with the recorded logits."""
+        windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
+        numbers = (numbers for numbers, _ in windows.ordered_batches(8))
+
+        def score(batch):
+            rows, length = next(numbers), batch["input_ids"].shape[1]
+            return {name: value[rows, :length] for name, value in logits.items()}
+
+        found = window_logits(
+            score, task, features, 8, pad_to_max_seq_length=pad_to_max_seq_length
+        )
+        return written(
+            tmp_path, decode(examples, features, *found, tokenizer, decoding)
+        )[1]
+
+    packed = (folder / f"nbest_v{version}.json.gz").read_bytes()
+    assert nbest(True) == gzip.decompress(packed)
+    assert nbest(False) != gzip.decompress(packed)
 
 
 def assert_quickly_decoded(examples, tokenizer):

@@ -12,6 +12,7 @@ import tiny_model
 
 from official_bert import Predictor
 from official_bert.checkpoints import convert, google, model_directory, names
+from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export import sources
 from official_bert.fine_tuning.task_file import write_task
@@ -20,6 +21,7 @@ from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.squad import answers as squad_answers
+from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files
 from official_bert.tasks.squad.answers import Decoding
 from official_bert.tasks.squad.predictor import Answer, SquadPredictor
@@ -95,9 +97,11 @@ def assert_same(left, right):
 
 def test_task_json_says_what_answers(path, tmp_path):
     found = Predictor(path)
-    assert type(found.answering) is SquadPredictor
-    assert found.task == found.answering.task == MAY_NOT
-    assert found.answering.global_step == 7 and found.answering.batch_size == 32
+    assert type(found.task_predictor) is SquadPredictor
+    assert found.task == found.task_predictor.task == MAY_NOT
+    assert (
+        found.task_predictor.global_step == 7 and found.task_predictor.batch_size == 32
+    )
     assert_same(
         [found.predict("Who?", MINI)], [SquadPredictor(path).predict("Who?", MINI)]
     )
@@ -108,7 +112,7 @@ def test_task_json_says_what_answers(path, tmp_path):
     task = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 24)
     write_task(str(folder), task, 3)
     found = Predictor(str(folder))
-    assert type(found.answering) is ClassifierPredictor and found.task == task
+    assert type(found.task_predictor) is ClassifierPredictor and found.task == task
     assert found.predict(["the light"])[0].label in ("no", "yes")
 
 
@@ -143,7 +147,7 @@ def test_every_place_can_be_an_answer(always):
         for place in np.flatnonzero(first.token_is_max_context):
             logits = [np.full(len(one.input_ids), -5.0) for one in features]
             logits[0][place] = 9.0
-            (one,) = always.decode([example], features, (logits, logits))
+            (one,) = always.outputs([example], features, (logits, logits))
             answer = one.answer
             text = context[answer.start : answer.end]
             assert text and answer.start < answer.end
@@ -174,6 +178,23 @@ def test_scores_are_those_of_the_logits(predictor, always):
     other = predictor.predict("who ?", context)
     assert other.null_score == pytest.approx(null, rel=1e-5)
     assert other.text == ("" if null > sums[best] else found.text)
+
+
+def test_padding_takes_part_with_the_original_s_padding(path):
+    """Its logits are the model's own for input_ids 0 that input_mask hides."""
+    padded = SquadPredictor(path, 3, MAY_NOT, pad_to_max_seq_length=True)
+    examples = [example_of(context) for context in CONTEXTS]
+    features = padded.features(examples)
+    batch = squad_features.pad_squad_features(features, MAY_NOT.max_seq_length)
+    outputs = padded.model({name: batch[name] for name in INPUTS})
+    logits = padded.logits(features)
+    assert min(len(one.input_ids) for one in features) < MAY_NOT.max_seq_length
+    for found, name in zip(logits, ("start_logits", "end_logits"), strict=True):
+        np.testing.assert_allclose(np.stack(found), outputs[name], rtol=1e-4, atol=1e-4)
+    expected = squad_answers.decode(
+        examples, features, *logits, padded.tokenizer, MAY_NOT.decoding
+    )
+    assert padded.outputs(examples, features) == expected
 
 
 def test_no_answer(never):
@@ -242,7 +263,7 @@ def test_a_long_context(always):
     assert len(features) > 1000
     piece = always.tokenizer.encode("logbook")[0]
     logits = [np.where(one.input_ids == piece, 5.0, -5.0) for one in features]
-    (one,) = always.decode(examples, features, (logits, logits))
+    (one,) = always.outputs(examples, features, (logits, logits))
     assert one.answer.start == context.index("logbook")
 
 
@@ -359,8 +380,8 @@ def test_decode_takes_the_task_s_settings(predictor):
     expected = squad_answers.decode(
         [example], features, *logits, predictor.tokenizer, MAY_NOT.decoding
     )
-    assert predictor.decode([example], features) == expected
-    assert predictor.decode([example], features, logits) == expected
+    assert predictor.outputs([example], features) == expected
+    assert predictor.outputs([example], features, logits) == expected
 
 
 @pytest.mark.parametrize("positions, longest", [(100, 100), (500, 384)])
@@ -374,7 +395,7 @@ def test_a_model_without_a_task(tmp_path, to, positions, longest):
     assert found.task == SquadTask(longest, 128, 64, Decoding())
     pairs = [(QUESTIONS[0], f"{context} " * 40) for context in CONTEXTS]
     known = SquadPredictor(path, task=found.task)
-    answers = found.answering.predict_all(pairs)
+    answers = found.task_predictor.predict_all(pairs)
     assert answers == known.predict_all(pairs)
     assert all(one.text and one.null_score is None for one in answers)
     exported = sources.predictor_of(str(tmp_path / "other"))

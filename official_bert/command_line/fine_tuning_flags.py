@@ -219,7 +219,6 @@ def fine_tune(strategy, start, work, metrics, num_examples):
     if _is_sweep():
         return sweep.run_grid(strategy, work, metrics, grid, settings_of)
     settings = settings_of(*grid.cells()[0], FLAGS.seed)
-    files.make_directory(FLAGS.output_dir, "--output_dir")
     return fine_tuning.fine_tune(strategy, work, settings) is not None
 
 

@@ -121,13 +121,17 @@ def main():
         from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
         check_vocab_size(load_vocab(vocab_file), config, vocab_file)
+    if FLAGS.do_train and train_set.unchecked_files:
+        logging.warning(
+            "The vocabulary of the records could not be checked: no manifest.json "
+            "describes %s.",
+            files.named(train_set.unchecked_files),
+        )
     if FLAGS.do_train:
         train_set.check_batch_size(FLAGS.train_batch_size)
         strategies.check_shares(
             strategy, FLAGS.train_batch_size, FLAGS.micro_batch_size
         )
-    files.make_directory(FLAGS.output_dir, "--output_dir")
-
     from official_bert.training import pretraining
 
     settings = training_flags.settings(

@@ -14,6 +14,7 @@ from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
 from official_bert.training import runs, saving, strategies
+from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
 # What a fine-tuned model is, the weights last.
@@ -180,7 +181,7 @@ def fine_tune(strategy, work, settings):
     if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
         train_set = train_set.of_one_length()
     with (
-        runs.opened_directory(strategy, directory),
+        opened_directory(strategy, directory),
         runs.device_errors(strategy, settings),
     ):
         state = runs.make_state(

@@ -20,6 +20,7 @@ from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
 from official_bert.training import run_manifest, runs, saving, strategies
+from official_bert.training.run_directory import opened_directory
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
 # What runs of one sweep differ in.
@@ -82,10 +83,8 @@ def run_grid(strategy, work, metrics, grid, settings_of):
     ]
     directory = trials[0][2].output_dir
     chief = strategies.is_chief(strategy)
-    if chief:
-        files.make_directory(directory, "--output_dir")
     rows = []
-    with files.locked_directory(directory) if chief else contextlib.nullcontext():
+    with opened_directory(strategy, directory):
         if chief:
             _claim(directory)
         for number, (cell, seed, settings) in enumerate(trials, 1):
@@ -145,9 +144,6 @@ def _run(strategy, work, settings, columns):
         if chief:
             print(f"It is done: {work.objective.describe(row)}", flush=True)
     else:
-        if chief:
-            files.make_directory(directory, "--output_dir")
-        strategies.wait_for_all(strategy)
         scores = fine_tuning.fine_tune(strategy, work, settings)
         if scores is None:
             return None

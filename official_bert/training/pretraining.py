@@ -7,11 +7,13 @@ import os
 
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.checkpoints import model_directory
 from official_bert.data import input_pipeline
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training import curves, eval_results, loop, runs, strategies
+from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
 
@@ -103,7 +105,7 @@ def run(strategy, config, train_set, eval_set, settings):
     """
     with contextlib.ExitStack() as stack:
         if settings.do_train:
-            directory = runs.opened_directory(strategy, settings.output_dir)
+            directory = opened_directory(strategy, settings.output_dir)
             stack.enter_context(directory)
         stack.enter_context(runs.device_errors(strategy, settings))
         for records in (train_set, eval_set):
@@ -222,9 +224,10 @@ def _finish(model, train_set, unigram, settings):
 
 
 def _write_results(directory, step, row):
-    """Write `eval_results.txt`; print it beside what knowing no context gives."""
+    """Write `eval_results.txt` into a directory, which may be new; print it beside what knowing no context gives."""
     scores = {name: row[name] for name in RESULTS if name in row}
     results = {"global_step": step, **scores}
+    files.make_directory(directory, "--output_dir")
     eval_results.write(directory, results)
     print(
         f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} (unigram "

@@ -15,7 +15,7 @@ import keras
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.checkpoints import google, initialize, names
+from official_bert.checkpoints import initialize, names
 from official_bert.errors import UserError
 from official_bert.modeling import element_wise
 from official_bert.training import (
@@ -66,18 +66,6 @@ class RunSettings:
     def last_step(self):
         """The update after which the run ends."""
         return self.stop_at_step or self.num_train_steps
-
-
-@contextlib.contextmanager
-def opened_directory(strategy, directory):
-    """Keep other processes out of a run's directory, rid of half-written files."""
-    if not strategies.is_chief(strategy):
-        yield
-        return
-    with files.locked_directory(directory):
-        files.remove_leftovers(directory)
-        google.remove_halves(directory)
-        yield
 
 
 @contextlib.contextmanager

@@ -48,6 +48,7 @@ def runs_made(monkeypatch):
     def fine_tune(strategy, work, settings):
         made.append(settings.seed)
         directory = settings.output_dir
+        os.makedirs(directory, exist_ok=True)
         wanted = (*fine_tuning.MODEL_FILES, "training.json")
         # A run that stands at its end, and a whole model, are left as they are.
         if not all(os.path.exists(os.path.join(directory, name)) for name in wanted):

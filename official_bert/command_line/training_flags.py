@@ -174,15 +174,22 @@ def make_strategy():
 
 
 def settings(settings_class, **others):
-    """Return settings of a run: `others`, and the flags of the same names.
+    """Return the settings of a run.
 
     Args:
-      settings_class: `RunSettings` or a dataclass made from it.
+      settings_class: a dataclass. Its fields are flags of the same names, dataclasses
+        of such fields, or have a default.
       **others: the fields that are no flags, or not as they were given.
     """
-    names = [field.name for field in dataclasses.fields(settings_class)]
-    given = {name: FLAGS[name].value for name in names if name not in others}
-    return settings_class(**given, **others)
+    values = {}
+    for field in dataclasses.fields(settings_class):
+        if dataclasses.is_dataclass(field.type):
+            values[field.name] = settings(field.type, **others)
+        elif field.name in others:
+            values[field.name] = others[field.name]
+        elif field.name in FLAGS:
+            values[field.name] = FLAGS[field.name].value
+    return settings_class(**values)
 
 
 def write_model_card(*data_flags):

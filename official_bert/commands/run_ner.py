@@ -73,9 +73,15 @@ def main():
     """Check everything that can be checked, then train, evaluate and tag."""
     require("output_dir")
     _check_flags()
-    fine_tuning_flags.run_command(
-        _read_data, _train, _ask, ("train_file", "dev_file", "test_file")
-    )
+    strategy = fine_tuning_flags.start()
+    data = _read_data()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if fine_tuning_flags.is_chief(strategy):
+        _evaluate_and_predict(data)
+        fine_tuning_flags.describe_run("train_file", "dev_file", "test_file")
 
 
 def _check_flags():
@@ -122,8 +128,8 @@ def _read_asked(labels):
     return data
 
 
-def _train(strategy, start, data):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+def _make_job(start, data):
+    """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.ner import features as ner_features
     from official_bert.tasks.ner import sentences as ner_sentences
     from official_bert.tasks.ner import training as ner
@@ -141,12 +147,7 @@ def _train(strategy, start, data):
         )
     features = ner.convert(task, train.documents, start.tokenizer)
     dev = data["dev_file"].documents if FLAGS.do_eval else None
-    work = ner.fine_tuning(
-        start.config, task, features, dev, start.tokenizer, FLAGS.eval_batch_size
-    )
-    return fine_tuning_flags.fine_tune(
-        strategy, start, work, ner.METRICS, len(features)
-    )
+    return ner.make_job(start, task, features, dev)
 
 
 def _given(*names):
@@ -191,7 +192,7 @@ def _read(flag, labels=None, with_tags=True):
     return data
 
 
-def _ask(data):
+def _evaluate_and_predict(data):
     """Evaluate and tag as the flags say, with the model that is left."""
     from official_bert.tasks.ner import reports as ner_reports
     from official_bert.tasks.ner.predictor import NerPredictor

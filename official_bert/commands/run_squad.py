@@ -88,9 +88,15 @@ def main():
     """Check everything that can be checked, then train and answer."""
     require("output_dir")
     _check_flags()
-    fine_tuning_flags.run_command(
-        _read_questions, _train, _ask, ("train_file", "predict_file", "ensemble_dirs")
-    )
+    strategy = fine_tuning_flags.start()
+    questions = _read_questions()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, questions)):
+                return
+    if fine_tuning_flags.is_chief(strategy):
+        _evaluate_and_predict(questions)
+        fine_tuning_flags.describe_run("train_file", "predict_file", "ensemble_dirs")
 
 
 def _check_flags():
@@ -178,8 +184,8 @@ def _task(known):
     )
 
 
-def _train(strategy, start, questions):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+def _make_job(start, questions):
+    """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.squad import features as squad_features
     from official_bert.tasks.squad import files as squad_files
     from official_bert.tasks.squad import training as squad
@@ -196,21 +202,16 @@ def _train(strategy, start, questions):
             f"--train_file: {FLAGS.train_file} has no context with words in it."
         )
     print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
-    dev_set = None
+    dev = None
     if FLAGS.do_eval:
         asked, gold_answers = questions
         windows = squad_features.convert_examples(asked, start.tokenizer, *task.lengths)
-        dev_set = squad.DevSet(asked, windows, gold_answers)
-    work = squad.fine_tuning(
-        start.config, task, features, dev_set, start.tokenizer, FLAGS.eval_batch_size
-    )
+        dev = squad.AnsweredQuestions(asked, windows, gold_answers)
     # As in the original, an epoch is as many windows as there are questions.
-    return fine_tuning_flags.fine_tune(
-        strategy, start, work, task.metrics, len(examples)
-    )
+    return squad.make_job(start, task, features, dev, epoch_size=len(examples))
 
 
-def _ask(questions):
+def _evaluate_and_predict(questions):
     """Answer the questions of --predict_file; score the answers.
 
     --do_eval without a training finds the best threshold first.

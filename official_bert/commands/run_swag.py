@@ -72,7 +72,15 @@ def main():
     """Check everything that can be checked, then train, evaluate and predict."""
     require("output_dir")
     _check_flags()
-    fine_tuning_flags.run_command(_read_data, _train, _ask, FILES)
+    strategy = fine_tuning_flags.start()
+    data = _read_data()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if fine_tuning_flags.is_chief(strategy):
+        _evaluate_and_predict(data)
+        fine_tuning_flags.describe_run(*FILES)
 
 
 def _check_flags():
@@ -124,8 +132,8 @@ def _read_data():
     return data
 
 
-def _train(strategy, start, data):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+def _make_job(start, data):
+    """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.choice import training as choice
     from official_bert.tasks.choice.features import convert_choices
 
@@ -137,8 +145,7 @@ def _train(strategy, start, data):
         else None
         for name in ("train_file", "dev_file")
     )
-    work = choice.fine_tuning(start.config, task, train, dev, FLAGS.eval_batch_size)
-    return fine_tuning_flags.fine_tune(strategy, start, work, task.metrics, len(train))
+    return choice.make_job(start, task, train, dev)
 
 
 def _task(known):
@@ -147,7 +154,7 @@ def _task(known):
     return dataclasses.replace(known, max_seq_length=length)
 
 
-def _ask(data):
+def _evaluate_and_predict(data):
     """Evaluate and predict as the flags say, with the model that is left."""
     from official_bert.fine_tuning.task_file import has_task, read_task
     from official_bert.tasks.choice import reports as choice_reports

@@ -173,10 +173,10 @@ def test_a_tpu(monkeypatch):
 
 def test_the_model_of_an_earlier_end_is_told(tmp_path, capsys):
     settings = types.SimpleNamespace(output_dir=str(tmp_path), last_step=4)
-    runs._tell_of_older_model(settings, 2)
+    runs._say_that_a_model_is_older(settings, 2)
     assert capsys.readouterr().out == ""
     (tmp_path / "bert_model.ckpt.index").touch()
-    runs._tell_of_older_model(settings, 2)
+    runs._say_that_a_model_is_older(settings, 2)
     assert "holds the model of an earlier end" in capsys.readouterr().out
-    runs._tell_of_older_model(settings, 4)
+    runs._say_that_a_model_is_older(settings, 4)
     assert capsys.readouterr().out == ""

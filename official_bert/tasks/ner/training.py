@@ -12,8 +12,8 @@ from official_bert.fine_tuning.config_labels import (
     config_with_labels,
     labels_of,
 )
-from official_bert.fine_tuning.job import FineTuning, crc32_of
-from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.task_file import task_content
 from official_bert.metrics import entities
 from official_bert.modeling.feature_based import FeatureBasedModel
 from official_bert.modeling.token_classification import (
@@ -54,6 +54,7 @@ class NerTask:
     """
 
     TASK: ClassVar[str] = "ner"
+    metrics: ClassVar[tuple[str, ...]] = METRICS
 
     tags: tuple[str, ...]
     max_seq_length: int = 128
@@ -180,7 +181,7 @@ def outputs_of(model):
     return compute
 
 
-def predict(score, task, documents, features, batch_size, break_off=lambda: False):
+def predict(score, task, documents, features, batch_size):
     """Return the tags of all words.
 
     Args:
@@ -189,16 +190,16 @@ def predict(score, task, documents, features, batch_size, break_off=lambda: Fals
       documents: list of lists of `Sentence`.
       features: their `NerFeatures`.
       batch_size: windows that go through the model together.
-      break_off: function that tells whether to stop early.
 
     Returns:
-      list of documents, each a list of sentences, each a list of str; None if
-      it broke off.
+      list of documents, each a list of sentences, each a list of str.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_ner_features)
-    rows = scoring.score_rows(score, windows, batch_size, break_off)
-    if rows is None:
-        return None
+    rows = scoring.score_rows(score, windows, batch_size)
+    return _word_tags(rows, task, documents, features)
+
+
+def _word_tags(rows, task, documents, features):
     best = [row["tags"] for row in rows]
     return ner_features.word_tags(documents, features, best, task.tags)
 
@@ -222,45 +223,39 @@ def row_of(scores):
     return row | {"word_accuracy": scores.accuracy}
 
 
-def fine_tuning(config, task, train_features, dev_documents, tokenizer, batch_size):
-    """Return the `FineTuning` of a tagger.
+def make_job(start, task, train_features, dev_documents=None):
+    """Return the `FineTuningJob` of a tagger.
 
     Args:
-      config: `BertConfig`.
+      start: `job.Start`.
       task: `NerTask`.
       train_features: list of `NerFeatures`.
       dev_documents: list of lists of `Sentence` with tags, to choose the best
         model by; or None, and the last one is left.
-      tokenizer: `FullTokenizer`.
-      batch_size: windows that are evaluated together.
     """
-    dev_features = dev_documents and convert(task, dev_documents, tokenizer)
+    dev_features = dev_documents and convert(task, dev_documents, start.tokenizer)
 
-    def make_evaluate(model):
-        score = make_scorer(model)
+    def measure(rows):
+        tags = _word_tags(rows, task, dev_documents, dev_features)
+        return row_of(evaluate(dev_documents, tags))
 
-        def evaluate_now(break_off=lambda: False):
-            what = task, dev_documents, dev_features, batch_size
-            tags = predict(score, *what, break_off)
-            return None if tags is None else row_of(evaluate(dev_documents, tags))
+    def feature_set(features):
+        return FeatureSet(features, task.max_seq_length, pad_ner_features)
 
-        return evaluate_now
-
-    return FineTuning(
-        config=config,
-        written_config=written_config(config, task),
-        make_model=lambda recompute: make_model(config, task, recompute),
+    return FineTuningJob(
+        start=start,
+        task=task,
+        written_config=written_config(start.config, task),
+        make_model=lambda recompute: make_model(start.config, task, recompute),
         objective=OBJECTIVE,
-        train_set=FeatureSet(train_features, task.max_seq_length, pad_ner_features),
-        identity=_identity(task, train_features, dev_features),
-        best_by=METRICS[0],
-        make_evaluate=dev_documents and make_evaluate,
-        write_task=lambda directory, step, row: write_task(directory, task, step),
+        train_set=feature_set(train_features),
+        fingerprint=_fingerprint(task, train_features, dev_features),
+        dev_set=dev_features and DevSet(feature_set(dev_features), measure, outputs_of),
     )
 
 
-def _identity(task, features, dev_features):
-    """Return what tells a run's task and windows from others, as a dict."""
+def _fingerprint(task, features, dev_features):
+    """Return what distinguishes a task and windows from others, as a dict."""
     return {
         "task": task_content(task),
         "num_windows": len(features),

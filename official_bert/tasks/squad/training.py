@@ -12,8 +12,8 @@ import tensorflow as tf
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
-from official_bert.fine_tuning.job import FineTuning, crc32_of
-from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.task_file import task_content
 from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks.squad import answers as squad_answers
@@ -128,7 +128,7 @@ def make_scorer(model):
     return scoring.make_scorer(model)
 
 
-def window_logits(score, task, features, batch_size, break_off=lambda: False):
+def window_logits(score, task, features, batch_size):
     """Return the logits of windows.
 
     Args:
@@ -136,16 +136,17 @@ def window_logits(score, task, features, batch_size, break_off=lambda: False):
       task: `SquadTask`.
       features: list of N `SquadFeatures`.
       batch_size: windows that go through the model together.
-      break_off: function that tells whether to stop early.
 
     Returns:
       (start logits, end logits), lists of N float32 arrays [T], without those
-      of padding; None if it broke off.
+      of padding.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
-    rows = scoring.score_rows(score, windows, batch_size, break_off)
-    if rows is None:
-        return None
+    return _without_padding(scoring.score_rows(score, windows, batch_size), features)
+
+
+def _without_padding(rows, features):
+    """Return what `window_logits` does, of the model's outputs for each window."""
     sizes = [len(one.input_ids) for one in features]
     return tuple(
         [row[name][:size] for row, size in zip(rows, sizes, strict=True)]
@@ -161,7 +162,7 @@ def at_best_threshold(task, row):
 
 
 @dataclasses.dataclass(frozen=True)
-class DevSet:
+class AnsweredQuestions:
     """Questions whose answers are known.
 
     Attributes:
@@ -174,68 +175,62 @@ class DevSet:
     features: list
     gold_answers: dict
 
+    def measure(self, rows, task, tokenizer):
+        """Return the scores of a model by its outputs for each window."""
+        logits = _without_padding(rows, self.features)
+        predictions = squad_answers.decode(
+            self.examples, self.features, *logits, tokenizer, task.decoding
+        )
+        return squad_scores.evaluate(task.decoding, predictions, self.gold_answers)
 
-def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_size):
-    """Return the `FineTuning` of a model that answers questions.
+
+def make_job(start, task, train_features, dev=None, epoch_size=None):
+    """Return the `FineTuningJob` of a model that answers questions.
 
     Args:
-      config: `BertConfig`.
+      start: `job.Start`.
       task: `SquadTask`.
       train_features: list of `SquadFeatures` with positions of answers.
-      dev_set: `DevSet` to choose the best model by; or None, and the last one
-        is left.
-      tokenizer: `FullTokenizer`.
-      eval_batch_size: windows that are evaluated together.
+      dev: `AnsweredQuestions` to choose the best model by; or None, and the last
+        one is left.
+      epoch_size: windows of an epoch; None for all.
     """
-
-    def make_evaluate(model):
-        score = make_scorer(model)
-
-        def evaluate_now(break_off=lambda: False):
-            sizes = dev_set.features, eval_batch_size
-            logits = window_logits(score, task, *sizes, break_off)
-            if logits is None:
-                return None
-            found = squad_answers.decode(
-                dev_set.examples, dev_set.features, *logits, tokenizer, task.decoding
-            )
-            return squad_scores.evaluate(task.decoding, found, dev_set.gold_answers)
-
-        return evaluate_now
-
-    return FineTuning(
-        config=config,
-        written_config=config_with_labels(config),
-        make_model=lambda recompute: SpanModel(config, recompute),
-        # The softmax over a window's places goes over its padding too.
+    dev_set = dev and DevSet(
+        FeatureSet(dev.features, task.max_seq_length, pad_squad_features),
+        lambda rows: dev.measure(rows, task, start.tokenizer),
+    )
+    return FineTuningJob(
+        start=start,
+        task=task,
+        written_config=config_with_labels(start.config),
+        make_model=lambda recompute: SpanModel(start.config, recompute),
+        # The softmax over a window's positions goes over its padding too.
         reads_padding=True,
         objective=OBJECTIVE,
         train_set=FeatureSet(train_features, task.max_seq_length, pad_squad_features),
-        identity=_identity(task, train_features, dev_set),
-        best_by=task.metrics[0],
-        make_evaluate=dev_set and make_evaluate,
-        write_task=lambda directory, step, row: write_task(
-            directory, at_best_threshold(task, row), step
-        ),
+        fingerprint=_fingerprint(task, train_features, dev),
+        dev_set=dev_set,
+        epoch_size=epoch_size,
+        finished_task=at_best_threshold,
     )
 
 
-def _identity(task, features, dev_set):
-    """Return what tells a run's task and questions from others, as a dict."""
-    identity = {
+def _fingerprint(task, features, dev):
+    """Return what distinguishes a task and questions from others, as a dict."""
+    values = {
         "task": task_content(task),
         "num_windows": len(features),
         "windows_crc32": crc32_of(_parts_of(features)),
     }
-    if dev_set:
-        answers = json.dumps(dev_set.gold_answers).encode()
-        identity["dev_windows_crc32"] = crc32_of(_parts_of(dev_set.features))
-        identity["dev_answers_crc32"] = zlib.crc32(answers)
-    return identity
+    if dev:
+        answers = json.dumps(dev.gold_answers).encode()
+        values["dev_windows_crc32"] = crc32_of(_parts_of(dev.features))
+        values["dev_answers_crc32"] = zlib.crc32(answers)
+    return values
 
 
 def _parts_of(features):
-    """Yield what tells windows from others, as arrays."""
+    """Yield what distinguishes windows from others, as arrays."""
     for one in features:
         yield one.input_ids
         yield np.array([one.start_position or 0, one.end_position or 0])

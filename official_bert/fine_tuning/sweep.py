@@ -19,6 +19,7 @@ from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
 from official_bert.fine_tuning.job import FineTuningSettings
+from official_bert.json_records import from_json
 from official_bert.training import run_manifest, runs, saving, strategies
 from official_bert.training.run_directory import opened_directory
 
@@ -31,6 +32,21 @@ _VARIED = {
     "num_warmup_steps",
     "seed",
 }
+
+
+@dataclasses.dataclass(frozen=True)
+class _Result:
+    """The `result.json` of a run that is done.
+
+    Attributes:
+      settings: dict of what its fingerprint was.
+      row: dict of what it differs in from others, and of its scores.
+      was_best: whether its model was better than those of all runs before it.
+    """
+
+    settings: dict
+    row: dict
+    was_best: bool
 
 
 @dataclasses.dataclass(frozen=True)
@@ -137,8 +153,8 @@ def _run(strategy, job, trial):
             is_best = _is_best(row, _results(sweep_directory), job.best_by)
             if is_best:
                 _move_model(directory, sweep_directory)
-            result = {"settings": fixed, "row": row, "was_best": is_best}
-            files.write_json(os.path.join(directory, RESULT_FILE), result)
+            result = _Result(fixed, row, is_best)
+            files.write_json(os.path.join(directory, RESULT_FILE), vars(result))
     if chief:
         if job.trouble(row):
             print(job.trouble(row), flush=True)
@@ -157,12 +173,12 @@ def _known_row(directory, fixed):
     if not os.path.exists(path):
         return None
     known = _read_result(path)
-    if known["settings"] != fixed:
+    if known.settings != fixed:
         raise UserError(
             f"--output_dir: {directory} holds the result of a run with other settings "
             "or data; choose another directory."
         )
-    return known["row"]
+    return known.row
 
 
 def _check_other_results(directory, fixed):
@@ -173,7 +189,7 @@ def _check_other_results(directory, fixed):
       fixed: what `_run` writes of a run's settings.
     """
     for result in _results(directory):
-        known = result["settings"]
+        known = result.settings
         varied = _VARIED
         # It follows from the number of updates, unless its share is another.
         if known.get("num_train_steps") == fixed["num_train_steps"]:
@@ -198,19 +214,22 @@ def _results(directory):
 
 def _read_result(path):
     result = files.read_json(path, "the result of a run")
-    if result.keys() != {"settings", "row", "was_best"}:
-        raise UserError(f"{path} is damaged; remove its folder, and it is run again.")
-    return result
+    try:
+        return from_json(_Result, result)
+    except (KeyError, ValueError) as error:
+        raise UserError(
+            f"{path} is damaged; remove its folder, and it is run again."
+        ) from error
 
 
 def _is_best(row, results, name):
     """Tell whether a row is better than those of all results."""
-    return all(saving.is_better(row[name], r["row"][name], name) for r in results)
+    return all(saving.is_better(row[name], r.row[name], name) for r in results)
 
 
 def _row_of_model(directory, name):
     """Return the row of the run whose model is left in a sweep's directory."""
-    rows = [result["row"] for result in _results(directory) if result["was_best"]]
+    rows = [result.row for result in _results(directory) if result.was_best]
     # Each was better than the one before it, so that none is as good as the last.
     return next(
         row

@@ -16,6 +16,7 @@ from official_bert.fine_tuning.config_labels import architecture_of, config_with
 from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
 from official_bert.fine_tuning.model_inputs import INPUTS
 from official_bert.fine_tuning.task_file import task_content
+from official_bert.json_records import from_json
 from official_bert.metrics import glue
 from official_bert.modeling.multiple_choice import (
     NO_CHOICE,
@@ -55,10 +56,10 @@ class ChoiceTask:
         Raises:
           KeyError, ValueError: that is not what it holds.
         """
-        length = values["max_seq_length"]
-        if not isinstance(length, int) or length < 3:
-            raise ValueError("max_seq_length is no whole number above 2")
-        return cls(length)
+        task = from_json(cls, values)
+        if task.max_seq_length < 3:
+            raise ValueError("max_seq_length is not above 2")
+        return task
 
 
 def task_of(config):

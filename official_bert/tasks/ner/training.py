@@ -14,6 +14,7 @@ from official_bert.fine_tuning.config_labels import (
 )
 from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
 from official_bert.fine_tuning.task_file import task_content
+from official_bert.json_records import from_json
 from official_bert.metrics import entities
 from official_bert.modeling.feature_based import FeatureBasedModel
 from official_bert.modeling.token_classification import (
@@ -28,8 +29,8 @@ from official_bert.training.step import Objective
 LOSS = "token_loss"
 METRICS = ("f1", "precision", "recall")
 ARCHITECTURE = "BertForTokenClassification"
-# What `task.json` says only where it is so.
-LATER = ("bilstm", "words_as_columns")
+# Fields that `task.json` has only if they are true.
+ONLY_IF_TRUE = ("bilstm", "words_as_columns")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -72,36 +73,27 @@ class NerTask:
 
     def to_dict(self):
         """Return what `from_dict` takes, fit for JSON."""
-        found = dataclasses.asdict(self) | {"tags": list(self.tags)}
-        return {name: v for name, v in found.items() if name not in LATER or v}
+        values = dataclasses.asdict(self) | {"tags": list(self.tags)}
+        return {name: v for name, v in values.items() if name not in ONLY_IF_TRUE or v}
 
     @classmethod
     def from_dict(cls, values):
         """Make a task of what `to_dict` returned.
 
         Raises:
-          KeyError, TypeError, ValueError: that is not what it holds.
+          KeyError, ValueError: that is not what it holds.
         """
-        values = dict.fromkeys(LATER, False) | values
-        found = {field.name: values[field.name] for field in dataclasses.fields(cls)}
-        if not isinstance(found["tags"], list) or len(found["tags"]) < 2:
-            raise TypeError("tags is no list of two or more")
-        found["tags"] = tuple(found["tags"])
-        for tag in found["tags"]:
+        task = from_json(cls, values, optional=ONLY_IF_TRUE)
+        if len(set(task.tags)) < max(2, len(task.tags)):
+            raise ValueError("tags are less than two, or one is there twice")
+        for tag in task.tags:
             entities.split_tag(tag)
-        if len(set(found["tags"])) < len(found["tags"]):
-            raise ValueError("tags has a tag twice")
-        lengths = [found["max_seq_length"]]
-        if found["doc_stride"] is not None:
-            lengths.append(found["doc_stride"])
-        if not all(type(n) is int and n > 0 for n in lengths):
-            raise ValueError("a length is no whole number above 0")
-        if found["feature_based"] not in (None, *LAYERS):
+        lengths = (task.max_seq_length, task.doc_stride)
+        if any(length is not None and length < 1 for length in lengths):
+            raise ValueError("a length is not above 0")
+        if task.feature_based not in (None, *LAYERS):
             raise ValueError("feature_based names no layers")
-        for name in ("one_sentence", "label_all_pieces", *LATER):
-            if not isinstance(found[name], bool):
-                raise TypeError(f"{name} is neither true nor false")
-        return cls(**found)
+        return task
 
 
 def make_model(config, task, recompute=False):
@@ -147,7 +139,7 @@ def task_of(config):
     named = NerTask(labels_of(config), config.max_position_embeddings)
     try:
         return NerTask.from_dict(named.to_dict())
-    except (TypeError, ValueError):
+    except ValueError:
         return None  # Its labels are no tags of entities.
 
 

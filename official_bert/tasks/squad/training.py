@@ -2,7 +2,6 @@
 
 import dataclasses
 import json
-import math
 import zlib
 from typing import ClassVar
 
@@ -14,6 +13,7 @@ from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
 from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
 from official_bert.fine_tuning.task_file import task_content
+from official_bert.json_records import from_json
 from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks.squad import answers as squad_answers
@@ -75,21 +75,12 @@ class SquadTask:
         """Make a task of what `to_dict` returned.
 
         Raises:
-          KeyError, TypeError, ValueError: that is not what it holds.
+          KeyError, ValueError: that is not what it holds.
         """
-        whole = ("max_seq_length", "doc_stride", "max_query_length")
-        whole_too = ("n_best_size", "max_answer_length")
-        for name in (*whole, *whole_too):
-            if not isinstance(values[name], int) or values[name] < 1:
-                raise ValueError(f"{name} is no whole number above 0")
-        with_negative = values["version_2_with_negative"]
-        threshold = float(values["null_score_diff_threshold"])
-        if not isinstance(with_negative, bool) or not math.isfinite(threshold):
-            raise ValueError("no bool, or no finite threshold")
-        decoding = Decoding(
-            *(values[name] for name in whole_too), with_negative, threshold
-        )
-        return cls(*(values[name] for name in whole), decoding)
+        task = from_json(cls, {**values, "decoding": values})
+        if min(task.lengths) < 1:
+            raise ValueError("a length is not above 0")
+        return task
 
 
 def task_of(config):

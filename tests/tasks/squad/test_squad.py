@@ -330,8 +330,8 @@ def test_logits_of_nothing_and_of_a_run_that_is_to_end(model):
     score = squad.make_scorer(model)
     assert squad.window_logits(score, V2, [], 8) == ([], [])
     calls = iter([False, True])
-    found = squad.window_logits(score, V2, DEV.features, 8, lambda: next(calls))
-    assert found is None
+    evaluate = squad.make_job(START, V2, TRAIN, DEV).dev_set.make_evaluate(model, 8)
+    assert evaluate(lambda: next(calls)) is None
 
 
 def test_it_learns(whole):

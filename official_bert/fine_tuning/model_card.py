@@ -10,7 +10,7 @@ import os
 from official_bert import files
 from official_bert.checkpoints import any_format, names
 from official_bert.fine_tuning.task_file import TASK_FILE, has_task
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 from official_bert.training.run_manifest import MANIFEST_FILE
 from official_bert.untouched_files import write_unless_changed
 

@@ -13,7 +13,7 @@ from official_bert.checkpoints import names
 from official_bert.errors import UserError
 from official_bert.modeling import element_wise
 from official_bert.training import saving, strategies
-from official_bert.training.logs import Meter, RunLog, read_metrics
+from official_bert.training.logs.run_log import Meter, RunLog, read_metrics
 from official_bert.training.step import STOP, make_train_step
 from official_bert.training.stopping import StopRequest
 

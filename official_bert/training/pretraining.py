@@ -12,8 +12,9 @@ from official_bert.checkpoints import model_directory
 from official_bert.data import input_pipeline
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
-from official_bert.training import curves, eval_results, loop, runs, strategies
+from official_bert.training import loop, runs, strategies
 from official_bert.training.evaluation import make_loss_evaluate
+from official_bert.training.logs import curves, eval_results
 from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 

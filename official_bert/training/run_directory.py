@@ -13,7 +13,7 @@ from official_bert import files
 from official_bert.checkpoints import google
 from official_bert.errors import UserError
 from official_bert.training import strategies
-from official_bert.training.logs import METRICS_FILE
+from official_bert.training.logs.run_log import METRICS_FILE
 from official_bert.training.run_manifest import MANIFEST_FILE
 
 # The files that a run, or a sweep of runs, writes before it has saved anything; their

@@ -9,7 +9,7 @@ import os
 
 from official_bert import files
 from official_bert.tasks.choice import training as choice
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 
 def evaluate(predictor, examples, directory, batch_size):

@@ -19,7 +19,7 @@ from official_bert.tasks.classifier import features as classifier_features
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.glue import submission as glue_submission
 from official_bert.tasks.glue.tasks import find_task
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 
 def evaluate(predictor, sets, directory, batch_size):

@@ -12,7 +12,7 @@ from official_bert.metrics import entities
 from official_bert.tasks.ner import conll as ner_conll
 from official_bert.tasks.ner import json_lines as ner_json
 from official_bert.tasks.ner import training as ner
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 
 def evaluate(predictor, documents, directory):

@@ -14,7 +14,6 @@ from official_bert.command_line.program import (
     locate,
     require,
     start_tensorflow,
-    write_run_json,
 )
 from official_bert.errors import UserError
 
@@ -188,18 +187,23 @@ def describe_run(*file_flags):
     Args:
       *file_flags: names of the flags that name files.
     """
-    if FLAGS.do_train:
-        training_flags.write_model_card(*file_flags)
-    # An evaluation does not replace what is known of the training.
-    name = "run.json" if FLAGS.do_train else "eval_run.json"
-    write_run_json(os.path.join(FLAGS.output_dir, name), _inputs(file_flags))
-
-
-def _inputs(file_flags):
     names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
     values = [FLAGS[name].value for name in names]
     listed = [each if isinstance(each, list) else [each] for each in values]
-    return [locate(path) for paths in listed for path in paths]
+    inputs = [locate(path) for paths in listed for path in paths]
+    training_flags.describe_run(file_flags, inputs)
+
+
+def require_files(**uses):
+    """Raise `UserError` unless the files that are used are named and readable.
+
+    Args:
+      **uses: name of a file's flag = whether it is used.
+    """
+    used = [name for name, is_used in uses.items() if is_used]
+    require(*used)
+    for name in used:
+        files.require_readable(locate(FLAGS[name].value), f"--{name}")
 
 
 def model_path():

@@ -21,6 +21,7 @@ from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.program import locate, require
 from official_bert.errors import UserError
 
+FILES = ("train_file", "dev_file", "test_file")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
@@ -115,9 +116,7 @@ def main():
                 return
     if fine_tuning_flags.is_chief(strategy):
         _evaluate_and_predict(data)
-        fine_tuning_flags.describe_run(
-            "train_file", "dev_file", "test_file", "data_dir"
-        )
+        fine_tuning_flags.describe_run(*FILES, "data_dir")
 
 
 def _check_flags():
@@ -189,16 +188,8 @@ def _read_data():
                 known, data.task, fine_tuning_flags.model_path()
             )
         return data.with_bilstm(known.bilstm if known else FLAGS.bilstm)
-    own = classifier_data.OwnFiles(
-        *(locate(FLAGS[f"{name}_file"].value) for name in ("train", "dev", "test")),
-        FLAGS.text_column,
-        FLAGS.text_b_column,
-        FLAGS.label_column,
-        FLAGS.label_kind,
-        FLAGS.label_separator,
-        FLAGS.has_header,
-        FLAGS.dev_fraction,
-    )
+    paths = {name: locate(FLAGS[name].value) for name in FILES}
+    own = training_flags.settings(classifier_data.OwnFiles, **paths)
     if known:
         return classifier_data.read_own_for(known, own, length, long_text, wanted)
     data = classifier_data.read_own(own, length, long_text, wanted)

@@ -88,14 +88,9 @@ def _check_flags():
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
     if FLAGS.bilstm and FLAGS.feature_based:
         raise UserError("--feature_based has a BiLSTM of its own; leave --bilstm out.")
-    for name, does in (
-        ("train_file", FLAGS.do_train),
-        ("dev_file", FLAGS.do_eval),
-        ("test_file", FLAGS.do_predict),
-    ):
-        if does:
-            require(name)
-            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    fine_tuning_flags.require_files(
+        train_file=FLAGS.do_train, dev_file=FLAGS.do_eval, test_file=FLAGS.do_predict
+    )
     fine_tuning_flags.check(evaluates=FLAGS.do_eval)
 
 
@@ -137,7 +132,7 @@ def _make_job(start, data):
     train = data["train_file"]
     tags = ner_features.tag_names(train.labels)
     as_columns = ner_sentences.has_joined_words(train.documents)
-    given = _given(*READING, *TRAINING)
+    given = training_flags.given(*READING, *TRAINING)
     task = ner.NerTask(tags, **given, words_as_columns=as_columns)
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:
@@ -148,12 +143,6 @@ def _make_job(start, data):
     features = ner.convert(task, train.documents, start.tokenizer)
     dev = data["dev_file"].documents if FLAGS.do_eval else None
     return ner.make_job(start, task, features, dev)
-
-
-def _given(*names):
-    """Return a dict of the flags among these that are given."""
-    values = {name: FLAGS[name].value for name in names}
-    return {name: value for name, value in values.items() if value is not None}
 
 
 def _known_task(path):
@@ -172,13 +161,13 @@ def _known_task(path):
             known = checkpoint.config and ner.task_of(checkpoint.config)
     if known is None:
         return None
-    for name, value in _given(*TRAINING).items():
+    for name, value in training_flags.given(*TRAINING).items():
         if value != getattr(known, name):
             raise UserError(
                 f"--{name} is for --do_train, and {path} was trained otherwise; leave "
                 "it out, or train with it."
             )
-    return dataclasses.replace(known, **_given(*READING))
+    return dataclasses.replace(known, **training_flags.given(*READING))
 
 
 def _read(flag, labels=None, with_tags=True):

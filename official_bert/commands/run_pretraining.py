@@ -13,8 +13,6 @@ kill. In the end that directory is a model: `fill_mask.py --model_dir=…` asks 
 More in docs/pretraining.md.
 """
 
-import os
-
 from absl import flags, logging
 
 from official_bert import files
@@ -23,7 +21,6 @@ from official_bert.command_line.program import (
     locate,
     require,
     start_tensorflow,
-    write_run_json,
 )
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -143,15 +140,11 @@ def main():
     complete = pretraining.run(strategy, config, train_set, eval_set, settings)
     if not strategies.is_chief(strategy) or not complete:
         return
-    if FLAGS.do_train:
-        training_flags.write_model_card("input_file", "eval_input_file", "vocab_file")
-    # An evaluation does not replace what is known of the training.
-    name = "run.json" if FLAGS.do_train else "eval_run.json"
     inputs = [config_file, init_checkpoint, continue_from, vocab_file]
     inputs += train_set.index.files
     if FLAGS.eval_input_file:
         inputs += eval_set.index.files
-    write_run_json(os.path.join(FLAGS.output_dir, name), inputs)
+    training_flags.describe_run(("input_file", "eval_input_file", "vocab_file"), inputs)
 
 
 def _config_of(init_checkpoint):

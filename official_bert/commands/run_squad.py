@@ -101,14 +101,11 @@ def main():
 
 def _check_flags():
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
-    if FLAGS.do_train:
-        require("train_file")
-    if FLAGS.do_predict or FLAGS.do_eval:
-        require("predict_file")
+    fine_tuning_flags.require_files(
+        train_file=FLAGS.do_train or FLAGS.train_file,
+        predict_file=FLAGS.do_predict or FLAGS.do_eval or FLAGS.predict_file,
+    )
     _check_ensemble()
-    for name in ("train_file", "predict_file"):
-        if FLAGS[name].value:
-            files.require_readable(locate(FLAGS[name].value), f"--{name}")
     threshold = FLAGS.null_score_diff_threshold
     if threshold is not None and not math.isfinite(threshold):
         raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
@@ -163,25 +160,10 @@ def _read_questions():
 
 def _task(known):
     """Return the `SquadTask` that the flags, or else a known one, say."""
-    from official_bert.tasks.squad.answers import Decoding
     from official_bert.tasks.squad.training import SquadTask
 
-    lengths = ("max_seq_length", "doc_stride", "max_query_length")
-    threshold = FLAGS.null_score_diff_threshold
-    if threshold is None:
-        threshold = known.decoding.null_score_diff_threshold
-    with_negative = FLAGS.version_2_with_negative
-    if with_negative is None:
-        with_negative = known.decoding.version_2_with_negative
-    decoding = Decoding(
-        FLAGS.n_best_size or known.decoding.n_best_size,
-        FLAGS.max_answer_length or known.decoding.max_answer_length,
-        with_negative,
-        threshold,
-    )
-    return SquadTask(
-        *(FLAGS[name].value or getattr(known, name) for name in lengths), decoding
-    )
+    values = known.to_dict()
+    return SquadTask.from_dict({**values, **training_flags.given(*values)})
 
 
 def _make_job(start, questions):

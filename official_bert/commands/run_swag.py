@@ -85,11 +85,8 @@ def main():
 
 def _check_flags():
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
-    used = [name for name, is_used in _uses() if is_used]
-    require(*used)
-    for name in used:
-        files.require_readable(locate(FLAGS[name].value), f"--{name}")
-    is_json = _are_json_lines(used)
+    fine_tuning_flags.require_files(**_uses())
+    is_json = _are_json_lines(name for name, is_used in _uses().items() if is_used)
     if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
         raise UserError(
             "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
@@ -103,9 +100,9 @@ def _check_flags():
 
 
 def _uses():
-    """Return (name of a file's flag, whether it is used), in order."""
+    """Return a dict of a file's flag -> whether it is used, in order."""
     uses = FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict
-    return list(zip(FILES, uses, strict=True))
+    return dict(zip(FILES, uses, strict=True))
 
 
 def _are_json_lines(names):
@@ -120,7 +117,7 @@ def _read_data():
     from official_bert.tasks.choice import files as choice_files
 
     data = {}
-    for name in (name for name, is_used in _uses() if is_used):
+    for name in (name for name, is_used in _uses().items() if is_used):
         data[name], notes = choice_files.read_swag(
             locate(FLAGS[name].value),
             f"--{name}",
@@ -150,8 +147,7 @@ def _make_job(start, data):
 
 def _task(known):
     """Return the `ChoiceTask` that the flags, or else a known one, say."""
-    length = FLAGS.max_seq_length or known.max_seq_length
-    return dataclasses.replace(known, max_seq_length=length)
+    return dataclasses.replace(known, **training_flags.given("max_seq_length"))
 
 
 def _evaluate_and_predict(data):

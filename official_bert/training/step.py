@@ -40,6 +40,21 @@ class Objective:
     describe: Callable = describe
 
 
+def mean_over_examples(loss, terms, describe):
+    """Return the `Objective` of one loss, whose mean is over examples.
+
+    Args:
+      loss: its name.
+      terms: see `Objective`.
+      describe: likewise.
+    """
+
+    def weights(features):
+        return {loss: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
+
+    return Objective({loss: 0.0}, weights, terms, describe)
+
+
 @dataclasses.dataclass(frozen=True)
 class StepSettings:
     """How an update is computed.

@@ -25,7 +25,7 @@ from official_bert.modeling.multiple_choice import (
 )
 from official_bert.tasks.choice.features import pad_choice_features
 from official_bert.tasks.classifier.features import pad_features
-from official_bert.training.step import Objective
+from official_bert.training.step import mean_over_examples
 
 LOSS = "choice_loss"
 ARCHITECTURE = "BertForMultipleChoice"
@@ -74,11 +74,7 @@ def describe(row):
     return f"loss {row['loss']:.3f}  accuracy {row['accuracy']:.4f}"
 
 
-def _weights(features):
-    return {LOSS: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
-
-
-OBJECTIVE = Objective({LOSS: 0.0}, _weights, choice_terms, describe)
+OBJECTIVE = mean_over_examples(LOSS, choice_terms, describe)
 
 
 def length_of(choices):

@@ -13,7 +13,7 @@ from official_bert.modeling.classification import ClassificationModel
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.classifier.features import pad_features
 from official_bert.tasks.classifier.task import written_config
-from official_bert.training.step import Objective
+from official_bert.training.step import mean_over_examples
 
 _TERMS = {
     SINGLE_LABEL: ("classification_loss", classification.single_label_terms),
@@ -24,13 +24,7 @@ _TERMS = {
 
 def objective(task):
     """Return the `Objective` of a `ClassifierTask`: the mean loss over texts."""
-    name, terms = _TERMS[task.kind]
-
-    def weights(features):
-        rows = tf.shape(features["input_ids"])[0]
-        return {name: tf.cast(rows, tf.float32)}
-
-    return Objective({name: 0.0}, weights, terms, describe)
+    return mean_over_examples(*_TERMS[task.kind], describe)
 
 
 def describe(row):

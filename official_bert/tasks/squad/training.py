@@ -6,7 +6,6 @@ import zlib
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.batches import FeatureSet
@@ -20,7 +19,7 @@ from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad import scores as squad_scores
 from official_bert.tasks.squad.answers import Decoding
 from official_bert.tasks.squad.features import pad_squad_features
-from official_bert.training.step import Objective
+from official_bert.training.step import mean_over_examples
 
 LOSS = "span_loss"
 ARCHITECTURE = "BertForQuestionAnswering"
@@ -104,11 +103,7 @@ def describe(row):
     return "  ".join(f"{name} {row[name]:.2f}" for name in _SHOWN if name in row)
 
 
-def _weights(features):
-    return {LOSS: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
-
-
-OBJECTIVE = Objective({LOSS: 0.0}, _weights, span_terms, describe)
+OBJECTIVE = mean_over_examples(LOSS, span_terms, describe)
 
 
 def make_scorer(model):

@@ -13,6 +13,7 @@ from run_settings import changed, fine_tuning_settings, start_of
 from official_bert.data.records.record_set import check_agreement
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
+from official_bert.fine_tuning import sweep
 from official_bert.modeling.layers import LayerNorm
 from official_bert.modeling.multiple_choice import NO_CHOICE
 from official_bert.modeling.pretraining import PretrainingModel
@@ -294,3 +295,20 @@ def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
         settings = changed(SETTINGS, output_dir=str(place))
         fine_tuning.fine_tune(STRATEGY, job, settings)
     assert seen == [(True, 16), (False, 32)]
+
+
+@pytest.mark.parametrize("sweeps", [False, True])
+def test_a_refused_fine_tuning_leaves_nothing(tmp_path, sweeps):
+    """What is wrong is seen after the run's files were begun."""
+    (tmp_path / "model").mkdir()
+    place = str(tmp_path / "model")
+    settings = changed(
+        SETTINGS, output_dir=str(tmp_path / "a/b"), init_checkpoint=place
+    )
+    job = classifier.make_job(start_of(MINI_CONFIG), TASK, [ONE], [[ONE]])
+    with pytest.raises(UserError, match="holds no checkpoint"):
+        if sweeps:
+            sweep.run_trials(STRATEGY, job, [sweep.Trial(settings, 1.0)])
+        else:
+            fine_tuning.fine_tune(STRATEGY, job, settings)
+    assert [path.name for path in tmp_path.rglob("*")] == ["model"]

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 import tensorflow as tf
 
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import architecture_of, config_with_labels
 from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
@@ -100,7 +100,7 @@ def feature_set(features, max_seq_length):
 
 def make_scorer(model):
     """Return the compiled function of a batch of rows; see `outputs_of`."""
-    return scoring.make_scorer(outputs_of(model))
+    return outputs.make_scorer(outputs_of(model))
 
 
 def outputs_of(model):
@@ -130,7 +130,7 @@ def predict(score, features, batch_size, max_seq_length):
     Returns:
       float32 [N, C], `NO_CHOICE` where there is no choice.
     """
-    rows = scoring.score_rows(score, _all_choices(features, max_seq_length), batch_size)
+    rows = outputs.score_rows(score, _all_choices(features, max_seq_length), batch_size)
     return _choice_logits(rows, features)
 
 
@@ -182,7 +182,7 @@ def results(logits, features, batch_size):
       dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
     """
     row, labels = evaluate(logits, features), _labels(features)
-    loss = scoring.mean_of_batches(
+    loss = outputs.mean_of_batches(
         lambda part: _mean_loss(logits[part], labels[part]), len(logits), batch_size
     )
     return {f"eval_{name}": value for name, value in row.items()} | {"loss": loss}

@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
 from official_bert.fine_tuning.task_file import task_content
@@ -14,6 +14,9 @@ from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.classifier.features import pad_features
 from official_bert.tasks.classifier.task import written_config
 from official_bert.training.step import mean_over_examples
+
+# Batch -> dict with `logits`, float32 [B, C].
+make_scorer = outputs.make_scorer
 
 _TERMS = {
     SINGLE_LABEL: ("classification_loss", classification.single_label_terms),
@@ -39,11 +42,6 @@ def make_model(config, task, recompute=False):
     return ClassificationModel(config, task.num_outputs, recompute, task.bilstm)
 
 
-def make_scorer(model):
-    """Return the compiled function: batch -> dict with `logits`, float32 [B, C]."""
-    return scoring.make_scorer(model)
-
-
 def predict(score, windows, batch_size, max_seq_length):
     """Return the logits of examples, each the mean of those of its windows.
 
@@ -57,7 +55,7 @@ def predict(score, windows, batch_size, max_seq_length):
       float32 logits [N, C] in the order of the examples.
     """
     features = _all_windows(windows, max_seq_length)
-    return _mean_logits(scoring.score_rows(score, features, batch_size), windows)
+    return _mean_logits(outputs.score_rows(score, features, batch_size), windows)
 
 
 def _all_windows(windows, max_seq_length):
@@ -126,7 +124,7 @@ def results(task, logits, windows, batch_size):
     """
     row = evaluate(task, logits, windows)
     labels = _label_ids(windows)
-    loss = scoring.mean_of_batches(
+    loss = outputs.mean_of_batches(
         lambda part: _mean_loss(task, logits[part], labels[part]),
         len(logits),
         batch_size,

@@ -5,7 +5,7 @@ from typing import ClassVar
 
 import tensorflow as tf
 
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import (
     architecture_of,
@@ -161,7 +161,7 @@ OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
 
 def make_scorer(model):
     """Return the compiled function of a batch; see `outputs_of`."""
-    return scoring.make_scorer(outputs_of(model))
+    return outputs.make_scorer(outputs_of(model))
 
 
 def outputs_of(model):
@@ -187,7 +187,7 @@ def predict(score, task, documents, features, batch_size):
       list of documents, each a list of sentences, each a list of str.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_ner_features)
-    rows = scoring.score_rows(score, windows, batch_size)
+    rows = outputs.score_rows(score, windows, batch_size)
     return _word_tags(rows, task, documents, features)
 
 

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
 from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
@@ -20,6 +20,9 @@ from official_bert.tasks.squad import scores as squad_scores
 from official_bert.tasks.squad.answers import Decoding
 from official_bert.tasks.squad.features import pad_squad_features
 from official_bert.training.step import mean_over_examples
+
+# Batch -> dict with `start_logits` and `end_logits`, float32 [B, S].
+make_scorer = outputs.make_scorer
 
 LOSS = "span_loss"
 ARCHITECTURE = "BertForQuestionAnswering"
@@ -106,14 +109,6 @@ def describe(row):
 OBJECTIVE = mean_over_examples(LOSS, span_terms, describe)
 
 
-def make_scorer(model):
-    """Return the compiled function of a batch.
-
-    Its result is a dict with `start_logits` and `end_logits`, float32 [B, S].
-    """
-    return scoring.make_scorer(model)
-
-
 def window_logits(score, task, features, batch_size):
     """Return the logits of windows.
 
@@ -128,7 +123,7 @@ def window_logits(score, task, features, batch_size):
       of padding.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
-    return _without_padding(scoring.score_rows(score, windows, batch_size), features)
+    return _without_padding(outputs.score_rows(score, windows, batch_size), features)
 
 
 def _without_padding(rows, features):

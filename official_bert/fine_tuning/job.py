@@ -223,12 +223,8 @@ def fine_tune(strategy, job, settings):
       UserError: the output directory holds something else, a checkpoint does
         not fit, memory is short, or another worker is gone.
     """
-    directory, train_set = settings.output_dir, job.train_set
-    # On a TPU each length would be another program.
-    if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
-        train_set = train_set.of_one_length()
     with (
-        opened_directory(strategy, directory),
+        opened_directory(strategy, settings.output_dir),
         runs.device_errors(strategy, settings),
     ):
         state = _make_state(strategy, job, settings)
@@ -238,31 +234,33 @@ def fine_tune(strategy, job, settings):
         run_id = runs.resume_or_begin(
             strategy, state, fingerprint(job, settings), settings
         )
-        before = state.step
+        before, train_set = state.step, job.train_set
+        # On a TPU each length would be another program.
+        if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
+            train_set = train_set.of_one_length()
+        objective, best_by = job.objective, job.best_by
         if not loop.train(
-            strategy,
-            state,
-            job.objective,
-            train_set,
-            settings,
-            run_id,
-            evaluate,
-            job.best_by,
+            strategy, state, objective, train_set, settings, run_id, evaluate, best_by
         ):
             return None
         was_done = state.step == before and not settings.allow_changed_settings
         best, row = state.step, {}
         if evaluate:
-            # Kept besides the newest, so it is there. The others wait until the chief,
-            # which may still be saving, says which it is.
-            best = saving.best_step(directory) or best
-            best = strategies.from_chief(strategy, best)
-            saving.restore_state(directory, state, run_id, best)
+            best = _restore_best(strategy, state, run_id, settings.output_dir)
             row = evaluate()
         # A user, or a search, may have changed the threshold of one that was done.
-        is_there = was_done and _holds(directory, best)
+        is_there = was_done and _holds(settings.output_dir, best)
         if strategies.is_chief(strategy) and not is_there:
-            _write_model(directory, state.model, job, best, row)
+            _write_model(settings.output_dir, state.model, job, best, row)
         # No worker leaves while the chief still writes.
         strategies.end_together(strategy)
         return {"global_step": best, **row}
+
+
+def _restore_best(strategy, state, run_id, directory):
+    """Restore the best checkpoint of a run; return its step."""
+    # Kept besides the newest, so it is there. The others wait until the chief, which
+    # may still be saving, says which it is.
+    best = strategies.from_chief(strategy, saving.best_step(directory) or state.step)
+    saving.restore_state(directory, state, run_id, best)
+    return best

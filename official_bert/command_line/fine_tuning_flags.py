@@ -75,7 +75,7 @@ def check(evaluates):
     """
     training_flags.check()
     _check_sweep(evaluates)
-    _say_which_model_is_asked()
+    _say_which_model_is_used()
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
         if not 0 <= FLAGS[name].value <= most:
             raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
@@ -91,16 +91,16 @@ def check(evaluates):
         )
 
 
-def _say_which_model_is_asked():
+def _say_which_model_is_used():
     """Say so where both flags name one that could be."""
     from official_bert.fine_tuning.task_file import has_task
 
-    checkpoint, place = FLAGS.init_checkpoint, FLAGS.output_dir
-    if FLAGS.do_train or not checkpoint or not has_task(place):
+    checkpoint, directory = FLAGS.init_checkpoint, FLAGS.output_dir
+    if FLAGS.do_train or not checkpoint or not has_task(directory):
         return
-    if os.path.realpath(locate(checkpoint)) != os.path.realpath(place):
+    if os.path.realpath(locate(checkpoint)) != os.path.realpath(directory):
         print(
-            f"It is the fine-tuned model in {place} that is asked, not "
+            f"It is the fine-tuned model in {directory} that is asked, not "
             "--init_checkpoint; to ask that, give another --output_dir.",
             flush=True,
         )

@@ -19,7 +19,7 @@ from official_bert.tasks.choice import files as choice_files
 from official_bert.tasks.glue import tasks as glue_tasks
 from official_bert.tasks.ner import conll as ner_conll
 from official_bert.tasks.ner import files as ner_files
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 BLANK_LINES = re.compile(r"\n\s*\n")
 

@@ -44,7 +44,7 @@ from yardstick import peers  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
-from official_bert.training.logs import read_metrics  # noqa: E402
+from official_bert.training.logs.run_log import read_metrics  # noqa: E402
 
 FLAGS = flags.FLAGS
 

@@ -82,9 +82,9 @@ def main():
         any_format.opened(locate(FLAGS.model)) as checkpoint,
     ):
         folder = pathlib.Path(folder)
-        work_of = _reader()(checkpoint)
-        start, (losses, ours), *padded = _updates(folder, checkpoint, work_of)
-        drawn = _draws(folder, checkpoint, work_of(checkpoint.config), ours)
+        job_of = _reader()(checkpoint)
+        start, (losses, ours), *padded = _updates(folder, checkpoint, job_of)
+        drawn = _draws(folder, checkpoint, job_of(checkpoint.config), ours)
         *theirs, drawn_there = _theirs(folder)
     others = {"PyTorch": theirs}
     if padded:
@@ -129,7 +129,7 @@ def _distance(ones, others):
     return (squares / sum(ones[name].size for name in names)) ** 0.5
 
 
-def _updates(folder, checkpoint, work_of):
+def _updates(folder, checkpoint, job_of):
     """Make our updates without dropout; leave the start and the batches in `folder`.
 
     Returns:
@@ -145,27 +145,27 @@ def _updates(folder, checkpoint, work_of):
     config = dataclasses.replace(
         checkpoint.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
-    work = work_of(config)
-    state = _state(work, FLAGS.learning_rate)
+    job = job_of(config)
+    state = _state(job, FLAGS.learning_rate)
     initialize.load_opened(state.model, checkpoint)
-    _write(state.model, work, checkpoint, folder / "start")
-    start, batches = _weights(state), _batches(work.train_set)
+    _write(state.model, job, checkpoint, folder / "start")
+    start, batches = _weights(state), _batches(job.train_set)
     np.savez(folder / "batches.npz", **_flat(batches))
     runs = [batches]
-    if not work.reads_padding:
-        runs.append(_batches(work.train_set.of_one_length()))
+    if not job.reads_padding:
+        runs.append(_batches(job.train_set.of_one_length()))
     found = []
     for each in runs:
         for name, variable in state.weights_and_slots().items():
             variable.assign(start.get(name, np.zeros(variable.shape)))
         state.optimizer.iterations.assign(0)
-        reports = _reports(state, work, each, StepSettings(FLAGS.seed))
+        reports = _reports(state, job, each, StepSettings(FLAGS.seed))
         found.append(([loss for loss, _ in reports], _weights(state)))
     encoder_model.DROPOUT = before_head
     return start, *found
 
 
-def _draws(folder, checkpoint, work, weights):
+def _draws(folder, checkpoint, job, weights):
     """Draw --draws masks over the first batch; leave `weights` in `folder`.
 
     Returns:
@@ -174,21 +174,21 @@ def _draws(folder, checkpoint, work, weights):
     from official_bert.training.step import StepSettings
 
     # At rate 0, no mask that is drawn moves the weights.
-    state = _state(work, learning_rate=0.0)
+    state = _state(job, learning_rate=0.0)
     for name, variable in state.weights().items():
         variable.assign(weights[name])
-    _write(state.model, work, checkpoint, folder / "trained")
-    batches = _batches(work.train_set)[:1] * FLAGS.draws
+    _write(state.model, job, checkpoint, folder / "trained")
+    batches = _batches(job.train_set)[:1] * FLAGS.draws
     found = {}
     for who, is_compiled in (("ours", False), ("ours, compiled", True)):
         # Masks are of the seed and the step.
         state.optimizer.iterations.assign(0)
         settings = StepSettings(FLAGS.seed, element_wise=is_compiled)
-        found[who] = _reports(state, work, batches, settings)
+        found[who] = _reports(state, job, batches, settings)
     return found
 
 
-def _write(model, work, checkpoint, directory):
+def _write(model, job, checkpoint, directory):
     """Write a model for PyTorch, with the vocabulary of `checkpoint`."""
     from official_bert.checkpoints import model_directory
     from official_bert.checkpoints.huggingface import transformers_model
@@ -197,7 +197,7 @@ def _write(model, work, checkpoint, directory):
     both = model_directory.checkpoint_of(
         model, checkpoint.vocab_file, _tokenizer(checkpoint).do_lower_case
     )
-    both = dataclasses.replace(both, config=work.written_config)
+    both = dataclasses.replace(both, config=job.written_config)
     transformers_model.write_model(str(directory), both)
 
 
@@ -214,7 +214,7 @@ def _batches(train_set):
 
 
 def _glue(checkpoint):
-    """Return a function: `BertConfig` -> `FineTuning` on --task_name."""
+    """Return a function: `BertConfig` -> `FineTuningJob` on --task_name."""
     from official_bert.constants import TRUNCATE
     from official_bert.tasks.classifier import data as classifier_data
     from official_bert.tasks.classifier import features as classifier_features
@@ -232,11 +232,12 @@ def _glue(checkpoint):
     tokenizer = _tokenizer(checkpoint)
     windows = classifier_features.encode(data.task, data.train, tokenizer)
     features = [one for (one,) in windows]
-    return lambda config: classifier.fine_tuning(config, data.task, features, None, 1)
+    start = _start(checkpoint, tokenizer)
+    return lambda config: classifier.make_job(start(config), data.task, features)
 
 
 def _squad(checkpoint):
-    """Return a function: `BertConfig` -> `FineTuning` on --squad_file."""
+    """Return a function: `BertConfig` -> `FineTuningJob` on --squad_file."""
     from official_bert.tasks.squad import features as squad_features
     from official_bert.tasks.squad import files as squad_files
     from official_bert.tasks.squad import training as squad
@@ -246,11 +247,12 @@ def _squad(checkpoint):
         locate(FLAGS.squad_file), True, flag="--squad_file"
     )
     features = squad_features.convert_examples(examples, tokenizer, *task.lengths)
-    return lambda config: squad.fine_tuning(config, task, features, None, tokenizer, 1)
+    start = _start(checkpoint, tokenizer)
+    return lambda config: squad.make_job(start(config), task, features)
 
 
 def _ner(checkpoint):
-    """Return a function: `BertConfig` -> `FineTuning` on --ner_file."""
+    """Return a function: `BertConfig` -> `FineTuningJob` on --ner_file."""
     from official_bert.tasks.ner import features as ner_features
     from official_bert.tasks.ner import files as ner_files
     from official_bert.tasks.ner import training as ner
@@ -259,7 +261,15 @@ def _ner(checkpoint):
     task = ner.NerTask(ner_features.tag_names(data.labels), MAX_SEQ_LENGTH)
     tokenizer = _tokenizer(checkpoint)
     features = ner.convert(task, data.documents, tokenizer)
-    return lambda config: ner.fine_tuning(config, task, features, None, tokenizer, 1)
+    start = _start(checkpoint, tokenizer)
+    return lambda config: ner.make_job(start(config), task, features)
+
+
+def _start(checkpoint, tokenizer):
+    """Return a function: `BertConfig` -> what a fine-tuning starts from."""
+    from official_bert.fine_tuning.job import Start
+
+    return lambda config: Start(config, tokenizer, checkpoint.vocab_file)
 
 
 def _flat(batches):
@@ -270,7 +280,7 @@ def _flat(batches):
     }
 
 
-def _state(work, learning_rate):
+def _state(job, learning_rate):
     """Return a new `saving.State`."""
     import keras
 
@@ -280,7 +290,7 @@ def _state(work, learning_rate):
     from official_bert.training.schedule import WarmupLinearDecay
 
     keras.utils.set_random_seed(FLAGS.seed)
-    model = work.make_model(False)
+    model = job.make_model(False)
     schedule = WarmupLinearDecay(
         learning_rate, FLAGS.num_train_steps, _num_warmup_steps()
     )
@@ -297,22 +307,22 @@ def _weights(state):
     return {name: weight.numpy() for name, weight in state.weights().items()}
 
 
-def _reports(state, work, batches, settings):
+def _reports(state, job, batches, settings):
     """Make an update with each batch; return the losses and the gradients' norms."""
     import tensorflow as tf
 
     from official_bert.training.step import make_train_step
 
-    state.model.bert.skip_padding = not work.reads_padding  # As our commands.
+    state.model.bert.skip_padding = not job.reads_padding  # As our commands.
     step = make_train_step(
         tf.distribute.get_strategy(),
         state.model,
         state.optimizer,
         state.guard,
-        work.objective,
+        job.objective,
         settings,
     )
-    (name,) = work.objective.losses
+    (name,) = job.objective.losses
     found = []
     for batch in batches:
         report = step({key: tf.constant(value) for key, value in batch.items()})

@@ -156,6 +156,15 @@ def make_directory(path, flag):
         raise UserError(f"{flag}: cannot create {path}: {error.strerror}.") from error
 
 
+def missing_directories(path):
+    """Return the folders that `make_directory` would create, the innermost first."""
+    missing, there = [], os.path.abspath(path)
+    while not os.path.exists(there):
+        missing.append(there)
+        there = os.path.dirname(there)
+    return missing
+
+
 @contextlib.contextmanager
 def locked_directory(path, flag="--output_dir"):
     """Hold a directory for one process; the lock goes when the process does.

@@ -167,8 +167,8 @@ BREAKS = [
     Break(
         "each replica clips for itself",
         "training/step.py",
-        "    if settings.per_replica:\n        gradients, _ = tf.clip_by_global_norm",
-        "    if True:\n        gradients, _ = tf.clip_by_global_norm",
+        "    if settings.per_replica_update:\n        gradients, _ = tf.clip_by",
+        "    if True:\n        gradients, _ = tf.clip_by",
         "training/test_devices.py",
     ),
     Break(
@@ -419,8 +419,8 @@ BREAKS = [
     Break(
         "shapes on a TPU depend on the data",
         "training/runs.py",
-        "return not (settings.xla or strategies.is_tpu(strategy))",
-        "return not settings.xla",
+        "return not (settings.step.xla or strategies.is_tpu(strategy))",
+        "return not settings.step.xla",
         "training/test_runs.py",
     ),
 ]

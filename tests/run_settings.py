@@ -1,8 +1,13 @@
-"""What short runs are told: any, and those that fine-tune a tiny model."""
+"""The settings of short runs: any, and those that fine-tune a tiny model."""
+
+import dataclasses
 
 import tiny_model
 
-# Arguments of `runs.RunSettings`.
+from official_bert.fine_tuning.job import FineTuningSettings, Start
+from official_bert.tokenization.full import FullTokenizer
+
+# Flags of every run.
 RUN = {
     "output_dir": "",
     "init_checkpoint": None,
@@ -22,7 +27,7 @@ RUN = {
     "allow_changed_settings": False,
 }
 
-# Those of `fine_tuning.FineTuningSettings`.
+# Those of `FineTuningSettings`.
 FINE_TUNING = {
     **RUN,
     "learning_rate": 3e-3,
@@ -32,8 +37,49 @@ FINE_TUNING = {
     "keep_checkpoint_max": 1,
     "iterations_per_loop": 10,
     "seed": 3,
-    "vocab_file": str(tiny_model.VOCAB),
-    "do_lower_case": True,
     "eval_batch_size": 8,
     "pad_to_max_seq_length": False,
 }
+
+
+def make(settings_class, **flags):
+    """Return settings with these flags, each in the group that it belongs to."""
+    values, rest = {}, dict(flags)
+    _fill(settings_class, values, rest)
+    assert not rest, f"no settings: {sorted(rest)}"
+    return settings_class(**values)
+
+
+def _fill(settings_class, values, rest):
+    for field in dataclasses.fields(settings_class):
+        if dataclasses.is_dataclass(field.type):
+            group = {}
+            _fill(field.type, group, rest)
+            values[field.name] = field.type(**group)
+        elif field.name in rest:
+            values[field.name] = rest.pop(field.name)
+
+
+def fine_tuning_settings(**changes):
+    """Return `FineTuningSettings`: those of `FINE_TUNING`, with changes."""
+    return make(FineTuningSettings, **{**FINE_TUNING, **changes})
+
+
+def changed(settings, **changes):
+    """Return the same settings with other flags, whatever group they belong to."""
+    return make(type(settings), **{**flat(settings), **changes})
+
+
+def flat(settings):
+    """Return settings as a dict of flags."""
+    values = {}
+    for field in dataclasses.fields(settings):
+        value = getattr(settings, field.name)
+        is_group = dataclasses.is_dataclass(value)
+        values |= flat(value) if is_group else {field.name: value}
+    return values
+
+
+def start_of(config=tiny_model.MINI_CONFIG):
+    """Return what a fine-tuning of the tiny model starts from."""
+    return Start(config, FullTokenizer(tiny_model.VOCAB, True), str(tiny_model.VOCAB))

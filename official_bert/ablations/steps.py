@@ -9,7 +9,7 @@ from official_bert import files
 from official_bert.ablations.tables import TASKS
 from official_bert.checkpoints import names
 from official_bert.errors import UserError
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 FOLDER = "configs/ablations"
 HELDOUT = "heldout"

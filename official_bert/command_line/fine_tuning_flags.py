@@ -1,5 +1,7 @@
 """The flags of every script that fine-tunes: epochs, seeds, the grid; and the run."""
 
+import contextlib
+import itertools
 import math
 import os
 
@@ -9,7 +11,6 @@ from official_bert import files
 from official_bert.command_line import training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
-from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
@@ -72,7 +73,7 @@ def check(evaluates):
     """
     training_flags.check()
     _check_sweep(evaluates)
-    _say_which_model_is_asked()
+    _say_which_model_is_used()
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
         if not 0 <= FLAGS[name].value <= most:
             raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
@@ -88,16 +89,16 @@ def check(evaluates):
         )
 
 
-def _say_which_model_is_asked():
+def _say_which_model_is_used():
     """Say so where both flags name one that could be."""
     from official_bert.fine_tuning.task_file import has_task
 
-    checkpoint, place = FLAGS.init_checkpoint, FLAGS.output_dir
-    if FLAGS.do_train or not checkpoint or not has_task(place):
+    checkpoint, directory = FLAGS.init_checkpoint, FLAGS.output_dir
+    if FLAGS.do_train or not checkpoint or not has_task(directory):
         return
-    if os.path.realpath(locate(checkpoint)) != os.path.realpath(place):
+    if os.path.realpath(locate(checkpoint)) != os.path.realpath(directory):
         print(
-            f"It is the fine-tuned model in {place} that is asked, not "
+            f"It is the fine-tuned model in {directory} that is asked, not "
             "--init_checkpoint; to ask that, give another --output_dir.",
             flush=True,
         )
@@ -130,48 +131,81 @@ def _is_sweep():
     return FLAGS.grid or FLAGS.num_seeds > 1
 
 
-def run_command(read_data, train, ask, file_flags):
-    """Train, evaluate and predict: what all these scripts do in the same way.
+def start():
+    """Start TensorFlow; return the `tf.distribute` strategy.
 
-    Args:
-      read_data: function: () -> the data of the command.
-      train: function: (strategy, `fine_tuning.Start`, data) -> whether the
-        training is complete.
-      ask: function: data -> None; evaluates and predicts as the flags say.
-      file_flags: names of the flags that name files, for `run.json`.
+    Raises:
+      UserError: --output_dir cannot be written: reading the data may take minutes.
     """
-    # Before the data are read, which may take minutes.
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
-    strategy = start_tensorflow(training_flags.make_strategy)
-    from official_bert.fine_tuning import job as fine_tuning
+    return start_tensorflow(training_flags.make_strategy)
+
+
+@contextlib.contextmanager
+def opened_start(strategy):
+    """Yield the `job.Start` that the flags name, for as long as the training lasts."""
+    from official_bert.fine_tuning import job
     from official_bert.training import strategies
 
-    data = read_data()
-    if FLAGS.do_train:
-        for size in _grid().train_batch_sizes:
-            strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
-        checkpoint = locate(FLAGS.init_checkpoint)
-        with fine_tuning.opened_start(checkpoint, **given_files()) as start:
-            if not train(strategy, start, data):
-                return
-    if strategies.is_chief(strategy):
-        ask(data)
-        if FLAGS.do_train:
-            training_flags.write_model_card(*file_flags)
-        # An evaluation does not replace what is known of the training.
-        name = "run.json" if FLAGS.do_train else "eval_run.json"
-        write_run_json(os.path.join(FLAGS.output_dir, name), _inputs(file_flags))
+    for size in _batch_sizes():
+        strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
+    with job.opened_start(locate(FLAGS.init_checkpoint), **given_files()) as start:
+        yield start
 
 
-def _inputs(file_flags):
+def fine_tune(strategy, job):
+    """Fine-tune once, or as often as --num_seeds and --grid say.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      job: `FineTuningJob`.
+
+    Returns:
+      whether the training is complete; not after SIGTERM.
+    """
+    from official_bert.fine_tuning.job import fine_tune
+    from official_bert.fine_tuning.sweep import run_trials
+
+    trials = _trials(job.num_examples)
+    if _is_sweep():
+        return run_trials(strategy, job, trials)
+    return fine_tune(strategy, job, trials[0].settings) is not None
+
+
+def is_chief(strategy):
+    """Return whether this process evaluates, predicts and writes: one of all."""
+    from official_bert.training import strategies
+
+    return strategies.is_chief(strategy)
+
+
+def describe_run(*file_flags):
+    """Write the model card of a training, and `run.json`, into --output_dir.
+
+    Args:
+      *file_flags: names of the flags that name files.
+    """
     names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
     values = [FLAGS[name].value for name in names]
     listed = [each if isinstance(each, list) else [each] for each in values]
-    return [locate(path) for paths in listed for path in paths]
+    inputs = [locate(path) for paths in listed for path in paths]
+    training_flags.describe_run(file_flags, inputs)
+
+
+def require_files(**uses):
+    """Raise `UserError` unless the files that are used are named and readable.
+
+    Args:
+      **uses: name of a file's flag = whether it is used.
+    """
+    used = [name for name, is_used in uses.items() if is_used]
+    require(*used)
+    for name in used:
+        files.require_readable(locate(FLAGS[name].value), f"--{name}")
 
 
 def model_path():
-    """Return the fine-tuned model to ask: --output_dir's, or --init_checkpoint."""
+    """Return the fine-tuned model to use: --output_dir's, or --init_checkpoint."""
     from official_bert.fine_tuning.task_file import has_task
 
     if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
@@ -179,28 +213,31 @@ def model_path():
     return locate(FLAGS.init_checkpoint)
 
 
-def fine_tune(strategy, start, work, metrics, num_examples):
-    """Fine-tune once, or as often as a sweep asks.
+def _trials(num_examples):
+    """Return the runs that the flags ask for, a list of `sweep.Trial`.
 
     Args:
-      strategy: a `tf.distribute` strategy.
-      start: `fine_tuning.Start`.
-      work: `fine_tuning.FineTuning`.
-      metrics: names of scores for a sweep's summary.
       num_examples: that an epoch has.
-
-    Returns:
-      whether it is complete.
     """
-    from official_bert.fine_tuning import job as fine_tuning
-    from official_bert.fine_tuning import sweep
+    from official_bert.fine_tuning.job import FineTuningSettings
+    from official_bert.fine_tuning.sweep import Trial
 
-    def settings_of(batch_size, learning_rate, num_train_epochs, seed):
+    rates, epochs = [FLAGS.learning_rate], []
+    if FLAGS.grid:
+        rates = _numbers("grid_learning_rates", float)
+        epochs = _numbers("grid_epochs", float)
+    trials = []
+    for batch_size, learning_rate, num_train_epochs, seed in itertools.product(
+        _batch_sizes(),
+        rates,
+        epochs or [FLAGS.num_train_epochs],
+        range(FLAGS.seed, FLAGS.seed + FLAGS.num_seeds),
+    ):
         num_train_steps = int(num_examples / batch_size * num_train_epochs)
         _check_steps(num_train_steps, num_examples, batch_size)
         an_epoch = math.ceil(num_examples / batch_size)
-        return training_flags.settings(
-            fine_tuning.FineTuningSettings,
+        settings = training_flags.settings(
+            FineTuningSettings,
             train_batch_size=batch_size,
             learning_rate=learning_rate,
             seed=seed,
@@ -209,16 +246,14 @@ def fine_tune(strategy, start, work, metrics, num_examples):
             save_checkpoints_steps=FLAGS.save_checkpoints_steps or an_epoch,
             init_checkpoint=locate(FLAGS.init_checkpoint),
             continue_from=None,
-            vocab_file=start.vocab_file,
-            do_lower_case=start.tokenizer.do_lower_case,
         )
+        trials.append(Trial(settings, num_train_epochs))
+    return trials
 
-    grid = _grid()
-    if _is_sweep():
-        return sweep.run_grid(strategy, work, metrics, grid, settings_of)
-    settings = settings_of(*grid.cells()[0], FLAGS.seed)
-    files.make_directory(FLAGS.output_dir, "--output_dir")
-    return fine_tuning.fine_tune(strategy, work, settings) is not None
+
+def _batch_sizes():
+    sizes = _numbers("grid_batch_sizes", int) if FLAGS.grid else []
+    return sizes or [FLAGS.train_batch_size]
 
 
 def _check_steps(num_train_steps, num_examples, batch_size):
@@ -233,23 +268,6 @@ def _check_steps(num_train_steps, num_examples, batch_size):
             f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, step "
             f"{num_train_steps}; give a smaller one."
         )
-
-
-def _grid():
-    from official_bert.fine_tuning.sweep import Grid
-
-    seeds = tuple(range(FLAGS.seed, FLAGS.seed + FLAGS.num_seeds))
-    rates, sizes, epochs = [FLAGS.learning_rate], [], []
-    if FLAGS.grid:
-        rates = _numbers("grid_learning_rates", float)
-        sizes = _numbers("grid_batch_sizes", int)
-        epochs = _numbers("grid_epochs", float)
-    return Grid(
-        seeds,
-        tuple(sizes or [FLAGS.train_batch_size]),
-        tuple(rates),
-        tuple(epochs or [FLAGS.num_train_epochs]),
-    )
 
 
 def _numbers(flag, kind):

@@ -2,9 +2,11 @@
 
 import dataclasses
 import math
+import os
 
 from absl import flags
 
+from official_bert.command_line.run_record import write_run_json
 from official_bert.constants import PRECISIONS, STRATEGIES
 from official_bert.errors import UserError
 
@@ -169,26 +171,43 @@ def make_strategy():
 
 
 def settings(settings_class, **others):
-    """Return settings of a run: `others`, and the flags of the same names.
+    """Return the settings of a run.
 
     Args:
-      settings_class: `RunSettings` or a dataclass made from it.
+      settings_class: a dataclass. Its fields are flags of the same names, dataclasses
+        of such fields, or have a default.
       **others: the fields that are no flags, or not as they were given.
     """
-    names = [field.name for field in dataclasses.fields(settings_class)]
-    given = {name: FLAGS[name].value for name in names if name not in others}
-    return settings_class(**given, **others)
+    values = {}
+    for field in dataclasses.fields(settings_class):
+        if dataclasses.is_dataclass(field.type):
+            values[field.name] = settings(field.type, **others)
+        elif field.name in others:
+            values[field.name] = others[field.name]
+        elif field.name in FLAGS:
+            values[field.name] = FLAGS[field.name].value
+    return settings_class(**values)
 
 
-def write_model_card(*data_flags):
-    """Describe the model in --output_dir in its `README.md`.
+def given(*names):
+    """Return a dict of those of these flags that are given."""
+    values = {name: FLAGS[name].value for name in names}
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def describe_run(data_flags, inputs):
+    """Write the model card of a training, and `run.json`, into --output_dir.
 
     Args:
-      *data_flags: names of the flags that tell the data.
+      data_flags: names of the flags that name the data, for the card.
+      inputs: files, directories and checkpoints, for `run.json`.
     """
-    from official_bert.fine_tuning import model_card
+    if FLAGS.do_train:
+        from official_bert.fine_tuning import model_card
 
-    given = {name: FLAGS[name].value for name in data_flags}
-    given = {name: value for name, value in given.items() if value}
-    if not model_card.write(FLAGS.output_dir, given):
-        print(f"{model_card.CARD_FILE} stays as somebody has changed it.")
+        data = {name: FLAGS[name].value for name in data_flags if FLAGS[name].value}
+        if not model_card.write(FLAGS.output_dir, data):
+            print(f"{model_card.CARD_FILE} stays as somebody has changed it.")
+    # An evaluation does not replace what is known of the training.
+    name = "run.json" if FLAGS.do_train else "eval_run.json"
+    write_run_json(os.path.join(FLAGS.output_dir, name), inputs)

@@ -22,6 +22,7 @@ from official_bert.command_line.model_flags import given_files
 from official_bert.constants import LONG_TEXT, TRUNCATE
 from official_bert.errors import UserError
 
+FILES = ("train_file", "dev_file", "test_file")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
@@ -108,9 +109,15 @@ def main():
     """Check everything that can be checked, then train, evaluate and predict."""
     require("output_dir")
     _check_flags()
-    fine_tuning_flags.run_command(
-        _read_data, _train, _ask, ("train_file", "dev_file", "test_file", "data_dir")
-    )
+    strategy = fine_tuning_flags.start()
+    data = _read_data()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if fine_tuning_flags.is_chief(strategy):
+        _evaluate_and_predict(data)
+        fine_tuning_flags.describe_run(*FILES, "data_dir")
 
 
 def _check_flags():
@@ -182,16 +189,8 @@ def _read_data():
                 known, data.task, fine_tuning_flags.model_path()
             )
         return data.with_bilstm(known.bilstm if known else FLAGS.bilstm)
-    own = classifier_data.OwnFiles(
-        *(locate(FLAGS[f"{name}_file"].value) for name in ("train", "dev", "test")),
-        FLAGS.text_column,
-        FLAGS.text_b_column,
-        FLAGS.label_column,
-        FLAGS.label_kind,
-        FLAGS.label_separator,
-        FLAGS.has_header,
-        FLAGS.dev_fraction,
-    )
+    paths = {name: locate(FLAGS[name].value) for name in FILES}
+    own = training_flags.settings(classifier_data.OwnFiles, **paths)
     if known:
         return classifier_data.read_own_for(known, own, length, long_text, wanted)
     data = classifier_data.read_own(own, length, long_text, wanted)
@@ -231,27 +230,22 @@ def _labels_of_model():
         return labels_of(checkpoint.config) if checkpoint.config else ()
 
 
-def _train(strategy, start, data):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+def _make_job(start, data):
+    """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.classifier import features as classifier_features
     from official_bert.tasks.classifier import training as classifier
 
     start.check_length(data.task.max_seq_length)
     train = classifier_features.encode(data.task, data.train, start.tokenizer)
-    train_features = [one for each in train for one in each]
     dev_windows = None
     if FLAGS.do_eval:
         dev = next(iter(data.dev.values()))
         dev_windows = classifier_features.encode(data.task, dev, start.tokenizer)
-    work = classifier.fine_tuning(
-        start.config, data.task, train_features, dev_windows, FLAGS.eval_batch_size
-    )
-    return fine_tuning_flags.fine_tune(
-        strategy, start, work, data.task.metrics, len(train_features)
-    )
+    train_features = [one for each in train for one in each]
+    return classifier.make_job(start, data.task, train_features, dev_windows)
 
 
-def _ask(data):
+def _evaluate_and_predict(data):
     """Evaluate and predict as the flags say, with the model that is left."""
     from official_bert.tasks.classifier import reports as classifier_reports
     from official_bert.tasks.classifier.predictor import ClassifierPredictor

@@ -73,23 +73,24 @@ def main():
     """Check everything that can be checked, then train, evaluate and tag."""
     require("output_dir")
     _check_flags()
-    fine_tuning_flags.run_command(
-        _read_data, _train, _ask, ("train_file", "dev_file", "test_file")
-    )
+    strategy = fine_tuning_flags.start()
+    data = _read_data()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if fine_tuning_flags.is_chief(strategy):
+        _evaluate_and_predict(data)
+        fine_tuning_flags.describe_run("train_file", "dev_file", "test_file")
 
 
 def _check_flags():
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
     if FLAGS.bilstm and FLAGS.feature_based:
         raise UserError("--feature_based has a BiLSTM of its own; leave --bilstm out.")
-    for name, does in (
-        ("train_file", FLAGS.do_train),
-        ("dev_file", FLAGS.do_eval),
-        ("test_file", FLAGS.do_predict),
-    ):
-        if does:
-            require(name)
-            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+    fine_tuning_flags.require_files(
+        train_file=FLAGS.do_train, dev_file=FLAGS.do_eval, test_file=FLAGS.do_predict
+    )
     fine_tuning_flags.check(evaluates=FLAGS.do_eval)
 
 
@@ -122,8 +123,8 @@ def _read_asked(labels):
     return data
 
 
-def _train(strategy, start, data):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+def _make_job(start, data):
+    """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.ner import features as ner_features
     from official_bert.tasks.ner import sentences as ner_sentences
     from official_bert.tasks.ner import training as ner
@@ -131,7 +132,7 @@ def _train(strategy, start, data):
     train = data["train_file"]
     tags = ner_features.tag_names(train.labels)
     as_columns = ner_sentences.has_joined_words(train.documents)
-    given = _given(*READING, *TRAINING)
+    given = training_flags.given(*READING, *TRAINING)
     task = ner.NerTask(tags, **given, words_as_columns=as_columns)
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:
@@ -141,18 +142,7 @@ def _train(strategy, start, data):
         )
     features = ner.convert(task, train.documents, start.tokenizer)
     dev = data["dev_file"].documents if FLAGS.do_eval else None
-    work = ner.fine_tuning(
-        start.config, task, features, dev, start.tokenizer, FLAGS.eval_batch_size
-    )
-    return fine_tuning_flags.fine_tune(
-        strategy, start, work, ner.METRICS, len(features)
-    )
-
-
-def _given(*names):
-    """Return a dict of the flags among these that are given."""
-    values = {name: FLAGS[name].value for name in names}
-    return {name: value for name, value in values.items() if value is not None}
+    return ner.make_job(start, task, features, dev)
 
 
 def _known_task(path):
@@ -171,13 +161,13 @@ def _known_task(path):
             known = checkpoint.config and ner.task_of(checkpoint.config)
     if known is None:
         return None
-    for name, value in _given(*TRAINING).items():
+    for name, value in training_flags.given(*TRAINING).items():
         if value != getattr(known, name):
             raise UserError(
                 f"--{name} is for --do_train, and {path} was trained otherwise; leave "
                 "it out, or train with it."
             )
-    return dataclasses.replace(known, **_given(*READING))
+    return dataclasses.replace(known, **training_flags.given(*READING))
 
 
 def _read(flag, labels=None, with_tags=True):
@@ -191,7 +181,7 @@ def _read(flag, labels=None, with_tags=True):
     return data
 
 
-def _ask(data):
+def _evaluate_and_predict(data):
     """Evaluate and tag as the flags say, with the model that is left."""
     from official_bert.tasks.ner import reports as ner_reports
     from official_bert.tasks.ner.predictor import NerPredictor

@@ -13,14 +13,11 @@ kill. In the end that directory is a model: `fill_mask.py --model_dir=…` asks 
 More in docs/pretraining.md.
 """
 
-import os
-
 from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import training_flags
 from official_bert.command_line.flag_values import locate, require
-from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -118,13 +115,17 @@ def main():
         from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
         check_vocab_size(load_vocab(vocab_file), config, vocab_file)
+    if FLAGS.do_train and train_set.unchecked_files:
+        logging.warning(
+            "The vocabulary of the records could not be checked: no manifest.json "
+            "describes %s.",
+            files.named(train_set.unchecked_files),
+        )
     if FLAGS.do_train:
         train_set.check_batch_size(FLAGS.train_batch_size)
         strategies.check_shares(
             strategy, FLAGS.train_batch_size, FLAGS.micro_batch_size
         )
-    files.make_directory(FLAGS.output_dir, "--output_dir")
-
     from official_bert.training import pretraining
 
     settings = training_flags.settings(
@@ -136,15 +137,11 @@ def main():
     complete = pretraining.run(strategy, config, train_set, eval_set, settings)
     if not strategies.is_chief(strategy) or not complete:
         return
-    if FLAGS.do_train:
-        training_flags.write_model_card("input_file", "eval_input_file", "vocab_file")
-    # An evaluation does not replace what is known of the training.
-    name = "run.json" if FLAGS.do_train else "eval_run.json"
     inputs = [config_file, init_checkpoint, continue_from, vocab_file]
     inputs += train_set.index.files
     if FLAGS.eval_input_file:
         inputs += eval_set.index.files
-    write_run_json(os.path.join(FLAGS.output_dir, name), inputs)
+    training_flags.describe_run(("input_file", "eval_input_file", "vocab_file"), inputs)
 
 
 def _config_of(init_checkpoint):

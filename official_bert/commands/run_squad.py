@@ -88,21 +88,24 @@ def main():
     """Check everything that can be checked, then train and answer."""
     require("output_dir")
     _check_flags()
-    fine_tuning_flags.run_command(
-        _read_questions, _train, _ask, ("train_file", "predict_file", "ensemble_dirs")
-    )
+    strategy = fine_tuning_flags.start()
+    questions = _read_questions()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, questions)):
+                return
+    if fine_tuning_flags.is_chief(strategy):
+        _evaluate_and_predict(questions)
+        fine_tuning_flags.describe_run("train_file", "predict_file", "ensemble_dirs")
 
 
 def _check_flags():
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
-    if FLAGS.do_train:
-        require("train_file")
-    if FLAGS.do_predict or FLAGS.do_eval:
-        require("predict_file")
+    fine_tuning_flags.require_files(
+        train_file=FLAGS.do_train or FLAGS.train_file,
+        predict_file=FLAGS.do_predict or FLAGS.do_eval or FLAGS.predict_file,
+    )
     _check_ensemble()
-    for name in ("train_file", "predict_file"):
-        if FLAGS[name].value:
-            files.require_readable(locate(FLAGS[name].value), f"--{name}")
     threshold = FLAGS.null_score_diff_threshold
     if threshold is not None and not math.isfinite(threshold):
         raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
@@ -157,29 +160,14 @@ def _read_questions():
 
 def _task(known):
     """Return the `SquadTask` that the flags, or else a known one, say."""
-    from official_bert.tasks.squad.answers import Decoding
     from official_bert.tasks.squad.training import SquadTask
 
-    lengths = ("max_seq_length", "doc_stride", "max_query_length")
-    threshold = FLAGS.null_score_diff_threshold
-    if threshold is None:
-        threshold = known.decoding.null_score_diff_threshold
-    with_negative = FLAGS.version_2_with_negative
-    if with_negative is None:
-        with_negative = known.decoding.version_2_with_negative
-    decoding = Decoding(
-        FLAGS.n_best_size or known.decoding.n_best_size,
-        FLAGS.max_answer_length or known.decoding.max_answer_length,
-        with_negative,
-        threshold,
-    )
-    return SquadTask(
-        *(FLAGS[name].value or getattr(known, name) for name in lengths), decoding
-    )
+    values = known.to_dict()
+    return SquadTask.from_dict({**values, **training_flags.given(*values)})
 
 
-def _train(strategy, start, questions):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+def _make_job(start, questions):
+    """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.squad import features as squad_features
     from official_bert.tasks.squad import files as squad_files
     from official_bert.tasks.squad import training as squad
@@ -196,23 +184,18 @@ def _train(strategy, start, questions):
             f"--train_file: {FLAGS.train_file} has no context with words in it."
         )
     print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
-    dev_set = None
+    dev = None
     if FLAGS.do_eval:
         asked, gold_answers = questions
         windows = squad_features.convert_examples(asked, start.tokenizer, *task.lengths)
-        dev_set = squad.DevSet(
+        dev = squad.AnsweredQuestions(
             asked, windows, gold_answers, FLAGS.pad_to_max_seq_length
         )
-    work = squad.fine_tuning(
-        start.config, task, features, dev_set, start.tokenizer, FLAGS.eval_batch_size
-    )
     # As in the original, an epoch is as many windows as there are questions.
-    return fine_tuning_flags.fine_tune(
-        strategy, start, work, task.metrics, len(examples)
-    )
+    return squad.make_job(start, task, features, dev, epoch_size=len(examples))
 
 
-def _ask(questions):
+def _evaluate_and_predict(questions):
     """Answer the questions of --predict_file; score the answers.
 
     --do_eval without a training finds the best threshold first.

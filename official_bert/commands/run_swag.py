@@ -72,16 +72,21 @@ def main():
     """Check everything that can be checked, then train, evaluate and predict."""
     require("output_dir")
     _check_flags()
-    fine_tuning_flags.run_command(_read_data, _train, _ask, FILES)
+    strategy = fine_tuning_flags.start()
+    data = _read_data()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if fine_tuning_flags.is_chief(strategy):
+        _evaluate_and_predict(data)
+        fine_tuning_flags.describe_run(*FILES)
 
 
 def _check_flags():
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
-    used = [name for name, is_used in _uses() if is_used]
-    require(*used)
-    for name in used:
-        files.require_readable(locate(FLAGS[name].value), f"--{name}")
-    is_json = _are_json_lines(used)
+    fine_tuning_flags.require_files(**_uses())
+    is_json = _are_json_lines(name for name, is_used in _uses().items() if is_used)
     if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
         raise UserError(
             "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
@@ -95,9 +100,9 @@ def _check_flags():
 
 
 def _uses():
-    """Return (name of a file's flag, whether it is used), in order."""
+    """Return a dict of a file's flag -> whether it is used, in order."""
     uses = FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict
-    return list(zip(FILES, uses, strict=True))
+    return dict(zip(FILES, uses, strict=True))
 
 
 def _are_json_lines(names):
@@ -112,7 +117,7 @@ def _read_data():
     from official_bert.tasks.choice import files as choice_files
 
     data = {}
-    for name in (name for name, is_used in _uses() if is_used):
+    for name in (name for name, is_used in _uses().items() if is_used):
         data[name], notes = choice_files.read_swag(
             locate(FLAGS[name].value),
             f"--{name}",
@@ -124,8 +129,8 @@ def _read_data():
     return data
 
 
-def _train(strategy, start, data):
-    """Fine-tune once, or as often as a sweep asks; return whether it is complete."""
+def _make_job(start, data):
+    """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.choice import training as choice
     from official_bert.tasks.choice.features import convert_choices
 
@@ -137,17 +142,15 @@ def _train(strategy, start, data):
         else None
         for name in ("train_file", "dev_file")
     )
-    work = choice.fine_tuning(start.config, task, train, dev, FLAGS.eval_batch_size)
-    return fine_tuning_flags.fine_tune(strategy, start, work, task.metrics, len(train))
+    return choice.make_job(start, task, train, dev)
 
 
 def _task(known):
     """Return the `ChoiceTask` that the flags, or else a known one, say."""
-    length = FLAGS.max_seq_length or known.max_seq_length
-    return dataclasses.replace(known, max_seq_length=length)
+    return dataclasses.replace(known, **training_flags.given("max_seq_length"))
 
 
-def _ask(data):
+def _evaluate_and_predict(data):
     """Evaluate and predict as the flags say, with the model that is left."""
     from official_bert.fine_tuning.task_file import has_task, read_task
     from official_bert.tasks.choice import reports as choice_reports

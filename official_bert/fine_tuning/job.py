@@ -11,9 +11,11 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.fine_tuning import task_file
 from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.fine_tuning.outputs import make_evaluate_rows, make_scorer
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
-from official_bert.training import runs, saving, strategies
+from official_bert.training import loop, runs, saving, strategies
+from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
 # What a fine-tuned model is, the weights last.
@@ -84,87 +86,133 @@ def opened_start(
 class FineTuningSettings(runs.RunSettings):
     """The flags of every fine-tuning command, under the same names."""
 
-    vocab_file: str
-    do_lower_case: bool
     eval_batch_size: int
     pad_to_max_seq_length: bool
 
 
 @dataclasses.dataclass(frozen=True)
-class FineTuning:
-    """What a model is fine-tuned for, and on what.
+class DevSet:
+    """The examples that decide which model is the best.
 
     Attributes:
-      config: `BertConfig`.
-      written_config: the same as it is to be written, with names of labels.
+      feature_set: `FeatureSet`.
+      measure: function: list of the model's outputs for each example, dicts of
+        arrays -> dict of scores.
+      outputs_of: function: model -> function: batch of features -> the outputs
+        that `measure` reads, by default all.
+    """
+
+    feature_set: FeatureSet
+    measure: Callable
+    outputs_of: Callable = lambda model: model
+
+    def make_evaluate(self, model, batch_size):
+        """Return the function that evaluates a model; see `evaluation.make_evaluate`.
+
+        Args:
+          model: a Keras model.
+          batch_size: examples that go through the model together.
+        """
+        score = make_scorer(self.outputs_of(model))
+        return make_evaluate_rows(score, self.feature_set, batch_size, self.measure)
+
+
+@dataclasses.dataclass(frozen=True)
+class FineTuningJob:
+    """What a model is fine-tuned for, and on what: all in which tasks differ.
+
+    Each task makes it of its examples, in a function `make_job`.
+
+    Attributes:
+      start: `Start`.
+      task: what `task.json` keeps: it has a name, `TASK`, `max_seq_length`, the
+        names of its scores, `metrics`, by the first of which a model is the best,
+        and `to_dict()`.
+      written_config: `BertConfig` to write with the model, with names of labels.
       make_model: function: whether to recompute -> Keras model.
       objective: `step.Objective`.
       train_set: `FeatureSet`.
-      identity: dict that tells task and examples from others.
-      best_by: which measure tells the best model; see `saving.is_better`.
-      make_evaluate: function: model -> function as `loop.train` takes it; None,
-        and the last model is left.
-      write_task: function: (directory, updates that the model has had, its row
-        of scores); writes its `task.json`.
+      fingerprint: dict that distinguishes task and examples from others.
+      dev_set: `DevSet`; None, and the last model is left.
+      epoch_size: examples of an epoch; None for those of `train_set`.
+      finished_task: function: (task, scores of the best model) -> task to write.
       trouble: function: row of scores -> a sentence about a model that is of no
         use, or None.
-      reads_padding: whether what the model says of padding is part of the loss.
+      reads_padding: whether the model's outputs at padding are part of the loss.
     """
 
-    config: BertConfig
+    start: Start
+    task: object
     written_config: BertConfig
     make_model: Callable
     objective: Objective
     train_set: FeatureSet
-    identity: dict
-    best_by: str
-    make_evaluate: Callable | None
-    write_task: Callable
+    fingerprint: dict
+    dev_set: DevSet | None = None
+    epoch_size: int | None = None
+    finished_task: Callable = lambda task, row: task
     trouble: Callable = lambda row: None
     reads_padding: bool = False
 
+    @property
+    def best_by(self):
+        """The name of the score that decides the best model."""
+        return self.task.metrics[0]
+
+    @property
+    def num_examples(self):
+        """How many examples an epoch has."""
+        return self.epoch_size or len(self.train_set.features)
+
+
+def _make_state(strategy, job, settings):
+    state = runs.make_state(
+        strategy, lambda: job.make_model(settings.recompute), settings
+    )
+    # Skipping padding saves work: half of the tokens in RTE's batches are padding.
+    can_skip_padding = runs.can_skip_padding(strategy, settings)
+    state.model.bert.skip_padding = can_skip_padding and not job.reads_padding
+    return state
+
 
 def _holds(directory, step):
-    """Tell whether a directory has the whole model of an update."""
+    """Return whether a directory has the whole model of an update."""
     is_there = (os.path.exists(os.path.join(directory, name)) for name in MODEL_FILES)
     return all(is_there) and task_file.written_step(directory) == step
 
 
-def _write_model(directory, model, work, settings):
-    """Write the model; till its `task.json` follows, the directory has none."""
+def _write_model(directory, model, job, step, row):
+    """Write a model; until its `task.json` follows, the directory has none."""
     with contextlib.suppress(FileNotFoundError):
         os.remove(os.path.join(directory, task_file.TASK_FILE))
-    model_directory.save(
-        directory,
-        model,
-        settings.vocab_file,
-        settings.do_lower_case,
-        work.written_config,
-    )
+    start, config = job.start, job.written_config
+    casing = start.tokenizer.do_lower_case
+    model_directory.save(directory, model, start.vocab_file, casing, config)
+    task_file.write_task(directory, job.finished_task(job.task, row), step)
 
 
 def crc32_of(arrays):
-    """Return a number that tells arrays from others, for `FineTuning.identity`."""
+    """Return a number that distinguishes arrays, for `FineTuningJob.fingerprint`."""
     digest = 0
     for array in arrays:
         digest = zlib.crc32(array.tobytes(), digest)
     return digest
 
 
-def fixed_settings(work, settings):
+def fingerprint(job, settings):
     """Return what must stay the same for a run to be continued, as a dict."""
-    found = runs.fixed_settings(work.config, work.identity, settings)
+    values = runs.fingerprint(job.start.config, job.fingerprint, settings)
     if settings.pad_to_max_seq_length:
-        found["pad_to_max_seq_length"] = True
-    return found
+        values["pad_to_max_seq_length"] = True
+    return values
 
 
-def fine_tune(strategy, work, settings):
+def fine_tune(strategy, job, settings):
     """Train; leave the best model in the output directory.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      work: `FineTuning`.
+      job: `FineTuningJob`.
       settings: `FineTuningSettings`.
 
     Returns:
@@ -175,50 +223,44 @@ def fine_tune(strategy, work, settings):
       UserError: the output directory holds something else, a checkpoint does
         not fit, memory is short, or another worker is gone.
     """
-    directory, train_set = settings.output_dir, work.train_set
-    # Of a TPU each length would be another program.
-    if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
-        train_set = train_set.of_one_length()
     with (
-        runs.opened_directory(strategy, directory),
+        opened_directory(strategy, settings.output_dir),
         runs.device_errors(strategy, settings),
     ):
-        state = runs.make_state(
-            strategy, lambda: work.make_model(settings.recompute), settings
+        state = _make_state(strategy, job, settings)
+        evaluate = job.dev_set and job.dev_set.make_evaluate(
+            state.model, settings.eval_batch_size
         )
-        # Skipping padding saves work: half of the tokens in RTE's batches are padding.
-        can_skip_padding = runs.can_skip_padding(strategy, settings)
-        state.model.bert.skip_padding = can_skip_padding and not work.reads_padding
-        evaluate = work.make_evaluate and work.make_evaluate(state.model)
-        run_id = runs.start(strategy, state, fixed_settings(work, settings), settings)
-        before = state.step
-        complete = runs.train(
-            strategy,
-            state,
-            work.objective,
-            train_set,
-            run_id,
-            evaluate,
-            settings,
-            best_by=work.best_by,
+        run_id = runs.resume_or_begin(
+            strategy, state, fingerprint(job, settings), settings
         )
-        if not complete:
+        before, train_set = state.step, job.train_set
+        # On a TPU each length would be another program.
+        if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
+            train_set = train_set.of_one_length()
+        objective, best_by = job.objective, job.best_by
+        if not loop.train(
+            strategy, state, objective, train_set, settings, run_id, evaluate, best_by
+        ):
             return None
         was_done = state.step == before and not settings.allow_changed_settings
         best, row = state.step, {}
         if evaluate:
-            # Kept besides the newest, so it is there. The others wait until the chief,
-            # which may still be saving, says which it is.
-            best = saving.best_step(directory) or best
-            best = strategies.from_chief(strategy, best)
-            saving.restore_state(directory, state, run_id, best)
+            best = _restore_best(strategy, state, run_id, settings.output_dir)
             row = evaluate()
         # A user, or a search, may have changed the threshold of one that was done.
-        is_there = was_done and _holds(directory, best)
+        is_there = was_done and _holds(settings.output_dir, best)
         if strategies.is_chief(strategy) and not is_there:
-            _write_model(directory, state.model, work, settings)
-            # It tells that the model is whole, so it comes last.
-            work.write_task(directory, best, row)
+            _write_model(settings.output_dir, state.model, job, best, row)
         # No worker leaves while the chief still writes.
         strategies.end_together(strategy)
         return {"global_step": best, **row}
+
+
+def _restore_best(strategy, state, run_id, directory):
+    """Restore the best checkpoint of a run; return its step."""
+    # Kept besides the newest, so it is there. The others wait until the chief, which
+    # may still be saving, says which it is.
+    best = strategies.from_chief(strategy, saving.best_step(directory) or state.step)
+    saving.restore_state(directory, state, run_id, best)
+    return best

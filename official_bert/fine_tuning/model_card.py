@@ -20,7 +20,7 @@ from official_bert.constants import (
 )
 from official_bert.fine_tuning.task_file import TASK_FILE, has_task
 from official_bert.generated_files import write_unless_edited
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 from official_bert.training.run_manifest import MANIFEST_FILE
 
 CARD_FILE = "README.md"

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from official_bert.constants import INPUTS
 from official_bert.modeling.fused_layer_norm import fused_where_possible
+from official_bert.training.evaluation import make_evaluate
 
 
 def make_scorer(compute):
@@ -33,27 +34,46 @@ def make_scorer(compute):
     return score_batch
 
 
-def score_rows(score, feature_set, batch_size, break_off=lambda: False):
+def score_rows(score, feature_set, batch_size):
     """Return the outputs of all examples.
 
     Args:
       score: what `make_scorer` returned, or a `TfliteModel`.
       feature_set: `FeatureSet` of N examples.
       batch_size: examples that go through the model together.
-      break_off: function that tells whether to stop early.
 
     Returns:
-      list of N dicts of outputs, in the order of the examples; None if it broke
-      off. Those that have a place for each token are as long as the batch was.
+      list of N dicts of outputs, in the order of the examples. Outputs with a value
+      for each token are as long as the batch was.
     """
-    rows = [None] * len(feature_set.features)
-    for numbers, batch in feature_set.ordered_batches(batch_size):
-        if break_off():
-            return None
-        outputs = score(batch)
-        for place, number in enumerate(numbers):
-            rows[number] = {name: value[place] for name, value in outputs.items()}
-    return rows
+    return make_evaluate_rows(score, feature_set, batch_size, lambda rows: rows)()
+
+
+def make_evaluate_rows(score, feature_set, batch_size, measure):
+    """Return the function that evaluates a model on examples in memory.
+
+    Args:
+      score: see `score_rows`.
+      feature_set: likewise.
+      batch_size: likewise.
+      measure: function: what `score_rows` returns -> dict of scores.
+
+    Returns:
+      as `evaluation.make_evaluate`.
+    """
+
+    def in_order(batches):
+        rows = [None] * len(feature_set.features)
+        for numbers, outputs in batches:
+            for index, number in enumerate(numbers):
+                rows[number] = {name: value[index] for name, value in outputs.items()}
+        return measure(rows)
+
+    return make_evaluate(
+        lambda batch: (batch[0], score(batch[1])),
+        lambda: feature_set.ordered_batches(batch_size),
+        in_order,
+    )
 
 
 def mean_of_batches(loss_of, num_examples, batch_size):

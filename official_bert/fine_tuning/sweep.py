@@ -9,7 +9,6 @@ import contextlib
 import dataclasses
 import gc
 import glob
-import itertools
 import os
 import statistics
 
@@ -19,7 +18,10 @@ from official_bert import files
 from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
+from official_bert.fine_tuning.job import FineTuningSettings
+from official_bert.json_records import from_json
 from official_bert.training import run_manifest, runs, saving, strategies
+from official_bert.training.run_directory import opened_directory
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
 # What runs of one sweep differ in.
@@ -33,80 +35,84 @@ _VARIED = {
 
 
 @dataclasses.dataclass(frozen=True)
-class Grid:
-    """What the runs differ in: each is made with every combination.
+class _Result:
+    """The `result.json` of a run that is done.
 
     Attributes:
-      seeds: tuple of int.
-      train_batch_sizes: tuple of int.
-      learning_rates: tuple of float.
-      num_train_epochs: tuple of float.
+      settings: dict of what its fingerprint was.
+      row: dict of what it differs in from others, and of its scores.
+      was_best: whether its model was better than those of all runs before it.
     """
 
-    seeds: tuple[int, ...]
-    train_batch_sizes: tuple[int, ...]
-    learning_rates: tuple[float, ...]
-    num_train_epochs: tuple[float, ...]
-
-    def cells(self):
-        """Return the (batch size, learning rate, epochs) of the grid."""
-        return list(
-            itertools.product(
-                self.train_batch_sizes, self.learning_rates, self.num_train_epochs
-            )
-        )
+    settings: dict
+    row: dict
+    was_best: bool
 
 
-def run_grid(strategy, work, metrics, grid, settings_of):
-    """Fine-tune once for each combination; leave the best model.
+@dataclasses.dataclass(frozen=True)
+class Trial:
+    """One run of a sweep.
+
+    Attributes:
+      settings: `FineTuningSettings`, with the sweep's `output_dir`.
+      num_train_epochs: float.
+    """
+
+    settings: FineTuningSettings
+    num_train_epochs: float
+
+    @property
+    def columns(self):
+        """What runs differ in, a dict as in `runs.json`."""
+        return {
+            "train_batch_size": self.settings.loop.train_batch_size,
+            "learning_rate": self.settings.optimization.learning_rate,
+            "num_train_epochs": self.num_train_epochs,
+            "seed": self.settings.step.seed,
+        }
+
+    @property
+    def own_settings(self):
+        """The settings of the run, with a directory in that of the sweep."""
+        directory = os.path.join(self.settings.output_dir, _name_of(self.columns))
+        return dataclasses.replace(self.settings, output_dir=directory)
+
+
+def run_trials(strategy, job, trials):
+    """Fine-tune several times; leave the best model.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      work: `FineTuning`, whose evaluations tell the best.
-      metrics: names of scores for the summary, `work.best_by` the first.
-      grid: `Grid`.
-      settings_of: function: (batch size, learning rate, epochs, seed) ->
-        `FineTuningSettings`, all with the same `output_dir`.
+      job: `FineTuningJob`, whose evaluations decide the best.
+      trials: list of `Trial`, in one output directory.
 
     Returns:
       whether all runs came to their end; not after SIGTERM.
 
     Raises:
-      UserError: see `fine_tuning.fine_tune`; or the directory holds something
-        else.
+      UserError: see `job.fine_tune`; or the directory holds something else.
     """
-    trials = [
-        (cell, seed, settings_of(*cell, seed))
-        for cell in grid.cells()
-        for seed in grid.seeds
-    ]
-    directory = trials[0][2].output_dir
+    directory = trials[0].settings.output_dir
     chief = strategies.is_chief(strategy)
-    if chief:
-        files.make_directory(directory, "--output_dir")
     rows = []
-    with files.locked_directory(directory) if chief else contextlib.nullcontext():
+    with opened_directory(strategy, directory):
         if chief:
             _claim(directory)
-        for number, (cell, seed, settings) in enumerate(trials, 1):
-            name = _name_of(cell, seed)
+        for number, trial in enumerate(trials, 1):
             if chief:
+                name = _name_of(trial.columns)
                 print(f"Run {number} of {len(trials)}: {name}", flush=True)
-            own = dataclasses.replace(
-                settings, output_dir=os.path.join(directory, name)
-            )
-            with runs.device_errors(strategy, own):
-                row = _run(strategy, work, own, _columns(cell, seed))
+            with runs.device_errors(strategy, trial.own_settings):
+                row = _run(strategy, job, trial)
             if row is None:
                 return False
             rows.append(row)
             if chief:
                 files.write_json(os.path.join(directory, SUMMARY_FILE), rows)
         if chief:
-            lines = summary(rows, metrics, work.trouble)
-            best = _row_of_model(directory, work.best_by)
-            told = _tell_best(best, work.best_by)
-            print(*lines, told, sep="\n", flush=True)
+            lines = summary(rows, job.task.metrics, job.trouble)
+            best = _row_of_model(directory, job.best_by)
+            print(*lines, _describe_best(best, job.best_by), sep="\n", flush=True)
             _copy_manifest(directory, best)
     return True
 
@@ -125,43 +131,33 @@ def _claim(directory):
     files.write_json(summary_file, [])
 
 
-def _run(strategy, work, settings, columns):
-    """Return a run's row, from its folder if it is done; None if it was stopped.
-
-    Args:
-      strategy: a `tf.distribute` strategy.
-      work: `FineTuning`.
-      settings: `FineTuningSettings`, of a folder within the sweep's.
-      columns: dict, what the run differs in.
-    """
-    directory, chief = settings.output_dir, strategies.is_chief(strategy)
-    fixed = fine_tuning.fixed_settings(work, settings) | {
+def _run(strategy, job, trial):
+    """Return a run's row, from its folder if it is done; None if it was stopped."""
+    settings, chief = trial.own_settings, strategies.is_chief(strategy)
+    directory, sweep_directory = settings.output_dir, trial.settings.output_dir
+    fixed = fine_tuning.fingerprint(job, settings) | {
         "precision": settings.precision,
-        "early_stopping_patience": settings.early_stopping_patience,
+        "early_stopping_patience": settings.loop.early_stopping_patience,
     }
-    _check_other_results(os.path.dirname(directory), fixed)
+    _check_other_results(sweep_directory, fixed)
     row = _known_row(directory, fixed)
     if row:
         if chief:
-            print(f"It is done: {work.objective.describe(row)}", flush=True)
+            print(f"It is done: {job.objective.describe(row)}", flush=True)
     else:
-        if chief:
-            files.make_directory(directory, "--output_dir")
-        strategies.wait_for_all(strategy)
-        scores = fine_tuning.fine_tune(strategy, work, settings)
+        scores = fine_tuning.fine_tune(strategy, job, settings)
         if scores is None:
             return None
-        row = columns | scores
+        row = trial.columns | scores
         if chief:
-            sweep_directory = os.path.dirname(directory)
-            is_best = _is_best(row, _results(sweep_directory), work.best_by)
+            is_best = _is_best(row, _results(sweep_directory), job.best_by)
             if is_best:
                 _move_model(directory, sweep_directory)
-            result = {"settings": fixed, "row": row, "was_best": is_best}
-            files.write_json(os.path.join(directory, RESULT_FILE), result)
+            result = _Result(fixed, row, is_best)
+            files.write_json(os.path.join(directory, RESULT_FILE), vars(result))
     if chief:
-        if work.trouble(row):
-            print(work.trouble(row), flush=True)
+        if job.trouble(row):
+            print(job.trouble(row), flush=True)
         # Also where a kill came between the result and this.
         _remove_weights(directory)
     strategies.end_together(strategy)
@@ -177,12 +173,12 @@ def _known_row(directory, fixed):
     if not os.path.exists(path):
         return None
     known = _read_result(path)
-    if known["settings"] != fixed:
+    if known.settings != fixed:
         raise UserError(
             f"--output_dir: {directory} holds the result of a run with other settings "
             "or data; choose another directory."
         )
-    return known["row"]
+    return known.row
 
 
 def _check_other_results(directory, fixed):
@@ -193,7 +189,7 @@ def _check_other_results(directory, fixed):
       fixed: what `_run` writes of a run's settings.
     """
     for result in _results(directory):
-        known = result["settings"]
+        known = result.settings
         varied = _VARIED
         # It follows from the number of updates, unless its share is another.
         if known.get("num_train_steps") == fixed["num_train_steps"]:
@@ -218,19 +214,22 @@ def _results(directory):
 
 def _read_result(path):
     result = files.read_json(path, "the result of a run")
-    if result.keys() != {"settings", "row", "was_best"}:
-        raise UserError(f"{path} is damaged; remove its folder, and it is run again.")
-    return result
+    try:
+        return from_json(_Result, result)
+    except (KeyError, ValueError) as error:
+        raise UserError(
+            f"{path} is damaged; remove its folder, and it is run again."
+        ) from error
 
 
 def _is_best(row, results, name):
     """Tell whether a row is better than those of all results."""
-    return all(saving.is_better(row[name], r["row"][name], name) for r in results)
+    return all(saving.is_better(row[name], r.row[name], name) for r in results)
 
 
 def _row_of_model(directory, name):
     """Return the row of the run whose model is left in a sweep's directory."""
-    rows = [result["row"] for result in _results(directory) if result["was_best"]]
+    rows = [result.row for result in _results(directory) if result.was_best]
     # Each was better than the one before it, so that none is as good as the last.
     return next(
         row
@@ -248,8 +247,7 @@ def _move_model(source, target):
 
 def _copy_manifest(directory, row):
     """Put the `training.json` of the model's run beside the model."""
-    cell = (row["train_batch_size"], row["learning_rate"], row["num_train_epochs"])
-    source = os.path.join(directory, _name_of(cell, row["seed"]))
+    source = os.path.join(directory, _name_of(row))
     files.copy(
         os.path.join(source, run_manifest.MANIFEST_FILE),
         os.path.join(directory, run_manifest.MANIFEST_FILE),
@@ -273,7 +271,7 @@ def summary(rows, metrics, trouble):
     Args:
       rows: list of dict: what the runs differ in, and their scores.
       metrics: names of scores, the one that tells the best first.
-      trouble: see `FineTuning`.
+      trouble: see `FineTuningJob`.
 
     Returns:
       list of str: a line for each combination with mean, deviation (of a
@@ -283,21 +281,21 @@ def summary(rows, metrics, trouble):
     lines, cells = [], {}
     for row in rows:
         cells.setdefault(tuple(row[name] for name in names), []).append(row)
-    for (batch, rate, epochs), found in cells.items():
+    for (batch, rate, epochs), same in cells.items():
         scores = "  ".join(
-            f"{name} {_spread([row[name] for row in found])}" for name in metrics
+            f"{name} {_spread([row[name] for row in same])}" for name in metrics
         )
         lines.append(
-            f"batch {batch}, rate {rate:g}, {epochs:g} epochs, {len(found)} seeds: "
+            f"batch {batch}, rate {rate:g}, {epochs:g} epochs, {len(same)} seeds: "
             f"{scores}"
         )
-        failed = sum(trouble(row) is not None for row in found)
+        failed = sum(trouble(row) is not None for row in same)
         if failed:
             lines[-1] += f"  ({failed} learned nothing)"
     return lines
 
 
-def _tell_best(row, name):
+def _describe_best(row, name):
     return (
         f"Best {name} {row[name]:.4f}: batch {row['train_batch_size']}, rate "
         f"{row['learning_rate']:g}, {row['num_train_epochs']:g} epochs, seed "
@@ -311,11 +309,9 @@ def _spread(values):
     return f"{statistics.fmean(values):.4f} ± {deviation:.4f} (best {max(values):.4f})"
 
 
-def _name_of(cell, seed):
-    batch, rate, epochs = cell
-    return f"batch-{batch}_rate-{rate:g}_epochs-{epochs:g}_seed-{seed}"
-
-
-def _columns(cell, seed):
-    names = ("train_batch_size", "learning_rate", "num_train_epochs", "seed")
-    return dict(zip(names, (*cell, seed), strict=True))
+def _name_of(row):
+    """Return the name of the folder of a run, by what it differs in."""
+    return (
+        f"batch-{row['train_batch_size']}_rate-{row['learning_rate']:g}_"
+        f"epochs-{row['num_train_epochs']:g}_seed-{row['seed']}"
+    )

@@ -10,6 +10,7 @@ import tensorflow as tf
 
 import official_bert
 from official_bert import machine
+from official_bert.modeling.fused_layer_norm import has_onednn
 from official_bert.training import strategies
 
 
@@ -34,6 +35,8 @@ def describe(strategy, **settings):
             tf.config.threading.get_inter_op_parallelism_threads(),
             "TF_NUM_INTEROP_THREADS",
         ),
+        # Its kernels round otherwise than TensorFlow's own.
+        "onednn": has_onednn(),
         "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
         **settings,
         "official_bert": official_bert.__version__,

@@ -1,86 +1,67 @@
-"""The training loop, and the evaluation that goes with it."""
+"""The training loop: updates, logs, checkpoints, evaluations, and their ends."""
 
 import dataclasses
+import os
 import signal
 import time
 from collections.abc import Callable
 
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.checkpoints import names
 from official_bert.errors import UserError
+from official_bert.modeling import element_wise
 from official_bert.training import saving, strategies
-from official_bert.training.logs import Meter, RunLog, read_metrics
-from official_bert.training.reports import WEIGHT, weighted_means
-from official_bert.training.step import (
-    STOP,
-    StepSettings,
-    make_eval_step,
-    make_train_step,
-)
+from official_bert.training.logs.run_log import Meter, RunLog, read_metrics
+from official_bert.training.step import STOP, make_train_step
 from official_bert.training.stopping import StopRequest
 
 
 @dataclasses.dataclass(frozen=True)
 class LoopSettings:
-    """How long a run is and when it does what.
+    """How long a run is and when it does what: flags, under the same names.
 
     Attributes:
-      last_step: the number of the last update.
+      train_batch_size: sequences per update, on all replicas together.
       save_checkpoints_steps: updates between two checkpoints.
-      keep_checkpoint_max: how many of the newest are kept, beside the best.
-      log_steps: updates between two log lines.
+      keep_checkpoint_max: how many of the newest are kept, in addition to the best.
+      iterations_per_loop: updates between two log lines.
       max_skipped_updates: so many in a row that were not finite end the run.
-      batch_size: sequences per update, on all replicas together.
-      run_id: of the run in the output directory.
-      step: `StepSettings`.
-      best_by: which held-out measure tells the best checkpoint; see
-        `saving.note_evaluation`.
-      patience: so many evaluations in a row without a better one end the run;
-        None for never.
+      early_stopping_patience: so many evaluations in a row without a better one
+        end the run; None for never.
+      stop_at_step: the run ends after this update; None for the last of all.
     """
 
-    last_step: int
+    train_batch_size: int
     save_checkpoints_steps: int
     keep_checkpoint_max: int
-    log_steps: int
+    iterations_per_loop: int
     max_skipped_updates: int
-    batch_size: int
-    run_id: int
-    step: StepSettings
-    best_by: str = "loss"
-    patience: int | None = None
+    early_stopping_patience: int | None = None
+    stop_at_step: int | None = None
 
 
-@dataclasses.dataclass(frozen=True)
-class Batches:
-    """Where batches come from; batch k is a pure function of k.
-
-    Attributes:
-      starting: (k, rows) -> `tf.data.Dataset` of batches from batch k on, of
-        which only the `rows` (start, stop) are delivered.
-      blame: k -> sentence that says what batch k held, and where it was saved.
-    """
-
-    starting: Callable
-    blame: Callable
-
-
-def train(strategy, state, objective, batches, settings, directory, evaluate):
-    """Train from the state's step to `last_step`.
+def train(
+    strategy, state, objective, dataset, settings, run_id, evaluate, best_by="loss"
+):
+    """Make the updates that are left, from the state's step on.
 
     SIGTERM and Ctrl-C save the state first.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      state: `saving.State`, made in its scope; restored, if there was a run.
+      state: `saving.State`, as `runs.resume_or_begin` left it.
       objective: `step.Objective`.
-      batches: `Batches`.
-      settings: `LoopSettings`.
-      directory: where checkpoints and logs go.
-      evaluate: function: (callable that tells whether to break off) -> row of
-        held-out metrics, or None if it broke off. Called at each checkpoint.
-        None for no evaluations.
+      dataset: has `training_batches(batch_size, seed, first_batch, rows)`,
+        `batch_records(batch_size, seed, batch)` and `tokens_per_row`, as `RecordSet`;
+        batch k is a pure function of these and k.
+      settings: `runs.RunSettings`.
+      run_id: as `runs.resume_or_begin` returned it.
+      evaluate: as of `evaluation.make_evaluate`, called at each checkpoint; None
+        for no evaluations.
+      best_by: which held-out measure decides the best checkpoint; see
+        `saving.note_evaluation`.
 
     Returns:
       whether the training is complete: the last step is made, or patience is at
@@ -93,46 +74,47 @@ def train(strategy, state, objective, batches, settings, directory, evaluate):
     chief, last = strategies.is_chief(strategy), settings.last_step
     with (
         StopRequest() as request,
-        RunLog(directory, last, state.step, chief, objective.describe) as log,
+        RunLog(settings.output_dir, last, state.step, chief, objective.describe) as log,
     ):
-        run = _Run(strategy, state, settings, directory, evaluate, request, log)
-        is_whole = run.make_up_for_a_kill()
-        if is_whole and state.step < last and not run.has_ended_early():
-            is_whole = run.make_updates(objective, batches)
+        training = _Training(
+            strategy, state, settings, run_id, evaluate, best_by, request, log
+        )
+        is_whole = training.make_up_for_a_kill()
+        if is_whole and state.step < last and not training.has_ended_early():
+            is_whole = training.make_updates(objective, dataset)
         if not is_whole:
-            run.say_stopped()
+            training.say_stopped()
         return is_whole
 
 
 @dataclasses.dataclass(frozen=True)
-class _Run:
-    """A run that is under way; see `train` for the attributes."""
+class _Training:
+    """A training under way; see `train` for the attributes."""
 
     strategy: tf.distribute.Strategy
     state: saving.State
-    settings: LoopSettings
-    directory: str
+    settings: object
+    run_id: int
     evaluate: Callable | None
+    best_by: str
     request: StopRequest
     log: RunLog
 
-    def make_updates(self, objective, batches):
+    @property
+    def directory(self):
+        """Where checkpoints and logs go."""
+        return self.settings.output_dir
+
+    def make_updates(self, objective, dataset):
         """Make all updates that are left, or those until a stop is asked for.
 
         Returns:
           whether they came to their end, and the last evaluation with them.
         """
-        state, settings = self.state, self.settings
-        train_step = make_train_step(
-            self.strategy,
-            state.model,
-            state.optimizer,
-            state.guard,
-            objective,
-            settings.step,
-        )
-        step, last = state.step, settings.last_step
-        shares = self._shares(batches, step)
+        state, loop = self.state, self.settings.loop
+        train_step = self._make_train_step(objective, dataset)
+        step, last = state.step, self.settings.last_step
+        shares = self._shares(dataset, step)
         meter, stop = Meter(), False
         while step < last:
             report = train_step(next(shares))
@@ -143,10 +125,10 @@ class _Run:
             stop = bool(self.request) if wishes is None else float(wishes) > 0
             saves = self._is_to_save(step)
             # Also before the state is saved: no row spans two lives of a run.
-            if step % settings.log_steps == 0 or saves or stop:
-                row = meter.means(settings.batch_size)
+            if step % loop.iterations_per_loop == 0 or saves or stop:
+                row = meter.means(loop.train_batch_size)
                 self.log.training(step, row)
-                _check_finite(step, row, settings.max_skipped_updates, batches)
+                self._check_finite(step, row, dataset)
             pause = time.monotonic()
             if saves or stop:
                 self._save()
@@ -160,23 +142,42 @@ class _Run:
             meter.leave_out(time.monotonic() - pause)
         return True
 
+    def _make_train_step(self, objective, dataset):
+        settings, state = self.settings, self.state
+        num_updates = settings.optimization.num_train_steps
+        num_sequences = num_updates * settings.loop.train_batch_size
+        is_compiled = element_wise.pays_off(
+            state.model.config,
+            settings.precision,
+            num_sequences * dataset.tokens_per_row,
+        )
+        return make_train_step(
+            self.strategy,
+            state.model,
+            state.optimizer,
+            state.guard,
+            objective,
+            dataclasses.replace(settings.step, element_wise=is_compiled),
+        )
+
     def has_ended_early(self):
         """Like `is_out_of_patience`; says so."""
         if not self.is_out_of_patience():
             return False
         self.log.say(
-            f"Ended at step {self.state.step}: {self.settings.patience} evaluations "
-            "in a row were no better than the best before."
+            f"Ended at step {self.state.step}: "
+            f"{self.settings.loop.early_stopping_patience} evaluations in a row were "
+            "no better than the best before."
         )
         return True
 
     def is_out_of_patience(self):
-        """Tell, on all workers alike, whether the evaluations ask for an end.
+        """Return, on all workers alike, whether the evaluations ask for an end.
 
         They are taken from the log, so that a run that goes on decides as it
         would have without a pause.
         """
-        patience, name = self.settings.patience, self.settings.best_by
+        patience, name = self.settings.loop.early_stopping_patience, self.best_by
         if patience is None:
             return False
         since_best = 0
@@ -197,7 +198,8 @@ class _Run:
             values = self._evaluated(step)
             if values:
                 self._note(step, values[0])
-            saving.forget_old(self.directory, self.settings.keep_checkpoint_max)
+            keep = self.settings.loop.keep_checkpoint_max
+            saving.forget_old(self.directory, keep)
             owed = self._is_to_save(step) and not values
         owed = strategies.from_chief(self.strategy, int(owed))
         return not owed or self._evaluate(step)
@@ -207,7 +209,7 @@ class _Run:
 
     def _evaluated(self, step):
         """Return the measure of a step in the log that tells the best: 1 or 0."""
-        name = f"eval_{self.settings.best_by}"
+        name = f"eval_{self.best_by}"
         return [
             row[name]
             for row in read_metrics(self.directory)
@@ -215,37 +217,31 @@ class _Run:
         ]
 
     def _note(self, step, value):
-        saving.note_evaluation(self.directory, step, value, self.settings.best_by)
+        saving.note_evaluation(self.directory, step, value, self.best_by)
 
-    def _shares(self, batches, step):
+    def _shares(self, dataset, step):
         """Yield each step's batch, shared out to the replicas.
 
         Workers have to stop at the same step, so with its batch each tells
         all whether it was asked to.
         """
-        size = self.settings.batch_size
-        start, stop = strategies.local_rows(self.strategy, size)
-        for batch in batches.starting(step, (start, stop)):
+        size, seed = self.settings.loop.train_batch_size, self.settings.step.seed
+        start, stop = rows = strategies.local_rows(self.strategy, size)
+        for batch in dataset.training_batches(size, seed, step, rows):
             if strategies.is_multi_worker(self.strategy):
                 batch[STOP] = tf.constant(float(bool(self.request)))
             yield strategies.distribute(self.strategy, batch, size, start)
 
     def _is_to_save(self, step):
-        settings = self.settings
-        is_last = step == settings.last_step
-        return is_last or step % settings.save_checkpoints_steps == 0
+        is_last = step == self.settings.last_step
+        return is_last or step % self.settings.loop.save_checkpoints_steps == 0
 
     def _save(self):
         if strategies.is_chief(self.strategy):
-            settings = self.settings
             # Rows before the checkpoint are not made again from it.
             self.log.sync()
-            saving.save_state(
-                self.directory,
-                self.state,
-                settings.run_id,
-                settings.keep_checkpoint_max,
-            )
+            keep = self.settings.loop.keep_checkpoint_max
+            saving.save_state(self.directory, self.state, self.run_id, keep)
 
     def _evaluate(self, step):
         """Evaluate and log; return whether it came to its end."""
@@ -257,11 +253,11 @@ class _Run:
         if row is not None:
             self.log.evaluation(step, row)
             if strategies.is_chief(self.strategy):
-                self._note(step, row[self.settings.best_by])
+                self._note(step, row[self.best_by])
         return row is not None
 
     def say_stopped(self):
-        """Tell where the run stands; after Ctrl-C raise `KeyboardInterrupt`."""
+        """Say where the run stands; after Ctrl-C raise `KeyboardInterrupt`."""
         self.log.say(
             f"Stopped at step {self.state.step} and saved; the same command goes on "
             "from here."
@@ -269,52 +265,37 @@ class _Run:
         if self.request.signal == signal.SIGINT:
             raise KeyboardInterrupt
 
-
-def _check_finite(step, row, limit, batches):
-    """Raise `UserError` if the last `limit` updates were all skipped."""
-    count = int(row["skipped_in_row"])
-    if count >= limit:
+    def _check_finite(self, step, row, dataset):
+        """Raise `UserError` if the last updates were all skipped."""
+        count = int(row["skipped_in_row"])
+        if count < self.settings.loop.max_skipped_updates:
+            return
         first = step - count
         raise UserError(
             f"The gradient was not finite in {count} updates in a row, from step "
-            f"{first} on; the weights are those before it. {batches.blame(first)} "
+            f"{first} on; the weights are those before it. "
+            f"{self._keep_batch(first, dataset)} "
             "Look at these records, lower --learning_rate, or use "
             "--precision=float32 if it was not."
         )
 
-
-def make_evaluate(strategy, model, objective, batches):
-    """Return a function that evaluates a model on a finite data set.
-
-    Args:
-      strategy: a `tf.distribute` strategy.
-      model: a Keras model.
-      objective: `step.Objective`.
-      batches: `tf.data.Dataset` of whole batches.
-
-    Returns:
-      function: (callable that tells whether to break off) -> dict: the
-      weighted mean of each term over all batches, and `loss`, the mean over
-      batches of the batch's total loss, as the original reports it; None if
-      it broke off.
-    """
-    eval_step = make_eval_step(strategy, model, objective)
-
-    def evaluate(break_off=lambda: False):
-        reports = []
-        for batch in batches:
-            if break_off():
-                return None
-            report = eval_step(strategies.distribute(strategy, batch))
-            reports.append({name: float(value) for name, value in report.items()})
-        losses = [_total_loss(objective, report) for report in reports]
-        return {"loss": sum(losses) / len(losses), **weighted_means(reports)}
-
-    return evaluate
-
-
-def _total_loss(objective, report):
-    return sum(
-        report[name] / (report[name + WEIGHT] + added)
-        for name, added in objective.losses.items()
-    )
+    def _keep_batch(self, batch, dataset):
+        """Write a batch's records to a file; return a sentence that names them."""
+        if not strategies.is_chief(self.strategy):
+            return "The first worker tells which records they were of."
+        size, seed = self.settings.loop.train_batch_size, self.settings.step.seed
+        records = dataset.batch_records(size, seed, batch)
+        path = os.path.join(self.directory, f"not_finite_batch-{batch}.tfrecord")
+        numbers = {}
+        with (
+            files.atomic_path(path) as temporary,
+            tf.io.TFRecordWriter(temporary) as output,
+        ):
+            for file, number, serialized in records:
+                output.write(serialized)
+                numbers.setdefault(file, []).append(number)
+        held = "; ".join(
+            f"{', '.join(map(str, sorted(own)))} of {file}"
+            for file, own in numbers.items()
+        )
+        return f"That batch is in {path}; it held the records {held}."

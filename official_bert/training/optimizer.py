@@ -1,16 +1,39 @@
 """`BertAdam`: Adam with decoupled weight decay, as BERT was trained; and LAMB."""
 
+import dataclasses
 import re
 
 import keras
 import tensorflow as tf
 
 from official_bert.checkpoints import names
+from official_bert.training.schedule import WarmupLinearDecay
 
 # Variables whose name contains one of these are not decayed. Google's names
 # make it the LayerNorm parameters and every bias, `output_bias` included;
 # embedding tables are decayed.
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
+
+
+@dataclasses.dataclass(frozen=True)
+class OptimizationSettings:
+    """The flags of the optimizer, under the same names."""
+
+    learning_rate: float
+    num_train_steps: int
+    num_warmup_steps: int = 0
+    optimizer: str = "adam"
+    bias_correction: bool = False
+
+
+def make_optimizer(settings):
+    """Return the optimizer of `OptimizationSettings`, not yet built."""
+    schedule = WarmupLinearDecay(
+        settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
+    )
+    if settings.optimizer == "lamb":
+        return BertLamb(schedule)
+    return BertAdam(schedule, bias_correction=settings.bias_correction)
 
 
 def decays(variable, patterns=EXCLUDE_FROM_WEIGHT_DECAY):

@@ -1,4 +1,4 @@
-"""Pre-training: what is minimised, and the run from records to a model."""
+"""Pre-training: what is minimized, and the run from records to a model."""
 
 import contextlib
 import dataclasses
@@ -7,11 +7,15 @@ import os
 
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.checkpoints import model_directory
 from official_bert.data import input_pipeline
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
-from official_bert.training import curves, eval_results, loop, runs, strategies
+from official_bert.training import loop, runs, strategies
+from official_bert.training.evaluation import make_loss_evaluate
+from official_bert.training.logs import curves, eval_results
+from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
 
@@ -80,7 +84,7 @@ class PretrainingSettings(runs.RunSettings):
 
     @property
     def objective(self):
-        """The `Objective` that is minimised."""
+        """The `Objective` that is minimized."""
         return PRETRAINING if self.next_sentence_prediction else MASKED_LM_ONLY
 
 
@@ -103,12 +107,12 @@ def run(strategy, config, train_set, eval_set, settings):
     """
     with contextlib.ExitStack() as stack:
         if settings.do_train:
-            directory = runs.opened_directory(strategy, settings.output_dir)
+            directory = opened_directory(strategy, settings.output_dir)
             stack.enter_context(directory)
         stack.enter_context(runs.device_errors(strategy, settings))
         for records in (train_set, eval_set):
             stack.enter_context(_record_errors(records))
-        return _run(strategy, config, train_set, eval_set, settings)
+        return _train_and_evaluate(strategy, config, train_set, eval_set, settings)
 
 
 @contextlib.contextmanager
@@ -123,7 +127,7 @@ def _record_errors(records):
         raise
 
 
-def _run(strategy, config, train_set, eval_set, settings):
+def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
     can_skip_padding = runs.can_skip_padding(strategy, settings)
     if settings.skip_padding and not can_skip_padding:
         raise UserError(
@@ -143,14 +147,19 @@ def _run(strategy, config, train_set, eval_set, settings):
     state.model.bert.skip_padding = skip_padding
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
-    held_out = _identity(eval_set, settings)
-    runs.check_workers_agree(strategy, held_out, settings)
+    runs.check_workers_agree(strategy, _fingerprint(eval_set, settings), settings)
     if settings.do_train:
-        fixed = runs.fixed_settings(config, _identity(train_set, settings), settings)
-        run_id = runs.start(strategy, state, fixed, settings)
-        during = evaluate if settings.do_eval else None
-        if not runs.train(
-            strategy, state, settings.objective, train_set, run_id, during, settings
+        data = _fingerprint(train_set, settings)
+        fingerprint = runs.fingerprint(config, data, settings)
+        run_id = runs.resume_or_begin(strategy, state, fingerprint, settings)
+        if not loop.train(
+            strategy,
+            state,
+            settings.objective,
+            train_set,
+            settings,
+            run_id,
+            evaluate if settings.do_eval else None,
         ):
             return False
     else:
@@ -166,21 +175,21 @@ def _run(strategy, config, train_set, eval_set, settings):
     return True
 
 
-def _identity(records, settings):
-    """Return what tells a run's records and its dropout from others, as a dict."""
-    found = {
+def _fingerprint(records, settings):
+    """Return what distinguishes records and their dropout from others, as a dict."""
+    values = {
         "input_files": [os.path.basename(path) for path in records.index.files],
         "input_bytes": [os.path.getsize(path) for path in records.index.files],
         "num_records": records.index.num_records,
     }
     # The bytes of unmasked records do not tell how they are masked.
     if records.format.masking:
-        found["masking"] = records.format.masking.to_dict()
+        values["masking"] = records.format.masking.to_dict()
     if settings.skip_padding is False:
-        found["skip_padding"] = False
+        values["skip_padding"] = False
     if not settings.next_sentence_prediction:
-        found["next_sentence_prediction"] = False
-    return found
+        values["next_sentence_prediction"] = False
+    return values
 
 
 def _without_context(train_set, eval_set):
@@ -195,7 +204,7 @@ def _without_context(train_set, eval_set):
 
 def _make_evaluate(strategy, model, eval_set, unigram, settings):
     """Return the function that evaluates, with what no context gives beside it."""
-    evaluate = loop.make_evaluate(
+    evaluate = make_loss_evaluate(
         strategy,
         model,
         settings.objective,
@@ -222,9 +231,16 @@ def _finish(model, train_set, unigram, settings):
 
 
 def _write_results(directory, step, row):
-    """Write `eval_results.txt`; print it beside what knowing no context gives."""
+    """Write `eval_results.txt`; print it and what knowing no context gives.
+
+    Args:
+      directory: it is created if it does not exist.
+      step: of the model.
+      row: of the evaluation.
+    """
     scores = {name: row[name] for name in RESULTS if name in row}
     results = {"global_step": step, **scores}
+    files.make_directory(directory, "--output_dir")
     eval_results.write(directory, results)
     print(
         f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} (unigram "

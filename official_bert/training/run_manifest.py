@@ -82,10 +82,12 @@ def note_start(directory, step, settings, environment):
     # A kill may have taken back steps that a later environment had made.
     history = [part for part in manifest["history"] if part["from_step"] < step]
     before = history[-1]["environment"] if history else {}
-    differences = list(_differences(before, environment)) if before else []
+    # An older version may have recorded less: the rest is unknown, and no difference.
+    known = {name: value for name, value in environment.items() if name in before}
+    differences = list(_differences(before, known))
     if differences:
         print(f"Going on, not bit-exact because {_tell(differences)}.", flush=True)
-    if differences or not history:
+    if before != environment:
         history.append({"from_step": step, "environment": environment})
     files.write_json(path, manifest | {"settings": settings, "history": history})
 

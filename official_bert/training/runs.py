@@ -1,6 +1,6 @@
-"""A training run in its output directory: opened, continued, trained.
+"""A training run: its settings, its state, and how it begins or resumes.
 
-What every training command shares, whatever it minimises.
+What every training command shares, whatever it minimizes.
 """
 
 import contextlib
@@ -14,21 +14,18 @@ import zlib
 import keras
 import tensorflow as tf
 
-from official_bert import files
-from official_bert.checkpoints import google, initialize, names
+from official_bert.checkpoints import initialize, names
 from official_bert.errors import UserError
-from official_bert.modeling import element_wise
 from official_bert.training import (
     environment,
-    loop,
     run_manifest,
     saving,
     strategies,
 )
 from official_bert.training.guard import Guard
-from official_bert.training.optimizer import BertAdam, BertLamb
+from official_bert.training.loop import LoopSettings
+from official_bert.training.optimizer import OptimizationSettings, make_optimizer
 from official_bert.training.precision import computing_in
-from official_bert.training.schedule import WarmupLinearDecay
 from official_bert.training.step import StepSettings
 
 SECONDS_TO_SEE_FILES = 30
@@ -36,48 +33,23 @@ SECONDS_TO_SEE_FILES = 30
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:
-    """The flags that every training command has, under the same names."""
+    """The flags that every training command has, under the same names, in groups."""
 
     output_dir: str
     init_checkpoint: str | None
     continue_from: str | None
-    train_batch_size: int
-    micro_batch_size: int
-    optimizer: str
-    bias_correction: bool
-    learning_rate: float
-    num_train_steps: int
-    num_warmup_steps: int
-    stop_at_step: int | None
-    save_checkpoints_steps: int
-    early_stopping_patience: int | None
-    keep_checkpoint_max: int
-    iterations_per_loop: int
-    max_skipped_updates: int
+    optimization: OptimizationSettings
+    step: StepSettings
+    loop: LoopSettings
     precision: str
-    xla: bool
     recompute: bool
     deterministic: bool
-    per_replica_update: bool
     allow_changed_settings: bool
-    seed: int
 
     @property
     def last_step(self):
         """The update after which the run ends."""
-        return self.stop_at_step or self.num_train_steps
-
-
-@contextlib.contextmanager
-def opened_directory(strategy, directory):
-    """Keep other processes out of a run's directory, rid of half-written files."""
-    if not strategies.is_chief(strategy):
-        yield
-        return
-    with files.locked_directory(directory):
-        files.remove_leftovers(directory)
-        google.remove_halves(directory)
-        yield
+        return self.loop.stop_at_step or self.optimization.num_train_steps
 
 
 @contextlib.contextmanager
@@ -95,8 +67,8 @@ def device_errors(strategy, settings):
 def _device_error(error, strategy, settings):
     if isinstance(error, tf.errors.ResourceExhaustedError):
         return (
-            f"Out of memory with --train_batch_size={settings.train_batch_size} and "
-            f"--micro_batch_size={settings.micro_batch_size}; give a smaller "
+            f"Out of memory with --train_batch_size={settings.loop.train_batch_size} "
+            f"and --micro_batch_size={settings.step.micro_batch_size}; give a smaller "
             "--micro_batch_size (the update stays the same), or --recompute."
         )
     lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.InternalError)
@@ -123,10 +95,10 @@ def make_state(strategy, make_model, settings):
       make_model: function: () -> Keras model with Google's names.
       settings: `RunSettings`.
     """
-    keras.utils.set_random_seed(settings.seed)
+    keras.utils.set_random_seed(settings.step.seed)
     with strategy.scope(), computing_in(settings.precision):
         model = make_model()
-        optimizer = _optimizer(settings)
+        optimizer = make_optimizer(settings.optimization)
         optimizer.build(model.trainable_variables)
         guard = Guard(scaled=settings.precision == "float16")
     return saving.State(model, optimizer, guard)
@@ -134,36 +106,23 @@ def make_state(strategy, make_model, settings):
 
 def can_skip_padding(strategy, settings):
     """Whether shapes may depend on the data: XLA cannot compile such a step."""
-    return not (settings.xla or strategies.is_tpu(strategy))
+    return not (settings.step.xla or strategies.is_tpu(strategy))
 
 
-def _optimizer(settings):
-    schedule = WarmupLinearDecay(
-        settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
-    )
-    if settings.optimizer == "lamb":
-        return BertLamb(schedule)
-    return BertAdam(schedule, bias_correction=settings.bias_correction)
-
-
-def fixed_settings(config, data, settings):
+def fingerprint(config, data, settings):
     """Return what must stay the same for a run to be continued, as a dict.
 
     Args:
       config: `BertConfig`.
-      data: dict that tells the training data from other data.
+      data: dict that distinguishes the training data from other data.
       settings: `RunSettings`.
     """
     return {
         "bert_config": config.to_dict(),
-        "train_batch_size": settings.train_batch_size,
-        "optimizer": settings.optimizer,
-        "bias_correction": settings.bias_correction,
-        "per_replica_update": settings.per_replica_update,
-        "learning_rate": settings.learning_rate,
-        "num_train_steps": settings.num_train_steps,
-        "num_warmup_steps": settings.num_warmup_steps,
-        "seed": settings.seed,
+        "train_batch_size": settings.loop.train_batch_size,
+        **dataclasses.asdict(settings.optimization),
+        "per_replica_update": settings.step.per_replica_update,
+        "seed": settings.step.seed,
         "init_checkpoint": _short_name(settings.init_checkpoint),
         "continue_from": _short_name(settings.continue_from),
         **data,
@@ -182,13 +141,13 @@ def _short_name(path):
     return f"{os.path.basename(folder)}/{name}" if is_file else name
 
 
-def start(strategy, state, fixed, settings):
+def resume_or_begin(strategy, state, fingerprint, settings):
     """Bring a run's state to where the run stands, on all workers alike.
 
     Args:
       strategy: a `tf.distribute` strategy.
       state: `saving.State`, new.
-      fixed: dict of what must not change when the run is continued.
+      fingerprint: dict of what must not change when the run is continued.
       settings: `RunSettings`.
 
     Returns:
@@ -198,24 +157,24 @@ def start(strategy, state, fixed, settings):
       UserError: the directory holds another run or model, a checkpoint does not
         fit, or workers were started with different flags or directories.
     """
-    run_id = _open(strategy, fixed, settings)
+    run_id = _open(strategy, fingerprint, settings)
     step = _restore(strategy, state, run_id, settings)
     if strategies.is_chief(strategy):
-        _tell_of_older_model(settings, step)
-        found = environment.describe(
+        _say_that_a_model_is_older(settings, step)
+        described = environment.describe(
             strategy,
             precision=settings.precision,
-            xla=settings.xla,
+            xla=settings.step.xla,
             recompute=settings.recompute,
             deterministic=settings.deterministic,
-            micro_batch_size=settings.micro_batch_size,
+            micro_batch_size=settings.step.micro_batch_size,
         )
-        run_manifest.note_start(settings.output_dir, step, fixed, found)
+        run_manifest.note_start(settings.output_dir, step, fingerprint, described)
     return run_id
 
 
-def _tell_of_older_model(settings, step):
-    """Say that a directory's model is not that of the run that goes on in it."""
+def _say_that_a_model_is_older(settings, step):
+    """Say that a directory's model is not that of the run that resumes in it."""
     model = os.path.join(settings.output_dir, f"{names.MODEL_PREFIX}.index")
     if step < settings.last_step and os.path.exists(model):
         print(
@@ -225,13 +184,13 @@ def _tell_of_older_model(settings, step):
         )
 
 
-def _open(strategy, fixed, settings):
+def _open(strategy, fingerprint, settings):
     """Check the run's settings, on the chief; return its id, on all workers."""
-    check_workers_agree(strategy, fixed, settings)
+    check_workers_agree(strategy, fingerprint, settings)
     run_id = 0
     if strategies.is_chief(strategy):
         run_id = run_manifest.open_run(
-            settings.output_dir, fixed, settings.allow_changed_settings
+            settings.output_dir, fingerprint, settings.allow_changed_settings
         )
     run_id = strategies.from_chief(strategy, run_id)
     if not strategies.is_chief(strategy):
@@ -260,7 +219,7 @@ def check_workers_agree(strategy, data, settings):
 
     Args:
       strategy: a `tf.distribute` strategy.
-      data: dict that tells its data from others.
+      data: dict that distinguishes its data from others.
       settings: `RunSettings`.
     """
     flags = dataclasses.asdict(settings)
@@ -270,7 +229,7 @@ def check_workers_agree(strategy, data, settings):
     checkpoints = ("init_checkpoint", "continue_from")
     for name in checkpoints:
         flags[name] = os.path.basename(os.path.normpath(flags[name] or ""))
-    flags["fixed"] = {name: data[name] for name in data if name not in checkpoints}
+    flags["data"] = {name: data[name] for name in data if name not in checkpoints}
     mine = zlib.crc32(json.dumps(flags, sort_keys=True).encode())
     if strategies.from_chief(strategy, mine) != mine:
         raise UserError(
@@ -300,11 +259,11 @@ def _restore(strategy, state, run_id, settings):
 
 def _continue_other(state, settings):
     """Start where another run ended: weights, moments and step."""
-    place = settings.continue_from
-    if os.path.isdir(place):
-        step = saving.restore_state(place, state, flag="--continue_from")
+    path = settings.continue_from
+    if os.path.isdir(path):
+        step = saving.restore_state(path, state, flag="--continue_from")
     else:
-        step = saving.restore_prefix(place, state)
+        step = saving.restore_prefix(path, state)
     if not step:
         raise UserError(
             f"--continue_from: {settings.continue_from} holds no checkpoint of a "
@@ -342,81 +301,3 @@ def restore_to_evaluate(state, settings):
             "(model.ckpt-N); train first, or give --init_checkpoint."
         )
     _load_weights(state, settings)
-
-
-def train(
-    strategy, state, objective, dataset, run_id, evaluate, settings, best_by="loss"
-):
-    """Make the updates that are left; return whether the training is complete.
-
-    Args:
-      strategy: a `tf.distribute` strategy.
-      state: `saving.State`, as `start` left it.
-      objective: `step.Objective`.
-      dataset: has `training_batches(batch_size, seed, first_batch, rows)`,
-        `batch_records(batch_size, seed, batch)` and `tokens_per_row`, as `RecordSet`.
-      run_id: as `start` gave it.
-      evaluate: as `loop.train` takes it.
-      settings: `RunSettings`.
-      best_by: which measure of `evaluate` tells the best checkpoint.
-
-    Raises:
-      UserError: the gradient was not finite too often.
-      KeyboardInterrupt: Ctrl-C; the state was saved.
-    """
-    size, seed = settings.train_batch_size, settings.seed
-    num_tokens = settings.num_train_steps * size * dataset.tokens_per_row
-
-    def starting(first, rows):
-        return dataset.training_batches(size, seed, first, rows)
-
-    def blame(batch):
-        if not strategies.is_chief(strategy):
-            return "The first worker tells which records they were of."
-        records = dataset.batch_records(size, seed, batch)
-        return _save_batch(settings.output_dir, batch, records)
-
-    return loop.train(
-        strategy,
-        state,
-        objective,
-        loop.Batches(starting, blame),
-        loop.LoopSettings(
-            last_step=settings.last_step,
-            save_checkpoints_steps=settings.save_checkpoints_steps,
-            keep_checkpoint_max=settings.keep_checkpoint_max,
-            log_steps=settings.iterations_per_loop,
-            max_skipped_updates=settings.max_skipped_updates,
-            batch_size=size,
-            run_id=run_id,
-            step=StepSettings(
-                seed=seed,
-                micro_batch_size=settings.micro_batch_size,
-                xla=settings.xla,
-                element_wise=element_wise.pays_off(
-                    state.model.config, settings.precision, num_tokens
-                ),
-                per_replica=settings.per_replica_update,
-            ),
-            best_by=best_by,
-            patience=settings.early_stopping_patience,
-        ),
-        settings.output_dir,
-        evaluate,
-    )
-
-
-def _save_batch(directory, batch, records):
-    """Write a batch's records to a file; return a sentence that tells of it."""
-    path = os.path.join(directory, f"not_finite_batch-{batch}.tfrecord")
-    with files.atomic_path(path) as temporary, tf.io.TFRecordWriter(temporary) as out:
-        for _, _, serialized in records:
-            out.write(serialized)
-    numbers = {}
-    for file, number, _ in records:
-        numbers.setdefault(file, []).append(number)
-    held = "; ".join(
-        f"{', '.join(map(str, sorted(found)))} of {file}"
-        for file, found in numbers.items()
-    )
-    return f"That batch is in {path}; it held the records {held}."

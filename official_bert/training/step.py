@@ -40,11 +40,26 @@ class Objective:
     describe: Callable = describe
 
 
+def mean_over_examples(loss, terms, describe):
+    """Return the `Objective` of one loss, whose mean is over examples.
+
+    Args:
+      loss: its name.
+      terms: see `Objective`.
+      describe: likewise.
+    """
+
+    def weights(features):
+        return {loss: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
+
+    return Objective({loss: 0.0}, weights, terms, describe)
+
+
 @dataclasses.dataclass(frozen=True)
 class StepSettings:
     """How an update is computed.
 
-    Without dropout all but `per_replica` give the same update, up to rounding.
+    Without dropout all but `per_replica_update` give the same update, up to rounding.
 
     Attributes:
       seed: of dropout.
@@ -54,7 +69,7 @@ class StepSettings:
       element_wise: whether XLA compiles the element-wise work of these passes, see
         `modeling.element_wise`, and that of clipping and of the optimizer; for
         float32; not beside `xla`. Dropout's masks are others then.
-      per_replica: take means, and clip, on each replica by itself before the
+      per_replica_update: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.
     """
@@ -63,7 +78,7 @@ class StepSettings:
     micro_batch_size: int = 0
     xla: bool = False
     element_wise: bool = False
-    per_replica: bool = False
+    per_replica_update: bool = False
 
 
 def step_seed(seed, step, replica):
@@ -98,7 +113,7 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
       function: per-replica features -> dict of scalars: `name` and
       `name/weight` for each term, summed over the replicas, 0 if the update
       was skipped; `gradient_norm`, of the summed gradient before clipping (with
-      `per_replica`, of the sum of the clipped ones); `learning_rate`;
+      `per_replica_update`, of the sum of the clipped ones); `learning_rate`;
       `skipped_updates`, of the whole run, and `skipped_in_row`; `loss_scale`
       where there is one; `stop` where the features have it.
     """
@@ -116,7 +131,7 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
             # A computed tensor has a device, which the reduction asks for.
             weights[STOP] = tf.identity(features.pop(STOP))
         summed = context.all_reduce("SUM", weights)
-        counted = weights if settings.per_replica else summed
+        counted = weights if settings.per_replica_update else summed
         denominators = {
             name: counted[name] + added for name, added in objective.losses.items()
         }
@@ -231,7 +246,7 @@ def _sum_over(count, function):
 
 def _reduce(context, gradients, terms, settings):
     """Sum over the replicas; also return the norm of the gradients' sum."""
-    if settings.per_replica:
+    if settings.per_replica_update:
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
     gradients, terms = context.all_reduce("SUM", (gradients, terms))
     return gradients, terms, tf.linalg.global_norm(gradients)
@@ -239,7 +254,7 @@ def _reduce(context, gradients, terms, settings):
 
 def _clip_factor(norm, settings):
     """Return what clips gradients of a norm: that of `tf.clip_by_global_norm`."""
-    if settings.per_replica:
+    if settings.per_replica_update:
         return tf.ones([])
     return CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 

@@ -4,16 +4,16 @@ import signal
 import threading
 import time
 
-# `timeout` and job managers tell a whole group of processes, and a command passes on to
-# those that it started what it was told itself: that is one wish.
-ONE_WISH_SECONDS = 2.0
+# Commands forward signals to their children, and job managers signal the whole group.
+# Signals within this interval count as one request.
+ONE_REQUEST_SECONDS = 2.0
 
 
 class StopRequest:
-    """Turns the first SIGTERM or SIGINT into a wish that the loop can read.
+    """Turns the first SIGTERM or SIGINT into a request that the loop can read.
 
-    As a context manager it puts the handlers in place and takes them back. A
-    later signal, after `ONE_WISH_SECONDS`, does what it always did.
+    As a context manager it sets the handlers and restores the old ones. A later
+    signal, after `ONE_REQUEST_SECONDS`, does what it always did.
 
     Attributes:
       signal: the signal's number, or None.
@@ -43,6 +43,6 @@ class StopRequest:
     def _note(self, number, _):
         if self.signal is None:
             self.signal, self._noted_at = number, time.monotonic()
-        elif time.monotonic() - self._noted_at >= ONE_WISH_SECONDS:
+        elif time.monotonic() - self._noted_at >= ONE_REQUEST_SECONDS:
             self.__exit__()
             signal.raise_signal(number)

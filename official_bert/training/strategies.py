@@ -187,19 +187,14 @@ def from_chief(strategy, number):
     return int(total(strategy.experimental_distribute_values_from_function(of_replica)))
 
 
-def wait_for_all(strategy):
-    """Return when every worker has come here: before it reads what the chief wrote."""
-    from_chief(strategy, 0)
-
-
 def end_together(strategy):
     """Wait for all workers a last time, lest one leaves while another still waits.
 
     The second time some may be gone; but then all have left the first.
     """
-    wait_for_all(strategy)
+    from_chief(strategy, 0)
     with contextlib.suppress(tf.errors.OpError):
-        wait_for_all(strategy)
+        from_chief(strategy, 0)
 
 
 def _choose(num_devices):

@@ -74,7 +74,7 @@ def test_refused(first, later, flags):
     """And nothing was begun."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "held-out" not in later[0][flags]["stdout"]
-    assert not contents(new_of(first[0], BAD, flags))
+    assert not new_of(first[0], BAD, flags).exists()
 
 
 @pytest.mark.parametrize("name", ["iob1", "model", "frozen", "classified", "damaged"])

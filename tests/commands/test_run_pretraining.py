@@ -38,7 +38,11 @@ BAD = {
     "no output": ({"output_dir": None}, ["--output_dir"]),
     "no match": (
         {"input_file": "data/*.tfrecord"},
-        ["create_pretraining_data.py", "--output_file=data/00.tfrecord"],
+        [
+            "create_pretraining_data.py",
+            "--output_file=data/00.tfrecord",
+            "more than a few hundred MB add --num_workers",
+        ],
     ),
     "no eval match": (
         {"eval_input_file": "held/*.tfrecord"},
@@ -167,6 +171,7 @@ AFTERWARDS = {
     "good": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
     "again": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
     "without vocabulary": {"vocab_file": None, "output_dir": "out/without"},
+    "described": {"input_file": "described/*.tfrecord", "output_dir": "out/described"},
 }
 
 
@@ -240,11 +245,10 @@ def write_checkpoints(folder):
 
 
 def listing(folder):
-    """Return every file below a folder with its time."""
+    """Return every folder below a folder, and every file with its time."""
     return {
-        str(path.relative_to(folder)): path.stat().st_mtime_ns
+        str(path.relative_to(folder)): path.is_file() and path.stat().st_mtime_ns
         for path in folder.rglob("*")
-        if path.is_file()
     }
 
 
@@ -276,14 +280,14 @@ def test_refused(results, name):
 
 
 def test_refused_runs_left_nothing(results, place):
-    """But for the beginning of a run that found its data bad on the way."""
+    """But for a run that has trained to its end and cannot be evaluated."""
     before, _ = results
     after = listing(place)
     assert {name: after.get(name) for name in before} == before
     new = set(after) - set(before)
-    refused = {name for name in new if not name.startswith(("out/", "out of eval ids"))}
-    leavings = {name.split("/")[-1] for name in refused if "/events/" not in name}
-    assert leavings <= {"training.json", "metrics.jsonl", ".lock"}
+    kept = ("out", "out of eval ids")
+    assert not [name for name in new if name.split("/")[0] not in kept]
+    assert "out of eval ids/model.ckpt-2.index" in new
     assert not [name for name in new if ".tmp" in name]
 
 
@@ -327,3 +331,10 @@ def test_without_a_vocabulary_there_is_a_warning(results, place):
     assert "--vocab_file" not in results[1]["good"]["logged"]
     assert (place / "out" / "without" / "bert_model.ckpt.index").exists()
     assert not (place / "out" / "without" / "vocab.txt").exists()
+
+
+def test_records_without_a_manifest_are_not_checked_and_it_says_so(results):
+    line = "The vocabulary of the records could not be checked: no manifest.json"
+    assert results[1]["good"]["logged"].count(line) == 1
+    assert results[1]["described"]["status"] == 0, results[1]["described"]["stderr"]
+    assert "could not be checked" not in results[1]["described"]["logged"]

@@ -62,7 +62,7 @@ def test_refused(first, later, flags):
     """And nothing was begun."""
     assert_refused(later[0][flags], BAD[flags].split(" … "))
     assert "span accuracy" not in later[0][flags]["stdout"]
-    assert not contents(new_of(first[0], BAD, flags))
+    assert not new_of(first[0], BAD, flags).exists()
 
 
 @pytest.mark.parametrize("name", ["v1", "v2", "seeds", "model", "cased", "locked"])

@@ -5,6 +5,7 @@ import dataclasses
 import numpy as np
 import pytest
 from record_files import MINI_CONFIG as CONFIG
+from run_settings import start_of
 
 from official_bert.checkpoints.huggingface import config_json
 from official_bert.fine_tuning.config_labels import architecture_of, labels_of
@@ -24,19 +25,15 @@ OUTPUTS = (3, 8)  # Shape of a head's weights.
 
 def written_by(task, config):
     """Return what a fine-tuning writes, without one."""
-    nothing = {"train_features": [], "tokenizer": None}
+    start, nothing = start_of(config), []
     if isinstance(task, ClassifierTask):
         return classifier_task.written_config(config, task)
     if isinstance(task, NerTask):
-        made = ner.fine_tuning(
-            config, task, dev_documents=None, batch_size=1, **nothing
-        )
+        made = ner.make_job(start, task, nothing)
     elif isinstance(task, squad.SquadTask):
-        made = squad.fine_tuning(
-            config, task, dev_set=None, eval_batch_size=1, **nothing
-        )
+        made = squad.make_job(start, task, nothing)
     else:
-        made = choice.fine_tuning(config, task, [[ONE]], None, 1)
+        made = choice.make_job(start, task, [[ONE]])
     return made.written_config
 
 

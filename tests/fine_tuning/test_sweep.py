@@ -1,14 +1,14 @@
 """Several runs of a fine-tuning: which model is left, and after which kill."""
 
 import dataclasses
+import itertools
 import json
 import os
 
 import numpy as np
 import pytest
 import tensorflow as tf
-import tiny_model
-from run_settings import RUN
+from run_settings import changed, fine_tuning_settings, start_of
 
 from official_bert import files
 from official_bert.checkpoints import google, names
@@ -22,20 +22,15 @@ from official_bert.tasks.classifier.task import ClassifierTask
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("f1", "accuracy"), 16)
 ONE = Features(np.array([7, 40, 8], np.int32), np.zeros(3, np.int32), 1, 0)
-SETTINGS = fine_tuning.FineTuningSettings(
-    **RUN,
+SETTINGS = fine_tuning_settings(
     learning_rate=0.0,
     num_train_steps=0,
     num_warmup_steps=0,
     save_checkpoints_steps=1,
-    keep_checkpoint_max=1,
     iterations_per_loop=1,
     seed=0,
-    vocab_file=str(tiny_model.VOCAB),
-    do_lower_case=True,
-    eval_batch_size=8,
-    pad_to_max_seq_length=False,
 )
+START = start_of()
 # The best is neither the first nor the last; the third is as good.
 F1 = {1: 0.5, 2: 0.75, 3: 0.75, 4: 0.25}
 
@@ -45,25 +40,27 @@ def runs_made(monkeypatch):
     """Let runs leave the files of a model, and no more; list of their seeds."""
     made = []
 
-    def fine_tune(strategy, work, settings):
-        made.append(settings.seed)
+    def fine_tune(strategy, job, settings):
+        seed = settings.step.seed
+        made.append(seed)
         directory = settings.output_dir
+        os.makedirs(directory, exist_ok=True)
         wanted = (*fine_tuning.MODEL_FILES, "training.json")
         # A run that stands at its end, and a whole model, are left as they are.
         if not all(os.path.exists(os.path.join(directory, name)) for name in wanted):
             for name in wanted:
-                _write(directory, name, f"{name} of {settings.seed}")
+                _write(directory, name, f"{name} of {seed}")
         for step in (10, 20):
             for ending in google.ENDINGS:
                 _write(directory, f"model.ckpt-{step}{ending}", "moments")
         _write(directory, "metrics.jsonl", "")
-        score = F1.get(settings.seed, 0.1)
+        score = F1.get(seed, 0.1)
         return {
             "global_step": 20,
             "loss": 1.0,
             "f1": score,
             "accuracy": score / 2,
-            "predicted_classes": 1 if settings.seed == 4 else 2,
+            "predicted_classes": 1 if seed == 4 else 2,
         }
 
     monkeypatch.setattr(fine_tuning, "fine_tune", fine_tune)
@@ -78,21 +75,23 @@ def _write(directory, name, text):
 
 
 def run(directory, seeds=(1, 2, 3, 4), rates=(1e-4,), task=TASK, dev=1, **settings):
-    def settings_of(batch, rate, epochs, seed):
-        return dataclasses.replace(
-            SETTINGS,
-            output_dir=str(directory),
-            train_batch_size=batch,
-            learning_rate=rate,
-            num_train_steps=int(10 * epochs),
-            seed=seed,
-            **settings,
+    trials = [
+        sweep.Trial(
+            changed(
+                SETTINGS,
+                output_dir=str(directory),
+                learning_rate=rate,
+                num_train_steps=20,
+                seed=seed,
+                **settings,
+            ),
+            2.0,
         )
-
-    grid = sweep.Grid(seeds, (16,), rates, (2.0,))
-    dev_windows = [[ONE]] * dev
-    work = classifier.fine_tuning(tiny_model.MINI_CONFIG, task, [ONE], dev_windows, 8)
-    return sweep.run_grid(STRATEGY, work, task.metrics, grid, settings_of)
+        for rate in rates
+        for seed in seeds
+    ]
+    job = classifier.make_job(START, task, [ONE], [[ONE]] * dev)
+    return sweep.run_trials(STRATEGY, job, trials)
 
 
 def folder(directory, seed, rate="0.0001"):
@@ -284,7 +283,7 @@ def test_stopped_as_by_sigterm(tmp_path, runs_made, monkeypatch):
         patch.setattr(
             fine_tuning,
             "fine_tune",
-            lambda *what: fine_tune(*what) if what[-1].seed < 3 else None,
+            lambda *what: fine_tune(*what) if what[-1].step.seed < 3 else None,
         )
         assert run(tmp_path) is False
     assert not (folder(tmp_path, 3) / "result.json").exists()
@@ -370,14 +369,7 @@ def test_two_sweeps_at_once(tmp_path, runs_made):
         run(tmp_path)
 
 
-def test_a_grid_is_every_combination(tmp_path, runs_made):
-    grid = sweep.Grid((1, 2), (16, 32), (1e-4, 5e-5), (3.0,))
-    assert grid.cells() == [
-        (16, 1e-4, 3.0),
-        (16, 5e-5, 3.0),
-        (32, 1e-4, 3.0),
-        (32, 5e-5, 3.0),
-    ]
+def test_a_grid_of_rates_and_seeds(tmp_path, runs_made):
     run(tmp_path, (1, 2), (1e-4, 5e-5))
     assert runs_made == [1, 2, 1, 2]
     assert folder(tmp_path, 2, "5e-05").is_dir()
@@ -434,19 +426,19 @@ def test_summary_of_one_seed_each():
 def test_a_grid_of_batches_and_epochs(tmp_path, runs_made):
     """Their numbers of updates differ, and so does the warm-up."""
 
-    def settings_of(batch, rate, epochs, seed):
+    trials = []
+    for batch, epochs in itertools.product((16, 32), (2.0, 3.0)):
         steps = int(320 / batch * epochs)
-        return dataclasses.replace(
+        settings = changed(
             SETTINGS,
             output_dir=str(tmp_path),
             train_batch_size=batch,
-            learning_rate=rate,
+            learning_rate=1e-4,
             num_train_steps=steps,
             num_warmup_steps=steps // 10,
-            seed=seed,
+            seed=1,
         )
-
-    grid = sweep.Grid((1,), (16, 32), (1e-4,), (2.0, 3.0))
-    work = classifier.fine_tuning(tiny_model.MINI_CONFIG, TASK, [ONE], [[ONE]], 8)
-    assert sweep.run_grid(STRATEGY, work, TASK.metrics, grid, settings_of)
+        trials.append(sweep.Trial(settings, epochs))
+    job = classifier.make_job(START, TASK, [ONE], [[ONE]])
+    assert sweep.run_trials(STRATEGY, job, trials)
     assert len(runs_made) == 4

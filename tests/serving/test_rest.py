@@ -7,10 +7,10 @@ import math
 
 import numpy as np
 import pytest
-from serving.running import ask, predict
 
 from official_bert.serving import rest_client, rest_requests, rest_responses
 from official_bert.serving.request_error import RequestError
+from serving.running import ask, predict
 
 MODEL = "/v1/models/answers"
 TEXTS = ["good", "", "naïve 老师 \U0001f40e", 'a"b\\c\n', "NUL \0 within"]

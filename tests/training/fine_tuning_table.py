@@ -16,7 +16,7 @@ import time
 
 import numpy as np
 import tiny_model
-from run_settings import FINE_TUNING
+from run_settings import fine_tuning_settings, start_of
 
 from official_bert.checkpoints import google
 from official_bert.fine_tuning import job as fine_tuning
@@ -61,12 +61,12 @@ def train(strategy, directory, evaluated=0, **changes):
         return steps[-1]
 
     loop.make_train_step = remembered
-    settings = fine_tuning.FineTuningSettings(
-        **{**FINE_TUNING, "output_dir": str(directory), **UPDATES, **changes}
+    settings = fine_tuning_settings(
+        **{"output_dir": str(directory), **UPDATES, **changes}
     )
     dev = [[one] for one in examples()] if evaluated else None
-    work = classifier.fine_tuning(CONFIG, TASK, examples(), dev, 8)
-    assert fine_tuning.fine_tune(strategy, work, settings)
+    job = classifier.make_job(start_of(CONFIG), TASK, examples(), dev)
+    assert fine_tuning.fine_tune(strategy, job, settings)
     return steps[0].experimental_get_tracing_count()
 
 

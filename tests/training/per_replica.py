@@ -50,7 +50,7 @@ def tenth_of_clipped(model, features):
 
 
 def per_replica(strategy, state, step):
-    """Compare a step of `per_replica` with its formula."""
+    """Compare a step of `per_replica_update` with its formula."""
     features = unlike_halves()
     halves = rows(features, 0, ROWS // 2), rows(features, ROWS // 2, ROWS)
     (first, *_), (second, *_) = parts = [
@@ -105,7 +105,7 @@ def uneven(strategy):
 
 def main():
     strategy = replay.two_replicas()
-    apart = start(strategy, per_replica=True)
+    apart = start(strategy, per_replica_update=True)
     found = {
         "per_replica": per_replica(strategy, *apart),
         "poisoned": poisoned(strategy, *apart),

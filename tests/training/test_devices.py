@@ -12,7 +12,7 @@ KINDS = {
 # These compute the same in another way.
 ALSO = ["xla:xla=1", "xla_half:xla=1,micro_batch_size=8", "recompute:recompute=1"]
 # The original's, which is another update on two replicas.
-APART = "two_devices_apart:per_replica=1"
+APART = "two_devices_apart:per_replica_update=1"
 NAMES = [
     run.partition(":")[0]
     for run in (*KINDS["one"], *ALSO, *KINDS["mirrored"], *KINDS["worker"])

@@ -4,6 +4,8 @@ import json
 import os
 import pathlib
 import platform
+import subprocess
+import sys
 import types
 
 import keras
@@ -33,6 +35,7 @@ def test_names_and_versions():
         "device",
         "intra_op_threads",
         "inter_op_threads",
+        "onednn",
         "tensor_float_32",
         "precision",
         "xla",
@@ -101,6 +104,23 @@ def test_threads_that_were_not_set_are_one_for_each_core(monkeypatch, named):
     assert threads(described()) == (12, 12)
 
 
+def test_onednn_as_tensorflow_uses_it():
+    code = (
+        "import tensorflow as tf; from official_bert.training import environment; "
+        "print(environment.describe(tf.distribute.get_strategy())['onednn'])"
+    )
+    for variable, is_on in (("0", False), ("1", True)):
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "TF_ENABLE_ONEDNN_OPTS": variable},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        if platform.machine() == "x86_64":
+            assert done.stdout.strip() == str(is_on)
+
+
 @pytest.mark.parametrize("enabled", [True, False])
 def test_tensor_float_32(monkeypatch, enabled):
     monkeypatch.setattr(
@@ -153,10 +173,10 @@ def test_a_tpu(monkeypatch):
 
 def test_the_model_of_an_earlier_end_is_told(tmp_path, capsys):
     settings = types.SimpleNamespace(output_dir=str(tmp_path), last_step=4)
-    runs._tell_of_older_model(settings, 2)
+    runs._say_that_a_model_is_older(settings, 2)
     assert capsys.readouterr().out == ""
     (tmp_path / "bert_model.ckpt.index").touch()
-    runs._tell_of_older_model(settings, 2)
+    runs._say_that_a_model_is_older(settings, 2)
     assert "holds the model of an earlier end" in capsys.readouterr().out
-    runs._tell_of_older_model(settings, 4)
+    runs._say_that_a_model_is_older(settings, 4)
     assert capsys.readouterr().out == ""

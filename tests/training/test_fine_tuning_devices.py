@@ -53,20 +53,18 @@ def test_the_same_weights(made, name):
 
 
 def test_batches_are_of_many_lengths():
-    work = fine_tuning_table.classifier.fine_tuning(
-        fine_tuning_table.CONFIG,
+    train_set = fine_tuning_table.classifier.make_job(
+        fine_tuning_table.start_of(fine_tuning_table.CONFIG),
         fine_tuning_table.TASK,
         fine_tuning_table.examples(),
-        None,
-        8,
-    )
+    ).train_set
 
     def lengths(train_set):
         batches = train_set.training_batches(4, 3, 0).take(8)
         return [batch["input_ids"].shape[1] for batch in batches]
 
-    assert len(set(lengths(work.train_set))) > 3
-    assert lengths(work.train_set.of_one_length()) == [128] * 8
+    assert len(set(lengths(train_set))) > 3
+    assert lengths(train_set.of_one_length()) == [128] * 8
 
 
 def test_a_new_length_is_not_traced_anew(made):

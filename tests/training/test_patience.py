@@ -1,6 +1,5 @@
 """Early stopping: when it ends a run, and that a kill does not change that."""
 
-import dataclasses
 import json
 import math
 import os
@@ -12,10 +11,9 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
-from run_settings import RUN
+from run_settings import changed, fine_tuning_settings
 
 from official_bert.checkpoints import names
-from official_bert.fine_tuning import job as fine_tuning
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import Features, pad_features
@@ -24,19 +22,14 @@ from official_bert.training import loop, runs, saving
 
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
-SETTINGS = fine_tuning.FineTuningSettings(
-    **RUN | {"train_batch_size": 2, "early_stopping_patience": 2},
+SETTINGS = fine_tuning_settings(
+    train_batch_size=2,
+    early_stopping_patience=2,
     learning_rate=1e-3,
     num_train_steps=16,
     num_warmup_steps=2,
     save_checkpoints_steps=2,
-    keep_checkpoint_max=1,
     iterations_per_loop=2,
-    seed=3,
-    vocab_file=str(tiny_model.VOCAB),
-    do_lower_case=True,
-    eval_batch_size=8,
-    pad_to_max_seq_length=False,
 )
 IDS = np.array([7, 40, 41, 8], np.int32)
 TRAIN = [Features(IDS + i % 3, np.zeros_like(IDS), i % 2, 0) for i in range(8)]
@@ -116,11 +109,11 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
       **changes: of the settings.
     """
     directory.mkdir(exist_ok=True)
-    settings = dataclasses.replace(SETTINGS, output_dir=str(directory), **changes)
+    settings = changed(SETTINGS, output_dir=str(directory), **changes)
     state = runs.make_state(STRATEGY, SmallModel, settings)
-    data = classifier.identity(TASK, TRAIN)
-    fixed = runs.fixed_settings(tiny_model.MINI_CONFIG, data, settings)
-    run_id = runs.start(STRATEGY, state, fixed, settings)
+    data = classifier.fingerprint(TASK, TRAIN)
+    fixed = runs.fingerprint(tiny_model.MINI_CONFIG, data, settings)
+    run_id = runs.resume_or_begin(STRATEGY, state, fixed, settings)
 
     def evaluate(break_off):
         if seen is not None:
@@ -134,14 +127,14 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
             return None
         return {"loss": 1.0, name: scores[state.step]}
 
-    complete = runs.train(
+    complete = loop.train(
         STRATEGY,
         state,
         classifier.objective(TASK),
         FeatureSet(TRAIN, 16, pad_features),
+        settings,
         run_id,
         evaluate,
-        settings,
         best_by=name,
     )
     weights = {v.path: v.numpy() for v in state.model.trainable_variables}
@@ -364,5 +357,7 @@ def test_no_worker_breaks_off_an_evaluation(monkeypatch):
         monkeypatch.setattr(
             loop.strategies, "is_multi_worker", lambda strategy, it=together: it
         )
-        loop._Run(STRATEGY, None, None, "", evaluate, True, None)._evaluate(4)
+        loop._Training(STRATEGY, None, None, 1, evaluate, "loss", True, None)._evaluate(
+            4
+        )
     assert asked == [True, False]

@@ -11,7 +11,7 @@ import record_files
 import tensorflow as tf
 from killed_run import assert_same_bytes, killed_at
 from record_files import MINI, MINI_CONFIG, mini_records, stacked
-from run_settings import RUN
+from run_settings import RUN, changed, make
 
 import official_bert
 from official_bert.data.records.record_set import open_record_set
@@ -21,7 +21,8 @@ from official_bert.training import pretraining, saving
 
 STEPS = 6
 STRATEGY = tf.distribute.get_strategy()
-SETTINGS = pretraining.PretrainingSettings(
+SETTINGS = make(
+    pretraining.PretrainingSettings,
     **RUN,
     vocab_file=str(MINI / "vocab.txt"),
     do_train=True,
@@ -45,8 +46,7 @@ def records(tmp_path_factory):
 
 
 def run(records, directory, config=MINI_CONFIG, eval_set=None, **changes):
-    directory.mkdir(exist_ok=True)
-    settings = dataclasses.replace(SETTINGS, output_dir=str(directory), **changes)
+    settings = changed(SETTINGS, output_dir=str(directory), **changes)
     pretraining.run(STRATEGY, config, records, eval_set or records, settings)
     return directory
 
@@ -108,7 +108,7 @@ def test_so_is_one_whose_element_wise_work_is_compiled(
     records, tmp_path, compiled, monkeypatch
 ):
     settings = {"do_eval": False}
-    tokens = STEPS * SETTINGS.train_batch_size * records.max_seq_length
+    tokens = STEPS * SETTINGS.loop.train_batch_size * records.max_seq_length
     work = tokens * MINI_CONFIG.num_hidden_layers * MINI_CONFIG.hidden_size
     monkeypatch.setattr(element_wise, "LEAST_WORK", work + 1)
     run(records, tmp_path / "small", **settings)
@@ -394,7 +394,7 @@ def test_padding_is_skipped_where_shapes_may_vary(records, tmp_path, monkeypatch
     def train(strategy, state, *args, **kwargs):
         seen.append(state.model.bert.skip_padding)
 
-    monkeypatch.setattr(pretraining.runs, "train", train)
+    monkeypatch.setattr(pretraining.loop, "train", train)
     run(records, tmp_path / "as it comes", do_eval=False)
     run(records, tmp_path / "asked for", do_eval=False, skip_padding=True)
     run(records, tmp_path / "not wanted", do_eval=False, skip_padding=False)

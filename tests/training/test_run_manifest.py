@@ -151,6 +151,20 @@ def test_another_environment_is_told_and_noted(tmp_path, capsys):
     ]
 
 
+def test_what_an_older_version_did_not_record_is_no_difference(tmp_path, capsys):
+    """It is recorded from then on, and a later change of it is reported."""
+    run_manifest.open_run(tmp_path, SETTINGS)
+    note(tmp_path, 0, HERE)
+    note(tmp_path, 10, HERE | {"onednn": True})
+    assert capsys.readouterr().out == ""
+    note(tmp_path, 20, HERE | {"onednn": False})
+    assert capsys.readouterr().out == (
+        "Going on, not bit-exact because onednn was True and is False.\n"
+    )
+    note(tmp_path, 30, {**HERE, "replicas": 2})
+    assert "onednn was False and is None" in capsys.readouterr().out
+
+
 def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys):
     """Ran on two threads to 10, on four to a kill before 20, on two from 10 again."""
     run_manifest.open_run(tmp_path, SETTINGS)

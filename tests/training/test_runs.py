@@ -8,12 +8,13 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from record_files import MINI_CONFIG
-from run_settings import FINE_TUNING
+from run_settings import changed, fine_tuning_settings, start_of
 
 from official_bert.constants import IGNORED
 from official_bert.data.records.record_set import check_agreement
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
+from official_bert.fine_tuning import sweep
 from official_bert.modeling.layers import LayerNorm
 from official_bert.modeling.multiple_choice import NO_CHOICE
 from official_bert.modeling.pretraining import PretrainingModel
@@ -28,11 +29,11 @@ from official_bert.training.optimizer import BertAdam, BertLamb
 from official_bert.training.schedule import WarmupLinearDecay
 
 STRATEGY = tf.distribute.get_strategy()
-SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
+SETTINGS = fine_tuning_settings()
 
 
 def make_state(config=MINI_CONFIG, **changes):
-    settings = dataclasses.replace(SETTINGS, **changes)
+    settings = changed(SETTINGS, **changes)
     return runs.make_state(STRATEGY, lambda: PretrainingModel(config), settings)
 
 
@@ -91,29 +92,29 @@ class AskedDataSet:
 
 def test_what_the_flags_say_reaches_the_updates(monkeypatch, tmp_path):
     seen, dataset = [], AskedDataSet()
-    monkeypatch.setattr(loop, "train", lambda *arguments: seen.append(arguments))
-    settings = dataclasses.replace(
+    monkeypatch.setattr(
+        loop, "make_train_step", lambda *arguments: seen.append(arguments)
+    )
+    settings = changed(
         SETTINGS,
         output_dir=str(tmp_path),
         seed=7,
         micro_batch_size=2,
         per_replica_update=True,
         xla=True,
-        early_stopping_patience=4,
     )
-    state = make_state()
-    runs.train(STRATEGY, state, ner.OBJECTIVE, dataset, 1, None, settings, "f1")
-    _, _, _, batches, found, *_ = seen[0]
-    batches.starting(3, (0, 4))
-    batches.blame(3)
-    assert dataset.asked == [("batches", 16, 7, 3, (0, 4)), ("records", 16, 7, 3)]
-    step = found.step
-    assert (step.seed, step.micro_batch_size, step.per_replica, step.xla) == (
+    training = loop._Training(
+        STRATEGY, make_state(), settings, 1, None, "f1", None, None
+    )
+    training._make_train_step(ner.OBJECTIVE, dataset)
+    step = seen[0][-1]
+    assert (step.seed, step.micro_batch_size, step.per_replica_update, step.xla) == (
         (7, 2, True, True)
     )
-    assert (found.last_step, found.save_checkpoints_steps) == (60, 20)
-    assert (found.keep_checkpoint_max, found.log_steps) == (1, 10)
-    assert (found.max_skipped_updates, found.best_by, found.patience) == (3, "f1", 4)
+    with pytest.raises(TypeError):
+        next(training._shares(dataset, 3))
+    training._keep_batch(3, dataset)
+    assert dataset.asked == [("batches", 16, 7, 3, (0, 16)), ("records", 16, 7, 3)]
 
 
 ONE = Features(np.array([7, 8], np.int32), np.zeros(2, np.int32), 1, 0)
@@ -138,12 +139,11 @@ TASK = ClassifierTask(SINGLE_LABEL, ("no", "yes"), ("accuracy",), 16)
     ids=str,
 )
 def test_what_makes_another_run(change):
-    work = classifier.fine_tuning(MINI_CONFIG, TASK, [ONE], None, 8)
-    other = dataclasses.replace(SETTINGS, **change)
-    known = fine_tuning.fixed_settings(work, SETTINGS)
-    assert fine_tuning.fixed_settings(work, other) != known
-    again = dataclasses.replace(SETTINGS, output_dir="b", iterations_per_loop=5)
-    assert fine_tuning.fixed_settings(work, again) == known
+    job = classifier.make_job(start_of(MINI_CONFIG), TASK, [ONE])
+    known = fine_tuning.fingerprint(job, SETTINGS)
+    assert fine_tuning.fingerprint(job, changed(SETTINGS, **change)) != known
+    again = changed(SETTINGS, output_dir="b", iterations_per_loop=5)
+    assert fine_tuning.fingerprint(job, again) == known
 
 
 def numbers(*shape):
@@ -230,10 +230,8 @@ def test_a_worker_that_does_not_see_the_output_directory(tmp_path, monkeypatch):
     [("/scratch/a/bert_model.ckpt", True), ("/data/uncased", False), (None, False)],
 )
 def test_workers_may_have_their_files_in_other_folders(monkeypatch, place, agrees):
-    chief = dataclasses.replace(SETTINGS, init_checkpoint="/data/b/bert_model.ckpt")
-    own = dataclasses.replace(
-        SETTINGS, init_checkpoint=place, output_dir="/scratch/output"
-    )
+    chief = changed(SETTINGS, init_checkpoint="/data/b/bert_model.ckpt")
+    own = changed(SETTINGS, init_checkpoint=place, output_dir="/scratch/output")
     told = []
     monkeypatch.setattr(
         strategies, "from_chief", lambda _, value: told.append(value) or told[0]
@@ -243,7 +241,7 @@ def test_workers_may_have_their_files_in_other_folders(monkeypatch, place, agree
         expected = pytest.raises(UserError, match="was started with other flags")
     with expected:
         for settings in (chief, own):
-            fixed = runs.fixed_settings(MINI_CONFIG, {"records": 1}, settings)
+            fixed = runs.fingerprint(MINI_CONFIG, {"records": 1}, settings)
             runs.check_workers_agree(STRATEGY, fixed, settings)
 
 
@@ -272,8 +270,8 @@ def test_the_manifest_tells_how_a_run_computes(tmp_path):
         "xla": True,
         "micro_batch_size": 2,
     }
-    settings = dataclasses.replace(SETTINGS, output_dir=str(tmp_path), **said)
-    runs.start(STRATEGY, make_state(), {"seed": 3}, settings)
+    settings = changed(SETTINGS, output_dir=str(tmp_path), **said)
+    runs.resume_or_begin(STRATEGY, make_state(), {"seed": 3}, settings)
     (part,) = json.loads((tmp_path / "training.json").read_text())["history"]
     assert said.items() <= part["environment"].items()
 
@@ -285,15 +283,32 @@ def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
     def train(strategy, state, objective, train_set, *args, **kwargs):
         seen.append((state.model.bert.skip_padding, train_set.length_step))
 
-    monkeypatch.setattr(runs, "train", train)
+    monkeypatch.setattr(loop, "train", train)
     ids = np.array([2, 20, 3], np.int32)
     task = ClassifierTask(SINGLE_LABEL, ("no", "yes"), ("accuracy",), 32)
     one = Features(ids, np.zeros_like(ids), 0, 0)
-    work = classifier.fine_tuning(MINI_CONFIG, task, [one] * 8, None, 8)
+    job = classifier.make_job(start_of(MINI_CONFIG), task, [one] * 8)
     for name in ("cpu", "tpu"):
         place = tmp_path / name
         place.mkdir()
         monkeypatch.setattr(strategies, "is_tpu", lambda _, it=name: it == "tpu")
-        settings = dataclasses.replace(SETTINGS, output_dir=str(place))
-        fine_tuning.fine_tune(STRATEGY, work, settings)
+        settings = changed(SETTINGS, output_dir=str(place))
+        fine_tuning.fine_tune(STRATEGY, job, settings)
     assert seen == [(True, 16), (False, 32)]
+
+
+@pytest.mark.parametrize("sweeps", [False, True])
+def test_a_refused_fine_tuning_leaves_nothing(tmp_path, sweeps):
+    """What is wrong is seen after the run's files were begun."""
+    (tmp_path / "model").mkdir()
+    place = str(tmp_path / "model")
+    settings = changed(
+        SETTINGS, output_dir=str(tmp_path / "a/b"), init_checkpoint=place
+    )
+    job = classifier.make_job(start_of(MINI_CONFIG), TASK, [ONE], [[ONE]])
+    with pytest.raises(UserError, match="holds no checkpoint"):
+        if sweeps:
+            sweep.run_trials(STRATEGY, job, [sweep.Trial(settings, 1.0)])
+        else:
+            fine_tuning.fine_tune(STRATEGY, job, settings)
+    assert [path.name for path in tmp_path.rglob("*")] == ["model"]

@@ -30,7 +30,7 @@ def arrived():
 @pytest.fixture
 def later(monkeypatch):
     """Let any second signal be another wish."""
-    monkeypatch.setattr(stopping, "ONE_WISH_SECONDS", 0.0)
+    monkeypatch.setattr(stopping, "ONE_REQUEST_SECONDS", 0.0)
 
 
 def handlers():
@@ -65,10 +65,10 @@ def test_signals_at_once_are_one_wish(arrived, monkeypatch, second):
     monkeypatch.setattr(stopping.time, "monotonic", lambda: now[0])
     with StopRequest() as request:
         signal.raise_signal(signal.SIGTERM)
-        now[0] += stopping.ONE_WISH_SECONDS / 2
+        now[0] += stopping.ONE_REQUEST_SECONDS / 2
         signal.raise_signal(second)
         assert (arrived, request.signal) == ([], signal.SIGTERM)
-        now[0] += stopping.ONE_WISH_SECONDS
+        now[0] += stopping.ONE_REQUEST_SECONDS
         signal.raise_signal(second)
         assert arrived == [second]
 
@@ -121,7 +121,7 @@ def test_another_thread_changes_nothing(arrived):
 WORKER = """
 import signal
 from official_bert.training import stopping
-stopping.ONE_WISH_SECONDS = 0.0
+stopping.ONE_REQUEST_SECONDS = 0.0
 with stopping.StopRequest() as request:
     print("working", flush=True)
     while not request:

@@ -39,7 +39,7 @@ from record_files import MINI, MINI_CONFIG  # noqa: E402
 
 from official_bert.checkpoints import names  # noqa: E402
 from official_bert.data.records.record_set import open_record_set  # noqa: E402
-from official_bert.training.logs import read_metrics  # noqa: E402
+from official_bert.training.logs.run_log import read_metrics  # noqa: E402
 
 PAUSED = TESTS / "training" / "paused_run.py"
 SETTINGS = {

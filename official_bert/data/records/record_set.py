@@ -50,6 +50,12 @@ class RecordSet:
         return next((each for each in told if each is not None), None)
 
     @property
+    def unchecked_files(self):
+        """The files of which no manifest says what vocabulary they were made with."""
+        entries = self.manifests.items()
+        return [path for path, entry in entries if "vocab_sha256" not in entry]
+
+    @property
     def tokens_per_row(self):
         """How many tokens, and padding, a row has."""
         return self.max_seq_length
@@ -182,7 +188,10 @@ def _record_format(config, lengths, names, masking):
 
 
 def _find(patterns, flag, lengths, vocab_file):
-    """Return the files, or say by which command they are made."""
+    """Return the files, or say which command creates them.
+
+    Without --num_workers that command holds all records in memory.
+    """
     for pattern in files.split_list(patterns):
         if files.find_matches(pattern):
             continue
@@ -197,8 +206,9 @@ def _find(patterns, flag, lengths, vocab_file):
         if folder and not os.path.isdir(folder):
             command.insert(0, f"mkdir -p {folder} &&")
         raise UserError(
-            f"{flag}: no file matches {pattern!r}. Make records with: "
-            f"{' '.join(command)}"
+            f"{flag}: no file matches {pattern!r}. Create the records with: "
+            f"{' '.join(command)} (for text of more than a few hundred MB add "
+            "--num_workers=8: it needs little memory)."
         )
     return files.find_input_files(patterns, flag)
 

@@ -8,7 +8,7 @@ import os
 
 from official_bert.tasks.choice import training
 from official_bert.tasks.classifier.reports import write_predictions
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 
 def evaluate(predictor, examples, directory, batch_size):

@@ -11,11 +11,12 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.constants import INPUTS, MULTIPLE_CHOICE
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import architecture_of, config_with_labels
-from official_bert.fine_tuning.job import FineTuning, crc32_of
-from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.task_file import task_content
+from official_bert.json_records import from_json
 from official_bert.metrics import glue
 from official_bert.modeling.multiple_choice import (
     NO_CHOICE,
@@ -24,7 +25,7 @@ from official_bert.modeling.multiple_choice import (
 )
 from official_bert.tasks.choice.features import pad_choice_features
 from official_bert.tasks.classifier.features import pad_features
-from official_bert.training.step import Objective
+from official_bert.training.step import mean_over_examples
 
 LOSS = "choice_loss"
 ARCHITECTURE = "BertForMultipleChoice"
@@ -55,10 +56,10 @@ class ChoiceTask:
         Raises:
           KeyError, ValueError: that is not what it holds.
         """
-        length = values["max_seq_length"]
-        if not isinstance(length, int) or length < 3:
-            raise ValueError("max_seq_length is no whole number above 2")
-        return cls(length)
+        task = from_json(cls, values)
+        if task.max_seq_length < 3:
+            raise ValueError("max_seq_length is not above 2")
+        return task
 
 
 def task_of(config):
@@ -73,11 +74,7 @@ def describe(row):
     return f"loss {row['loss']:.3f}  accuracy {row['accuracy']:.4f}"
 
 
-def _weights(features):
-    return {LOSS: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
-
-
-OBJECTIVE = Objective({LOSS: 0.0}, _weights, choice_terms, describe)
+OBJECTIVE = mean_over_examples(LOSS, choice_terms, describe)
 
 
 def length_of(choices):
@@ -103,7 +100,7 @@ def feature_set(features, max_seq_length):
 
 def make_scorer(model):
     """Return the compiled function of a batch of rows; see `outputs_of`."""
-    return scoring.make_scorer(outputs_of(model))
+    return outputs.make_scorer(outputs_of(model))
 
 
 def outputs_of(model):
@@ -121,7 +118,7 @@ def outputs_of(model):
     return compute
 
 
-def predict(score, features, batch_size, max_seq_length, break_off=lambda: False):
+def predict(score, features, batch_size, max_seq_length):
     """Return the logits of examples.
 
     Args:
@@ -129,20 +126,26 @@ def predict(score, features, batch_size, max_seq_length, break_off=lambda: False
       features: list of N lists of `Features`, N >= 1.
       batch_size: rows, a choice each, that go through the model together.
       max_seq_length: see `FeatureSet`.
-      break_off: function that tells whether to stop early.
 
     Returns:
-      float32 [N, C], `NO_CHOICE` where there is no choice; None if it broke off.
+      float32 [N, C], `NO_CHOICE` where there is no choice.
     """
+    rows = outputs.score_rows(score, _all_choices(features, max_seq_length), batch_size)
+    return _choice_logits(rows, features)
+
+
+def _all_choices(features, max_seq_length):
+    """Return the choices of all examples as a `FeatureSet`, a row each."""
     flat = list(itertools.chain.from_iterable(features))
-    rows = FeatureSet(flat, max_seq_length, pad_features)
-    found = scoring.score_rows(score, rows, batch_size, break_off)
-    if found is None:
-        return None
+    return FeatureSet(flat, max_seq_length, pad_features)
+
+
+def _choice_logits(rows, features):
+    """Return what `predict` does, of the model's outputs for each choice."""
     sizes = np.array([len(choices) for choices in features])
     is_there = np.arange(sizes.max()) < sizes[:, np.newaxis]
     logits = np.full(is_there.shape, NO_CHOICE, np.float32)
-    logits[is_there] = [row["logits"] for row in found]
+    logits[is_there] = [row["logits"] for row in rows]
     return logits
 
 
@@ -179,7 +182,7 @@ def results(logits, features, batch_size):
       dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
     """
     row, labels = evaluate(logits, features), _labels(features)
-    loss = scoring.mean_of_batches(
+    loss = outputs.mean_of_batches(
         lambda part: _mean_loss(logits[part], labels[part]), len(logits), batch_size
     )
     return {f"eval_{name}": value for name, value in row.items()} | {"loss": loss}
@@ -195,43 +198,35 @@ def _mean_loss(logits, labels):
     return float(total / weight)
 
 
-def fine_tuning(config, task, train_features, dev_features, eval_batch_size):
-    """Return the `FineTuning` of a model that chooses.
+def make_job(start, task, train_features, dev_features=None):
+    """Return the `FineTuningJob` of a model that chooses.
 
     Args:
-      config: `BertConfig`.
+      start: `job.Start`.
       task: `ChoiceTask`.
       train_features: list of lists of `Features` with labels.
       dev_features: likewise, to choose the best model by; or None, and the last
         one is left.
-      eval_batch_size: choices that are evaluated together.
     """
-
-    def make_evaluate(model):
-        score = make_scorer(model)
-
-        def evaluate_now(break_off=lambda: False):
-            sizes = eval_batch_size, task.max_seq_length
-            logits = predict(score, dev_features, *sizes, break_off)
-            return None if logits is None else evaluate(logits, dev_features)
-
-        return evaluate_now
-
-    return FineTuning(
-        config=config,
-        written_config=config_with_labels(config, architectures=[ARCHITECTURE]),
-        make_model=lambda recompute: MultipleChoiceModel(config, recompute),
+    dev_set = dev_features and DevSet(
+        _all_choices(dev_features, task.max_seq_length),
+        lambda rows: evaluate(_choice_logits(rows, dev_features), dev_features),
+        outputs_of,
+    )
+    return FineTuningJob(
+        start=start,
+        task=task,
+        written_config=config_with_labels(start.config, architectures=[ARCHITECTURE]),
+        make_model=lambda recompute: MultipleChoiceModel(start.config, recompute),
         objective=OBJECTIVE,
         train_set=feature_set(train_features, task.max_seq_length),
-        identity=_identity(task, train_features, dev_features),
-        best_by=task.metrics[0],
-        make_evaluate=dev_features and make_evaluate,
-        write_task=lambda directory, step, row: write_task(directory, task, step),
+        fingerprint=_fingerprint(task, train_features, dev_features),
+        dev_set=dev_set,
     )
 
 
-def _identity(task, train_features, dev_features):
-    """Return what tells a run's task and examples from others, as a dict."""
+def _fingerprint(task, train_features, dev_features):
+    """Return what distinguishes a task and examples from others, as a dict."""
     return {
         "task": task_content(task),
         "num_examples": len(train_features),
@@ -242,7 +237,7 @@ def _identity(task, train_features, dev_features):
 
 
 def _parts_of(features):
-    """Yield what tells examples from others, as arrays."""
+    """Yield what distinguishes examples from others, as arrays."""
     for choices in features:
         yield np.array([len(choices), choices[0].label_id])
         for one in choices:

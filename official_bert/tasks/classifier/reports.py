@@ -18,7 +18,7 @@ from official_bert.tables.labels import REGRESSION
 from official_bert.tasks.classifier import training
 from official_bert.tasks.glue import submission
 from official_bert.tasks.glue.tasks import find_task
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 
 def evaluate(predictor, sets, directory, batch_size):

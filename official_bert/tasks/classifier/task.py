@@ -9,6 +9,7 @@ from official_bert.fine_tuning.config_labels import (
     config_with_labels,
     labels_of,
 )
+from official_bert.json_records import from_json
 from official_bert.metrics.glue import METRICS
 from official_bert.tables.columns import Columns
 from official_bert.tables.labels import KINDS, MULTI_LABEL, REGRESSION, SINGLE_LABEL
@@ -72,43 +73,20 @@ class ClassifierTask:
         """Make a task of what `to_dict` returned.
 
         Raises:
-          KeyError, TypeError, ValueError: that is not what it holds.
+          KeyError, ValueError: that is not what it holds.
         """
-        names = [field.name for field in dataclasses.fields(cls)]
-        values = {"bilstm": False} | values
-        found = {name: values[name] for name in names}
-        for name in ("labels", "metrics"):
-            if not isinstance(found[name], list):
-                raise TypeError(f"{name} is no list")
-            found[name] = tuple(map(str, found[name]))
-        if (found["kind"] == REGRESSION) == bool(found["labels"]):
+        task = from_json(cls, values, optional=("bilstm",))
+        if (task.kind == REGRESSION) == bool(task.labels):
             raise ValueError("labels and kind contradict each other")
-        if found["columns"] is not None:
-            found["columns"] = Columns(**found["columns"])
-        _check(found)
-        return cls(**found)
-
-
-def _check(values):
-    """Raise `ValueError` or `TypeError` for what no task can have."""
-    if values["kind"] not in KINDS or values["long_text"] not in LONG_TEXT:
-        raise ValueError("an unknown word")
-    if not set(values["metrics"]) <= METRICS.keys():
-        raise ValueError("an unknown score")
-    if len(set(values["labels"])) < len(values["labels"]):
-        raise ValueError("a label twice")
-    if not isinstance(values["max_seq_length"], int):
-        raise TypeError("max_seq_length is no whole number")
-    if not isinstance(values["bilstm"], bool):
-        raise TypeError("bilstm is neither true nor false")
-    if not 0 < values["threshold"] < 1 or values["max_seq_length"] < 3:
-        raise ValueError("a number out of range")
-    columns, separator = values["columns"], values["label_separator"]
-    texts = [separator] if separator is not None else []
-    if columns:
-        texts += [columns.text, columns.text_b or "", columns.label or ""]
-    if not all(isinstance(text, str) for text in texts):
-        raise TypeError("a column or a separator is no text")
+        if task.kind not in KINDS or task.long_text not in LONG_TEXT:
+            raise ValueError("an unknown word")
+        if not set(task.metrics) <= METRICS.keys():
+            raise ValueError("an unknown score")
+        if len(set(task.labels)) < len(task.labels):
+            raise ValueError("a label twice")
+        if not 0 < task.threshold < 1 or task.max_seq_length < 3:
+            raise ValueError("a number out of range")
+        return task
 
 
 def written_config(config, task):

@@ -3,17 +3,20 @@
 import numpy as np
 import tensorflow as tf
 
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
-from official_bert.fine_tuning.job import FineTuning, crc32_of
-from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.task_file import task_content
 from official_bert.metrics import glue
 from official_bert.modeling import classification
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
 from official_bert.tasks.classifier.features import pad_features
 from official_bert.tasks.classifier.task import written_config
-from official_bert.training.step import Objective
+from official_bert.training.step import mean_over_examples
+
+# Batch -> dict with `logits`, float32 [B, C].
+make_scorer = outputs.make_scorer
 
 _TERMS = {
     SINGLE_LABEL: ("classification_loss", classification.single_label_terms),
@@ -24,13 +27,7 @@ _TERMS = {
 
 def objective(task):
     """Return the `Objective` of a `ClassifierTask`: the mean loss over texts."""
-    name, terms = _TERMS[task.kind]
-
-    def weights(features):
-        rows = tf.shape(features["input_ids"])[0]
-        return {name: tf.cast(rows, tf.float32)}
-
-    return Objective({name: 0.0}, weights, terms, describe)
+    return mean_over_examples(*_TERMS[task.kind], describe)
 
 
 def describe(row):
@@ -45,12 +42,7 @@ def make_model(config, task, recompute=False):
     return ClassificationModel(config, task.num_outputs, recompute, task.bilstm)
 
 
-def make_scorer(model):
-    """Return the compiled function: batch -> dict with `logits`, float32 [B, C]."""
-    return scoring.make_scorer(model)
-
-
-def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False):
+def predict(score, windows, batch_size, max_seq_length):
     """Return the logits of examples, each the mean of those of its windows.
 
     Args:
@@ -58,16 +50,22 @@ def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False)
       windows: list of N lists of `Features`, as of `classifier_features.encode`.
       batch_size: windows that go through the model together.
       max_seq_length: see `FeatureSet`.
-      break_off: function that tells whether to stop early.
 
     Returns:
-      float32 logits [N, C] in the order of the examples; None if it broke off.
+      float32 logits [N, C] in the order of the examples.
     """
+    features = _all_windows(windows, max_seq_length)
+    return _mean_logits(outputs.score_rows(score, features, batch_size), windows)
+
+
+def _all_windows(windows, max_seq_length):
+    """Return the windows of all examples as a `FeatureSet`."""
     flat = [one for each in windows for one in each]
-    features = FeatureSet(flat, max_seq_length, pad_features)
-    rows = scoring.score_rows(score, features, batch_size, break_off)
-    if rows is None:
-        return None
+    return FeatureSet(flat, max_seq_length, pad_features)
+
+
+def _mean_logits(rows, windows):
+    """Return the mean over the windows of each example, float32 [N, C]."""
     logits = np.stack([row["logits"] for row in rows])
     counts = np.array([len(each) for each in windows])
     firsts = np.cumsum(counts) - counts
@@ -126,7 +124,7 @@ def results(task, logits, windows, batch_size):
     """
     row = evaluate(task, logits, windows)
     labels = _label_ids(windows)
-    loss = scoring.mean_of_batches(
+    loss = outputs.mean_of_batches(
         lambda part: _mean_loss(task, logits[part], labels[part]),
         len(logits),
         batch_size,
@@ -186,45 +184,37 @@ def only_class(task, logits, windows):
     return task.labels[predicted.pop()]
 
 
-def fine_tuning(config, task, train_features, dev_windows, eval_batch_size):
-    """Return the `FineTuning` of a classifier.
+def make_job(start, task, train_features, dev_windows=None):
+    """Return the `FineTuningJob` of a classifier.
 
     Args:
-      config: `BertConfig`.
+      start: `job.Start`.
       task: `ClassifierTask`.
       train_features: list of `Features` to train on.
       dev_windows: list of lists of `Features` to choose the best model by; or
         None, and the last model is left.
-      eval_batch_size: windows that are evaluated together.
     """
-
-    def make_evaluate(model):
-        score = make_scorer(model)
-
-        def evaluate_now(break_off=lambda: False):
-            sizes = eval_batch_size, task.max_seq_length
-            logits = predict(score, dev_windows, *sizes, break_off)
-            return None if logits is None else evaluate(task, logits, dev_windows)
-
-        return evaluate_now
+    data, dev_set = fingerprint(task, train_features), None
+    if dev_windows is not None:
+        data["dev_set"] = fingerprint(task, [each[0] for each in dev_windows])
+        dev_set = DevSet(
+            _all_windows(dev_windows, task.max_seq_length),
+            lambda rows: evaluate(task, _mean_logits(rows, dev_windows), dev_windows),
+        )
 
     def trouble(row):
         is_one = row.get("predicted_classes") == 1
         return one_class_warning(len(dev_windows)) if is_one else None
 
-    data = identity(task, train_features)
-    if dev_windows is not None:
-        data["dev_set"] = identity(task, [each[0] for each in dev_windows])
-    return FineTuning(
-        config=config,
-        written_config=written_config(config, task),
-        make_model=lambda recompute: make_model(config, task, recompute),
+    return FineTuningJob(
+        start=start,
+        task=task,
+        written_config=written_config(start.config, task),
+        make_model=lambda recompute: make_model(start.config, task, recompute),
         objective=objective(task),
         train_set=FeatureSet(train_features, task.max_seq_length, pad_features),
-        identity=data,
-        best_by=task.metrics[0],
-        make_evaluate=None if dev_windows is None else make_evaluate,
-        write_task=lambda directory, step, row: write_task(directory, task, step),
+        fingerprint=data,
+        dev_set=dev_set,
         trouble=trouble,
     )
 
@@ -238,8 +228,8 @@ def one_class_warning(count, label=None):
     )
 
 
-def identity(task, features):
-    """Return what tells a run's task and examples from others, as a dict."""
+def fingerprint(task, features):
+    """Return what distinguishes a task and examples from others, as a dict."""
     return {
         "task": task_content(task),
         "num_examples": len(features),

@@ -12,7 +12,7 @@ from official_bert.metrics import entities
 from official_bert.tasks.ner import training
 from official_bert.tasks.ner.conll import write_conll
 from official_bert.tasks.ner.json_lines import write_entities
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 
 def evaluate(predictor, documents, directory):

@@ -6,15 +6,16 @@ from typing import ClassVar
 import tensorflow as tf
 
 from official_bert.constants import FEATURE_LAYERS, IGNORED, NER
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import (
     architecture_of,
     config_with_labels,
     labels_of,
 )
-from official_bert.fine_tuning.job import FineTuning, crc32_of
-from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.task_file import task_content
+from official_bert.json_records import from_json
 from official_bert.metrics import entities
 from official_bert.modeling.feature_based import FeatureBasedModel
 from official_bert.modeling.token_classification import (
@@ -28,8 +29,8 @@ from official_bert.training.step import Objective
 LOSS = "token_loss"
 METRICS = ("f1", "precision", "recall")
 ARCHITECTURE = "BertForTokenClassification"
-# What `task.json` says only where it is so.
-LATER = ("bilstm", "words_as_columns")
+# Fields that `task.json` has only if they are true.
+ONLY_IF_TRUE = ("bilstm", "words_as_columns")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,6 +55,7 @@ class NerTask:
     """
 
     TASK: ClassVar[str] = NER
+    metrics: ClassVar[tuple[str, ...]] = METRICS
 
     tags: tuple[str, ...]
     max_seq_length: int = 128
@@ -71,36 +73,27 @@ class NerTask:
 
     def to_dict(self):
         """Return what `from_dict` takes, fit for JSON."""
-        found = dataclasses.asdict(self) | {"tags": list(self.tags)}
-        return {name: v for name, v in found.items() if name not in LATER or v}
+        values = dataclasses.asdict(self) | {"tags": list(self.tags)}
+        return {name: v for name, v in values.items() if name not in ONLY_IF_TRUE or v}
 
     @classmethod
     def from_dict(cls, values):
         """Make a task of what `to_dict` returned.
 
         Raises:
-          KeyError, TypeError, ValueError: that is not what it holds.
+          KeyError, ValueError: that is not what it holds.
         """
-        values = dict.fromkeys(LATER, False) | values
-        found = {field.name: values[field.name] for field in dataclasses.fields(cls)}
-        if not isinstance(found["tags"], list) or len(found["tags"]) < 2:
-            raise TypeError("tags is no list of two or more")
-        found["tags"] = tuple(found["tags"])
-        for tag in found["tags"]:
+        task = from_json(cls, values, optional=ONLY_IF_TRUE)
+        if len(set(task.tags)) < max(2, len(task.tags)):
+            raise ValueError("tags are less than two, or one is there twice")
+        for tag in task.tags:
             entities.split_tag(tag)
-        if len(set(found["tags"])) < len(found["tags"]):
-            raise ValueError("tags has a tag twice")
-        lengths = [found["max_seq_length"]]
-        if found["doc_stride"] is not None:
-            lengths.append(found["doc_stride"])
-        if not all(type(n) is int and n > 0 for n in lengths):
-            raise ValueError("a length is no whole number above 0")
-        if found["feature_based"] not in (None, *FEATURE_LAYERS):
+        lengths = (task.max_seq_length, task.doc_stride)
+        if any(length is not None and length < 1 for length in lengths):
+            raise ValueError("a length is not above 0")
+        if task.feature_based not in (None, *FEATURE_LAYERS):
             raise ValueError("feature_based names no layers")
-        for name in ("one_sentence", "label_all_pieces", *LATER):
-            if not isinstance(found[name], bool):
-                raise TypeError(f"{name} is neither true nor false")
-        return cls(**found)
+        return task
 
 
 def make_model(config, task, recompute=False):
@@ -146,7 +139,7 @@ def task_of(config):
     named = NerTask(labels_of(config), config.max_position_embeddings)
     try:
         return NerTask.from_dict(named.to_dict())
-    except (TypeError, ValueError):
+    except ValueError:
         return None  # Its labels are no tags of entities.
 
 
@@ -168,7 +161,7 @@ OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
 
 def make_scorer(model):
     """Return the compiled function of a batch; see `outputs_of`."""
-    return scoring.make_scorer(outputs_of(model))
+    return outputs.make_scorer(outputs_of(model))
 
 
 def outputs_of(model):
@@ -180,7 +173,7 @@ def outputs_of(model):
     return compute
 
 
-def predict(score, task, documents, features, batch_size, break_off=lambda: False):
+def predict(score, task, documents, features, batch_size):
     """Return the tags of all words.
 
     Args:
@@ -189,16 +182,16 @@ def predict(score, task, documents, features, batch_size, break_off=lambda: Fals
       documents: list of lists of `Sentence`.
       features: their `NerFeatures`.
       batch_size: windows that go through the model together.
-      break_off: function that tells whether to stop early.
 
     Returns:
-      list of documents, each a list of sentences, each a list of str; None if
-      it broke off.
+      list of documents, each a list of sentences, each a list of str.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_ner_features)
-    rows = scoring.score_rows(score, windows, batch_size, break_off)
-    if rows is None:
-        return None
+    rows = outputs.score_rows(score, windows, batch_size)
+    return _word_tags(rows, task, documents, features)
+
+
+def _word_tags(rows, task, documents, features):
     best = [row["tags"] for row in rows]
     return ner_features.word_tags(documents, features, best, task.tags)
 
@@ -222,45 +215,39 @@ def row_of(scores):
     return row | {"word_accuracy": scores.accuracy}
 
 
-def fine_tuning(config, task, train_features, dev_documents, tokenizer, batch_size):
-    """Return the `FineTuning` of a tagger.
+def make_job(start, task, train_features, dev_documents=None):
+    """Return the `FineTuningJob` of a tagger.
 
     Args:
-      config: `BertConfig`.
+      start: `job.Start`.
       task: `NerTask`.
       train_features: list of `NerFeatures`.
       dev_documents: list of lists of `Sentence` with tags, to choose the best
         model by; or None, and the last one is left.
-      tokenizer: `FullTokenizer`.
-      batch_size: windows that are evaluated together.
     """
-    dev_features = dev_documents and convert(task, dev_documents, tokenizer)
+    dev_features = dev_documents and convert(task, dev_documents, start.tokenizer)
 
-    def make_evaluate(model):
-        score = make_scorer(model)
+    def measure(rows):
+        tags = _word_tags(rows, task, dev_documents, dev_features)
+        return row_of(evaluate(dev_documents, tags))
 
-        def evaluate_now(break_off=lambda: False):
-            what = task, dev_documents, dev_features, batch_size
-            tags = predict(score, *what, break_off)
-            return None if tags is None else row_of(evaluate(dev_documents, tags))
+    def feature_set(features):
+        return FeatureSet(features, task.max_seq_length, pad_ner_features)
 
-        return evaluate_now
-
-    return FineTuning(
-        config=config,
-        written_config=written_config(config, task),
-        make_model=lambda recompute: make_model(config, task, recompute),
+    return FineTuningJob(
+        start=start,
+        task=task,
+        written_config=written_config(start.config, task),
+        make_model=lambda recompute: make_model(start.config, task, recompute),
         objective=OBJECTIVE,
-        train_set=FeatureSet(train_features, task.max_seq_length, pad_ner_features),
-        identity=_identity(task, train_features, dev_features),
-        best_by=METRICS[0],
-        make_evaluate=dev_documents and make_evaluate,
-        write_task=lambda directory, step, row: write_task(directory, task, step),
+        train_set=feature_set(train_features),
+        fingerprint=_fingerprint(task, train_features, dev_features),
+        dev_set=dev_features and DevSet(feature_set(dev_features), measure, outputs_of),
     )
 
 
-def _identity(task, features, dev_features):
-    """Return what tells a run's task and windows from others, as a dict."""
+def _fingerprint(task, features, dev_features):
+    """Return what distinguishes a task and windows from others, as a dict."""
     return {
         "task": task_content(task),
         "num_windows": len(features),

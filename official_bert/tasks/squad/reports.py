@@ -14,7 +14,7 @@ from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.tasks.squad import scores as squad_scores
-from official_bert.training import eval_results
+from official_bert.training.logs import eval_results
 
 
 def answer(predictors, examples):

@@ -2,26 +2,28 @@
 
 import dataclasses
 import json
-import math
 import zlib
 from typing import ClassVar
 
 import numpy as np
-import tensorflow as tf
 
 from official_bert.constants import SQUAD
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
-from official_bert.fine_tuning.job import FineTuning, crc32_of
-from official_bert.fine_tuning.task_file import task_content, write_task
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.task_file import task_content
+from official_bert.json_records import from_json
 from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad import scores as squad_scores
 from official_bert.tasks.squad.answers import Decoding
 from official_bert.tasks.squad.features import pad_squad_features
-from official_bert.training.step import Objective
+from official_bert.training.step import mean_over_examples
+
+# Batch -> dict with `start_logits` and `end_logits`, float32 [B, S].
+make_scorer = outputs.make_scorer
 
 LOSS = "span_loss"
 ARCHITECTURE = "BertForQuestionAnswering"
@@ -76,21 +78,12 @@ class SquadTask:
         """Make a task of what `to_dict` returned.
 
         Raises:
-          KeyError, TypeError, ValueError: that is not what it holds.
+          KeyError, ValueError: that is not what it holds.
         """
-        whole = ("max_seq_length", "doc_stride", "max_query_length")
-        whole_too = ("n_best_size", "max_answer_length")
-        for name in (*whole, *whole_too):
-            if not isinstance(values[name], int) or values[name] < 1:
-                raise ValueError(f"{name} is no whole number above 0")
-        with_negative = values["version_2_with_negative"]
-        threshold = float(values["null_score_diff_threshold"])
-        if not isinstance(with_negative, bool) or not math.isfinite(threshold):
-            raise ValueError("no bool, or no finite threshold")
-        decoding = Decoding(
-            *(values[name] for name in whole_too), with_negative, threshold
-        )
-        return cls(*(values[name] for name in whole), decoding)
+        task = from_json(cls, {**values, "decoding": values})
+        if min(task.lengths) < 1:
+            raise ValueError("a length is not above 0")
+        return task
 
 
 def task_of(config):
@@ -114,29 +107,10 @@ def describe(row):
     return "  ".join(f"{name} {row[name]:.2f}" for name in _SHOWN if name in row)
 
 
-def _weights(features):
-    return {LOSS: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
+OBJECTIVE = mean_over_examples(LOSS, span_terms, describe)
 
 
-OBJECTIVE = Objective({LOSS: 0.0}, _weights, span_terms, describe)
-
-
-def make_scorer(model):
-    """Return the compiled function of a batch.
-
-    Its result is a dict with `start_logits` and `end_logits`, float32 [B, S].
-    """
-    return scoring.make_scorer(model)
-
-
-def window_logits(
-    score,
-    task,
-    features,
-    batch_size,
-    break_off=lambda: False,
-    pad_to_max_seq_length=False,
-):
+def window_logits(score, task, features, batch_size, pad_to_max_seq_length=False):
     """Return the logits of windows.
 
     Args:
@@ -144,21 +118,26 @@ def window_logits(
       task: `SquadTask`.
       features: list of N `SquadFeatures`.
       batch_size: windows that go through the model together.
-      break_off: function that tells whether to stop early.
       pad_to_max_seq_length: whether to pad windows to `task.max_seq_length` and
         keep the logits of padding, which take part in the choice of the n best
         starts and ends in the original.
 
     Returns:
       (start logits, end logits), lists of N float32 arrays [T], or with padding
-      [max_seq_length]; None if it broke off.
+      [max_seq_length].
     """
+    windows = _feature_set(task, features, pad_to_max_seq_length)
+    rows = outputs.score_rows(score, windows, batch_size)
+    return _logits_of(rows, task, features, pad_to_max_seq_length)
+
+
+def _feature_set(task, features, pad_to_max_seq_length):
     windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
-    if pad_to_max_seq_length:
-        windows = windows.of_one_length()
-    rows = scoring.score_rows(score, windows, batch_size, break_off)
-    if rows is None:
-        return None
+    return windows.of_one_length() if pad_to_max_seq_length else windows
+
+
+def _logits_of(rows, task, features, pad_to_max_seq_length):
+    """Return what `window_logits` does, of the model's outputs for each window."""
     sizes = [len(one.input_ids) for one in features]
     if pad_to_max_seq_length:
         sizes = [task.max_seq_length] * len(features)
@@ -176,7 +155,7 @@ def at_best_threshold(task, row):
 
 
 @dataclasses.dataclass(frozen=True)
-class DevSet:
+class AnsweredQuestions:
     """Questions whose answers are known.
 
     Attributes:
@@ -191,74 +170,62 @@ class DevSet:
     gold_answers: dict
     pad_to_max_seq_length: bool = False
 
+    def measure(self, rows, task, tokenizer):
+        """Return the scores of a model by its outputs for each window."""
+        logits = _logits_of(rows, task, self.features, self.pad_to_max_seq_length)
+        predictions = squad_answers.decode(
+            self.examples, self.features, *logits, tokenizer, task.decoding
+        )
+        return squad_scores.evaluate(task.decoding, predictions, self.gold_answers)
 
-def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_size):
-    """Return the `FineTuning` of a model that answers questions.
+
+def make_job(start, task, train_features, dev=None, epoch_size=None):
+    """Return the `FineTuningJob` of a model that answers questions.
 
     Args:
-      config: `BertConfig`.
+      start: `job.Start`.
       task: `SquadTask`.
       train_features: list of `SquadFeatures` with positions of answers.
-      dev_set: `DevSet` to choose the best model by; or None, and the last one
-        is left.
-      tokenizer: `FullTokenizer`.
-      eval_batch_size: windows that are evaluated together.
+      dev: `AnsweredQuestions` to choose the best model by; or None, and the last
+        one is left.
+      epoch_size: windows of an epoch; None for all.
     """
-
-    def make_evaluate(model):
-        score = make_scorer(model)
-
-        def evaluate_now(break_off=lambda: False):
-            logits = window_logits(
-                score,
-                task,
-                dev_set.features,
-                eval_batch_size,
-                break_off,
-                dev_set.pad_to_max_seq_length,
-            )
-            if logits is None:
-                return None
-            found = squad_answers.decode(
-                dev_set.examples, dev_set.features, *logits, tokenizer, task.decoding
-            )
-            return squad_scores.evaluate(task.decoding, found, dev_set.gold_answers)
-
-        return evaluate_now
-
-    return FineTuning(
-        config=config,
-        written_config=config_with_labels(config),
-        make_model=lambda recompute: SpanModel(config, recompute),
-        # The softmax over a window's places goes over its padding too.
+    dev_set = dev and DevSet(
+        _feature_set(task, dev.features, dev.pad_to_max_seq_length),
+        lambda rows: dev.measure(rows, task, start.tokenizer),
+    )
+    return FineTuningJob(
+        start=start,
+        task=task,
+        written_config=config_with_labels(start.config),
+        make_model=lambda recompute: SpanModel(start.config, recompute),
+        # The softmax over a window's positions goes over its padding too.
         reads_padding=True,
         objective=OBJECTIVE,
         train_set=FeatureSet(train_features, task.max_seq_length, pad_squad_features),
-        identity=_identity(task, train_features, dev_set),
-        best_by=task.metrics[0],
-        make_evaluate=dev_set and make_evaluate,
-        write_task=lambda directory, step, row: write_task(
-            directory, at_best_threshold(task, row), step
-        ),
+        fingerprint=_fingerprint(task, train_features, dev),
+        dev_set=dev_set,
+        epoch_size=epoch_size,
+        finished_task=at_best_threshold,
     )
 
 
-def _identity(task, features, dev_set):
-    """Return what tells a run's task and questions from others, as a dict."""
-    identity = {
+def _fingerprint(task, features, dev):
+    """Return what distinguishes a task and questions from others, as a dict."""
+    values = {
         "task": task_content(task),
         "num_windows": len(features),
         "windows_crc32": crc32_of(_parts_of(features)),
     }
-    if dev_set:
-        answers = json.dumps(dev_set.gold_answers).encode()
-        identity["dev_windows_crc32"] = crc32_of(_parts_of(dev_set.features))
-        identity["dev_answers_crc32"] = zlib.crc32(answers)
-    return identity
+    if dev:
+        answers = json.dumps(dev.gold_answers).encode()
+        values["dev_windows_crc32"] = crc32_of(_parts_of(dev.features))
+        values["dev_answers_crc32"] = zlib.crc32(answers)
+    return values
 
 
 def _parts_of(features):
-    """Yield what tells windows from others, as arrays."""
+    """Yield what distinguishes windows from others, as arrays."""
     for one in features:
         yield one.input_ids
         yield np.array([one.start_position or 0, one.end_position or 0])

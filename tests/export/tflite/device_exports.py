@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 import tiny_exports
 import tiny_model
-from run_settings import FINE_TUNING
+from run_settings import fine_tuning_settings, start_of
 
 from official_bert.checkpoints import model_directory
 from official_bert.export.tflite import labeled_sets, writer
@@ -86,12 +86,12 @@ def horse_directory():
         )
         for rows in (horse_texts(200, 1), horse_texts(50, 2))
     )
-    settings = fine_tuning.FineTuningSettings(
-        **FINE_TUNING
-        | {"output_dir": str(made), "learning_rate": 1e-3, "num_train_steps": 30}
+    settings = fine_tuning_settings(
+        output_dir=str(made), learning_rate=1e-3, num_train_steps=30
     )
-    work = classifier.fine_tuning(WIDE, HORSE, [one for (one,) in train], dev, 8)
-    fine_tuning.fine_tune(tf.distribute.get_strategy(), work, settings)
+    start, features = start_of(WIDE), [one for (one,) in train]
+    job = classifier.make_job(start, HORSE, features, dev)
+    fine_tuning.fine_tune(tf.distribute.get_strategy(), job, settings)
     model = load(made).model
     for weight in model.weights:
         if weight.path.endswith(("output_weights", "output_bias")):

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 import tiny_model
 from killed_run import assert_same_bytes, killed_at
-from run_settings import FINE_TUNING
+from run_settings import changed, fine_tuning_settings, start_of
 
 from official_bert.checkpoints import any_format, convert
 from official_bert.checkpoints.initialize import load_weights
@@ -29,7 +29,7 @@ from official_bert.tasks.predictor import Predictor
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 STRATEGY = tf.distribute.get_strategy()
 TASK = ChoiceTask(32)
-SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
+SETTINGS, START = fine_tuning_settings(), start_of(CONFIG)
 CLS, SEP, RIGHT = 2, 3, 20
 QUESTIONS = [
     ("the crust of the bread", ["horse", "she found one logbook on the water"]),
@@ -62,9 +62,9 @@ TRAIN, DEV = examples(150, 1), examples(50, 2)
 
 def run(directory, train=TRAIN, dev=DEV, **changes):
     directory.mkdir(exist_ok=True)
-    settings = dataclasses.replace(SETTINGS, output_dir=str(directory), **changes)
-    work = choice.fine_tuning(CONFIG, TASK, train, dev, settings.eval_batch_size)
-    return fine_tuning.fine_tune(STRATEGY, work, settings)
+    settings = changed(SETTINGS, output_dir=str(directory), **changes)
+    job = choice.make_job(START, TASK, train, dev)
+    return fine_tuning.fine_tune(STRATEGY, job, settings)
 
 
 @pytest.fixture(scope="module")
@@ -189,10 +189,9 @@ def test_choices_scored_alone_are_what_training_sees(model):
 
 def test_evaluation_can_break_off(model):
     calls = []
-    found = choice.predict(
-        choice.make_scorer(model), DEV, 8, 32, lambda: len(calls.append(1) or calls) > 2
-    )
-    assert found is None and len(calls) == 3
+    evaluate = choice.make_job(START, TASK, DEV, DEV).dev_set.make_evaluate(model, 8)
+    assert evaluate(lambda: len(calls.append(1) or calls) > 2) is None
+    assert len(calls) == 3
 
 
 LOGITS = np.array([[2, 0, NO_CHOICE], [0.5, 1, 0], [0, 3, 1]], np.float32)

@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import tiny_model
 from killed_run import assert_same_bytes, killed_at
-from run_settings import FINE_TUNING
+from run_settings import changed, fine_tuning_settings, start_of
 
 from official_bert.checkpoints import any_format, model_directory
 from official_bert.checkpoints.initialize import load_weights
@@ -17,13 +17,13 @@ from official_bert.fine_tuning import job as fine_tuning
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import Features
 from official_bert.tasks.classifier.task import ClassifierTask
-from official_bert.training import runs, saving
+from official_bert.training import loop, saving
 
 # So narrow a model learns soon if its weights are not as small as usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
-SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
+SETTINGS, START = fine_tuning_settings(), start_of(CONFIG)
 CLS, SEP, YES = 2, 3, 20
 
 
@@ -56,14 +56,13 @@ def start(tmp_path_factory):
 
 
 def run(directory, start, task=TASK, train=TRAIN, dev=DEV, **changes):
-    directory.mkdir(exist_ok=True)
-    settings = dataclasses.replace(
+    settings = changed(
         SETTINGS,
         output_dir=str(directory),
         **{"init_checkpoint": None if start is None else str(start), **changes},
     )
-    work = classifier.fine_tuning(CONFIG, task, train, dev, settings.eval_batch_size)
-    return fine_tuning.fine_tune(STRATEGY, work, settings)
+    job = classifier.make_job(START, task, train, dev)
+    return fine_tuning.fine_tune(STRATEGY, job, settings)
 
 
 @pytest.fixture(scope="module")
@@ -114,11 +113,11 @@ def test_padding_is_skipped_unless_it_counts(tmp_path, monkeypatch, reads_paddin
     def train(strategy, state, *args, **kwargs):
         seen.append(state.model.bert.skip_padding)
 
-    monkeypatch.setattr(runs, "train", train)
-    settings = dataclasses.replace(SETTINGS, output_dir=str(tmp_path), xla=xla)
-    work = classifier.fine_tuning(CONFIG, TASK, TRAIN, DEV, 8)
-    work = dataclasses.replace(work, reads_padding=reads_padding)
-    fine_tuning.fine_tune(STRATEGY, work, settings)
+    monkeypatch.setattr(loop, "train", train)
+    settings = changed(SETTINGS, output_dir=str(tmp_path), xla=xla)
+    job = classifier.make_job(START, TASK, TRAIN, DEV)
+    job = dataclasses.replace(job, reads_padding=reads_padding)
+    fine_tuning.fine_tune(STRATEGY, job, settings)
     assert seen == [not (reads_padding or xla)]
 
 
@@ -227,9 +226,9 @@ def test_a_run_that_learns_nothing_says_so(tmp_path):
     same = [one._replace(label_id=1) for one in TRAIN]
     row = run(tmp_path, None, train=same, num_train_steps=20)
     assert row["predicted_classes"] == 1
-    work = classifier.fine_tuning(CONFIG, TASK, same, DEV, 8)
-    assert "All 50 dev examples are predicted as the same label" in work.trouble(row)
-    assert work.trouble({**row, "predicted_classes": 2}) is None
+    job = classifier.make_job(START, TASK, same, DEV)
+    assert "All 50 dev examples are predicted as the same label" in job.trouble(row)
+    assert job.trouble({**row, "predicted_classes": 2}) is None
 
 
 def test_the_best_is_by_the_task_s_metric(whole):

@@ -9,7 +9,7 @@ import pytest
 import tensorflow as tf
 import tiny_model
 from killed_run import assert_same_bytes, killed_at
-from run_settings import FINE_TUNING
+from run_settings import changed, fine_tuning_settings, start_of
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.initialize import load_weights
@@ -33,7 +33,7 @@ TASK = NerTask(TAGS, 16)
 FROZEN = dataclasses.replace(TASK, feature_based="weighted_sum_all")
 OTHER = NerTask(TAGS, 20, 5, True, True, "concat_last_four")
 TOKENIZER = FullTokenizer(str(tiny_model.VOCAB))
-SETTINGS = fine_tuning.FineTuningSettings(**FINE_TUNING)
+SETTINGS, START = fine_tuning_settings(), start_of(CONFIG)
 WORDS = "the of in that is and on water her she one years found than".split()  # noqa: SIM905
 
 
@@ -77,10 +77,10 @@ TRAIN, DEV = corpus(60, 1), corpus(12, 2)
 
 def run(directory, task=TASK, train=TRAIN, dev=DEV, **changes):
     directory.mkdir(exist_ok=True)
-    settings = dataclasses.replace(SETTINGS, output_dir=str(directory), **changes)
+    settings = changed(SETTINGS, output_dir=str(directory), **changes)
     features = ner.convert(task, train, TOKENIZER)
-    work = ner.fine_tuning(CONFIG, task, features, dev, TOKENIZER, 8)
-    return fine_tuning.fine_tune(tf.distribute.get_strategy(), work, settings)
+    job = ner.make_job(START, task, features, dev)
+    return fine_tuning.fine_tune(tf.distribute.get_strategy(), job, settings)
 
 
 @pytest.fixture(scope="module", params=[TASK, FROZEN], ids=["tuned", "frozen"])
@@ -207,9 +207,9 @@ def random_model(task, seed=0):
     return model
 
 
-def predict(score, task, documents, batch_size=8, **more):
+def predict(score, task, documents, batch_size=8):
     features = ner.convert(task, documents, TOKENIZER)
-    return ner.predict(score, task, documents, features, batch_size, **more)
+    return ner.predict(score, task, documents, features, batch_size)
 
 
 @pytest.mark.parametrize("task", [TASK, FROZEN], ids=["tuned", "frozen"])
@@ -234,8 +234,9 @@ def test_predictions_are_those_of_single_windows(task):
 
 def test_it_breaks_off():
     answers = iter([False, True])
-    score = ner.make_scorer(random_model(TASK))
-    assert predict(score, TASK, DEV, 1, break_off=lambda: next(answers)) is None
+    job = ner.make_job(START, TASK, ner.convert(TASK, DEV, TOKENIZER), DEV)
+    evaluate = job.dev_set.make_evaluate(random_model(TASK), 1)
+    assert evaluate(lambda: next(answers)) is None
 
 
 @pytest.mark.parametrize("task", [TASK, FROZEN], ids=["tuned", "frozen"])

@@ -10,7 +10,7 @@ import tensorflow as tf
 import tiny_model
 from killed_run import assert_same_bytes, killed_at
 from places import MINI
-from run_settings import RUN
+from run_settings import changed, fine_tuning_settings, start_of
 
 from official_bert.checkpoints import any_format
 from official_bert.errors import UserError
@@ -38,20 +38,14 @@ CONFIG = dataclasses.replace(
     tiny_model.MINI_CONFIG, initializer_range=0.2, max_position_embeddings=64
 )
 STEPS = 120
-SETTINGS = fine_tuning.FineTuningSettings(
-    **RUN,
-    learning_rate=3e-3,
+SETTINGS = fine_tuning_settings(
     num_train_steps=STEPS,
     num_warmup_steps=12,
     save_checkpoints_steps=40,
-    keep_checkpoint_max=1,
     iterations_per_loop=20,
     seed=1,
-    vocab_file=str(tiny_model.VOCAB),
-    do_lower_case=True,
-    eval_batch_size=8,
-    pad_to_max_seq_length=False,
 )
+START = start_of(CONFIG)
 V1 = SquadTask(64, 24, 16)
 V2 = SquadTask(64, 24, 16, Decoding(version_2_with_negative=True))
 OTHER = SquadTask(100, 50, 20, Decoding(7, 9, True, -1.25))
@@ -65,16 +59,14 @@ def read(is_training):
 
 
 EXAMPLES, TRAIN = read(True)
-DEV = squad.DevSet(*read(False), squad_files.read_gold_answers(FILE))
+DEV = squad.AnsweredQuestions(*read(False), squad_files.read_gold_answers(FILE))
 
 
 def run(directory, task=V2, train=TRAIN, dev=DEV, **changes):
     directory.mkdir(exist_ok=True)
-    settings = dataclasses.replace(SETTINGS, output_dir=str(directory), **changes)
-    work = squad.fine_tuning(
-        CONFIG, task, train, dev, TOKENIZER, settings.eval_batch_size
-    )
-    return fine_tuning.fine_tune(tf.distribute.get_strategy(), work, settings)
+    settings = changed(SETTINGS, output_dir=str(directory), **changes)
+    job = squad.make_job(START, task, train, dev)
+    return fine_tuning.fine_tune(tf.distribute.get_strategy(), job, settings)
 
 
 @pytest.fixture(scope="module")
@@ -90,7 +82,7 @@ def tensors(directory):
 
 
 def test_padding_is_part_of_the_softmax():
-    assert squad.fine_tuning(CONFIG, V2, TRAIN, DEV, TOKENIZER, 8).reads_padding
+    assert squad.make_job(START, V2, TRAIN, DEV).reads_padding
 
 
 @pytest.mark.parametrize("task", [SquadTask(), V1, V2, OTHER])
@@ -338,8 +330,8 @@ def test_logits_of_nothing_and_of_a_run_that_is_to_end(model):
     score = squad.make_scorer(model)
     assert squad.window_logits(score, V2, [], 8) == ([], [])
     calls = iter([False, True])
-    found = squad.window_logits(score, V2, DEV.features, 8, lambda: next(calls))
-    assert found is None
+    evaluate = squad.make_job(START, V2, TRAIN, DEV).dev_set.make_evaluate(model, 8)
+    assert evaluate(lambda: next(calls)) is None
 
 
 def test_it_learns(whole):

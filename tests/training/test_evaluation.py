@@ -3,7 +3,7 @@
 import pytest
 import tensorflow as tf
 
-from official_bert.training import loop
+from official_bert.training.evaluation import make_loss_evaluate
 from official_bert.training.step import Objective
 
 # A "model" whose loss is its input: two losses, one with 1 added below.
@@ -22,7 +22,7 @@ def test_evaluation_by_hand():
     """Means over all rows; `loss` is the mean of the batches' losses."""
     data = {"x": [1.0, 2.0, 3.0, 4.0, 8.0], "w": [1.0, 1.0, 0.0, 1.0, 3.0]}
     batches = tf.data.Dataset.from_tensor_slices(data).batch(2)
-    evaluate = loop.make_evaluate(
+    evaluate = make_loss_evaluate(
         tf.distribute.get_strategy(),
         lambda features, training: features["x"],
         OBJECTIVE,
@@ -46,7 +46,7 @@ def test_an_evaluation_breaks_off_when_asked_to():
         seen.append(1)
         return features["x"]
 
-    evaluate = loop.make_evaluate(
+    evaluate = make_loss_evaluate(
         tf.distribute.get_strategy(), model, OBJECTIVE, batches
     )
     assert evaluate(lambda: bool(seen)) is None

@@ -7,8 +7,9 @@ import sys
 import pytest
 import tensorflow as tf
 
-from official_bert.training import logs, pretraining
-from official_bert.training.logs import Meter, RunLog, read_metrics
+from official_bert.training import pretraining
+from official_bert.training.logs import run_log as logs
+from official_bert.training.logs.run_log import Meter, RunLog, read_metrics
 from official_bert.training.reports import report_of, weighted_means
 
 ROW = {

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from official_bert.training import curves
+from official_bert.training.logs import curves
 
 
 def write(directory, rows):

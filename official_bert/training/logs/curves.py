@@ -4,7 +4,7 @@ import importlib.util
 import os
 
 from official_bert.files import atomic_path
-from official_bert.training.logs import read_metrics
+from official_bert.training.logs.run_log import read_metrics
 
 CURVES_FILE = "training_curves.png"
 

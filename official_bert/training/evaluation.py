@@ -1,0 +1,63 @@
+"""The evaluation of a model on a data set, as pre-training and fine-tuning make it."""
+
+from official_bert.training import strategies
+from official_bert.training.reports import WEIGHT, weighted_means
+from official_bert.training.step import make_eval_step
+
+
+def make_evaluate(evaluate_batch, batches, summarize):
+    """Return the function that evaluates a model.
+
+    Args:
+      evaluate_batch: function: a batch -> its outputs or losses.
+      batches: function: () -> iterable of all batches, once.
+      summarize: function: list of what `evaluate_batch` returned -> row of scores.
+
+    Returns:
+      function: (callable that says whether to break off; by default never) -> the
+      row of scores, or None if it broke off.
+    """
+
+    def evaluate(break_off=lambda: False):
+        results = []
+        for batch in batches():
+            if break_off():
+                return None
+            results.append(evaluate_batch(batch))
+        return summarize(results)
+
+    return evaluate
+
+
+def make_loss_evaluate(strategy, model, objective, batches):
+    """Return the function that evaluates the losses of an objective.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      model: a Keras model.
+      objective: `step.Objective`.
+      batches: `tf.data.Dataset` of whole batches.
+
+    Returns:
+      as `make_evaluate`. The row has the weighted mean of each term over all
+      batches, and `loss`, the mean over batches of the batch's total loss, as the
+      original reports it.
+    """
+    eval_step = make_eval_step(strategy, model, objective)
+
+    def evaluate_batch(batch):
+        report = eval_step(strategies.distribute(strategy, batch))
+        return {name: float(value) for name, value in report.items()}
+
+    def summarize(reports):
+        losses = [_total_loss(objective, report) for report in reports]
+        return {"loss": sum(losses) / len(losses), **weighted_means(reports)}
+
+    return make_evaluate(evaluate_batch, lambda: batches, summarize)
+
+
+def _total_loss(objective, report):
+    return sum(
+        report[name] / (report[name + WEIGHT] + added)
+        for name, added in objective.losses.items()
+    )

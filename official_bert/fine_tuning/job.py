@@ -188,7 +188,8 @@ def fine_tune(strategy, work, settings):
         )
         # Skipping padding saves work: half of the tokens in RTE's batches are padding.
         can_skip_padding = runs.can_skip_padding(strategy, settings)
-        state.model.bert.skip_padding = can_skip_padding and not work.reads_padding
+        skip_padding = can_skip_padding and not work.reads_padding
+        kernels = runs.choose_kernels(work.config, train_set, skip_padding, settings)
         evaluate = work.make_evaluate and work.make_evaluate(state.model)
         run_id = runs.start(strategy, state, fixed_settings(work, settings), settings)
         before = state.step
@@ -200,6 +201,7 @@ def fine_tune(strategy, work, settings):
             run_id,
             evaluate,
             settings,
+            kernels,
             best_by=work.best_by,
         )
         if not complete:

@@ -10,6 +10,7 @@ import tensorflow as tf
 from official_bert.checkpoints import model_directory
 from official_bert.data import input_pipeline
 from official_bert.errors import UserError
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training import curves, eval_results, loop, runs, strategies
 from official_bert.training.step import Objective
@@ -40,20 +41,25 @@ def describe(row):
     )
 
 
-# The sum of both mean losses, without a weight between them (App. A.2). The
-# original adds 1e-5 to the number of masked words, so that a batch without
-# any has a loss of 0.
-PRETRAINING = Objective(
-    losses={"masked_lm_loss": 1e-5, "next_sentence_loss": 0.0},
-    weights=_weights,
-    terms=pretraining_terms,
-    describe=describe,
-)
+def make_objective(next_sentence_prediction=True, kernels=WITH_GRADIENTS):
+    """Return the `Objective` of pre-training.
 
-# Without next-sentence prediction (Table 5, "No NSP").
-MASKED_LM_ONLY = dataclasses.replace(
-    PRETRAINING, losses={"masked_lm_loss": 1e-5}, weights=_masked_lm_weights
-)
+    It is the sum of both mean losses, without a weight between them (App. A.2). The
+    original adds 1e-5 to the number of masked words, so that a batch without
+    any has a loss of 0.
+
+    Args:
+      next_sentence_prediction: False leaves that loss out (Table 5, "No NSP").
+      kernels: `Kernels`.
+    """
+    losses, weights = {"masked_lm_loss": 1e-5}, _masked_lm_weights
+    if next_sentence_prediction:
+        losses, weights = losses | {"next_sentence_loss": 0.0}, _weights
+    terms = functools.partial(pretraining_terms, cross_entropy=kernels.cross_entropy)
+    return Objective(losses, weights, terms, describe)
+
+
+PRETRAINING = make_objective()
 
 # What `eval_results.txt` holds beside `global_step`, as the original's; without
 # next-sentence prediction the last two are not there.
@@ -77,11 +83,6 @@ class PretrainingSettings(runs.RunSettings):
     max_eval_steps: int
     skip_padding: bool | None = None
     next_sentence_prediction: bool = True
-
-    @property
-    def objective(self):
-        """The `Objective` that is minimised."""
-        return PRETRAINING if self.next_sentence_prediction else MASKED_LM_ONLY
 
 
 def run(strategy, config, train_set, eval_set, settings):
@@ -140,7 +141,6 @@ def _run(strategy, config, train_set, eval_set, settings):
         settings,
     )
     skip_padding = can_skip_padding and settings.skip_padding is not False
-    state.model.bert.skip_padding = skip_padding
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
     held_out = _identity(eval_set, settings)
@@ -148,9 +148,16 @@ def _run(strategy, config, train_set, eval_set, settings):
     if settings.do_train:
         fixed = runs.fixed_settings(config, _identity(train_set, settings), settings)
         run_id = runs.start(strategy, state, fixed, settings)
-        during = evaluate if settings.do_eval else None
+        kernels = runs.choose_kernels(config, train_set, skip_padding, settings)
         if not runs.train(
-            strategy, state, settings.objective, train_set, run_id, during, settings
+            strategy,
+            state,
+            make_objective(settings.next_sentence_prediction, kernels),
+            train_set,
+            run_id,
+            evaluate if settings.do_eval else None,
+            settings,
+            kernels,
         ):
             return False
     else:
@@ -198,7 +205,7 @@ def _make_evaluate(strategy, model, eval_set, unigram, settings):
     evaluate = loop.make_evaluate(
         strategy,
         model,
-        settings.objective,
+        make_objective(settings.next_sentence_prediction),
         eval_set.evaluation_batches(settings.eval_batch_size, settings.max_eval_steps),
     )
 

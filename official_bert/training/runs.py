@@ -17,7 +17,7 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import google, initialize, names
 from official_bert.errors import UserError
-from official_bert.modeling import element_wise
+from official_bert.modeling.kernels import choose
 from official_bert.training import (
     environment,
     loop,
@@ -135,6 +135,22 @@ def make_state(strategy, make_model, settings):
 def can_skip_padding(strategy, settings):
     """Whether shapes may depend on the data: XLA cannot compile such a step."""
     return not (settings.xla or strategies.is_tpu(strategy))
+
+
+def choose_kernels(config, dataset, skip_padding, settings):
+    """Return the `Kernels` of a run's training steps.
+
+    Args:
+      config: `BertConfig`.
+      dataset: to train on, see `train`.
+      skip_padding: whether only attention computes padding.
+      settings: `RunSettings`.
+    """
+    rows = settings.num_train_steps * settings.train_batch_size
+    num_tokens = rows * dataset.tokens_per_row
+    return choose.for_training(
+        config, settings.precision, num_tokens, skip_padding, settings.xla
+    )
 
 
 def _optimizer(settings):
@@ -345,7 +361,15 @@ def restore_to_evaluate(state, settings):
 
 
 def train(
-    strategy, state, objective, dataset, run_id, evaluate, settings, best_by="loss"
+    strategy,
+    state,
+    objective,
+    dataset,
+    run_id,
+    evaluate,
+    settings,
+    kernels,
+    best_by="loss",
 ):
     """Make the updates that are left; return whether the training is complete.
 
@@ -358,6 +382,7 @@ def train(
       run_id: as `start` gave it.
       evaluate: as `loop.train` takes it.
       settings: `RunSettings`.
+      kernels: as `choose_kernels` returned them.
       best_by: which measure of `evaluate` tells the best checkpoint.
 
     Raises:
@@ -365,7 +390,6 @@ def train(
       KeyboardInterrupt: Ctrl-C; the state was saved.
     """
     size, seed = settings.train_batch_size, settings.seed
-    num_tokens = settings.num_train_steps * size * dataset.tokens_per_row
 
     def starting(first, rows):
         return dataset.training_batches(size, seed, first, rows)
@@ -393,9 +417,7 @@ def train(
                 seed=seed,
                 micro_batch_size=settings.micro_batch_size,
                 xla=settings.xla,
-                element_wise=element_wise.pays_off(
-                    state.model.config, settings.precision, num_tokens
-                ),
+                kernels=kernels,
                 per_replica=settings.per_replica_update,
             ),
             best_by=best_by,

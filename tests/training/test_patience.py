@@ -17,6 +17,7 @@ from run_settings import RUN
 from official_bert.checkpoints import names
 from official_bert.fine_tuning import job as fine_tuning
 from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import Features, pad_features
 from official_bert.tasks.classifier.task import ClassifierTask
@@ -55,7 +56,7 @@ class SmallModel(keras.Model):
         self.scores = self.add_weight(shape=shape, name="scores")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=None):
         words = tf.gather(self.scores, inputs["input_ids"])
         if training:
             words = tf.nn.experimental.stateless_dropout(words, 0.5, dropout_seed)
@@ -142,6 +143,7 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
         run_id,
         evaluate,
         settings,
+        PLAIN,
         best_by=name,
     )
     weights = {v.path: v.numpy() for v in state.model.trainable_variables}

@@ -102,12 +102,16 @@ def test_what_the_flags_say_reaches_the_updates(monkeypatch, tmp_path):
         early_stopping_patience=4,
     )
     state = make_state()
-    runs.train(STRATEGY, state, ner.OBJECTIVE, dataset, 1, None, settings, "f1")
+    kernels = runs.choose_kernels(MINI_CONFIG, dataset, False, settings)
+    runs.train(
+        STRATEGY, state, ner.OBJECTIVE, dataset, 1, None, settings, kernels, "f1"
+    )
     _, _, _, batches, found, *_ = seen[0]
     batches.starting(3, (0, 4))
     batches.blame(3)
     assert dataset.asked == [("batches", 16, 7, 3, (0, 4)), ("records", 16, 7, 3)]
     step = found.step
+    assert step.kernels is kernels
     assert (step.seed, step.micro_batch_size, step.per_replica, step.xla) == (
         (7, 2, True, True)
     )
@@ -282,8 +286,9 @@ def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
     """Padding is not skipped, and each batch of a fine-tuning is as long."""
     seen = []
 
-    def train(strategy, state, objective, train_set, *args, **kwargs):
-        seen.append((state.model.bert.skip_padding, train_set.length_step))
+    def train(*args, **kwargs):
+        _, _, _, train_set, _, _, _, kernels = args
+        seen.append((kernels.pack is not None, train_set.length_step))
 
     monkeypatch.setattr(runs, "train", train)
     ids = np.array([2, 20, 3], np.int32)

@@ -165,7 +165,7 @@ def test_dropout_of_a_step_is_that_of_its_seed():
 
 
 def test_step_seeds_do_not_collide():
-    # Micro-batches and sites add less than 2^20 to the second number.
+    # Micro-batches and dropout indices add less than 2^20 to the second number.
     places = [
         int(step_seed(7, step, replica)[1])
         for step in (0, 1, 2, 10**6, 2**31 - 1)

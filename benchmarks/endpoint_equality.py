@@ -86,7 +86,9 @@ def _token_batches(export, rows):
     from official_bert.tables.examples import Example
     from official_bert.tasks.classifier.features import convert_example, pad_features
 
-    score = make_scorer(lambda batch: _kept(export.keras_model(batch)))
+    score = make_scorer(
+        lambda batch, kernels: _kept(export.keras_model(batch, kernels=kernels))
+    )
     size = export.lengths[-1]
     for part in _parts(rows):
         pairs = [list(row.values()) for row in part]

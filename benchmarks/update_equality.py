@@ -138,7 +138,6 @@ def _updates(folder, checkpoint, job_of):
     """
     from official_bert.checkpoints import initialize
     from official_bert.modeling import encoder_model
-    from official_bert.training.step import StepSettings
 
     before_head = encoder_model.DROPOUT
     encoder_model.DROPOUT = 0.0  # That before the head; no config has it.
@@ -159,7 +158,7 @@ def _updates(folder, checkpoint, job_of):
         for name, variable in state.weights_and_slots().items():
             variable.assign(start.get(name, np.zeros(variable.shape)))
         state.optimizer.iterations.assign(0)
-        reports = _reports(state, job, each, StepSettings(FLAGS.seed))
+        reports = _reports(state, job, each)
         found.append(([loss for loss, _ in reports], _weights(state)))
     encoder_model.DROPOUT = before_head
     return start, *found
@@ -171,8 +170,6 @@ def _draws(folder, checkpoint, job, weights):
     Returns:
       who -> list of (loss, gradient's norm).
     """
-    from official_bert.training.step import StepSettings
-
     # At rate 0, no mask that is drawn moves the weights.
     state = _state(job, learning_rate=0.0)
     for name, variable in state.weights().items():
@@ -183,8 +180,7 @@ def _draws(folder, checkpoint, job, weights):
     for who, is_compiled in (("ours", False), ("ours, compiled", True)):
         # Masks are of the seed and the step.
         state.optimizer.iterations.assign(0)
-        settings = StepSettings(FLAGS.seed, element_wise=is_compiled)
-        found[who] = _reports(state, job, batches, settings)
+        found[who] = _reports(state, job, batches, is_compiled)
     return found
 
 
@@ -307,20 +303,22 @@ def _weights(state):
     return {name: weight.numpy() for name, weight in state.weights().items()}
 
 
-def _reports(state, job, batches, settings):
+def _reports(state, job, batches, is_compiled=False):
     """Make an update with each batch; return the losses and the gradients' norms."""
     import tensorflow as tf
 
-    from official_bert.training.step import make_train_step
+    from official_bert.modeling.kernels.choose import training_kernels
+    from official_bert.training.step import StepSettings, make_train_step
 
-    state.model.bert.skip_padding = not job.reads_padding  # As our commands.
+    # As our commands skip padding.
+    kernels = training_kernels(is_compiled, skip_padding=not job.reads_padding)
     step = make_train_step(
         tf.distribute.get_strategy(),
         state.model,
         state.optimizer,
         state.guard,
         job.objective,
-        settings,
+        StepSettings(FLAGS.seed, kernels=kernels),
     )
     (name,) = job.objective.losses
     found = []

@@ -67,8 +67,8 @@ BREAKS = [
     Break(
         "a left-to-right model sees the next token",
         "modeling/transformer.py",
-        "before = places[tf.newaxis, :] <= places[:, tf.newaxis]",
-        "before = places[tf.newaxis, :] <= places[:, tf.newaxis] + 1",
+        "before = positions[tf.newaxis, :] <= positions[:, tf.newaxis]",
+        "before = positions[tf.newaxis, :] <= positions[:, tf.newaxis] + 1",
         "modeling/test_left_to_right.py",
     ),
     Break(
@@ -87,7 +87,7 @@ BREAKS = [
     ),
     Break(
         "LayerNorm's gradient forgets the mean",
-        "modeling/layers.py",
+        "modeling/kernels/gradients.py",
         "d_x = d_normal - tf.reduce_mean(d_normal, axis=-1, keepdims=True)",
         "d_x = d_normal",
         "modeling/test_layers.py",

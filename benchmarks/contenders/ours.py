@@ -92,21 +92,36 @@ def training(
     """
     from official_bert.modeling.pretraining import PretrainingModel
     from official_bert.training.precision import computing_in
-    from official_bert.training.pretraining import PRETRAINING
 
     config = BertConfig.named(size)
     features = shared.pretraining_batch(config.vocab_size, batch, shortest, length)
     with computing_in(precision):
         model = PretrainingModel(config, recompute)
-    model.bert.skip_padding = skip_padding and not settings.get("xla")
-    step = _train_step(model, PRETRAINING, 1e-4, **settings)
+    skip_padding = skip_padding and not settings.get("xla")
+    step = _pretraining_step(model, skip_padding, **settings)
     endless = iter(tf.data.Dataset.from_tensors(features).repeat())
     return lambda: float(step(next(endless))["masked_lm_loss"])
 
 
-def _train_step(model, objective, learning_rate, **settings):
-    """Return the step as the run scripts make it for a long run."""
-    from official_bert.modeling import element_wise
+def _pretraining_step(model, skip_padding, **settings):
+    """Return the pre-training step, see `_train_step`."""
+    from official_bert.training.pretraining import make_objective
+
+    kernels = _kernels(model, skip_padding, settings.get("xla", False))
+    return _train_step(
+        model, make_objective(kernels=kernels), 1e-4, kernels, **settings
+    )
+
+
+def _kernels(model, skip_padding, xla=False):
+    """Return the kernels that the run scripts choose for a long run."""
+    from official_bert.modeling.kernels.choose import for_training
+
+    return for_training(model.config, model.compute_dtype, 10**9, skip_padding, xla)
+
+
+def _train_step(model, objective, learning_rate, kernels, **settings):
+    """Return the step as the run scripts make it."""
     from official_bert.training.guard import Guard
     from official_bert.training.optimizer import BertAdam
     from official_bert.training.schedule import WarmupLinearDecay
@@ -114,14 +129,13 @@ def _train_step(model, objective, learning_rate, **settings):
 
     optimizer = BertAdam(WarmupLinearDecay(learning_rate, 1_000_000, 10_000))
     optimizer.build(model.trainable_variables)
-    pays_off = element_wise.pays_off(model.config, model.compute_dtype, 10**9)
     return make_train_step(
         tf.distribute.get_strategy(),
         model,
         optimizer,
         Guard(),
         objective,
-        StepSettings(seed=1, element_wise=pays_off, **settings),
+        StepSettings(seed=1, kernels=kernels, **settings),
     )
 
 
@@ -134,8 +148,8 @@ def encoding(size, batch):
     config = BertConfig.named(size)
     encoder = BertEncoder(config)
 
-    def compute(features):
-        encoded = encoder(features)
+    def compute(features, kernels):
+        encoded = encoder(features, kernels=kernels)
         return {name: encoded[name] for name in ("sequence_output", "pooled_output")}
 
     score = scoring.make_scorer(compute)
@@ -168,8 +182,7 @@ def fine_tuning(config, texts, batch, num_outputs, padded=False):
     objective = classifier.objective(task)
     [loss] = objective.losses
     model = ClassificationModel(BertConfig.from_dict(config), num_outputs)
-    model.bert.skip_padding = not padded
-    step = _train_step(model, objective, 5e-5)
+    step = _train_step(model, objective, 5e-5, _kernels(model, not padded))
     batches = _batches(texts, batch, padded)
     count = len(batches)
     signature = {
@@ -321,11 +334,9 @@ def _record_batches(records, batch):
 def updates(records, batch, count):
     """Updates of a tiny BERT on the next batches of a record file."""
     from official_bert.modeling.pretraining import PretrainingModel
-    from official_bert.training.pretraining import PRETRAINING
 
     model = PretrainingModel(BertConfig.named("tiny"))
-    model.bert.skip_padding = True
-    step = _train_step(model, PRETRAINING, 1e-4)
+    step = _pretraining_step(model, skip_padding=True)
     endless = _record_batches(records, batch)
 
     def update():

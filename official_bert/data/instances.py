@@ -120,6 +120,9 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
     target_seq_length = draw_target_length(settings, rng)
     start = 0
     while start < len(document):
+        # A chunk is whole sentences, and A and B meet between two of them. A document
+        # cut at arbitrary positions would give the next-sentence task away: a B that
+        # begins within a sentence, or a word, has to continue A.
         end = _chunk_end(document, start, target_seq_length)
         a_end = start + 1
         if end - start >= 2:
@@ -152,8 +155,10 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
 def draw_target_length(settings, rng):
     """Draw the length that the chunks of one document pass aim at.
 
-    Short ones, now and then, bring pre-training nearer to fine-tuning, where
-    inputs have any length.
+    Most fill the sequence: what is left of it is padding, computed for nothing. Short
+    ones, now and then, bring pre-training nearer to fine-tuning, where inputs have any
+    length. The target is rough, since chunks end with a sentence; `max_seq_length` is
+    the hard limit.
     """
     max_num_tokens = settings.max_seq_length - 3
     if rng.random() < settings.short_seq_prob:

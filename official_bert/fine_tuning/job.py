@@ -165,16 +165,6 @@ class FineTuningJob:
         return self.epoch_size or len(self.train_set.features)
 
 
-def _make_state(strategy, job, settings):
-    state = runs.make_state(
-        strategy, lambda: job.make_model(settings.recompute), settings
-    )
-    # Skipping padding saves work: half of the tokens in RTE's batches are padding.
-    can_skip_padding = runs.can_skip_padding(strategy, settings)
-    state.model.bert.skip_padding = can_skip_padding and not job.reads_padding
-    return state
-
-
 def _holds(directory, step):
     """Return whether a directory has the whole model of an update."""
     is_there = (os.path.exists(os.path.join(directory, name)) for name in MODEL_FILES)
@@ -227,7 +217,9 @@ def fine_tune(strategy, job, settings):
         opened_directory(strategy, settings.output_dir),
         runs.device_errors(strategy, settings),
     ):
-        state = _make_state(strategy, job, settings)
+        state = runs.make_state(
+            strategy, lambda: job.make_model(settings.recompute), settings
+        )
         evaluate = job.dev_set and job.dev_set.make_evaluate(
             state.model, settings.eval_batch_size
         )
@@ -238,9 +230,19 @@ def fine_tune(strategy, job, settings):
         # On a TPU each length would be another program.
         if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
             train_set = train_set.of_one_length()
-        objective, best_by = job.objective, job.best_by
+        # Skipping padding saves work: half of the tokens in RTE's batches are padding.
+        skip_padding = (
+            runs.can_skip_padding(strategy, settings) and not job.reads_padding
+        )
         if not loop.train(
-            strategy, state, objective, train_set, settings, run_id, evaluate, best_by
+            strategy,
+            state,
+            job.objective,
+            train_set,
+            runs.with_kernels(settings, job.start.config, train_set, skip_padding),
+            run_id,
+            evaluate,
+            job.best_by,
         ):
             return None
         was_done = state.step == before and not settings.allow_changed_settings

@@ -4,7 +4,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.constants import INPUTS
-from official_bert.modeling.fused_layer_norm import fused_where_possible
+from official_bert.modeling.kernels.choose import for_inference
 from official_bert.training.evaluation import make_evaluate
 
 
@@ -14,18 +14,17 @@ def make_scorer(compute):
     It is traced once, for any shape, and may be called from several threads.
 
     Args:
-      compute: function: dict of the `INPUTS`, int32 tensors [B, S] -> dict of
-        tensors [B, …]; such as a Keras model.
+      compute: function: (dict of the `INPUTS`, int32 tensors [B, S]; `Kernels` as
+        `kernels`) -> dict of tensors [B, …]; such as a Keras model.
 
     Returns:
       function: dict with these arrays -> what `compute` returns, as arrays.
     """
-    ids = tf.TensorSpec([None, None], tf.int32)
+    ids, kernels = tf.TensorSpec([None, None], tf.int32), for_inference()
 
     @tf.function(input_signature=[ids, ids, ids], autograph=False)
     def score(*values):
-        with fused_where_possible():
-            return compute(dict(zip(INPUTS, values, strict=True)))
+        return compute(dict(zip(INPUTS, values, strict=True)), kernels=kernels)
 
     def score_batch(batch):
         outputs = score(*(tf.constant(batch[name]) for name in INPUTS))

@@ -6,6 +6,7 @@ import tensorflow as tf
 from official_bert.modeling import heads
 from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
+from official_bert.modeling.kernels.interface import PLAIN
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -34,7 +35,7 @@ class ClassificationModel(EncoderModel):
         )
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
         """Score texts.
 
         Args:
@@ -42,16 +43,19 @@ class ClassificationModel(EncoderModel):
             are ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `logits` [B, C].
         """
-        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        encoded = self.bert(
+            inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
+        )
         pooled = encoded["pooled_output"]
         if self.bilstm:
             tokens = encoded["sequence_output"]
             pooled = read(self.bilstm, tokens, inputs["input_mask"])
-        pooled = self.dropped(pooled, training, dropout_seed)
+        pooled = self.dropped(pooled, training, dropout_seed, kernels)
         return {"logits": self.classifier(pooled)}
 
     def get_config(self):

@@ -4,7 +4,6 @@ import keras
 import tensorflow as tf
 
 from official_bert.modeling import layers
-from official_bert.modeling.dropout import dropout
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -46,13 +45,14 @@ class Embeddings(keras.layers.Layer):
         )
         self.layer_norm.build((None, width))
 
-    def call(self, input_ids, segment_ids, rows, dropout_seed=None):
+    def call(self, input_ids, segment_ids, kernels, packing=None, dropout_seed=None):
         """Embed tokens.
 
         Args:
           input_ids: int [B, S].
           segment_ids: int [B, S].
-          rows: `TokenRows`.
+          kernels: `Kernels`.
+          packing: `Packing` of the tokens, or None for a row for each position.
           dropout_seed: int64 [2], or None in evaluation.
 
         Returns:
@@ -60,18 +60,17 @@ class Embeddings(keras.layers.Layer):
         """
         config = self.config
         length, width = tf.shape(input_ids)[1], config.hidden_size
-        words = tf.gather(tf.convert_to_tensor(self.word_embeddings), input_ids)
+        table = tf.convert_to_tensor(self.word_embeddings)
+        words = tf.gather(table, input_ids)  # [B, S, H]
         # A product with one-hot rows, as in the original: the gradient of a
         # gather from two rows would add up all tokens one after the other.
         kinds = tf.one_hot(
             tf.reshape(segment_ids, [-1]), config.type_vocab_size, dtype=words.dtype
-        )
+        )  # [B * S, types]
         segments = tf.matmul(kinds, tf.convert_to_tensor(self.token_type_embeddings))
-        positions = tf.convert_to_tensor(self.position_embeddings)[:length]
-        placed = tf.reshape(words + positions, [-1, width]) + segments
-        return dropout(
-            self.layer_norm(rows.take(placed)),
-            config.hidden_dropout_prob,
-            dropout_seed,
-            site=0,
-        )
+        positions = tf.convert_to_tensor(self.position_embeddings)[:length]  # [S, H]
+        x = tf.reshape(words + positions, [-1, width]) + segments  # [B * S, H]
+        if packing:
+            x = packing.pack(x)  # [T, H]
+        x = self.layer_norm(x, layer_norm=kernels.layer_norm)
+        return kernels.dropout(x, config.hidden_dropout_prob, dropout_seed, 0)

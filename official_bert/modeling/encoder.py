@@ -1,14 +1,16 @@
 """`BertEncoder`: token ids in, contextual vectors out."""
 
+import functools
+
 import keras
 import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling import layers, transformer
-from official_bert.modeling.dropout import SITES
+from official_bert.modeling.dropout import NUM_INDICES
 from official_bert.modeling.embeddings import Embeddings
-from official_bert.modeling.token_rows import TokenRows
+from official_bert.modeling.kernels.interface import PLAIN
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -17,7 +19,7 @@ class BertEncoder(keras.layers.Layer):
 
     With `causal_attention` it is the left-to-right encoder of Sec. 5.1. There
     `[CLS]` sees nothing but itself, so the pooler reads the last token, `[SEP]`,
-    which has seen the whole text; the paper does not say what its own did.
+    which has seen the whole text; the paper does not say what its pooler read.
 
     Follows `BertModel` in google-research/bert `modeling.py`. It is an
     ordinary Keras layer: use it in a functional model, `fit` it, save it.
@@ -30,15 +32,6 @@ class BertEncoder(keras.layers.Layer):
         the rest of the block a second time: less memory, a third more work.
         Attention maps are not returned then.
       name: "bert", the root of the original's variable names.
-
-    Attributes:
-      skip_padding: whether training computes little for padding but attention. The
-        outputs at padded places are without meaning then; those of tokens differ by
-        rounding, and by what dropout hits. Shapes depend on the data, which XLA
-        cannot compile.
-      masked_score: what is added to the attention scores of padding. A graph whose
-        activations are to have 8 bits needs a smaller one, or -10000 would take up
-        their range; see `device.writer.CLIPPED_SCORE`.
     """
 
     def __init__(self, config, recompute=False, name="bert", **kwargs):
@@ -46,8 +39,6 @@ class BertEncoder(keras.layers.Layer):
         self.config = config = BertConfig.of(config)
         self.embeddings = Embeddings(config, name="embeddings")
         self.recompute = recompute
-        self.skip_padding = False
-        self.masked_score = transformer.MASKED_SCORE
         self.encoder = Encoder(config, recompute, name="encoder")
         self.pooler = Pooler(config, name="pooler")
         # Used only where the caller gives no seed, as in `fit`.
@@ -74,6 +65,7 @@ class BertEncoder(keras.layers.Layer):
         dropout_seed=None,
         output_attention_probs=False,
         output_embedding_table=False,
+        kernels=PLAIN,
     ):
         """Encode a batch.
 
@@ -89,6 +81,7 @@ class BertEncoder(keras.layers.Layer):
             tensor. A functional model that is to be saved has to take them
             from here for its `MaskedLM`: Keras writes a variable among the
             arguments into the file as a constant.
+          kernels: `Kernels`, what the layers compute with; see `kernels.choose`.
 
         Returns:
           dict with `sequence_output` float [B, S, H], `pooled_output`
@@ -109,25 +102,25 @@ class BertEncoder(keras.layers.Layer):
             segment_ids = tf.zeros_like(input_ids)
         seed = self._dropout_seed(training, dropout_seed)
 
-        batch, length = tf.shape(input_ids)[0], tf.shape(input_ids)[1]
         causal = self.config.causal_attention
-        is_full = seed is None or not self.skip_padding or output_attention_probs
-        make_rows = TokenRows.of_all if is_full else TokenRows.without_padding
-        rows = make_rows(input_mask)
-        biases = [
-            transformer.attention_bias(mask, self.masked_score, causal)
-            for mask in rows.masks
-        ]
-        embedded = self.embeddings(input_ids, segment_ids, rows=rows, dropout_seed=seed)
-        all_layers, all_probs = self.encoder(
-            embedded, biases, rows=rows, dropout_seed=seed
+        bias_of = functools.partial(
+            transformer.attention_bias, masked_score=kernels.masked_score, causal=causal
         )
+        packing, bias = None, bias_of(input_mask)
+        if kernels.pack and seed is not None and not output_attention_probs:
+            packing = kernels.pack(input_mask)
+            bias = [bias_of(mask) for mask in packing.masks]
+            kernels = packing.wrap(kernels)
+        how = {"kernels": kernels, "dropout_seed": seed}
+        embedded = self.embeddings(input_ids, segment_ids, packing=packing, **how)
+        all_layers, all_probs = self.encoder(embedded, bias, **how)
 
-        def unflatten(x):
-            return tf.reshape(rows.spread(x), [batch, length, self.config.hidden_size])
+        def unflatten(x):  # [T, H] -> [B, S, H]
+            x = packing.unpack(x) if packing else x
+            return tf.reshape(x, [*tf.unstack(tf.shape(input_ids)), x.shape[-1]])
 
         all_layers = [unflatten(x) for x in all_layers]
-        pooled_from = all_layers[-1][:, 0]
+        pooled_from = all_layers[-1][:, 0]  # [B, H]
         if causal:
             pooled_from = transformer.last_token(all_layers[-1], input_mask)
         outputs = {
@@ -137,7 +130,7 @@ class BertEncoder(keras.layers.Layer):
             "all_encoder_layers": all_layers,
         }
         if output_attention_probs:
-            outputs["attention_probs"] = [probs[0] for probs in all_probs]
+            outputs["attention_probs"] = all_probs
         if output_embedding_table:
             outputs["embedding_table"] = tf.convert_to_tensor(self.embedding_table)
         return outputs
@@ -156,7 +149,7 @@ class BertEncoder(keras.layers.Layer):
         if dropout_seed is not None:
             return dropout_seed
         state = tf.cast(self.seed_generator.next(), tf.int64)
-        return state * tf.constant([1, SITES], tf.int64)
+        return state * tf.constant([1, NUM_INDICES], tf.int64)
 
     def get_config(self):
         """Return what `from_config` needs."""
@@ -180,28 +173,27 @@ class Encoder(keras.layers.Layer):
         for block in self.blocks:
             block.build()
 
-    def call(self, x, biases, rows, dropout_seed=None):
+    def call(self, x, bias, kernels, dropout_seed=None):
         """Return (the output of each block [T, H], their probabilities)."""
+        how = {"kernels": kernels, "dropout_seed": dropout_seed}
         all_layers, all_probs = [], []
         for block in self.blocks:
             if self.recompute:
-                x, probs = _recomputed(block, x, biases, rows, dropout_seed), [None]
+                x, probs = _recomputed(block, x, bias, how), None
             else:
-                x, probs = block(x, biases, rows=rows, dropout_seed=dropout_seed)
+                x, probs = block(x, bias, **how)
             all_layers.append(x)
             all_probs.append(probs)
         return all_layers, all_probs
 
 
-def _recomputed(block, x, biases, rows, dropout_seed):
-    """Return a block's output, nothing of which is kept for the gradient.
+def _recomputed(block, x, bias, how):
+    """Return a block's output, keeping only its input for the gradient.
 
     The second computation sees the same dropout masks: they are functions of
     the seed.
     """
-    return tf.recompute_grad(
-        lambda x: block(x, biases, rows=rows, dropout_seed=dropout_seed)[0]
-    )(x)
+    return tf.recompute_grad(lambda x: block(x, bias, **how)[0])(x)
 
 
 class Pooler(keras.layers.Layer):

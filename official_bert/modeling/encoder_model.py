@@ -1,9 +1,8 @@
-"""What every model for a task is made of: the encoder, and a head of its own."""
+"""The base of every model for a task: the encoder, to which a class adds its head."""
 
 import keras
 
 from official_bert.config import BertConfig
-from official_bert.modeling.dropout import dropout
 from official_bert.modeling.encoder import BertEncoder
 
 # Before the head in training. The original has it as a constant.
@@ -11,7 +10,7 @@ DROPOUT = 0.1
 
 
 class EncoderModel(keras.Model):
-    """A model whose encoder is `bert`; the classes made from it add the head.
+    """A model whose encoder is `bert`; its subclasses add the head.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
@@ -28,17 +27,18 @@ class EncoderModel(keras.Model):
         self.bert = BertEncoder(config, recompute)
         self.bert.pooler.trainable = pooled
 
-    def dropped(self, x, training, dropout_seed):
-        """Return what the encoder gave, with dropout before the head.
+    def dropped(self, x, training, dropout_seed, kernels):
+        """Return an output of the encoder, with dropout before the head.
 
         Args:
           x: float tensor.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          kernels: `Kernels`.
         """
-        # The first site that the encoder leaves free.
-        site = 1 + 3 * self.config.num_hidden_layers
-        return dropout(x, DROPOUT, dropout_seed if training else None, site)
+        # The first dropout index that the encoder leaves free.
+        index = 1 + 3 * self.config.num_hidden_layers
+        return kernels.dropout(x, DROPOUT, dropout_seed if training else None, index)
 
     def get_config(self):
         """Return what `from_config` needs."""

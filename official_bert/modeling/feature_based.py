@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from official_bert.modeling import bilstm, heads
 from official_bert.modeling.encoder_model import EncoderModel
+from official_bert.modeling.kernels.interface import PLAIN
 
 # Of each direction of each of the two layers of the BiLSTM: "two-layer
 # 768-dimensional", both directions together.
@@ -83,18 +84,19 @@ class FeatureBasedModel(EncoderModel):
         self.classifier = heads.Scores(config, num_outputs, width, name="classifier")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
         """Score the tokens.
 
         Args:
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S].
           training: without effect: nothing is dropped.
-          dropout_seed: likewise.
+          dropout_seed: without effect.
+          kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `logits` [B, S, C].
         """
-        x = self.mix(self.bert(inputs, training=False))
+        x = self.mix(self.bert(inputs, training=False, kernels=kernels))
         for layer in self.bilstm:
             x = bilstm.read(layer, x, inputs["input_mask"])
         return {"logits": self.classifier.of_tokens(x)}

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.modeling import layers
+from official_bert.modeling.kernels.interface import PLAIN
 
 
 class Transform(keras.layers.Layer):
@@ -14,17 +15,17 @@ class Transform(keras.layers.Layer):
         super().__init__(**kwargs)
         self.config = config
         self.dense = layers.dense(config.hidden_size, config, "dense")
-        self.activation = layers.activation(config.hidden_act)
         self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
 
     def build(self, input_shape=None):
-        """Create the projection [H, H] and the normalisation."""
+        """Create the projection [H, H] and the normalization."""
         self.dense.build((None, self.config.hidden_size))
         self.layer_norm.build((None, self.config.hidden_size))
 
-    def call(self, x):
+    def call(self, x, kernels):
         """Map [N, H] to [N, H]."""
-        return self.layer_norm(self.activation(self.dense(x)))
+        x = kernels.activation(self.config.hidden_act)(self.dense(x))
+        return self.layer_norm(x, layer_norm=kernels.layer_norm)
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -57,7 +58,9 @@ class MaskedLM(keras.layers.Layer):
             )
             self.built = True
 
-    def call(self, sequence_output, masked_lm_positions, embedding_table):
+    def call(
+        self, sequence_output, masked_lm_positions, embedding_table, kernels=PLAIN
+    ):
         """Score the vocabulary where a word was masked.
 
         Args:
@@ -65,16 +68,18 @@ class MaskedLM(keras.layers.Layer):
           masked_lm_positions: int [B, P].
           embedding_table: float [V, H], `BertEncoder.embedding_table`; in a
             functional model the encoder's output of that name.
+          kernels: see `BertEncoder.call`.
 
         Returns:
           float32 logits [B, P, V].
         """
         # Only the P masked positions go through the vocabulary product,
         # which at these sizes is a large part of all the arithmetic.
-        gathered = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)
-        flat = tf.reshape(gathered, [-1, self.config.hidden_size])
-        table = tf.cast(tf.convert_to_tensor(embedding_table), flat.dtype)
-        logits = tf.matmul(self.transform(flat), table, transpose_b=True)
+        x = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)  # [B, P, H]
+        x = tf.reshape(x, [-1, self.config.hidden_size])  # [B * P, H]
+        table = tf.cast(tf.convert_to_tensor(embedding_table), x.dtype)
+        x = self.transform(x, kernels=kernels)
+        logits = tf.matmul(x, table, transpose_b=True)  # [B * P, V]
         logits = tf.cast(logits, tf.float32) + self.output_bias
         shape = tf.shape(masked_lm_positions)
         return tf.reshape(logits, [shape[0], shape[1], self.config.vocab_size])

@@ -1,7 +1,8 @@
 """The pieces every BERT layer is made of: activations and LayerNorm.
 
 Shape letters used in this package: B batch, S sequence, P predictions, A
-heads, D head size, H hidden, V vocabulary; T = B * S tokens.
+heads, D head size, H hidden, V vocabulary; T tokens: B * S, or those that
+`kernels.packing` keeps.
 """
 
 import math
@@ -10,23 +11,22 @@ import keras
 import tensorflow as tf
 
 from official_bert.config import ORIGINAL_EPSILON
-from official_bert.modeling import element_wise, fused_layer_norm
-from official_bert.modeling.dropout import dropout, hashed_dropout, mask_key
+from official_bert.modeling.dropout import dropout
 
-_SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
+SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
 def initializer(config):
-    """Truncated normal of `initializer_range`, as for every table and kernel.
+    """Return the truncated normal of `initializer_range`, for tables and kernels.
 
-    Values beyond two deviations are drawn again, so the realised deviation is
-    0.88 of the nominal one; that is the original's behaviour too.
+    Values beyond two standard deviations are drawn again, so the real standard
+    deviation is 0.88 of the nominal one; the original does the same.
     """
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
 def dense(units, config, name):
-    """A `keras.layers.Dense` for 2-D inputs [T, in] -> [T, units].
+    """Return a `keras.layers.Dense` for 2-D inputs [T, in] -> [T, units].
 
     On 3-D inputs TensorFlow fuses neither the bias nor the activation into
     the matrix product; callers therefore flatten to [T, in] first.
@@ -34,15 +34,11 @@ def dense(units, config, name):
     return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
 
 
-@element_wise.in_one_pass
-@tf.custom_gradient
 def gelu(x):
     """GELU in the tanh form of the original's last version.
 
-    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). The order of operations is the
-    one that oneDNN computes as a part of the matrix product before it, where there
-    is no gradient. `tf.nn.gelu` keeps seven tensors for the gradient; this keeps
-    x, its square and the tanh.
+    0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). oneDNN recognizes these operations
+    in this order, and computes them as a part of the matrix product before them.
 
     Args:
       x: float tensor of any shape.
@@ -50,18 +46,9 @@ def gelu(x):
     Returns:
       tensor like `x`.
     """
-    square = x * x
-    tanh = tf.tanh(_SQRT_2_OVER_PI * (x + 0.044715 * (square * x)))
-
-    def gradient(upstream):
-        slope = _SQRT_2_OVER_PI * (1.0 + 3.0 * 0.044715 * square)
-        return upstream * 0.5 * (1.0 + tanh + x * (1.0 - tanh * tanh) * slope)
-
-    return 0.5 * x * (1.0 + tanh), gradient
+    return 0.5 * x * (1.0 + tf.tanh(SQRT_2_OVER_PI * (x + 0.044715 * (x * x * x))))
 
 
-@element_wise.in_one_pass
-@tf.custom_gradient
 def gelu_erf(x):
     """GELU as the normal distribution's: x Φ(x), the original's first version.
 
@@ -71,83 +58,66 @@ def gelu_erf(x):
     Returns:
       tensor like `x`.
     """
-    erf = tf.math.erf(x * math.sqrt(0.5))
-
-    def gradient(upstream):
-        density = tf.exp(-0.5 * (x * x)) * (1.0 / math.sqrt(2.0 * math.pi))
-        return upstream * (0.5 * (1.0 + erf) + x * density)
-
-    return 0.5 * x * (1.0 + erf), gradient
+    return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
 
 
-def activation(name):
-    """Return the function for a `hidden_act` of `BertConfig`."""
-    return {
-        "gelu": gelu,
-        "gelu_erf": gelu_erf,
-        "relu": tf.nn.relu,
-        "tanh": tf.tanh,
-        "linear": tf.identity,
-    }[name]
-
-
-def normalize(x, gamma, beta, epsilon):
-    """LayerNorm with a gradient of few passes.
+def layer_norm(x, gamma, beta, epsilon):
+    """Normalize each row to mean 0 and variance 1, then scale and shift it.
 
     Args:
-      x: float32 [T, H].
+      x: float [T, H]. The mean and the variance are computed in float32, where
+        neither squares of small numbers nor `epsilon` vanish.
       gamma: float32 [H], the factor.
       beta: float32 [H], what is added.
       epsilon: float, added to the variance.
 
     Returns:
-      float32 [T, H].
+      tensor like `x`.
     """
-
-    @tf.custom_gradient
-    def compute(x, gamma, beta):
-        mean = tf.reduce_mean(x, axis=-1, keepdims=True)
-        centred = x - mean
-        variance = tf.reduce_mean(centred * centred, axis=-1, keepdims=True)
-        scale = tf.math.rsqrt(variance + epsilon)
-        normal = centred * scale
-
-        def gradient(upstream):
-            d_gamma = tf.reduce_sum(upstream * normal, axis=0)
-            d_beta = tf.reduce_sum(upstream, axis=0)
-            d_normal = upstream * gamma
-            along = tf.reduce_mean(d_normal * normal, axis=-1, keepdims=True)
-            d_x = d_normal - tf.reduce_mean(d_normal, axis=-1, keepdims=True)
-            return scale * (d_x - normal * along), d_gamma, d_beta
-
-        return normal * gamma + beta, gradient
-
-    return compute(x, gamma, beta)
+    x32 = tf.cast(x, tf.float32)
+    centered = x32 - tf.reduce_mean(x32, axis=-1, keepdims=True)
+    variance = tf.reduce_mean(centered * centered, axis=-1, keepdims=True)
+    normal = centered * tf.math.rsqrt(variance + epsilon)
+    return tf.cast(normal * gamma + beta, x.dtype)
 
 
-@element_wise.in_one_pass
-def normalize_dropped_sum(x, residual, gamma, beta, key, rate, epsilon):
+def residual_layer_norm(
+    x,
+    residual,
+    gamma,
+    beta,
+    epsilon,
+    rate,
+    dropout_seed,
+    dropout_index,
+    *,
+    layer_norm=layer_norm,
+    dropout=dropout,
+):
     """LayerNorm(residual + dropout(x)).
 
     Args:
-      x: float32 [T, H].
-      residual: likewise.
-      gamma: see `normalize`.
-      beta: likewise.
-      key: uint32 [2], see `hashed_dropout`.
+      x: float [T, H].
+      residual: float [T, H].
+      gamma: see `layer_norm`.
+      beta: see `layer_norm`.
+      epsilon: see `layer_norm`.
       rate: probability of zero.
-      epsilon: see `normalize`.
+      dropout_seed: int64 [2], or None in evaluation.
+      dropout_index: number of this dropout within the model.
+      layer_norm: another form of `layer_norm`.
+      dropout: another form of `dropout`.
 
     Returns:
-      float32 [T, H].
+      tensor like `x`.
     """
-    total = hashed_dropout(x, key, rate=rate) + residual
-    return normalize(total, gamma, beta, epsilon)
+    dropped = dropout(x, rate, dropout_seed, dropout_index)
+    return layer_norm(dropped + residual, gamma, beta, epsilon)
 
 
 @keras.saving.register_keras_serializable("official_bert")
 class LayerNorm(keras.layers.Layer):
-    """Layer normalisation over the last axis of [T, H], in float32.
+    """Layer normalization over the last axis of [T, H], in float32.
 
     Keras' own layer builds about twice as many operations, which the CPU
     runtime does not fuse.
@@ -172,27 +142,17 @@ class LayerNorm(keras.layers.Layer):
             shape=width, initializer="zeros", name="beta", autocast=False
         )
 
-    def call(self, x):
-        """Normalise `x` [T, H]; the result has the dtype of `x`."""
-        is_fused = fused_layer_norm.is_wanted(x)
-        compute = fused_layer_norm.layer_norm if is_fused else normalize
-        normal = compute(tf.cast(x, tf.float32), *self._gamma_and_beta(), self.epsilon)
-        return tf.cast(normal, x.dtype)
+    def call(self, x, layer_norm=layer_norm):
+        """Normalize `x` [T, H], by the plain function or another form of it."""
+        return layer_norm(x, *self.parameters())
 
-    def of_sum(self, x, residual, rate, dropout_seed, site):
-        """Normalise `residual` + dropout(`x`), [T, H]; see `dropout.dropout`."""
-        if dropout_seed is None or not element_wise.is_compiled():
-            return self(dropout(x, rate, dropout_seed, site) + residual)
-        key = mask_key(dropout_seed, site)
-        return normalize_dropped_sum(
-            x, residual, *self._gamma_and_beta(), key, rate=rate, epsilon=self.epsilon
-        )
-
-    def _gamma_and_beta(self):
-        return tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+    def parameters(self):
+        """Return (gamma [H], beta [H], epsilon), as `layer_norm` takes them."""
+        gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
+        return gamma, beta, self.epsilon
 
     def compute_output_shape(self, input_shape):
-        """Same shape as the input."""
+        """Return the shape of the input."""
         return input_shape
 
     def get_config(self):

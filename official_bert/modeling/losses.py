@@ -1,36 +1,29 @@
-"""Cross-entropy over a large vocabulary, and what is counted beside it."""
+"""Cross-entropy over a large vocabulary, with the numbers that its accuracy needs."""
 
 import tensorflow as tf
 
-from official_bert.modeling import element_wise
 
-
-@element_wise.in_one_pass
-@tf.custom_gradient
 def cross_entropy(logits, labels):
-    """Return each row's loss with the two logits that tell a hit.
+    """Return each row's loss, -log softmax(logits)[label].
 
-    The same numbers as `tf.nn.sparse_softmax_cross_entropy_with_logits`, whose
-    CPU kernel subtracts the labels one element at a time: over 30,522 entries
-    that was a third of a tiny model's training step.
+    `tf.nn.sparse_softmax_cross_entropy_with_logits` computes the same, but its CPU
+    kernel subtracts the labels one element at a time: over 30,522 entries that was a
+    third of a tiny model's training step.
 
     Args:
       logits: float32 [N, V].
       labels: int32 [N].
 
     Returns:
-      (-log p(label), the row's largest logit, the label's logit), each [N].
-      Only the first has a gradient.
+      (loss, the row's largest logit, the label's logit), each [N]. The last two say
+      whether the label is the prediction; only the loss is to be differentiated.
     """
-    best = tf.reduce_max(logits, axis=-1, keepdims=True)
-    exponentials = tf.exp(logits - best)
-    total = tf.reduce_sum(exponentials, axis=-1, keepdims=True)
-    places = tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)
-    own = tf.gather_nd(logits, places)
-    losses = tf.math.log(total[:, 0]) + best[:, 0] - own
+    best = tf.stop_gradient(tf.reduce_max(logits, axis=-1, keepdims=True))
+    total = tf.reduce_sum(tf.exp(logits - best), axis=-1, keepdims=True)
+    own = tf.gather_nd(logits, label_positions(labels))
+    return tf.math.log(total[:, 0]) + best[:, 0] - own, best[:, 0], own
 
-    def gradient(upstream, *_):
-        scaled = exponentials * (upstream[:, tf.newaxis] / total)
-        return tf.tensor_scatter_nd_sub(scaled, places, upstream), None
 
-    return (losses, best[:, 0], own), gradient
+def label_positions(labels):
+    """Return the (row, column) of each label in its logits, int32 [N, 2]."""
+    return tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)

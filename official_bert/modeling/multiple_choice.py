@@ -6,6 +6,7 @@ import tensorflow as tf
 from official_bert.modeling import heads
 from official_bert.modeling.classification import single_label_terms
 from official_bert.modeling.encoder_model import EncoderModel
+from official_bert.modeling.kernels.interface import PLAIN
 
 # Of a choice that is not there, in a batch whose examples have different numbers.
 NO_CHOICE = -1e9
@@ -25,7 +26,7 @@ class MultipleChoiceModel(EncoderModel):
         self.classifier = heads.Scores(self.config, 1, name="classifier")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
         """Score choices.
 
         Args:
@@ -34,16 +35,19 @@ class MultipleChoiceModel(EncoderModel):
             ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `logits` [B, C].
         """
         shape = tf.shape(inputs["input_ids"])
         names = ("input_ids", "input_mask", "segment_ids")
-        rows = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}
-        encoded = self.bert(rows, training=training, dropout_seed=dropout_seed)
-        pooled = self.dropped(encoded["pooled_output"], training, dropout_seed)
-        logits = tf.reshape(self.classifier(pooled), shape[:2])
+        texts = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}
+        encoded = self.bert(
+            texts, training=training, dropout_seed=dropout_seed, kernels=kernels
+        )
+        pooled = self.dropped(encoded["pooled_output"], training, dropout_seed, kernels)
+        logits = tf.reshape(self.classifier(pooled), shape[:2])  # [B, C]
         is_there = tf.cast(inputs["choice_mask"], tf.bool)
         return {"logits": tf.where(is_there, logits, NO_CHOICE)}
 

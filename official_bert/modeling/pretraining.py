@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.modeling.losses import cross_entropy
 
 
@@ -48,7 +49,7 @@ class PretrainingModel(EncoderModel):
         self.cls = PretrainingHeads(self.config, next_sentence_prediction)
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
         """Score the masked words and the sentence pair.
 
         Args:
@@ -57,17 +58,21 @@ class PretrainingModel(EncoderModel):
             int [B, P]; labels are ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`.
+          kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `masked_lm_logits` [B, P, V] and, with that head,
           `next_sentence_logits` [B, 2].
         """
-        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        encoded = self.bert(
+            inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
+        )
         outputs = {
             "masked_lm_logits": self.cls.predictions(
                 encoded["sequence_output"],
                 inputs["masked_lm_positions"],
                 self.bert.embedding_table,
+                kernels=kernels,
             )
         }
         if self.next_sentence_prediction:
@@ -81,13 +86,14 @@ class PretrainingModel(EncoderModel):
         return {**super().get_config(), **own}
 
 
-def masked_lm_terms(logits, features):
+def masked_lm_terms(logits, features, cross_entropy=cross_entropy):
     """Sums over the masked words of a batch.
 
     Args:
       logits: float32 [B, P, V].
       features: dict with `masked_lm_ids` int [B, P] and `masked_lm_weights`
         float [B, P], 0.0 where there is no prediction.
+      cross_entropy: another form of `losses.cross_entropy`.
 
     Returns:
       dict name -> (sum, weight): `masked_lm_loss` in nats and
@@ -95,8 +101,8 @@ def masked_lm_terms(logits, features):
     """
     labels = tf.reshape(features["masked_lm_ids"], [-1])
     weights = tf.reshape(features["masked_lm_weights"], [-1])
-    rows = tf.reshape(logits, [-1, logits.shape[-1]])
-    losses, best, own = cross_entropy(rows, labels)
+    logits = tf.reshape(logits, [-1, logits.shape[-1]])  # [B * P, V]
+    losses, best, own = cross_entropy(logits, labels)
     # The word is right if none has more; `argmax` would cost another pass.
     hits = tf.cast(own >= best, tf.float32)
     total = tf.reduce_sum(weights)
@@ -128,12 +134,12 @@ def next_sentence_terms(logits, features):
     }
 
 
-def pretraining_terms(outputs, features):
-    """All sums of a pre-training batch; see the two functions above.
+def pretraining_terms(outputs, features, cross_entropy=cross_entropy):
+    """Return all sums of a pre-training batch; see the two functions above.
 
     Those of the next sentence are there if the model has that head.
     """
-    terms = masked_lm_terms(outputs["masked_lm_logits"], features)
+    terms = masked_lm_terms(outputs["masked_lm_logits"], features, cross_entropy)
     if "next_sentence_logits" in outputs:
         terms |= next_sentence_terms(outputs["next_sentence_logits"], features)
     return terms

@@ -5,6 +5,7 @@ import tensorflow as tf
 
 from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
+from official_bert.modeling.kernels.interface import PLAIN
 
 
 class SquadHead(keras.layers.Layer):
@@ -39,7 +40,7 @@ class SpanModel(EncoderModel):
         self.cls = SquadHead(self.config)
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
         """Score the tokens.
 
         Args:
@@ -47,12 +48,15 @@ class SpanModel(EncoderModel):
             are ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `start_logits` and `end_logits` [B, S], of padding
           too, as in the original.
         """
-        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        encoded = self.bert(
+            inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
+        )
         logits = self.cls.squad.of_tokens(encoded["sequence_output"])
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 

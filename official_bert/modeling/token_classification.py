@@ -7,6 +7,7 @@ from official_bert.constants import IGNORED
 from official_bert.modeling import heads
 from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
+from official_bert.modeling.kernels.interface import PLAIN
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -34,7 +35,7 @@ class TokenClassificationModel(EncoderModel):
         )
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
         """Score the tokens.
 
         Args:
@@ -42,15 +43,18 @@ class TokenClassificationModel(EncoderModel):
             are ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `logits` [B, S, C].
         """
-        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+        encoded = self.bert(
+            inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
+        )
         tokens = encoded["sequence_output"]
         if self.bilstm:
             tokens = read(self.bilstm, tokens, inputs["input_mask"])
-        tokens = self.dropped(tokens, training, dropout_seed)
+        tokens = self.dropped(tokens, training, dropout_seed, kernels)
         return {"logits": self.classifier.of_tokens(tokens)}
 
     def get_config(self):

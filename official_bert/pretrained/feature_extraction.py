@@ -18,7 +18,7 @@ from official_bert.constants import INPUTS, LONG_TEXT, POOLINGS, TRUNCATE, WINDO
 from official_bert.errors import UserError
 from official_bert.fine_tuning.model_inputs import check_length, pad_rows
 from official_bert.fine_tuning.windows import best_spans, make_spans, truncate_pair
-from official_bert.modeling.fused_layer_norm import fused_where_possible
+from official_bert.modeling.kernels.choose import for_inference
 
 LAYERS = (-1, -2, -3, -4)
 DEFAULT_LENGTH = 128
@@ -212,8 +212,7 @@ def _compiled(model, layers, pooling=None):
 
 @tf.function(autograph=False)
 def _run(model, layers, pooling, features, kept):
-    with fused_where_possible():
-        encoded = model(features)
+    encoded = model(features, kernels=for_inference())
     if pooling == "pooler":
         return tf.cast(encoded["pooled_output"], tf.float32)
     all_layers = encoded["all_encoder_layers"]

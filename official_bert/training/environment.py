@@ -10,7 +10,7 @@ import tensorflow as tf
 
 import official_bert
 from official_bert import machine
-from official_bert.modeling.fused_layer_norm import has_onednn
+from official_bert.modeling.kernels.fused_layer_norm import has_onednn
 from official_bert.training import strategies
 
 

@@ -11,7 +11,6 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import names
 from official_bert.errors import UserError
-from official_bert.modeling import element_wise
 from official_bert.training import saving, strategies
 from official_bert.training.logs.run_log import Meter, RunLog, read_metrics
 from official_bert.training.step import STOP, make_train_step
@@ -112,7 +111,14 @@ class _Training:
           whether they came to their end, and the last evaluation with them.
         """
         state, loop = self.state, self.settings.loop
-        train_step = self._make_train_step(objective, dataset)
+        train_step = make_train_step(
+            self.strategy,
+            state.model,
+            state.optimizer,
+            state.guard,
+            objective,
+            self.settings.step,
+        )
         step, last = state.step, self.settings.last_step
         shares = self._shares(dataset, step)
         meter, stop = Meter(), False
@@ -141,24 +147,6 @@ class _Training:
                 return True
             meter.leave_out(time.monotonic() - pause)
         return True
-
-    def _make_train_step(self, objective, dataset):
-        settings, state = self.settings, self.state
-        num_updates = settings.optimization.num_train_steps
-        num_sequences = num_updates * settings.loop.train_batch_size
-        is_compiled = element_wise.pays_off(
-            state.model.config,
-            settings.precision,
-            num_sequences * dataset.tokens_per_row,
-        )
-        return make_train_step(
-            self.strategy,
-            state.model,
-            state.optimizer,
-            state.guard,
-            objective,
-            dataclasses.replace(settings.step, element_wise=is_compiled),
-        )
 
     def has_ended_early(self):
         """Like `is_out_of_patience`; says so."""

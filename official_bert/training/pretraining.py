@@ -11,6 +11,7 @@ from official_bert import files
 from official_bert.checkpoints import model_directory
 from official_bert.data import input_pipeline
 from official_bert.errors import UserError
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training import loop, runs, strategies
 from official_bert.training.evaluation import make_loss_evaluate
@@ -44,20 +45,25 @@ def describe(row):
     )
 
 
-# The sum of both mean losses, without a weight between them (App. A.2). The
-# original adds 1e-5 to the number of masked words, so that a batch without
-# any has a loss of 0.
-PRETRAINING = Objective(
-    losses={"masked_lm_loss": 1e-5, "next_sentence_loss": 0.0},
-    weights=_weights,
-    terms=pretraining_terms,
-    describe=describe,
-)
+def make_objective(next_sentence_prediction=True, kernels=WITH_GRADIENTS):
+    """Return the `Objective` of pre-training.
 
-# Without next-sentence prediction (Table 5, "No NSP").
-MASKED_LM_ONLY = dataclasses.replace(
-    PRETRAINING, losses={"masked_lm_loss": 1e-5}, weights=_masked_lm_weights
-)
+    It is the sum of both mean losses, without a weight between them (App. A.2). The
+    original adds 1e-5 to the number of masked words, so that a batch without
+    any has a loss of 0.
+
+    Args:
+      next_sentence_prediction: False leaves that loss out (Table 5, "No NSP").
+      kernels: `Kernels`.
+    """
+    losses, weights = {"masked_lm_loss": 1e-5}, _masked_lm_weights
+    if next_sentence_prediction:
+        losses, weights = losses | {"next_sentence_loss": 0.0}, _weights
+    terms = functools.partial(pretraining_terms, cross_entropy=kernels.cross_entropy)
+    return Objective(losses, weights, terms, describe)
+
+
+PRETRAINING = make_objective()
 
 # What `eval_results.txt` holds beside `global_step`, as the original's; without
 # next-sentence prediction the last two are not there.
@@ -81,11 +87,6 @@ class PretrainingSettings(runs.RunSettings):
     max_eval_steps: int
     skip_padding: bool | None = None
     next_sentence_prediction: bool = True
-
-    @property
-    def objective(self):
-        """The `Objective` that is minimized."""
-        return PRETRAINING if self.next_sentence_prediction else MASKED_LM_ONLY
 
 
 def run(strategy, config, train_set, eval_set, settings):
@@ -144,7 +145,6 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         settings,
     )
     skip_padding = can_skip_padding and settings.skip_padding is not False
-    state.model.bert.skip_padding = skip_padding
     unigram = functools.cache(lambda: _without_context(train_set, eval_set))
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
     runs.check_workers_agree(strategy, _fingerprint(eval_set, settings), settings)
@@ -152,12 +152,14 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         data = _fingerprint(train_set, settings)
         fingerprint = runs.fingerprint(config, data, settings)
         run_id = runs.resume_or_begin(strategy, state, fingerprint, settings)
+        running = runs.with_kernels(settings, config, train_set, skip_padding)
+        kernels = running.step.kernels
         if not loop.train(
             strategy,
             state,
-            settings.objective,
+            make_objective(settings.next_sentence_prediction, kernels),
             train_set,
-            settings,
+            running,
             run_id,
             evaluate if settings.do_eval else None,
         ):
@@ -207,7 +209,7 @@ def _make_evaluate(strategy, model, eval_set, unigram, settings):
     evaluate = make_loss_evaluate(
         strategy,
         model,
-        settings.objective,
+        make_objective(settings.next_sentence_prediction),
         eval_set.evaluation_batches(settings.eval_batch_size, settings.max_eval_steps),
     )
 

@@ -16,6 +16,7 @@ import tensorflow as tf
 
 from official_bert.checkpoints import initialize, names
 from official_bert.errors import UserError
+from official_bert.modeling.kernels import choose
 from official_bert.training import (
     environment,
     run_manifest,
@@ -107,6 +108,29 @@ def make_state(strategy, make_model, settings):
 def can_skip_padding(strategy, settings):
     """Whether shapes may depend on the data: XLA cannot compile such a step."""
     return not (settings.step.xla or strategies.is_tpu(strategy))
+
+
+def with_kernels(settings, config, dataset, skip_padding):
+    """Return a run's settings with the `Kernels` of its training steps.
+
+    Args:
+      settings: `RunSettings`.
+      config: `BertConfig`.
+      dataset: to train on, see `loop.train`.
+      skip_padding: whether only attention computes padding.
+    """
+    num_sequences = (
+        settings.optimization.num_train_steps * settings.loop.train_batch_size
+    )
+    kernels = choose.for_training(
+        config,
+        settings.precision,
+        num_sequences * dataset.tokens_per_row,
+        skip_padding,
+        settings.step.xla,
+    )
+    step = dataclasses.replace(settings.step, kernels=kernels)
+    return dataclasses.replace(settings, step=step)
 
 
 def fingerprint(config, data, settings):

@@ -5,13 +5,14 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from official_bert.modeling import element_wise
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 from official_bert.training.reports import describe, report_of
 
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
 CLIP_NORM = 1.0
 
-# Places in the 64 bits of a dropout seed. Below them are 2^10 dropout sites, so
+# Places in the 64 bits of a dropout seed. Below them are 2^10 dropout indices, so
 # there can be 2^10 micro-batches, 2^12 replicas and 2^31 steps.
 MICRO_BATCH, REPLICA, STEP = 2**10, 2**20, 2**32
 
@@ -66,9 +67,8 @@ class StepSettings:
       micro_batch_size: rows that a device handles at once; 0 for all. It
         must divide each replica's share of the batch.
       xla: whether XLA compiles the forward and backward passes.
-      element_wise: whether XLA compiles the element-wise work of these passes, see
-        `modeling.element_wise`, and that of clipping and of the optimizer; for
-        float32; not beside `xla`. Dropout's masks are others then.
+      kernels: `Kernels` of these passes. They also say whether XLA compiles the
+        element-wise work of clipping and of the optimizer.
       per_replica_update: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.
@@ -77,7 +77,7 @@ class StepSettings:
     seed: int
     micro_batch_size: int = 0
     xla: bool = False
-    element_wise: bool = False
+    kernels: Kernels = WITH_GRADIENTS
     per_replica_update: bool = False
 
 
@@ -86,7 +86,7 @@ def step_seed(seed, step, replica):
 
     A pure function of its arguments, without collisions below 2^31 steps and
     4096 replicas; the lowest bits are left to micro-batches and dropout
-    sites (`modeling.dropout.site_seed`).
+    indices (`modeling.dropout.index_seed`).
     """
     place = tf.cast(step, tf.int64) * STEP + tf.cast(replica, tf.int64) * REPLICA
     return tf.stack([tf.constant(seed, tf.int64), place])
@@ -98,12 +98,14 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
     The update is that of the whole batch, however it is split: denominators
     and gradients are summed over micro-batches and replicas, and the clipping
     norm is taken of the summed gradient, embeddings as dense matrices
-    included. Where that gradient is not finite, weights and moments stay as
-    they are; the step still counts, so that step k always sees batch k.
+    included. Clipped before the sum, each part would be scaled by its own norm: the
+    sum would have another direction, depend on how the batch is split, and could be
+    longer than the limit. Where that gradient is not finite, weights and moments
+    stay as they are; the step still counts, so that step k always sees batch k.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      model: a Keras model whose call takes `training` and `dropout_seed`.
+      model: a Keras model whose call takes `training`, `dropout_seed` and `kernels`.
       optimizer: a built Keras optimizer; its `iterations` is the step.
       guard: `Guard`, made like model and optimizer in the strategy's scope.
       objective: `Objective`.
@@ -171,17 +173,17 @@ def _make_gradients_of(model, objective, settings):
       (dense float32 gradients, terms), summed over the micro-batches.
     """
     variables, micro_batch_size = model.trainable_variables, settings.micro_batch_size
-    is_compiled = settings.element_wise and not settings.xla
 
     def of_rows(features, denominators, seed, scale):
-        with element_wise.compiled(is_compiled):
-            with tf.GradientTape() as tape:
-                outputs = model(features, training=True, dropout_seed=seed)
-                terms = objective.terms(outputs, features)
-                loss = sum(terms[name][0] / denominators[name] for name in denominators)
-                if scale is not None:
-                    loss *= scale
-            gradients = tape.gradient(loss, [variable.value for variable in variables])
+        with tf.GradientTape() as tape:
+            outputs = model(
+                features, training=True, dropout_seed=seed, kernels=settings.kernels
+            )
+            terms = objective.terms(outputs, features)
+            loss = sum(terms[name][0] / denominators[name] for name in denominators)
+            if scale is not None:
+                loss *= scale
+        gradients = tape.gradient(loss, [variable.value for variable in variables])
         # Embedding rows arrive as a list of slices with repetitions; their
         # norm is not that of the matrix they add up to.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
@@ -278,7 +280,7 @@ def _make_update(strategy, optimizer, guard, variables, settings):
                 optimizer.update_step(gradient * factor, variable, rate)
             return True
 
-        if settings.element_wise:
+        if settings.kernels.compiles_update:
             # Clipping, decay and Adam become one pass over the memory.
             apply = tf.function(apply, jit_compile=True, autograph=False)
         tf.cond(finite, apply, lambda: False)

@@ -5,17 +5,15 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+from kernel_variants import dropout_by_hash
 
-from official_bert.modeling.dropout import dropout, hashed_dropout, mask_key
-
-
-def by_hash(x, rate, seed, site):
-    return hashed_dropout(x, mask_key(seed, site), rate=rate)
+from official_bert.modeling.dropout import dropout
+from official_bert.modeling.kernels.hashed_dropout import hashed_dropout, mask_key
 
 
-@pytest.fixture(params=[dropout, by_hash], ids=["generator", "hash"])
+@pytest.fixture(params=[dropout, dropout_by_hash], ids=["generator", "hash"])
 def drop(request):
-    """The function that drops: (x, rate, seed, site) -> tensor."""
+    """The function that drops: (x, rate, seed, dropout index) -> tensor."""
     return request.param
 
 
@@ -23,8 +21,8 @@ def drop(request):
 def mask(drop):
     """A function that returns what dropout makes of ones."""
 
-    def make(seed=(1, 0), site=0, rate=0.1, shape=(400, 500)):
-        return drop(tf.ones(shape), rate, tf.constant(seed, tf.int64), site).numpy()
+    def make(seed=(1, 0), index=0, rate=0.1, shape=(400, 500)):
+        return drop(tf.ones(shape), rate, tf.constant(seed, tf.int64), index).numpy()
 
     return make
 
@@ -35,7 +33,7 @@ def test_dropout_rate_and_scale(drop, mask):
     # Four standard errors of 200,000 draws.
     assert abs(zeros - 0.1) < 4 * math.sqrt(0.1 * 0.9 / dropped.size)
     kept = np.unique(dropped[dropped != 0])
-    values = 2**32 if drop is by_hash else 2**16
+    values = 2**32 if drop is dropout_by_hash else 2**16
     scale = values / (values - round(0.1 * values))
     np.testing.assert_allclose(kept, [scale], rtol=1e-7)
 
@@ -50,7 +48,7 @@ def test_dropout_is_independent_along_both_axes(mask):
         assert abs(shifted.mean()) < 4 * 0.09 / math.sqrt(shifted.size)
 
 
-def test_dropout_mask_is_a_pure_function_of_its_seed_and_site(drop, mask):
+def test_dropout_mask_is_a_pure_function_of_its_seed_and_index(drop, mask):
     np.testing.assert_array_equal(mask(), mask())
     graph = tf.function(lambda: drop(tf.ones((400, 500)), 0.1, [1, 0], 0))
     np.testing.assert_array_equal(mask(), graph())
@@ -64,7 +62,7 @@ def test_dropout_mask_is_the_same_compiled_by_xla(drop, mask):
     np.testing.assert_array_equal(mask(), compiled())
 
 
-@pytest.mark.parametrize("other", [{"seed": (2, 0)}, {"seed": (1, 1)}, {"site": 1}])
+@pytest.mark.parametrize("other", [{"seed": (2, 0)}, {"seed": (1, 1)}, {"index": 1}])
 def test_dropout_masks_differ_and_are_unrelated(other, mask):
     both = ((mask() == 0) & (mask(**other) == 0)).mean()
     assert abs(both - 0.01) < 4 * math.sqrt(0.01 * 0.99 / 200_000)

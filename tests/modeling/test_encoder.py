@@ -5,44 +5,14 @@ import numpy as np
 import original_head
 import pytest
 import tensorflow as tf
+from kernel_variants import with_dropout
+from small_encoder import SMALL, make_encoder, make_features
 
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
-from official_bert.modeling import dropout, embeddings, heads, layers, transformer
+from official_bert.modeling import dropout, heads, transformer
 from official_bert.modeling.encoder import BertEncoder
 from official_bert.modeling.pretraining import PretrainingModel
-
-SMALL = {
-    "vocab_size": 40,
-    "hidden_size": 24,
-    "num_hidden_layers": 2,
-    "num_attention_heads": 3,
-    "intermediate_size": 32,
-    "max_position_embeddings": 64,
-    "type_vocab_size": 2,
-}
-
-
-def make_encoder(**changes):
-    """Return an encoder with weights of deviation 0.3, so that all matter."""
-    encoder = BertEncoder(BertConfig(**{**SMALL, **changes}))
-    rng = np.random.default_rng(0)
-    for variable in encoder.trainable_variables:
-        around = 1.0 if variable.path.endswith("gamma") else 0.0
-        variable.assign(around + 0.3 * rng.normal(size=variable.shape))
-    return encoder
-
-
-def make_features(length=32, batch=4, seed=0):
-    """Return random tokens with real padding in all rows but the first."""
-    rng = np.random.default_rng(seed)
-    lengths = np.array([length, *rng.integers(5, length, batch - 1)])
-    mask = np.arange(length) < lengths[:, np.newaxis]
-    return {
-        "input_ids": (rng.integers(5, 40, (batch, length)) * mask).astype(np.int32),
-        "input_mask": mask.astype(np.int32),
-        "segment_ids": ((np.arange(length) > 3) & mask).astype(np.int32),
-    }
 
 
 def pad(features, length):
@@ -197,25 +167,26 @@ def test_each_kind_of_dropout_acts(name):
     assert np.abs(one - dropped(plain, [1, 2])).max() > 0.1
 
 
-def test_every_dropout_site_has_its_own_number_and_its_rate(monkeypatch):
-    rates, plain = {}, dropout.dropout
+def test_every_dropout_has_its_own_index_and_its_rate():
+    rates = {}
 
-    def spy(x, rate, seed, site):
-        assert site not in rates
-        rates[site] = rate
-        return plain(x, rate, seed, site)
+    def spy(x, rate, seed, dropout_index):
+        assert dropout_index not in rates
+        rates[dropout_index] = rate
+        return dropout.dropout(x, rate, seed, dropout_index)
 
-    for module in (embeddings, layers, transformer):
-        monkeypatch.setattr(module, "dropout", spy)
     hidden, attention = 0.1, 0.2
     encoder = make_encoder(
         hidden_dropout_prob=hidden, attention_probs_dropout_prob=attention
     )
-    dropped(encoder, [1, 2])
+    seed = tf.constant([1, 2], tf.int64)
+    encoder(
+        make_features(), training=True, dropout_seed=seed, kernels=with_dropout(spy)
+    )
     # The embeddings', then attention map and both outputs of each block.
     block = [attention, hidden, hidden]
     assert rates == dict(enumerate([hidden, *block, *block]))
-    assert max(rates) < dropout.SITES
+    assert max(rates) < dropout.NUM_INDICES
 
 
 def keras_inputs(length=16):

@@ -12,6 +12,8 @@ from record_files import MINI_CONFIG
 from official_bert.config import HIDDEN_ACTIVATIONS, BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling import heads, layers, transformer
+from official_bert.modeling.kernels import gradients
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.training.precision import computing_in
 
 X = np.linspace(-5, 5, 101).astype(np.float32)
@@ -45,13 +47,13 @@ def gelu_erf(x):
     ],
 )
 def test_hidden_act(name, expected):
-    ours = layers.activation(name)(tf.constant(X)).numpy()
+    ours = PLAIN.activation(name)(tf.constant(X)).numpy()
     np.testing.assert_allclose(ours, expected(X.astype(np.float64)), atol=1e-6)
 
 
 def test_every_hidden_act_of_the_config_is_known():
     for name in HIDDEN_ACTIVATIONS:
-        assert callable(layers.activation(name))
+        assert callable(PLAIN.activation(name))
 
 
 def test_gelu_forms_differ_by_a_thousandth():
@@ -59,15 +61,21 @@ def test_gelu_forms_differ_by_a_thousandth():
     assert 1e-4 < difference < 1e-3
 
 
+# The plain functions, and those with hand-written gradients.
+FORMS = [layers, gradients]
+
+
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize(("name", "is_tanh"), [("gelu", True), ("gelu_erf", False)])
-def test_gelu_gradient(name, is_tanh):
-    ours = gradient(layers.activation(name), X)[0]
+def test_gelu_gradient(name, is_tanh, form):
+    ours = gradient(getattr(form, name), X)[0]
     plain = gradient(lambda x: tf.nn.gelu(x, approximate=is_tanh), X)[0]
     np.testing.assert_allclose(ours, plain, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["gelu", "gelu_erf"])
-def test_gelu_is_a_part_of_the_product_before_it(name):
+def test_gelu_is_a_part_of_the_product_before_it(name, form):
     """Where oneDNN computes, and without a gradient: one pass instead of nine."""
     x, kernel = tf.ones([64, 32]), tf.Variable(tf.ones([32, 16]))
 
@@ -77,7 +85,7 @@ def test_gelu_is_a_part_of_the_product_before_it(name):
 
     if "_MklNativeFusedMatMul" not in operations(lambda x: dense(tf.nn.relu, x), x):
         pytest.skip("This TensorFlow computes without oneDNN.")
-    found = operations(lambda x: dense(layers.activation(name), x), x)
+    found = operations(lambda x: dense(getattr(form, name), x), x)
     assert "_MklNativeFusedMatMul" in found
     assert not found & {"Tanh", "Erf", "Mul"}
 
@@ -109,9 +117,10 @@ def test_layer_norm():
     np.testing.assert_allclose(ours, expected, atol=1e-5)
 
 
-def test_layer_norm_gradients():
+@pytest.mark.parametrize("form", FORMS)
+def test_layer_norm_gradients(form):
     inputs = layer_norm_inputs()
-    ours = gradient(functools.partial(layers.normalize, epsilon=1e-12), *inputs)
+    ours = gradient(functools.partial(form.layer_norm, epsilon=1e-12), *inputs)
     plain = gradient(layer_norm_by_definition, *inputs)
     for a, b in zip(ours, plain, strict=True):
         np.testing.assert_allclose(a, b, atol=2e-5, rtol=1e-5)
@@ -163,7 +172,7 @@ def test_a_head_s_bias_is_not_rounded_in_half_precision():
     np.testing.assert_array_equal(found.numpy(), [bias])
 
 
-def test_a_block_beyond_the_dropout_sites_is_refused():
+def test_a_block_beyond_the_dropout_indices_is_refused():
     transformer.TransformerBlock(MINI_CONFIG, 84)
     with pytest.raises(UserError, match="layer 85 is one too many; up to 85 have"):
         transformer.TransformerBlock(MINI_CONFIG, 85)

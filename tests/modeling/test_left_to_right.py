@@ -7,13 +7,14 @@ import pytest
 import tensorflow as tf
 import tiny_model
 from record_files import MINI_CONFIG, mini_records, stacked
-from test_encoder import make_encoder, make_features
+from small_encoder import make_encoder, make_features
 
 from official_bert.checkpoints import google, model_directory
 from official_bert.checkpoints.huggingface import transformers_model
 from official_bert.checkpoints.keras_hub import preset
 from official_bert.errors import UserError
 from official_bert.modeling import transformer
+from official_bert.modeling.kernels.choose import training_kernels
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 
 SEED = tf.constant([1, 2**32], tf.int64)
@@ -63,10 +64,12 @@ def test_training_without_rows_for_padding_is_the_same(recompute):
     rates = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
     features, found = make_features(), []
     for skip in (False, True):
-        encoder = make_encoder(causal_attention=True, **rates)
-        encoder.skip_padding, encoder.encoder.recompute = skip, recompute
+        encoder = make_encoder(recompute, causal_attention=True, **rates)
+        kernels = training_kernels(skip_padding=skip)
         with tf.GradientTape() as tape:
-            outputs = encoder(features, training=True, dropout_seed=SEED)
+            outputs = encoder(
+                features, training=True, dropout_seed=SEED, kernels=kernels
+            )
             loss = tf.reduce_sum(outputs["pooled_output"][:, :5])
         table = encoder.embedding_table
         gradient = tf.convert_to_tensor(tape.gradient(loss, table.value))

@@ -141,8 +141,8 @@ def test_what_answers_questions(config, name, last, pooled):
     original_head.assign(model, arrays)
     wanted = {"sequence_output": last, "pooled_output": pooled}
 
-    def compute(features):
-        encoded = model.bert(features)
+    def compute(features, kernels):
+        encoded = model.bert(features, kernels=kernels)
         return {key: encoded[key] for key in wanted}
 
     found = scoring.make_scorer(compute)(original_head.features(arrays))

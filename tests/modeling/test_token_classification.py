@@ -83,19 +83,20 @@ def test_dropout_before_the_scores():
     np.testing.assert_allclose(seen[1], tokens, atol=1e-6)
 
 
-def test_dropout_before_the_scores_has_a_site_of_its_own(monkeypatch):
-    """Two sites of one number would drop the same places."""
-    sites, site_seed = [], dropout.site_seed
+def test_dropout_before_the_scores_has_an_index_of_its_own(monkeypatch):
+    """Two dropouts of one index would drop the same elements."""
+    indices, index_seed = [], dropout.index_seed
 
-    def noted(seed, site):
-        sites.append(site)
-        return site_seed(seed, site)
+    def noted(seed, dropout_index):
+        indices.append(dropout_index)
+        return index_seed(seed, dropout_index)
 
-    monkeypatch.setattr(dropout, "site_seed", noted)
+    monkeypatch.setattr(dropout, "index_seed", noted)
     config = {**MINI_CONFIG.to_dict(), "num_hidden_layers": 3}
     model = TokenClassificationModel(config, 3)
     model(FEATURES, training=True, dropout_seed=tf.constant([1, 0], tf.int64))
-    assert len(sites) == 1 + 3 * 3 + 1 and len(set(sites)) == len(sites)
+    assert len(indices) == 1 + 3 * 3 + 1
+    assert len(set(indices)) == len(indices)
 
 
 def test_loss_of_the_tokens_that_count():

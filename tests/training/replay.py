@@ -5,6 +5,7 @@ devices have to be made before TensorFlow starts, so it takes a process of
 its own. It prints what `distances` returns in each of the `WAYS`, as JSON.
 """
 
+import dataclasses
 import json
 
 import keras
@@ -12,19 +13,24 @@ import numpy as np
 import original_head
 import tensorflow as tf
 
+from official_bert.modeling.kernels import packing
+from official_bert.modeling.kernels.choose import training_kernels
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.training.guard import Guard
 from official_bert.training.optimizer import BertAdam
-from official_bert.training.pretraining import PRETRAINING
+from official_bert.training.pretraining import make_objective
 from official_bert.training.schedule import WarmupLinearDecay
 from official_bert.training.step import StepSettings, make_train_step
 
-# How an update may be computed: arguments of `distances`.
+# The kernels that a training step may use.
 WAYS = {
-    "by operations": {},
-    "in few passes": {"element_wise": True},
-    "without padding": {"skip_padding": True},
-    "without padding, in few passes": {"skip_padding": True, "element_wise": True},
+    "plain": PLAIN,
+    "plain, packed": dataclasses.replace(PLAIN, pack=packing.pack_tokens),
+    "hand-written gradients": training_kernels(),
+    "hand-written gradients, packed": training_kernels(skip_padding=True),
+    "in few passes": training_kernels(is_compiled=True),
+    "in few passes, packed in groups": training_kernels(True, skip_padding=True),
 }
 
 
@@ -47,7 +53,7 @@ def distribute(strategy, features):
     return strategy.experimental_distribute_values_from_function(share)
 
 
-def start(strategy, skip_padding=False, **options):
+def start(strategy, kernels, **options):
     """Return the model at its recorded weights, its optimizer and its step."""
     settings = original_head.SETTINGS
     schedule = WarmupLinearDecay(
@@ -60,20 +66,20 @@ def start(strategy, skip_padding=False, **options):
         optimizer = BertAdam(schedule)
         optimizer.build(model.trainable_variables)
         guard = Guard()
-    model.bert.skip_padding = skip_padding
     original_head.assign(model, original_head.recording())
-    chosen = StepSettings(seed=1, **options)
-    step = make_train_step(strategy, model, optimizer, guard, PRETRAINING, chosen)
+    chosen = StepSettings(seed=1, kernels=kernels, **options)
+    objective = make_objective(kernels=kernels)
+    step = make_train_step(strategy, model, optimizer, guard, objective, chosen)
     return model, optimizer, step
 
 
-def distances(strategy, skip_padding=False, **options):
+def distances(strategy, kernels, **options):
     """Take the six steps.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      skip_padding: of the encoder.
-      **options: of `StepSettings`.
+      kernels: `Kernels`.
+      **options: further ones of `StepSettings`.
 
     Returns:
       dict: the largest difference from the recording in `mlm`, `nsp` (losses),
@@ -82,7 +88,7 @@ def distances(strategy, skip_padding=False, **options):
       `replicas` of a weight; and the number of `steps`.
     """
     arrays = original_head.recording()
-    model, optimizer, step = start(strategy, skip_padding, **options)
+    model, optimizer, step = start(strategy, kernels, **options)
     reports = []
     for number in range(original_head.SETTINGS["steps"]):
         features = original_head.features(arrays, number)
@@ -131,4 +137,4 @@ def _report_distances(reports, arrays):
 
 if __name__ == "__main__":
     replicas = two_replicas()
-    print(json.dumps({name: distances(replicas, **way) for name, way in WAYS.items()}))
+    print(json.dumps({name: distances(replicas, way) for name, way in WAYS.items()}))

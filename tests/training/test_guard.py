@@ -93,7 +93,7 @@ class Line(keras.Model):
         self.lengths = self.add_weight(shape=(2,), initializer="zeros", name="lengths")
         self.built = True
 
-    def call(self, features, training=False, dropout_seed=None):
+    def call(self, features, training=False, dropout_seed=None, kernels=None):
         lengths = tf.cast(tf.convert_to_tensor(self.lengths), self.kind)
         return tf.cast(features["slopes"], self.kind) * lengths
 

@@ -48,7 +48,7 @@ class SmallModel(keras.Model):
         self.scores = self.add_weight(shape=shape, name="scores")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=None):
         words = tf.gather(self.scores, inputs["input_ids"])
         if training:
             words = tf.nn.experimental.stateless_dropout(words, 0.5, dropout_seed)

@@ -16,7 +16,7 @@ from run_settings import RUN, changed, make
 import official_bert
 from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
-from official_bert.modeling import element_wise
+from official_bert.modeling.kernels import choose, element_wise
 from official_bert.training import pretraining, saving
 
 STEPS = 6
@@ -94,13 +94,13 @@ def test_continued_is_bit_for_bit_the_whole_run(whole, continued, prefix):
 @pytest.fixture
 def compiled(monkeypatch):
     """The names of the functions that XLA has compiled."""
-    names, kernels = set(), element_wise._compiled
+    names, compiled = set(), element_wise.compiled
 
     def noted(function, **settings):
         names.add(function.__name__)
-        return kernels(function, **settings)
+        return compiled(function, **settings)
 
-    monkeypatch.setattr(element_wise, "_compiled", noted)
+    monkeypatch.setattr(element_wise, "compiled", noted)
     return names
 
 
@@ -110,16 +110,17 @@ def test_so_is_one_whose_element_wise_work_is_compiled(
     settings = {"do_eval": False}
     tokens = STEPS * SETTINGS.loop.train_batch_size * records.max_seq_length
     work = tokens * MINI_CONFIG.num_hidden_layers * MINI_CONFIG.hidden_size
-    monkeypatch.setattr(element_wise, "LEAST_WORK", work + 1)
+    monkeypatch.setattr(choose, "LEAST_WORK", work + 1)
     run(records, tmp_path / "small", **settings)
     assert not compiled
-    monkeypatch.setattr(element_wise, "LEAST_WORK", work)
+    monkeypatch.setattr(choose, "LEAST_WORK", work)
     whole = run(records, tmp_path / "whole", **settings)
     assert compiled == {
         "gelu",
+        "gelu_erf",
         "normalize_dropped_sum",
         "hashed_dropout",
-        "_score_gradient",
+        "score_gradient",
         "cross_entropy",
     }
     killed = tmp_path / "killed"
@@ -132,7 +133,7 @@ def test_so_is_one_whose_element_wise_work_is_compiled(
 def test_xla_compiles_the_whole_step_or_element_wise_work(
     records, tmp_path, compiled, monkeypatch
 ):
-    monkeypatch.setattr(element_wise, "pays_off", lambda *_: True)
+    monkeypatch.setattr(choose, "compiling_pays_off", lambda *_: True)
     run(records, tmp_path, do_eval=False, xla=True, num_train_steps=1)
     assert not compiled
 
@@ -391,8 +392,8 @@ def test_without_padding_the_loss_is_the_same(records, tmp_path):
 def test_padding_is_skipped_where_shapes_may_vary(records, tmp_path, monkeypatch):
     seen = []
 
-    def train(strategy, state, *args, **kwargs):
-        seen.append(state.model.bert.skip_padding)
+    def train(*args):
+        seen.append(args[-1].pack is not None)
 
     monkeypatch.setattr(pretraining.loop, "train", train)
     run(records, tmp_path / "as it comes", do_eval=False)

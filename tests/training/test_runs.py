@@ -103,18 +103,18 @@ def test_what_the_flags_say_reaches_the_updates(monkeypatch, tmp_path):
         per_replica_update=True,
         xla=True,
     )
-    training = loop._Training(
-        STRATEGY, make_state(), settings, 1, None, "f1", None, None
-    )
-    training._make_train_step(ner.OBJECTIVE, dataset)
+    state = make_state()
+    settings = runs.with_kernels(settings, MINI_CONFIG, dataset, True)
+    training = loop._Training(STRATEGY, state, settings, 1, None, "f1", None, None)
+    with pytest.raises(TypeError):
+        training.make_updates(ner.OBJECTIVE, dataset)
     step = seen[0][-1]
+    assert step.kernels.pack is not None
     assert (step.seed, step.micro_batch_size, step.per_replica_update, step.xla) == (
         (7, 2, True, True)
     )
-    with pytest.raises(TypeError):
-        next(training._shares(dataset, 3))
     training._keep_batch(3, dataset)
-    assert dataset.asked == [("batches", 16, 7, 3, (0, 16)), ("records", 16, 7, 3)]
+    assert dataset.asked == [("batches", 16, 7, 0, (0, 16)), ("records", 16, 7, 3)]
 
 
 ONE = Features(np.array([7, 8], np.int32), np.zeros(2, np.int32), 1, 0)
@@ -280,8 +280,10 @@ def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
     """Padding is not skipped, and each batch of a fine-tuning is as long."""
     seen = []
 
-    def train(strategy, state, objective, train_set, *args, **kwargs):
-        seen.append((state.model.bert.skip_padding, train_set.length_step))
+    def train(*args, **kwargs):
+        _, _, _, train_set, settings, *_ = args
+        kernels = settings.step.kernels
+        seen.append((kernels.pack is not None, train_set.length_step))
 
     monkeypatch.setattr(loop, "train", train)
     ids = np.array([2, 20, 3], np.int32)

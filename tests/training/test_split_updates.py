@@ -8,7 +8,7 @@ import pytest
 import tensorflow as tf
 import updates
 
-from official_bert.modeling.dropout import SITES
+from official_bert.modeling.dropout import NUM_INDICES
 from official_bert.training.pretraining import PRETRAINING
 from official_bert.training.step import MICRO_BATCH, STEP, step_seed
 
@@ -80,7 +80,7 @@ def test_seeds_of_micro_batches_leave_room_for_the_sites_of_a_model():
     places = [int(seed_of(number)[1]) for number in (0, 1, 1023)]
     assert places[0] == STEP_NUMBER * STEP
     assert np.diff(places).tolist() == [MICRO_BATCH, 1022 * MICRO_BATCH]
-    assert MICRO_BATCH == SITES
+    assert MICRO_BATCH == NUM_INDICES
 
 
 @pytest.fixture(scope="module")

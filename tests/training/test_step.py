@@ -14,6 +14,7 @@ import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training.guard import Guard
 from official_bert.training.optimizer import BertAdam
@@ -65,7 +66,7 @@ def distances(request, way):
 
 @functools.cache
 def _on_one_device(way):
-    return replay.distances(tf.distribute.get_strategy(), **replay.WAYS[way])
+    return replay.distances(tf.distribute.get_strategy(), replay.WAYS[way])
 
 
 @pytest.mark.comparison
@@ -164,7 +165,7 @@ def test_dropout_of_a_step_is_that_of_its_seed():
 
 
 def test_step_seeds_do_not_collide():
-    # Micro-batches and sites add less than 2^20 to the second number.
+    # Micro-batches and dropout indices add less than 2^20 to the second number.
     places = [
         int(step_seed(7, step, replica)[1])
         for step in (0, 1, 2, 10**6, 2**31 - 1)
@@ -212,8 +213,10 @@ class Classifier(keras.Model):
         self.head.build((None, config.hidden_size))
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None):
-        encoded = self.bert(inputs, training=training, dropout_seed=dropout_seed)
+    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
+        encoded = self.bert(
+            inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
+        )
         return self.head(encoded["pooled_output"])
 
 

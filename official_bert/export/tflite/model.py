@@ -1,6 +1,7 @@
 """A model as a device runs it: rows of ids in, results out."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 
 import keras
@@ -9,6 +10,7 @@ import tensorflow as tf
 from official_bert.errors import UserError
 from official_bert.export import sources
 from official_bert.export.tflite.converter import FixedLengths
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.choice.predictor import ChoicePredictor
@@ -23,7 +25,8 @@ class DeviceModel:
 
     Attributes:
       what: the task, for people.
-      compute: function: dict of `INPUTS` int32 [B, S] -> dict of tensors [B, …].
+      compute: function: (dict of `INPUTS` int32 [B, S]; `Kernels` as `kernels`) -> dict
+        of tensors [B, …].
       keras_model: whose weights it reads.
       tokenizer: `FullTokenizer`.
       labels: names of the classes or tags, in the order of their numbers; or ().
@@ -39,9 +42,10 @@ class DeviceModel:
     lengths: tuple[int, ...]
     predictor: object = None
 
-    def with_fixed_lengths(self):
+    def with_fixed_lengths(self, kernels=PLAIN):
         """Return it as `FixedLengths`, for the converter."""
-        return FixedLengths(self.compute, self.keras_model.weights, self.lengths)
+        compute = functools.partial(self.compute, kernels=kernels)
+        return FixedLengths(compute, self.keras_model.weights, self.lengths)
 
 
 def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
@@ -90,8 +94,8 @@ def _of_classifier(predictor):
     task, model = predictor.task, predictor.model
     _require_fixed_shapes(task.bilstm)
 
-    def compute(features):
-        logits = model(features)["logits"]
+    def compute(features, kernels=PLAIN):
+        logits = model(features, kernels=kernels)["logits"]
         if task.kind == REGRESSION:
             return {"logits": logits}
         of_kind = tf.nn.sigmoid if task.kind == MULTI_LABEL else tf.nn.softmax
@@ -115,8 +119,8 @@ def _of_squad(predictor):
 def _of_tagger(predictor):
     _require_fixed_shapes(predictor.task.bilstm or predictor.task.feature_based)
 
-    def compute(features):
-        logits = predictor.model(features)["logits"]
+    def compute(features, kernels=PLAIN):
+        logits = predictor.model(features, kernels=kernels)["logits"]
         return {"tags": tf.argmax(logits, -1, tf.int32), "tag_logits": logits}
 
     return "entity tagger", compute, predictor.task.tags
@@ -129,8 +133,8 @@ def _of_choice(predictor):
 def _encoded(bert):
     encoder = getattr(bert.model, "bert", bert.model)
 
-    def compute(features):
-        encoded = encoder(features)
+    def compute(features, kernels=PLAIN):
+        encoded = encoder(features, kernels=kernels)
         return {name: encoded[name] for name in bert.vectors}
 
     return compute

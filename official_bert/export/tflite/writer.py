@@ -17,7 +17,7 @@ from official_bert.export.tflite import converter, flatbuffer, golden_tokens, re
 from official_bert.fine_tuning import outputs as scoring
 from official_bert.fine_tuning.task_file import TASK_FILE, write_task
 from official_bert.fine_tuning.tflite_model import FILE, HASH_FILE, TfliteModel
-from official_bert.modeling.transformer import MASKED_SCORE
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.tables.examples import Example
 from official_bert.tasks.classifier.features import convert_example
 
@@ -121,13 +121,10 @@ def _check_difference(difference, quantization):
 
 def _convert(model, quantization, rows):
     """Return the flatbuffer; see `converter.convert`."""
-    encoder = getattr(model.keras_model, "bert", model.keras_model)
+    kernels = PLAIN
     if quantization == FULL_INT8:
-        encoder.masked_score = CLIPPED_SCORE
-    try:
-        return converter.convert(model.with_fixed_lengths(), quantization, rows)
-    finally:
-        encoder.masked_score = MASKED_SCORE
+        kernels = dataclasses.replace(kernels, masked_score=CLIPPED_SCORE)
+    return converter.convert(model.with_fixed_lengths(kernels), quantization, rows)
 
 
 def _write_side_files(folder, model):

@@ -18,6 +18,7 @@ from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
 from official_bert.fine_tuning.task_file import task_content
 from official_bert.json_records import from_json
 from official_bert.metrics import glue
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.modeling.multiple_choice import (
     NO_CHOICE,
     MultipleChoiceModel,
@@ -110,10 +111,10 @@ def outputs_of(model):
     on the others, so none has to be padded to another's length or number.
     """
 
-    def compute(features):
+    def compute(features, kernels=PLAIN):
         rows = {name: features[name][:, tf.newaxis] for name in INPUTS}
         rows["choice_mask"] = tf.ones_like(rows["input_ids"][:, :, 0])
-        return {"logits": model(rows)["logits"][:, 0]}
+        return {"logits": model(rows, kernels=kernels)["logits"][:, 0]}
 
     return compute
 

@@ -18,6 +18,7 @@ from official_bert.fine_tuning.task_file import task_content
 from official_bert.json_records import from_json
 from official_bert.metrics import entities
 from official_bert.modeling.feature_based import FeatureBasedModel
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.modeling.token_classification import (
     TokenClassificationModel,
     token_terms,
@@ -167,8 +168,9 @@ def make_scorer(model):
 def outputs_of(model):
     """Return a function: features -> dict with the best `tags`, int32 [B, S]."""
 
-    def compute(features):
-        return {"tags": tf.argmax(model(features)["logits"], -1, tf.int32)}
+    def compute(features, kernels=PLAIN):
+        logits = model(features, kernels=kernels)["logits"]
+        return {"tags": tf.argmax(logits, -1, tf.int32)}
 
     return compute
 

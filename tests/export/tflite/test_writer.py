@@ -456,7 +456,7 @@ def test_bad_calibration_is_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
-def test_the_mask_is_clipped_while_it_is_converted(tmp_path, monkeypatch):
+def test_the_mask_is_clipped_in_eight_bits(tmp_path, monkeypatch):
     """With -10000 among numbers of 8 bits, nothing but the mask is left."""
     model = open_device_model(device_exports.horse_directory(), (24,))
     monkeypatch.setattr(writer, "CLIPPED_SCORE", -10000.0)
@@ -464,22 +464,22 @@ def test_the_mask_is_clipped_while_it_is_converted(tmp_path, monkeypatch):
         writer.write(
             tmp_path / "new", model, "full_int8", horse_set(60, 3), horse_set(200, 2)
         )
-    assert model.keras_model.bert.masked_score == -10000.0
 
 
-def test_the_mask_is_as_before_when_it_fails(tmp_path, monkeypatch):
-    model = open_device_model(directory_of("label"), (24,))
-    seen = []
+def test_only_eight_bits_clip_the_mask(tmp_path, monkeypatch):
+    model, seen = open_device_model(directory_of("label"), (24,)), []
 
     def convert(*_):
-        seen.append(model.keras_model.bert.masked_score)
         raise UserError("no")
 
+    def with_fixed_lengths(_, kernels):
+        seen.append(kernels.masked_score)
+
     monkeypatch.setattr(writer.converter, "convert", convert)
+    monkeypatch.setattr(type(model), "with_fixed_lengths", with_fixed_lengths)
     for quantization in ("float32", "full_int8"):
         with pytest.raises(UserError, match="^no$"):
             writer.write(tmp_path / "new", model, quantization)
-        assert model.keras_model.bert.masked_score == -10000.0
     assert seen == [-10000.0, writer.CLIPPED_SCORE]
 
 

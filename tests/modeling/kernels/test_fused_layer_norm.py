@@ -7,8 +7,11 @@ from optimized_graph import operations
 
 from official_bert.config import BertConfig
 from official_bert.fine_tuning import outputs as scoring
-from official_bert.modeling import fused_layer_norm, layers
+from official_bert.modeling import layers
 from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.kernels import fused_layer_norm
+from official_bert.modeling.kernels.choose import for_inference
+from official_bert.modeling.kernels.interface import PLAIN
 
 NEEDS_ONEDNN = pytest.mark.skipif(
     not fused_layer_norm.has_onednn(), reason="This TensorFlow is without oneDNN."
@@ -26,11 +29,7 @@ def built(epsilon=1e-12):
 
 
 def fused(layer):
-    def compute(x):
-        with fused_layer_norm.fused_where_possible():
-            return layer(x)
-
-    return compute
+    return lambda x: layer(x, layer_norm=fused_layer_norm.layer_norm)
 
 
 @pytest.mark.parametrize("epsilon", [1e-12, 0.5])
@@ -56,7 +55,7 @@ def test_it_is_one_operation():
 
 
 def test_only_where_it_is_wanted():
-    """A gradient, an export or another device are for the ordinary operations."""
+    """With a known number of rows, and by default, it is the plain function."""
     layer = built()
     unknown = tf.function(layer, input_signature=[ROWS], autograph=False)
     kinds = {op.type for op in unknown.get_concrete_function().graph.get_operations()}
@@ -78,8 +77,9 @@ def test_a_scorer_gives_what_the_model_gives():
     batch = {"input_ids": ids, "input_mask": mask, "segment_ids": 1 - mask}
     names = ("sequence_output", "pooled_output")
 
-    def compute(features):
-        encoded = encoder(features)
+    def compute(features, kernels):
+        assert kernels.layer_norm is fused_layer_norm.layer_norm
+        encoded = encoder(features, kernels=kernels)
         return {name: encoded[name] for name in names}
 
     found, plain = scoring.make_scorer(compute)(batch), encoder(batch)
@@ -89,6 +89,26 @@ def test_a_scorer_gives_what_the_model_gives():
 
 def test_without_onednn(monkeypatch):
     monkeypatch.setattr(fused_layer_norm, "has_onednn", lambda: False)
-    compute = tf.function(fused(built()), input_signature=[ROWS], autograph=False)
-    graph = compute.get_concrete_function().graph
-    assert "FusedBatchNormV3" not in {op.type for op in graph.get_operations()}
+    assert for_inference() is PLAIN
+
+
+@NEEDS_ONEDNN
+def test_on_a_gpu(monkeypatch):
+    assert for_inference() is not PLAIN
+    gpu = tf.config.LogicalDevice("/device:GPU:0", "GPU")
+    monkeypatch.setattr(tf.config, "list_logical_devices", lambda kind: [gpu])
+    assert for_inference() is PLAIN
+
+
+@NEEDS_ONEDNN
+def test_the_sum_with_the_residual_too():
+    x, residual = (tf.random.stateless_normal([9, 48], [seed, 1]) for seed in (1, 2))
+    arguments = (*built(0.5).parameters(), 0.1, None, 0)
+
+    def compute(kernels):
+        return tf.function(
+            lambda x, residual: kernels.residual_layer_norm(x, residual, *arguments),
+            input_signature=[ROWS, ROWS],
+        )(x, residual)
+
+    np.testing.assert_allclose(compute(for_inference()), compute(PLAIN), atol=2e-5)

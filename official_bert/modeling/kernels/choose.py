@@ -1,0 +1,99 @@
+"""Where which kernels are used.
+
+A kernel for another device is one more function with the signature of its plain form,
+in a module of this folder, and a line here that chooses it. Dropout, for example, is
+`Kernels(dropout=…)` with `functools.partial(transformer.attention, dropout=…)` and
+`functools.partial(layers.residual_layer_norm, dropout=…)`.
+"""
+
+import dataclasses
+import functools
+
+import tensorflow as tf
+
+from official_bert.modeling import layers
+from official_bert.modeling.kernels import (
+    element_wise,
+    fused_layer_norm,
+    gradients,
+    packing,
+)
+from official_bert.modeling.kernels.interface import PLAIN, Kernels
+
+# A run of this many tokens x layers x hidden size saves more than compiling takes.
+LEAST_WORK = 10**9
+
+
+def _with_layer_norm(layer_norm, **others):
+    residual = functools.partial(layers.residual_layer_norm, layer_norm=layer_norm)
+    return Kernels(layer_norm=layer_norm, residual_layer_norm=residual, **others)
+
+
+# For any device, shape and precision, compiled by XLA or not.
+WITH_GRADIENTS = _with_layer_norm(
+    gradients.layer_norm,
+    gelu=gradients.gelu,
+    gelu_erf=gradients.gelu_erf,
+    cross_entropy=gradients.cross_entropy,
+)
+
+
+def for_training(config, precision, num_tokens, skip_padding, xla):
+    """Return the `Kernels` of a training step.
+
+    Args:
+      config: `BertConfig`.
+      precision: name, see `training.precision`.
+      num_tokens: of all training steps of the run.
+      skip_padding: whether only attention computes padding; not with `xla`.
+      xla: whether XLA compiles the forward and backward passes as a whole.
+    """
+    pays_off = compiling_pays_off(config, precision, num_tokens)
+    return training_kernels(pays_off, skip_padding, xla)
+
+
+def training_kernels(is_compiled=False, skip_padding=False, xla=False):
+    """Return the `Kernels` of a training step.
+
+    Args:
+      is_compiled: whether XLA compiles element-wise work, for float32 on CPUs.
+        Dropout's masks are others then. With `xla` it does so for the optimizer
+        alone.
+      skip_padding: see `for_training`.
+      xla: see `for_training`.
+    """
+    kernels, pack = WITH_GRADIENTS, packing.pack_tokens
+    if is_compiled and not xla:
+        kernels, pack = _in_few_passes(), packing.pack_in_groups
+    return dataclasses.replace(
+        kernels, pack=pack if skip_padding else None, compiles_update=is_compiled
+    )
+
+
+def _in_few_passes():
+    compiled = element_wise.compiled
+    return dataclasses.replace(
+        WITH_GRADIENTS,
+        attention=element_wise.attention,
+        residual_layer_norm=element_wise.residual_layer_norm,
+        gelu=compiled(gradients.gelu),
+        gelu_erf=compiled(gradients.gelu_erf),
+        cross_entropy=compiled(gradients.cross_entropy),
+    )
+
+
+def compiling_pays_off(config, precision, num_tokens):
+    """Return whether a training run gains from `element_wise`; see `for_training`."""
+    work = num_tokens * config.num_hidden_layers * config.hidden_size
+    devices = {device.device_type for device in tf.config.list_logical_devices()}
+    return work >= LEAST_WORK and precision == "float32" and devices == {"CPU"}
+
+
+def for_inference():
+    """Return the `Kernels` of graphs that this process runs without a gradient.
+
+    LayerNorm is one pass if oneDNN is there. Exports are `PLAIN`.
+    """
+    if fused_layer_norm.has_onednn() and not tf.config.list_logical_devices("GPU"):
+        return _with_layer_norm(fused_layer_norm.layer_norm)
+    return PLAIN

@@ -1,0 +1,117 @@
+"""Element-wise work of training in few passes over memory.
+
+TensorFlow's CPU runtime makes a pass of its own for each operation of GELU, dropout
+or LayerNorm; XLA makes one or two of all. Matrix products stay outside: oneDNN's are
+faster than XLA's. What XLA compiles is for one shape, so each new one costs a moment.
+"""
+
+import functools
+
+import tensorflow as tf
+
+from official_bert.modeling import transformer
+from official_bert.modeling.kernels import gradients
+from official_bert.modeling.kernels.hashed_dropout import hashed_dropout, mask_key
+
+
+@functools.cache
+def compiled(function, **settings):
+    """Return a function whose work is element-wise, compiled by XLA.
+
+    It is computed a second time for its gradient, from its arguments: that takes less
+    than writing and reading the intermediate results. All layers share the code.
+
+    Args:
+      function: (float32 or integer tensors, keyword settings) -> tensors.
+      **settings: of the function.
+
+    Returns:
+      function: tensors -> tensors, with a gradient for the float32 tensors.
+    """
+    compile_ = functools.partial(tf.function, jit_compile=True, autograph=False)
+
+    def once(*tensors):
+        return function(*tensors, **settings)
+
+    forward = compile_(once)
+
+    @compile_
+    def backward(tensors, upstream):
+        floats = [one for one in tensors if one.dtype.is_floating]
+        with tf.GradientTape(watch_accessed_variables=False) as tape:
+            tape.watch(floats)
+            outputs = tf.nest.flatten(once(*tensors))
+        return tape.gradient(outputs, floats, output_gradients=upstream)
+
+    @tf.custom_gradient
+    def compute(*tensors):
+        def gradient(*upstream):
+            floats = iter(backward(tensors, upstream))
+            return [next(floats) if one.dtype.is_floating else None for one in tensors]
+
+        return forward(*tensors), gradient
+
+    return compute
+
+
+def residual_layer_norm(
+    x, residual, gamma, beta, epsilon, rate, dropout_seed, dropout_index
+):
+    """Compute `layers.residual_layer_norm` for float32, with `hashed_dropout`."""
+    if dropout_seed is None:
+        return gradients.layer_norm(x + residual, gamma, beta, epsilon)
+    key = mask_key(dropout_seed, dropout_index)
+    compute = compiled(normalize_dropped_sum, rate=rate, epsilon=epsilon)
+    return compute(x, residual, gamma, beta, key)
+
+
+def normalize_dropped_sum(x, residual, gamma, beta, key, rate, epsilon):
+    """Return LayerNorm(residual + dropout(x)), float32 [T, H]; to be compiled."""
+    total = hashed_dropout(x, key, rate=rate) + residual
+    return gradients.layer_norm(total, gamma, beta, epsilon)
+
+
+def attention(query, key, value, bias, num_heads, rate, dropout_seed, dropout_index):
+    """Compute `transformer.attention` for float32; no gradient for probabilities.
+
+    After a softmax each row of the gradient loses its mean over the S keys, weighted
+    by the probabilities. That mean equals the product of `upstream` and the context,
+    summed over the D numbers of a head (Dao et al., 2022), which are fewer.
+    """
+    if dropout_seed is None:
+        return transformer.attention(
+            query, key, value, bias, num_heads, rate, None, dropout_index
+        )
+    mask = mask_key(dropout_seed, dropout_index)
+    drop = compiled(hashed_dropout, rate=rate)
+
+    @tf.custom_gradient
+    def compute(query, key, value):  # Each [B, A, S, D].
+        probs = transformer.attention_probs(query, key, bias)
+        dropped = drop(probs, mask)
+        context = tf.matmul(dropped, value)
+
+        def gradient(upstream, _):
+            along = tf.reduce_sum(upstream * context, axis=-1, keepdims=True)
+            d_dropped = tf.matmul(upstream, value, transpose_b=True)
+            factor = transformer.score_factor(query)
+            d_scores = compiled(score_gradient, rate=rate, factor=factor)(
+                probs, d_dropped, along, mask
+            )
+            return (
+                tf.matmul(d_scores, key),
+                tf.matmul(d_scores, query, transpose_a=True),
+                tf.matmul(dropped, upstream, transpose_a=True),
+            )
+
+        return (context, probs), gradient
+
+    heads = (transformer.split_heads(x, bias, num_heads) for x in (query, key, value))
+    context, probs = compute(*heads)
+    return transformer.merge_heads(context), probs
+
+
+def score_gradient(probs, d_dropped, along, mask, rate, factor):
+    """Return the gradient of the scores before their factor, [B, A, S, S]."""
+    d_probs = hashed_dropout(d_dropped, mask, rate=rate)
+    return probs * (d_probs - along) * factor

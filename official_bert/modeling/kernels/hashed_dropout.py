@@ -1,0 +1,54 @@
+"""Dropout that decides each element by a hash, computed where it is used."""
+
+import tensorflow as tf
+
+from official_bert.modeling.dropout import index_seed
+
+
+def mask_key(seed, dropout_index):
+    """Return the uint32 [2] key of one dropout's mask in one training step."""
+    return tf.random.stateless_uniform(
+        [2], index_seed(seed, dropout_index), minval=None, maxval=None, dtype=tf.uint32
+    )
+
+
+def hashed_dropout(x, key, rate):
+    """Dropout that decides each element by a hash of its position and the key.
+
+    Random bits of a generator would be written and read, a pass each; a hash is
+    computed where it is used. It is Wellons' `lowbias32`, with one half of the key
+    mixed in before the first round, the other before the second, and a last
+    multiplication.
+
+    Args:
+      x: float32 tensor of any shape.
+      key: uint32 [2], see `mask_key`.
+      rate: probability of zero, to 32 bits.
+
+    Returns:
+      tensor like `x`.
+    """
+    if not rate:
+        return x
+    positions = tf.reshape(tf.range(tf.size(x)), tf.shape(x))
+    bits = _hash(tf.cast(positions, tf.uint32), key)
+    threshold = round(rate * 2**32)
+    scale = 2**32 / (2**32 - threshold)
+    keep = bits >= tf.constant(threshold, tf.uint32)
+    return tf.where(keep, x * scale, tf.zeros_like(x))
+
+
+def _hash(positions, key):
+    """Return uint32 shaped like `positions`, whose high bits are the random ones."""
+    h = tf.bitwise.bitwise_xor(positions, key[0])
+    h = _fold(h, 16) * tf.constant(0x7FEB352D, tf.uint32)
+    h = tf.bitwise.bitwise_xor(h, key[1])
+    h = _fold(h, 15) * tf.constant(0x846CA68B, tf.uint32)
+    # That has mixed the key's second half too little for the high bits.
+    return _fold(h, 16) * tf.constant(0x9E3779B1, tf.uint32)
+
+
+def _fold(h, shift):
+    return tf.bitwise.bitwise_xor(
+        h, tf.bitwise.right_shift(h, tf.constant(shift, tf.uint32))
+    )

@@ -1,0 +1,176 @@
+"""Hidden states without padding, and texts of similar length together in attention."""
+
+import dataclasses
+import math
+
+import tensorflow as tf
+
+from official_bert.modeling.dropout import GROUP_INDICES, MAX_GROUPS
+
+# Into how many groups texts are sorted, and what divides their lengths. Each group is
+# some forty operations more in each layer, which take a while to trace.
+GROUPS, LENGTH_STEP = MAX_GROUPS, 8
+
+
+@dataclasses.dataclass(frozen=True)
+class Packing:
+    """Where the packed tokens, hidden states [T, H], are in a batch [B, S].
+
+    Only attention looks along a text. Everything else of a block handles each token by
+    itself, so padding that nothing reads needs no row. For attention the texts may be
+    sorted into groups of similar length, of B_g texts and S_g tokens each.
+
+    Attributes:
+      masks: of each group, int [B_g, S_g]: not 0 for tokens.
+      in_batch: `Positions` of the T tokens among the B * S.
+      in_groups: `Positions` of the T tokens among those of all groups.
+    """
+
+    masks: list[tf.Tensor]
+    in_batch: "Positions"
+    in_groups: "Positions"
+
+    def pack(self, x):
+        """Return the tokens [T, H] of `x` [B * S, H]."""
+        return self.in_batch.pack(x)
+
+    def unpack(self, x):
+        """Return tokens [T, H] at their positions, [B * S, H]; the others are 0."""
+        return self.in_batch.unpack(x)
+
+    def wrap(self, kernels):
+        """Return `Kernels` whose attention takes packed tokens.
+
+        Its bias is a list, one for each group. It returns no probabilities. Each group
+        has dropout indices of its own.
+        """
+
+        def attend(query, key, value, biases, *settings):
+            *settings, dropout_index = settings
+            parts = zip(*map(self._split, (query, key, value)), biases, strict=True)
+            contexts = []
+            for number, part in enumerate(parts):
+                index = dropout_index + number * GROUP_INDICES
+                context, _ = kernels.attention(*part, *settings, index)
+                contexts.append(context)  # [B_g * S_g, H]
+            context = contexts[0] if len(contexts) == 1 else tf.concat(contexts, axis=0)
+            return self.in_groups.pack(context), None
+
+        return dataclasses.replace(kernels, attention=attend)
+
+    def _split(self, x):
+        """Return tokens [T, H] as [B_g * S_g, H] of each group; padding is 0."""
+        x = self.in_groups.unpack(x)
+        if len(self.masks) == 1:
+            return [x]
+        return tf.split(x, tf.stack([tf.size(mask) for mask in self.masks]))
+
+
+@dataclasses.dataclass(frozen=True)
+class Positions:
+    """Which of T packed tokens is at which of N positions.
+
+    Attributes:
+      position_of: int32 [T], a token's position; N for a token without one.
+      token_of: int32 [N], a position's token; T for a position without one.
+    """
+
+    position_of: tf.Tensor
+    token_of: tf.Tensor
+
+    @classmethod
+    def where(cls, chosen):
+        """Pack the positions where bool [N] is true, in their order."""
+        position_of = tf.cast(tf.where(chosen)[:, 0], tf.int32)
+        before = tf.cumsum(tf.cast(chosen, tf.int32), exclusive=True)
+        return cls(position_of, tf.where(chosen, before, tf.size(position_of)))
+
+    def pack(self, x):
+        """Return the tokens [T, H] of `x` [N, H], 0 for a token without a position."""
+        return _rearranged(x, self.position_of, self.token_of)
+
+    def unpack(self, x):
+        """Return tokens [T, H] at their positions, [N, H], 0 where there is none."""
+        return _rearranged(x, self.token_of, self.position_of)
+
+
+@tf.custom_gradient
+def _rearranged(x, there, back):
+    """Gather rows; the gradient is gathered too, with the inverse.
+
+    TensorFlow's own gradient would add up rows one by one, since it cannot know that
+    no row is gathered twice.
+    """
+    with_empty = tf.concat([x, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0)
+    return (
+        tf.gather(with_empty, there),
+        lambda up: (_rearranged(up, back, there), None, None),
+    )
+
+
+def pack_tokens(input_mask):
+    """Return the `Packing` of the tokens of `input_mask` int [B, S], as one group."""
+    in_batch = Positions.where(tf.reshape(input_mask, [-1]) != 0)
+    return Packing([input_mask], in_batch, in_batch)
+
+
+def pack_in_groups(input_mask):
+    """Return the `Packing` of `input_mask` int [B, S], for compiled shapes.
+
+    Some padding is packed too, so that only a few T occur. There are `GROUPS` groups.
+    """
+    chosen = _with_some_padding(tf.reshape(input_mask, [-1]) != 0)  # [B * S]
+    in_batch = Positions.where(chosen)
+    masks, positions = _groups(input_mask)
+    # From the groups' positions over the batch's to the tokens, and the other way.
+    token_of = tf.gather(in_batch.token_of, positions)
+    num_tokens = tf.size(in_batch.position_of)
+    position_of = tf.tensor_scatter_nd_update(
+        tf.fill([num_tokens + 1], tf.size(positions)),
+        token_of[:, tf.newaxis],
+        tf.range(tf.size(positions)),
+    )[:num_tokens]
+    return Packing(masks, in_batch, Positions(position_of, token_of))
+
+
+def _with_some_padding(real):
+    """Add positions without a token, so that there are few numbers of positions.
+
+    Args:
+      real: bool [N], whether a position holds a token.
+
+    Returns:
+      bool [N]. How many are true is N or a multiple of the power of two that is a 32nd
+      to a 16th of it: 16 numbers between one power of two and the next.
+    """
+    count = tf.math.count_nonzero(real, dtype=tf.float32)
+    step = 2.0 ** tf.floor(tf.math.log(tf.maximum(count, 16.0)) / math.log(2.0) - 4.0)
+    missing = tf.cast(-count % step, tf.int32)
+    padding = tf.logical_not(real)
+    return real | (padding & (tf.cumsum(tf.cast(padding, tf.int32)) <= missing))
+
+
+def _groups(input_mask):
+    """Sort texts into groups of similar length.
+
+    Args:
+      input_mask: int [B, S].
+
+    Returns:
+      (list of the groups' int [B_g, S_g]; the position in [B * S] of each of theirs,
+      int32 [N], one group after the other).
+    """
+    batch, longest = tf.shape(input_mask)[0], tf.shape(input_mask)[1]
+    columns = tf.range(longest)
+    ends = tf.reduce_max(tf.where(input_mask != 0, columns + 1, 1), axis=1)  # [B]
+    order = tf.argsort(ends, stable=True)
+    masks, positions = [], []
+    for number in range(GROUPS):
+        texts = order[batch * number // GROUPS : batch * (number + 1) // GROUPS]
+        length = tf.reduce_max(tf.concat([tf.gather(ends, texts), [1]], axis=0))
+        length = tf.minimum(-(-length // LENGTH_STEP) * LENGTH_STEP, longest)
+        masks.append(tf.gather(input_mask, texts)[:, :length])  # [B_g, S_g]
+        positions.append(
+            tf.reshape(texts[:, tf.newaxis] * longest + columns[:length], [-1])
+        )
+    return masks, tf.concat(positions, axis=0)

@@ -318,7 +318,8 @@ def _reports(state, job, batches, is_compiled=False):
         state.optimizer,
         state.guard,
         job.objective,
-        StepSettings(FLAGS.seed, kernels=kernels),
+        StepSettings(FLAGS.seed),
+        kernels,
     )
     (name,) = job.objective.losses
     found = []

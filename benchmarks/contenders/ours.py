@@ -135,7 +135,8 @@ def _train_step(model, objective, learning_rate, kernels, **settings):
         optimizer,
         Guard(),
         objective,
-        StepSettings(seed=1, kernels=kernels, **settings),
+        StepSettings(seed=1, **settings),
+        kernels,
     )
 
 

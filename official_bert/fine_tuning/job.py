@@ -239,9 +239,10 @@ def fine_tune(strategy, job, settings):
             state,
             job.objective,
             train_set,
-            runs.with_kernels(settings, job.start.config, train_set, skip_padding),
+            settings,
             run_id,
             evaluate,
+            runs.choose_kernels(job.start.config, train_set, skip_padding, settings),
             job.best_by,
         ):
             return None

@@ -42,7 +42,15 @@ class LoopSettings:
 
 
 def train(
-    strategy, state, objective, dataset, settings, run_id, evaluate, best_by="loss"
+    strategy,
+    state,
+    objective,
+    dataset,
+    settings,
+    run_id,
+    evaluate,
+    kernels,
+    best_by="loss",
 ):
     """Make the updates that are left, from the state's step on.
 
@@ -59,6 +67,7 @@ def train(
       run_id: as `runs.resume_or_begin` returned it.
       evaluate: as of `evaluation.make_evaluate`, called at each checkpoint; None
         for no evaluations.
+      kernels: `Kernels` of the training steps.
       best_by: which held-out measure decides the best checkpoint; see
         `saving.note_evaluation`.
 
@@ -80,7 +89,7 @@ def train(
         )
         is_whole = training.make_up_for_a_kill()
         if is_whole and state.step < last and not training.has_ended_early():
-            is_whole = training.make_updates(objective, dataset)
+            is_whole = training.make_updates(objective, dataset, kernels)
         if not is_whole:
             training.say_stopped()
         return is_whole
@@ -104,7 +113,7 @@ class _Training:
         """Where checkpoints and logs go."""
         return self.settings.output_dir
 
-    def make_updates(self, objective, dataset):
+    def make_updates(self, objective, dataset, kernels):
         """Make all updates that are left, or those until a stop is asked for.
 
         Returns:
@@ -118,6 +127,7 @@ class _Training:
             state.guard,
             objective,
             self.settings.step,
+            kernels,
         )
         step, last = state.step, self.settings.last_step
         shares = self._shares(dataset, step)

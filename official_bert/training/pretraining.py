@@ -152,16 +152,16 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         data = _fingerprint(train_set, settings)
         fingerprint = runs.fingerprint(config, data, settings)
         run_id = runs.resume_or_begin(strategy, state, fingerprint, settings)
-        running = runs.with_kernels(settings, config, train_set, skip_padding)
-        kernels = running.step.kernels
+        kernels = runs.choose_kernels(config, train_set, skip_padding, settings)
         if not loop.train(
             strategy,
             state,
             make_objective(settings.next_sentence_prediction, kernels),
             train_set,
-            running,
+            settings,
             run_id,
             evaluate if settings.do_eval else None,
+            kernels,
         ):
             return False
     else:

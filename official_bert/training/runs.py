@@ -110,27 +110,25 @@ def can_skip_padding(strategy, settings):
     return not (settings.step.xla or strategies.is_tpu(strategy))
 
 
-def with_kernels(settings, config, dataset, skip_padding):
-    """Return a run's settings with the `Kernels` of its training steps.
+def choose_kernels(config, dataset, skip_padding, settings):
+    """Return the `Kernels` of a run's training steps.
 
     Args:
-      settings: `RunSettings`.
       config: `BertConfig`.
       dataset: to train on, see `loop.train`.
       skip_padding: whether only attention computes padding.
+      settings: `RunSettings`.
     """
     num_sequences = (
         settings.optimization.num_train_steps * settings.loop.train_batch_size
     )
-    kernels = choose.for_training(
+    return choose.for_training(
         config,
         settings.precision,
         num_sequences * dataset.tokens_per_row,
         skip_padding,
         settings.step.xla,
     )
-    step = dataclasses.replace(settings.step, kernels=kernels)
-    return dataclasses.replace(settings, step=step)
 
 
 def fingerprint(config, data, settings):

@@ -6,7 +6,6 @@ from collections.abc import Callable
 import tensorflow as tf
 
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
-from official_bert.modeling.kernels.interface import Kernels
 from official_bert.training.reports import describe, report_of
 
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
@@ -67,8 +66,6 @@ class StepSettings:
       micro_batch_size: rows that a device handles at once; 0 for all. It
         must divide each replica's share of the batch.
       xla: whether XLA compiles the forward and backward passes.
-      kernels: `Kernels` of these passes. They also say whether XLA compiles the
-        element-wise work of clipping and of the optimizer.
       per_replica_update: take means, and clip, on each replica by itself before the
         gradients are summed, as the original did on TPUs. The update then
         depends on how the batch is split.
@@ -77,7 +74,6 @@ class StepSettings:
     seed: int
     micro_batch_size: int = 0
     xla: bool = False
-    kernels: Kernels = WITH_GRADIENTS
     per_replica_update: bool = False
 
 
@@ -92,7 +88,9 @@ def step_seed(seed, step, replica):
     return tf.stack([tf.constant(seed, tf.int64), place])
 
 
-def make_train_step(strategy, model, optimizer, guard, objective, settings):
+def make_train_step(
+    strategy, model, optimizer, guard, objective, settings, kernels=WITH_GRADIENTS
+):
     """Return the compiled function that makes one update.
 
     The update is that of the whole batch, however it is split: denominators
@@ -110,6 +108,8 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
       guard: `Guard`, made like model and optimizer in the strategy's scope.
       objective: `Objective`.
       settings: `StepSettings`.
+      kernels: `Kernels` of the forward and backward passes. They also say whether
+        XLA compiles the element-wise work of clipping and of the optimizer.
 
     Returns:
       function: per-replica features -> dict of scalars: `name` and
@@ -120,10 +120,10 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
       where there is one; `stop` where the features have it.
     """
     variables = model.trainable_variables
-    gradients_of = _make_gradients_of(model, objective, settings)
+    gradients_of = _make_gradients_of(model, objective, settings, kernels)
     if settings.xla:
         gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
-    update = _make_update(strategy, optimizer, guard, variables, settings)
+    update = _make_update(strategy, optimizer, guard, variables, kernels)
 
     def replica_step(features):
         context = tf.distribute.get_replica_context()
@@ -165,7 +165,7 @@ def make_train_step(strategy, model, optimizer, guard, objective, settings):
     return train_step
 
 
-def _make_gradients_of(model, objective, settings):
+def _make_gradients_of(model, objective, settings, kernels):
     """Return the function that computes the gradients of one replica's rows.
 
     Returns:
@@ -176,9 +176,7 @@ def _make_gradients_of(model, objective, settings):
 
     def of_rows(features, denominators, seed, scale):
         with tf.GradientTape() as tape:
-            outputs = model(
-                features, training=True, dropout_seed=seed, kernels=settings.kernels
-            )
+            outputs = model(features, training=True, dropout_seed=seed, kernels=kernels)
             terms = objective.terms(outputs, features)
             loss = sum(terms[name][0] / denominators[name] for name in denominators)
             if scale is not None:
@@ -261,7 +259,7 @@ def _clip_factor(norm, settings):
     return CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 
 
-def _make_update(strategy, optimizer, guard, variables, settings):
+def _make_update(strategy, optimizer, guard, variables, kernels):
     """Return the function that lets the optimizer apply gradients already summed.
 
     `optimizer.apply` would sum them over the replicas once more, so its
@@ -280,7 +278,7 @@ def _make_update(strategy, optimizer, guard, variables, settings):
                 optimizer.update_step(gradient * factor, variable, rate)
             return True
 
-        if settings.kernels.compiles_update:
+        if kernels.compiles_update:
             # Clipping, decay and Adam become one pass over the memory.
             apply = tf.function(apply, jit_compile=True, autograph=False)
         tf.cond(finite, apply, lambda: False)

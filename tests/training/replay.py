@@ -67,9 +67,11 @@ def start(strategy, kernels, **options):
         optimizer.build(model.trainable_variables)
         guard = Guard()
     original_head.assign(model, original_head.recording())
-    chosen = StepSettings(seed=1, kernels=kernels, **options)
+    chosen = StepSettings(seed=1, **options)
     objective = make_objective(kernels=kernels)
-    step = make_train_step(strategy, model, optimizer, guard, objective, chosen)
+    step = make_train_step(
+        strategy, model, optimizer, guard, objective, chosen, kernels
+    )
     return model, optimizer, step
 
 

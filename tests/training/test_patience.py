@@ -15,6 +15,7 @@ from run_settings import changed, fine_tuning_settings
 
 from official_bert.checkpoints import names
 from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import Features, pad_features
 from official_bert.tasks.classifier.task import ClassifierTask
@@ -135,6 +136,7 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
         settings,
         run_id,
         evaluate,
+        PLAIN,
         best_by=name,
     )
     weights = {v.path: v.numpy() for v in state.model.trainable_variables}

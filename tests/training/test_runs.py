@@ -104,12 +104,12 @@ def test_what_the_flags_say_reaches_the_updates(monkeypatch, tmp_path):
         xla=True,
     )
     state = make_state()
-    settings = runs.with_kernels(settings, MINI_CONFIG, dataset, True)
+    kernels = runs.choose_kernels(MINI_CONFIG, dataset, True, settings)
     training = loop._Training(STRATEGY, state, settings, 1, None, "f1", None, None)
     with pytest.raises(TypeError):
-        training.make_updates(ner.OBJECTIVE, dataset)
-    step = seen[0][-1]
-    assert step.kernels.pack is not None
+        training.make_updates(ner.OBJECTIVE, dataset, kernels)
+    *_, step, given = seen[0]
+    assert given is kernels and kernels.pack is not None
     assert (step.seed, step.micro_batch_size, step.per_replica_update, step.xla) == (
         (7, 2, True, True)
     )
@@ -281,8 +281,7 @@ def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
     seen = []
 
     def train(*args, **kwargs):
-        _, _, _, train_set, settings, *_ = args
-        kernels = settings.step.kernels
+        _, _, _, train_set, _, _, _, kernels, _ = args
         seen.append((kernels.pack is not None, train_set.length_step))
 
     monkeypatch.setattr(loop, "train", train)

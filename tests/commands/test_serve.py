@@ -125,7 +125,7 @@ def test_from_the_start_through_a_new_version_to_sigterm(servers):
     assert log.read_text() == "Version 2 takes over from 1.\n"
     # Nothing of how the model was made.
     parts = {name.split(".")[1] for name in modules}
-    assert parts == {"errors", "files", "serving"}
+    assert parts == {"command_line", "commands", "errors", "files", "serving"}
 
 
 def test_ctrl_c_does_not_wait_for_what_was_given_up(servers):

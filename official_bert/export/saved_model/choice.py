@@ -2,35 +2,33 @@
 
 import tensorflow as tf
 
-from official_bert.export.saved_model import rows
-from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model import rows, signatures
+from official_bert.export.saved_model.served_model import ServedModel
+from official_bert.export.saved_model.signatures import SERVING, TOKENS
 from official_bert.fine_tuning.model_inputs import INPUTS
-from official_bert.tokenization.graph import GraphTokenizer
 
 
-class ServedChoice(tf.Module):
+class ServedChoice(ServedModel):
     """Prompts and choices to the best of them: what `ChoicePredictor` answers."""
 
-    def __init__(self, predictor, lengths):
-        """Hold a model.
+    what = "multiple choice"
 
-        Args:
-          predictor: `ChoicePredictor`.
-          lengths: see `rows.Layout`.
-        """
-        super().__init__()
-        self.task = predictor.task
-        tokenizer = predictor.tokenizer
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
-        model = predictor.model
+    def __init__(self, predictor, lengths):
+        """Hold the model of a `ChoicePredictor`; see `ServedModel`."""
 
         def one_choice(inputs):
             several = {name: inputs[name][:, None] for name in INPUTS}
             is_there = tf.ones(tf.shape(inputs["input_ids"])[:1], tf.int32)
-            return model({**several, "choice_mask": is_there[:, None]})
+            return predictor.model({**several, "choice_mask": is_there[:, None]})
 
-        self._model = RowModel(one_choice, model.weights)
+        super().__init__(predictor, lengths, one_choice)
+
+    def signatures(self):
+        """Return a dict of name -> `Signature`; a record cannot hold several rows."""
+        return {
+            SERVING: signatures.of_strings(self.of_text, ("prompt",), ("choices",)),
+            TOKENS: signatures.of_tokens(self.of_tokens, rank=3),
+        }
 
     def of_text(self, prompt, choices):
         """Choose for each prompt.

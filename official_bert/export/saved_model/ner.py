@@ -3,36 +3,26 @@
 import tensorflow as tf
 
 from official_bert.export.saved_model import rows
-from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.texts import parts_of, per_text
 from official_bert.metrics import entities
 from official_bert.tasks.ner import words as ner_words
-from official_bert.tokenization.graph import GraphTokenizer
 from official_bert.tokenization.graph_words import BasicWords
 from official_bert.tokenization.wordpiece import UNKNOWN
 
 
-class ServedTagger(tf.Module):
+class ServedTagger(ServedModel):
     """Texts to entities: what `NerPredictor` answers."""
 
-    text_names = ("text",)
+    what = "entity tagger"
 
     def __init__(self, predictor, lengths):
-        """Hold a model.
-
-        Args:
-          predictor: `NerPredictor`.
-          lengths: see `rows.Layout`.
-        """
-        super().__init__()
-        self.task = predictor.task
-        tokenizer = predictor.tokenizer
+        """Hold the model of a `NerPredictor`; see `ServedModel`."""
+        super().__init__(predictor, lengths)
+        self.labels = self.task.tags
         # As in `ner_sentences`: a text's words do not depend on the model.
         self._words = BasicWords(do_lower_case=False)
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._unknown = tokenizer.vocab[UNKNOWN]
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(predictor.model, predictor.model.weights)
+        self._unknown = predictor.tokenizer.vocab[UNKNOWN]
 
     def of_text(self, text):
         """Find entities in texts, string [B].

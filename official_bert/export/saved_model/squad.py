@@ -3,31 +3,17 @@
 import tensorflow as tf
 
 from official_bert.export.saved_model import rows
-from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.texts import parts_of
-from official_bert.tokenization.graph import GraphTokenizer
 
 _NEVER = -float("inf")
 
 
-class ServedSquad(tf.Module):
+class ServedSquad(ServedModel):
     """Questions and contexts to answers: what `SquadPredictor` answers."""
 
+    what = "question answering"
     text_names = ("question", "context")
-
-    def __init__(self, predictor, lengths):
-        """Hold a model.
-
-        Args:
-          predictor: `SquadPredictor`.
-          lengths: see `rows.Layout`.
-        """
-        super().__init__()
-        self.task = predictor.task
-        tokenizer = predictor.tokenizer
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(predictor.model, predictor.model.weights)
 
     def of_text(self, question, context):
         """Answer questions on contexts, string [B] each.

@@ -72,14 +72,12 @@ def main():
 
 def _make_predict():
     """Return the function from rows to predictions."""
+    from official_bert.serving import clients
+
     model = FLAGS.model_name, FLAGS.version, FLAGS.signature_name, FLAGS.timeout_s
-    if FLAGS.grpc:
-        from official_bert.serving import grpc_client
-
-        return start_tensorflow(lambda: grpc_client.make_predict(FLAGS.grpc, *model))
-    from official_bert.serving import rest_client
-
-    return rest_client.make_predict(FLAGS.url, *model)
+    if not FLAGS.grpc:
+        return clients.predict_by_rest(FLAGS.url, *model)
+    return start_tensorflow(lambda: clients.predict_by_grpc(FLAGS.grpc, *model))
 
 
 def _rows():

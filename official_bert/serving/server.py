@@ -10,9 +10,10 @@ only moves bytes; a pool of threads parses JSON and runs the model.
 
 import asyncio
 import concurrent.futures
+import contextlib
 import logging as python_logging
-import os
 import re
+import signal
 import urllib.parse
 
 from absl import logging
@@ -86,17 +87,15 @@ class Server:
         )
         app.router.add_route("*", "/{path:.*}", self._answer)
         app.cleanup_ctx.append(self._background)
-        try:
-            web.run_app(
-                app,
-                sock=listener,
-                print=lambda banner: announce(),
-                access_log=None,
-                shutdown_timeout=self._timeout_s + _GRACE_S,
-                **options,
-            )
-        except web.GracefulExit:  # A second signal.
-            os._exit(1)
+        app.on_shutdown.append(_let_next_signal_kill)
+        web.run_app(
+            app,
+            sock=listener,
+            print=lambda banner: announce(),
+            access_log=None,
+            shutdown_timeout=self._timeout_s + _GRACE_S,
+            **options,
+        )
 
     async def _background(self, app):
         """Check for new versions while the application runs."""
@@ -177,6 +176,12 @@ class Server:
         finally:
             # The pool keeps canceled functions for a while.
             bodies.clear()
+
+
+async def _let_next_signal_kill(app):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(ValueError):  # Not the main thread: it gets none.
+            signal.signal(number, signal.SIG_DFL)
 
 
 def _version_of(match):

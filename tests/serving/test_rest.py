@@ -1,7 +1,6 @@
 """TF Serving's REST, request by request; also against TF Serving itself."""
 
 import base64
-import http.client
 import json
 import math
 
@@ -9,7 +8,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.serving import json_tensors, rest_client
+from official_bert.serving import json_tensors
 from official_bert.serving.json_tensors import RequestError
 from serving.running import ask, predict
 
@@ -428,13 +427,3 @@ def test_half_a_character_is_no_text():
     with pytest.raises(RequestError, match="surrogate"):
         specs = {"text": tf.TensorSpec([None], tf.string)}
         json_tensors.read_rows(["\ud800"], specs)
-
-
-@pytest.mark.parametrize("partial", [b"", b"what came"])
-def test_the_body_of_an_error_may_break_off(partial):
-    class CutOff:
-        def read(self):
-            raise http.client.IncompleteRead(partial)
-
-    message = partial.decode() or "no reason given"
-    assert rest_client._message_of(CutOff()) == message

@@ -44,9 +44,7 @@ class ServedChoice(ServedModel):
         number = tf.shape(choices)[1]
         # Each prompt is cut anew for each of its choices.
         of_prompt = tf.repeat(tf.range(tf.size(prompt)), number)
-        ids_a = self._tokenizer(prompt).ids
-        lengths = tf.gather(rows.row_lengths(ids_a), of_prompt)
-        ids_a = rows.slice_rows(ids_a, tf.zeros_like(lengths), lengths, of_prompt)
+        ids_a = tf.gather(self._tokenizer(prompt).ids, of_prompt)
         ids_b = self._tokenizer(tf.reshape(choices, [-1])).ids
         has_second = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
         room = self.task.max_seq_length - 2 - has_second

@@ -47,9 +47,8 @@ class ServedEncoder(ServedModel):
         return self._model(inputs)
 
     def _lay_out(self, ids):
-        kept = tf.minimum(rows.row_lengths(ids), self._layout.lengths[-1] - 2)
-        ids = rows.slice_rows(ids, tf.zeros_like(kept), kept)
-        return self._layout.lay_out(ids, rows.no_tokens(tf.size(kept)))
+        ids = ids[:, : self._layout.lengths[-1] - 2]
+        return self._layout.lay_out(ids, rows.no_tokens(ids.nrows(tf.int32)))
 
 
 class ServedMaskedLM(ServedEncoder):

@@ -1,4 +1,4 @@
-r"""Ask a served model: texts or rows in, a line of JSON for each out.
+r"""Query a served model: texts or rows in, a line of JSON for each out.
 
     python run_scripts/query.py --model_name=reviews --text="Wonderful!"
 
@@ -40,7 +40,7 @@ flags.DEFINE_integer(
     upper_bound=2**63 - 1,
 )
 flags.DEFINE_string("signature_name", None, "Its signature; default: serving_default.")
-flags.DEFINE_string("text", None, "A text to ask about, instead of standard input.")
+flags.DEFINE_string("text", None, "A text to send, instead of standard input.")
 flags.DEFINE_string("text_b", None, "The second text of a pair.")
 flags.DEFINE_string(
     "input_file", STANDARD, "Lines as described above; - is standard input."

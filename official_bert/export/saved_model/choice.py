@@ -50,9 +50,9 @@ class ServedChoice(ServedModel):
         room = self.task.max_seq_length - 2 - has_second
         inputs = self._layout.lay_out(*rows.truncate_pairs(ids_a, ids_b, room))
         logits = tf.reshape(self._model(inputs)["logits"], tf.shape(choices))
-        found = _chosen(logits)
-        text = tf.gather(choices, found["index"], axis=1, batch_dims=1)
-        return {**found, "choice": text}
+        best = _chosen(logits)
+        text = tf.gather(choices, best["index"], axis=1, batch_dims=1)
+        return {**best, "choice": text}
 
     def of_tokens(self, inputs):
         """Choose among rows of ids, a dict of `INPUTS` int32 [B, C, S].

@@ -63,8 +63,10 @@ class ServedMaskedLM(ServedEncoder):
 
         def fill(inputs):
             vectors = inputs["vectors"][None]
-            places = tf.range(tf.shape(vectors)[1])[None]
-            logits = model.cls.predictions(vectors, places, model.bert.embedding_table)
+            positions = tf.range(tf.shape(vectors)[1])[None]
+            logits = model.cls.predictions(
+                vectors, positions, model.bert.embedding_table
+            )
             logits = logits[0, :, : len(tokenizer.vocab)]
             values, ids = tf.math.top_k(tf.nn.softmax(logits), TOP_K)
             return {"probabilities": values, "ids": ids}
@@ -88,12 +90,12 @@ class ServedMaskedLM(ServedEncoder):
         inputs = self._lay_out(self._ids_with_masks(text))
         vectors = self._model(inputs)["sequence_output"]
         where = tf.where(inputs["input_ids"] == self._mask)
-        found = self._head({"vectors": tf.gather_nd(vectors, where)})
+        pieces = self._head({"vectors": tf.gather_nd(vectors, where)})
         of_text, number = where[:, 0], tf.size(text)
-        tokens = tf.gather(self._names, found["ids"])
+        tokens = tf.gather(self._names, pieces["ids"])
         return {
             "tokens": per_text(tokens, of_text, number, ""),
-            "probabilities": per_text(found["probabilities"], of_text, number, 0.0),
+            "probabilities": per_text(pieces["probabilities"], of_text, number, 0.0),
         }
 
     def _ids_with_masks(self, text):

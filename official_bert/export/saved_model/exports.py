@@ -23,7 +23,7 @@ from official_bert.tasks.squad.predictor import SquadPredictor
 
 @dataclasses.dataclass(frozen=True)
 class Export:
-    """A model and how it is asked.
+    """A model and its signatures.
 
     Attributes:
       what: the task, for people.
@@ -54,8 +54,8 @@ def open_export(path, is_pair=None, lengths=sources.LENGTHS, max_seq_length=None
 
     Args:
       path: see `sources.predictor_of`.
-      is_pair: of a classifier, whether it takes two texts; None for what its task
-        tells, or else one.
+      is_pair: of a classifier, whether it takes two texts; None for what its
+        task says, or else one.
       lengths: rows are padded to the first of these that fits.
       max_seq_length: of a pre-trained model; None for all that it reads.
 

@@ -1,4 +1,4 @@
-"""Is an export what Python is? A fresh process is asked, and its answers compared."""
+"""Compare the outputs of an export, run in a fresh process, with those of Python."""
 
 import json
 import os
@@ -79,14 +79,14 @@ def ask_fresh_process(directory, requests, python=sys.executable):
       UserError: it ended with an error.
     """
     with tempfile.TemporaryDirectory() as folder:
-        asked, answered = (os.path.join(folder, n) for n in ("asked", "answered"))
-        pathlib.Path(asked).write_text(json.dumps(requests), "utf-8")
+        questions, results = (os.path.join(folder, n) for n in ("in.json", "out.json"))
+        pathlib.Path(questions).write_text(json.dumps(requests), "utf-8")
         script = fresh_process.__file__
         # It finds only what is installed beside TensorFlow.
         left_out = ("PYTHONPATH", "PYTHONSAFEPATH")
         environment = {k: v for k, v in os.environ.items() if k not in left_out}
         done = subprocess.run(
-            [python, "-P", script, os.path.abspath(directory), asked, answered],
+            [python, "-P", script, os.path.abspath(directory), questions, results],
             capture_output=True,
             text=True,
             check=False,
@@ -98,7 +98,7 @@ def ask_fresh_process(directory, requests, python=sys.executable):
                 "A fresh process with TensorFlow alone cannot use the export: "
                 f"{done.stderr[-600:]}"
             )
-        return json.loads(pathlib.Path(answered).read_text("utf-8"))
+        return json.loads(pathlib.Path(results).read_text("utf-8"))
 
 
 def _token_inputs(export):

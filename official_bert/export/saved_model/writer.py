@@ -59,12 +59,12 @@ def _write(directory, export, model_name, version, rows):
     with files.atomic_directory(path, "--export_dir") as folder:
         _save(export, folder)
         server_files.write_assets(folder, export)
-        found = verify(folder, export, rows)
-        found["has_warmup"] = server_files.write_warmup(folder, export, model_name)
-    found["changed"] = server_files.write_server_files(
+        report = verify(folder, export, rows)
+        report["has_warmup"] = server_files.write_warmup(folder, export, model_name)
+    report["changed"] = server_files.write_server_files(
         directory, export, model_name, _answer(export)
     )
-    return path, found
+    return path, report
 
 
 def _save(export, folder):

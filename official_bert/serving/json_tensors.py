@@ -182,6 +182,9 @@ def _is_named(value):
 
 def _to_array(value, dtype):
     """Convert a value, or nested lists of one shape, to an array."""
+    if dtype not in (tf.string, tf.bool, *_FLOATS, *_INTEGERS):
+        name = _type_name(dtype)
+        raise RequestError(f"Conversion of JSON values to type: {name}", 501)
     # NumPy leaves lists in the array where their lengths differ.
     array = np.array(value, object)
     values = array.ravel().tolist()
@@ -215,22 +218,19 @@ def _shape_error(values, level):
 
 def _check_numbers(values, dtype):
     """Refuse values of another type, and numbers that the type cannot hold."""
-    name, low = _type_name(dtype), -math.inf
-    if dtype in _FLOATS:
+    name, is_float = _type_name(dtype), dtype in _FLOATS
+    low, limits = -math.inf, {bool: True}
+    if is_float:
         info = np.finfo(dtype.as_numpy_dtype)
         # Of larger integers the type keeps only the first digits.
         limits = {int: 2 ** (info.nmant + 1) - 1, float: float(info.max)}
     elif dtype in _INTEGERS:
         low, limits = int(dtype.min), {int: int(dtype.max)}
-    elif dtype == tf.bool:
-        limits = {bool: True}
-    else:
-        raise RequestError(f"Conversion of JSON values to type: {name}", 501)
     for value in values:
         limit = limits.get(type(value))
-        if limit is None or (dtype in _INTEGERS and not low <= value <= limit):
+        if limit is None or not (is_float or low <= value <= limit):
             raise _type_error(value, name)
-        if dtype in _FLOATS and limit < abs(value) < math.inf:
+        if is_float and limit < abs(value) < math.inf:
             raise RequestError(
                 f"Cannot convert JSON value: {_shown(value)} to {name} without loss of "
                 "precision."

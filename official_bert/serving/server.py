@@ -164,7 +164,6 @@ class Server:
     async def _predict(self, name, version, body):
         """Run `predict` in the pool."""
         bodies = [body]
-        del body
         future = self._pool.submit(
             lambda: predict(self.versions.get(name, version), bodies.pop())
         )

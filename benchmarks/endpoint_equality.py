@@ -40,15 +40,14 @@ def main():
     require("model_dir", "rows")
     start_tensorflow()
     logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
-    from official_bert.export.saved_model import check_rows, exports
-    from official_bert.export.saved_model import writer as saved_model
+    from official_bert.export.saved_model import check_rows, exports, writer
     from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
     export = exports.open_export(locate(FLAGS.model_dir))
     rows = check_rows.read(FLAGS.rows, export.signatures[SERVING].specs)
     rows = rows[: FLAGS.max_rows]
     with tempfile.TemporaryDirectory() as folder:
-        saved_model.write(f"{folder}/model", export, "model")
+        writer.write(f"{folder}/model", export, "model")
         with served(f"{folder}/model", "--timeout_s=600") as url:
             text = _compare(url, SERVING, _text_batches(export, rows))
             tokens = _compare(url, TOKENS, _token_batches(export, rows))

@@ -398,8 +398,8 @@ BREAKS = [
     Break(
         "a version that was half there is not tried again",
         "serving/model_versions.py",
-        "looks.add((path, status.st_size, status.st_mtime_ns))",
-        "looks.add(path)",
+        "states.add((path, status.st_size, status.st_mtime_ns))",
+        "states.add(path)",
         "serving/test_model_versions.py",
     ),
     Break(

@@ -194,8 +194,7 @@ def _export_saved_model():
     lengths = _lengths()
     start_tensorflow()
     from official_bert.export import sources
-    from official_bert.export.saved_model import check_rows, exports
-    from official_bert.export.saved_model import writer as saved_model
+    from official_bert.export.saved_model import check_rows, exports, writer
     from official_bert.export.saved_model.signatures import SERVING
 
     export = exports.open_export(
@@ -209,20 +208,18 @@ def _export_saved_model():
         path = locate(FLAGS.check_file)
         rows = check_rows.read(path, export.signatures[SERVING].specs)
     directory = os.path.normpath(FLAGS.export_dir)
-    path, found = saved_model.write(
-        directory, export, _model_name(), FLAGS.version, rows
-    )
+    path, report = writer.write(directory, export, _model_name(), FLAGS.version, rows)
     print(
         f"Exported to {path}: {export.what}\n"
-        f"A fresh process answers the same as Python on {found['rows']} rows "
-        f"(numbers differ by {found['difference']:.0e} at most)."
+        f"A fresh process answers the same as Python on {report['rows']} rows "
+        f"(numbers differ by {report['difference']:.0e} at most)."
     )
-    if not found["has_warmup"]:
+    if not report["has_warmup"]:
         print(
             "Without requests to warm a server up: pip install tensorflow-serving-api "
             "and export again to have them."
         )
-    for changed in found["changed"]:
+    for changed in report["changed"]:
         print(f"{changed} stays as somebody has changed it.")
     print(
         f"{os.path.join(directory, 'README.md')} tells how to start and ask a server."

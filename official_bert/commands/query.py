@@ -1,4 +1,4 @@
-r"""Ask a served model: texts or rows in, a line of JSON for each out.
+r"""Query a served model: texts or rows in, a line of JSON for each out.
 
     python run_scripts/query.py --model_name=reviews --text="Wonderful!"
 
@@ -41,7 +41,7 @@ flags.DEFINE_integer(
     upper_bound=2**63 - 1,
 )
 flags.DEFINE_string("signature_name", None, "Its signature; default: serving_default.")
-flags.DEFINE_string("text", None, "A text to ask about, instead of standard input.")
+flags.DEFINE_string("text", None, "A text to send, instead of standard input.")
 flags.DEFINE_string("text_b", None, "The second text of a pair.")
 flags.DEFINE_string(
     "input_file", STANDARD, "Lines as described above; - is standard input."
@@ -61,56 +61,49 @@ def main():
         raise UserError("Give --text or --input_file, not both.")
     if FLAGS.input_file != STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
-    predict = _asker()
+    predict = _make_predict()
+    by_hand = FLAGS.text is None and FLAGS.input_file == STANDARD and sys.stdin.isatty()
+    rows = _rows()
     with opened_output(STANDARD) as out:
-        for rows in _batches(_rows()):
-            for prediction in predict(rows):
+        while batch := [*itertools.islice(rows, 1 if by_hand else FLAGS.batch_size)]:
+            for prediction in predict(batch):
                 out.write(json.dumps(prediction, ensure_ascii=False) + "\n")
             out.flush()
 
 
-def _asker():
-    """Return the function that answers rows."""
-    to_whom = FLAGS.model_name, FLAGS.version, FLAGS.signature_name, FLAGS.timeout_s
-    if FLAGS.grpc:
-        from official_bert.serving import grpc_client
+def _make_predict():
+    """Return the function from rows to predictions."""
+    from official_bert.serving import clients
 
-        return start_tensorflow(lambda: grpc_client.asker(FLAGS.grpc, *to_whom))
-    from official_bert.serving import rest_client
-
-    return rest_client.asker(FLAGS.url, *to_whom)
+    model = FLAGS.model_name, FLAGS.version, FLAGS.signature_name, FLAGS.timeout_s
+    if not FLAGS.grpc:
+        return clients.predict_by_rest(FLAGS.url, *model)
+    return start_tensorflow(lambda: clients.predict_by_grpc(FLAGS.grpc, *model))
 
 
 def _rows():
-    """Yield the rows that are asked about."""
+    """Yield the rows to send, dicts of input name -> value."""
     if FLAGS.text is not None:
         row = {"text": FLAGS.text}
         yield row if FLAGS.text_b is None else {**row, "text_b": FLAGS.text_b}
         return
     for number, line in enumerate(lines_of(FLAGS.input_file), 1):
-        # The first may begin with a byte order mark.
-        yield _row_of(line.removeprefix("\ufeff") if number == 1 else line, number)
+        if number == 1:
+            line = line.removeprefix("\ufeff")  # A byte order mark.
+        text = split_line(line)
+        if line.startswith("{"):
+            yield _parse_row(line, number)
+        elif isinstance(text, str):
+            yield {"text": text}
+        else:
+            yield dict(zip(("text", "text_b"), text, strict=True))
 
 
-def _row_of(line, number):
-    """Return the row that a line stands for."""
-    if line.startswith("{"):
-        try:
-            return json.loads(line)
-        except (ValueError, RecursionError) as error:
-            raise UserError(
-                f"Line {number} begins with {{ but is no JSON object ({error}); write "
-                'such a text as {"text": "..."}.'
-            ) from error
-    text = split_line(line)
-    if isinstance(text, str):
-        return {"text": text}
-    return dict(zip(("text", "text_b"), text, strict=True))
-
-
-def _batches(rows):
-    """Yield lists of rows: single ones from a terminal."""
-    by_hand = FLAGS.text is None and FLAGS.input_file == STANDARD and sys.stdin.isatty()
-    rows = iter(rows)
-    while batch := list(itertools.islice(rows, 1 if by_hand else FLAGS.batch_size)):
-        yield batch
+def _parse_row(line, number):
+    try:
+        return json.loads(line)
+    except (ValueError, RecursionError) as error:
+        raise UserError(
+            f"Line {number} begins with {{ but is no JSON object ({error}); write "
+            'such a text as {"text": "..."}.'
+        ) from error

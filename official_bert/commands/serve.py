@@ -10,11 +10,7 @@ written there takes over while requests go on. Ctrl-C or SIGTERM ends it after t
 requests that have come in are answered.
 """
 
-import asyncio
-import contextlib
-import errno
 import os
-import signal
 import socket
 import urllib.parse
 
@@ -72,8 +68,8 @@ def main():
             f"--model_name: {name!r} has a / or a :, which its URL cannot take; choose "
             "another name."
         )
-    # Before the model, which may take a while to load.
-    with _bound_socket(FLAGS.host, FLAGS.port) as listener:
+    # First, because the model may take a while to load.
+    with _listen(FLAGS.host, FLAGS.port) as listener:
         start_tensorflow()
         try:
             from official_bert.serving import model_versions, server
@@ -82,86 +78,40 @@ def main():
                 raise
             raise UserError("serve.py needs aiohttp: pip install aiohttp.") from error
         versions = model_versions.open_model(name, locate(FLAGS.model_dir))
-        limits = server.Limits(
+        model_server = server.Server(
+            versions,
             FLAGS.max_request_bytes,
             FLAGS.timeout_s,
             FLAGS.max_concurrent,
             FLAGS.poll_s,
         )
-        with _port_errors(FLAGS.host, FLAGS.port):
-            num_unfinished = asyncio.run(_serve(versions, limits, listener))
+        model_server.run(listener, lambda: _announce(versions, listener))
     print("Stopped.", flush=True)
-    if num_unfinished:
-        # Their time was up long ago, and Python would wait for them.
+    if model_server.unfinished:
+        # These requests have timed out, and Python would wait for their threads.
         os._exit(0)
 
 
-async def _serve(versions, limits, listener):
-    """Serve until SIGTERM or SIGINT; a second one ends the process at once."""
-    from official_bert.serving import server
-
-    stop = asyncio.Event()
-    loop = asyncio.get_running_loop()
-
-    ends = (signal.SIGTERM, signal.SIGINT)
-
-    def on_signal(number, frame):
-        loop.call_soon_threadsafe(stop.set)
-        for each in ends:
-            signal.signal(each, signal.SIG_DFL)
-
-    for number in ends:
-        signal.signal(number, on_signal)
-
-    def announce():
-        host, port = listener.getsockname()[:2]
-        host = f"[{host}]" if ":" in host else host
-        print(
-            f"Serving version {versions.current.version} at "
-            f"http://{host}:{port}/v1/models/{urllib.parse.quote(versions.name)} "
-            "(Ctrl-C ends it)",
-            flush=True,
-        )
-
-    return await server.serve(versions, limits, listener, announce, stop)
+def _announce(versions, listener):
+    host, port = listener.getsockname()[:2]
+    host = f"[{host}]" if ":" in host else host
+    print(
+        f"Serving version {versions.current.version} at "
+        f"http://{host}:{port}/v1/models/{urllib.parse.quote(versions.name)} "
+        "(Ctrl-C ends it)",
+        flush=True,
+    )
 
 
-def _bound_socket(host, port):
-    """Return a socket that has its address but does not listen yet."""
+def _listen(host, port):
+    """Return a socket that listens; connections wait until the model is loaded."""
     try:
-        family, kind, protocol, _, address = socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        )[0]
+        family, *_, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
+        both = family == socket.AF_INET6 and socket.has_dualstack_ipv6()
+        return socket.create_server(address, family=family, dualstack_ipv6=both)
     except (OSError, UnicodeError) as error:
         reason = getattr(error, "strerror", None) or error
-        raise UserError(f"--host: {host!r} is no address: {reason}.") from error
-    listener = socket.socket(family, kind, protocol)
-    if os.name == "posix":
-        # A server that has just ended leaves its port in waiting.
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        with _port_errors(host, port):
-            listener.bind(address)
-    except BaseException:
-        listener.close()
-        raise
-    return listener
-
-
-@contextlib.contextmanager
-def _port_errors(host, port):
-    """Make sentences of what goes wrong with an address."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno == errno.EADDRINUSE:
-            raise UserError(
-                f"--port: {port} of {host} is in use; choose another port, or 0 for a "
-                "free one."
-            ) from error
-        if error.errno in (errno.EACCES, errno.EADDRNOTAVAIL):
-            raise UserError(
-                f"--host, --port: cannot listen at {host}, port {port}: "
-                f"{error.strerror}."
-            ) from error
-        raise
+        raise UserError(
+            f"--host, --port: cannot listen at {host!r}, port {port}: {reason}. Choose "
+            "another address or port; port 0 takes a free one."
+        ) from error

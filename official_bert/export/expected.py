@@ -24,15 +24,15 @@ def _named(task, predictions):
     probabilities = np.array(rows, np.float32)
     if task.kind == MULTI_LABEL:
         names = [[n if n in row else "" for n in task.labels] for row in labels]
-        return {"labels": _texts(names), "probabilities": probabilities}
-    return {"label": _texts(labels), "probabilities": probabilities}
+        return {"labels": _encoded(names), "probabilities": probabilities}
+    return {"label": _encoded(labels), "probabilities": probabilities}
 
 
 def of_squad(predictor, question, context):
     """Return the outputs of `ServedSquad`, by a `SquadPredictor`."""
     answers = predictor.predict_all(zip(question, context, strict=True))
     outputs = {
-        "answer": _texts([one.text for one in answers]),
+        "answer": _encoded([one.text for one in answers]),
         "start": np.array([one.start for one in answers]),
         "end": np.array([one.end for one in answers]),
         "score": np.array([one.score for one in answers]),
@@ -45,14 +45,16 @@ def of_squad(predictor, question, context):
 
 def of_tagger(predictor, text):
     """Return the entities of `ServedTagger`, by a `NerPredictor`."""
-    found = predictor.predict(list(text))
-    names = {"entities": "text", "labels": "label", "starts": "start", "ends": "end"}
-    defaults = {"entities": "", "labels": "", "starts": -1, "ends": -1}
+    entities = predictor.predict(list(text))
+
+    def column(name, filler):
+        return _padded([[getattr(e, name) for e in row] for row in entities], filler)
+
     return {
-        name: _padded(
-            [[getattr(one, attribute) for one in row] for row in found], defaults[name]
-        )
-        for name, attribute in names.items()
+        "entities": _encoded(column("text", "")),
+        "labels": _encoded(column("label", "")),
+        "starts": np.array(column("start", -1)),
+        "ends": np.array(column("end", -1)),
     }
 
 
@@ -61,7 +63,7 @@ def of_choice(predictor, prompt, choices):
     answers = predictor.predict_all(zip(prompt, map(list, choices), strict=True))
     return {
         "index": np.array([one.index for one in answers]),
-        "choice": _texts([one.choice for one in answers]),
+        "choice": _encoded([one.choice for one in answers]),
         "probabilities": np.array([one.probabilities for one in answers], np.float32),
     }
 
@@ -74,52 +76,56 @@ def of_encoder(bert, lengths, text):
       lengths: of `rows.Layout`; the last is where texts are cut.
       text: list of str.
     """
-    vocab, encode = bert.tokenizer.vocab, bert.tokenizer.encode
-    rows = [
-        [vocab["[CLS]"], *encode(one)[: lengths[-1] - 2], vocab["[SEP]"]]
-        for one in text
-    ]
-    longest = max(map(len, rows))
-    ids = np.zeros((len(rows), min(n for n in lengths if n >= longest)), np.int32)
-    mask = np.zeros_like(ids)
-    for number, row in enumerate(rows):
-        ids[number, : len(row)], mask[number, : len(row)] = row, 1
+    ids, mask = token_rows(bert.tokenizer, text, lengths[-1])
+    size = min(length for length in lengths if length >= mask.sum(1).max())
+    inputs = {"input_ids": ids[:, :size], "input_mask": mask[:, :size]}
     encoder = getattr(bert.model, "bert", bert.model)
-    outputs = encoder({"input_ids": ids, "input_mask": mask})
+    outputs = encoder(inputs)
     return {name: outputs[name].numpy() for name in bert.vectors}
 
 
 def of_fill_mask(bert, text):
     """Return the outputs of `ServedMaskedLM.fill_mask`."""
-    found = [fill_mask(bert, one) for one in text]
+    rows = [fill_mask(bert, one) for one in text]
+    depth = max((len(mask) for row in rows for mask in row), default=0)
+
+    def column(name, filler):
+        masks = [[[getattr(c, name) for c in mask] for mask in row] for row in rows]
+        return _padded(masks, [filler] * depth)
+
     return {
-        "tokens": _padded([[[c.token for c in mask] for mask in row] for row in found]),
-        "probabilities": _padded(
-            [[[c.probability for c in mask] for mask in row] for row in found], 0.0
-        ),
+        "tokens": _encoded(column("token", "")),
+        "probabilities": np.array(column("probability", 0.0)),
     }
 
 
-def _texts(values):
-    """Return an object array of bytes, as TensorFlow gives strings."""
-    flat = np.array(values, object)
-    encoded = [text.encode() for text in flat.reshape(-1)]
-    result = np.empty(len(encoded), object)
-    result[:] = encoded
-    return result.reshape(flat.shape)
+def token_rows(tokenizer, texts, size):
+    """Return texts as `[CLS] tokens [SEP]`, cut and padded to a length.
+
+    Args:
+      tokenizer: `FullTokenizer`.
+      texts: list of str.
+      size: the length.
+
+    Returns:
+      (ids, mask), int32 [texts, size].
+    """
+    vocab = tokenizer.vocab
+    ids = np.zeros((len(texts), size), np.int32)
+    mask = np.zeros_like(ids)
+    for row, text in enumerate(texts):
+        cut = tokenizer.encode(text)[: size - 2]
+        ids[row, : len(cut) + 2] = [vocab["[CLS]"], *cut, vocab["[SEP]"]]
+        mask[row, : len(cut) + 2] = 1
+    return ids, mask
 
 
-def _padded(rows, default=""):
-    """Return rows of different lengths as one array."""
+def _encoded(values):
+    """Return texts as an array of bytes, as TensorFlow returns strings."""
+    return np.frompyfunc(str.encode, 1, 1)(np.array(values, object))
+
+
+def _padded(rows, filler):
+    """Return rows with as many values as the longest of them has."""
     longest = max(map(len, rows), default=0)
-    depth = len(next((row[0] for row in rows if row), ()) or ()) if _nested(rows) else 0
-    filler = [default] * depth if depth else default
-    full = [list(row) + [filler] * (longest - len(row)) for row in rows]
-    shape = (len(rows), longest, depth) if depth else (len(rows), longest)
-    if isinstance(default, str):
-        return _texts(full).reshape(shape)
-    return np.array(full).reshape(shape)
-
-
-def _nested(rows):
-    return any(row and isinstance(row[0], list) for row in rows)
+    return [[*row, *[filler] * (longest - len(row))] for row in rows]

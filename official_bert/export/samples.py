@@ -23,7 +23,7 @@ MASKED = (
 
 
 def rows_of(signature, specs, lengths):
-    """Return rows to ask a signature, some for each length that it pads to.
+    """Return rows for a signature, some for each length that it pads to.
 
     Args:
       signature: its name.
@@ -51,7 +51,7 @@ def rows_of(signature, specs, lengths):
 
 
 def first_row(specs):
-    """Return one plain row, to show how `SERVING` is asked."""
+    """Return one plain row, to show a request to `SERVING`."""
     row = rows_of(SERVING, specs, ())[0]
     if "text_b" in row:
         row["text_b"] = "Nobody sat beside us on the train."

@@ -22,7 +22,7 @@ def predictor_of(path, max_seq_length=None):
     Args:
       path: a fine-tuned model's directory or what else `tasks.predictor.load` takes,
         or any pre-trained checkpoint with its vocabulary and config.
-      max_seq_length: as asked for; a fine-tuned model has its own.
+      max_seq_length: from the flag; a fine-tuned model has its own.
 
     Raises:
       UserError: something is missing or does not fit.
@@ -31,7 +31,7 @@ def predictor_of(path, max_seq_length=None):
         raise UserError(
             f"{path} is an export already; give the directory that it was made from."
         )
-    if not has_task(path) and not _tells_its_task(path):
+    if not has_task(path) and not _shows_its_task(path):
         return None
     predictor = load(path)
     if max_seq_length:
@@ -42,7 +42,7 @@ def predictor_of(path, max_seq_length=None):
     return predictor
 
 
-def _tells_its_task(path):
+def _shows_its_task(path):
     """Tell whether a checkpoint is fine-tuned, and shows for what."""
     with any_format.opened(path) as checkpoint:
         return class_of(checkpoint) is not None
@@ -65,7 +65,7 @@ def load_pretrained(path, max_seq_length=None):
         has_head = "cls/predictions/output_bias" in checkpoint.shapes
         if "output_weights" in checkpoint.shapes:
             logging.warning(
-                "%s was fine-tuned, and nothing tells for what: its output_weights "
+                "%s was fine-tuned, and no file says for what: its output_weights "
                 "are left out of the export.",
                 path,
             )
@@ -91,8 +91,8 @@ def files_of(path):
     """
     names = [google.CONFIG_FILE, google.TOKENIZER_FILE]
     names += [TASK_FILE] * has_task(path)
-    places = {name: os.path.join(path, name) for name in names}
-    return {name: place for name, place in places.items() if os.path.isfile(place)}
+    paths = {name: os.path.join(path, name) for name in names}
+    return {name: path for name, path in paths.items() if os.path.isfile(path)}
 
 
 def write_names(folder, tokenizer, labels):

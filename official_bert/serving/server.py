@@ -1,251 +1,223 @@
-"""A small server that speaks TF Serving's REST, for one model on one machine.
+"""Serve one model with TF Serving's REST API, to try it on one machine.
 
     GET  /v1/models/NAME[/versions/N]             the states of its versions
     GET  /v1/models/NAME[/versions/N]/metadata    its signatures
-    POST /v1/models/NAME[/versions/N]:predict     answers
+    POST /v1/models/NAME[/versions/N]:predict     predictions
 
-Every error is JSON, {"error": "..."}, under TF Serving's status codes. The event
-loop only moves bytes; a pool of threads reads JSON and runs the model.
+Every error is JSON, {"error": "..."}, with TF Serving's status code. The event loop
+only moves bytes; a pool of threads parses JSON and runs the model.
 """
 
 import asyncio
 import concurrent.futures
-import dataclasses
-import functools
+import contextlib
 import logging as python_logging
 import re
+import signal
 import urllib.parse
 
 from absl import logging
 from aiohttp import web
+from google.protobuf import json_format
 
-from official_bert.serving import rest_requests, rest_responses, saved_model
-from official_bert.serving.request_error import RequestError
+from official_bert.serving import json_tensors, saved_model
+from official_bert.serving.json_tensors import RequestError
 
-# The numbers of versions are 64 bits wide.
-_HIGHEST_VERSION = 2**63 - 1
-_MODEL = (
-    r"/v1/models/(?P<name>[^/:]+)"
+_PATH = re.compile(
+    r"/v1/models(?:/(?P<name>[^/:]+)"
     r"(?:/versions/(?P<version>[0-9]+)|/labels/(?P<label>[^/:]+))?"
+    r"(?P<action>/metadata|:classify|:regress|:predict)?)?",
+    re.IGNORECASE,
 )
-_POST = re.compile(rf"{_MODEL}:(?P<method>classify|regress|predict)", re.I)
-_GET = re.compile(rf"{_MODEL}(?P<metadata>/metadata)?", re.I)
-_NO_NAME = re.compile(r"/v1/models(/metadata)?", re.I)
-# aiohttp would show a traceback for whatever comes that is not quite HTTP. What
-# goes wrong in answering a request is logged in this file.
-_CONNECTIONS_LOG = python_logging.getLogger(f"{__name__}.connections")
-_CONNECTIONS_LOG.setLevel(python_logging.CRITICAL)
-# Beyond a request's own time, for its answer to go out.
+# Versions are 64-bit numbers.
+_HIGHEST_VERSION = 2**63 - 1
+# Time for sending an answer at the end, in addition to the time for its request.
 _GRACE_S = 5
+# aiohttp logs a traceback for each connection that does not speak HTTP. This module
+# logs the errors of requests.
+python_logging.getLogger("aiohttp.server").setLevel(python_logging.CRITICAL)
 
 
-@dataclasses.dataclass(frozen=True)
-class Limits:
-    """What the server takes on.
+class Server:
+    """A server of one model.
 
     Attributes:
-      max_request_bytes: of the body of a request, unpacked if it is packed.
-      timeout_s: seconds for a request, from its headers to its answer.
-      max_concurrent: requests that are computed at once; more of them wait, and
-        waiting counts against `timeout_s`.
-      poll_s: seconds between looks for new versions.
-    """
-
-    max_request_bytes: int = 32 << 20
-    timeout_s: float = 30.0
-    max_concurrent: int = 4
-    poll_s: float = 1.0
-
-
-async def serve(versions, limits, bound_socket, on_ready, stop):
-    """Serve until `stop` is set, then answer what has come in and return.
-
-    Args:
       versions: `ModelVersions` with a version loaded.
-      limits: `Limits`.
-      bound_socket: socket that has its address; listening begins here.
-      on_ready: function of no arguments, called when requests are taken.
-      stop: `asyncio.Event`.
-
-    Returns:
-      how many requests that were given up are computed still: Python would wait
-      for their threads before it ends.
-
-    Raises:
-      OSError: the socket cannot listen.
+      unfinished: set of the futures of requests that wait or are computed.
     """
-    pool = concurrent.futures.ThreadPoolExecutor(limits.max_concurrent, "compute")
-    unfinished = set()
-    runner = web.AppRunner(
-        make_app(versions, limits, pool, unfinished),
-        access_log=None,
-        logger=_CONNECTIONS_LOG,
-        shutdown_timeout=limits.timeout_s + _GRACE_S,
-    )
-    await runner.setup()
-    polling = asyncio.create_task(_poll(versions, limits.poll_s))
-    try:
-        await web.SockSite(runner, bound_socket).start()
-        on_ready()
-        await stop.wait()
-    finally:
-        polling.cancel()
-        await runner.cleanup()
-        pool.shutdown(wait=False, cancel_futures=True)
-    return len(unfinished)
 
+    def __init__(
+        self,
+        versions,
+        max_request_bytes=32 << 20,
+        timeout_s=30.0,
+        max_concurrent=4,
+        poll_s=1.0,
+    ):
+        """Set the limits.
 
-async def _poll(versions, seconds):
-    """Look for new versions for ever; one that fails must not end that."""
-    while True:
-        await asyncio.sleep(seconds)
-        try:
-            await asyncio.to_thread(versions.refresh)
-        except Exception:
-            logging.exception("Looking for new versions failed; trying again.")
+        Args:
+          versions: see above.
+          max_request_bytes: of the body of a request, after unpacking.
+          timeout_s: seconds for a request, from its headers to its answer.
+          max_concurrent: requests that are computed at once; others wait, and waiting
+            counts against `timeout_s`.
+          poll_s: seconds between checks for new versions.
+        """
+        self.versions = versions
+        self.unfinished = set()
+        self._max_request_bytes = max_request_bytes
+        self._timeout_s = timeout_s
+        self._poll_s = poll_s
+        self._pool = concurrent.futures.ThreadPoolExecutor(max_concurrent)
 
+    def run(self, listener, announce, **options):
+        """Serve until SIGINT or SIGTERM, then answer the requests that have come in.
 
-def make_app(versions, limits, pool, unfinished):
-    """Return the application.
+        A second signal ends the process.
 
-    Args:
-      versions: `ModelVersions`.
-      limits: `Limits`.
-      pool: executor that requests are computed in.
-      unfinished: set that holds the futures of what is computed.
-    """
-    app = web.Application(
-        client_max_size=limits.max_request_bytes,
-        middlewares=[web.middleware(functools.partial(_with_errors, limits=limits))],
-    )
-    answer = functools.partial(
-        _answer, versions=versions, limits=limits, pool=pool, unfinished=unfinished
-    )
-    app.router.add_route("*", "/{path:.*}", answer)
-    return app
-
-
-async def _with_errors(request, handler, limits):
-    """Turn whatever goes wrong into TF Serving's form of an error."""
-    try:
-        async with asyncio.timeout(limits.timeout_s):
-            return await handler(request)
-    except RequestError as error:
-        return _error(str(error), error.status)
-    except TimeoutError:
-        return _error(f"The request took longer than {limits.timeout_s:g} s.", 504)
-    except web.HTTPRequestEntityTooLarge:
-        return _too_large(limits)
-    except web.HTTPException as error:
-        return _error(error.reason, error.status)
-    except web.RequestPayloadError as error:
-        return _error(f"The body of the request cannot be read: {error}", 400)
-    except RecursionError:
-        return _error("The lists or objects of the request are nested too deep.", 400)
-    except Exception as error:
-        logging.exception("%s %s failed", request.method, request.path)
-        return _error(f"{type(error).__name__}: {error}", 500)
-
-
-def _too_large(limits):
-    return _error(
-        f"The request has more than {limits.max_request_bytes} bytes, the most that "
-        "this server takes.",
-        413,
-    )
-
-
-def _error(message, status):
-    return _json(rest_responses.dump({"error": message}), status)
-
-
-def _json(body, status=200):
-    return web.Response(body=body, status=status, content_type="application/json")
-
-
-async def _answer(request, versions, limits, pool, unfinished):
-    """Answer one request; see the top of the file for which there are."""
-    path = request.rel_url.raw_path
-    if not path.lower().startswith("/v1/"):
-        raise RequestError(f"Not found: {request.method} {path}", 404)
-    if request.method == "GET" and (match := _GET.fullmatch(path)):
-        name, version = _model_of(match)
-        if match["metadata"]:
-            return _json(rest_responses.dump(_metadata(versions, name, version)))
-        return _json(rest_responses.dump(_status(versions, name, version)))
-    if request.method == "GET" and _NO_NAME.fullmatch(path):
-        raise RequestError("Missing model name in request.")
-    match = _POST.fullmatch(path)
-    if request.method != "POST" or not match:
-        raise RequestError(f"Malformed request: {request.method} {path}")
-    if match["method"].lower() != "predict":
-        raise RequestError(
-            f"This server has no {match['method']}, only predict (whose signature "
-            "may take serialized examples).",
-            501,
+        Args:
+          listener: socket that listens.
+          announce: function of no arguments, called when the server is ready.
+          **options: more arguments of `web.run_app`.
+        """
+        app = web.Application(
+            client_max_size=self._max_request_bytes,
+            middlewares=[self._with_errors],
         )
-    if (request.content_length or 0) > limits.max_request_bytes:
-        return _too_large(limits)
-    name, version = _model_of(match)
-    body = [await request.read()]
-    compute = functools.partial(_predict_once, versions, name, version, body)
-    try:
-        return _json(await _computed(pool, unfinished, compute))
-    finally:
-        # The pool holds on to what it will not begin any more.
-        body.clear()
+        app.router.add_route("*", "/{path:.*}", self._answer)
+        app.cleanup_ctx.append(self._background)
+        app.on_shutdown.append(_let_next_signal_kill)
+        web.run_app(
+            app,
+            sock=listener,
+            print=lambda banner: announce(),
+            access_log=None,
+            shutdown_timeout=self._timeout_s + _GRACE_S,
+            **options,
+        )
+
+    async def _background(self, app):
+        """Check for new versions while the application runs."""
+        polling = asyncio.create_task(self._poll())
+        yield
+        polling.cancel()
+        self._pool.shutdown(wait=False, cancel_futures=True)
+
+    async def _poll(self):
+        while True:
+            await asyncio.sleep(self._poll_s)
+            try:
+                await asyncio.to_thread(self.versions.refresh)
+            except Exception:  # It must not end the checks.
+                logging.exception("Looking for new versions failed; trying again.")
+
+    @web.middleware
+    async def _with_errors(self, request, handler):
+        """Answer a request; errors have TF Serving's form."""
+        status = 400
+        try:
+            async with asyncio.timeout(self._timeout_s):
+                body, status = await handler(request), 200
+        except RequestError as error:
+            message, status = str(error), error.status
+        except TimeoutError:
+            message = f"The request took longer than {self._timeout_s:g} s."
+            status = 504
+        except web.HTTPException as error:  # For example a body that is too large.
+            message, status = error.text, error.status
+        except web.RequestPayloadError as error:
+            message = f"The body of the request cannot be read: {error}"
+        except RecursionError:
+            message = "The lists or objects of the request are nested too deep."
+        except Exception as error:
+            logging.exception("%s %s failed", request.method, request.path)
+            message, status = f"{type(error).__name__}: {error}", 500
+        if status != 200:
+            body = json_tensors.dump({"error": message})
+        return web.Response(body=body, status=status, content_type="application/json")
+
+    async def _answer(self, request):
+        """Return the body of the answer to a request."""
+        path = request.rel_url.raw_path
+        if not path.lower().startswith("/v1/"):
+            raise RequestError(f"Not found: {request.method} {path}", 404)
+        match = _PATH.fullmatch(path)
+        action = (match and match["action"] or "").lower()
+        if not match or request.method != ("POST" if action[:1] == ":" else "GET"):
+            raise RequestError(f"Malformed request: {request.method} {path}")
+        if not match["name"]:
+            raise RequestError("Missing model name in request.")
+        if action in (":classify", ":regress"):
+            raise RequestError(
+                f"This server has no {action[1:]}, only predict (whose signature may "
+                "take serialized examples).",
+                501,
+            )
+        name, version = urllib.parse.unquote(match["name"]), _version_of(match)
+        if not action:
+            return json_tensors.dump(_status(self.versions, name, version))
+        if action == "/metadata":
+            return json_tensors.dump(_metadata(self.versions.get(name, version), name))
+        return await self._predict(name, version, await request.read())
+
+    async def _predict(self, name, version, body):
+        """Run `predict` in the pool."""
+        bodies = [body]
+        future = self._pool.submit(
+            lambda: predict(self.versions.get(name, version), bodies.pop())
+        )
+        self.unfinished.add(future)
+        future.add_done_callback(self.unfinished.discard)
+        try:
+            # A timeout cancels what waits. It cannot stop TensorFlow.
+            return await asyncio.wrap_future(future)
+        finally:
+            # The pool keeps canceled functions for a while.
+            bodies.clear()
 
 
-def _predict_once(versions, name, version, body):
-    """Answer the body that is in a list, and take it out."""
-    return predict(versions, name, version, body.pop())
+async def _let_next_signal_kill(app):
+    for number in (signal.SIGINT, signal.SIGTERM):
+        with contextlib.suppress(ValueError):  # Not the main thread: it gets none.
+            signal.signal(number, signal.SIG_DFL)
 
 
-def _model_of(match):
-    """Return (name, version or None) of a path."""
+def _version_of(match):
+    """Return the version in a path, or None."""
     if match["label"]:
         label = urllib.parse.unquote(match["label"])
         raise RequestError(f"Unrecognized servable version label: {label}")
     version = match["version"]
     if version and (len(version) > 19 or int(version) > _HIGHEST_VERSION):
         raise RequestError(f"Failed to convert version: {version} to numeric.")
-    return urllib.parse.unquote(match["name"]), int(version) if version else None
+    return int(version) if version else None
 
 
-async def _computed(pool, unfinished, function):
-    """Return what a function returns in the pool.
-
-    If this is cancelled, the function is not begun. One that has begun goes on
-    to its end: nothing can stop TensorFlow in the middle.
-    """
-    future = pool.submit(function)
-    unfinished.add(future)
-    future.add_done_callback(unfinished.discard)
-    return await asyncio.wrap_future(future)
-
-
-def predict(versions, name, version, body):
-    """Return the body of the answer to a `:predict`.
+def predict(model, body):
+    """Return the body of the answer to `:predict`.
 
     Args:
-      versions: `ModelVersions`.
-      name: of the model that is asked for.
-      version: number, or None for the one that is served.
+      model: `SavedModel`.
       body: bytes of JSON.
 
     Raises:
       RequestError: the request cannot be answered.
     """
-    request = rest_requests.parse(body)
-    signature = rest_requests.signature_name(request)
-    # Held to the end: another version may take over meanwhile.
-    model = versions.get(name, version)
-    specs = saved_model.inputs_of(model, signature)
-    arrays, by_rows = rest_requests.read_inputs(request, specs)
-    outputs = saved_model.run(model, signature, arrays)
-    if by_rows:
-        return rest_responses.dump({"predictions": rest_responses.as_rows(outputs)})
-    return rest_responses.dump({"outputs": rest_responses.as_columns(outputs)})
+    request = json_tensors.parse_request(body)
+    name = request.get("signature_name") or saved_model.DEFAULT_SIGNATURE
+    if name not in model.signatures:
+        raise RequestError(
+            f'Serving signature name: "{name}" not found in signature def'
+        )
+    specs = saved_model.input_specs(model.signatures[name])
+    if not specs:
+        raise RequestError(f"Failed to get input map for signature: {name}")
+    arrays = json_tensors.read_inputs(request, specs)
+    outputs = saved_model.run(model, name, arrays)
+    if "instances" in request:
+        return json_tensors.dump({"predictions": json_tensors.to_rows(outputs)})
+    return json_tensors.dump({"outputs": json_tensors.to_columns(outputs)})
 
 
 def _status(versions, name, version):
@@ -255,30 +227,26 @@ def _status(versions, name, version):
         raise RequestError(f"Could not find any versions of model {name}", 404)
     if version is not None and version not in statuses:
         raise RequestError(f"Could not find version {version} of model {name}", 404)
-    asked = sorted(statuses, reverse=True) if version is None else [version]
-    return {
-        "model_version_status": [
-            {
-                "version": str(number),
-                "state": statuses[number].state,
-                "status": {
-                    "error_code": "UNKNOWN" if statuses[number].error else "OK",
-                    "error_message": statuses[number].error,
-                },
-            }
-            for number in asked
-        ]
-    }
+    states = []
+    for number in sorted(statuses, reverse=True) if version is None else [version]:
+        state, error = statuses[number]
+        status = {"error_code": "UNKNOWN" if error else "OK", "error_message": error}
+        states.append({"version": str(number), "state": state, "status": status})
+    return {"model_version_status": states}
 
 
-def _metadata(versions, name, version):
+def _metadata(model, name):
     """Return TF Serving's `GetModelMetadataResponse` as JSON has it."""
-    model = versions.get(name, version)
+    signatures = {
+        key: json_format.MessageToDict(
+            signature,
+            preserving_proto_field_name=True,
+            always_print_fields_with_no_presence=True,
+        )
+        for key, signature in model.signatures.items()
+    }
+    spec = {"name": name, "signature_name": "", "version": str(model.version)}
     return {
-        "model_spec": {
-            "name": name,
-            "signature_name": "",
-            "version": str(model.version),
-        },
-        "metadata": {"signature_def": {"signature_def": model.signature_def}},
+        "model_spec": spec,
+        "metadata": {"signature_def": {"signature_def": signatures}},
     }

@@ -125,7 +125,7 @@ def test_from_the_start_through_a_new_version_to_sigterm(servers):
     assert log.read_text() == "Version 2 takes over from 1.\n"
     # Nothing of how the model was made.
     parts = {name.split(".")[1] for name in modules}
-    assert parts == {"errors", "files", "serving"}
+    assert parts == {"command_line", "commands", "errors", "files", "serving"}
 
 
 def test_ctrl_c_does_not_wait_for_what_was_given_up(servers):
@@ -136,6 +136,43 @@ def test_ctrl_c_does_not_wait_for_what_was_given_up(servers):
     process.send_signal(signal.SIGINT)
     assert assert_over(process, url) == ""
     assert log.read_text() == ""
+
+
+def test_a_second_signal_ends_it_at_once(model_dir, tmp_path):
+    with open(tmp_path / "stderr", "wb") as log:
+        process = start(["run_scripts/serve.py"], model_dir, log)
+    url = url_of(process)
+    with concurrent.futures.ThreadPoolExecutor(1) as pool, process.stdout:
+        answer = pool.submit(predict, url, slow(25))
+        time.sleep(1)
+        process.send_signal(signal.SIGTERM)
+        with pytest.raises(subprocess.TimeoutExpired):
+            process.wait(1)
+        started = time.monotonic()
+        process.send_signal(signal.SIGINT)
+        assert process.wait(60) != 0
+        assert time.monotonic() - started < 10
+        assert isinstance(answer.exception(), OSError)
+    assert (tmp_path / "stderr").read_text() == ""
+
+
+def test_connections_wait_while_the_model_loads(model_dir):
+    """As in `serve.py & curl ...`."""
+    with socket.create_server(("127.0.0.1", 0)) as unused:
+        port = unused.getsockname()[1]
+    process = start(
+        ["run_scripts/serve.py"], model_dir, subprocess.DEVNULL, f"--port={port}"
+    )
+    with process.stdout:
+        for _ in range(600):
+            try:
+                status, _ = ask(f"http://127.0.0.1:{port}", path="/v1/models/answers")
+                break
+            except ConnectionRefusedError:
+                time.sleep(0.01)
+        assert status == 200
+        process.terminate()
+        assert process.wait(60) == 0
 
 
 FLAGS = ["--model_dir=model", "--model_name=m", "--port=0"]

@@ -8,35 +8,35 @@ import socket
 import threading
 import urllib.parse
 
+from aiohttp import web
+
 from official_bert.serving import server
 
 
 @contextlib.contextmanager
 def running(versions, **limits):
-    """Serve in a thread; yield the URL. At the end it must be all over."""
-    started = threading.Event()
-    bound = socket.create_server(("127.0.0.1", 0))
-    parts = {}
-
-    async def serve():
-        parts["stop"], parts["loop"] = asyncio.Event(), asyncio.get_running_loop()
-        try:
-            parts["unfinished"] = await server.serve(
-                versions, server.Limits(**limits), bound, started.set, parts["stop"]
-            )
-        finally:
-            started.set()
-
-    thread = threading.Thread(target=asyncio.run, args=(serve(),))
+    """Serve in a thread; yield the URL. At the end the thread must have ended."""
+    ready, loop = threading.Event(), asyncio.new_event_loop()
+    listener = socket.create_server(("127.0.0.1", 0))
+    thread = threading.Thread(
+        target=server.Server(versions, **limits).run,
+        args=(listener, ready.set),
+        kwargs={"handle_signals": False, "loop": loop},
+    )
     thread.start()
     try:
-        assert started.wait(60)
-        yield f"http://127.0.0.1:{bound.getsockname()[1]}"
+        assert ready.wait(60)
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
     finally:
-        parts["loop"].call_soon_threadsafe(parts["stop"].set)
+        loop.call_soon_threadsafe(_stop)
         thread.join(60)
         assert not thread.is_alive()
-        bound.close()
+        listener.close()
+
+
+def _stop():
+    """End a server as a signal does, which only the main thread would get."""
+    raise web.GracefulExit
 
 
 def ask(url, method="GET", path="", body=None, headers=(), timeout=60):

@@ -10,7 +10,7 @@ import pytest
 
 from official_bert.errors import UserError
 from official_bert.serving import model_versions, saved_model
-from official_bert.serving.request_error import RequestError
+from official_bert.serving.json_tensors import RequestError
 from serving import saved_models
 
 
@@ -37,7 +37,7 @@ def states(versions):
 
 def score(model):
     texts = np.array([b"good", b"?"], object)
-    return saved_model.run(model, None, {"text": texts})["score"].tolist()
+    return saved_model.run(model, "serving_default", {"text": texts})["score"].tolist()
 
 
 def test_the_newest_number_counts(folder):
@@ -199,14 +199,17 @@ def test_the_shape_of_an_input_may_be_unknown(tmp_path):
     concrete = double.get_concrete_function()
     tf.saved_model.save(tf.Module(), path, {"serving_default": concrete})
     model = saved_model.load(path, 1)
-    assert saved_model.inputs_of(model, None)["x"].shape is None
-    outputs = saved_model.run(model, None, {"x": np.ones([1, 2, 3], np.float32)})
+    specs = saved_model.input_specs(model.signatures["serving_default"])
+    assert specs["x"].shape.rank is None
+    outputs = saved_model.run(
+        model, "serving_default", {"x": np.ones([1, 2, 3], np.float32)}
+    )
     assert outputs["y"].shape == (1, 2, 3)
 
 
 def test_strings_of_no_and_of_no_bytes(versions):
     for texts in ([], [b""], [b"\0", b"a\0"]):
         array = np.array(texts, object)
-        outputs = saved_model.run(versions.current, None, {"text": array})
+        outputs = saved_model.run(versions.current, "serving_default", {"text": array})
         assert outputs["echo"].tolist() == texts
     assert versions.name == saved_models.NAME

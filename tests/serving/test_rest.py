@@ -1,15 +1,15 @@
 """TF Serving's REST, request by request; also against TF Serving itself."""
 
 import base64
-import http.client
 import json
 import math
 
 import numpy as np
 import pytest
+import tensorflow as tf
 
-from official_bert.serving import rest_client, rest_requests, rest_responses
-from official_bert.serving.request_error import RequestError
+from official_bert.serving import json_tensors
+from official_bert.serving.json_tensors import RequestError
 from serving.running import ask, predict
 
 MODEL = "/v1/models/answers"
@@ -208,6 +208,7 @@ BAD_REQUESTS = {
     "cut": (b'{"instances": ["go', 400, "JSON Parse error"),
     "more behind": (b'{"instances": ["a"]} x', 400, "JSON Parse error"),
     "half a character": (b'{"instances": ["\\ud83d"]}', 400, "surrogate"),
+    "its other half": (b'{"instances": ["\\udc80"]}', 400, "surrogate"),
     "a list": ([], 400, "Is not object"),
     "null": (None, 400, "Is not object"),
     "no rows key": ({}, 400, "Missing 'inputs' or 'instances' key"),
@@ -409,7 +410,7 @@ def test_what_is_written_is_json_as_python_writes_it():
         "text",
         {"error": 'a "quoted" text'},
     ):
-        text = rest_responses.dump(value).decode()
+        text = json_tensors.dump(value).decode()
         assert text == json.dumps(value, ensure_ascii=False)
 
 
@@ -417,20 +418,13 @@ def test_shortest_digits_in_any_number_of_dimensions():
     array = np.array([0.1, 0.2, 1 / 3, 1e-7, 16777216], np.float32)
     digits = [0.1, 0.2, 0.33333334, 1e-7, 16777216.0]
     for shape in ((5,), (1, 5), (5, 1), (1, 1, 5)):
-        found = rest_responses._listed("x", array.reshape(shape))
-        assert found == np.array(digits).reshape(shape).tolist()
-    assert rest_responses._listed("x", np.zeros([2, 0], np.float32)) == [[], []]
+        lists = json_tensors.to_columns({"x": array.reshape(shape)})
+        assert lists == np.array(digits).reshape(shape).tolist()
+    empty = np.zeros([2, 0], np.float32)
+    assert json_tensors.to_columns({"x": empty}) == [[], []]
 
 
 def test_half_a_character_is_no_text():
     with pytest.raises(RequestError, match="surrogate"):
-        rest_requests._read_string("\ud800")
-
-
-@pytest.mark.parametrize("partial", [b"", b"what came"])
-def test_the_body_of_an_error_may_break_off(partial):
-    class CutOff:
-        def read(self):
-            raise http.client.IncompleteRead(partial)
-
-    assert rest_client._body_of(CutOff()) == partial
+        specs = {"text": tf.TensorSpec([None], tf.string)}
+        json_tensors.read_rows(["\ud800"], specs)

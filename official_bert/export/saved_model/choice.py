@@ -3,34 +3,32 @@
 import tensorflow as tf
 
 from official_bert.constants import INPUTS
-from official_bert.export.saved_model import rows
-from official_bert.export.saved_model.row_model import RowModel
-from official_bert.tokenization.graph import GraphTokenizer
+from official_bert.export.saved_model import rows, signatures
+from official_bert.export.saved_model.served_model import ServedModel
+from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
 
-class ServedChoice(tf.Module):
+class ServedChoice(ServedModel):
     """Prompts and choices to the best of them: what `ChoicePredictor` answers."""
 
-    def __init__(self, predictor, lengths):
-        """Hold a model.
+    what = "multiple choice"
 
-        Args:
-          predictor: `ChoicePredictor`.
-          lengths: see `rows.Layout`.
-        """
-        super().__init__()
-        self.task = predictor.task
-        tokenizer = predictor.tokenizer
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
-        model = predictor.model
+    def __init__(self, predictor, lengths):
+        """Hold the model of a `ChoicePredictor`; see `ServedModel`."""
 
         def one_choice(inputs):
             several = {name: inputs[name][:, None] for name in INPUTS}
             is_there = tf.ones(tf.shape(inputs["input_ids"])[:1], tf.int32)
-            return model({**several, "choice_mask": is_there[:, None]})
+            return predictor.model({**several, "choice_mask": is_there[:, None]})
 
-        self._model = RowModel(one_choice, model.weights)
+        super().__init__(predictor, lengths, one_choice)
+
+    def signatures(self):
+        """Return a dict of name -> `Signature`; a record cannot hold several rows."""
+        return {
+            SERVING: signatures.of_strings(self.of_text, ("prompt",), ("choices",)),
+            TOKENS: signatures.of_tokens(self.of_tokens, rank=3),
+        }
 
     def of_text(self, prompt, choices):
         """Choose for each prompt.
@@ -46,17 +44,15 @@ class ServedChoice(tf.Module):
         number = tf.shape(choices)[1]
         # Each prompt is cut anew for each of its choices.
         of_prompt = tf.repeat(tf.range(tf.size(prompt)), number)
-        ids_a = self._tokenizer(prompt).ids
-        lengths = tf.gather(rows.row_lengths(ids_a), of_prompt)
-        ids_a = rows.slice_rows(ids_a, tf.zeros_like(lengths), lengths, of_prompt)
+        ids_a = tf.gather(self._tokenizer(prompt).ids, of_prompt)
         ids_b = self._tokenizer(tf.reshape(choices, [-1])).ids
         has_second = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
         room = self.task.max_seq_length - 2 - has_second
         inputs = self._layout.lay_out(*rows.truncate_pairs(ids_a, ids_b, room))
         logits = tf.reshape(self._model(inputs)["logits"], tf.shape(choices))
-        found = _chosen(logits)
-        text = tf.gather(choices, found["index"], axis=1, batch_dims=1)
-        return {**found, "choice": text}
+        best = _chosen(logits)
+        text = tf.gather(choices, best["index"], axis=1, batch_dims=1)
+        return {**best, "choice": text}
 
     def of_tokens(self, inputs):
         """Choose among rows of ids, a dict of `INPUTS` int32 [B, C, S].

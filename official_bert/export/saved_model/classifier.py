@@ -4,33 +4,25 @@ import tensorflow as tf
 
 from official_bert.constants import WINDOW
 from official_bert.export.saved_model import rows
-from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
-from official_bert.tokenization.graph import GraphTokenizer
 
 
-class ServedClassifier(tf.Module):
-    """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers.
+class ServedClassifier(ServedModel):
+    """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers."""
 
-    Attributes:
-      text_names: of the inputs of `of_text`, as those of the other classes are.
-    """
-
-    def __init__(self, predictor, is_pair, lengths):
+    def __init__(self, predictor, lengths, is_pair):
         """Hold a model.
 
         Args:
           predictor: `ClassifierPredictor`.
-          is_pair: whether a second text is asked for.
           lengths: see `rows.Layout`.
+          is_pair: whether there is an input for a second text.
         """
-        super().__init__()
-        self.task = predictor.task
-        tokenizer = predictor.tokenizer
+        super().__init__(predictor, lengths)
+        self.what = f"{self.task.kind.replace('_', '-')} classifier"
         self.text_names = ("text", "text_b") if is_pair else ("text",)
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(predictor.model, predictor.model.weights)
+        self.labels = self.task.labels
 
     def of_text(self, text, text_b=None):
         """Answer texts, string [B]; see `of_tokens`."""
@@ -103,17 +95,14 @@ def _windows(ids_a, ids_b, room):
     whole = tf.zeros_like(start)
     return (
         of_pair,
-        rows.slice_rows(
-            ids_a,
-            tf.where(first_is_long, start, whole),
-            tf.where(first_is_long, length, short),
-            of_pair,
-        ),
-        rows.slice_rows(
-            ids_b,
-            tf.where(first_is_long, whole, start),
-            tf.where(first_is_long, short, length),
-            of_pair,
+        *(
+            rows.slice_rows(
+                ids,
+                tf.where(is_long, start, whole),
+                tf.where(is_long, length, short),
+                of_pair,
+            )
+            for ids, is_long in ((ids_a, first_is_long), (ids_b, ~first_is_long))
         ),
     )
 

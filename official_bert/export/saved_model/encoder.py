@@ -4,36 +4,27 @@ import tensorflow as tf
 
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.served_model import ServedModel
+from official_bert.export.saved_model.signatures import FILL_MASK, of_strings
 from official_bert.export.saved_model.texts import per_text
 from official_bert.pretrained.fill_mask import MASK
-from official_bert.tokenization.graph import GraphTokenizer
 
 # Pieces for each mask.
 TOP_K = 5
 
 
-class ServedEncoder(tf.Module):
-    """Texts to their vectors."""
-
-    text_names = ("text",)
+class ServedEncoder(ServedModel):
+    """Texts to their vectors; those longer than the last of the lengths are cut."""
 
     def __init__(self, bert, lengths):
-        """Hold a model.
-
-        Args:
-          bert: `checkpoints.model_directory.Bert`.
-          lengths: see `rows.Layout`; longer texts are cut.
-        """
-        super().__init__()
-        tokenizer, encoder = bert.tokenizer, getattr(bert.model, "bert", bert.model)
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
+        """Hold the model of a `Bert`; see `ServedModel`."""
+        encoder = getattr(bert.model, "bert", bert.model)
 
         def encode(inputs):
             outputs = encoder(inputs)
             return {name: outputs[name] for name in bert.vectors}
 
-        self._model = RowModel(encode, encoder.weights)
+        super().__init__(bert, lengths, encode)
 
     def of_text(self, text):
         """Encode texts, string [B].
@@ -56,21 +47,15 @@ class ServedEncoder(tf.Module):
         return self._model(inputs)
 
     def _lay_out(self, ids):
-        kept = tf.minimum(rows.row_lengths(ids), self._layout.lengths[-1] - 2)
-        ids = rows.slice_rows(ids, tf.zeros_like(kept), kept)
-        return self._layout.lay_out(ids, rows.no_tokens(tf.size(kept)))
+        ids = ids[:, : self._layout.lengths[-1] - 2]
+        return self._layout.lay_out(ids, rows.no_tokens(ids.nrows(tf.int32)))
 
 
 class ServedMaskedLM(ServedEncoder):
     """Texts to their vectors, and `[MASK]` to words; what `fill_mask` answers."""
 
     def __init__(self, bert, lengths):
-        """Hold a model.
-
-        Args:
-          bert: `Bert` with a `PretrainingModel`.
-          lengths: see `rows.Layout`.
-        """
+        """Hold the `PretrainingModel` of a `Bert`; see `ServedModel`."""
         super().__init__(bert, lengths)
         model, tokenizer = bert.model, bert.tokenizer
         self._mask = tokenizer.vocab[MASK]
@@ -78,8 +63,10 @@ class ServedMaskedLM(ServedEncoder):
 
         def fill(inputs):
             vectors = inputs["vectors"][None]
-            places = tf.range(tf.shape(vectors)[1])[None]
-            logits = model.cls.predictions(vectors, places, model.bert.embedding_table)
+            positions = tf.range(tf.shape(vectors)[1])[None]
+            logits = model.cls.predictions(
+                vectors, positions, model.bert.embedding_table
+            )
             logits = logits[0, :, : len(tokenizer.vocab)]
             values, ids = tf.math.top_k(tf.nn.softmax(logits), TOP_K)
             return {"probabilities": values, "ids": ids}
@@ -87,6 +74,11 @@ class ServedMaskedLM(ServedEncoder):
         width = model.config.hidden_size
         specs = {"vectors": tf.TensorSpec([None, width], tf.float32, "vectors")}
         self._head = RowModel(fill, model.weights, specs)
+
+    def signatures(self):
+        """Return a dict of name -> `Signature`."""
+        fill_mask = of_strings(self.fill_mask, self.text_names)
+        return {**super().signatures(), FILL_MASK: fill_mask}
 
     def fill_mask(self, text):
         """Find the likeliest pieces for each `[MASK]` of texts, string [B].
@@ -98,12 +90,12 @@ class ServedMaskedLM(ServedEncoder):
         inputs = self._lay_out(self._ids_with_masks(text))
         vectors = self._model(inputs)["sequence_output"]
         where = tf.where(inputs["input_ids"] == self._mask)
-        found = self._head({"vectors": tf.gather_nd(vectors, where)})
+        pieces = self._head({"vectors": tf.gather_nd(vectors, where)})
         of_text, number = where[:, 0], tf.size(text)
-        tokens = tf.gather(self._names, found["ids"])
+        tokens = tf.gather(self._names, pieces["ids"])
         return {
             "tokens": per_text(tokens, of_text, number, ""),
-            "probabilities": per_text(found["probabilities"], of_text, number, 0.0),
+            "probabilities": per_text(pieces["probabilities"], of_text, number, 0.0),
         }
 
     def _ids_with_masks(self, text):

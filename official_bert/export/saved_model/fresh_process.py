@@ -1,4 +1,4 @@
-"""Ask an export as a server would: in a process that knows only TensorFlow.
+"""Run an export as a server would: in a process that knows only TensorFlow.
 
     python -P fresh_process.py EXPORT REQUESTS.json ANSWERS.json
 
@@ -22,14 +22,14 @@ def main(export, requests_path, answers_path):
     model = tf.saved_model.load(export)
     with open(requests_path, encoding="utf-8") as file:
         requests = json.load(file)
-    answers = [ask(model, request) for request in requests]
+    answers = [run(model, request) for request in requests]
     with open(answers_path, "w", encoding="utf-8") as file:
         json.dump(answers, file)
     if "official_bert" in sys.modules:
         sys.exit("The export needs the package it was made with.")
 
 
-def ask(model, request):
+def run(model, request):
     """Return the outputs of one request as lists."""
     function = model.signatures[request["signature"]]
     _, specs = function.structured_input_signature

@@ -3,42 +3,32 @@
 import tensorflow as tf
 
 from official_bert.export.saved_model import rows
-from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.texts import parts_of, per_text
 from official_bert.metrics import entities
 from official_bert.tasks.ner import words as ner_words
-from official_bert.tokenization.graph import GraphTokenizer
 from official_bert.tokenization.graph_words import BasicWords
 from official_bert.tokenization.wordpiece import UNKNOWN
 
 
-class ServedTagger(tf.Module):
+class ServedTagger(ServedModel):
     """Texts to entities: what `NerPredictor` answers."""
 
-    text_names = ("text",)
+    what = "entity tagger"
 
     def __init__(self, predictor, lengths):
-        """Hold a model.
-
-        Args:
-          predictor: `NerPredictor`.
-          lengths: see `rows.Layout`.
-        """
-        super().__init__()
-        self.task = predictor.task
-        tokenizer = predictor.tokenizer
+        """Hold the model of a `NerPredictor`; see `ServedModel`."""
+        super().__init__(predictor, lengths)
+        self.labels = self.task.tags
         # As in `ner_sentences`: a text's words do not depend on the model.
         self._words = BasicWords(do_lower_case=False)
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._unknown = tokenizer.vocab[UNKNOWN]
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(predictor.model, predictor.model.weights)
+        self._unknown = predictor.tokenizer.vocab[UNKNOWN]
 
     def of_text(self, text):
         """Find entities in texts, string [B].
 
         Returns:
-          dict of what was found, as much as in the text with most of it, padded with
+          dict of values, as many as the text with most of them has, padded with
           "" and -1: of W words `words` and `tags`, string [B, W], `word_starts` and
           `word_ends`, int32 [B, W]; and of E entities `entities` and `labels`,
           string [B, E], `starts` and `ends`, int32 [B, E]. Offsets count
@@ -48,13 +38,13 @@ class ServedTagger(tf.Module):
         words = parts_of(text, of_text, starts, ends)
         tags = self._tags(words, of_text, tf.size(text))
         number = tf.size(text)
-        found = {
+        outputs = {
             "words": per_text(words, of_text, number, ""),
             "tags": per_text(self._names_of(tags), of_text, number, ""),
             "word_starts": per_text(starts, of_text, number, -1),
             "word_ends": per_text(ends, of_text, number, -1),
         }
-        return found | self._entities(text, tags, of_text, starts, ends)
+        return outputs | self._entities(text, tags, of_text, starts, ends)
 
     def of_tokens(self, inputs):
         """Tag rows of ids, a dict of `INPUTS` int32 [B, S].
@@ -71,14 +61,16 @@ class ServedTagger(tf.Module):
 
     def _find_words(self, text):
         """Return (text of each word, its start, its end), int32 [words] each."""
-        found, word = self._words(text)
-        places = _places(found, word)
+        characters, word = self._words(text)
+        spans = _spans(characters, word)
         if not self.task.words_as_columns:
-            return places
-        begins = ~self._joins(text, found, word, *places)
-        return _places(found, tf.gather(tf.cumsum(tf.cast(begins, tf.int32)) - 1, word))
+            return spans
+        begins = ~self._joins(text, characters, word, *spans)
+        return _spans(
+            characters, tf.gather(tf.cumsum(tf.cast(begins, tf.int32)) - 1, word)
+        )
 
-    def _joins(self, text, found, word, of_text, starts, ends):
+    def _joins(self, text, characters, word, of_text, starts, ends):
         """Return which words are one with those before them; see `ner_words`."""
         where = tf.range(tf.size(word))
         number = tf.size(starts)
@@ -88,9 +80,9 @@ class ServedTagger(tf.Module):
         touches = (starts == _before(ends, -1)) & (of_text == _before(of_text, -1))
         facts = ner_words.make_facts(
             touches,
-            self._words.categories(tf.gather(found.facts, first)),
-            tf.gather(found.code_points, first),
-            tf.gather(found.code_points, last),
+            self._words.categories(tf.gather(characters.facts, first)),
+            tf.gather(characters.code_points, first),
+            tf.gather(characters.code_points, last),
             ends - starts,
             tf.reduce_any(words[:, tf.newaxis] == ner_words.CLITICS, axis=1),
             lambda points, marks: tf.reduce_any(
@@ -120,10 +112,12 @@ class ServedTagger(tf.Module):
         ids = rows.slice_rows(of_texts, windows.starts, windows.lengths, windows.rows)
         inputs = self._layout.lay_out(ids, rows.no_tokens(tf.size(windows.rows)))
         logits = self._model(inputs)["logits"]
-        window, place = rows.best_places(windows, per_text)
+        window, position = rows.best_positions(windows, per_text)
         first = tf.cumsum(lengths, exclusive=True)
         # Behind [CLS].
-        at = tf.stack([tf.gather(window, first), tf.gather(place, first) + 1], axis=1)
+        at = tf.stack(
+            [tf.gather(window, first), tf.gather(position, first) + 1], axis=1
+        )
         return tf.argmax(tf.gather_nd(logits, at), axis=-1, output_type=tf.int32)
 
     def _entities(self, text, tags, of_text, starts, ends):
@@ -157,13 +151,13 @@ class ServedTagger(tf.Module):
         }
 
 
-def _places(found, word):
+def _spans(characters, word):
     """Return (text of each word, its start, its end), int32 [words] each."""
     number = tf.reduce_max(tf.concat([[-1], word], 0)) + 1
     return (
-        tf.math.unsorted_segment_min(found.texts, word, number),
-        tf.math.unsorted_segment_min(found.starts, word, number),
-        tf.math.unsorted_segment_max(found.ends, word, number),
+        tf.math.unsorted_segment_min(characters.texts, word, number),
+        tf.math.unsorted_segment_min(characters.starts, word, number),
+        tf.math.unsorted_segment_max(characters.ends, word, number),
     )
 
 
@@ -176,7 +170,7 @@ def _beginnings(tags):
     """Return, for each tag and the one before it, whether an entity begins.
 
     Returns:
-      list of bool; place `before * len(tags) + tag`.
+      list of bool; index `before * len(tags) + tag`.
     """
     return [
         any(span[0] == 1 for span in entities.to_spans([before, tag]))

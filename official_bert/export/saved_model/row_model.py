@@ -39,16 +39,16 @@ class RowModel(tf.Module):
         compute = self._of_rows.get_concrete_function()
         specs = dict(sorted(compute.structured_outputs.items()))
         values = [inputs[name] for name in self._specs]
-        # Of no rows there is one part, too: it tells the shapes.
+        # Of no rows there is one part, too: it has the shapes.
         count = tf.maximum(-(-tf.shape(values[0])[0] // self._rows_at_once), 1)
         parts = [_parts_of(spec, count) for spec in specs.values()]
 
         def add(part, *parts):
             first = part * self._rows_at_once
             some = [value[first : first + self._rows_at_once] for value in values]
-            found = compute(*some)
+            outputs = compute(*some)
             written = [
-                array.write(part, found[name])
+                array.write(part, outputs[name])
                 for name, array in zip(specs, parts, strict=True)
             ]
             return part + 1, *written

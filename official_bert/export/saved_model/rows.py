@@ -39,8 +39,8 @@ def slice_rows(rows, starts, lengths, of_rows=None):
     row_starts = tf.cast(rows.row_starts(), tf.int32)
     if of_rows is not None:
         row_starts = tf.gather(row_starts, of_rows)
-    places = tf.ragged.range(row_starts + starts, row_starts + starts + lengths)
-    return places.with_values(tf.gather(rows.values, places.values))
+    positions = tf.ragged.range(row_starts + starts, row_starts + starts + lengths)
+    return positions.with_values(tf.gather(rows.values, positions.values))
 
 
 def no_tokens(number):
@@ -92,7 +92,7 @@ def make_windows(num_tokens, room, stride):
     return Windows(rows, starts, lengths)
 
 
-def best_places(windows, num_tokens):
+def best_positions(windows, num_tokens):
     """Return for each token the window in which it has maximal context.
 
     See `windows.best_spans`.
@@ -102,7 +102,7 @@ def best_places(windows, num_tokens):
       num_tokens: int32 [N].
 
     Returns:
-      (places of windows, places of tokens in them), int32 [all rows' tokens].
+      (indices of windows, positions of tokens in them), int32 [all rows' tokens].
     """
     inside = tf.ragged.range(windows.lengths)
     window, left = tf.cast(inside.value_rowids(), tf.int32), inside.values
@@ -153,12 +153,12 @@ class Layout(tf.Module):
         first = length_a + 2
         total = first + length_b + tf.cast(length_b > 0, tf.int32)
         size = self._length_of(tf.reduce_max(tf.concat([[0], total], 0)))
-        places = tf.range(size)
-        is_token = places < total[:, None]
-        is_second = is_token & (places >= first[:, None])
-        ends = (places == first[:, None] - 1) | (places == total[:, None] - 1)
+        positions = tf.range(size)
+        is_token = positions < total[:, None]
+        is_second = is_token & (positions >= first[:, None])
+        ends = (positions == first[:, None] - 1) | (positions == total[:, None] - 1)
         ids = tf.where(ends, self._sep, 0)
-        ids = tf.where(places == 0, self._cls, ids)
+        ids = tf.where(positions == 0, self._cls, ids)
         ids += placed(ids_a, tf.ones_like(first), size)
         ids += placed(ids_b, first, size)
         return {
@@ -198,7 +198,7 @@ def joined(parts, of_row, number):
 
 
 def placed(rows, starts, size):
-    """Return int32 [N, size]: rows from the given places on, and else 0."""
+    """Return int32 [N, size]: rows from the given positions on, and else 0."""
     row = tf.cast(rows.value_rowids(), tf.int32)
     inside = tf.range(tf.size(row)) - tf.gather(
         tf.cast(rows.row_starts(), tf.int32), row

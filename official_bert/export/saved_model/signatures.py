@@ -1,4 +1,4 @@
-"""The signatures of an export: what a server can be asked, and by what names."""
+"""The signatures of an export: their names, inputs and functions."""
 
 import dataclasses
 from collections.abc import Callable
@@ -18,7 +18,7 @@ SERVING, TOKENS, EXAMPLES, FILL_MASK = (
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One way to ask a model.
+    """One way to run a model.
 
     Attributes:
       compute: function: tensors by the names of `specs` -> dict of tensors.
@@ -36,10 +36,10 @@ class Signature:
         ]
 
         @tf.function(input_signature=named, autograph=False)
-        def ask(*values):
+        def run(*values):
             return self.compute(**dict(zip(self.specs, values, strict=True)))
 
-        return ask
+        return run
 
 
 def of_strings(compute, names, pairs=()):
@@ -87,9 +87,9 @@ def of_examples(compute):
 
     def parse(examples):
         ragged = tf.io.RaggedFeature(tf.int64, row_splits_dtype=tf.int64)
-        found = tf.io.parse_example(examples, dict.fromkeys(INPUTS, ragged))
-        found = {name: tf.cast(rows, tf.int32) for name, rows in found.items()}
-        ids = found["input_ids"]
+        features = tf.io.parse_example(examples, dict.fromkeys(INPUTS, ragged))
+        features = {name: tf.cast(rows, tf.int32) for name, rows in features.items()}
+        ids = features["input_ids"]
         # Without records, or of records without ids, there is a column of padding.
         size = tf.reduce_max(tf.concat([[1], row_lengths(ids)], 0))
         starts = tf.zeros([ids.nrows(tf.int32)], tf.int32)
@@ -99,8 +99,8 @@ def of_examples(compute):
         }
         inputs = {"input_ids": placed(ids, starts, size)}
         for name, default in usual.items():
-            is_there = found[name].row_lengths()[:, None] > 0
-            given = placed(found[name], starts, size)
+            is_there = features[name].row_lengths()[:, None] > 0
+            given = placed(features[name], starts, size)
             inputs[name] = tf.where(is_there, given, default)
         return compute(inputs)
 

@@ -3,31 +3,17 @@
 import tensorflow as tf
 
 from official_bert.export.saved_model import rows
-from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.texts import parts_of
-from official_bert.tokenization.graph import GraphTokenizer
 
 _NEVER = -float("inf")
 
 
-class ServedSquad(tf.Module):
+class ServedSquad(ServedModel):
     """Questions and contexts to answers: what `SquadPredictor` answers."""
 
+    what = "question answering"
     text_names = ("question", "context")
-
-    def __init__(self, predictor, lengths):
-        """Hold a model.
-
-        Args:
-          predictor: `SquadPredictor`.
-          lengths: see `rows.Layout`.
-        """
-        super().__init__()
-        self.task = predictor.task
-        tokenizer = predictor.tokenizer
-        self._tokenizer = GraphTokenizer(tokenizer.vocab, tokenizer.do_lower_case)
-        self._layout = rows.Layout(tokenizer.vocab, lengths)
-        self._model = RowModel(predictor.model, predictor.model.weights)
 
     def of_text(self, question, context):
         """Answer questions on contexts, string [B] each.
@@ -39,9 +25,9 @@ class ServedSquad(tf.Module):
           answer" was chosen.
         """
         number = tf.size(question)
-        asked = self._tokenizer(question).ids
+        question_ids = self._tokenizer(question).ids
         longest = self.task.max_query_length
-        size = tf.minimum(rows.row_lengths(asked), longest)
+        size = tf.minimum(rows.row_lengths(question_ids), longest)
         read = self._tokenizer(context)
         lengths = rows.row_lengths(read.ids)
         windows = rows.make_windows(
@@ -51,7 +37,9 @@ class ServedSquad(tf.Module):
         )
         first = tf.gather(size, windows.rows) + 2
         inputs = self._layout.lay_out(
-            rows.slice_rows(asked, tf.zeros_like(first), first - 2, windows.rows),
+            rows.slice_rows(
+                question_ids, tf.zeros_like(first), first - 2, windows.rows
+            ),
             rows.slice_rows(read.ids, windows.starts, windows.lengths, windows.rows),
         )
         logits = self._model(inputs)
@@ -68,9 +56,9 @@ class ServedSquad(tf.Module):
         best = self._best_spans(logits, is_best, windows, first)
         chosen, scores = _best_windows(best[0], windows.rows, number)
         starts, ends = self._offsets(read, windows, first, chosen, best)
-        found = {"start": starts, "end": ends, "score": scores}
+        span = {"start": starts, "end": ends, "score": scores}
         nulls = _null_scores(logits, windows.rows, number)
-        return self._answers(context, found, nulls, lengths > 0)
+        return self._answers(context, span, nulls, lengths > 0)
 
     def of_tokens(self, inputs):
         """Return the model's logits of rows, a dict of `INPUTS` int32 [B, S].
@@ -91,7 +79,7 @@ class ServedSquad(tf.Module):
 
         Returns:
           (scores float64 [W], -inf where no span is possible; its first and its last
-          place in the row, int32 [W]).
+          position in the row, int32 [W]).
         """
         count = tf.minimum(self.task.decoding.n_best_size, tf.shape(is_best)[1])
         (start_logits, starts), (end_logits, ends) = (
@@ -107,11 +95,11 @@ class ServedSquad(tf.Module):
         scores = tf.where(possible, scores, _NEVER)
         # The first of equal ones: the better start, then the better end.
         flat = tf.reshape(scores, [-1, count * count])
-        place = tf.argmax(flat, axis=1, output_type=tf.int32)
+        pair = tf.argmax(flat, axis=1, output_type=tf.int32)
         return (
-            tf.gather(flat, place, axis=1, batch_dims=1),
-            tf.gather(starts, place // count, axis=1, batch_dims=1),
-            tf.gather(ends, place % count, axis=1, batch_dims=1),
+            tf.gather(flat, pair, axis=1, batch_dims=1),
+            tf.gather(starts, pair // count, axis=1, batch_dims=1),
+            tf.gather(ends, pair % count, axis=1, batch_dims=1),
         )
 
     def _offsets(self, read, windows, first, chosen, best):
@@ -134,25 +122,23 @@ class ServedSquad(tf.Module):
             tf.gather(ends, tf.clip_by_value(origin + end, 0, last)),
         )
 
-    def _answers(self, context, found, nulls, has_words):
+    def _answers(self, context, span, nulls, has_words):
         """Return the outputs; "no answer" where it is better by the threshold."""
         decoding = self.task.decoding
-        exists = found["score"] > _NEVER
+        exists = span["score"] > _NEVER
         null_answer = ~exists
-        no_score = tf.zeros_like(found["score"])
+        no_score = tf.zeros_like(span["score"])
         if decoding.version_2_with_negative:
-            odds = nulls - found["score"]
+            odds = nulls - span["score"]
             null_answer = ~exists | (odds > decoding.null_score_diff_threshold)
             no_score = nulls = tf.where(has_words, nulls, tf.zeros_like(nulls))
-        start, end = (
-            tf.where(null_answer, 0, found[name]) for name in ("start", "end")
-        )
+        start, end = (tf.where(null_answer, 0, span[name]) for name in ("start", "end"))
         outputs = {
             "answer": parts_of(context, tf.range(tf.size(context)), start, end),
             "start": start,
             "end": end,
             "score": tf.cast(
-                tf.where(null_answer, no_score, found["score"]), tf.float32
+                tf.where(null_answer, no_score, span["score"]), tf.float32
             ),
         }
         if decoding.version_2_with_negative:
@@ -163,8 +149,8 @@ class ServedSquad(tf.Module):
 
 def _in_best_window(windows, lengths, first, shape):
     """Return bool [W, S]: the tokens that have more context here than elsewhere."""
-    window, place = rows.best_places(windows, lengths)
-    at = tf.stack([window, tf.gather(first, window) + place], axis=1)
+    window, position = rows.best_positions(windows, lengths)
+    at = tf.stack([window, tf.gather(first, window) + position], axis=1)
     return tf.scatter_nd(at, tf.ones_like(window), shape) > 0
 
 
@@ -176,10 +162,10 @@ def _best_windows(scores, of_question, number):
     best = tf.math.unsorted_segment_max(scores, of_question, number)
     # The smallest number stands where there is nothing.
     exists = best > tf.float64.min
-    places = tf.range(tf.size(scores))
+    indices = tf.range(tf.size(scores))
     is_best = scores == tf.gather(best, of_question)
-    places = tf.where(is_best, places, tf.size(scores))
-    chosen = tf.math.unsorted_segment_min(places, of_question, number)
+    indices = tf.where(is_best, indices, tf.size(scores))
+    chosen = tf.math.unsorted_segment_min(indices, of_question, number)
     chosen = tf.where(exists, chosen, tf.size(scores))
     return chosen, tf.where(exists, best, _NEVER)
 
@@ -194,7 +180,7 @@ def _null_scores(logits, of_question, number):
 def _covering(read):
     """Return the offsets of all pieces, so that each begins before all later ones.
 
-    Accents may have changed places: what a piece begins is not to leave out what
+    Accents may have changed their order: what a piece begins is not to leave out what
     follows it, nor what it ends what comes before.
 
     Args:

@@ -21,20 +21,20 @@ def parts_of(texts, of_text, starts, ends):
     decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
     first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), of_text)
     # Not `tf.strings.substr`, which reads each text from its beginning.
-    places = tf.ragged.range(first + starts, first + ends)
+    positions = tf.ragged.range(first + starts, first + ends)
     return tf.strings.unicode_encode(
-        places.with_values(tf.gather(decoded.values, places.values)), "UTF-8"
+        positions.with_values(tf.gather(decoded.values, positions.values)), "UTF-8"
     )
 
 
 def per_text(values, of_text, number, default):
-    """Return what was found in texts, [N, the most found in one], padded.
+    """Return values by text, [N, the most of one text], padded.
 
     Args:
       values: [M], in the order of the texts.
       of_text: int32 [M], the number of the text of each.
       number: N.
-      default: what stands where nothing was found.
+      default: the value for padding.
 
     Raises:
       InvalidArgumentError: that are more than `MOST_CELLS`, of texts of unlike length.
@@ -45,7 +45,7 @@ def per_text(values, of_text, number, default):
     is_small = tf.debugging.assert_less_equal(
         rows.nrows() * rows.bounding_shape(axis=1),
         tf.constant(MOST_CELLS, tf.int64),
-        "The answer has too many places for its longest text; ask for fewer rows.",
+        "The answer has too many values for its longest text; ask for fewer rows.",
     )
     # Before so much memory is taken.
     with tf.control_dependencies([is_small]):

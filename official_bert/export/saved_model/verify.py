@@ -1,4 +1,4 @@
-"""Is an export what Python is? A fresh process is asked, and its answers compared."""
+"""Compare the outputs of an export, run in a fresh process, with those of Python."""
 
 import json
 import os
@@ -11,7 +11,7 @@ import numpy as np
 
 from official_bert.constants import INPUTS
 from official_bert.errors import UserError
-from official_bert.export import samples
+from official_bert.export import expected, samples
 from official_bert.export.saved_model import fresh_process
 from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
@@ -36,28 +36,28 @@ def verify(directory, export, rows=None, python=sys.executable, tolerance=TOLERA
     Raises:
       UserError: an answer differs, or the export cannot be loaded.
     """
-    requests, wanted = [], []
+    cases = []
     for name, answer in export.answers.items():
         specs = export.signatures[name].specs
         of_name = samples.rows_of(name, specs, export.lengths)
         if name == SERVING:
             of_name += rows or []
-        for inputs in _requests_of(of_name):
-            requests.append({"signature": name, "inputs": inputs})
-            wanted.append(answer(**inputs))
-    tokens = _token_rows(export)
-    requests.append({"signature": TOKENS, "inputs": _lists(tokens)})
-    wanted.append(_arrays(export.signatures[TOKENS].compute(**tokens)))
+        cases += [(name, each, answer(**each)) for each in _batches(of_name)]
+    tokens = _token_inputs(export)
+    outputs = export.signatures[TOKENS].compute(**tokens)
+    outputs = {name: tensor.numpy() for name, tensor in outputs.items()}
+    cases.append((TOKENS, {name: tokens[name].tolist() for name in tokens}, outputs))
+    requests = [{"signature": name, "inputs": inputs} for name, inputs, _ in cases]
     answers = ask_fresh_process(directory, requests, python)
     differences = [
-        _difference(request, given, expected, tolerance)
-        for request, given, expected in zip(requests, answers, wanted, strict=True)
+        _difference(name, answer, wanted, tolerance)
+        for (name, _, wanted), answer in zip(cases, answers, strict=True)
     ]
-    num_rows = sum(len(next(iter(one["inputs"].values()))) for one in requests)
+    num_rows = sum(len(next(iter(inputs.values()))) for _, inputs, _ in cases)
     return {"rows": num_rows, "difference": max(differences)}
 
 
-def _requests_of(rows):
+def _batches(rows):
     """Yield rows as inputs, those with as many choices together."""
     groups = {}
     for row in rows:
@@ -79,14 +79,14 @@ def ask_fresh_process(directory, requests, python=sys.executable):
       UserError: it ended with an error.
     """
     with tempfile.TemporaryDirectory() as folder:
-        asked, answered = (os.path.join(folder, n) for n in ("asked", "answered"))
-        pathlib.Path(asked).write_text(json.dumps(requests), "utf-8")
+        questions, results = (os.path.join(folder, n) for n in ("in.json", "out.json"))
+        pathlib.Path(questions).write_text(json.dumps(requests), "utf-8")
         script = fresh_process.__file__
         # It finds only what is installed beside TensorFlow.
         left_out = ("PYTHONPATH", "PYTHONSAFEPATH")
         environment = {k: v for k, v in os.environ.items() if k not in left_out}
         done = subprocess.run(
-            [python, "-P", script, os.path.abspath(directory), asked, answered],
+            [python, "-P", script, os.path.abspath(directory), questions, results],
             capture_output=True,
             text=True,
             check=False,
@@ -98,57 +98,40 @@ def ask_fresh_process(directory, requests, python=sys.executable):
                 "A fresh process with TensorFlow alone cannot use the export: "
                 f"{done.stderr[-600:]}"
             )
-        return json.loads(pathlib.Path(answered).read_text("utf-8"))
+        return json.loads(pathlib.Path(results).read_text("utf-8"))
 
 
-def _token_rows(export):
+def _token_inputs(export):
     """Return a dict of `INPUTS`, int32 [B, S] or [B, C, S], of the sample texts."""
-    vocab, encode = export.tokenizer.vocab, export.tokenizer.encode
-    size = export.lengths[-1]
-    ids = np.zeros((len(samples.TEXTS), size), np.int32)
-    for row, text in enumerate(samples.TEXTS):
-        pieces = [vocab["[CLS]"], *encode(text)[: size - 2], vocab["[SEP]"]]
-        ids[row, : len(pieces)] = pieces
-    mask = (ids != 0).astype(np.int32)
-    rank = export.signatures[TOKENS].specs[INPUTS[0]].shape.rank
-    shape = (len(ids), *(1,) * (rank - 2), size)
-    values = (ids, mask, np.zeros_like(ids))
-    return {n: v.reshape(shape) for n, v in zip(INPUTS, values, strict=True)}
+    ids, mask = expected.token_rows(export.tokenizer, samples.TEXTS, export.lengths[-1])
+    if export.signatures[TOKENS].specs[INPUTS[0]].shape.rank > 2:
+        ids, mask = ids[:, None], mask[:, None]
+    return dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
 
 
-def _lists(arrays):
-    return {name: array.tolist() for name, array in arrays.items()}
-
-
-def _arrays(tensors):
-    return {name: tensor.numpy() for name, tensor in tensors.items()}
-
-
-def _difference(request, given, expected, tolerance):
+def _difference(signature, outputs, wanted, tolerance):
     """Return the greatest difference of numbers; `UserError` if it is too great."""
-    greatest = 0.0
-    for name, wanted in expected.items():
-        error = error_of(given.get(name), wanted)
+    errors = {name: error_of(outputs.get(name), wanted[name]) for name in wanted}
+    for name, error in errors.items():
         # Not "greater than": no number is not a small difference.
         if not error <= tolerance:
             raise UserError(
-                f"Not exported: the signature {request['signature']} gives another "
-                f"{name} than Python (they differ by {error:.0e})."
+                f"Not exported: the signature {signature} gives another {name} than "
+                f"Python (they differ by {error:.0e})."
             )
-        greatest = max(greatest, error)
-    return greatest
+    return max(errors.values(), default=0.0)
 
 
-def error_of(given, wanted):
-    """Return by how much an output, as lists, differs from what is wanted, an array."""
-    if given is None:
+def error_of(output, wanted):
+    """Return by how much an output, as lists, differs from a wanted array."""
+    if output is None:
         return float("inf")
     if wanted.dtype == object:
-        return float(given != [text.decode() for text in wanted.reshape(-1)])
-    found = np.array(given, wanted.dtype)
-    if found.size != wanted.size:
+        return float(output != [text.decode() for text in wanted.reshape(-1)])
+    values = np.array(output, wanted.dtype)
+    if values.size != wanted.size:
         return float("inf")
-    found = found.reshape(wanted.shape).astype(np.float64)
-    scale = np.maximum(1, np.abs(wanted.astype(np.float64)))
+    values, wanted = values.reshape(-1).astype(float), wanted.reshape(-1).astype(float)
     with np.errstate(invalid="ignore"):  # Infinite; the result is no number then.
-        return float(np.max(np.abs(found - wanted) / scale, initial=0.0))
+        errors = np.abs(values - wanted) / np.maximum(1, np.abs(wanted))
+    return float(np.max(errors, initial=0.0))

@@ -1,9 +1,9 @@
 """An export as TensorFlow Serving wants it: a folder of numbered versions."""
 
+import logging
 import os
 
 import tensorflow as tf
-from absl import logging
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -59,28 +59,23 @@ def _write(directory, export, model_name, version, rows):
     with files.atomic_directory(path, "--export_dir") as folder:
         _save(export, folder)
         server_files.write_assets(folder, export)
-        found = verify(folder, export, rows)
-        found["has_warmup"] = server_files.write_warmup(folder, export, model_name)
-    found["changed"] = server_files.write_server_files(
+        report = verify(folder, export, rows)
+        report["has_warmup"] = server_files.write_warmup(folder, export, model_name)
+    report["changed"] = server_files.write_server_files(
         directory, export, model_name, _answer(export)
     )
-    return path, found
+    return path, report
 
 
 def _save(export, folder):
     traced = {name: one.traced() for name, one in export.signatures.items()}
-    # It tells of names of captured variables, hundreds of them, that nobody sees.
-    loggers = tf.get_logger(), logging.get_absl_logger()
-    levels = [logger.level for logger in loggers]
-    verbosity = logging.get_verbosity()
-    logging.set_verbosity(logging.ERROR)
-    loggers[0].setLevel("ERROR")
+    # TensorFlow warns of the names of hundreds of captured variables.
+    level = logging.root.manager.disable
+    logging.disable(logging.WARNING)
     try:
         tf.saved_model.save(export.module, folder, signatures=traced)
     finally:
-        logging.set_verbosity(verbosity)
-        for logger, level in zip(loggers, levels, strict=True):
-            logger.setLevel(level)
+        logging.disable(level)
 
 
 def _answer(export):

@@ -24,8 +24,7 @@ import tiny_exports  # noqa: E402
 from absl import logging  # noqa: E402
 
 from official_bert.errors import UserError  # noqa: E402
-from official_bert.export.saved_model import verify  # noqa: E402
-from official_bert.export.saved_model import writer as saved_model  # noqa: E402
+from official_bert.export.saved_model import verify, writer  # noqa: E402
 from official_bert.export.saved_model.signatures import SERVING  # noqa: E402
 
 LOCALE = "tr_TR.UTF-8"
@@ -53,11 +52,11 @@ def about(python):
 
 
 def compare(kind, folder):
-    """Compare an export of a kind; return what `saved_model.write` found."""
+    """Compare an export of a kind; return what `writer.write` found."""
     _, export = tiny_exports.open_kind(kind)
     directory = os.path.join(folder, kind.replace(" ", "-"))
     rows = _rows(export.signatures[SERVING].specs)
-    _, found = saved_model.write(directory, export, "tiny", None, rows)
+    _, found = writer.write(directory, export, "tiny", None, rows)
     return found
 
 
@@ -76,7 +75,7 @@ def main(python):
     """Compare all kinds; the exit status tells whether all are the same."""
     os.environ["LC_ALL"] = LOCALE
     version, failed = about(python), []
-    saved_model.verify = functools.partial(verify.verify, python=python)
+    writer.verify = functools.partial(verify.verify, python=python)
     with tempfile.TemporaryDirectory() as folder:
         for kind in tiny_exports.KINDS:
             try:

@@ -70,13 +70,13 @@ def test_truncate_all_small_pairs():
 @tf.function(input_signature=[NUMBERS] * 3, autograph=False)
 def windows_of(num_tokens, room, stride):
     found = rows.make_windows(num_tokens, room, stride)
-    return (found.rows, found.starts, found.lengths), rows.best_places(
+    return (found.rows, found.starts, found.lengths), rows.best_positions(
         found, num_tokens
     )
 
 
 @pytest.mark.parametrize(("size", "times"), BATCHES)
-def test_windows_and_best_places(size, times):
+def test_windows_and_best_positions(size, times):
     draw = random.Random(2)
     for _ in range(times):
         num_tokens = numbers(draw, size, 0, 60)

@@ -24,8 +24,8 @@ from official_bert.export.saved_model import (
     fresh_process,
     server_files,
     verify,
+    writer,
 )
-from official_bert.export.saved_model import writer as saved_model
 from official_bert.export.saved_model.signatures import (
     EXAMPLES,
     FILL_MASK,
@@ -45,7 +45,7 @@ def ask_here(directory, requests, python=None):
     """Stand in for `ask_fresh_process`, which takes ten seconds."""
     model = load(directory)
     requests = json.loads(json.dumps(requests))
-    answers = [fresh_process.ask(model, request) for request in requests]
+    answers = [fresh_process.run(model, request) for request in requests]
     return json.loads(json.dumps(answers))
 
 
@@ -57,13 +57,13 @@ def no_process(monkeypatch):
 @pytest.fixture
 def no_check(monkeypatch):
     """Write without a check, and nothing but the name of what is checked."""
-    monkeypatch.setattr(saved_model, "verify", lambda *ignored: dict(CHECKED))
+    monkeypatch.setattr(writer, "verify", lambda *ignored: dict(CHECKED))
 
 
 @pytest.fixture
 def no_model(monkeypatch, no_check):
     """Write everything but the graph."""
-    monkeypatch.setattr(saved_model, "_save", lambda export, folder: None)
+    monkeypatch.setattr(writer, "_save", lambda export, folder: None)
 
 
 # Run as the first argument says, a switch of Python's, the script that is the second.
@@ -91,9 +91,9 @@ def recorded(tmp_path_factory):
     rows = [{"text": text} for text in tiny_exports.SPECIAL_TEXTS]
     with pytest.MonkeyPatch.context() as patch:
         check = functools.partial(verify.verify, python=str(python))
-        patch.setattr(saved_model, "verify", check)
+        patch.setattr(writer, "verify", check)
         patch.setenv("PYTHONPATH", os.pathsep.join(sys.path))
-        path, found = saved_model.write(str(folder / "model"), export, "a", None, rows)
+        path, found = writer.write(str(folder / "model"), export, "a", None, rows)
     imported = re.findall(r"\| +(\S+)$", log.read_text(), re.M)
     return folder / "model", path, found, set(imported)
 
@@ -134,7 +134,7 @@ def test_what_is_in_the_folder(recorded):
 
 
 def test_a_model_without_labels_has_no_file_of_them(tmp_path, no_model):
-    saved_model.write(str(tmp_path), open_kind("encoder")[1], "encoder")
+    writer.write(str(tmp_path), open_kind("encoder")[1], "encoder")
     assert not (tmp_path / "1" / "assets" / "labels.txt").exists()
     assert not (tmp_path / "1" / "assets" / "task.json").exists()
 
@@ -160,7 +160,7 @@ def read_readme(directory):
 @pytest.mark.parametrize("kind", ["label", "squad 2.0", "choice"])
 def test_the_readme_tells_what_is_answered(tmp_path, kind, no_model):
     _, export = open_kind(kind)
-    saved_model.write(str(tmp_path), export, "né")
+    writer.write(str(tmp_path), export, "né")
     words, request, answer = read_readme(tmp_path)
     url = "http://127.0.0.1:8501/v1/models/né:predict"
     assert words[:2] == ["curl", "-d"] and words[3:] == [url]
@@ -184,7 +184,7 @@ def test_the_readme_tells_what_is_answered(tmp_path, kind, no_model):
 
 def test_the_readme_of_an_only_output(tmp_path, no_model):
     """Where a model has one output, a server answers in rows without its name."""
-    saved_model.write(str(tmp_path), open_kind("number")[1], "number")
+    writer.write(str(tmp_path), open_kind("number")[1], "number")
     _, _, answer = read_readme(tmp_path)
     (value,) = answer["predictions"]
     assert isinstance(value, float)
@@ -214,18 +214,18 @@ def test_files_for_a_server(recorded):
 
 def test_versions_side_by_side(tmp_path, no_process):
     one, two = open_kind("label")[1], open_kind("number")[1]
-    assert saved_model.next_version(str(tmp_path / "new")) == 1
-    first, _ = saved_model.write(str(tmp_path), one, "model")
-    second, _ = saved_model.write(str(tmp_path), two, "model", 7)
+    assert writer.next_version(str(tmp_path / "new")) == 1
+    first, _ = writer.write(str(tmp_path), one, "model")
+    second, _ = writer.write(str(tmp_path), two, "model", 7)
     before = (tmp_path / "7" / "saved_model.pb").read_bytes()
     assert (first, second) == (str(tmp_path / "1"), str(tmp_path / "7"))
-    assert saved_model.next_version(str(tmp_path)) == 8
+    assert writer.next_version(str(tmp_path)) == 8
     assert "regression" in (tmp_path / "README.md").read_text()
     for path, outputs in ((first, {"label", "probabilities"}), (second, {"value"})):
         signature = tf.saved_model.load(path).signatures[SERVING]
         assert set(signature.structured_outputs) == outputs
     with pytest.raises(UserError, match="7 exists already; choose another number"):
-        saved_model.write(str(tmp_path), one, "model", 7)
+        writer.write(str(tmp_path), one, "model", 7)
     assert (tmp_path / "7" / "saved_model.pb").read_bytes() == before
     assert set(os.listdir(tmp_path)) == {"1", "7"} | BESIDE
     assert not {name for name in os.listdir(first) if "tmp" in name}
@@ -233,12 +233,12 @@ def test_versions_side_by_side(tmp_path, no_process):
 
 def test_what_people_changed_beside_the_versions_stays(tmp_path, no_model):
     one, two = open_kind("label")[1], open_kind("number")[1]
-    _, found = saved_model.write(str(tmp_path), one, "model")
+    _, found = writer.write(str(tmp_path), one, "model")
     assert found["changed"] == []
     compose = tmp_path / "docker-compose.yml"
     mine = compose.read_text().replace('ports: ["127.0.0.1:8500', 'ports: ["8500')
     compose.write_text(mine)
-    _, found = saved_model.write(str(tmp_path), two, "model")
+    _, found = writer.write(str(tmp_path), two, "model")
     assert found["changed"] == ["docker-compose.yml"]
     assert compose.read_text() == mine
     assert "regression" in (tmp_path / "README.md").read_text()
@@ -252,7 +252,7 @@ def test_one_export_at_a_time(tmp_path, no_model):
         files.locked_directory(tmp_path),
         pytest.raises(UserError, match="--export_dir: another process is at work"),
     ):
-        saved_model.write(str(tmp_path), open_kind("label")[1], "model")
+        writer.write(str(tmp_path), open_kind("label")[1], "model")
     assert half.is_dir()
 
 
@@ -260,7 +260,7 @@ def test_one_export_at_a_time(tmp_path, no_model):
 def test_the_next_version(tmp_path, names):
     for name in names:
         (tmp_path / name).mkdir()
-    assert saved_model.next_version(str(tmp_path)) == 10
+    assert writer.next_version(str(tmp_path)) == 10
 
 
 def wrong(answer):
@@ -283,7 +283,7 @@ def test_nothing_is_left_of_a_wrong_export(tmp_path, no_process):
     bent = with_answer(export, wrong(export.answers[SERVING]))
     (tmp_path / "1").mkdir()
     with pytest.raises(UserError, match="serving_default gives another label"):
-        saved_model.write(str(tmp_path), bent, "model")
+        writer.write(str(tmp_path), bent, "model")
     assert set(os.listdir(tmp_path)) == {"1", ".lock"}
 
 
@@ -294,14 +294,14 @@ def test_nothing_is_left_if_the_disk_is_full(tmp_path, no_model, monkeypatch, wh
 
     monkeypatch.setattr(server_files, where, fail)
     with pytest.raises((OSError, UserError), match="No space left"):
-        saved_model.write(str(tmp_path), open_kind("label")[1], "model")
+        writer.write(str(tmp_path), open_kind("label")[1], "model")
     assert os.listdir(tmp_path) == [".lock"]
 
 
 def test_leftovers_of_a_killed_export_are_removed(tmp_path, no_model):
     (tmp_path / "1.tmp.99999999").mkdir()
     (tmp_path / "1.tmp.99999999" / "saved_model.pb").write_bytes(b"half")
-    saved_model.write(str(tmp_path), open_kind("label")[1], "model")
+    writer.write(str(tmp_path), open_kind("label")[1], "model")
     assert set(os.listdir(tmp_path)) == {"1"} | BESIDE
 
 

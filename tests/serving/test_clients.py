@@ -1,6 +1,7 @@
-"""Asking by gRPC: a service of TF Serving's messages, and what can go wrong."""
+"""The clients: gRPC with a service of TF Serving's messages, and errors of both."""
 
 import concurrent.futures
+import http.client
 import socket
 import sys
 import types
@@ -9,14 +10,14 @@ import numpy as np
 import pytest
 
 from official_bert.errors import UserError
-from official_bert.serving import grpc_client, rest_requests, saved_model
-from official_bert.serving.request_error import RequestError
+from official_bert.serving import clients, saved_model
+from official_bert.serving.json_tensors import RequestError
 
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving", None)
     with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
-        grpc_client.asker("127.0.0.1:1", "answers")
+        clients.predict_by_grpc("127.0.0.1:1", "answers")
 
 
 @pytest.fixture(scope="module")
@@ -40,7 +41,6 @@ def address(versions):
 def _service(versions):
     import grpc
     import tensorflow as tf
-    from google.protobuf import json_format
     from tensorflow_serving.apis import (
         get_model_metadata_pb2,
         predict_pb2,
@@ -59,14 +59,15 @@ def _service(versions):
         def GetModelMetadata(self, request, context):  # noqa: N802
             signatures = get_model_metadata_pb2.SignatureDefMap()
             model = model_of(request, context)
-            json_format.ParseDict({"signature_def": model.signature_def}, signatures)
+            for name, signature in model.signatures.items():
+                signatures.signature_def[name].CopyFrom(signature)
             answer = get_model_metadata_pb2.GetModelMetadataResponse()
             answer.metadata["signature_def"].Pack(signatures)
             return answer
 
         def Predict(self, request, context):  # noqa: N802
             arrays = {k: tf.make_ndarray(v) for k, v in request.inputs.items()}
-            signature = request.model_spec.signature_name or None
+            signature = request.model_spec.signature_name or "serving_default"
             try:
                 model = model_of(request, context)
                 outputs = saved_model.run(model, signature, arrays)
@@ -81,44 +82,43 @@ def _service(versions):
 
 
 def test_the_same_answers_as_by_rest(address, own_url):
-    from official_bert.serving import rest_client
-
     rows = [{"text": "good"}, {"text": "老师 \U0001f40e"}, {"text": ""}]
     for version in (None, 1):
-        by_grpc = grpc_client.asker(address, "answers", version)
-        assert by_grpc(rows) == rest_client.asker(own_url, "answers", version)(rows)
+        by_grpc = clients.predict_by_grpc(address, "answers", version)
+        assert by_grpc(rows) == clients.predict_by_rest(own_url, "answers", version)(
+            rows
+        )
     tokens = [{"input_ids": [7, 8], "input_mask": [1, 1], "segment_ids": [0, 1]}]
-    by_grpc = grpc_client.asker(address, "answers", signature="tokens")
-    by_rest = rest_client.asker(own_url, "answers", signature="tokens")
+    by_grpc = clients.predict_by_grpc(address, "answers", signature="tokens")
+    by_rest = clients.predict_by_rest(own_url, "answers", signature="tokens")
     assert by_grpc(tokens) == by_rest(tokens)
     assert by_grpc(tokens)[0]["sum"] == np.int32(7 + 1008)
 
 
 def test_errors_are_sentences(address):
     with pytest.raises(UserError, match="no signature nope; it has .*serving_default"):
-        grpc_client.asker(address, "answers", signature="nope")
+        clients.predict_by_grpc(address, "answers", signature="nope")
     with pytest.raises(UserError, match="NOT_FOUND: .*Specific"):
-        grpc_client.asker(address, "answers", 7)
+        clients.predict_by_grpc(address, "answers", 7)
     with pytest.raises(UserError, match="named input: txt"):
-        grpc_client.asker(address, "answers")([{"txt": "a"}])
+        clients.predict_by_grpc(address, "answers")([{"txt": "a"}])
     with pytest.raises(
         UserError, match="INVALID_ARGUMENT: assertion failed: .too small"
     ):
-        grpc_client.asker(address, "answers", signature="picky")([{"x": -1}])
+        clients.predict_by_grpc(address, "answers", signature="picky")([{"x": -1}])
     with pytest.raises(UserError, match="Cannot reach 127.0.0.1:1 .UNAVAILABLE: .*"):
-        grpc_client.asker("127.0.0.1:1", "answers")
+        clients.predict_by_grpc("127.0.0.1:1", "answers")
 
 
 def test_an_answer_that_comes_too_late():
-    grpc = pytest.importorskip("grpc")
+    pytest.importorskip("tensorflow_serving")
     # It takes connections and says nothing.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
-        method = grpc.insecure_channel(address).unary_unary("/Service/Method")
         with pytest.raises(UserError) as caught:
-            grpc_client._call(address, 0.3, method, b"")
+            clients.predict_by_grpc(address, "answers", timeout_s=0.3)
     assert str(caught.value) == (
-        f"{address} did not answer within 0.3 s; raise --timeout_s or ask for fewer "
+        f"{address} did not answer within 0.3 s; raise --timeout_s or send fewer "
         "rows at a time."
     )
 
@@ -132,8 +132,18 @@ def test_outputs_without_rows():
     answer = predict_pb2.PredictResponse()
     answer.outputs["loss"].CopyFrom(tf.make_tensor_proto(0.5))
     service = types.SimpleNamespace(Predict=None)
-    specs = {"text": rest_requests.InputSpec("string", (-1,))}
+    specs = {"text": tf.TensorSpec([None], tf.string)}
     with pytest.raises(UserError, match="loss has no shape information"):
-        grpc_client._predict(
+        clients._predict(
             lambda *ignored: answer, service, model_pb2.ModelSpec(), specs, ["a"]
         )
+
+
+@pytest.mark.parametrize("partial", [b"", b"what came"])
+def test_the_body_of_an_error_may_break_off(partial):
+    class CutOff:
+        def read(self):
+            raise http.client.IncompleteRead(partial)
+
+    message = partial.decode() or "no reason given"
+    assert clients._message_of(CutOff()) == message

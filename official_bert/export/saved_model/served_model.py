@@ -1,0 +1,49 @@
+"""Base of the models that take raw text."""
+
+import tensorflow as tf
+
+from official_bert.export.saved_model import rows, signatures
+from official_bert.export.saved_model.row_model import RowModel
+from official_bert.export.saved_model.signatures import EXAMPLES, SERVING, TOKENS
+from official_bert.tokenization.graph import GraphTokenizer
+
+
+class ServedModel(tf.Module):
+    """A model as a graph that takes raw text, or token ids.
+
+    Subclasses have `of_text`, a function of strings [B], and `of_tokens`, a function
+    of a dict of `INPUTS`. Both return a dict of tensors.
+
+    Attributes:
+      what: the task, for people.
+      text_names: the inputs of `of_text`.
+      labels: names of the classes or tags, or ().
+      task: of the predictor; None for a pre-trained model.
+    """
+
+    what = "pre-trained encoder"
+    text_names = ("text",)
+    labels = ()
+
+    def __init__(self, source, lengths, compute=None):
+        """Hold a model.
+
+        Args:
+          source: a predictor or `checkpoints.model_directory.Bert`.
+          lengths: see `rows.Layout`.
+          compute: function of a dict of `INPUTS`; None for `source.model`.
+        """
+        super().__init__()
+        self.task = getattr(source, "task", None)
+        vocab, do_lower_case = source.tokenizer.vocab, source.tokenizer.do_lower_case
+        self._tokenizer = GraphTokenizer(vocab, do_lower_case)
+        self._layout = rows.Layout(vocab, lengths)
+        self._model = RowModel(compute or source.model, source.model.weights)
+
+    def signatures(self):
+        """Return a dict of name -> `Signature`."""
+        return {
+            SERVING: signatures.of_strings(self.of_text, self.text_names),
+            TOKENS: signatures.of_tokens(self.of_tokens),
+            EXAMPLES: signatures.of_examples(self.of_tokens),
+        }

@@ -9,7 +9,7 @@ import zlib
 
 from official_bert.data.records import writing as record_writing
 from official_bert.data.records.writing import (
-    CHECKSUM_BYTES,
+    CHECKSUM,
     FRAME_BYTES,
     HEADER_BYTES,
     LENGTH,
@@ -92,7 +92,7 @@ def read_chunk(path, offset, skip, count):
 
 def _checked(framed, path):
     """Return the data of framed records, if their checksums are right."""
-    records = [record[HEADER_BYTES:-CHECKSUM_BYTES] for record in framed]
+    records = [record[HEADER_BYTES : -CHECKSUM.size] for record in framed]
     if list(record_writing.framed_records(records, packed=False)) != framed:
         raise _broken(path, "a record", "has a wrong checksum")
     return records

@@ -13,6 +13,7 @@ from official_bert import files
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import estimate, instances, masking, word_boundaries
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.records import manifest
@@ -57,9 +58,7 @@ def create_pretraining_data(
     check_output_files(output_files, read)
     estimate.announce(estimate.estimate(input_files, settings), output_files[0])
     rng = random.Random(settings.random_seed)
-    corpus = corpus_report.CorpusStatistics(
-        tokenizer.vocab[UNKNOWN], settings.max_seq_length
-    )
+    corpus = CorpusStatistics(tokenizer.vocab[UNKNOWN], settings.max_seq_length)
     documents = _load_documents(
         input_files, boundary_files, input_format, tokenizer, settings, corpus
     )

@@ -15,6 +15,7 @@ from absl import logging
 from official_bert import files
 from official_bert.corpus import readers
 from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import masking, pretraining_data
 from official_bert.data.records import manifest
 from official_bert.engines import corpus_encoding, parallel_data, record_pieces
@@ -171,7 +172,7 @@ def _read_facts(job, counts):
     """
     (line,) = beam_files.read_lines(f"{job.folder}/facts")
     facts = json.loads(line)
-    statistics = corpus_report.CorpusStatistics.from_dict(facts["statistics"])
+    statistics = CorpusStatistics.from_dict(facts["statistics"])
     readers.LineCounts(**facts["lines"]).warn(files.named(job.input_files))
     pieces = []
     for line in beam_files.read_lines(f"{job.folder}/pieces"):

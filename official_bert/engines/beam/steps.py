@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from official_bert.corpus import readers
-from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import (
     index_permutation,
     masking,
@@ -130,9 +130,7 @@ def merge_facts(facts):
     merged, lines, total_bytes = None, readers.LineCounts(), 0
     for statistics, counts, num_bytes in filter(None, facts):
         if merged is None:
-            merged = corpus_report.CorpusStatistics(
-                statistics.unknown_id, statistics.max_seq_length
-            )
+            merged = CorpusStatistics(statistics.unknown_id, statistics.max_seq_length)
         merged.merge(statistics)
         lines.add(counts.lines, counts.invalid)
         total_bytes += num_bytes

@@ -155,9 +155,8 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
     for shard in made:
         shard.grow()
     missing = {piece.number: piece for shard in made for piece in shard.missing()}
-    inputs = record_pieces.PieceInputs(
-        corpus.paths, corpus.sizes, settings, masking.MaskingIds.of(tokenizer.vocab)
-    )
+    ids = masking.MaskingIds.of(tokenizer.vocab)
+    inputs = corpus.paths, corpus.sizes, settings, ids
     left = sum(piece.end - piece.first for piece in missing.values()) / num_pairs
     if not any(map(record_writing.is_packed, output_files)):
         num_bytes = left * estimate.bytes_of_records(num_tokens, settings)
@@ -165,7 +164,7 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
     with progress(corpus.num_bytes, "making records", "B", "documents") as update:
         update(corpus.num_bytes * (1 - left))
         for facts in workers.run_tasks(
-            record_pieces.make_piece_maker, (inputs,), missing.values(), num_workers
+            record_pieces.make_piece_maker, inputs, missing.values(), num_workers
         ):
             shard = made[facts.number // per_shard]
             shard.add(facts)

@@ -8,6 +8,7 @@ import contextlib
 import math
 import os
 
+import filelock
 from absl import logging
 
 from official_bert import files
@@ -95,7 +96,7 @@ def write_manifest(entries):
         own = by_manifest.setdefault(manifest_path(record_path), {})
         own[os.path.basename(record_path)] = entry
     for path, own in by_manifest.items():
-        with _locked(os.path.dirname(path)):
+        with _locked(path):
             known = _read_files(path) if os.path.exists(path) else {}
             described = dict(sorted({**known, **own}.items()))
             files.write_json(path, {"format": FORMAT, "files": described})
@@ -145,17 +146,12 @@ def _read_files(path):
 
 
 @contextlib.contextmanager
-def _locked(folder):
-    """Keep runs that write into the same folder from losing entries."""
-    try:
-        import fcntl
-    except ImportError:  # Windows: one run at a time.
+def _locked(path):
+    """Keep runs that write into the same manifest from losing entries."""
+    lock_file = f"{path}.lock"
+    with filelock.FileLock(lock_file):
         yield
-        return
-    handle = os.open(folder, os.O_RDONLY)
-    try:
-        with contextlib.suppress(OSError):  # A disk without locks: likewise.
-            fcntl.flock(handle, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(handle)
+        # Its next owner notices that the file is gone, and creates it again. On
+        # Windows the lock itself removes it.
+        with contextlib.suppress(OSError):
+            os.remove(lock_file)

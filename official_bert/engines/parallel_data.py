@@ -21,8 +21,7 @@ from official_bert.corpus import text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
 from official_bert.data import estimate, masking, pretraining_data
-from official_bert.data.records import manifest
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import manifest, tfrecord
 from official_bert.engines import corpus_encoding, record_pieces, shards, workers
 from official_bert.errors import UserError
 
@@ -158,7 +157,7 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
     ids = masking.MaskingIds.of(tokenizer.vocab)
     inputs = corpus.paths, corpus.sizes, settings, ids
     left = sum(piece.end - piece.first for piece in missing.values()) / num_pairs
-    if not any(map(record_writing.is_packed, output_files)):
+    if not any(map(tfrecord.is_packed, output_files)):
         num_bytes = left * estimate.bytes_of_records(num_tokens, settings)
         estimate.warn_of_disk(num_bytes, output_files[0])
     with progress(corpus.num_bytes, "making records", "B", "documents") as update:

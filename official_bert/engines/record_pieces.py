@@ -19,7 +19,7 @@ import numpy as np
 from official_bert import files
 from official_bert.data import estimate, index_permutation, masking, planned_instances
 from official_bert.data.example_encoding import make_encoder
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import tfrecord
 from official_bert.engines.token_store import TokenStore
 
 # Goes up when the bytes of a finished piece would be others.
@@ -227,4 +227,4 @@ def fetch(store, plan):
 def _write(piece, records):
     """Write the records and return the size of the file."""
     with files.atomic_path(piece.path) as temporary:
-        return record_writing.write_records(records, temporary, piece.path)
+        return tfrecord.write_records(records, temporary, piece.path)

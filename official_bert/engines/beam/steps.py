@@ -27,7 +27,7 @@ from official_bert.data import (
 )
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.instances import InstanceSettings, TrainingInstance
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import tfrecord
 from official_bert.engines import corpus_encoding, record_pieces, token_store
 from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import runs as beam_runs
@@ -268,9 +268,9 @@ def write_piece(collected, layout, job):
         job.settings,
     )
     num_bytes = 0
-    packed = record_writing.is_packed(job.output_files[shard])
+    packed = tfrecord.is_packed(job.output_files[shard])
     with beam_files.written(_piece_path(job, number)) as file:
-        for data in record_writing.framed_records(records, packed):
+        for data in tfrecord.framed_records(records, packed):
             file.write(data)
             num_bytes += len(data)
     return shard, dataclasses.asdict(dataclasses.replace(facts, num_bytes=num_bytes))

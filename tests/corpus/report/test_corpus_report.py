@@ -15,7 +15,7 @@ from official_bert.corpus.report import statistics as statistics_module
 from official_bert.corpus.report.statistics import CorpusStatistics, HashSample
 from official_bert.data import pretraining_data
 from official_bert.data.instances import InstanceSettings
-from official_bert.data.records import format as records
+from official_bert.data.records import examples
 
 UNKNOWN = 1
 SMALL = {"different_lines": 8, "any_lines": 4, "lines_with_unknown": 2}
@@ -357,13 +357,13 @@ def test_a_build_ends_with_a_report(create, tmp_path, capsys):
     assert facts["lines"] == 54
     assert facts["repeated_lines"] == 49
     assert facts["unknown_tokens"] == 9
-    examples = [
+    written = [
         example
         for name in "ab"
-        for example in records.read_examples(str(tmp_path / name))
+        for example in examples.read_examples(str(tmp_path / name))
     ]
-    assert facts["sequences"] == len(examples)
-    used = [sum(x.features.feature["input_mask"].int64_list.value) for x in examples]
+    assert facts["sequences"] == len(written)
+    used = [sum(x.features.feature["input_mask"].int64_list.value) for x in written]
     assert facts["padding_share"] == pytest.approx(1 - sum(used) / len(used) / 16)
 
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections import Counter
 
 from absl import logging
 
@@ -76,17 +77,9 @@ def create_pretraining_data(
         done = _make_records(
             corpus, output_files, tokenizer, settings, folder, num_workers
         )
-        counts = record_pieces.PieceCounts(len(tokenizer.vocab))
-        for shard in done:
-            for facts in shard.all_facts():
-                counts.add(facts)
+        pieces = ((shard.path, facts) for shard in done for facts in shard.all_facts())
         entries = describe(
-            {shard.path: shard.facts for shard in done},
-            counts,
-            corpus.statistics,
-            tokenizer,
-            settings,
-            vocab_file,
+            pieces, output_files, corpus.statistics, tokenizer, settings, vocab_file
         )
         manifest.write_manifest(entries)
         shutil.rmtree(folder)
@@ -199,12 +192,12 @@ def _keep_if_same(folder, digest):
     files.write_json(path, {"sha256": digest})
 
 
-def describe(pieces, counts, statistics, tokenizer, settings, vocab_file):
+def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):
     """Return what the manifest says of each file.
 
     Args:
-      pieces: dict, path -> list of the `PieceFacts` of the file, in short.
-      counts: `PieceCounts` of all of them.
+      pieces: iterable of (path, `PieceFacts` of a piece of that file).
+      output_files: list of paths.
       statistics: `CorpusStatistics`; gets the lengths of the sequences.
       tokenizer: `FullTokenizer`.
       settings: `instances.InstanceSettings`.
@@ -213,18 +206,24 @@ def describe(pieces, counts, statistics, tokenizer, settings, vocab_file):
     Raises:
       UserError: there are no records.
     """
-    everything = [facts for own in pieces.values() for facts in own]
-    num_records = sum(facts.num_records for facts in everything)
-    pretraining_data.check_records(num_records)
-    statistics.sequence_lengths.update(counts.lengths)
+    num_records, num_bytes, num_random_next = Counter(), Counter(), 0
+    labels = [0] * len(tokenizer.vocab)
+    for path, facts in pieces:
+        num_records[path] += facts.num_records
+        num_bytes[path] += facts.num_bytes
+        num_random_next += facts.num_random_next
+        for label, count in facts.labels.items():
+            labels[label] += count
+        statistics.sequence_lengths.update(facts.lengths)
+    pretraining_data.check_records(num_records.total())
     entry = {
         **pretraining_data.describe(settings, tokenizer, vocab_file, statistics),
         "has_word_boundaries": False,
         "num_documents": statistics.counts["documents"],
-        "share_random_next": sum(f.num_random_next for f in everything) / num_records,
-        **manifest.label_statistics(counts.labels, tokenizer.inv_vocab),
+        "share_random_next": num_random_next / num_records.total(),
+        **manifest.label_statistics(labels, tokenizer.inv_vocab),
     }
     return {
-        path: {"num_records": sum(facts.num_records for facts in own), **entry}
-        for path, own in pieces.items()
+        path: {"num_records": num_records[path], **entry, "num_bytes": num_bytes[path]}
+        for path in output_files
     }

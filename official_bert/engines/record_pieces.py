@@ -87,24 +87,6 @@ class PieceFacts:
         return dataclasses.replace(self, labels={}, lengths={})
 
 
-class PieceCounts:
-    """The counts of all pieces together.
-
-    Attributes:
-      labels: list of int, [V]: how often each id is to be guessed.
-      lengths: `Counter`, tokens of a sequence -> how many sequences.
-    """
-
-    def __init__(self, vocab_size):
-        self.labels, self.lengths = [0] * vocab_size, collections.Counter()
-
-    def add(self, facts):
-        """Add those of a piece, `PieceFacts`."""
-        for label, count in facts.labels.items():
-            self.labels[label] += count
-        self.lengths.update(facts.lengths)
-
-
 def count_pieces(num_tokens, num_shards, settings):
     """Return how many pieces each record file is made of.
 

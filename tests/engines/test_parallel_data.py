@@ -17,7 +17,12 @@ from official_bert import files
 from official_bert.corpus import text_blocks
 from official_bert.data import instances
 from official_bert.data.records import examples
-from official_bert.engines import corpus_encoding, parallel_data, record_pieces
+from official_bert.engines import (
+    corpus_encoding,
+    parallel_data,
+    record_pieces,
+    shards,
+)
 from official_bert.errors import UserError
 
 
@@ -374,15 +379,21 @@ def test_what_no_records_may_replace(create, tmp_path, mini_folder, output):
 
 def test_the_counts_of_pieces_are_not_kept_in_memory(create, monkeypatch):
     """They are a megabyte each, and a large corpus has thousands of pieces."""
-    kept = []
-    describe = parallel_data.describe
+    made = []
+    describe, make_shards = parallel_data.describe, shards.make_shards
 
     def look(pieces, *others):
-        kept.extend(facts for own in pieces.values() for facts in own)
+        assert iter(pieces) is pieces  # They are read one after another.
         return describe(pieces, *others)
 
+    def remember(*arguments):
+        made.extend(make_shards(*arguments))
+        return made
+
     monkeypatch.setattr(parallel_data, "describe", look)
+    monkeypatch.setattr(shards, "make_shards", remember)
     create()
+    kept = [facts for shard in made for facts in shard.facts]
     assert len(kept) > 4 and all(facts.num_records for facts in kept)
     assert not any(facts.labels or facts.lengths for facts in kept)
 

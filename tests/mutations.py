@@ -123,8 +123,8 @@ BREAKS = [
     Break(
         "sentences that a random B left unused are lost",
         "data/instances.py",
-        "            start = a_end\n",
-        "            start = end\n",
+        "        start = a_end if is_random_next else end\n",
+        "        start = end\n",
         "data/test_instances.py",
     ),
     Break(

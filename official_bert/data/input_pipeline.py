@@ -17,7 +17,7 @@ import tensorflow as tf
 from official_bert.data import dynamic_masking, left_to_right
 from official_bert.data.lanes import Lane, split_into_lanes
 from official_bert.data.records import index as record_index
-from official_bert.data.records.format import compression_of
+from official_bert.data.records.examples import compression_of
 from official_bert.data.records.index import CHUNK
 from official_bert.errors import UserError
 

@@ -1,5 +1,6 @@
 """Documents in, training instances out: the original's, draw for draw."""
 
+import bisect
 import dataclasses
 import itertools
 from typing import NamedTuple
@@ -99,6 +100,24 @@ def _require(holds, name, settings, wanted):
         raise UserError(f"--{name} is {getattr(settings, name)}: it must be {wanted}.")
 
 
+class Pair(NamedTuple):
+    """Which sentences of a document a pair is made of.
+
+    Attributes:
+      start: A is the sentences from here …
+      a_end: … to here.
+      end: B is the sentences from `a_end` to here, unless it is random.
+      is_random_next: whether B is a random text.
+      room: number of tokens that a random B should have.
+    """
+
+    start: int
+    a_end: int
+    end: int
+    is_random_next: bool
+    room: int
+
+
 def create_instances_from_document(documents, document_index, settings, vocab, rng):
     """Yield the instances of one pass over one document.
 
@@ -117,48 +136,69 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
       `TrainingInstance`.
     """
     document = documents[document_index]
+    # Between two pairs, `rng` draws the random text and the masks of the first.
+    for pair in draw_pairs(_starts_of(document), settings, len(documents), rng):
+        tokens_a = _join(document[pair.start : pair.a_end])
+        if pair.is_random_next:
+            other = draw_other_document(document_index, len(documents), settings, rng)
+            first = rng.randint(0, len(documents[other]) - 1)
+            tokens_b = _text_from(documents[other], first, pair.room)
+        else:
+            tokens_b = _join(document[pair.a_end : pair.end])
+        yield make_instance(
+            tokens_a, tokens_b, pair.is_random_next, settings, vocab, rng
+        )
+
+
+def draw_pairs(starts, settings, num_documents, rng):
+    """Yield the pairs of one pass over one document.
+
+    Segments consist of complete sentences. If a document were one long list of
+    tokens, cut at an arbitrary position, both sides of the cut would often belong
+    to one sentence: next sentence prediction would be too easy then, since half a
+    sentence and its rest are recognized without knowing what follows what.
+
+    Args:
+      starts: list of int, where the document's sentences begin, and its end: n + 1
+        rising numbers for n sentences.
+      settings: `InstanceSettings`.
+      num_documents: number of documents in the corpus.
+      rng: `random.Random`; the caller may draw from it between two pairs.
+
+    Yields:
+      `Pair`.
+    """
     target_seq_length = draw_target_length(settings, rng)
+    always_follows = settings.always_follows(num_documents)
     start = 0
-    while start < len(document):
-        # A chunk is whole sentences, and A and B meet between two of them. A document
-        # cut at arbitrary positions would give the next-sentence task away: a B that
-        # begins within a sentence, or a word, has to continue A.
-        end = _chunk_end(document, start, target_seq_length)
+    while start < len(starts) - 1:
+        # A chunk has the fewest sentences that reach the target: it is a goal, and
+        # `max_seq_length` the limit, to which `make_instance` cuts.
+        end = chunk_end(starts, start, target_seq_length)
         a_end = start + 1
         if end - start >= 2:
             a_end = start + rng.randint(1, end - start - 1)
-        tokens_a = _join(document[start:a_end])
+        room = target_seq_length - (starts[a_end] - starts[start])
         # A chunk of one sentence has no second half to be the next one.
         # Nothing is drawn for it, so more than half of the pairs are random.
         is_random_next = end - start == 1 or rng.random() < 0.5
-        if is_random_next and settings.always_follows(len(documents)):
+        if is_random_next and always_follows:
             is_random_next = False
-            end = _chunk_end(document, a_end, target_seq_length - len(tokens_a))
+            end = chunk_end(starts, a_end, room)
             if a_end == end:
                 return
-        if is_random_next:
-            tokens_b = _random_text(
-                documents,
-                document_index,
-                target_seq_length - len(tokens_a),
-                settings.next_sentence_fix,
-                rng,
-            )
-            # The sentences that B left unused go into the next chunk.
-            start = a_end
-        else:
-            tokens_b = _join(document[a_end:end])
-            start = end
-        yield make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng)
+        yield Pair(start, a_end, end, is_random_next, room)
+        # The sentences that a random B replaced begin the next chunk: no text is lost.
+        start = a_end if is_random_next else end
 
 
 def draw_target_length(settings, rng):
     """Draw the length that the chunks of one document pass aim at.
 
-    Most fill the sequence: what is left of it is padding, computed for nothing. Short
-    ones, now and then, bring pre-training nearer to fine-tuning, where inputs have any
-    length. The target is rough, since chunks end with a sentence; `max_seq_length` is
-    the hard limit.
+    Mostly it is all that fits: a shorter sequence is padded, and its padding costs
+    as much as text. Some passes make shorter sequences, since fine-tuning has
+    inputs of any length, and a model should have seen such before. The target is
+    rough, since chunks end with a sentence; `max_seq_length` is the hard limit.
     """
     max_num_tokens = settings.max_seq_length - 3
     if rng.random() < settings.short_seq_prob:
@@ -166,33 +206,37 @@ def draw_target_length(settings, rng):
     return max_num_tokens
 
 
-def _chunk_end(document, start, target_length):
+def chunk_end(starts, start, target_length):
     """Return the end of the fewest sentences from `start` that reach a length."""
-    length = 0
-    for end in range(start, len(document)):
-        length += len(document[end])
-        if length >= target_length:
-            return end + 1
-    return len(document)
+    end = bisect.bisect_left(starts, starts[start] + target_length, start + 1)
+    return min(end, len(starts) - 1)
+
+
+def draw_other_document(document, num_documents, settings, rng):
+    """Draw the number of another document, for a random B.
+
+    After ten draws of the same document the original takes it and still calls
+    the text random; `next_sentence_fix` draws until it is another one.
+    """
+    for attempt in itertools.count(1):
+        other = rng.randint(0, num_documents - 1)
+        if other != document or (attempt >= 10 and not settings.next_sentence_fix):
+            return other
+
+
+def _starts_of(sentences):
+    return list(itertools.accumulate(map(len, sentences), initial=0))
 
 
 def _join(sentences):
     return list(itertools.chain.from_iterable(sentences))
 
 
-def _random_text(documents, document_index, target_length, keep_drawing, rng):
-    """Return sentences from a random place of a random other document.
-
-    After ten draws of the same document the original takes it and still calls
-    the text random; `keep_drawing` goes on until it is another.
-    """
-    for attempt in itertools.count(1):
-        index = rng.randint(0, len(documents) - 1)
-        if index != document_index or (attempt >= 10 and not keep_drawing):
-            break
-    document = documents[index]
-    start = rng.randint(0, len(document) - 1)
-    return _join(document[start : _chunk_end(document, start, target_length)])
+def _text_from(document, first, room):
+    """Return the tokens of the fewest sentences from `first` that fill `room`."""
+    # Each sentence has at least one token, so that no more can be needed.
+    sentences = document[first : first + max(1, room)]
+    return _join(sentences[: chunk_end(_starts_of(sentences), 0, room)])
 
 
 def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):

@@ -6,12 +6,11 @@ number of lanes follows from the files and the batch size, never from the
 number of workers: the batches of a run are the same on one and on many.
 """
 
+import dataclasses
 import itertools
 import typing
 
 import numpy as np
-
-from official_bert.data.records.index import RecordIndex
 
 # How many lanes there may be: powers of two, as numbers of workers mostly are.
 NUMBERS = (16, 8, 4, 2, 1)
@@ -79,13 +78,11 @@ def _deal(records, number):
     return lane_of
 
 
-def _reordered(index, places):
-    """Return an index of the chunks at `places`, int64 [chunks]."""
-    return RecordIndex(
-        index.files,
-        index.file_of[places],
-        index.offset[places],
-        index.first[places],
-        index.count[places],
-        None if index.skip is None else index.skip[places],
-    )
+def _reordered(index, order):
+    """Return an index of the chunks in another order, int64 [chunks]."""
+    columns = {
+        name: column[order]
+        for name, column in vars(index).items()
+        if isinstance(column, np.ndarray)
+    }
+    return dataclasses.replace(index, **columns)

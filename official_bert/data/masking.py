@@ -168,6 +168,13 @@ def mask_words(tokens, candidates, num_to_predict, vocab, rng, mix=MaskingMix())
 
 
 def _group_words(tokens, candidates):
+    """Return the positions of each word, a list of lists.
+
+    WordPiece marks a token that continues a word (`##…`), not the one that begins
+    it, so a marked token joins the positions before it. If single pieces were
+    masked, the others of the word would mostly give the answer away. The task
+    itself stays: each piece is predicted for itself, from all of the vocabulary.
+    """
     words = []
     for position in candidates:
         if words and tokens[position] & CONTINUES:

@@ -13,10 +13,10 @@ from official_bert import files
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import estimate, instances, masking, word_boundaries
 from official_bert.data.example_encoding import make_encoder
-from official_bert.data.records import manifest
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import manifest, tfrecord
 from official_bert.errors import UserError
 from official_bert.tokenization.wordpiece import UNKNOWN
 
@@ -57,9 +57,7 @@ def create_pretraining_data(
     check_output_files(output_files, read)
     estimate.announce(estimate.estimate(input_files, settings), output_files[0])
     rng = random.Random(settings.random_seed)
-    corpus = corpus_report.CorpusStatistics(
-        tokenizer.vocab[UNKNOWN], settings.max_seq_length
-    )
+    corpus = CorpusStatistics(tokenizer.vocab[UNKNOWN], settings.max_seq_length)
     documents = _load_documents(
         input_files, boundary_files, input_format, tokenizer, settings, corpus
     )
@@ -187,7 +185,7 @@ def write_records(records, output_files):
         for index, path in enumerate(output_files):
             temporary = renames.enter_context(files.atomic_path(path))
             own = itertools.islice(records, index, None, len(output_files))
-            record_writing.write_records(own, temporary, path)
+            tfrecord.write_records(own, temporary, path)
 
 
 def _make_records(documents, settings, tokenizer, rng, corpus):

@@ -3,7 +3,7 @@
 import itertools
 import textwrap
 
-from official_bert.data.records import format as records
+from official_bert.data.records import examples
 from official_bert.errors import UserError
 
 # Escape sequences of terminals (ECMA-48 colours).
@@ -43,13 +43,13 @@ def describe_instances(record_files, vocab, skip, count, in_colour):
 
 def _read_features(path):
     """Yield (where, dict of lists) for each record of a file."""
-    names = records.infer_lengths(path)["names"]
-    for number, example in enumerate(records.read_examples(path)):
+    names = examples.infer_lengths(path)["names"]
+    for number, example in enumerate(examples.read_examples(path)):
         present = example.features.feature
         yield (
             f"{path}: record {number}",
             {
-                ours: list(records.feature_values(present[theirs]))
+                ours: list(examples.feature_values(present[theirs]))
                 for ours, theirs in names.items()
             },
         )
@@ -57,7 +57,7 @@ def _read_features(path):
 
 def _describe(where, features, vocab, in_colour):
     length = sum(features["input_mask"])
-    masks = [features.get(name, ()) for name in records.MASKED]
+    masks = [features.get(name, ()) for name in examples.MASKED]
     was = {
         position: vocab[label]
         for position, label, weight in zip(*masks, strict=True)

@@ -16,7 +16,7 @@ from absl import logging
 
 from official_bert import files
 from official_bert.corpus import readers, text_blocks
-from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import pretraining_data
 from official_bert.engines import token_store, workers
 from official_bert.tokenization.full import FullTokenizer
@@ -79,14 +79,14 @@ class EncodedCorpus:
     Attributes:
       paths: list of str, the files of ids.
       sizes: list of `token_store.BlockSize`.
-      statistics: `corpus_report.CorpusStatistics` of the text.
+      statistics: `CorpusStatistics` of the text.
       num_bytes: of text.
       digest: SHA-256, hex, of all that the ids depend on.
     """
 
     paths: list
     sizes: list
-    statistics: corpus_report.CorpusStatistics
+    statistics: CorpusStatistics
     num_bytes: int
     digest: str
 
@@ -161,9 +161,7 @@ class _Blocks:
         self._sizes[saved["number"]] = token_store.BlockSize(**saved["size"])
         self._num_bytes += saved["num_bytes"]
         self.counts.add(saved["lines"], saved["invalid"])
-        self._statistics.merge(
-            corpus_report.CorpusStatistics.from_dict(saved["statistics"])
-        )
+        self._statistics.merge(CorpusStatistics.from_dict(saved["statistics"]))
         self._update(saved["num_bytes"], saved["size"]["documents"])
 
     def corpus(self):
@@ -200,7 +198,7 @@ def _read(folder, number):
 
 def new_statistics(encoding, tokenizer):
     """Return `CorpusStatistics` in which nothing is counted yet."""
-    return corpus_report.CorpusStatistics(
+    return CorpusStatistics(
         tokenizer.vocab[UNKNOWN], encoding.max_seq_length, encoding.expected_lines
     )
 

@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+from collections import Counter
 
 from absl import logging
 
@@ -21,8 +22,7 @@ from official_bert.corpus import text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
 from official_bert.data import estimate, masking, pretraining_data
-from official_bert.data.records import manifest
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import manifest, tfrecord
 from official_bert.engines import corpus_encoding, record_pieces, shards, workers
 from official_bert.errors import UserError
 
@@ -77,17 +77,9 @@ def create_pretraining_data(
         done = _make_records(
             corpus, output_files, tokenizer, settings, folder, num_workers
         )
-        counts = record_pieces.PieceCounts(len(tokenizer.vocab))
-        for shard in done:
-            for facts in shard.all_facts():
-                counts.add(facts)
+        pieces = ((shard.path, facts) for shard in done for facts in shard.all_facts())
         entries = describe(
-            {shard.path: shard.facts for shard in done},
-            counts,
-            corpus.statistics,
-            tokenizer,
-            settings,
-            vocab_file,
+            pieces, output_files, corpus.statistics, tokenizer, settings, vocab_file
         )
         manifest.write_manifest(entries)
         shutil.rmtree(folder)
@@ -155,17 +147,16 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
     for shard in made:
         shard.grow()
     missing = {piece.number: piece for shard in made for piece in shard.missing()}
-    inputs = record_pieces.PieceInputs(
-        corpus.paths, corpus.sizes, settings, masking.MaskingIds.of(tokenizer.vocab)
-    )
+    ids = masking.MaskingIds.of(tokenizer.vocab)
+    inputs = corpus.paths, corpus.sizes, settings, ids
     left = sum(piece.end - piece.first for piece in missing.values()) / num_pairs
-    if not any(map(record_writing.is_packed, output_files)):
+    if not any(map(tfrecord.is_packed, output_files)):
         num_bytes = left * estimate.bytes_of_records(num_tokens, settings)
         estimate.warn_of_disk(num_bytes, output_files[0])
     with progress(corpus.num_bytes, "making records", "B", "documents") as update:
         update(corpus.num_bytes * (1 - left))
         for facts in workers.run_tasks(
-            record_pieces.make_piece_maker, (inputs,), missing.values(), num_workers
+            record_pieces.make_piece_maker, inputs, missing.values(), num_workers
         ):
             shard = made[facts.number // per_shard]
             shard.add(facts)
@@ -201,12 +192,12 @@ def _keep_if_same(folder, digest):
     files.write_json(path, {"sha256": digest})
 
 
-def describe(pieces, counts, statistics, tokenizer, settings, vocab_file):
+def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):
     """Return what the manifest says of each file.
 
     Args:
-      pieces: dict, path -> list of the `PieceFacts` of the file, in short.
-      counts: `PieceCounts` of all of them.
+      pieces: iterable of (path, `PieceFacts` of a piece of that file).
+      output_files: list of paths.
       statistics: `CorpusStatistics`; gets the lengths of the sequences.
       tokenizer: `FullTokenizer`.
       settings: `instances.InstanceSettings`.
@@ -215,18 +206,24 @@ def describe(pieces, counts, statistics, tokenizer, settings, vocab_file):
     Raises:
       UserError: there are no records.
     """
-    everything = [facts for own in pieces.values() for facts in own]
-    num_records = sum(facts.num_records for facts in everything)
-    pretraining_data.check_records(num_records)
-    statistics.sequence_lengths.update(counts.lengths)
+    num_records, num_bytes, num_random_next = Counter(), Counter(), 0
+    labels = [0] * len(tokenizer.vocab)
+    for path, facts in pieces:
+        num_records[path] += facts.num_records
+        num_bytes[path] += facts.num_bytes
+        num_random_next += facts.num_random_next
+        for label, count in facts.labels.items():
+            labels[label] += count
+        statistics.sequence_lengths.update(facts.lengths)
+    pretraining_data.check_records(num_records.total())
     entry = {
         **pretraining_data.describe(settings, tokenizer, vocab_file, statistics),
         "has_word_boundaries": False,
         "num_documents": statistics.counts["documents"],
-        "share_random_next": sum(f.num_random_next for f in everything) / num_records,
-        **manifest.describe_labels(counts.labels, tokenizer.inv_vocab),
+        "share_random_next": num_random_next / num_records.total(),
+        **manifest.describe_labels(labels, tokenizer.inv_vocab),
     }
     return {
-        path: {"num_records": sum(facts.num_records for facts in own), **entry}
-        for path, own in pieces.items()
+        path: {"num_records": num_records[path], **entry, "num_bytes": num_bytes[path]}
+        for path in output_files
     }

@@ -19,8 +19,7 @@ import numpy as np
 from official_bert import files
 from official_bert.data import estimate, index_permutation, masking, planned_instances
 from official_bert.data.example_encoding import make_encoder
-from official_bert.data.instances import InstanceSettings
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import tfrecord
 from official_bert.engines.token_store import TokenStore
 
 # Goes up when the bytes of a finished piece would be others.
@@ -88,41 +87,6 @@ class PieceFacts:
         return dataclasses.replace(self, labels={}, lengths={})
 
 
-class PieceCounts:
-    """The counts of all pieces together.
-
-    Attributes:
-      labels: list of int, [V]: how often each id is to be guessed.
-      lengths: `Counter`, tokens of a sequence -> how many sequences.
-    """
-
-    def __init__(self, vocab_size):
-        self.labels, self.lengths = [0] * vocab_size, collections.Counter()
-
-    def add(self, facts):
-        """Add those of a piece, `PieceFacts`."""
-        for label, count in facts.labels.items():
-            self.labels[label] += count
-        self.lengths.update(facts.lengths)
-
-
-@dataclasses.dataclass(frozen=True)
-class PieceInputs:
-    """What all pieces of a corpus are made of.
-
-    Attributes:
-      paths: list of str, the files of a `TokenStore`.
-      sizes: list of `token_store.BlockSize`.
-      settings: `InstanceSettings`.
-      ids: `masking.MaskingIds`.
-    """
-
-    paths: list
-    sizes: list
-    settings: InstanceSettings
-    ids: masking.MaskingIds
-
-
 def count_pieces(num_tokens, num_shards, settings):
     """Return how many pieces each record file is made of.
 
@@ -135,21 +99,26 @@ def count_pieces(num_tokens, num_shards, settings):
     return max(1, -(-int(num_bytes) // (num_shards * PIECE_BYTES)))
 
 
-def make_piece_maker(inputs):
+def make_piece_maker(paths, sizes, settings, ids):
     """Return the function that makes one piece, for `workers.run_tasks`.
 
     Its result is what the piece's facts are in short; all of them are in their file.
+
+    Args:
+      paths: list of str, the files of a `TokenStore`.
+      sizes: list of `token_store.BlockSize`.
+      settings: `InstanceSettings`.
+      ids: `masking.MaskingIds`.
     """
-    store = TokenStore(inputs.paths, inputs.sizes)
-    settings = inputs.settings
+    store = TokenStore(paths, sizes)
     encode = make_encoder(
         settings.max_seq_length,
         settings.max_predictions_per_seq,
-        max(inputs.ids.vocab_ids) + 1,
+        max(ids.vocab_ids) + 1,
     )
 
     def make(piece):
-        instances = piece_instances(store, piece, settings, inputs.ids)
+        instances = piece_instances(store, piece, settings, ids)
         records, facts = shuffled_records(piece.number, instances, encode, settings)
         facts = dataclasses.replace(facts, num_bytes=_write(piece, records))
         facts.write(piece.facts_path)
@@ -240,4 +209,4 @@ def fetch(store, plan):
 def _write(piece, records):
     """Write the records and return the size of the file."""
     with files.atomic_path(piece.path) as temporary:
-        return record_writing.write_records(records, temporary, piece.path)
+        return tfrecord.write_records(records, temporary, piece.path)

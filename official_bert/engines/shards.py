@@ -12,7 +12,7 @@ import os
 import shutil
 
 from official_bert import files
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import tfrecord
 from official_bert.engines.record_pieces import Piece, PieceFacts
 
 _COPIED_AT_ONCE = 1 << 20
@@ -138,7 +138,7 @@ def make_shards(output_files, folder, pieces_per_shard, num_pairs):
     total = len(output_files) * pieces_per_shard
     shards = []
     for number, path in enumerate(output_files):
-        packed = ".gz" if record_writing.is_packed(path) else ""
+        packed = ".gz" if tfrecord.is_packed(path) else ""
         pieces = [
             Piece(
                 piece,

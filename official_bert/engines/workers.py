@@ -1,24 +1,22 @@
-"""Work in several processes, which end with this one, whatever ends it."""
+"""Work in several processes, which end with this one, whatever ends it.
 
+`concurrent.futures` manages the processes. What its pools do not offer stands here:
+a worker ends when its parent does (after `kill -9` it would wait for ever), a run
+that fails terminates its workers (they would finish their tasks first), and the
+message about a worker that was killed names the signal.
+"""
+
+import concurrent.futures
 import contextlib
+import functools
 import multiprocessing
 import os
 import signal
 import threading
-import traceback
-from multiprocessing import connection
-from typing import NamedTuple
+from concurrent.futures.process import BrokenProcessPool
+from multiprocessing import connection, context
 
 from official_bert.errors import UserError
-
-# New interpreters: a copy of this process would hold its memory and its locks.
-_CONTEXT = multiprocessing.get_context("spawn")
-_NO_TASK = object()
-
-
-class _Worker(NamedTuple):
-    process: multiprocessing.Process
-    pipe: connection.Connection
 
 
 def run_tasks(make_work, arguments, tasks, num_workers):
@@ -29,7 +27,7 @@ def run_tasks(make_work, arguments, tasks, num_workers):
         function, task -> result, that does the work there. It must be fit for
         pickle, as must tasks and results.
       arguments: tuple, of `make_work`.
-      tasks: iterable; read as workers become free.
+      tasks: iterable; read as workers become free, one task ahead.
       num_workers: how many processes; with 1 the work is done in this one.
 
     Yields:
@@ -37,7 +35,7 @@ def run_tasks(make_work, arguments, tasks, num_workers):
 
     Raises:
       UserError: what the work raised; or a worker was killed.
-      RuntimeError: the work raised something else; it has the traceback.
+      RuntimeError: the work raised something else, which is its cause.
     """
     if num_workers > 1:
         yield from _run_in_processes(make_work, arguments, tasks, num_workers)
@@ -47,39 +45,52 @@ def run_tasks(make_work, arguments, tasks, num_workers):
         yield work(task)
 
 
+class _Context(context.SpawnContext):
+    """Start new interpreters, and remember them.
+
+    A copy of this process (fork) would hold its memory and its locks.
+    """
+
+    def __init__(self):
+        super().__init__()
+        self.processes = []
+
+    def Process(self, *args, **kwargs):
+        self.processes.append(context.SpawnProcess(*args, **kwargs))
+        return self.processes[-1]
+
+
 def _run_in_processes(make_work, arguments, tasks, num_workers):
-    workers, idle, busy = [], [], {}
-    try:
-        tasks = iter(tasks)
-        task = next(tasks, _NO_TASK)
-        while busy or task is not _NO_TASK:
-            while task is not _NO_TASK and len(busy) < num_workers:
-                if not idle:
-                    idle.append(_start(make_work, arguments))
-                    workers.append(idle[0])
-                worker = idle.pop()
-                _send(worker, task, num_workers)
-                busy[worker.pipe] = worker
-                # Read while the workers work.
-                task = next(tasks, _NO_TASK)
-            for pipe in connection.wait(list(busy)):
-                worker = busy.pop(pipe)
-                result = _receive(worker, num_workers)
-                idle.append(worker)
-                yield result
-    finally:
-        _stop(workers)
-
-
-def _start(make_work, arguments):
-    ours, theirs = _CONTEXT.Pipe()
-    process = _CONTEXT.Process(
-        target=_serve, args=(theirs, make_work, arguments), daemon=True
+    spawning = _Context()
+    executor = concurrent.futures.ProcessPoolExecutor(
+        num_workers, spawning, _start_worker, (make_work, arguments)
     )
-    with _without_interrupts():
-        process.start()
-    theirs.close()
-    return _Worker(process, ours)
+    unfinished = set()
+    try:
+        for task in tasks:
+            with _without_interrupts():
+                unfinished.add(executor.submit(_do, task))
+            # One more than there are workers, so that none waits for its next task.
+            if len(unfinished) > num_workers:
+                yield from _take_results(unfinished)
+        while unfinished:
+            yield from _take_results(unfinished)
+    except BrokenProcessPool as error:
+        _stop(executor, spawning.processes)
+        raise _killed(spawning.processes, num_workers) from error
+    finally:
+        _stop(executor, spawning.processes)
+
+
+def _take_results(unfinished):
+    """Wait for a future at least; yield what is done, and remove it from the set."""
+    done, _ = concurrent.futures.wait(unfinished, return_when="FIRST_COMPLETED")
+    unfinished -= done
+    for future in done:
+        error = future.exception()
+        if error and not isinstance(error, (UserError, BrokenProcessPool)):
+            raise RuntimeError(f"A worker process failed: {error!r}") from error
+        yield future.result()
 
 
 @contextlib.contextmanager
@@ -95,36 +106,17 @@ def _without_interrupts():
         signal.signal(signal.SIGINT, before)
 
 
-def _stop(workers):
-    for worker in workers:
-        worker.process.terminate()
-    for worker in workers:
-        worker.process.join()
-        worker.pipe.close()
+def _stop(executor, processes):
+    for process in processes:
+        if process.is_alive():
+            process.terminate()
+    executor.shutdown(cancel_futures=True)
 
 
-def _send(worker, task, num_workers):
-    try:
-        worker.pipe.send(task)
-    except OSError as error:
-        raise _killed(worker, num_workers) from error
-
-
-def _receive(worker, num_workers):
-    try:
-        kind, value = worker.pipe.recv()
-    except (EOFError, OSError) as error:
-        raise _killed(worker, num_workers) from error
-    if kind is UserError:
-        raise UserError(value)
-    if kind is RuntimeError:
-        raise RuntimeError(f"A worker process failed:\n{value}")
-    return value
-
-
-def _killed(worker, num_workers):
-    worker.process.join()
-    code = worker.process.exitcode
+def _killed(processes, num_workers):
+    # The others were terminated for it.
+    codes = {process.exitcode for process in processes}
+    code = next(iter(codes - {None, 0, -signal.SIGTERM}), -signal.SIGTERM)
     how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
     return UserError(
         f"A worker process {how}, as happens when the memory is full: run the same "
@@ -133,22 +125,16 @@ def _killed(worker, num_workers):
     )
 
 
-def _serve(pipe, make_work, arguments):
-    """Do tasks until there are no more; this is what a worker runs."""
+def _start_worker(make_work, arguments):
+    """Prepare a worker process; what it raises is raised with its first task."""
+    global _make_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
-    work = None
-    with contextlib.suppress(EOFError, OSError):
-        while True:
-            task = pipe.recv()
-            try:
-                work = work or make_work(*arguments)
-                answer = None, work(task)
-            except UserError as error:
-                answer = UserError, str(error)
-            except Exception:
-                answer = RuntimeError, traceback.format_exc()
-            pipe.send(answer)
+    _make_work = functools.cache(lambda: make_work(*arguments))
+
+
+def _do(task):
+    return _make_work()(task)
 
 
 def _end_with_parent():

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from official_bert.data.records import format as records
+from official_bert.data.records import examples
 
 
 @pytest.fixture
@@ -114,12 +114,12 @@ def test_unmasked_records_of_words_without_spaces(script, tmp_path):
     ]
     assert (entry["masking"], entry["dupe_factor"]) == ("dynamic", 1)
     assert entry["do_whole_word_mask"] and entry["mask_id"] == 4
-    examples = list(records.read_examples(str(tmp_path / "out.tfrecord")))
-    assert 2 <= len(examples) == entry["num_records"] <= 8
-    for example in examples:
+    written = list(examples.read_examples(str(tmp_path / "out.tfrecord")))
+    assert 2 <= len(written) == entry["num_records"] <= 8
+    for example in written:
         features = example.features.feature
-        ids = records.feature_values(features["input_ids"])
-        continues = records.feature_values(features["continues_word"])
+        ids = examples.feature_values(features["input_ids"])
+        continues = examples.feature_values(features["continues_word"])
         # 用, 言 and 型 are the second characters of the words.
         second = [int(tokens[index] in "用言型") for index in ids]
         assert list(continues) == second and 4 not in ids

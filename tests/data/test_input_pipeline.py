@@ -11,9 +11,8 @@ import tensorflow as tf
 
 from official_bert.data import input_pipeline
 from official_bert.data.input_pipeline import evaluation_batches, training_batches
-from official_bert.data.records import format as records
+from official_bert.data.records import examples, tfrecord
 from official_bert.data.records import index as record_index
-from official_bert.data.records import writing as record_writing
 from official_bert.errors import UserError
 
 # Records of three files, one of which fits into no chunk and one is empty.
@@ -26,7 +25,7 @@ LIMITS = {
     "masked_lm_positions": 4,
     "next_sentence_labels": 2,
 }
-RECORD_FORMAT = input_pipeline.RecordFormat(records.feature_spec(4, 2), {}, LIMITS)
+RECORD_FORMAT = input_pipeline.RecordFormat(examples.feature_spec(4, 2), {}, LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +146,7 @@ def test_evaluation_is_in_file_order(index):
 def test_features_are_the_records(tmp_path):
     path = record_files.write(tmp_path / "mini", record_files.mini_records())
     index = record_index.index_files([path])
-    record_format = input_pipeline.RecordFormat(records.feature_spec(32, 5), {}, {})
+    record_format = input_pipeline.RecordFormat(examples.feature_spec(32, 5), {}, {})
     (batch,) = evaluation_batches(index, record_format, 100, 1)
     expected = record_files.stacked(record_files.mini_records())
     assert set(batch) == set(expected)
@@ -160,9 +159,11 @@ def test_other_names_become_the_original_s(tmp_path):
     values = record_files.numbered(3, 1)[0]
     values["input_word_ids"] = values.pop("input_ids")
     path = record_files.write(tmp_path / "a", [values])
-    theirs = {name: name for name in records.FEATURES} | {"input_ids": "input_word_ids"}
+    theirs = {name: name for name in examples.FEATURES} | {
+        "input_ids": "input_word_ids"
+    }
     record_format = input_pipeline.RecordFormat(
-        records.feature_spec(4, 2, theirs), {"input_word_ids": "input_ids"}, LIMITS
+        examples.feature_spec(4, 2, theirs), {"input_word_ids": "input_ids"}, LIMITS
     )
     index = record_index.index_files([path])
     (batch,) = evaluation_batches(index, record_format, 1, 1)
@@ -261,12 +262,12 @@ def packed(paths, tmp_path, monkeypatch):
     monkeypatch.setattr(record_index, "CHUNK", 4)
     monkeypatch.setattr(input_pipeline, "CHUNK", 4)
     monkeypatch.setattr(input_pipeline, "WINDOW", 2)
-    monkeypatch.setattr(record_writing, "RECORDS_PER_MEMBER", 4)
+    monkeypatch.setattr(tfrecord, "RECORDS_PER_MEMBER", 4)
     names = []
     for path in paths:
         found = list(tf.data.TFRecordDataset(path).as_numpy_iterator())
         names.append(str(tmp_path / f"{pathlib.Path(path).name}.gz"))
-        record_writing.write_records(found, names[-1], names[-1])
+        tfrecord.write_records(found, names[-1], names[-1])
     return names
 
 
@@ -279,8 +280,8 @@ def test_compressed_records_give_the_same_batches(paths, packed):
     assert train(mixed, 5, count=12) == train(plain, 5, count=12)
     evaluated = numbers(evaluation_batches(index, RECORD_FORMAT, 5, 100), 100)
     assert list(itertools.chain(*evaluated)) == list(range(TOTAL))
-    assert next(records.read_examples(packed[0])) == next(
-        records.read_examples(paths[0])
+    assert next(examples.read_examples(packed[0])) == next(
+        examples.read_examples(paths[0])
     )
 
 
@@ -297,4 +298,4 @@ def test_compressed_records_that_were_damaged_since_are_a_sentence(packed):
 
 
 def test_chunks_are_the_members_of_our_files():
-    assert record_writing.RECORDS_PER_MEMBER == record_index.CHUNK
+    assert tfrecord.RECORDS_PER_MEMBER == record_index.CHUNK

@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from official_bert.data import input_pipeline, lanes
 from official_bert.data.input_pipeline import batch_records, training_batches
-from official_bert.data.records import format as records
+from official_bert.data.records import examples
 from official_bert.data.records import index as record_index
 from official_bert.data.records.index import RecordIndex
 
@@ -21,7 +21,7 @@ LIMITS = {
     "masked_lm_positions": 4,
     "next_sentence_labels": 2,
 }
-RECORD_FORMAT = input_pipeline.RecordFormat(records.feature_spec(4, 2), {}, LIMITS)
+RECORD_FORMAT = input_pipeline.RecordFormat(examples.feature_spec(4, 2), {}, LIMITS)
 
 # Four files of so many records; of a lane that is one of them, the last chunk
 # of 4 is smaller, and so is the last window of 2 chunks.
@@ -250,7 +250,7 @@ def test_workers_rows_are_the_whole_batch(index, batch_size, workers):
 
 def test_all_features_are_those_of_the_rows(tmp_path):
     path = record_files.write(tmp_path / "mini", record_files.mini_records())
-    record_format = input_pipeline.RecordFormat(records.feature_spec(32, 5), {}, {})
+    record_format = input_pipeline.RecordFormat(examples.feature_spec(32, 5), {}, {})
     index = record_index.index_files([path])
     (whole,) = training_batches(index, record_format, 9, 1).take(1)
     (part,) = training_batches(index, record_format, 9, 1, rows=(2, 5)).take(1)

@@ -83,7 +83,7 @@ def test_an_instance_is_finished_by_itself():
 
 
 def test_each_instance_has_masks_of_its_own():
-    plan = planned_instances.PairPlan(0, 0, 0, 0, 1, 2, False, -1, 0.0, 9)
+    plan = planned_instances.PairPlan(0, 0, 0, 0, 1, 2, False, 9, -1, 0.0)
     plans = [
         plan,
         plan._replace(number=1),
@@ -98,12 +98,12 @@ def test_each_instance_has_masks_of_its_own():
 
 
 def test_random_texts_are_where_the_plan_says():
-    plan = planned_instances.PairPlan(0, 0, 0, 0, 1, 1, True, 1, 0.5, 7)
+    plan = planned_instances.PairPlan(0, 0, 0, 0, 1, 1, True, 7, 1, 0.5)
     starts = [100, 103, 105, 109, 110]
     assert planned_instances.sentences_of_b(starts, plan) == (2, 4)
     assert planned_instances.sentences_of_b(starts, plan._replace(room=4)) == (2, 3)
     assert planned_instances.sentences_of_b(starts, plan._replace(room=-3)) == (2, 3)
-    assert planned_instances.sentences_of_b(starts, plan._replace(place=0.999)) == (
+    assert planned_instances.sentences_of_b(starts, plan._replace(fraction=0.999)) == (
         3,
         4,
     )
@@ -149,9 +149,10 @@ def test_random_texts_come_from_everywhere():
     counts = [sum(p.other == n for p in random_ones) for n in range(40)]
     expected = len(random_ones) / 40
     assert max(abs(count - expected) for count in counts) < 5 * expected**0.5
-    places = sorted(plan.place for plan in random_ones)
-    middle = places[len(places) // 2]
-    assert 0 <= places[0] < 0.01 < 0.45 < middle < 0.55 < 0.99 < places[-1] < 1
+    fractions = sorted(plan.fraction for plan in random_ones)
+    middle = fractions[len(fractions) // 2]
+    first, last = fractions[0], fractions[-1]
+    assert 0 <= first < 0.01 < 0.45 < middle < 0.55 < 0.99 < last < 1
 
 
 def test_one_document_gives_texts_of_itself_or_with_the_fix_none():

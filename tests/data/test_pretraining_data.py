@@ -9,8 +9,7 @@ import pytest
 
 from official_bert.data import pretraining_data
 from official_bert.data.instances import InstanceSettings
-from official_bert.data.records import format as records
-from official_bert.data.records import manifest
+from official_bert.data.records import examples, manifest
 from official_bert.errors import UserError
 from official_bert.tokenization.full import FullTokenizer
 
@@ -25,10 +24,10 @@ def _read(path):
     """Return the records of a file as dicts of lists."""
     return [
         {
-            name: list(records.feature_values(feature))
+            name: list(examples.feature_values(feature))
             for name, feature in example.features.feature.items()
         }
-        for example in records.read_examples(path)
+        for example in examples.read_examples(path)
     ]
 
 
@@ -76,7 +75,7 @@ def test_large_recordings(shared, base_tokenizer, tmp_path, name):
     with np.load(folder / f"{name}.npz") as expected:
         for number, path in enumerate(outputs):
             ours = _read(path)
-            for feature in records.FEATURES:
+            for feature in examples.FEATURES:
                 values = [record[feature] for record in ours]
                 np.testing.assert_array_equal(
                     values, expected[f"file{number}_{feature}"], err_msg=feature

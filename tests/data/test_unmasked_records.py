@@ -16,8 +16,7 @@ from official_bert.data import (
     show_instances,
 )
 from official_bert.data.example_encoding import make_encoder
-from official_bert.data.records import format as records
-from official_bert.data.records import manifest
+from official_bert.data.records import examples, manifest
 from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 
@@ -62,11 +61,11 @@ def test_spec_is_that_of_the_record(tmp_path, whole_words):
     _, encoded = make(whole_words)
     path = str(tmp_path / "a")
     pretraining_data.write_records([encoded], [path])
-    found = records.infer_lengths(path)
+    found = examples.infer_lengths(path)
     assert found["max_seq_length"] == 9
     assert found["max_predictions_per_seq"] is None
     parsed = tf.io.parse_single_example(
-        encoded, records.feature_spec(9, 3, found["names"])
+        encoded, examples.feature_spec(9, 3, found["names"])
     )
     expected = UNMASKED | (CONTINUED if whole_words else {})
     assert {name: value.numpy().tolist() for name, value in parsed.items()} == expected
@@ -143,15 +142,15 @@ def test_whole_words_are_those_of_the_vocabulary(create, whole_words, mini_token
     (batch,) = open_record_set(path, MINI_CONFIG).training_batches(10, 1, 0).take(1)
     assert "continues_word" not in batch
     count = 0
-    for example in records.read_examples(path):
+    for example in examples.read_examples(path):
         feature = example.features.feature
         if not whole_words:
             assert "continues_word" not in feature
             continue
-        ids = records.feature_values(feature["input_ids"])
+        ids = examples.feature_values(feature["input_ids"])
         tokens = mini_tokenizer.convert_ids_to_tokens(ids)
         expected = [int(token.startswith("##")) for token in tokens]
-        assert list(records.feature_values(feature["continues_word"])) == expected
+        assert list(examples.feature_values(feature["continues_word"])) == expected
         count += sum(expected)
     assert count > 0 or not whole_words
 

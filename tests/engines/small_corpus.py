@@ -3,7 +3,7 @@
 import random
 
 from official_bert.corpus import text_blocks
-from official_bert.corpus.report import picture as corpus_picture
+from official_bert.corpus.report import figure
 from official_bert.engines import record_pieces
 
 WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "was"]
@@ -29,4 +29,4 @@ def make_small(monkeypatch):
 
 def leave_out_pictures(monkeypatch):
     """Draw none: they take longest, and have tests of their own."""
-    monkeypatch.setattr(corpus_picture, "draw", lambda statistics, path: False)
+    monkeypatch.setattr(figure, "draw", lambda statistics, path: False)

@@ -16,8 +16,13 @@ import small_corpus
 from official_bert import files
 from official_bert.corpus import text_blocks
 from official_bert.data import instances
-from official_bert.data.records import format as records
-from official_bert.engines import corpus_encoding, parallel_data, record_pieces
+from official_bert.data.records import examples
+from official_bert.engines import (
+    corpus_encoding,
+    parallel_data,
+    record_pieces,
+    shards,
+)
 from official_bert.errors import UserError
 
 
@@ -93,7 +98,7 @@ def test_the_manifest_says_what_is_in_the_files(create, tmp_path):
     entries = create()
     num_random = num_records = 0
     for path, entry in entries.items():
-        found = list(records.read_examples(path))
+        found = list(examples.read_examples(path))
         assert len(found) == entry["num_records"] > 50
         assert entry["num_documents"] == 60 and entry["dupe_factor"] == 3
         num_records += len(found)
@@ -113,7 +118,7 @@ def test_records_are_those_of_each_pass_over_each_document(
     total = sum(
         sum(example.features.feature["input_mask"].int64_list.value) - 3
         for path in entries
-        for example in records.read_examples(path)
+        for example in examples.read_examples(path)
     )
     tokens = sum(len(mini_tokenizer.encode(line)) for line in text.splitlines())
     # Some is cut off, and random texts are taken twice.
@@ -147,7 +152,7 @@ def test_compressed_files_hold_the_same_records(create, tmp_path):
 
 def test_unmasked_whole_words_are_made_as_well(create, tmp_path):
     create(do_whole_word_mask=True, masking="dynamic", dupe_factor=1)
-    example = next(records.read_examples(str(tmp_path / "out" / "0.tfrecord")))
+    example = next(examples.read_examples(str(tmp_path / "out" / "0.tfrecord")))
     features = example.features.feature
     assert "masked_lm_ids" not in features
     assert set(features["continues_word"].int64_list.value) == {0, 1}
@@ -374,15 +379,21 @@ def test_what_no_records_may_replace(create, tmp_path, mini_folder, output):
 
 def test_the_counts_of_pieces_are_not_kept_in_memory(create, monkeypatch):
     """They are a megabyte each, and a large corpus has thousands of pieces."""
-    kept = []
-    describe = parallel_data.describe
+    made = []
+    describe, make_shards = parallel_data.describe, shards.make_shards
 
     def look(pieces, *others):
-        kept.extend(facts for own in pieces.values() for facts in own)
+        assert iter(pieces) is pieces  # They are read one after another.
         return describe(pieces, *others)
 
+    def remember(*arguments):
+        made.extend(make_shards(*arguments))
+        return made
+
     monkeypatch.setattr(parallel_data, "describe", look)
+    monkeypatch.setattr(shards, "make_shards", remember)
     create()
+    kept = [facts for shard in made for facts in shard.facts]
     assert len(kept) > 4 and all(facts.num_records for facts in kept)
     assert not any(facts.labels or facts.lengths for facts in kept)
 

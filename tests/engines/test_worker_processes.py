@@ -1,3 +1,4 @@
+import multiprocessing
 import os
 import signal
 import subprocess
@@ -17,6 +18,10 @@ def make_work(folder):
         if task == "sleep":
             with open(os.path.join(folder, str(os.getpid())), "w"):
                 time.sleep(600)
+        if task == "meet":
+            (folder / str(os.getpid())).touch()
+            _wait_until(lambda: len(os.listdir(folder)) == 2)
+            return None, os.getpid()
         if task == "die":
             os.kill(os.getpid(), signal.SIGKILL)
         if task == "mistake":
@@ -33,12 +38,23 @@ def test_one_worker_is_this_process():
     assert done == [(9, os.getpid()), (16, os.getpid())]
 
 
-def test_several_workers_do_each_task_once():
-    done = list(workers.run_tasks(make_work, ("",), iter(range(20)), 2))
-    assert sorted(square for square, _ in done) == [n * n for n in range(20)]
+def test_several_workers_do_each_task_once(tmp_path):
+    tasks = ["meet", "meet", *range(20)]
+    done = list(workers.run_tasks(make_work, (tmp_path,), iter(tasks), 2))
+    squares = [square for square, _ in done if square is not None]
+    assert sorted(squares) == [n * n for n in range(20)]
     processes = {process for _, process in done}
     assert len(processes) == 2 and os.getpid() not in processes
     assert not any(map(_is_alive, processes))
+
+
+def test_tasks_are_read_as_workers_become_free(tmp_path):
+    tasks = iter(range(100))
+    results = workers.run_tasks(make_work, (tmp_path,), tasks, 2)
+    next(results)
+    assert next(tasks) <= 4
+    results.close()
+    assert not multiprocessing.active_children()
 
 
 @pytest.mark.parametrize(

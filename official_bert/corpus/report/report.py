@@ -1,52 +1,174 @@
-"""What is in a corpus and what is odd about it, told at the end of a build.
+"""The report on the text of a build: counts, frequent lines, histograms, warnings.
 
-`OUTPUT.report.txt` has what is printed and `OUTPUT.report.png` the lengths of
-sequences and documents, for the first output file. What is said depends on the
-documents and the settings alone, not on who counted which of them.
+`OUTPUT.report.txt` contains what is printed and `OUTPUT.report.png` the lengths of
+sequences and documents, for the first output file. The report depends only on the
+documents and the settings, not on which process counted what.
 """
 
+import collections
+import itertools
 import textwrap
+import types
+import unicodedata
+from typing import NamedTuple
 
 from official_bert import files
 from official_bert.corpus import readers
-from official_bert.corpus.report import facts as corpus_facts
-from official_bert.corpus.report import picture as corpus_picture
-from official_bert.corpus.report.statistics import CorpusStatistics
-
-__all__ = ["CorpusStatistics", "report_lines", "summary", "write_report"]
+from official_bert.corpus.report import figure
+from official_bert.corpus.report.statistics import COUNTED
+from official_bert.tokenization.wordpiece import CONTINUATION, UNKNOWN
 
 WIDTH = 88
-# Shares above which something is worth a warning.
-REPEATED_LINES = 0.05
-ONE_REPEATED_LINE = 0.01
-UNKNOWN_TOKENS = 0.01
-ONE_LINE_DOCUMENTS = 0.2
-TOKENS_TOO_MANY = 0.01
+# The number of different lines in a large corpus is an estimate, off by 0.4 % or
+# less two times in three: shares of repeated lines below this mean little.
+NOISE = 0.01
+# A line that is in the sample that often has a count good to a quarter.
+ENOUGH = 16
+LISTED = 5
+# Characters shown of a longer word.
+WORD_SHOWN = 30
+# Name, key of the number, remark unless the number is 0.
+COUNTS = (
+    ("documents", "documents", "of {document_lines} lines, {document_tokens} tokens"),
+    ("lines", "lines", "of {line_tokens} tokens"),
+    ("tokens", "tokens", ""),
+    ("unknown tokens", "unknown_tokens", "{unknown_share} of the tokens"),
+    ("repeated lines", "repeated", "{repeated_remark} of the lines"),
+    ("one-line documents", "one_line_documents", "{one_line_share} of the documents"),
+    ("cut documents", "cut_documents", ""),
+    ("lines without tokens", "lines_without_tokens", "{no_tokens_share} of the lines"),
+    (
+        "too long lines",
+        "long_lines",
+        "{long_share} of the lines; {cut_share} of the tokens are cut off",
+    ),
+    ("sequences", "sequences", "of {max_seq_length} places, {padding} of them padding"),
+)
+# Those that are left out if they are 0.
+OPTIONAL = ("one_line_documents", "cut_documents", "lines_without_tokens", "long_lines")
+
+FEW_DOCUMENTS = 100
 # Tokens of a line on average; sentences of newspapers and books have 20 to 30.
 LONG_LINES = 80
-PADDING = 0.25
-FEW_DOCUMENTS = 100
+# When to warn (docs/data.md has the reasons), and the text.
+WARNINGS = (
+    (
+        lambda n: n.documents == 1,
+        "There is one document, so no other text to draw a random next sentence from, "
+        "and next sentence prediction has little to learn. Put a blank line between "
+        "documents.",
+    ),
+    (
+        lambda n: n.documents != 1 and n.documents < FEW_DOCUMENTS,
+        "There are only {documents} documents: the random next sentences come from "
+        "few texts. If there are more, put a blank line between them.",
+    ),
+    (
+        lambda n: n.documents != 1 and n.one_line_documents >= 0.2 * n.documents,
+        "{one_line_share} of the documents ({one_line_documents:,} of {documents:,}) "
+        "are one line, which no next sentence follows: all their pairs are random "
+        "ones. Is there a blank line after every line, or are lines paragraphs "
+        "(--input_format=raw)?",
+    ),
+    (
+        lambda n: (
+            n.repeated_lines >= 0.05 * n.lines
+            or n.most_repeated >= max(3, 0.01 * n.lines)
+        ),
+        "Of {lines:,} lines {about}{repeated_lines:,} ({repeated_share}) repeat "
+        "another one. A model learns these by heart, its loss may be stuck, and "
+        "held-out text may be in the training text. To keep each line once: "
+        "awk '!NF || !seen[$0]++' text.txt > once.txt",
+    ),
+    (
+        lambda n: n.unknown_tokens >= 0.01 * n.tokens,
+        "{unknown_share} of the tokens ({unknown_tokens:,} of {tokens:,}) are "
+        "[UNK]{most_unknown}: a model cannot tell them apart. Are the vocabulary and "
+        "--do_lower_case those of this text? train_vocab.py makes a vocabulary of it.",
+    ),
+    (
+        lambda n: n.tokens >= LONG_LINES * n.lines and not n.tokens_too_many,
+        "Lines have {line_tokens} tokens on average, more than sentences do. Are they "
+        "paragraphs? --input_format=raw splits them.",
+    ),
+    (
+        lambda n: n.tokens_too_many and n.tokens_too_many >= 0.01 * n.tokens,
+        "{long_lines:,} lines have more tokens than a sequence of {max_seq_length} "
+        "holds; {cut_share} of all tokens are cut off and never seen. Are lines "
+        "paragraphs? --input_format=raw splits them into sentences.",
+    ),
+    (
+        lambda n: n.cut_documents,
+        "{cut_documents:,} documents were larger than a block and became several: is "
+        "there a blank line between documents?",
+    ),
+    (
+        lambda n: n.padding_share >= 0.25,
+        "{padding} of all places are padding, which XLA and TPUs compute like text. It "
+        "comes from documents shorter than --max_seq_length and from "
+        "--short_seq_prob.",
+    ),
+)
+
+
+class Frequent(NamedTuple):
+    """A line, word or character that occurs often.
+
+    Attributes:
+      text: str, quoted and printable.
+      count: int.
+      exact: whether it was counted and not estimated.
+    """
+
+    text: str
+    count: int
+    exact: bool
+
+    @property
+    def number(self):
+        """The count as text."""
+        return f"{'' if self.exact else '~'}{self.count:,}"
 
 
 def write_report(statistics, tokenizer, output_file):
-    """Print the report and write it beside a file.
+    """Print the report and write it next to a file.
 
     Args:
-      statistics: `CorpusStatistics` of the whole corpus.
+      statistics: `CorpusStatistics` of the complete corpus.
       tokenizer: `FullTokenizer` that made its tokens.
       output_file: the first record file; the report's files begin with its name.
     """
     text = "\n".join(report_lines(statistics, tokenizer)) + "\n"
     files.write_text(f"{output_file}{readers.REPORT}", text)
     picture = f"{output_file}.report.png"
-    drawn = corpus_picture.draw(statistics, picture)
-    where = picture if drawn else "none, matplotlib is missing"
-    print(f"{text}Picture of the lengths: {where}", flush=True)
+    drawn = figure.draw(statistics, picture)
+    picture = picture if drawn else "none, matplotlib is missing"
+    print(f"{text}Picture of the lengths: {picture}", flush=True)
 
 
 def summary(statistics):
-    """Return the report's numbers, a dict for the manifest."""
-    return corpus_facts.numbers(statistics)
+    """Return the report's numbers, a dict for the manifest.
+
+    Args:
+      statistics: `CorpusStatistics`.
+
+    Returns:
+      dict with the names of its `counts`, "sequences", "padding_share",
+      "repeated_lines" (the number that could be left out) and
+      "repeated_lines_exact", which is False for an estimate.
+    """
+    counts, sample = statistics.counts, statistics.different_lines
+    sequences = statistics.sequence_lengths
+    positions = sequences.total() * statistics.max_seq_length
+    used = sum(length * count for length, count in sequences.items())
+    repeated = max(0, counts["lines"] - (len(sample.counts) << sample.level))
+    return {
+        **{name: counts[name] for name in COUNTED},
+        "repeated_lines": _rounded(repeated) if sample.level else repeated,
+        "repeated_lines_exact": sample.level == 0,
+        "sequences": sequences.total(),
+        "padding_share": 1 - used / positions if positions else 0.0,
+    }
 
 
 def report_lines(statistics, tokenizer):
@@ -56,101 +178,146 @@ def report_lines(statistics, tokenizer):
       statistics: `CorpusStatistics`.
       tokenizer: `FullTokenizer` that made its tokens.
     """
-    facts = corpus_facts.numbers(statistics)
-    lines_seen = corpus_facts.repeated_lines(statistics)
-    unknown = corpus_facts.unknown_words(statistics, tokenizer)
-    rows = _count_rows(facts, statistics.max_seq_length)
-    width = max(len(name) for name, _, _ in rows)
-    number_width = max(len(number) for _, number, _ in rows)
-    lines = ["Corpus report", ""]
-    lines += [f"  {a:{width}}  {b:>{number_width}}  {c}".rstrip() for a, b, c in rows]
-    lines += _listed("Lines that occur most often", lines_seen)
-    lines += _listed("Words most often unknown", unknown.words)
-    lines += _listed("Characters that the vocabulary lacks", unknown.characters)
-    lines += ["", *_histograms(statistics), ""]
-    warnings = _warnings(facts, lines_seen, unknown, statistics.max_seq_length)
-    lines += [f"Warnings: {len(warnings) or 'none'}"]
-    for number, warning in enumerate(warnings, 1):
-        lines += textwrap.wrap(
-            warning,
-            WIDTH,
-            initial_indent=f"  {number}. ",
-            subsequent_indent="     ",
-            break_on_hyphens=False,
-        )
-    return lines
-
-
-def _count_rows(facts, max_seq_length):
-    """Return (name, number, remark) of what is counted."""
-    documents, lines, tokens = facts["documents"], facts["lines"], facts["tokens"]
-    rows = [
-        (
-            "documents",
-            f"{documents:,}",
-            f"of {_mean(lines, documents)} lines, {_mean(tokens, documents)} tokens",
-        ),
-        ("lines", f"{lines:,}", f"of {_mean(tokens, lines)} tokens"),
-        ("tokens", f"{tokens:,}", ""),
-        _part("unknown tokens", facts["unknown_tokens"], tokens, "of the tokens"),
-        ("repeated lines", *_repeated(facts)),
+    lines = frequent_lines(statistics)
+    words, characters = unknown_words(statistics, tokenizer)
+    numbers = {
+        **_with_shares(summary(statistics)),
+        "max_seq_length": statistics.max_seq_length,
+        "most_repeated": max((line.count for line in lines), default=0),
+        "most_unknown": f", most often {words[0].text}" if words else "",
+    }
+    held = types.SimpleNamespace(**numbers)
+    warnings = [text.format(**numbers) for holds, text in WARNINGS if holds(held)]
+    return [
+        "Corpus report",
+        "",
+        *_count_table(numbers),
+        *_listed("Lines that occur most often", lines),
+        *_listed("Words most often unknown", words),
+        *_listed("Characters that the vocabulary lacks", characters),
+        "",
+        *_histograms(statistics),
+        "",
+        f"Warnings: {len(warnings) or 'none'}",
+        *itertools.chain.from_iterable(map(_wrap, warnings, itertools.count(1))),
     ]
-    if facts["one_line_documents"]:
-        number = facts["one_line_documents"]
-        rows.append(_part("one-line documents", number, documents, "of the documents"))
-    if facts["cut_documents"]:
-        rows.append(("cut documents", f"{facts['cut_documents']:,}", ""))
-    if facts["lines_without_tokens"]:
-        number = facts["lines_without_tokens"]
-        rows.append(_part("lines without tokens", number, lines, "of the lines"))
-    if facts["long_lines"]:
-        row = _part("too long lines", facts["long_lines"], lines, "of the lines; ")
-        beyond = _percent(facts["tokens_too_many"], tokens)
-        rows.append((*row[:2], f"{row[2]}{beyond} of the tokens are cut off"))
-    padding = f"{facts['padding_share']:.0%}".replace("%", " %")
-    rows.append(
-        (
-            "sequences",
-            f"{facts['sequences']:,}",
-            f"of {max_seq_length} places, {padding} of them padding",
+
+
+def frequent_lines(statistics):
+    """Return the lines that occur most often, a list of `Frequent`."""
+    counted, sample = statistics.different_lines, statistics.any_lines
+    hits, texts = collections.Counter(), {}
+    for position, (line_hash, text) in sample.values.items():
+        hits[line_hash] += sample.counts[position]
+        texts[line_hash] = text
+    scale = statistics.counts["lines"] / max(1, hits.total())
+    lines = []
+    for line_hash, hit in hits.items():
+        text = _quote(texts[line_hash])
+        if line_hash in counted.counts:
+            lines.append(Frequent(text, counted.counts[line_hash], True))
+        elif hit >= ENOUGH:
+            lines.append(Frequent(text, _rounded(hit * scale), False))
+    return _most([line for line in lines if line.count > 1])
+
+
+def unknown_words(statistics, tokenizer):
+    """Find what became `[UNK]`, in the lines that were kept for it.
+
+    Args:
+      statistics: `CorpusStatistics`.
+      tokenizer: `FullTokenizer` that made the tokens.
+
+    Returns:
+      (words, characters that the vocabulary lacks): lists of `Frequent`, the most
+      frequent first; the second one is empty if both are the same.
+    """
+    words, characters = collections.Counter(), collections.Counter()
+    sample = statistics.lines_with_unknown
+    for position, (_, text) in sample.values.items():
+        tokens, offsets = tokenizer.tokenize_with_offsets(text)
+        for token, (start, end) in zip(tokens, offsets, strict=True):
+            if token == UNKNOWN:
+                words[text[start:end]] += sample.counts[position]
+    for word, count in words.items():
+        for character in set(word):
+            if _is_missing(character, tokenizer):
+                characters[character] += count
+    scale = statistics.counts["unknown_tokens"] / max(1, words.total())
+    exact = scale == 1
+    listed, lacking = (
+        _most(
+            Frequent(_named(text), count if exact else _rounded(count * scale), exact)
+            for text, count in counter.items()
         )
+        for counter in (words, characters)
     )
-    return rows
+    return listed, [] if lacking == listed else lacking
 
 
-def _part(name, number, whole, what):
-    return name, f"{number:,}", f"{_percent(number, whole)} {what}" if number else ""
+def _is_missing(character, tokenizer):
+    """Return whether no token of the vocabulary is this character."""
+    forms = tokenizer.basic_tokenizer.tokenize(character)
+    vocab = tokenizer.vocab
+    return any(f not in vocab and CONTINUATION + f not in vocab for f in forms)
 
 
-def _repeated(facts):
-    """Return the number of repeated lines and a remark on it."""
-    number, lines = facts["repeated_lines"], facts["lines"]
-    if facts["repeated_lines_exact"]:
-        return f"{number:,}", f"{_percent(number, lines)} of the lines" * (number > 0)
-    if number <= corpus_facts.NOISE * lines:
-        return "few", f"under {corpus_facts.NOISE:.0%}".replace("%", " % of the lines")
-    return f"~{number:,}", f"about {_percent(number, lines)} of the lines"
+def _most(items):
+    return sorted(items, key=lambda item: (-item.count, item.text))[:LISTED]
 
 
-def _listed(title, found):
-    if not found:
+def _with_shares(numbers):
+    """Return the numbers of `summary` and, as texts, what follows from them."""
+    documents, lines, tokens = (numbers[n] for n in ("documents", "lines", "tokens"))
+    repeated, exact = numbers["repeated_lines"], numbers["repeated_lines_exact"]
+    share = _percent(repeated, lines)
+    is_few = not exact and repeated <= NOISE * lines
+    return {
+        **numbers,
+        "line_tokens": _mean(tokens, lines),
+        "document_tokens": _mean(tokens, documents),
+        "document_lines": _mean(lines, documents),
+        "one_line_share": _percent(numbers["one_line_documents"], documents),
+        "repeated": "few" if is_few else repeated if exact else f"~{repeated:,}",
+        "repeated_share": share,
+        "repeated_remark": f"under {100 * NOISE:.0f} %"
+        if is_few
+        else f"{'' if exact else 'about '}{share}",
+        "about": "" if exact else "about ",
+        "unknown_share": _percent(numbers["unknown_tokens"], tokens),
+        "cut_share": _percent(numbers["tokens_too_many"], tokens),
+        "no_tokens_share": _percent(numbers["lines_without_tokens"], lines),
+        "long_share": _percent(numbers["long_lines"], lines),
+        "padding": f"{100 * numbers['padding_share']:.0f} %",
+    }
+
+
+def _count_table(numbers):
+    table = []
+    for name, key, remark in COUNTS:
+        number = numbers[key]
+        if number or key not in OPTIONAL:
+            text = f"{number:,}" if isinstance(number, int) else number
+            table.append((name, text, remark.format(**numbers) if number else ""))
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    return [
+        f"  {name:{widths[0]}}  {number:>{widths[1]}}  {remark}".rstrip()
+        for name, number, remark in table
+    ]
+
+
+def _listed(title, items):
+    if not items:
         return []
-    width = max(len(_number(item)) for item in found)
-    return ["", f"{title}:"] + [f"  {_number(i):>{width}}  {i.text}" for i in found]
-
-
-def _number(item):
-    return f"{'' if item.exact else '~'}{item.count:,}"
+    width = max(len(item.number) for item in items)
+    return ["", f"{title}:"] + [f"  {i.number:>{width}}  {i.text}" for i in items]
 
 
 def _histograms(statistics):
     """Return both histograms side by side, as lines."""
-    left = _bars("Tokens of a sequence", corpus_facts.sequence_bins(statistics))
-    right = _bars("Tokens of a document", corpus_facts.document_bins(statistics))
-    length = max(len(left), len(right))
-    left += [""] * (length - len(left))
-    right += [""] * (length - len(right))
-    pairs = zip(left, right, strict=True)
+    left = _bars("Tokens of a sequence", statistics.sequence_bins(8))
+    right = _bars("Tokens of a document", statistics.document_bins())
+    pairs = itertools.zip_longest(left, right, fillvalue="")
     return [f"{one:<42}  {other}".rstrip() for one, other in pairs]
 
 
@@ -158,117 +325,39 @@ def _bars(title, bins):
     """Return a title and one line per (low, high, count)."""
     names = [f"{low:,}-{high:,}" for low, high, _ in bins]
     width = max(map(len, names), default=0)
-    total, most = (f([count for *_, count in bins] or [0]) for f in (sum, max))
+    counts = [count for *_, count in bins]
+    total, most = sum(counts), max(counts, default=0)
     lines = [title]
-    for name, (*_, count) in zip(names, bins, strict=True):
+    for name, count in zip(names, counts, strict=True):
         share = f"{100 * count / total:.1f} %" if total else ""
         bar = "#" * -(-16 * count // most) if most else ""
         lines.append(f"  {name:>{width}}  {share:>7} {bar}")
     return lines
 
 
-def _warnings(facts, lines_seen, unknown, max_seq_length):
-    """Return what the user should know, a list of sentences."""
-    found = [
-        _warn_of_documents(facts),
-        _warn_of_one_line_documents(facts),
-        _warn_of_repeated_lines(facts, lines_seen),
-        _warn_of_unknown_tokens(facts, unknown),
-        _warn_of_long_lines(facts, max_seq_length),
-        _warn_of_cut_documents(facts),
-        _warn_of_padding(facts),
-    ]
-    return [warning for warning in found if warning]
-
-
-def _warn_of_documents(facts):
-    number = facts["documents"]
-    if number == 1:
-        return (
-            "There is one document, so no other text to draw a random next sentence "
-            "from, and next sentence prediction has little to learn. Put a blank line "
-            "between documents."
-        )
-    if number < FEW_DOCUMENTS:
-        return (
-            f"There are only {number} documents: the random next sentences come from "
-            "few texts. If there are more, put a blank line between them."
-        )
-    return None
-
-
-def _warn_of_one_line_documents(facts):
-    number, documents = facts["one_line_documents"], facts["documents"]
-    if number < ONE_LINE_DOCUMENTS * documents or documents == 1:
-        return None
-    return (
-        f"{_percent(number, documents)} of the documents ({number:,} of "
-        f"{documents:,}) are one line, which no next sentence follows: all their "
-        "pairs are random ones. Is there a blank line after every line, or are lines "
-        "paragraphs (--input_format=raw)?"
+def _wrap(warning, number):
+    return textwrap.wrap(
+        warning,
+        WIDTH,
+        initial_indent=f"  {number}. ",
+        subsequent_indent="     ",
+        break_on_hyphens=False,
     )
 
 
-def _warn_of_repeated_lines(facts, lines_seen):
-    number, lines = facts["repeated_lines"], facts["lines"]
-    most = max((item.count for item in lines_seen), default=0)
-    if number < REPEATED_LINES * lines and most < max(3, ONE_REPEATED_LINE * lines):
-        return None
-    about = "" if facts["repeated_lines_exact"] else "about "
-    return (
-        f"Of {lines:,} lines {about}{number:,} ({_percent(number, lines)}) repeat "
-        "another one. A model learns these by heart, its loss "
-        "may be stuck, and held-out text may be in the training text. To keep each "
-        "line once: awk '!NF || !seen[$0]++' text.txt > once.txt"
-    )
+def _quote(text):
+    """Return a text in quotes, on one line."""
+    shown = "".join(c if c.isprintable() else " " for c in text)
+    return f'"{shown}"'
 
 
-def _warn_of_unknown_tokens(facts, unknown):
-    number, tokens = facts["unknown_tokens"], facts["tokens"]
-    if number < UNKNOWN_TOKENS * tokens:
-        return None
-    most = f", most often {unknown.words[0].text}" if unknown.words else ""
-    return (
-        f"{_percent(number, tokens)} of the tokens ({number:,} of {tokens:,}) are "
-        f"[UNK]{most}: a model cannot tell them apart. "
-        "Are the vocabulary and --do_lower_case those of this text? train_vocab.py "
-        "makes a vocabulary of it."
-    )
-
-
-def _warn_of_long_lines(facts, max_seq_length):
-    beyond, tokens = facts["tokens_too_many"], facts["tokens"]
-    if tokens >= LONG_LINES * facts["lines"] and not beyond:
-        return (
-            f"Lines have {_mean(tokens, facts['lines'])} tokens on average, more than "
-            "sentences do. Are they paragraphs? --input_format=raw splits them."
-        )
-    if beyond < TOKENS_TOO_MANY * tokens:
-        return None
-    return (
-        f"{facts['long_lines']:,} lines have more tokens than a sequence of "
-        f"{max_seq_length} holds; {_percent(beyond, tokens)} of all tokens are cut "
-        "off and never seen. Are lines paragraphs? --input_format=raw splits them "
-        "into sentences."
-    )
-
-
-def _warn_of_cut_documents(facts):
-    number = facts["cut_documents"]
-    return number and (
-        f"{number:,} documents were larger than a block and became several: is there "
-        "a blank line between documents?"
-    )
-
-
-def _warn_of_padding(facts):
-    if facts["padding_share"] < PADDING:
-        return None
-    return (
-        f"{facts['padding_share']:.0%}".replace("%", " %")
-        + " of all places are padding, which XLA and TPUs compute like text. It comes "
-        "from documents shorter than --max_seq_length and from --short_seq_prob."
-    )
+def _named(word):
+    """Return a word in quotes; of a single character also its name."""
+    if len(word) > WORD_SHOWN:
+        word = f"{word[:WORD_SHOWN]}…"
+    if len(word) > 1:
+        return _quote(word)
+    return f"{_quote(word)} U+{ord(word):04X} {unicodedata.name(word, '')}".rstrip()
 
 
 def _mean(number, count):
@@ -276,9 +365,14 @@ def _mean(number, count):
     return f"{mean:,.0f}" if mean >= 100 else f"{mean:.3g}"
 
 
-def _percent(part, whole):
+def _percent(part, total):
     """Return a share in percent, to two digits."""
-    percent = 100 * part / max(1, whole)
+    percent = 100 * part / max(1, total)
     if percent >= 9.95 or not percent:
         return f"{percent:.0f} %"
     return f"{percent:.2g} %" if percent >= 0.001 else "under 0.001 %"
+
+
+def _rounded(number):
+    """Return a number to two digits."""
+    return int(float(f"{number:.2g}"))

@@ -14,7 +14,7 @@ from absl import logging
 
 from official_bert import files
 from official_bert.data.records import packed as packed_records
-from official_bert.data.records.writing import FRAME_BYTES, LENGTH, is_packed
+from official_bert.data.records.tfrecord import FRAME_BYTES, LENGTH, is_packed
 from official_bert.errors import UserError
 
 # Records that are read one after the other. A window of chunks is shuffled in

@@ -1,15 +1,15 @@
 """Records in gzip-compressed TFRecord files, any of which is near.
 
 Our own files are gzip members of 256 records each, one after another
-(`record_writing`), and can be entered at each member. Files that others
+(`tfrecord`), and can be entered at each member. Files that others
 compressed are mostly one member: to come to a record all before it is unpacked.
 """
 
 import zlib
 
-from official_bert.data.records import writing as record_writing
-from official_bert.data.records.writing import (
-    CHECKSUM_BYTES,
+from official_bert.data.records import tfrecord
+from official_bert.data.records.tfrecord import (
+    CHECKSUM,
     FRAME_BYTES,
     HEADER_BYTES,
     LENGTH,
@@ -92,8 +92,8 @@ def read_chunk(path, offset, skip, count):
 
 def _checked(framed, path):
     """Return the data of framed records, if their checksums are right."""
-    records = [record[HEADER_BYTES:-CHECKSUM_BYTES] for record in framed]
-    if list(record_writing.framed_records(records, packed=False)) != framed:
+    records = [record[HEADER_BYTES : -CHECKSUM.size] for record in framed]
+    if list(tfrecord.framed_records(records, packed=False)) != framed:
         raise _broken(path, "a record", "has a wrong checksum")
     return records
 

@@ -9,7 +9,7 @@ from official_bert import files
 from official_bert.data import input_pipeline
 from official_bert.data.dynamic_masking import MaskingRules
 from official_bert.data.masking import MaskingMix
-from official_bert.data.records import format as records
+from official_bert.data.records import examples
 from official_bert.data.records import index as record_index
 from official_bert.data.records.manifest import (
     check_vocabulary,
@@ -168,7 +168,7 @@ def _record_format(config, lengths, names, masking):
     Args:
       config: the model's `BertConfig`.
       lengths: dict with `max_seq_length` and `max_predictions_per_seq`.
-      names: feature names, as of `records.infer_lengths`.
+      names: feature names, as of `examples.infer_lengths`.
       masking: `MaskingRules`, or None where the records have their masks.
     """
     limits = {
@@ -179,7 +179,7 @@ def _record_format(config, lengths, names, masking):
         "next_sentence_labels": 2,
     }
     return input_pipeline.RecordFormat(
-        spec=records.feature_spec(**lengths, names=names),
+        spec=examples.feature_spec(**lengths, names=names),
         names={theirs: ours for ours, theirs in names.items()},
         limits={name: limits[name] for name in limits if name in names},
         masking=masking,
@@ -217,7 +217,7 @@ def _read_format(flag, paths, asked, manifests):
     """Return what all files have in common, or say which of them differs.
 
     Returns:
-      (lengths, feature names as of `records.infer_lengths`, `MaskingRules` or
+      (lengths, feature names as of `examples.infer_lengths`, `MaskingRules` or
       None where the records have their masks).
     """
     first, masking = _format_of(flag, paths[0], manifests)
@@ -240,14 +240,14 @@ def _read_format(flag, paths, asked, manifests):
 
 
 def _format_of(flag, path, manifests):
-    """Return what `records.infer_lengths` does, complete, and the masking rules."""
-    found = records.infer_lengths(path)
+    """Return what `examples.infer_lengths` does, complete, and the masking rules."""
+    found = examples.infer_lengths(path)
     if found["max_predictions_per_seq"] is not None:
         return found, None
     rules = _masking_rules(flag, path, manifests[path])
-    if rules.do_whole_word_mask and records.CONTINUES_WORD not in found["names"]:
+    if rules.do_whole_word_mask and examples.CONTINUES_WORD not in found["names"]:
         raise UserError(
-            f"{flag}: {path} has no {records.CONTINUES_WORD}, which masking whole "
+            f"{flag}: {path} has no {examples.CONTINUES_WORD}, which masking whole "
             "words needs; create it again with --do_whole_word_mask."
         )
     return {**found, "max_predictions_per_seq": rules.max_predictions_per_seq}, rules

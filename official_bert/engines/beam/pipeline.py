@@ -15,6 +15,7 @@ from absl import logging
 from official_bert import files
 from official_bert.corpus import readers
 from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import masking, pretraining_data
 from official_bert.data.records import manifest
 from official_bert.engines import corpus_encoding, parallel_data, record_pieces
@@ -71,15 +72,19 @@ def create_pretraining_data(
         beam_runs.run_pipeline(
             options, lambda pipeline: _build(pipeline, job, encoding, tokenizer)
         )
-        counts = record_pieces.PieceCounts(len(tokenizer.vocab))
-        statistics, pieces = _read_facts(job, counts)
-    pretraining_data.check_documents(
-        statistics.counts["documents"], input_files, settings
-    )
-    entries = parallel_data.describe(
-        pieces, counts, statistics, tokenizer, settings, vocab_file
-    )
-    _write_descriptions(entries, pieces, statistics, tokenizer)
+        statistics, num_pieces = _read_statistics(job)
+        pretraining_data.check_documents(
+            statistics.counts["documents"], input_files, settings
+        )
+        entries = parallel_data.describe(
+            _read_pieces(job, num_pieces),
+            output_files,
+            statistics,
+            tokenizer,
+            settings,
+            vocab_file,
+        )
+    _write_descriptions(entries, statistics, tokenizer)
     return entries
 
 
@@ -163,31 +168,29 @@ def _write_records(pipeline, instances, layout, job):
     )
 
 
-def _read_facts(job, counts):
-    """Add the pieces' counts to a `PieceCounts`, which is empty so far.
-
-    Returns:
-      (`CorpusStatistics`, dict of path -> list of `PieceFacts`, in short).
-    """
+def _read_statistics(job):
+    """Return the `CorpusStatistics` and the number of pieces that there should be."""
     (line,) = beam_files.read_lines(f"{job.folder}/facts")
     facts = json.loads(line)
-    statistics = corpus_report.CorpusStatistics.from_dict(facts["statistics"])
+    statistics = CorpusStatistics.from_dict(facts["statistics"])
     readers.LineCounts(**facts["lines"]).warn(files.named(job.input_files))
-    pieces = []
-    for line in beam_files.read_lines(f"{job.folder}/pieces"):
-        piece = record_pieces.PieceFacts.from_dict(json.loads(line))
-        counts.add(piece)
-        pieces.append(piece.in_short())
-    pieces.sort(key=lambda piece: piece.number)
     num_documents = statistics.counts["documents"]
     beam_runs.check_text_complete(facts["num_bytes"], job.input_files)
     beam_runs.check_complete(num_documents, facts["num_documents"], "documents")
-    beam_runs.check_complete(len(pieces), facts["num_pieces"], "pieces")
-    per_shard = len(pieces) // len(job.output_files)
-    return statistics, {
-        path: pieces[number * per_shard : (number + 1) * per_shard]
-        for number, path in enumerate(job.output_files)
-    }
+    return statistics, facts["num_pieces"]
+
+
+def _read_pieces(job, num_pieces):
+    """Yield (path of its file, `PieceFacts`) of each piece."""
+    num_read = 0
+    for line in beam_files.read_lines(f"{job.folder}/pieces"):
+        facts = record_pieces.PieceFacts.from_dict(json.loads(line))
+        yield (
+            job.output_files[facts.number * len(job.output_files) // num_pieces],
+            facts,
+        )
+        num_read += 1
+    beam_runs.check_complete(num_read, num_pieces, "pieces")
 
 
 def write_beside(output_file, ending, write, *arguments):
@@ -197,21 +200,15 @@ def write_beside(output_file, ending, write, *arguments):
         write(f"{local}/{name}{ending}", *arguments)
 
 
-def _write_descriptions(entries, pieces, statistics, tokenizer):
-    """Write the manifest and the report beside the record files."""
-    for folder, names in _by_folder(entries).items():
-        sizes = {
-            name: sum(piece.num_bytes for piece in pieces[f"{folder}/{name}"])
-            for name in names
-        }
+def _write_descriptions(entries, statistics, tokenizer):
+    """Write the manifest and the report next to the record files."""
+    for folder in dict.fromkeys(map(os.path.dirname, entries)):
         with _local_copy(folder, manifest.NAME) as local:
             manifest.write_manifest(
                 {
-                    f"{local}/{name}": {
-                        **entries[f"{folder}/{name}"],
-                        "num_bytes": sizes[name],
-                    }
-                    for name in names
+                    f"{local}/{os.path.basename(path)}": entry
+                    for path, entry in entries.items()
+                    if os.path.dirname(path) == folder
                 }
             )
     num_records = sum(entry["num_records"] for entry in entries.values())
@@ -219,15 +216,6 @@ def _write_descriptions(entries, pieces, statistics, tokenizer):
     folder, name = os.path.split(next(iter(entries)))
     with _local_copy(folder) as local:
         corpus_report.write_report(statistics, tokenizer, f"{local}/{name}")
-
-
-def _by_folder(paths):
-    """Return folder -> list of names of some paths."""
-    folders = {}
-    for path in paths:
-        folder, name = os.path.split(path)
-        folders.setdefault(folder, []).append(name)
-    return folders
 
 
 @contextlib.contextmanager

@@ -21,7 +21,7 @@ from official_bert.errors import UserError
 _WHERE = re.compile(r" \[while running .*")
 # In a traceback, of this process or in the message about another one.
 _OUR_CODE = re.compile(
-    r'File ".*official_bert.(?:tokenization|corpus|data|engines).(?!beam_runs)'
+    r'File ".*official_bert.(?:tokenization|corpus|data|engines).(?!beam.runs)'
 )
 _SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
 

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from official_bert.corpus import readers
-from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import (
     index_permutation,
     masking,
@@ -27,7 +27,7 @@ from official_bert.data import (
 )
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.instances import InstanceSettings, TrainingInstance
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import tfrecord
 from official_bert.engines import corpus_encoding, record_pieces, token_store
 from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import runs as beam_runs
@@ -130,9 +130,7 @@ def merge_facts(facts):
     merged, lines, total_bytes = None, readers.LineCounts(), 0
     for statistics, counts, num_bytes in filter(None, facts):
         if merged is None:
-            merged = corpus_report.CorpusStatistics(
-                statistics.unknown_id, statistics.max_seq_length
-            )
+            merged = CorpusStatistics(statistics.unknown_id, statistics.max_seq_length)
         merged.merge(statistics)
         lines.add(counts.lines, counts.invalid)
         total_bytes += num_bytes
@@ -270,9 +268,9 @@ def write_piece(collected, layout, job):
         job.settings,
     )
     num_bytes = 0
-    packed = record_writing.is_packed(job.output_files[shard])
+    packed = tfrecord.is_packed(job.output_files[shard])
     with beam_files.written(_piece_path(job, number)) as file:
-        for data in record_writing.framed_records(records, packed):
+        for data in tfrecord.framed_records(records, packed):
             file.write(data)
             num_bytes += len(data)
     return shard, dataclasses.asdict(dataclasses.replace(facts, num_bytes=num_bytes))

@@ -9,17 +9,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from official_bert.corpus.report import facts as corpus_facts
-from official_bert.corpus.report import picture as corpus_picture
+from official_bert.corpus.report import figure
 from official_bert.corpus.report import report as corpus_report
 from official_bert.corpus.report import statistics as statistics_module
 from official_bert.corpus.report.statistics import CorpusStatistics, HashSample
 from official_bert.data import pretraining_data
 from official_bert.data.instances import InstanceSettings
-from official_bert.data.records import format as records
+from official_bert.data.records import examples
 
 UNKNOWN = 1
-SMALL = {"DIFFERENT_LINES": 8, "ANY_LINES": 4, "LINES_WITH_UNKNOWN": 2}
+SMALL = {"different_lines": 8, "any_lines": 4, "lines_with_unknown": 2}
 
 
 def _statistics(documents, first=0, max_seq_length=32, expected_lines=0):
@@ -78,7 +77,7 @@ lines = st.lists(st.sampled_from(["a b", "c ?", "d", "", "e f g", "? ?"]), max_s
 @settings(deadline=None)
 @given(st.lists(lines, max_size=12), st.integers(1, 8), st.randoms())
 def test_workers_do_not_matter(mini_tokenizer, documents, num_workers, rng):
-    with mock.patch.multiple(statistics_module, **SMALL):
+    with mock.patch.dict(statistics_module.CAPACITIES, SMALL):
         whole = _statistics(documents, max_seq_length=8)
         parts = [CorpusStatistics(UNKNOWN, 8) for _ in range(num_workers)]
         for number, document in enumerate(documents):
@@ -99,7 +98,7 @@ def test_workers_do_not_matter(mini_tokenizer, documents, num_workers, rng):
 
 def test_a_guess_of_the_size_changes_nothing_when_it_is_right():
     documents = _documents(20, 20, lambda n: f"line {n}")
-    with mock.patch.multiple(statistics_module, **SMALL):
+    with mock.patch.dict(statistics_module.CAPACITIES, SMALL):
         guessed = _statistics(documents, expected_lines=400)
         assert guessed.to_dict() == _statistics(documents).to_dict()
         part = _statistics(documents[:1], expected_lines=400)
@@ -174,17 +173,17 @@ def test_a_large_corpus_is_estimated(mini_tokenizer, num_documents, share):
 
     documents = _documents(num_documents, 20000 // num_documents, line)
     lines = [line for document in documents for line in document]
-    small = {"DIFFERENT_LINES": 2048, "ANY_LINES": 2048}
-    with mock.patch.multiple(statistics_module, **small):
+    small = {"different_lines": 2048, "any_lines": 2048}
+    with mock.patch.dict(statistics_module.CAPACITIES, small):
         corpus = _statistics(documents)
     facts = corpus_report.summary(corpus)
     assert not facts["repeated_lines_exact"]
     repeated = 1 - len(set(lines)) / len(lines)
     assert facts["repeated_lines"] / len(lines) == pytest.approx(repeated, abs=0.05)
     if not share:
-        assert corpus_facts.repeated_lines(corpus) == []
+        assert corpus_report.frequent_lines(corpus) == []
         return
-    first = corpus_facts.repeated_lines(corpus)[0]
+    first = corpus_report.frequent_lines(corpus)[0]
     assert first.text == '"A stub."'
     assert first.count == pytest.approx(lines.count("A stub."), rel=0.35)
     assert "lines about" in _warnings(corpus, mini_tokenizer)
@@ -239,13 +238,13 @@ def _encoded(documents, tokenizer):
 def test_unknown_words_are_told(mini_tokenizer):
     documents = [["the bread 🍞 of\tthe crust 🍞", "a Ω🍞, a zeBra"]] * 3
     corpus = _encoded(documents, mini_tokenizer)
-    unknown = corpus_facts.unknown_words(corpus, mini_tokenizer)
-    assert unknown.words == [
+    words, characters = corpus_report.unknown_words(corpus, mini_tokenizer)
+    assert words == [
         ('"🍞" U+1F35E BREAD', 6, True),
         ('"zeBra"', 3, True),
         ('"Ω🍞"', 3, True),
     ]
-    assert unknown.characters == [
+    assert characters == [
         ('"🍞" U+1F35E BREAD', 9, True),
         ('"z" U+007A LATIN SMALL LETTER Z', 3, True),
         ('"Ω" U+03A9 GREEK CAPITAL LETTER OMEGA', 3, True),
@@ -257,14 +256,14 @@ def test_unknown_words_are_told(mini_tokenizer):
 
 def test_a_word_without_end_is_cut(mini_tokenizer):
     corpus = _encoded([["Ω" * 31]], mini_tokenizer)
-    (found, *_) = corpus_facts.unknown_words(corpus, mini_tokenizer).words
+    (found, *_), _ = corpus_report.unknown_words(corpus, mini_tokenizer)
     assert found.text == f'"{"Ω" * 30}…"'
 
 
 def test_of_many_unknown_words_a_sample_is_told(mini_tokenizer):
     documents = [["Ω", "the water"] if n % 4 else ["🍞"] for n in range(4000)]
     corpus = _encoded(documents, mini_tokenizer)
-    first, second = corpus_facts.unknown_words(corpus, mini_tokenizer).words
+    (first, second), _ = corpus_report.unknown_words(corpus, mini_tokenizer)
     assert not first.exact
     assert first.count == pytest.approx(3000, rel=0.1)
     assert second.count == pytest.approx(1000, rel=0.2)
@@ -273,13 +272,13 @@ def test_of_many_unknown_words_a_sample_is_told(mini_tokenizer):
 def test_an_unknown_word_far_behind_in_a_line(mini_tokenizer):
     corpus = _encoded([["water " * 200 + "Ω"]], mini_tokenizer)
     corpus.counts["unknown_tokens"] = 100
-    assert corpus_facts.unknown_words(corpus, mini_tokenizer).words == []
+    assert corpus_report.unknown_words(corpus, mini_tokenizer)[0] == []
     assert "[UNK]: a model" in _warnings(corpus, mini_tokenizer)
 
 
 @pytest.fixture
 def no_matplotlib(monkeypatch):
-    monkeypatch.setattr(corpus_picture.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(figure.importlib.util, "find_spec", lambda name: None)
 
 
 def test_odd_lines_can_be_written(mini_tokenizer, tmp_path, no_matplotlib, capsys):
@@ -304,19 +303,19 @@ def test_the_picture_shows_both_histograms(tmp_path):
     corpus = _statistics([["a b c", "d"], ["e " * 64]])
     for length in (32, 32, 32, 7):
         corpus.add_sequence(length)
-    left, right = corpus_picture._figure(corpus).axes
+    left, right = figure._figure(corpus).axes
     shares, edges = _bars(left)
     assert edges == list(range(33))
     assert (shares[6], shares[31], sum(shares)) == (25, 75, 100)
     counts, edges = _bars(right)
     assert (edges[0], edges[-1]) == (4, 2 ** (25 / 4))
     assert (counts[0], counts[-1], sum(counts)) == (1, 1, 2)
-    assert corpus_picture.draw(corpus, str(tmp_path / "x.png"))
+    assert figure.draw(corpus, str(tmp_path / "x.png"))
     assert (tmp_path / "x.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_without_matplotlib(mini_tokenizer, tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(corpus_picture.importlib.util, "find_spec", lambda name: None)
+    monkeypatch.setattr(figure.importlib.util, "find_spec", lambda name: None)
     corpus_report.write_report(
         _statistics([["a"]]), mini_tokenizer, str(tmp_path / "x")
     )
@@ -358,13 +357,13 @@ def test_a_build_ends_with_a_report(create, tmp_path, capsys):
     assert facts["lines"] == 54
     assert facts["repeated_lines"] == 49
     assert facts["unknown_tokens"] == 9
-    examples = [
+    written = [
         example
         for name in "ab"
-        for example in records.read_examples(str(tmp_path / name))
+        for example in examples.read_examples(str(tmp_path / name))
     ]
-    assert facts["sequences"] == len(examples)
-    used = [sum(x.features.feature["input_mask"].int64_list.value) for x in examples]
+    assert facts["sequences"] == len(written)
+    used = [sum(x.features.feature["input_mask"].int64_list.value) for x in written]
     assert facts["padding_share"] == pytest.approx(1 - sum(used) / len(used) / 16)
 
 

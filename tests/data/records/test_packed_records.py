@@ -5,7 +5,7 @@ import pytest
 
 from official_bert.data.records import index as record_index
 from official_bert.data.records import packed as packed_records
-from official_bert.data.records import writing as record_writing
+from official_bert.data.records import tfrecord
 from official_bert.errors import UserError
 
 
@@ -15,7 +15,7 @@ def _records(number, longest=900):
 
 
 def _write(path, records):
-    record_writing.write_records(records, path, path.name)
+    tfrecord.write_records(records, path, path.name)
     return str(path)
 
 
@@ -42,7 +42,7 @@ def test_our_files_are_entered_at_each_chunk(tmp_path):
 @pytest.mark.parametrize("member", [50, 1000, 1 << 20])
 def test_members_may_end_anywhere(tmp_path, monkeypatch, member, read_at_once):
     records = _records(40, 99) + [b""] * 3
-    framed = b"".join(record_writing.framed_records(records, packed=False))
+    framed = b"".join(tfrecord.framed_records(records, packed=False))
     monkeypatch.setattr(packed_records, "_READ_AT_ONCE", read_at_once)
     monkeypatch.setattr(record_index, "CHUNK", 10)
     path = tmp_path / "a.gz"
@@ -67,7 +67,7 @@ def test_compressed_and_other_files_go_together(tmp_path):
 def test_one_large_member_is_said_to_be_slow(tmp_path, monkeypatch, caplog):
     monkeypatch.setattr(record_index, "SLOW", 50_000)
     records = _records(300)
-    framed = b"".join(record_writing.framed_records(records, packed=False))
+    framed = b"".join(tfrecord.framed_records(records, packed=False))
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(framed))
     assert _all(record_index.index_files([str(path)])) == records
@@ -105,7 +105,7 @@ def test_other_files_are_an_error(tmp_path, content, message):
 
 
 def test_a_wrong_checksum_is_noticed(tmp_path):
-    framed = bytearray(b"".join(record_writing.framed_records([b"abc"] * 9, False)))
+    framed = bytearray(b"".join(tfrecord.framed_records([b"abc"] * 9, False)))
     framed[13] ^= 1
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(bytes(framed)))

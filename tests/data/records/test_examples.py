@@ -3,7 +3,7 @@ import tensorflow as tf
 
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.instances import TrainingInstance
-from official_bert.data.records import format as records
+from official_bert.data.records import examples
 from official_bert.errors import UserError
 
 INSTANCE = TrainingInstance(
@@ -61,11 +61,11 @@ def test_encoding_of_long_and_full_instances():
 
 def test_spec_parses_records_and_lengths_are_inferred(tmp_path):
     path = _write(tmp_path / "a", make_encoder(9, 4, 30522)(INSTANCE))
-    lengths = records.infer_lengths(path)
+    lengths = examples.infer_lengths(path)
     assert lengths["max_seq_length"] == 9
     assert lengths["max_predictions_per_seq"] == 4
     record = next(iter(tf.data.TFRecordDataset(path)))
-    parsed = tf.io.parse_single_example(record, records.feature_spec(9, 4))
+    parsed = tf.io.parse_single_example(record, examples.feature_spec(9, 4))
     assert {name: value.numpy().tolist() for name, value in parsed.items()} == PADDED
     assert parsed["masked_lm_weights"].dtype == tf.float32
 
@@ -75,11 +75,11 @@ def test_model_garden_names_are_read(tmp_path):
     renamed["input_word_ids"] = renamed.pop("input_ids")
     renamed["input_type_ids"] = renamed.pop("segment_ids")
     path = _write(tmp_path / "a", _example(renamed).SerializeToString())
-    lengths = records.infer_lengths(path)
+    lengths = examples.infer_lengths(path)
     assert lengths["max_seq_length"] == 9
     assert lengths["names"]["input_ids"] == "input_word_ids"
     record = next(iter(tf.data.TFRecordDataset(path)))
-    spec = records.feature_spec(9, 4, lengths["names"])
+    spec = examples.feature_spec(9, 4, lengths["names"])
     parsed = tf.io.parse_single_example(record, spec)
     assert parsed["input_type_ids"].numpy().tolist() == PADDED["segment_ids"]
 
@@ -89,10 +89,10 @@ def test_foreign_records_are_named(tmp_path):
     path = _write(tmp_path / "a", _example(classifier).SerializeToString())
     message = "no segment_ids, next_sentence_labels.*it has input_ids, input_mask"
     with pytest.raises(UserError, match=message):
-        records.infer_lengths(path)
+        examples.infer_lengths(path)
     path = _write(tmp_path / "b", b"\xff\xff")
     with pytest.raises(UserError, match="record 0 is no tf.train.Example"):
-        records.infer_lengths(path)
+        examples.infer_lengths(path)
 
 
 def test_a_cut_off_file_names_the_record(tmp_path):
@@ -100,7 +100,7 @@ def test_a_cut_off_file_names_the_record(tmp_path):
     path = tmp_path / "a"
     _write(path, encoded, encoded)
     path.write_bytes(path.read_bytes()[:-5])
-    found = records.read_examples(str(path))
+    found = examples.read_examples(str(path))
     next(found)
     with pytest.raises(UserError, match="is cut off or damaged at record 1"):
         next(found)
@@ -109,11 +109,11 @@ def test_a_cut_off_file_names_the_record(tmp_path):
 def test_other_files_are_refused(tmp_path):
     (tmp_path / "text").write_text("Some text that is no TFRecord file at all.")
     with pytest.raises(UserError, match="is no TFRecord file"):
-        records.infer_lengths(str(tmp_path / "text"))
+        examples.infer_lengths(str(tmp_path / "text"))
     (tmp_path / "empty").write_text("")
     with pytest.raises(UserError, match="holds no records"):
-        records.infer_lengths(str(tmp_path / "empty"))
+        examples.infer_lengths(str(tmp_path / "empty"))
     with pytest.raises(UserError, match="does not exist"):
-        records.infer_lengths(str(tmp_path / "missing"))
+        examples.infer_lengths(str(tmp_path / "missing"))
     with pytest.raises(UserError, match="is a directory"):
-        records.infer_lengths(str(tmp_path))
+        examples.infer_lengths(str(tmp_path))

@@ -1,11 +1,8 @@
-"""A picture of the lengths of sequences and of documents."""
+"""The figure of a corpus report: lengths of sequences and of documents."""
 
 import importlib.util
 
-from official_bert.corpus.report.facts import sequence_bins
 from official_bert.files import atomic_path
-
-BINS = 32
 
 
 def draw(statistics, path):
@@ -13,10 +10,10 @@ def draw(statistics, path):
 
     Args:
       statistics: `CorpusStatistics`.
-      path: where to.
+      path: the PNG.
 
     Returns:
-      whether there is a picture; there is none without matplotlib.
+      whether it was drawn, which needs matplotlib.
     """
     if importlib.util.find_spec("matplotlib") is None:
         return False
@@ -37,12 +34,10 @@ def _figure(statistics):
 
 
 def _draw_sequences(axes, statistics):
-    length = statistics.max_seq_length
-    total = statistics.sequence_lengths.total()
-    bins = sequence_bins(statistics, BINS)
+    length, total = statistics.max_seq_length, statistics.sequence_lengths.total()
+    bins = statistics.sequence_bins(32)
     shares = [100 * count / max(1, total) for *_, count in bins]
-    edges = [0, *(high for _, high, _ in bins)]
-    axes.stairs(shares, edges, fill=True, color="tab:blue")
+    axes.stairs(shares, [0, *(high for _, high, _ in bins)], fill=True)
     axes.set(
         xlabel="tokens of a sequence",
         ylabel="sequences (%)",

@@ -2,7 +2,7 @@
 
 import os
 
-from official_bert.data.records.writing import is_packed
+from official_bert.data.records.tfrecord import is_packed
 from official_bert.errors import UserError
 
 # What each record holds: name -> (which length it has, or 1; its dtype).

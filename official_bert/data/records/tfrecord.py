@@ -1,0 +1,89 @@
+"""TFRecord files without TensorFlow, which worker processes need not load.
+
+A record is its length (8 bytes) with a checksum (4), then the data with a
+checksum (4). The checksum is the CRC-32C, rotated and with a constant added, so
+that the checksum of data that contains checksums stays meaningful.
+"""
+
+import gzip
+import itertools
+import struct
+
+import google_crc32c
+
+from official_bert.errors import UserError
+
+# A record's frame: its length with a checksum before it, a checksum after it.
+LENGTH = struct.Struct("<Q")
+CHECKSUM = struct.Struct("<I")
+HEADER_BYTES = LENGTH.size + CHECKSUM.size
+FRAME_BYTES = HEADER_BYTES + CHECKSUM.size
+
+_MASK_DELTA = 0xA282EAD8
+
+# Records of one gzip member. A file of many members is read like any other,
+# and can be entered at each of them (`records.index`).
+RECORDS_PER_MEMBER = 256
+_GZIP_LEVEL = 6
+
+
+def is_packed(path):
+    """Whether a record file is gzip-compressed, which its name says."""
+    return path.endswith(".gz")
+
+
+def write_records(records, path, name):
+    """Write records to a TFRecord file.
+
+    Args:
+      records: iterable of bytes.
+      path: the file.
+      name: what it will be called; with `.gz` at its end it is compressed.
+
+    Returns:
+      int, bytes of the file.
+
+    Raises:
+      UserError: it cannot be written.
+    """
+    try:
+        with open(path, "wb") as file:
+            return sum(map(file.write, framed_records(records, is_packed(name))))
+    except OSError as error:
+        raise UserError(
+            f"Cannot write {name} ({error.strerror}): is the disk full? (nothing "
+            "half-written was left behind)"
+        ) from error
+
+
+def framed_records(records, packed):
+    """Yield the bytes of a TFRecord file.
+
+    Args:
+      records: iterable of bytes.
+      packed: whether the file is gzip-compressed.
+
+    Returns:
+      iterator of bytes. The same records give the same ones.
+    """
+    return _packed(_framed(records)) if packed else _framed(records)
+
+
+def _framed(records):
+    """Yield each record with its length and checksums."""
+    for record in records:
+        length = LENGTH.pack(len(record))
+        yield b"".join((length, _checksum(length), record, _checksum(record)))
+
+
+def _packed(framed):
+    """Yield a gzip member for each `RECORDS_PER_MEMBER` framed records."""
+    while group := list(itertools.islice(framed, RECORDS_PER_MEMBER)):
+        yield gzip.compress(b"".join(group), _GZIP_LEVEL, mtime=0)
+
+
+def _checksum(data):
+    """Return the masked CRC-32C of some bytes, as bytes."""
+    crc = google_crc32c.value(data)
+    rotated = crc >> 15 | crc << 17
+    return CHECKSUM.pack((rotated + _MASK_DELTA) % 2**32)

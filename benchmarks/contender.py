@@ -2,7 +2,8 @@
 
     python benchmarks/contender.py MODULE FUNCTION '{"argument": "value"}'
 
-`yardstick/processes.py` starts it. MODULE is one of `contenders`, and its FUNCTION,
+`yardstick/processes.py` starts it. MODULE is `ours` or one of the peers, as
+`peers.kerashub`, and its FUNCTION,
 called with the arguments, returns a function that does the thing once. A line of stdout
 tells of the versions. Then each line of stdin is a number of calls, and each answer a
 line of JSON: `seconds` of the calls, and `memory`, the peak in bytes beyond what the
@@ -14,16 +15,20 @@ It needs the standard library alone, since it runs in environments of others too
 import importlib
 import json
 import os
+import pathlib
 import sys
 
-from yardstick.own_process import forget_peak, peak_memory, timed
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from benchmarks.yardstick.own_process import forget_peak, peak_memory, timed  # noqa: E402
 
 
 def main():
     """Make the function, then call it as often as is asked."""
     module, name, arguments = sys.argv[1:]
     answers = _own_stdout()
-    made = importlib.import_module(f"contenders.{module}")
+    made = importlib.import_module(f"benchmarks.{module}")
     forget_peak()
     before = peak_memory()
     call = getattr(made, name)(**json.loads(arguments))

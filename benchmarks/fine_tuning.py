@@ -30,7 +30,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from compared_tasks import (  # noqa: E402
+
+from benchmarks.compared_tasks import (  # noqa: E402
     ARC,
     CONLL,
     SQUAD_1,
@@ -39,8 +40,7 @@ from compared_tasks import (  # noqa: E402
     check_sources,
     find_task,
 )
-from yardstick import peers  # noqa: E402
-
+from benchmarks.peers import environment  # noqa: E402
 from official_bert.command_line.program import require, run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
 from official_bert.training.logs import read_metrics  # noqa: E402
@@ -90,7 +90,6 @@ OURS, CORRECTED, THEIRS = "ours", "ours with --bias_correction", "PyTorch"
 flags.DEFINE_list(
     "who", [OURS, THEIRS], f"Whose runs to make: {OURS}, {CORRECTED}, {THEIRS}."
 )
-PEERS = ROOT / "benchmarks" / "peers"
 
 
 def main():
@@ -133,11 +132,6 @@ def _prepare(task, sources, folder):
     return task.prepare(sources, folder, max_train_rows, FLAGS.max_dev_rows)
 
 
-@functools.cache
-def _peer_python():
-    return peers.peer_python(FLAGS.peer_env)
-
-
 def _rows():
     if not os.path.exists(FLAGS.output):
         return []
@@ -173,18 +167,19 @@ def _flags(task, seed, data_flags):
 def _ours(task, seed, data_flags, further=()):
     """Fine-tune with our command; return scores and speed."""
     with _output_dir(f"{task.name}_{seed}") as output:
-        _call(
-            [
-                sys.executable,
-                ROOT / "run_scripts" / task.script,
-                *_flags(task, seed, data_flags),
-                *task.our_flags,
-                *further,
-                f"--output_dir={output}",
-                # The last model counts, as in PyTorch's loop.
-                "--save_checkpoints_steps=1000000",
-            ]
-        )
+        command = [
+            sys.executable,
+            ROOT / "run_scripts" / task.script,
+            *_flags(task, seed, data_flags),
+            *task.our_flags,
+            *further,
+            f"--output_dir={output}",
+            # The last model counts, as in PyTorch's loop.
+            "--save_checkpoints_steps=1000000",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise UserError(f"{task.script} failed: {done.stderr[-500:]}")
         rows = [row for row in read_metrics(output) if "sequences_per_second" in row]
         found = task.read_scores(output)
     steps = [row["step"] for row in rows]
@@ -204,8 +199,9 @@ def _output_dir(name):
 
 def _theirs(task, seed, data_flags):
     """Fine-tune with PyTorch; return scores and speed."""
-    done = _call([_peer_python(), PEERS / task.peer, *_flags(task, seed, data_flags)])
-    found = json.loads(done.stdout.splitlines()[-1])
+    arguments = _flags(task, seed, data_flags)
+    output = environment.run(FLAGS.peer_env, task.peer, arguments)
+    found = json.loads(output.splitlines()[-1])
     return _result(task, found, found["num_train_steps"], found["seconds"])
 
 
@@ -214,15 +210,6 @@ def _result(task, found, steps, seconds):
     scores = {name: found[name] for name in task.scores}
     rate = steps * task.train_batch_size / seconds
     return scores | {"steps": steps, "seconds": seconds, "rate": rate}
-
-
-def _call(command):
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise UserError(f"{command[1]} failed: {done.stderr[-500:]}")
-    return done
 
 
 def table(rows):

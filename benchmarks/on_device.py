@@ -26,7 +26,6 @@ import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
@@ -34,14 +33,13 @@ import time
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PEERS = ROOT / "benchmarks" / "peers"
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from yardstick import peers  # noqa: E402
-from yardstick.own_process import forget_peak, peak_memory, timed  # noqa: E402
-from yardstick.processes import PAUSE, answering  # noqa: E402
 
+from benchmarks.peers import environment  # noqa: E402
+from benchmarks.yardstick.own_process import forget_peak, peak_memory, timed  # noqa: E402
+from benchmarks.yardstick.processes import PAUSE, answering  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.command_line.program import require, run, start_tensorflow  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
@@ -84,8 +82,8 @@ def main():
         length: random_row(length, len(model.tokenizer.vocab)) for length in lengths
     }
     with tempfile.TemporaryDirectory() as folder:
-        python = peers.peer_python(FLAGS.peer_env)
-        theirs = python, _write_theirs(folder, python)
+        python = environment.peer_python(FLAGS.peer_env)
+        theirs = python, _write_theirs(folder)
         ours = sys.executable, write_ours(folder, model)
         one_length = dataclasses.replace(model, lengths=(FLAGS.memory_length,))
         ours_alone = sys.executable, write_ours(folder, one_length, "one_")
@@ -173,16 +171,9 @@ def write_ours(folder, model, prefix=""):
     return paths
 
 
-def _write_theirs(folder, peer_python):
+def _write_theirs(folder):
     """Write the files of ONNX Runtime; return dict of format -> path."""
-    done = subprocess.run(
-        [peer_python, PEERS / "onnx_runtime.py", FLAGS.model, folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise UserError(f"ONNX Runtime's files were not made: {done.stderr[-500:]}")
+    environment.run(FLAGS.peer_env, "onnx_runtime", [FLAGS.model, folder])
     return {name: os.path.join(folder, f"{name}.onnx") for name in FORMATS}
 
 
@@ -244,12 +235,9 @@ def _import_tensorflow():
 
 def _import_theirs():
     """Return (runtime and version, dtype of ids, function that loads a file)."""
-    sys.path.append(str(PEERS))
-    import onnx_runtime
+    from benchmarks.peers import onnx_runtime
 
     runtime = f"{THEIRS} {importlib.metadata.version('onnxruntime')}"
-    # Its own import is no part of what the model takes.
-    importlib.import_module("onnxruntime")
     return runtime, np.int64, onnx_runtime.open_model
 
 

@@ -15,7 +15,6 @@ ONNX Runtime get an environment of their own, in --peer_env; --nopeers leaves th
 """
 
 import datetime
-import functools
 import os
 import pathlib
 import platform
@@ -26,11 +25,12 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from contenders import shared  # noqa: E402
-from yardstick import peers, report, rows  # noqa: E402
-from yardstick.processes import take_turns  # noqa: E402
-from yardstick.targets import Result  # noqa: E402
 
+from benchmarks import workload  # noqa: E402
+from benchmarks.peers import environment  # noqa: E402
+from benchmarks.yardstick import report, rows  # noqa: E402
+from benchmarks.yardstick.processes import take_turns  # noqa: E402
+from benchmarks.yardstick.targets import Result  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.command_line.program import require, run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
@@ -105,19 +105,14 @@ def _measure(name):
         contenders = [one for one in row.contenders if FLAGS.peers or not one.is_peer]
         python = None
         if any(one.is_peer for one in contenders):
-            python = _peer_python()
+            python = environment.peer_python(FLAGS.peer_env)
         seconds, memory, versions = take_turns(
             contenders, FLAGS.rounds, row.calls, python
         )
-    product_flops = 2 * shared.PRODUCT_SIZE**3
+    product_flops = 2 * workload.PRODUCT_SIZE**3
     others = {one.name: one.flops for one in contenders if one.flops}
     result = Result(seconds, memory, row.units, row.flops, product_flops, others)
     return report.row_summary(row, result, _machine() | versions)
-
-
-@functools.cache
-def _peer_python():
-    return peers.peer_python(FLAGS.peer_env)
 
 
 def _write(path, found):

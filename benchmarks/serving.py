@@ -31,8 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from served import served, start  # noqa: E402
 
+from benchmarks.served import served, start  # noqa: E402
 from official_bert.command_line.program import locate, require, run, start_tensorflow  # noqa: E402
 
 FLAGS = flags.FLAGS

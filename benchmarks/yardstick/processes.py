@@ -22,7 +22,7 @@ class Contender:
 
     Attributes:
       name: for people.
-      module: of `contenders`.
+      module: of `benchmarks`, such as "peers.kerashub".
       function: of that module, which makes what is called.
       arguments: of that function, fit for JSON.
       is_peer: whether it runs in the environment of PyTorch.
@@ -79,7 +79,7 @@ def take_turns(contenders, rounds, calls, peer_python):
 
 
 def _measuring(contender, python):
-    """Run a contender's process; see `answering` and `contender.py`."""
+    """Run a contender's process; see `answering` and `benchmarks/contender.py`."""
     arguments = json.dumps(contender.arguments)
     command = [python, WORKER, contender.module, contender.function, arguments]
     return answering(command, contender.name)

@@ -2,7 +2,7 @@
 
 import itertools
 
-from yardstick.targets import OURS, PRODUCT, Speed
+from benchmarks.yardstick.targets import OURS, PRODUCT, Speed
 
 GIGABYTE = 1e9
 

@@ -2,13 +2,20 @@
 
 import dataclasses
 
-from contenders import shared
-
+from benchmarks import workload
+from benchmarks.yardstick import preparation
+from benchmarks.yardstick.processes import Contender
+from benchmarks.yardstick.targets import (
+    OURS,
+    PRODUCT,
+    Ceiling,
+    Memory,
+    Rate,
+    Seconds,
+    Speed,
+)
 from official_bert.config import BertConfig
 from official_bert.parameter_count import encoder_flops, training_flops
-from yardstick import preparation
-from yardstick.processes import Contender
-from yardstick.targets import OURS, PRODUCT, Ceiling, Memory, Rate, Seconds, Speed
 
 KERAS_HUB, KERAS_HUB_JIT = "KerasHub", "KerasHub jit"
 PYTORCH, PYTORCH_GATHERED = "PyTorch", "PyTorch gathered"
@@ -18,7 +25,7 @@ KERAS_HUBS = (KERAS_HUB, KERAS_HUB_JIT)
 # Of the original's script, at 5 duplicates on two cores of a 2.5 GHz Xeon.
 ORIGINAL_MB_PER_SECOND = 0.094
 # The tokens of the sequences of most training steps.
-MIXED = f"{shared.SHORTEST} to {shared.LENGTH}"
+MIXED = f"{workload.SHORTEST} to {workload.LENGTH}"
 BATCHES = {"tiny": 32, "mini": 32, "base": 8}
 
 
@@ -58,16 +65,16 @@ def _ours(function, **arguments):
     return Contender(OURS, "ours", function, arguments)
 
 
-def _training_flops(size, shortest=shared.SHORTEST, predictions=shared.PREDICTIONS):
+def _training_flops(size, shortest=workload.SHORTEST, predictions=workload.PREDICTIONS):
     """Return the operations of a size's update, padding left out.
 
     Args:
       size: name of a released size.
-      shortest: see `shared.pretraining_batch`; its length for no padding.
+      shortest: see `workload.pretraining_batch`; its length for no padding.
       predictions: places of a sequence whose words are computed.
     """
     config = BertConfig.named(size)
-    batch = shared.pretraining_batch(config.vocab_size, BATCHES[size], shortest)
+    batch = workload.pretraining_batch(config.vocab_size, BATCHES[size], shortest)
     lengths = batch["input_mask"].sum(axis=1)
     return sum(training_flops(config, int(one), predictions) for one in lengths)
 
@@ -77,8 +84,8 @@ def training(size):
     sizes = {"size": size, "batch": BATCHES[size]}
     # As it comes, PyTorch's model computes the words of all places.
     of_pytorch = {
-        PYTORCH: (False, shared.LENGTH),
-        PYTORCH_GATHERED: (True, shared.PREDICTIONS),
+        PYTORCH: (False, workload.LENGTH),
+        PYTORCH_GATHERED: (True, workload.PREDICTIONS),
     }
     contenders = [
         *_with_and_without_padding(size, sizes),
@@ -86,11 +93,11 @@ def training(size):
         *(
             Contender(
                 name,
-                "pytorch",
+                "peers.pytorch.speed",
                 "training",
                 sizes | {"gathered": gathered},
                 is_peer=True,
-                flops=_training_flops(size, shared.LENGTH, predictions),
+                flops=_training_flops(size, workload.LENGTH, predictions),
             )
             for name, (gathered, predictions) in of_pytorch.items()
         ),
@@ -106,7 +113,7 @@ def training(size):
 def full_sequences(size):
     """Return the row of a size's update on sequences without padding."""
     sizes = {"size": size, "batch": BATCHES[size]}
-    full = sizes | {"shortest": shared.LENGTH}
+    full = sizes | {"shortest": workload.LENGTH}
     contenders = [
         *_with_and_without_padding(size, full),
         Contender(PRODUCTS, "ours", "products", sizes),
@@ -116,16 +123,16 @@ def full_sequences(size):
     # Here all that is computed is counted.
     targets = [Ceiling(0.8)] if size == "base" else []
     targets.append(_beside_keras_hub(size))
-    title = f"{size}: training step, {BATCHES[size]} × {shared.LENGTH}, no padding"
+    title = f"{size}: training step, {BATCHES[size]} × {workload.LENGTH}, no padding"
     name = f"full-{size}"
-    return _training_row(name, title, size, contenders, targets, shared.LENGTH)
+    return _training_row(name, title, size, contenders, targets, workload.LENGTH)
 
 
 def short_sequences(size, shortest=16):
     """Return the row of a size's update on sequences many of which are short."""
     sizes = {"size": size, "batch": BATCHES[size], "shortest": shortest}
     contenders = [*_with_and_without_padding(size, sizes), _product()]
-    title = f"{size}: training step, {BATCHES[size]} × {shortest} to {shared.LENGTH}"
+    title = f"{size}: training step, {BATCHES[size]} × {shortest} to {workload.LENGTH}"
     return _training_row(f"short-{size}", title, size, contenders, shortest=shortest)
 
 
@@ -135,7 +142,7 @@ def _with_and_without_padding(size, sizes):
         "ours",
         "training",
         sizes | {"skip_padding": False},
-        flops=_training_flops(size, shared.LENGTH),
+        flops=_training_flops(size, workload.LENGTH),
     )
     return [_ours("training", **sizes), computes_padding]
 
@@ -144,10 +151,10 @@ def _keras_hubs(size, sizes):
     return [
         Contender(
             name,
-            "kerashub",
+            "peers.kerashub",
             "training",
             sizes | {"jit_compile": jit_compile},
-            flops=_training_flops(size, shared.LENGTH),
+            flops=_training_flops(size, workload.LENGTH),
         )
         for name, jit_compile in {KERAS_HUB: "auto", KERAS_HUB_JIT: True}.items()
     ]
@@ -157,7 +164,9 @@ def _beside_keras_hub(size):
     return Speed(KERAS_HUBS, 1.4 if size == "base" else 2, "KerasHub's best")
 
 
-def _training_row(name, title, size, contenders, targets=(), shortest=shared.SHORTEST):
+def _training_row(
+    name, title, size, contenders, targets=(), shortest=workload.SHORTEST
+):
     flops = _training_flops(size, shortest)
     batch = BATCHES[size]
     return Row(name, title, "sequences", batch, contenders, list(targets), flops)
@@ -179,7 +188,7 @@ def variants(size):
             "ours",
             "training",
             sizes | {"xla": True},
-            flops=_training_flops(size, shared.LENGTH),
+            flops=_training_flops(size, workload.LENGTH),
         ),
         *(
             Contender(name, "ours", "training", sizes | changed)
@@ -212,16 +221,20 @@ def encoding(batch=16):
     sizes = {"size": "base", "batch": batch}
     contenders = [
         _ours("encoding", **sizes),
-        Contender(KERAS_HUB, "kerashub", "encoding", sizes | {"jit_compile": False}),
-        Contender(KERAS_HUB_JIT, "kerashub", "encoding", sizes | {"jit_compile": True}),
-        Contender(PYTORCH, "pytorch", "encoding", sizes, True),
-        Contender(ONNX, "onnx_runtime", "encoding", sizes, True),
+        Contender(
+            KERAS_HUB, "peers.kerashub", "encoding", sizes | {"jit_compile": False}
+        ),
+        Contender(
+            KERAS_HUB_JIT, "peers.kerashub", "encoding", sizes | {"jit_compile": True}
+        ),
+        Contender(PYTORCH, "peers.pytorch.speed", "encoding", sizes, True),
+        Contender(ONNX, "peers.onnx_runtime", "encoding", sizes, True),
         _product(),
     ]
-    flops = batch * encoder_flops(BertConfig.named("base"), shared.LENGTH)
+    flops = batch * encoder_flops(BertConfig.named("base"), workload.LENGTH)
     return Row(
         "encode",
-        f"base: outputs in float32, {batch} × {shared.LENGTH}",
+        f"base: outputs in float32, {batch} × {workload.LENGTH}",
         "sequences",
         batch,
         contenders,
@@ -238,10 +251,10 @@ def int8(vocab_file):
     contenders = [
         _ours("tflite", **quantized, quantization="int8"),
         Contender(plain, "ours", "tflite", quantized | {"quantization": "float32"}),
-        Contender(f"{ONNX} int8", "onnx_runtime", "encoding", onnx_sizes, True),
+        Contender(f"{ONNX} int8", "peers.onnx_runtime", "encoding", onnx_sizes, True),
     ]
     targets = [Speed((plain,), 2, plain), Speed((f"{ONNX} int8",), 1, f"{ONNX} int8")]
-    title = f"base: .tflite of 8 bits, 1 × {shared.LENGTH}"
+    title = f"base: .tflite of 8 bits, 1 × {workload.LENGTH}"
     # Without operations: the product is of float32.
     return Row("int8", title, "sequences", 1, contenders, targets)
 
@@ -250,11 +263,11 @@ def _encoder_flops_of(texts, length=None):
     """Return the operations of MiniLM's outputs for texts.
 
     Args:
-      texts: path, see `shared.read_texts`.
+      texts: path, see `workload.read_texts`.
       length: that all are padded to; None for their own lengths.
     """
     config = BertConfig.from_dict(preparation.MINILM)
-    lengths = [length or len(ids) for ids, _, _ in shared.read_texts(texts)]
+    lengths = [length or len(ids) for ids, _, _ in workload.read_texts(texts)]
     return sum(encoder_flops(config, tokens) for tokens in lengths)
 
 
@@ -269,7 +282,7 @@ def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4
         "batch": batch,
         "num_outputs": num_outputs,
     }
-    padded = f"padded to {shared.LENGTH}"
+    padded = f"padded to {workload.LENGTH}"
     contenders = [
         _ours("fine_tuning", **work),
         Contender(
@@ -277,9 +290,9 @@ def fine_tuning(task_name, data_dir, vocab_file, folder, batch=32, num_batches=4
             "ours",
             "fine_tuning",
             work | {"padded": True},
-            flops=3 * _encoder_flops_of(texts, shared.LENGTH),
+            flops=3 * _encoder_flops_of(texts, workload.LENGTH),
         ),
-        Contender(PYTORCH, "pytorch", "fine_tuning", work, True),
+        Contender(PYTORCH, "peers.pytorch.speed", "fine_tuning", work, True),
         _product(),
     ]
     targets = [Speed((PYTORCH,), 1.5, PYTORCH)]
@@ -328,7 +341,7 @@ def tokenization(text_file, vocab_file, folder):
     contenders = [
         _ours("tokenization", **work, seen=False),
         Contender("ours, again", "ours", "tokenization", work | {"seen": True}),
-        Contender(RUST, "rust", "tokenization", work),
+        Contender(RUST, "peers.rust", "tokenization", work),
     ]
     targets = [Speed((RUST,), 2, RUST)]
     title = "tokenization, one thread, text not seen before"
@@ -359,7 +372,7 @@ def input_pipeline(text_file, vocab_file, folder, batch=32, count=20):
         _ours("batches", **work),
         Contender(updates, "ours", "updates", work),
     ]
-    title = f"input pipeline, {count} batches of {batch} × {shared.LENGTH}"
+    title = f"input pipeline, {count} batches of {batch} × {workload.LENGTH}"
     targets = [Speed((updates,), 10, updates)]
     return Row(
         "input",

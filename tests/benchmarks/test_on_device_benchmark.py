@@ -10,13 +10,10 @@ import tiny_model
 import warm_python
 from places import ROOT
 
+from benchmarks import on_device
 from official_bert.errors import UserError
 from official_bert.export.tflite import model as device_model
 from official_bert.fine_tuning.tflite_model import TfliteModel
-
-sys.path.append(str(ROOT / "benchmarks"))
-
-import on_device  # noqa: E402
 
 LENGTHS = [8, 16]
 

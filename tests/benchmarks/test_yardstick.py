@@ -2,19 +2,15 @@
 
 import dataclasses
 import json
-import sys
 
 import numpy as np
 import pytest
 import warm_python
 from places import ROOT
 
+from benchmarks import workload
+from benchmarks.yardstick import cost_model, processes, report, rows, targets
 from official_bert.errors import UserError
-
-sys.path.append(str(ROOT / "benchmarks"))
-
-from contenders import shared  # noqa: E402
-from yardstick import cost_model, processes, report, rows, targets  # noqa: E402
 
 RESULT = targets.Result(
     seconds={
@@ -112,13 +108,13 @@ def test_the_cost_model_finds_the_costs_of_points():
 
 def test_texts_are_written_and_read(tmp_path):
     texts = [([5, 6, 7], [0, 0, 1], 1), ([8], [0], 0)]
-    shared.write_texts(tmp_path / "texts.npz", texts)
-    found = shared.read_texts(tmp_path / "texts.npz")
+    workload.write_texts(tmp_path / "texts.npz", texts)
+    found = workload.read_texts(tmp_path / "texts.npz")
     assert [(a.tolist(), b.tolist(), label) for a, b, label in found] == texts
 
 
 def test_batch_has_the_shapes_of_records():
-    batch = shared.pretraining_batch(1200, 3)
+    batch = workload.pretraining_batch(1200, 3)
     lengths = batch["input_mask"].sum(axis=1)
     assert batch["input_ids"].shape == (3, 128)
     assert ((batch["input_ids"] > 0) == (batch["input_mask"] > 0)).all()

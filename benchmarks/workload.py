@@ -1,14 +1,11 @@
-"""What contenders of all libraries share: shapes, and the same batches."""
+"""The work that all compared libraries do: the same shapes and batches."""
 
 import json
 import pathlib
-import sys
 
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# A checkout serves as it is, and in the environments of others.
-sys.path.insert(0, str(ROOT))
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 LENGTH, PREDICTIONS = 128, 20
 # Tokens of the shortest sequences of a training step: a quarter of all is padding.

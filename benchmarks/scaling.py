@@ -21,7 +21,7 @@ from absl import flags  # noqa: E402
 
 from benchmarks import workload  # noqa: E402
 from benchmarks.yardstick import cost_model  # noqa: E402
-from benchmarks.yardstick.processes import Contender, take_turns  # noqa: E402
+from benchmarks.yardstick.processes import Variant, take_turns  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.command_line.program import require, run  # noqa: E402
 
@@ -69,8 +69,8 @@ def main():
 
 def _measure(points):
     """Return what was found of each point, a list of dicts."""
-    contenders = [
-        Contender(
+    variants = [
+        Variant(
             str(label),
             "ours",
             "training",
@@ -78,8 +78,8 @@ def _measure(points):
         )
         for label, size, batch, length in points
     ]
-    product = Contender("product", "ours", "product", {}, calls=15)
-    seconds, _, _ = take_turns([*contenders, product], FLAGS.rounds, 1, None)
+    product = Variant("product", "ours", "product", {}, calls=15)
+    seconds, _, _ = take_turns([*variants, product], FLAGS.rounds, 1, None)
     rate = 2 * workload.PRODUCT_SIZE**3 / statistics.median(seconds["product"])
     return [
         {

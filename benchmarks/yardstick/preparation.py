@@ -1,4 +1,4 @@
-"""The real texts that rows compute on, as files for all contenders."""
+"""The real texts that rows compute on, as files for all variants."""
 
 import os
 import random

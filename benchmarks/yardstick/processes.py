@@ -1,4 +1,4 @@
-"""Processes that each measure one contender, and their turns."""
+"""Processes that each measure one variant, and their turns."""
 
 import contextlib
 import dataclasses
@@ -17,7 +17,7 @@ PAUSE = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
-class Contender:
+class Variant:
     """Something to measure.
 
     Attributes:
@@ -25,7 +25,7 @@ class Contender:
       module: of `benchmarks`, such as "peers.kerashub".
       function: of that module, which makes what is called.
       arguments: of that function, fit for JSON.
-      is_peer: whether it runs in the environment of PyTorch.
+      in_peer_env: whether it runs in the environment of PyTorch.
       calls: in a turn; None for as many as the others.
       flops: of the matrix products of a call; None for as many as ours.
     """
@@ -34,19 +34,19 @@ class Contender:
     module: str
     function: str
     arguments: dict
-    is_peer: bool = False
+    in_peer_env: bool = False
     calls: int | None = None
     flops: float | None = None
 
 
-def take_turns(contenders, rounds, calls, peer_python):
-    """Start a process for each contender and let them compute in turns.
+def take_turns(variants, rounds, calls, peer_python):
+    """Start a process for each variant and let them compute in turns.
 
     One process computes at a time, in the order given, so that the turns of two
-    contenders in a round are neighbours in time.
+    variants in a round are neighbours in time.
 
     Args:
-      contenders: list of `Contender`.
+      variants: list of `Variant`.
       rounds: turns of each, behind one that does not count.
       calls: in a turn; the fastest of them is the turn's.
       peer_python: path of the Python of peers.
@@ -60,8 +60,8 @@ def take_turns(contenders, rounds, calls, peer_python):
     """
     with contextlib.ExitStack() as stack:
         asks, versions = {}, {}
-        for one in contenders:
-            python = peer_python if one.is_peer else sys.executable
+        for one in variants:
+            python = peer_python if one.in_peer_env else sys.executable
             found, ask = stack.enter_context(_measuring(one, python))
             versions |= found["versions"]
             # Traces, compiles and takes memory.
@@ -70,7 +70,7 @@ def take_turns(contenders, rounds, calls, peer_python):
         seconds = {name: [] for name in asks}
         memory = {}
         for _ in range(rounds):
-            for one in contenders:
+            for one in variants:
                 time.sleep(PAUSE)
                 answer = asks[one.name](one.calls or calls)
                 seconds[one.name].append(min(answer["seconds"]))
@@ -78,11 +78,11 @@ def take_turns(contenders, rounds, calls, peer_python):
         return seconds, memory, versions
 
 
-def _measuring(contender, python):
-    """Run a contender's process; see `answering` and `benchmarks/contender.py`."""
-    arguments = json.dumps(contender.arguments)
-    command = [python, WORKER, contender.module, contender.function, arguments]
-    return answering(command, contender.name)
+def _measuring(variant, python):
+    """Run a variant's process; see `answering` and `benchmarks/contender.py`."""
+    arguments = json.dumps(variant.arguments)
+    command = [python, WORKER, variant.module, variant.function, arguments]
+    return answering(command, variant.name)
 
 
 @contextlib.contextmanager

@@ -9,7 +9,7 @@ import warm_python
 from places import ROOT
 
 from benchmarks import workload
-from benchmarks.yardstick import cost_model, processes, report, rows, targets
+from benchmarks.yardstick import comparisons, cost_model, processes, report, targets
 from official_bert.errors import UserError
 
 RESULT = targets.Result(
@@ -37,9 +37,9 @@ def test_ratios_are_of_neighbours_in_time():
 
 
 @pytest.mark.parametrize(
-    ("target", "found", "is_met"),
+    ("target", "value", "is_met"),
     [
-        (targets.Speed(rows.KERAS_HUBS, 2.0, "KerasHub's best"), 2.0, True),
+        (targets.Speed(comparisons.KERAS_HUBS, 2.0, "KerasHub's best"), 2.0, True),
         (targets.Speed(("KerasHub",), 2.1, "KerasHub"), 2.0, False),
         (targets.Ceiling(0.75), 0.75, True),
         (targets.Ceiling(0.76), 0.75, False),
@@ -51,23 +51,28 @@ def test_ratios_are_of_neighbours_in_time():
         (targets.Seconds(3), 4.0, False),
     ],
 )
-def test_targets(target, found, is_met):
-    assert target.found(RESULT) == found
-    assert target.is_met(found) is is_met
+def test_targets(target, value, is_met):
+    assert target.value(RESULT) == value
+    assert target.is_met(value) is is_met
 
 
 def test_what_was_not_measured_is_not_met():
-    row = rows.Row("x", "an update", "rows", 8, [], [targets.Speed(("Y",), 1, "Y")])
-    summary = report.row_summary(row, RESULT, MEASURED)
+    compared = comparisons.Comparison(
+        "an update", "rows", 8, [], [targets.Speed(("Y",), 1, "Y")]
+    )
+    summary = report.summarize(compared, RESULT, MEASURED)
     verdict = {"target": "≥ 1 × Y", "found": None, "is_met": None}
     assert summary["targets"] == [verdict | {"over": ["Y"], "least": 1}]
     assert "≥ 1 × Y: not measured" in report.table({"x": summary})[2]
 
 
 def test_table_and_chart(tmp_path):
-    aims = [targets.Ceiling(0.8), targets.Speed(rows.KERAS_HUBS, 2, "KerasHub's best")]
-    row = rows.Row("x", "an update", "rows", 8, [1, 2], aims)
-    summary = report.row_summary(row, RESULT, MEASURED)
+    aims = [
+        targets.Ceiling(0.8),
+        targets.Speed(comparisons.KERAS_HUBS, 2, "KerasHub's best"),
+    ]
+    compared = comparisons.Comparison("an update", "rows", 8, [1, 2], aims)
+    summary = report.summarize(compared, RESULT, MEASURED)
     line = report.table({"x": summary})[2]
     assert "| an update | 4 rows/s | 75% |" in line
     assert "KerasHub 2.00 (1.75–2.50)" in line
@@ -81,10 +86,24 @@ def test_table_and_chart(tmp_path):
 
 
 def test_nothing_is_faster_than_the_product():
-    row = rows.Row("x", "an update", "rows", 8, [1])
-    result = dataclasses.replace(RESULT, flops=41.0)
-    with pytest.raises(ValueError, match="an update is faster than the matrix"):
-        report.row_summary(row, result, MEASURED)
+    assert not RESULT.is_faster_than_product()
+    assert dataclasses.replace(RESULT, flops=41.0).is_faster_than_product()
+    assert not dataclasses.replace(RESULT, flops=None).is_faster_than_product()
+
+
+def test_an_unusable_row_is_not_drawn(tmp_path):
+    compared = comparisons.Comparison("an update", "rows", 8, [1, 2])
+    good = report.summarize(compared, RESULT, MEASURED)
+    bad = report.summarize_unusable(compared, RESULT, MEASURED, "noise")
+    assert report.lines(bad) == ["\nan update", "  unusable: noise"]
+    assert report.table({"x": bad})[2] == "| an update | unusable: noise |  |  |  |  |"
+    pytest.importorskip("matplotlib")
+    report.write_chart({"x": bad}, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
+    for name, summaries in (("a.png", {"x": bad, "y": good}), ("b.png", {"y": good})):
+        report.write_chart(summaries, tmp_path / name)
+    pictures = [(tmp_path / name).read_bytes() for name in ("a.png", "b.png")]
+    assert pictures[0] == pictures[1]
 
 
 def test_who_computes_more_has_its_own_operations():
@@ -122,7 +141,7 @@ def test_batch_has_the_shapes_of_records():
 
 
 def test_a_contender_that_fails_says_why():
-    broken = processes.Contender("broken", "ours", "training", {"size": "huge"})
+    broken = processes.Variant("broken", "ours", "training", {"size": "huge"})
     with pytest.raises(UserError, match="(?s)broken could not.*TypeError"):
         processes.take_turns([broken], 2, 1, None)
 
@@ -140,6 +159,58 @@ def test_a_row_is_measured_once(tmp_path):
     done = warm_python.run(command)
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "yardstick.json").read_text() == first
+
+
+# The real command on two rows; what it measures is made up. Every process takes a
+# second a call: too little for the operations of a training step.
+MADE_UP = """
+from benchmarks import run
+from benchmarks.yardstick import processes
+
+def take_turns(variants, rounds, calls, peer_python):
+    names = [one.name for one in variants]
+    print("measured", names[-1])
+    times = {name: [1.0] * rounds for name in names}
+    if "matrix product" in names:
+        times["ours"] = [SECONDS.pop(0)] * rounds
+    return times, dict.fromkeys(names, 5e9), {"a_library": "1.0"}
+
+processes.take_turns = take_turns
+run.run(run.main)
+"""
+
+
+@pytest.mark.parametrize("seconds, is_usable", [([1, 1], False), ([1, 1000], True)])
+def test_a_row_faster_than_the_product(tmp_path, seconds, is_usable):
+    flags = ["--rows=train-tiny,help", "--rounds=2", "--nopeers"]
+    flags.append(f"--output={tmp_path}")
+
+    def run(*seconds):
+        return warm_python.run(["-c", f"SECONDS = {list(seconds)}\n{MADE_UP}", *flags])
+
+    done = run(*seconds)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    # It is measured twice, and the next row follows in any case.
+    assert done.stdout.count("measured matrix product") == 2
+    assert done.stdout.count("measured again") == 1
+    summaries = json.loads((tmp_path / "yardstick.json").read_text())
+    assert list(summaries) == ["train-tiny", "help"]
+    unusable = summaries["train-tiny"].get("unusable")
+    table = (tmp_path / "table.md").read_text()
+    if is_usable:
+        assert unusable is None
+        assert "unusable" not in done.stdout + table
+        return
+    assert unusable == "faster than the matrix product, measured 2 times"
+    assert f"unusable: {unusable}" in done.stdout
+    assert "| tiny: training step, 32 × 64 to 128 | unusable: faster than" in table
+    assert "train-tiny, help: on 20" in table
+    # It is no result, so the same command measures it once more.
+    done = run(1000)
+    assert done.stdout.count("measured matrix product") == 1
+    assert "measured run_" not in done.stdout
+    assert "unusable" not in (tmp_path / "table.md").read_text()
 
 
 def test_an_unknown_row():

@@ -9,7 +9,7 @@ import tiny_model
 from places import MINI
 
 from benchmarks import ours, workload
-from benchmarks.yardstick import rows
+from benchmarks.yardstick import comparisons
 from official_bert.config import BertConfig
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.parameter_count import training_flops
@@ -48,10 +48,12 @@ def test_products():
 
 def test_operations_leave_padding_out():
     config = BertConfig.named("tiny")
-    mixed, full = rows.training("tiny"), rows.full_sequences("tiny")
+    mixed, full = comparisons.training("tiny"), comparisons.full_sequences("tiny")
     assert full.flops == 32 * training_flops(config, 128, 20)
     assert 32 * training_flops(config, 64, 20) < mixed.flops < full.flops
-    [with_padding] = [one for one in mixed.contenders if one.name == rows.WITH_PADDING]
+    [with_padding] = [
+        one for one in mixed.variants if one.name == comparisons.WITH_PADDING
+    ]
     assert with_padding.flops == full.flops
 
 

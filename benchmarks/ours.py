@@ -236,11 +236,11 @@ def windows(config, texts, batch, padded_to=None):
 
 def tflite(size, vocab_file, quantization):
     """The encoder of random weights as a `.tflite`, on one full sequence."""
+    from benchmarks import ours_tflite
     from official_bert.checkpoints import model_directory
     from official_bert.export.tflite import converter
     from official_bert.export.tflite.model import open_device_model
     from official_bert.fine_tuning.model_inputs import INPUTS
-    from official_bert.fine_tuning.tflite_model import SIGNATURE, interpreter
     from official_bert.modeling.encoder import BertEncoder
 
     config = BertConfig.named(size)
@@ -250,11 +250,10 @@ def tflite(size, vocab_file, quantization):
         path = os.path.join(folder, "model.tflite")
         with open(path, "wb") as written:
             written.write(converter.convert(model.with_fixed_lengths(), quantization))
-        loaded = interpreter(path, os.cpu_count())
-    runner = loaded.get_signature_runner(SIGNATURE.format(workload.LENGTH))
+        compute = ours_tflite.open_model(path, os.cpu_count())
     values = workload.full_batch(config.vocab_size, 1)
     row = dict(zip(INPUTS, values, strict=True))
-    return lambda: runner(**row)
+    return lambda: compute(row)
 
 
 def tokenization(lines_file, vocab_file, seen):

@@ -62,6 +62,12 @@ def encoding(size, batch, quantized=False):
     return lambda: compute(inputs)
 
 
+def rows(path, **settings):
+    """Make a function that computes rows; see `workload.row_calls`."""
+    compute = open_model(path, settings.pop("threads"))
+    return workload.row_calls(compute, "int64", **settings)
+
+
 def export(encoder, path):
     """Write a `BertModel` as ONNX, for batches of any size and rows of any length."""
     import torch

@@ -1,7 +1,9 @@
 """The yardstick: ratios, targets, tables, and a run of its shortest row."""
 
+import contextlib
 import dataclasses
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -140,7 +142,31 @@ def test_batch_has_the_shapes_of_records():
     assert (batch["masked_lm_positions"] < lengths[:, np.newaxis]).all()
 
 
-def test_a_contender_that_fails_says_why():
+def test_variants_take_turns(monkeypatch):
+    measured = []
+
+    @contextlib.contextmanager
+    def running(variant, python):
+        def measure(calls):
+            measured.append((variant.name, python, calls))
+            return {"seconds": [3.0, len(measured), 9.0], "memory": len(measured)}
+
+        yield {f"library of {variant.name}": "1.0"}, measure
+
+    monkeypatch.setattr(processes, "_running", running)
+    ours = processes.Variant("ours", "", "", {})
+    theirs = processes.Variant("theirs", "", "", {}, in_peer_env=True, calls=7)
+    seconds, memory, versions = processes.take_turns([ours, theirs], 2, 5, "python")
+    # The first one warms up.
+    turn = [("ours", sys.executable, 5), ("theirs", "python", 7)]
+    warm_up = [(name, python, 2) for name, python, _ in turn]
+    assert measured == [*warm_up, *turn, *turn]
+    assert seconds == {"ours": [3.0, 3.0], "theirs": [3.0, 3.0]}
+    assert memory == {"ours": 5, "theirs": 6}
+    assert versions == {"library of ours": "1.0", "library of theirs": "1.0"}
+
+
+def test_a_variant_that_fails_says_why():
     broken = processes.Variant("broken", "ours", "training", {"size": "huge"})
     with pytest.raises(UserError, match="(?s)broken could not.*TypeError"):
         processes.take_turns([broken], 2, 1, None)

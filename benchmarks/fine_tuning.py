@@ -111,7 +111,7 @@ def main():
             for task, data_flags in zip(tasks, data, strict=True):
                 for who in FLAGS.who:
                     _run_missing(who, task, seed, makers[who], data_flags)
-    print("\n".join(table(_rows())))
+    print("\n".join(table(_records())))
 
 
 def _sources_of(task):
@@ -132,7 +132,7 @@ def _prepare(task, sources, folder):
     return task.prepare(sources, folder, max_train_rows, FLAGS.max_dev_rows)
 
 
-def _rows():
+def _records():
     if not os.path.exists(FLAGS.output):
         return []
     with open(FLAGS.output, encoding="utf-8") as lines:
@@ -142,12 +142,12 @@ def _rows():
 def _run_missing(who, task, seed, make_run, data_flags):
     """Make a run and append its line, unless it is there."""
     key = {"who": who, "task": task.name, "seed": seed}
-    if any(row | key == row for row in _rows()):
+    if any(record | key == record for record in _records()):
         return
-    row = key | make_run(task, seed, data_flags)
+    record = key | make_run(task, seed, data_flags)
     with open(FLAGS.output, "a", encoding="utf-8") as output:
-        output.write(json.dumps(row) + "\n")
-    print(row, flush=True)
+        output.write(json.dumps(record) + "\n")
+    print(record, flush=True)
 
 
 def _flags(task, seed, data_flags):
@@ -180,14 +180,14 @@ def _ours(task, seed, data_flags, further=()):
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode:
             raise UserError(f"{task.script} failed: {done.stderr[-500:]}")
-        rows = [row for row in read_metrics(output) if "sequences_per_second" in row]
-        found = task.read_scores(output)
-    steps = [row["step"] for row in rows]
+        metrics = [one for one in read_metrics(output) if "sequences_per_second" in one]
+        scores = task.read_scores(output)
+    steps = [one["step"] for one in metrics]
     seconds = sum(
-        (step - before) * task.train_batch_size / row["sequences_per_second"]
-        for before, step, row in zip([0, *steps], steps, rows, strict=False)
+        (step - before) * task.train_batch_size / one["sequences_per_second"]
+        for before, step, one in zip([0, *steps], steps, metrics, strict=False)
     )
-    return _result(task, found, steps[-1], seconds)
+    return _result(task, scores, steps[-1], seconds)
 
 
 def _output_dir(name):
@@ -201,38 +201,37 @@ def _theirs(task, seed, data_flags):
     """Fine-tune with PyTorch; return scores and speed."""
     arguments = _flags(task, seed, data_flags)
     output = environment.run(FLAGS.peer_env, task.peer, arguments)
-    found = json.loads(output.splitlines()[-1])
-    return _result(task, found, found["num_train_steps"], found["seconds"])
+    report = json.loads(output.splitlines()[-1])
+    return _result(task, report, report["num_train_steps"], report["seconds"])
 
 
-def _result(task, found, steps, seconds):
-    """Return what a line says of a run, beside whose it is."""
-    scores = {name: found[name] for name in task.scores}
+def _result(task, scores, steps, seconds):
+    """Return the record of a run, without its key."""
     rate = steps * task.train_batch_size / seconds
-    return scores | {"steps": steps, "seconds": seconds, "rate": rate}
+    task_scores = {name: scores[name] for name in task.scores}
+    return task_scores | {"steps": steps, "seconds": seconds, "rate": rate}
 
 
-def table(rows):
+def table(records):
     """Return lines: for each task and score the means, and the ratio of rates.
 
-    How far the means are apart is told in pooled standard deviations, ours less
-    PyTorch's.
+    The difference of the means is in pooled standard deviations, ours less PyTorch's.
     """
     lines = []
-    for task in map(find_task, dict.fromkeys(row["task"] for row in rows)):
-        of_task = [row for row in rows if row["task"] == task.name]
+    for task in map(find_task, dict.fromkeys(one["task"] for one in records)):
+        of_task = [one for one in records if one["task"] == task.name]
         for name in task.scores:
             groups = {
-                who: [100 * row[name] for row in of_task if row["who"] == who]
+                who: [100 * one[name] for one in of_task if one["who"] == who]
                 for who in (OURS, CORRECTED, THEIRS)
             }
             for who, group in groups.items():
                 if group:
-                    told = f"{task.name:6} {name:20} {who:27} "
-                    told += _mean_and_deviation(group)
+                    line = f"{task.name:6} {name:20} {who:27} "
+                    line += _mean_and_deviation(group)
                     if who != THEIRS:
-                        told += f"   apart: {_apart(group, groups[THEIRS])}"
-                    lines.append(told)
+                        line += f"   apart: {_apart(group, groups[THEIRS])}"
+                    lines.append(line)
         ratios = _ratios(of_task)
         if ratios:
             lines.append(
@@ -265,9 +264,11 @@ def _apart(ours, theirs):
     return f"{(statistics.fmean(ours) - statistics.fmean(theirs)) / pooled:+.2f} sd"
 
 
-def _ratios(rows):
+def _ratios(records):
     """Return ours / theirs of the runs of the same seed, made in alternation."""
-    rates = {(row["who"], row["seed"]): row["rate"] for row in rows if row.get("rate")}
+    rates = {
+        (one["who"], one["seed"]): one["rate"] for one in records if one.get("rate")
+    }
     return [
         rate / rates[THEIRS, seed]
         for (who, seed), rate in rates.items()

@@ -31,7 +31,7 @@ class ComparedTask:
     Attributes:
       name: as in --tasks.
       script: our command, of `run_scripts`.
-      peer: PyTorch's script, of `peers`.
+      peer: PyTorch's script, a module of `benchmarks.peers`.
       scores: names of the scores, each from 0 to 1.
       sources: what its files are, for people; the first is trained on.
       prepare: function: (paths of the sources, folder for what is written, rows
@@ -80,7 +80,7 @@ def find_task(name):
     return ComparedTask(
         name=task.name,
         script="run_classifier.py",
-        peer="glue.py",
+        peer="pytorch.glue",
         scores=tuple(task.metrics),
         sources=(f"the folder with {task.directory}",),
         prepare=functools.partial(_prepare_glue, task),
@@ -194,7 +194,7 @@ def _read_ner_results(directory):
 SQUAD_1 = ComparedTask(
     name="squad1",
     script="run_squad.py",
-    peer="squad.py",
+    peer="pytorch.squad",
     scores=("f1", "exact_match"),
     sources=("train-v1.1.json", "dev-v1.1.json"),
     prepare=functools.partial(
@@ -217,7 +217,7 @@ SQUAD_2 = dataclasses.replace(
 CONLL = ComparedTask(
     name="conll",
     script="run_ner.py",
-    peer="ner.py",
+    peer="pytorch.ner",
     scores=("f1", "test_f1"),
     sources=("train.txt", "valid.txt", "test.txt"),
     prepare=functools.partial(
@@ -229,7 +229,7 @@ CONLL = ComparedTask(
 ARC = ComparedTask(
     name="arc",
     script="run_swag.py",
-    peer="choice.py",
+    peer="pytorch.choice",
     scores=("accuracy",),
     sources=("the training questions", "the dev questions"),
     prepare=_prepare_choices,

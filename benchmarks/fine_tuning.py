@@ -30,7 +30,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from compared_tasks import (  # noqa: E402
+
+from benchmarks.compared_tasks import (  # noqa: E402
     ARC,
     CONLL,
     SQUAD_1,
@@ -39,8 +40,7 @@ from compared_tasks import (  # noqa: E402
     check_sources,
     find_task,
 )
-from yardstick import peers  # noqa: E402
-
+from benchmarks.peers import environment  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
 from official_bert.errors import UserError  # noqa: E402
@@ -91,7 +91,6 @@ OURS, CORRECTED, THEIRS = "ours", "ours with --bias_correction", "PyTorch"
 flags.DEFINE_list(
     "who", [OURS, THEIRS], f"Whose runs to make: {OURS}, {CORRECTED}, {THEIRS}."
 )
-PEERS = ROOT / "benchmarks" / "peers"
 
 
 def main():
@@ -113,7 +112,7 @@ def main():
             for task, data_flags in zip(tasks, data, strict=True):
                 for who in FLAGS.who:
                     _run_missing(who, task, seed, makers[who], data_flags)
-    print("\n".join(table(_rows())))
+    print("\n".join(table(_records())))
 
 
 def _sources_of(task):
@@ -134,12 +133,7 @@ def _prepare(task, sources, folder):
     return task.prepare(sources, folder, max_train_rows, FLAGS.max_dev_rows)
 
 
-@functools.cache
-def _peer_python():
-    return peers.peer_python(FLAGS.peer_env)
-
-
-def _rows():
+def _records():
     if not os.path.exists(FLAGS.output):
         return []
     with open(FLAGS.output, encoding="utf-8") as lines:
@@ -149,12 +143,12 @@ def _rows():
 def _run_missing(who, task, seed, make_run, data_flags):
     """Make a run and append its line, unless it is there."""
     key = {"who": who, "task": task.name, "seed": seed}
-    if any(row | key == row for row in _rows()):
+    if any(record | key == record for record in _records()):
         return
-    row = key | make_run(task, seed, data_flags)
+    record = key | make_run(task, seed, data_flags)
     with open(FLAGS.output, "a", encoding="utf-8") as output:
-        output.write(json.dumps(row) + "\n")
-    print(row, flush=True)
+        output.write(json.dumps(record) + "\n")
+    print(record, flush=True)
 
 
 def _flags(task, seed, data_flags):
@@ -174,26 +168,27 @@ def _flags(task, seed, data_flags):
 def _ours(task, seed, data_flags, further=()):
     """Fine-tune with our command; return scores and speed."""
     with _output_dir(f"{task.name}_{seed}") as output:
-        _call(
-            [
-                sys.executable,
-                ROOT / "run_scripts" / task.script,
-                *_flags(task, seed, data_flags),
-                *task.our_flags,
-                *further,
-                f"--output_dir={output}",
-                # The last model counts, as in PyTorch's loop.
-                "--save_checkpoints_steps=1000000",
-            ]
-        )
-        rows = [row for row in read_metrics(output) if "sequences_per_second" in row]
-        found = task.read_scores(output)
-    steps = [row["step"] for row in rows]
+        command = [
+            sys.executable,
+            ROOT / "run_scripts" / task.script,
+            *_flags(task, seed, data_flags),
+            *task.our_flags,
+            *further,
+            f"--output_dir={output}",
+            # The last model counts, as in PyTorch's loop.
+            "--save_checkpoints_steps=1000000",
+        ]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        if done.returncode:
+            raise UserError(f"{task.script} failed: {done.stderr[-500:]}")
+        metrics = [one for one in read_metrics(output) if "sequences_per_second" in one]
+        scores = task.read_scores(output)
+    steps = [one["step"] for one in metrics]
     seconds = sum(
-        (step - before) * task.train_batch_size / row["sequences_per_second"]
-        for before, step, row in zip([0, *steps], steps, rows, strict=False)
+        (step - before) * task.train_batch_size / one["sequences_per_second"]
+        for before, step, one in zip([0, *steps], steps, metrics, strict=False)
     )
-    return _result(task, found, steps[-1], seconds)
+    return _result(task, scores, steps[-1], seconds)
 
 
 def _output_dir(name):
@@ -205,48 +200,39 @@ def _output_dir(name):
 
 def _theirs(task, seed, data_flags):
     """Fine-tune with PyTorch; return scores and speed."""
-    done = _call([_peer_python(), PEERS / task.peer, *_flags(task, seed, data_flags)])
-    found = json.loads(done.stdout.splitlines()[-1])
-    return _result(task, found, found["num_train_steps"], found["seconds"])
+    arguments = _flags(task, seed, data_flags)
+    output = environment.run(FLAGS.peer_env, task.peer, arguments)
+    report = json.loads(output.splitlines()[-1])
+    return _result(task, report, report["num_train_steps"], report["seconds"])
 
 
-def _result(task, found, steps, seconds):
-    """Return what a line says of a run, beside whose it is."""
-    scores = {name: found[name] for name in task.scores}
+def _result(task, scores, steps, seconds):
+    """Return the record of a run, without its key."""
     rate = steps * task.train_batch_size / seconds
-    return scores | {"steps": steps, "seconds": seconds, "rate": rate}
+    task_scores = {name: scores[name] for name in task.scores}
+    return task_scores | {"steps": steps, "seconds": seconds, "rate": rate}
 
 
-def _call(command):
-    done = subprocess.run(
-        list(map(str, command)), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise UserError(f"{command[1]} failed: {done.stderr[-500:]}")
-    return done
-
-
-def table(rows):
+def table(records):
     """Return lines: for each task and score the means, and the ratio of rates.
 
-    How far the means are apart is told in pooled standard deviations, ours less
-    PyTorch's.
+    The difference of the means is in pooled standard deviations, ours less PyTorch's.
     """
     lines = []
-    for task in map(find_task, dict.fromkeys(row["task"] for row in rows)):
-        of_task = [row for row in rows if row["task"] == task.name]
+    for task in map(find_task, dict.fromkeys(one["task"] for one in records)):
+        of_task = [one for one in records if one["task"] == task.name]
         for name in task.scores:
             groups = {
-                who: [100 * row[name] for row in of_task if row["who"] == who]
+                who: [100 * one[name] for one in of_task if one["who"] == who]
                 for who in (OURS, CORRECTED, THEIRS)
             }
             for who, group in groups.items():
                 if group:
-                    told = f"{task.name:6} {name:20} {who:27} "
-                    told += _mean_and_deviation(group)
+                    line = f"{task.name:6} {name:20} {who:27} "
+                    line += _mean_and_deviation(group)
                     if who != THEIRS:
-                        told += f"   apart: {_apart(group, groups[THEIRS])}"
-                    lines.append(told)
+                        line += f"   apart: {_apart(group, groups[THEIRS])}"
+                    lines.append(line)
         ratios = _ratios(of_task)
         if ratios:
             lines.append(
@@ -279,9 +265,11 @@ def _apart(ours, theirs):
     return f"{(statistics.fmean(ours) - statistics.fmean(theirs)) / pooled:+.2f} sd"
 
 
-def _ratios(rows):
+def _ratios(records):
     """Return ours / theirs of the runs of the same seed, made in alternation."""
-    rates = {(row["who"], row["seed"]): row["rate"] for row in rows if row.get("rate")}
+    rates = {
+        (one["who"], one["seed"]): one["rate"] for one in records if one.get("rate")
+    }
     return [
         rate / rates[THEIRS, seed]
         for (who, seed), rate in rates.items()

@@ -6,42 +6,34 @@ Both sides make their files of an encoder from one Hugging Face directory, in fl
 and with weights of 8 bits: ours as `export_model.py --format=tflite` does, ONNX
 Runtime's from PyTorch as `peers/onnx_runtime.py` says. First their outputs are
 compared, on a random row of each length without padding. Then each file is loaded by a
-process of its own, and the processes compute in turns, one at a time, a row at a time.
-A turn is one call that does not count and --calls that do; the fastest of them is the
-turn's. Its ratio is that of two turns made one after the other.
+process of its own, and two processes compute in turns, one at a time, a row at a time.
+A turn is a call that warms up and --calls more; the fastest of them is the turn's. A
+ratio is that of two neighboring turns.
 
 Memory is the peak resident set of a process that loads a file and computes rows of
---memory_length, less what the process had before, with the runtime imported; the mapped
-pages of the file are in it. Signatures of other lengths cost memory even if they are
-not called, so a .tflite with the one signature is measured, too. It is read from
-/proc, as Linux has it. ONNX Runtime gets an environment of its own, in --peer_env.
+--memory_length, less the peak before, with the runtime imported; the mapped pages of
+the file are in it. Signatures of other lengths cost memory even if they are not called,
+so a .tflite with the one signature is measured, too. It is read from /proc of Linux.
+ONNX Runtime gets an environment of its own, in --peer_env.
 """
 
-import contextlib
 import dataclasses
 import functools
-import importlib
-import importlib.metadata
-import json
 import os
 import pathlib
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
-PEERS = ROOT / "benchmarks" / "peers"
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from yardstick import peers  # noqa: E402
-from yardstick.own_process import forget_peak, peak_memory, timed  # noqa: E402
-from yardstick.processes import PAUSE, answering  # noqa: E402
 
+from benchmarks.peers import environment  # noqa: E402
+from benchmarks.yardstick.processes import Variant, take_turns  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
@@ -60,12 +52,6 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_string("peer_env", "build/peers", "Folder of ONNX Runtime's environment.")
 flags.DEFINE_string("output", None, "JSON file for all figures.")
-flags.DEFINE_string(
-    "answering",
-    None,
-    "For the benchmark itself: be the process that computes with this file.",
-)
-
 OURS, THEIRS = "ours", "ONNX Runtime"
 OURS_ONE_LENGTH = "ours, one length"
 FORMATS = ("float32", "int8")
@@ -76,28 +62,27 @@ MEGABYTE = 1e6
 
 def main():
     """Compare outputs, then latency, then memory; print tables, write JSON."""
-    threads = FLAGS.threads or os.cpu_count()
-    if FLAGS.answering:
-        return answer(FLAGS.answering, threads)
     require("model", "output")
     lengths = read_lengths()
     model = open_encoder(FLAGS.model, lengths)
-    rows = {
-        length: random_row(length, len(model.tokenizer.vocab)) for length in lengths
+    settings = {
+        "vocab_size": len(model.tokenizer.vocab),
+        "threads": FLAGS.threads or os.cpu_count(),
     }
     with tempfile.TemporaryDirectory() as folder:
-        python = peers.peer_python(FLAGS.peer_env)
-        theirs = python, _write_theirs(folder, python)
-        ours = sys.executable, write_ours(folder, model)
+        python = environment.peer_python(FLAGS.peer_env)
         one_length = dataclasses.replace(model, lengths=(FLAGS.memory_length,))
-        ours_alone = sys.executable, write_ours(folder, one_length, "one_")
-        sides = {OURS: ours, THEIRS: theirs}
-        results = {"cores": os.cpu_count(), "threads": threads}
-        results["differences"] = compare(sides, rows, threads, folder)
+        sides = {
+            OURS: write_ours(folder, model),
+            OURS_ONE_LENGTH: write_ours(folder, one_length, "one_"),
+            THEIRS: _write_theirs(folder),
+        }
+        results = {"cores": os.cpu_count(), "threads": settings["threads"]}
+        results["differences"] = compare(sides, lengths, settings, python)
         _show(difference_lines(results["differences"]))
-        results["latency"] = _measure_latency(sides, rows, threads)
-        sides = {OURS: ours, OURS_ONE_LENGTH: ours_alone, THEIRS: theirs}
-        results["memory"] = measure_memory(sides, rows[FLAGS.memory_length], threads)
+        results["latency"] = _measure_latency(sides, lengths, settings, python)
+        memory_settings = settings | {"lengths": [FLAGS.memory_length]}
+        results["memory"] = measure_memory(sides, memory_settings, python)
     _show(memory_lines(results["memory"], FLAGS.memory_length))
     files.write_json(FLAGS.output, results)
 
@@ -150,16 +135,6 @@ def open_encoder(path, lengths):
     return dataclasses.replace(model, lengths=tuple(lengths))
 
 
-def random_row(length, vocab_size):
-    """Return ids of two segments as dict of name -> list of `length` ints."""
-    ids = np.random.default_rng(length).integers(vocab_size, size=length)
-    return {
-        "input_ids": ids.tolist(),
-        "input_mask": [1] * length,
-        "segment_ids": [int(place >= length // 2) for place in range(length)],
-    }
-
-
 def write_ours(folder, model, prefix=""):
     """Write a `DeviceModel` as `.tflite`; return dict of format -> path."""
     from official_bert.export.tflite import converter
@@ -175,107 +150,34 @@ def write_ours(folder, model, prefix=""):
     return paths
 
 
-def _write_theirs(folder, peer_python):
+def _write_theirs(folder):
     """Write the files of ONNX Runtime; return dict of format -> path."""
-    done = subprocess.run(
-        [peer_python, PEERS / "onnx_runtime.py", FLAGS.model, folder],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if done.returncode:
-        raise UserError(f"ONNX Runtime's files were not made: {done.stderr[-500:]}")
+    environment.run(FLAGS.peer_env, "onnx_runtime", [FLAGS.model, folder])
     return {name: os.path.join(folder, f"{name}.onnx") for name in FORMATS}
 
 
-def answer(path, threads):
-    """Be a process that computes: read requests from stdin until it ends.
-
-    A line of stdout tells of the runtime. Then each line of stdin is a request as JSON:
-    `row`, dict of name -> list of S ints; `calls` that count; `outputs`, null or the
-    `.npz` file to write them to. Each answer is a line of JSON: `seconds` of the calls,
-    and `memory`, the peak in bytes beyond what there was before the file was loaded.
+def variant(who, path, settings):
+    """Return the `Variant` that computes rows with a file.
 
     Args:
+      who: side, for people.
       path: of a `.tflite` or an ONNX file.
-      threads: to compute with.
+      settings: dict of `threads` and the arguments of `workload.row_calls`.
     """
     is_ours = path.endswith(".tflite")
-    runtime, dtype, open_model = (_import_ours if is_ours else _import_theirs)()
-    forget_peak()
-    before = peak_memory()
-    compute = open_model(path, threads)
-    print(json.dumps({"runtime": runtime}), flush=True)
-    for line in sys.stdin:
-        asked = json.loads(line)
-        row = {name: np.array([ids], dtype) for name, ids in asked["row"].items()}
-        # The first call of a length takes memory and lays out the computation.
-        outputs = compute(row)
-        seconds = [timed(compute, row) for _ in range(asked["calls"])]
-        if asked["outputs"]:
-            np.savez(asked["outputs"], **outputs)
-        memory = peak_memory() - before
-        print(json.dumps({"seconds": seconds, "memory": memory}), flush=True)
+    module = "ours_tflite" if is_ours else "peers.onnx_runtime"
+    arguments = {"path": path, **settings}
+    return Variant(who, module, "rows", arguments, in_peer_env=not is_ours)
 
 
-def _import_ours():
-    """Return (runtime and version, dtype of ids, function that loads a file)."""
-    from official_bert.fine_tuning.tflite_model import SIGNATURE, interpreter
+def compare(sides, lengths, settings, peer_python):
+    """Compare a row of each length with ONNX Runtime in float32.
 
-    try:
-        importlib.import_module("ai_edge_litert.interpreter")
-        runtime = f"LiteRT {importlib.metadata.version('ai-edge-litert')}"
-    except ImportError:
-        version, _ = start_tensorflow(_import_tensorflow)
-        runtime = f"TensorFlow {version}"
-
-    def open_model(path, threads):
-        loaded = interpreter(path, threads)
-        runner = functools.cache(loaded.get_signature_runner)
-        return lambda row: runner(SIGNATURE.format(row["input_ids"].shape[1]))(**row)
-
-    return runtime, np.int32, open_model
-
-
-def _import_tensorflow():
-    """Return its version and its interpreter, which is imported where first named."""
-    import tensorflow as tf
-
-    return tf.__version__, tf.lite.Interpreter
-
-
-def _import_theirs():
-    """Return (runtime and version, dtype of ids, function that loads a file)."""
-    sys.path.append(str(PEERS))
-    import onnx_runtime
-
-    runtime = f"{THEIRS} {importlib.metadata.version('onnxruntime')}"
-    # Its own import is no part of what the model takes.
-    importlib.import_module("onnxruntime")
-    return runtime, np.int64, onnx_runtime.open_model
-
-
-@contextlib.contextmanager
-def computing(python, path, threads):
-    """Run a process that computes with a file; see `answer`.
-
-    Yields:
-      (what it tells of its runtime, function: row, calls, outputs -> its answer, dict).
-
-    Raises:
-      UserError: it ended.
-    """
-    command = [python, __file__, f"--answering={path}", f"--threads={threads}"]
-    with answering(command, path) as (told, ask):
-
-        def ask_for(row, calls=0, outputs=None):
-            return ask({"row": row, "calls": calls, "outputs": outputs})
-
-        yield told["runtime"], ask_for
-
-
-def compare(sides, rows, threads, folder):
-    """Compare the outputs of all rows with those of ONNX Runtime in float32.
+    Args:
+      sides: dict of side -> dict of format -> path.
+      lengths: list of int.
+      settings: see `variant`.
+      peer_python: path of the Python of peers.
 
     Returns:
       dict of side -> dict of format -> `difference` of the two.
@@ -284,32 +186,31 @@ def compare(sides, rows, threads, folder):
       UserError: our float32 is not the same model.
     """
     outputs = {
-        (who, name): read_outputs(python, paths[name], rows.values(), threads, folder)
-        for who, (python, paths) in sides.items()
+        (who, name): read_outputs(sides[who][name], lengths, settings, peer_python)
+        for who in (OURS, THEIRS)
         for name in FORMATS
     }
-    exact = outputs[THEIRS, FORMATS[0]]
-    found = {OURS: {}, THEIRS: {}}
+    exact = outputs.pop((THEIRS, FORMATS[0]))
+    differences = {OURS: {}, THEIRS: {}}
     for (who, name), values in outputs.items():
-        if values is not exact:
-            found[who][name] = difference(values, exact)
-    greatest = found[OURS][FORMATS[0]]["greatest"]
+        differences[who][name] = difference(values, exact)
+    greatest = differences[OURS][FORMATS[0]]["greatest"]
     if not greatest <= TOLERANCE:
         raise UserError(
             f"--model: the outputs of both sides differ by {greatest:.1e} in float32, "
             f"and {TOLERANCE:.0e} is allowed; give an encoder of BERT with its pooler."
         )
-    return found
+    return differences
 
 
-def read_outputs(python, path, rows, threads, folder):
-    """Return the outputs of rows, a list of dicts of float32 [1, …]."""
-    written = os.path.join(folder, "outputs.npz")
+def read_outputs(path, lengths, settings, peer_python):
+    """Return the outputs of a row of each length, a list of dicts of float32 [1, …]."""
     outputs = []
-    with computing(python, path, threads) as (_, ask):
-        for row in rows:
-            ask(row, outputs=written)
-            with np.load(written) as values:
+    with tempfile.TemporaryDirectory() as folder:
+        settings = settings | {"lengths": lengths, "output_dir": folder}
+        take_turns([variant(path, path, settings)], 1, 1, peer_python)
+        for length in lengths:
+            with np.load(os.path.join(folder, f"{length}.npz")) as values:
                 outputs.append(dict(values))
     return outputs
 
@@ -331,7 +232,7 @@ def difference(some, others):
     return {"greatest": float(errors.max()), "mean": float(errors.mean())}
 
 
-def _measure_latency(sides, rows, threads):
+def _measure_latency(sides, lengths, settings, peer_python):
     """Measure each format and length, printing a line of each as it is done.
 
     Returns:
@@ -340,34 +241,18 @@ def _measure_latency(sides, rows, threads):
     measured = []
     _show([LATENCY_HEADER])
     for name in FORMATS:
-        with contextlib.ExitStack() as stack:
-            asks = {
-                who: stack.enter_context(computing(python, paths[name], threads))[1]
-                for who, (python, paths) in sides.items()
-            }
-            for length, row in rows.items():
-                seconds = take_turns(asks, row, FLAGS.rounds, FLAGS.calls)
-                key = {"format": name, "length": length}
-                measured.append(key | summary(seconds) | {"seconds": seconds})
-                _show([latency_line(measured[-1])])
+        for length in lengths:
+            variants = [
+                variant(who, sides[who][name], settings | {"lengths": [length]})
+                for who in (OURS, THEIRS)
+            ]
+            seconds, _, _ = take_turns(
+                variants, FLAGS.rounds, 1 + FLAGS.calls, peer_python
+            )
+            key = {"format": name, "length": length}
+            measured.append(key | summary(seconds) | {"seconds": seconds})
+            _show([latency_line(measured[-1])])
     return measured
-
-
-def take_turns(asks, row, rounds, calls):
-    """Return dict of side -> the fastest call of each of its turns, in seconds.
-
-    Args:
-      asks: dict of side -> function; see `computing`.
-      row: dict of name -> list of ints.
-      rounds: turns of each.
-      calls: that count in a turn.
-    """
-    seconds = {who: [] for who in asks}
-    for _ in range(rounds):
-        for who, ask in asks.items():
-            time.sleep(PAUSE)
-            seconds[who].append(min(ask(row, calls)["seconds"]))
-    return seconds
 
 
 def summary(seconds):
@@ -386,19 +271,26 @@ def summary(seconds):
     }
 
 
-def measure_memory(sides, row, threads):
+def measure_memory(sides, settings, peer_python):
     """Return list of dicts: `who`, `format`, `runtime`, `file` and `peak` in bytes.
 
-    Each file is loaded by a process of its own, which nothing else has used.
+    Each file is loaded by a process of its own.
     """
     measured = []
     for name in FORMATS:
-        for who, (python, paths) in sides.items():
-            with computing(python, paths[name], threads) as (runtime, ask):
-                peak = ask(row, 2)["memory"]
-            size = os.path.getsize(paths[name])
-            key = {"who": who, "format": name, "runtime": runtime}
-            measured.append(key | {"file": size, "peak": peak})
+        for who, paths in sides.items():
+            variants = [variant(who, paths[name], settings)]
+            _, memory, versions = take_turns(variants, 1, 1, peer_python)
+            [(runtime, version)] = versions.items()
+            measured.append(
+                {
+                    "who": who,
+                    "format": name,
+                    "runtime": f"{runtime} {version}",
+                    "file": os.path.getsize(paths[name]),
+                    "peak": memory[who],
+                }
+            )
     return measured
 
 
@@ -406,8 +298,8 @@ def difference_lines(differences):
     """Yield what is printed of the outputs."""
     yield f"difference from {THEIRS} in float32: greatest, mean"
     for who, formats in differences.items():
-        for name, found in formats.items():
-            yield f"{name:8} {who:13} {found['greatest']:.1e} {found['mean']:.1e}"
+        for name, one in formats.items():
+            yield f"{name:8} {who:13} {one['greatest']:.1e} {one['mean']:.1e}"
 
 
 LATENCY_HEADER = (

@@ -18,10 +18,10 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from contenders import shared  # noqa: E402
-from yardstick import cost_model  # noqa: E402
-from yardstick.processes import Contender, take_turns  # noqa: E402
 
+from benchmarks import workload  # noqa: E402
+from benchmarks.yardstick import cost_model  # noqa: E402
+from benchmarks.yardstick.processes import Variant, take_turns  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
@@ -70,8 +70,8 @@ def main():
 
 def _measure(points):
     """Return what was found of each point, a list of dicts."""
-    contenders = [
-        Contender(
+    variants = [
+        Variant(
             str(label),
             "ours",
             "training",
@@ -79,9 +79,9 @@ def _measure(points):
         )
         for label, size, batch, length in points
     ]
-    product = Contender("product", "ours", "product", {}, calls=15)
-    seconds, _, _ = take_turns([*contenders, product], FLAGS.rounds, 1, None)
-    rate = 2 * shared.PRODUCT_SIZE**3 / statistics.median(seconds["product"])
+    product = Variant("product", "ours", "product", {}, calls=15)
+    seconds, _, _ = take_turns([*variants, product], FLAGS.rounds, 1, None)
+    rate = 2 * workload.PRODUCT_SIZE**3 / statistics.median(seconds["product"])
     return [
         {
             "label": str(label),

@@ -31,8 +31,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent
 sys.path.insert(0, str(ROOT))
 
 from absl import flags  # noqa: E402
-from served import served, start  # noqa: E402
 
+from benchmarks.served import served, start  # noqa: E402
 from official_bert.command_line.flag_values import locate, require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
 from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402

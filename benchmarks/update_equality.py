@@ -26,7 +26,6 @@ the first batch, with the weights after our updates, for that many masks on each
 import dataclasses
 import json
 import pathlib
-import subprocess
 import sys
 import tempfile
 
@@ -35,8 +34,8 @@ sys.path.insert(0, str(ROOT))
 
 import numpy as np  # noqa: E402
 from absl import flags  # noqa: E402
-from yardstick import peers  # noqa: E402
 
+from benchmarks.peers import environment  # noqa: E402
 from official_bert.command_line.flag_values import locate, require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
 from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
@@ -62,7 +61,6 @@ flags.DEFINE_integer(
 flags.DEFINE_integer("seed", 1, "Of the head, the order of rows and the masks.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 
-PEER = ROOT / "benchmarks" / "peers" / "updates.py"
 MAX_SEQ_LENGTH = 128  # Of GLUE and of tagged words.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 343)
 
@@ -350,11 +348,8 @@ def _theirs(folder):
         "keep_padding_idx": FLAGS.keep_padding_idx,
     }
     (folder / "settings.json").write_text(json.dumps(settings))
-    command = [peers.peer_python(FLAGS.peer_env), PEER, folder]
-    done = subprocess.run(
-        list(map(str, command)), stdout=subprocess.PIPE, text=True, check=True
-    )
-    found = json.loads(done.stdout.splitlines()[-1])
+    output = environment.run(FLAGS.peer_env, "pytorch.updates", [folder])
+    found = json.loads(output.splitlines()[-1])
     with any_format.opened(str(folder / "end")) as checkpoint:
         return found["losses"], checkpoint.tensors(), found["drawn"]
 

@@ -1,33 +1,71 @@
-"""ONNX Runtime's side of `benchmarks/on_device.py`: its files, and what runs them.
+"""ONNX Runtime: its files of an encoder, and what runs them.
 
-    python benchmarks/peers/onnx_runtime.py MODEL FOLDER
-
-writes the encoder of a Hugging Face directory from PyTorch to FOLDER/float32.onnx, and
-FOLDER/int8.onnx of it, in an environment with the packages of `requirements.txt`.
-Of the ways there are to write it, this one gave ONNX Runtime the shortest times: plain
-attention and the exporter of TorchScript, which leave it the most to fuse. Weights of
-8 bits are those of the products, a scale for each column, and of the embeddings; what
-the products read is rounded as it comes. So it is in the .tflite, too.
+`benchmarks/on_device.py` runs this module with MODEL FOLDER. It writes the encoder of a
+Hugging Face directory from PyTorch to FOLDER/float32.onnx, and FOLDER/int8.onnx of it,
+in an environment with the packages of `requirements.txt`. Weights of 8 bits are those
+of the products, a scale for each column, and of the embeddings; what the products read
+is rounded as it comes. So it is in the .tflite, too.
 """
 
+import os
 import pathlib
 import sys
+import tempfile
+
+import onnxruntime
+import transformers
+
+from benchmarks import workload
 
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 OUTPUTS = ("sequence_output", "pooled_output")
 OPSET = 17
+# With the exporter of TorchScript, it leaves ONNX Runtime the most to fuse.
 PLAIN_ATTENTION = {"attn_implementation": "eager"}
 
 
 def main():
     """Write both files."""
-    import transformers
-
     model, folder = sys.argv[1:]
     plain = pathlib.Path(folder) / "float32.onnx"
     transformers.logging.set_verbosity_error()
     export(transformers.BertModel.from_pretrained(model, **PLAIN_ATTENTION), plain)
     quantize(plain, plain.with_name("int8.onnx"))
+
+
+def versions():
+    """Return library -> version."""
+    return {"onnxruntime": onnxruntime.__version__}
+
+
+def encoding(size, batch, quantized=False):
+    """Make a function that computes the outputs of one batch of full sequences.
+
+    Args:
+      size: name of a released size; its weights are random.
+      batch: sequences.
+      quantized: whether products are of 8 bits, what they read rounded as it comes.
+    """
+    sizes = workload.size_of(size)
+    config = transformers.BertConfig(**sizes, **PLAIN_ATTENTION)
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "float32.onnx")
+        export(transformers.BertModel(config), path)
+        if quantized:
+            quantize(path, os.path.join(folder, "int8.onnx"))
+            path = os.path.join(folder, "int8.onnx")
+        compute = open_model(path, os.cpu_count())
+    values = workload.full_batch(sizes["vocab_size"], batch)
+    inputs = {
+        name: value.astype("int64") for name, value in zip(INPUTS, values, strict=True)
+    }
+    return lambda: compute(inputs)
+
+
+def rows(path, **settings):
+    """Make a function that computes rows; see `workload.row_calls`."""
+    compute = open_model(path, settings.pop("threads"))
+    return workload.row_calls(compute, "int64", **settings)
 
 
 def export(encoder, path):
@@ -81,8 +119,6 @@ def open_model(path, threads):
     Returns:
       function: dict of `INPUTS` int64 [B, S] -> dict of `OUTPUTS` float32 [B, …].
     """
-    import onnxruntime
-
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads
     session = onnxruntime.InferenceSession(

@@ -1,8 +1,8 @@
 """How long an update takes: its matrix products, other numbers, and weights."""
 
 import numpy as np
-from contenders import shared
 
+from benchmarks import workload
 from official_bert.config import BertConfig
 from official_bert.parameter_count import parameter_parts, training_flops
 
@@ -16,7 +16,7 @@ def work(size, batch, length):
       dict of int: `flops` of matrix products, `numbers` that element-wise work
       writes, `weights` that the optimizer updates.
     """
-    config, predictions = BertConfig.named(size), shared.predictions_of(length)
+    config, predictions = BertConfig.named(size), workload.predictions_of(length)
     maps = config.num_attention_heads * length**2
     hidden = length * (8 * config.hidden_size + config.intermediate_size)
     logits = predictions * config.vocab_size

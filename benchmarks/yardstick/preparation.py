@@ -1,11 +1,11 @@
-"""The real texts that rows compute on, as files for all contenders."""
+"""The real texts that rows compute on, as files for all variants."""
 
 import os
 import random
 import subprocess
 import sys
 
-from contenders import shared
+from benchmarks import workload
 
 # The shape of all-MiniLM-L6-v2; what its weights are is of no account here.
 MINILM = {
@@ -28,7 +28,7 @@ def glue_texts(task_name, data_dir, vocab_file, folder, count):
     """Write texts drawn at random from a task's training set.
 
     Returns:
-      (path, see `shared.read_texts`; outputs of the task's model: its labels, or 1).
+      (path, see `workload.read_texts`; outputs of the task's model: its labels, or 1).
     """
     from official_bert.tasks.classifier import features as classifier_features
     from official_bert.tasks.glue import files as glue_files
@@ -38,10 +38,10 @@ def glue_texts(task_name, data_dir, vocab_file, folder, count):
     examples = glue_files.read_examples(task, data_dir, "train")
     chosen = random.Random(1).sample(examples, count)
     features = classifier_features.convert_examples(
-        chosen, _tokenizer(vocab_file), shared.LENGTH, task.labels
+        chosen, _tokenizer(vocab_file), workload.LENGTH, task.labels
     )
     path = os.path.join(folder, f"{task_name}.npz")
-    shared.write_texts(
+    workload.write_texts(
         path, [(one.input_ids, one.segment_ids, one.label_id) for one in features]
     )
     return path, len(task.labels) or 1
@@ -51,7 +51,7 @@ def squad_windows(squad_file, vocab_file, folder, num_questions):
     """Write the windows of questions drawn at random.
 
     Returns:
-      (path, see `shared.read_texts`; number of windows).
+      (path, see `workload.read_texts`; number of windows).
     """
     from official_bert.tasks.squad import features as squad_features
     from official_bert.tasks.squad import files as squad_files
@@ -62,7 +62,9 @@ def squad_windows(squad_file, vocab_file, folder, num_questions):
         chosen, _tokenizer(vocab_file), WINDOW, STRIDE, QUERY
     )
     path = os.path.join(folder, "squad.npz")
-    shared.write_texts(path, [(one.input_ids, one.segment_ids, 0) for one in features])
+    workload.write_texts(
+        path, [(one.input_ids, one.segment_ids, 0) for one in features]
+    )
     return path, len(features)
 
 
@@ -81,7 +83,7 @@ def records(text_file, vocab_file, folder):
     """Write the pre-training records of a text's first lines; return their path."""
     lines, _ = first_lines(text_file, folder, "records.txt", 1.0)
     path = os.path.join(folder, "records.tfrecord")
-    script = shared.ROOT / "run_scripts" / "create_pretraining_data.py"
+    script = workload.ROOT / "run_scripts" / "create_pretraining_data.py"
     command = [sys.executable, str(script), f"--input_file={lines}"]
     command += [f"--output_file={path}", f"--vocab_file={vocab_file}"]
     subprocess.run(command, check=True, capture_output=True)

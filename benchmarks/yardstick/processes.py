@@ -1,4 +1,4 @@
-"""Processes that each measure one contender, and their turns."""
+"""Processes that each measure one variant, and their turns."""
 
 import contextlib
 import dataclasses
@@ -17,15 +17,15 @@ PAUSE = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
-class Contender:
+class Variant:
     """Something to measure.
 
     Attributes:
       name: for people.
-      module: of `contenders`.
+      module: of `benchmarks`, such as "peers.kerashub".
       function: of that module, which makes what is called.
       arguments: of that function, fit for JSON.
-      is_peer: whether it runs in the environment of PyTorch.
+      in_peer_env: whether it runs in the environment of PyTorch.
       calls: in a turn; None for as many as the others.
       flops: of the matrix products of a call; None for as many as ours.
     """
@@ -34,20 +34,20 @@ class Contender:
     module: str
     function: str
     arguments: dict
-    is_peer: bool = False
+    in_peer_env: bool = False
     calls: int | None = None
     flops: float | None = None
 
 
-def take_turns(contenders, rounds, calls, peer_python):
-    """Start a process for each contender and let them compute in turns.
+def take_turns(variants, rounds, calls, peer_python):
+    """Start a process for each variant and let them compute in turns.
 
     One process computes at a time, in the order given, so that the turns of two
-    contenders in a round are neighbours in time.
+    variants in a round are neighbors in time.
 
     Args:
-      contenders: list of `Contender`.
-      rounds: turns of each, behind one that does not count.
+      variants: list of `Variant`.
+      rounds: turns of each, after one that does not count.
       calls: in a turn; the fastest of them is the turn's.
       peer_python: path of the Python of peers.
 
@@ -59,46 +59,38 @@ def take_turns(contenders, rounds, calls, peer_python):
       UserError: a process ended.
     """
     with contextlib.ExitStack() as stack:
-        asks, versions = {}, {}
-        for one in contenders:
-            python = peer_python if one.is_peer else sys.executable
-            found, ask = stack.enter_context(_measuring(one, python))
-            versions |= found["versions"]
+        measures, versions = {}, {}
+        for variant in variants:
+            python = peer_python if variant.in_peer_env else sys.executable
+            libraries, measure = stack.enter_context(_running(variant, python))
+            versions |= libraries
             # Traces, compiles and takes memory.
-            ask(2)
-            asks[one.name] = ask
-        seconds = {name: [] for name in asks}
+            measure(2)
+            measures[variant.name] = measure
+        seconds = {name: [] for name in measures}
         memory = {}
         for _ in range(rounds):
-            for one in contenders:
+            for variant in variants:
                 time.sleep(PAUSE)
-                answer = asks[one.name](one.calls or calls)
-                seconds[one.name].append(min(answer["seconds"]))
-                memory[one.name] = answer["memory"]
+                turn = measures[variant.name](variant.calls or calls)
+                seconds[variant.name].append(min(turn["seconds"]))
+                memory[variant.name] = turn["memory"]
         return seconds, memory, versions
 
 
-def _measuring(contender, python):
-    """Run a contender's process; see `answering` and `contender.py`."""
-    arguments = json.dumps(contender.arguments)
-    command = [python, WORKER, contender.module, contender.function, arguments]
-    return answering(command, contender.name)
-
-
 @contextlib.contextmanager
-def answering(command, name):
-    """Run a process that answers lines of JSON with lines of JSON.
-
-    Args:
-      command: its words.
-      name: for messages.
+def _running(variant, python):
+    """Run a variant's process; see `benchmarks/contender.py`.
 
     Yields:
-      (its first line, which nobody asked for; function: what is asked -> answer).
+      (dict of library -> version; function: number of calls -> dict of their
+      `seconds` and the peak `memory`).
 
     Raises:
       UserError: it ended.
     """
+    arguments = json.dumps(variant.arguments)
+    command = [python, WORKER, variant.module, variant.function, arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with tempfile.TemporaryFile() as errors:
         process = subprocess.Popen(list(map(str, command)), stderr=errors, **pipes)
@@ -107,19 +99,19 @@ def answering(command, name):
             line = process.stdout.readline()
             if not line:
                 errors.seek(0)
-                told = errors.read().decode(errors="replace")[-800:]
-                raise UserError(f"{name} could not be measured: {told}")
+                last_words = errors.read().decode(errors="replace")[-800:]
+                raise UserError(f"{variant.name} could not be measured: {last_words}")
             return json.loads(line)
 
-        def ask(asked):
-            # If it has ended, its last words say why.
+        def measure(calls):
+            # If the process has ended, its stderr says why.
             with contextlib.suppress(BrokenPipeError):
-                process.stdin.write(json.dumps(asked) + "\n")
+                process.stdin.write(f"{calls}\n")
                 process.stdin.flush()
             return receive()
 
         try:
-            yield receive(), ask
+            yield receive()["versions"], measure
         finally:
             process.kill()
             process.communicate()

@@ -1,30 +1,24 @@
-"""What was measured as lines, as a table for Markdown and as a picture."""
+"""The measurements as printed lines, as a table in Markdown and as a picture."""
 
 import itertools
 
-from yardstick.targets import OURS, PRODUCT, Speed
+from benchmarks.yardstick.targets import OURS, PRODUCT, Speed
 
 GIGABYTE = 1e9
 
 
-def row_summary(row, result, measured):
-    """Return all figures of a row, fit for JSON.
+def summarize(comparison, result, measured):
+    """Return all figures of a comparison, fit for JSON.
 
     Args:
-      row: `rows.Row`.
+      comparison: `comparisons.Comparison`.
       result: `targets.Result` of it.
-      measured: dict that tells when and where.
-
-    Raises:
-      ValueError: ours is faster than the matrix product, so operations or seconds are
-        counted wrong.
+      measured: dict of when and where.
     """
     names = list(result.seconds)
-    if result.flops and result.share_of_ceiling(OURS) > 1:
-        raise ValueError(f"{row.title} is faster than the matrix product.")
     return {
-        "title": row.title,
-        "is_drawn": row.is_drawn and len(row.contenders) > 1,
+        "title": comparison.title,
+        "is_drawn": comparison.is_drawn and len(comparison.variants) > 1,
         "seconds": result.seconds,
         "median_seconds": {name: result.median(name) for name in names},
         "memory_bytes": result.memory,
@@ -33,7 +27,7 @@ def row_summary(row, result, measured):
             for name in names
             if name != PRODUCT
         },
-        "unit": row.unit,
+        "unit": comparison.unit,
         "theirs_over_ours": {
             name: result.ratios(name) for name in names if name not in (OURS, PRODUCT)
         },
@@ -42,23 +36,43 @@ def row_summary(row, result, measured):
             for name in names
             if result.flops and name != PRODUCT
         },
-        "targets": [_verdict(target, result) for target in row.targets],
+        "targets": [_verdict(target, result) for target in comparison.targets],
+        "measured": measured,
+    }
+
+
+def summarize_unusable(comparison, result, measured, reason):
+    """Return what to keep of measurements that are wrong, fit for JSON.
+
+    Args:
+      comparison: see `summarize`.
+      result: likewise.
+      measured: likewise.
+      reason: for people.
+    """
+    return {
+        "title": comparison.title,
+        "is_drawn": False,
+        "unusable": reason,
+        "seconds": result.seconds,
         "measured": measured,
     }
 
 
 def _verdict(target, result):
-    found = target.found(result)
-    is_met = None if found is None else bool(target.is_met(found))
-    verdict = {"target": str(target), "found": found, "is_met": is_met}
+    value = target.value(result)
+    is_met = None if value is None else bool(target.is_met(value))
+    verdict = {"target": str(target), "found": value, "is_met": is_met}
     if isinstance(target, Speed):
         verdict |= {"over": list(target.others), "least": target.least}
     return verdict
 
 
 def lines(summary):
-    """Return what is printed of a row, of its `row_summary`."""
+    """Return what is printed of a summary, a list of str."""
     shown = [f"\n{summary['title']}"]
+    if "unusable" in summary:
+        return [*shown, f"  unusable: {summary['unusable']}"]
     for name, seconds in summary["median_seconds"].items():
         line = f"  {name:22}{1000 * seconds:10.1f} ms"
         if name in summary["units_per_second"]:
@@ -70,11 +84,11 @@ def lines(summary):
             line += f"   {_ratio(summary, name)} x ours"
         shown.append(line)
     for verdict in summary["targets"]:
-        shown.append(f"  {verdict['target']}: {_told(verdict)}")
+        shown.append(f"  {verdict['target']}: {_outcome(verdict)}")
     return shown
 
 
-def _told(verdict):
+def _outcome(verdict):
     if verdict["found"] is None:
         return "not measured"
     return f"{verdict['found']:.2f}, {'met' if verdict['is_met'] else 'missed'}"
@@ -86,64 +100,65 @@ def _ratio(summary, name):
 
 
 def table(summaries):
-    """Return all rows as a table in Markdown, and where each was measured, as lines.
+    """Return the table in Markdown, and where its rows were measured, as lines.
 
     Args:
-      summaries: dict of a row's name -> its `row_summary`.
+      summaries: dict of a row's name -> its summary.
     """
-    made = [
+    header = [
         "| what | ours | of the matrix product | time of others / ours: median "
         "(quartiles) | peak memory: ours, others / ours | target: found |",
         "|---|---|---|---|---|---|",
     ]
-    for summary in summaries.values():
-        share = summary["share_of_matrix_product"].get(OURS)
-        others = [
-            f"{name} {_ratio(summary, name)}" for name in summary["theirs_over_ours"]
-        ]
-        targets = [f"{one['target']}: {_told(one)}" for one in summary["targets"]]
-        cells = [
-            summary["title"],
-            f"{summary['units_per_second'][OURS]:.4g} {summary['unit']}/s",
-            "" if share is None else f"{share:.0%}",
-            "; ".join(others),
-            _memory(summary),
-            "; ".join(targets),
-        ]
-        made.append(f"| {' | '.join(cells)} |")
-    return [*made, "", *_places(summaries)]
+    body = [f"| {' | '.join(_cells(one))} |" for one in summaries.values()]
+    return [*header, *body, "", *_machines(summaries)]
+
+
+def _cells(summary):
+    if "unusable" in summary:
+        return [summary["title"], f"unusable: {summary['unusable']}", "", "", "", ""]
+    share = summary["share_of_matrix_product"].get(OURS)
+    others = [f"{name} {_ratio(summary, name)}" for name in summary["theirs_over_ours"]]
+    targets = [f"{one['target']}: {_outcome(one)}" for one in summary["targets"]]
+    return [
+        summary["title"],
+        f"{summary['units_per_second'][OURS]:.4g} {summary['unit']}/s",
+        "" if share is None else f"{share:.0%}",
+        "; ".join(others),
+        _memory(summary),
+        "; ".join(targets),
+    ]
 
 
 def _memory(summary):
     """Return the memory of ours, and how many times as much the others take.
 
-    Nothing where a child of the process does the work.
+    It is empty if a child of the process does the work.
     """
     bytes_of = summary["memory_bytes"]
     if bytes_of[OURS] < GIGABYTE / 100:
         return ""
-    told = [f"{bytes_of[OURS] / GIGABYTE:.2f} GB"]
-    told += [
+    others = [
         f"{name} {bytes_of[name] / bytes_of[OURS]:.2f}"
         for name in summary["theirs_over_ours"]
     ]
-    return "; ".join(told)
+    return "; ".join([f"{bytes_of[OURS] / GIGABYTE:.2f} GB", *others])
 
 
-def _places(summaries):
+def _machines(summaries):
     """Return a line for each day and machine, with the rows measured there."""
-    found = {}
+    names_on = {}
     for name, summary in summaries.items():
-        told = ", ".join(f"{key} {value}" for key, value in summary["measured"].items())
-        found.setdefault(told, []).append(name)
-    return [f"* {', '.join(names)}: {told}" for told, names in found.items()]
+        machine = ", ".join(f"{key} {one}" for key, one in summary["measured"].items())
+        names_on.setdefault(machine, []).append(name)
+    return [f"* {', '.join(names)}: {machine}" for machine, names in names_on.items()]
 
 
 def write_chart(summaries, path):
     """Draw how many times as long as ours the others take, as a PNG, if any do.
 
     Args:
-      summaries: dict of a row's name -> its `row_summary`.
+      summaries: dict of a row's name -> its summary.
       path: of the picture.
     """
     import matplotlib
@@ -155,43 +170,24 @@ def write_chart(summaries, path):
     if not shown:
         return
     names = list(dict.fromkeys(who for one in shown for who in one["theirs_over_ours"]))
-    colours = dict(
+    colors = dict(
         zip(names, itertools.cycle(plt.get_cmap("tab10").colors), strict=False)
     )
-    bars = [
-        (summary["title"], who, *quartiles)
-        for summary in shown
-        for who, quartiles in summary["theirs_over_ours"].items()
-    ]
-    targets = _targets(shown)
-    figure, axes = plt.subplots(figsize=(9, 1 + 0.3 * (len(bars) + len(shown))))
-    place, last = 0.0, None
-    for title, who, low, middle, high in bars:
-        if title != last:
-            place += 1
-            axes.text(
-                0.0,
-                place,
-                title,
-                va="center",
-                weight="bold",
-                size=8,
-                transform=axes.get_yaxis_transform(),
-            )
-            place, last = place + 1, title
-        axes.barh(place, middle, color=colours[who], height=0.8)
-        axes.plot([low, high], [place, place], color="black", linewidth=1)
-        axes.text(high, place, f"  {middle:.2f}  {who}", va="center", size=8)
-        for target in targets.get((title, who), ()):
-            axes.plot([target] * 2, [place - 0.5, place + 0.5], color="red")
-        place += 1
+    num_bars = sum(len(one["theirs_over_ours"]) for one in shown)
+    figure, axes = plt.subplots(figsize=(9, 1 + 0.3 * (num_bars + len(shown))))
+    top = 1.0
+    for summary in shown:
+        top = _draw_bars(axes, summary, colors, top)
     axes.axvline(1, color="black", linewidth=1)
     axes.set(
         yticks=[],
         xlabel="time of the other / ours (above 1: ours is faster); red: the target",
     )
     axes.invert_yaxis()
-    axes.set_xlim(0, 1.35 * max(bar[4] for bar in bars))
+    longest = max(
+        high for one in shown for *_, high in one["theirs_over_ours"].values()
+    )
+    axes.set_xlim(0, 1.35 * longest)
     for side in ("top", "right", "left"):
         axes.spines[side].set_visible(False)
     figure.tight_layout()
@@ -199,11 +195,24 @@ def write_chart(summaries, path):
     plt.close(figure)
 
 
-def _targets(summaries):
-    """Return what is aimed at, a dict of (title, contender) -> list of ratios."""
-    found = {}
-    for summary in summaries:
+def _draw_bars(axes, summary, colors, top):
+    """Draw a comparison's title at `top` and its bars below; return the next top."""
+    axes.text(
+        0.0,
+        top,
+        summary["title"],
+        va="center",
+        weight="bold",
+        size=8,
+        transform=axes.get_yaxis_transform(),
+    )
+    for y, (name, quartiles) in enumerate(summary["theirs_over_ours"].items(), 1):
+        low, middle, high = quartiles
+        y += top
+        axes.barh(y, middle, color=colors[name], height=0.8)
+        axes.plot([low, high], [y, y], color="black", linewidth=1)
+        axes.text(high, y, f"  {middle:.2f}  {name}", va="center", size=8)
         for verdict in summary["targets"]:
-            for name in verdict.get("over", ()):
-                found.setdefault((summary["title"], name), []).append(verdict["least"])
-    return found
+            if name in verdict.get("over", ()):
+                axes.plot([verdict["least"]] * 2, [y - 0.5, y + 0.5], color="red")
+    return top + len(summary["theirs_over_ours"]) + 2

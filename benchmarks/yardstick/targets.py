@@ -1,4 +1,4 @@
-"""What a row is meant to reach, and whether it did."""
+"""The results of a comparison, and the targets that they should reach."""
 
 import dataclasses
 import statistics
@@ -8,15 +8,15 @@ OURS, PRODUCT = "ours", "matrix product"
 
 @dataclasses.dataclass(frozen=True)
 class Result:
-    """What was measured of a row; ours is `OURS`.
+    """The measurements of a comparison; ours is `OURS`.
 
     Attributes:
-      seconds: dict of contender -> seconds of each of its turns.
-      memory: dict of contender -> peak in bytes.
-      units: what a call works off: sequences, megabytes.
-      flops: of the matrix products of a call; None where it has none.
+      seconds: dict of variant -> seconds of each of its turns.
+      memory: dict of variant -> peak in bytes.
+      units: that a call processes: sequences, megabytes.
+      flops: of the matrix products of a call; None if they are not counted.
       product_flops: of a call of `PRODUCT`.
-      other_flops: dict of contender -> as `flops`, of those that compute others.
+      other_flops: dict of variant -> as `flops`, for those that compute more.
     """
 
     seconds: dict
@@ -27,7 +27,7 @@ class Result:
     other_flops: dict = dataclasses.field(default_factory=dict)
 
     def median(self, name):
-        """Return the seconds of a contender's call."""
+        """Return the seconds of a variant's call."""
         return statistics.median(self.seconds[name])
 
     def ratios(self, name):
@@ -36,11 +36,11 @@ class Result:
         Each ratio is that of two turns of the same round.
         """
         pairs = zip(self.seconds[name], self.seconds[OURS], strict=True)
-        found = [theirs / ours for theirs, ours in pairs]
-        return statistics.quantiles(found, n=4, method="inclusive")
+        ratios = [theirs / ours for theirs, ours in pairs]
+        return statistics.quantiles(ratios, n=4, method="inclusive")
 
     def share_of_ceiling(self, name):
-        """Return a contender's rate of operations by that of the product.
+        """Return a variant's rate of operations by that of the product.
 
         The median of the rounds, each with the product of the same round.
         """
@@ -48,26 +48,30 @@ class Result:
         times = statistics.median(product / own for product, own in pairs)
         return times * self.other_flops.get(name, self.flops) / self.product_flops
 
+    def is_faster_than_product(self):
+        """Return whether noise made ours faster than the machine can be."""
+        return bool(self.flops) and self.share_of_ceiling(OURS) > 1
+
 
 class AtLeast:
-    """A target that is met by what is not below `least`."""
+    """A target that values from `least` on meet."""
 
-    def is_met(self, found):
-        """Return whether what was found suffices."""
-        return found >= self.least
+    def is_met(self, value):
+        """Return whether a value meets the target."""
+        return value >= self.least
 
 
 class AtMost:
-    """A target that is met by what is not above `most`."""
+    """A target that values up to `most` meet."""
 
-    def is_met(self, found):
-        """Return whether what was found suffices."""
-        return found <= self.most
+    def is_met(self, value):
+        """Return whether a value meets the target."""
+        return value <= self.most
 
 
 @dataclasses.dataclass(frozen=True)
 class Speed(AtLeast):
-    """Ours is at least so many times as fast as the fastest of these."""
+    """Ours is at least N times as fast as the fastest of these."""
 
     others: tuple[str, ...]
     least: float
@@ -76,10 +80,10 @@ class Speed(AtLeast):
     def __str__(self):
         return f"≥ {self.least:g} × {self.who}"
 
-    def found(self, result):
+    def value(self, result):
         """Return the ratio, or None if none of them was measured."""
-        there = [name for name in self.others if name in result.seconds]
-        return min((result.ratios(name)[1] for name in there), default=None)
+        measured = [name for name in self.others if name in result.seconds]
+        return min((result.ratios(name)[1] for name in measured), default=None)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -91,14 +95,14 @@ class Ceiling(AtLeast):
     def __str__(self):
         return f"≥ {self.least:.2f} of the matrix product"
 
-    def found(self, result):
+    def value(self, result):
         """Return the share."""
         return result.share_of_ceiling(OURS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Memory(AtMost):
-    """A contender's memory is at most so many times another's."""
+    """A variant's memory is at most N times another's."""
 
     of: str
     other: str
@@ -107,14 +111,14 @@ class Memory(AtMost):
     def __str__(self):
         return f"memory of {self.of} ≤ {self.most:g} × {self.other}"
 
-    def found(self, result):
+    def value(self, result):
         """Return the ratio."""
         return result.memory[self.of] / result.memory[self.other]
 
 
 @dataclasses.dataclass(frozen=True)
 class Rate(AtLeast):
-    """Ours works off at least so many units a second."""
+    """Ours processes at least N units per second."""
 
     least: float
     unit: str
@@ -122,20 +126,20 @@ class Rate(AtLeast):
     def __str__(self):
         return f"≥ {self.least:g} {self.unit} a second"
 
-    def found(self, result):
+    def value(self, result):
         """Return the units a second."""
         return result.units / result.median(OURS)
 
 
 @dataclasses.dataclass(frozen=True)
 class Seconds(AtMost):
-    """No contender takes longer."""
+    """No variant takes longer."""
 
     most: float
 
     def __str__(self):
         return f"≤ {self.most:g} s"
 
-    def found(self, result):
+    def value(self, result):
         """Return the seconds of the slowest."""
         return max(map(result.median, result.seconds))

@@ -1,5 +1,6 @@
 """The comparison with PyTorch, without PyTorch: data, flags, scores, our own run."""
 
+import importlib.util
 import json
 import subprocess
 import sys
@@ -9,14 +10,11 @@ import tiny_model
 import warm_python
 from places import MINI, ROOT
 
+from benchmarks import compared_tasks
 from official_bert.errors import UserError
 from official_bert.tasks.choice import files as choice_files
 from official_bert.tasks.ner import files as ner_files
 from official_bert.tasks.squad import files as squad_files
-
-sys.path.append(str(ROOT / "benchmarks"))
-
-import compared_tasks  # noqa: E402
 
 WORDS = "the of in is and on water her years found light".split()  # noqa: SIM905
 CONLL = """-DOCSTART- -X- -X- O
@@ -153,7 +151,7 @@ def test_settings_are_flags_of_our_commands(tmp_path):
         known |= {name.replace("--no", "--") for name in known}
         for flag in [*task.setting_flags(), *task.our_flags]:
             assert flag.partition("=")[0] in known, (task.name, flag)
-        assert (ROOT / "benchmarks" / "peers" / task.peer).is_file()
+        assert importlib.util.find_spec(f"benchmarks.peers.{task.peer}")
 
 
 def test_sources_are_counted():

@@ -1,7 +1,6 @@
 """The comparison with ONNX Runtime, without that: our files, processes, tables."""
 
 import os
-import sys
 import types
 
 import numpy as np
@@ -10,15 +9,14 @@ import tiny_model
 import warm_python
 from places import ROOT
 
+from benchmarks import on_device, workload
+from benchmarks.yardstick import processes
 from official_bert.errors import UserError
 from official_bert.export.tflite import model as device_model
 from official_bert.fine_tuning.tflite_model import TfliteModel
 
-sys.path.append(str(ROOT / "benchmarks"))
-
-import on_device  # noqa: E402
-
 LENGTHS = [8, 16]
+SETTINGS = {"vocab_size": 128, "threads": 1}
 
 
 @pytest.fixture(scope="module")
@@ -33,62 +31,58 @@ def ours(model, tmp_path_factory):
 
 
 def test_rows():
-    row = on_device.random_row(9, 128)
+    row = workload.random_row(9, 128)
     assert list(row) == ["input_ids", "input_mask", "segment_ids"]
     assert row["input_mask"] == [1] * 9
     assert row["segment_ids"] == [0] * 4 + [1] * 5
     assert set(row["input_ids"]) <= set(range(128))
-    assert row == on_device.random_row(9, 128)
+    assert row == workload.random_row(9, 128)
 
 
-def test_our_process_answers(ours, tmp_path):
-    with on_device.computing(sys.executable, ours["int8"], 1) as (runtime, ask):
-        assert runtime.startswith(("TensorFlow 2.", "LiteRT "))
-        for length in LENGTHS:
-            written = tmp_path / f"{length}.npz"
-            row = on_device.random_row(length, 128)
-            answer = ask(row, 3, str(written))
-            assert list(answer) == ["seconds", "memory"]
-            assert len(answer["seconds"]) == 3
-            assert all(0 < second < 10 for second in answer["seconds"])
-            assert 0 < answer["memory"] < 1e9
-            assert written.exists()
-            assert ask(row)["seconds"] == []
+def test_our_process_computes(ours, tmp_path):
+    settings = SETTINGS | {"lengths": LENGTHS, "output_dir": str(tmp_path)}
+    variant = on_device.variant("ours", ours["int8"], settings)
+    seconds, memory, versions = processes.take_turns([variant], 3, 2, None)
+    [(runtime, version)] = versions.items()
+    assert f"{runtime} {version}".startswith(("TensorFlow 2.", "LiteRT "))
+    assert len(seconds["ours"]) == 3
+    assert all(0 < second < 10 for second in seconds["ours"])
+    assert 0 < memory["ours"] < 1e9
+    written = sorted(path.name for path in tmp_path.iterdir())
+    assert written == ["16.npz", "8.npz"]
 
 
-def test_our_outputs_are_those_of_the_model(model, ours, tmp_path):
-    rows = [on_device.random_row(length, 128) for length in LENGTHS]
+def test_our_outputs_are_those_of_the_model(model, ours):
     exact = []
-    for row in rows:
+    for length in LENGTHS:
+        row = workload.random_row(length, 128)
         outputs = model.compute({key: np.array([ids]) for key, ids in row.items()})
         exact.append({key: value.numpy() for key, value in outputs.items()})
-    found = {}
+    greatest = {}
     for name, path in ours.items():
         assert TfliteModel(path).lengths == LENGTHS
-        outputs = on_device.read_outputs(sys.executable, path, rows, 1, tmp_path)
+        outputs = on_device.read_outputs(path, LENGTHS, SETTINGS, None)
         assert [one["sequence_output"].shape[1] for one in outputs] == LENGTHS
-        found[name] = on_device.difference(outputs, exact)["greatest"]
-    assert list(found) == ["float32", "int8"]
-    assert found["float32"] < 1e-5 < found["int8"] < 0.2
+        greatest[name] = on_device.difference(outputs, exact)["greatest"]
+    assert list(greatest) == ["float32", "int8"]
+    assert greatest["float32"] < 1e-5 < greatest["int8"] < 0.2
 
 
 def test_a_process_that_ends_is_told(tmp_path):
     path = tmp_path / "damaged.tflite"
     path.write_bytes(b"nothing")
-    with (
-        pytest.raises(
-            UserError, match=r"damaged.tflite could not be measured: (.|\n)*ValueError"
-        ),
-        on_device.computing(sys.executable, path, 1) as (_, ask),
+    with pytest.raises(
+        UserError, match=r"damaged.tflite could not be measured: (.|\n)*ValueError"
     ):
-        ask(on_device.random_row(8, 128))
+        on_device.read_outputs(str(path), [8], SETTINGS, None)
 
 
 def test_memory_is_of_each_file(ours):
-    sides = {on_device.OURS: (sys.executable, ours)}
-    measured = on_device.measure_memory(sides, on_device.random_row(8, 128), 1)
+    sides = {on_device.OURS: ours}
+    measured = on_device.measure_memory(sides, SETTINGS | {"lengths": [8]}, None)
     assert [one["format"] for one in measured] == ["float32", "int8"]
     for one in measured:
+        assert one["runtime"].startswith(("TensorFlow 2.", "LiteRT "))
         assert one["file"] == os.path.getsize(ours[one["format"]])
         assert 0 < one["peak"] < 1e9
     measured = [{"who": "ours", "format": "int8", "file": 23.1e6, "peak": 41.4e6}]
@@ -106,20 +100,19 @@ def test_difference():
     assert lines[1:] == ["float32  ours          2.0e+00 8.3e-01"]
 
 
-def test_sides_are_compared(monkeypatch, tmp_path):
+def test_sides_are_compared(monkeypatch):
     of_path = {"a.tflite": 1.0004, "b.tflite": 1.25, "a.onnx": 1.0, "b.onnx": 2.0}
 
-    def read_outputs(python, path, rows, threads, folder):
-        assert (python, threads, folder) == (f"python of {path[1:]}", 2, tmp_path)
-        return [{"pooled_output": np.array([[of_path[path]]])} for _ in rows]
+    def read_outputs(path, lengths, settings, peer_python):
+        assert (settings, peer_python) == (SETTINGS, "python")
+        return [{"pooled_output": np.array([[of_path[path]]])} for _ in lengths]
 
     monkeypatch.setattr(on_device, "read_outputs", read_outputs)
     sides = {
-        who: (f"python of .{end}", {"float32": f"a.{end}", "int8": f"b.{end}"})
+        who: {"float32": f"a.{end}", "int8": f"b.{end}"}
         for who, end in (("ours", "tflite"), ("ONNX Runtime", "onnx"))
     }
-    rows = {8: "a row", 16: "another"}
-    found = on_device.compare(sides, rows, 2, tmp_path)
+    found = on_device.compare(sides, LENGTHS, SETTINGS, "python")
     greatest = {
         who: {name: one["greatest"] for name, one in formats.items()}
         for who, formats in found.items()
@@ -133,25 +126,11 @@ def test_sides_are_compared(monkeypatch, tmp_path):
         with pytest.raises(
             UserError, match=r"sides differ by .* in float32, and 1e-03"
         ):
-            on_device.compare(sides, rows, 2, tmp_path)
+            on_device.compare(sides, LENGTHS, SETTINGS, "python")
 
 
-def test_turns_and_their_ratios():
-    asked = []
-
-    def asking(who, seconds):
-        def ask(row, calls):
-            asked.append((who, row, calls))
-            return {"seconds": seconds.pop(0)}
-
-        return ask
-
-    ours = [[0.002, 0.001], [0.002, 0.003], [0.005, 0.004]]
-    theirs = [[0.004, 0.003], [0.004, 0.009], [0.006, 0.004]]
-    asks = {"ours": asking("ours", ours), "ONNX Runtime": asking("theirs", theirs)}
-    seconds = on_device.take_turns(asks, "row", 3, 2)
-    assert asked == [("ours", "row", 2), ("theirs", "row", 2)] * 3
-    assert seconds == {
+def test_ratios_of_turns():
+    seconds = {
         "ours": [0.001, 0.002, 0.004],
         "ONNX Runtime": [0.003, 0.004, 0.004],
     }

@@ -1,5 +1,6 @@
 """The yardstick: ratios, targets, tables, and a run of its shortest row."""
 
+import contextlib
 import dataclasses
 import json
 import sys
@@ -9,12 +10,9 @@ import pytest
 import warm_python
 from places import ROOT
 
+from benchmarks import workload
+from benchmarks.yardstick import comparisons, cost_model, processes, report, targets
 from official_bert.errors import UserError
-
-sys.path.append(str(ROOT / "benchmarks"))
-
-from contenders import shared  # noqa: E402
-from yardstick import cost_model, processes, report, rows, targets  # noqa: E402
 
 RESULT = targets.Result(
     seconds={
@@ -41,9 +39,9 @@ def test_ratios_are_of_neighbours_in_time():
 
 
 @pytest.mark.parametrize(
-    ("target", "found", "is_met"),
+    ("target", "value", "is_met"),
     [
-        (targets.Speed(rows.KERAS_HUBS, 2.0, "KerasHub's best"), 2.0, True),
+        (targets.Speed(comparisons.KERAS_HUBS, 2.0, "KerasHub's best"), 2.0, True),
         (targets.Speed(("KerasHub",), 2.1, "KerasHub"), 2.0, False),
         (targets.Ceiling(0.75), 0.75, True),
         (targets.Ceiling(0.76), 0.75, False),
@@ -55,23 +53,28 @@ def test_ratios_are_of_neighbours_in_time():
         (targets.Seconds(3), 4.0, False),
     ],
 )
-def test_targets(target, found, is_met):
-    assert target.found(RESULT) == found
-    assert target.is_met(found) is is_met
+def test_targets(target, value, is_met):
+    assert target.value(RESULT) == value
+    assert target.is_met(value) is is_met
 
 
 def test_what_was_not_measured_is_not_met():
-    row = rows.Row("x", "an update", "rows", 8, [], [targets.Speed(("Y",), 1, "Y")])
-    summary = report.row_summary(row, RESULT, MEASURED)
+    compared = comparisons.Comparison(
+        "an update", "rows", 8, [], [targets.Speed(("Y",), 1, "Y")]
+    )
+    summary = report.summarize(compared, RESULT, MEASURED)
     verdict = {"target": "≥ 1 × Y", "found": None, "is_met": None}
     assert summary["targets"] == [verdict | {"over": ["Y"], "least": 1}]
     assert "≥ 1 × Y: not measured" in report.table({"x": summary})[2]
 
 
 def test_table_and_chart(tmp_path):
-    aims = [targets.Ceiling(0.8), targets.Speed(rows.KERAS_HUBS, 2, "KerasHub's best")]
-    row = rows.Row("x", "an update", "rows", 8, [1, 2], aims)
-    summary = report.row_summary(row, RESULT, MEASURED)
+    aims = [
+        targets.Ceiling(0.8),
+        targets.Speed(comparisons.KERAS_HUBS, 2, "KerasHub's best"),
+    ]
+    compared = comparisons.Comparison("an update", "rows", 8, [1, 2], aims)
+    summary = report.summarize(compared, RESULT, MEASURED)
     line = report.table({"x": summary})[2]
     assert "| an update | 4 rows/s | 75% |" in line
     assert "KerasHub 2.00 (1.75–2.50)" in line
@@ -85,10 +88,24 @@ def test_table_and_chart(tmp_path):
 
 
 def test_nothing_is_faster_than_the_product():
-    row = rows.Row("x", "an update", "rows", 8, [1])
-    result = dataclasses.replace(RESULT, flops=41.0)
-    with pytest.raises(ValueError, match="an update is faster than the matrix"):
-        report.row_summary(row, result, MEASURED)
+    assert not RESULT.is_faster_than_product()
+    assert dataclasses.replace(RESULT, flops=41.0).is_faster_than_product()
+    assert not dataclasses.replace(RESULT, flops=None).is_faster_than_product()
+
+
+def test_an_unusable_row_is_not_drawn(tmp_path):
+    compared = comparisons.Comparison("an update", "rows", 8, [1, 2])
+    good = report.summarize(compared, RESULT, MEASURED)
+    bad = report.summarize_unusable(compared, RESULT, MEASURED, "noise")
+    assert report.lines(bad) == ["\nan update", "  unusable: noise"]
+    assert report.table({"x": bad})[2] == "| an update | unusable: noise |  |  |  |  |"
+    pytest.importorskip("matplotlib")
+    report.write_chart({"x": bad}, tmp_path / "none.png")
+    assert not (tmp_path / "none.png").exists()
+    for name, summaries in (("a.png", {"x": bad, "y": good}), ("b.png", {"y": good})):
+        report.write_chart(summaries, tmp_path / name)
+    pictures = [(tmp_path / name).read_bytes() for name in ("a.png", "b.png")]
+    assert pictures[0] == pictures[1]
 
 
 def test_who_computes_more_has_its_own_operations():
@@ -112,21 +129,45 @@ def test_the_cost_model_finds_the_costs_of_points():
 
 def test_texts_are_written_and_read(tmp_path):
     texts = [([5, 6, 7], [0, 0, 1], 1), ([8], [0], 0)]
-    shared.write_texts(tmp_path / "texts.npz", texts)
-    found = shared.read_texts(tmp_path / "texts.npz")
+    workload.write_texts(tmp_path / "texts.npz", texts)
+    found = workload.read_texts(tmp_path / "texts.npz")
     assert [(a.tolist(), b.tolist(), label) for a, b, label in found] == texts
 
 
 def test_batch_has_the_shapes_of_records():
-    batch = shared.pretraining_batch(1200, 3)
+    batch = workload.pretraining_batch(1200, 3)
     lengths = batch["input_mask"].sum(axis=1)
     assert batch["input_ids"].shape == (3, 128)
     assert ((batch["input_ids"] > 0) == (batch["input_mask"] > 0)).all()
     assert (batch["masked_lm_positions"] < lengths[:, np.newaxis]).all()
 
 
-def test_a_contender_that_fails_says_why():
-    broken = processes.Contender("broken", "ours", "training", {"size": "huge"})
+def test_variants_take_turns(monkeypatch):
+    measured = []
+
+    @contextlib.contextmanager
+    def running(variant, python):
+        def measure(calls):
+            measured.append((variant.name, python, calls))
+            return {"seconds": [3.0, len(measured), 9.0], "memory": len(measured)}
+
+        yield {f"library of {variant.name}": "1.0"}, measure
+
+    monkeypatch.setattr(processes, "_running", running)
+    ours = processes.Variant("ours", "", "", {})
+    theirs = processes.Variant("theirs", "", "", {}, in_peer_env=True, calls=7)
+    seconds, memory, versions = processes.take_turns([ours, theirs], 2, 5, "python")
+    # The first one warms up.
+    turn = [("ours", sys.executable, 5), ("theirs", "python", 7)]
+    warm_up = [(name, python, 2) for name, python, _ in turn]
+    assert measured == [*warm_up, *turn, *turn]
+    assert seconds == {"ours": [3.0, 3.0], "theirs": [3.0, 3.0]}
+    assert memory == {"ours": 5, "theirs": 6}
+    assert versions == {"library of ours": "1.0", "library of theirs": "1.0"}
+
+
+def test_a_variant_that_fails_says_why():
+    broken = processes.Variant("broken", "ours", "training", {"size": "huge"})
     with pytest.raises(UserError, match="(?s)broken could not.*TypeError"):
         processes.take_turns([broken], 2, 1, None)
 
@@ -144,6 +185,58 @@ def test_a_row_is_measured_once(tmp_path):
     done = warm_python.run(command)
     assert (done.returncode, done.stdout) == (0, "")
     assert (tmp_path / "yardstick.json").read_text() == first
+
+
+# The real command on two rows; what it measures is made up. Every process takes a
+# second a call: too little for the operations of a training step.
+MADE_UP = """
+from benchmarks import run
+from benchmarks.yardstick import processes
+
+def take_turns(variants, rounds, calls, peer_python):
+    names = [one.name for one in variants]
+    print("measured", names[-1])
+    times = {name: [1.0] * rounds for name in names}
+    if "matrix product" in names:
+        times["ours"] = [SECONDS.pop(0)] * rounds
+    return times, dict.fromkeys(names, 5e9), {"a_library": "1.0"}
+
+processes.take_turns = take_turns
+run.run(run.main)
+"""
+
+
+@pytest.mark.parametrize("seconds, is_usable", [([1, 1], False), ([1, 1000], True)])
+def test_a_row_faster_than_the_product(tmp_path, seconds, is_usable):
+    flags = ["--rows=train-tiny,help", "--rounds=2", "--nopeers"]
+    flags.append(f"--output={tmp_path}")
+
+    def run(*seconds):
+        return warm_python.run(["-c", f"SECONDS = {list(seconds)}\n{MADE_UP}", *flags])
+
+    done = run(*seconds)
+    assert done.returncode == 0, done.stderr
+    assert "Traceback" not in done.stderr
+    # It is measured twice, and the next row follows in any case.
+    assert done.stdout.count("measured matrix product") == 2
+    assert done.stdout.count("measured again") == 1
+    summaries = json.loads((tmp_path / "yardstick.json").read_text())
+    assert list(summaries) == ["train-tiny", "help"]
+    unusable = summaries["train-tiny"].get("unusable")
+    table = (tmp_path / "table.md").read_text()
+    if is_usable:
+        assert unusable is None
+        assert "unusable" not in done.stdout + table
+        return
+    assert unusable == "faster than the matrix product, measured 2 times"
+    assert f"unusable: {unusable}" in done.stdout
+    assert "| tiny: training step, 32 × 64 to 128 | unusable: faster than" in table
+    assert "train-tiny, help: on 20" in table
+    # It is no result, so the same command measures it once more.
+    done = run(1000)
+    assert done.stdout.count("measured matrix product") == 1
+    assert "measured run_" not in done.stdout
+    assert "unusable" not in (tmp_path / "table.md").read_text()
 
 
 def test_an_unknown_row():

@@ -1,4 +1,4 @@
-"""This project's side of the benchmarks. See `contender.py`."""
+"""This project, to measure. See `benchmarks/contender.py`."""
 
 import itertools
 import os
@@ -11,7 +11,7 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 import keras
 import tensorflow as tf
 
-from contenders import shared
+from benchmarks import workload
 from official_bert.config import BertConfig
 
 
@@ -22,7 +22,7 @@ def versions():
 
 def product():
     """One product of two [1536, 1536] float32 matrices."""
-    a = tf.random.normal([shared.PRODUCT_SIZE] * 2)
+    a = tf.random.normal([workload.PRODUCT_SIZE] * 2)
     multiply = tf.function(lambda: tf.reduce_sum(tf.matmul(a, a)))
     return lambda: float(multiply())
 
@@ -32,7 +32,7 @@ def products(size, batch):
 
     Args:
       size: name of a released size.
-      batch: full sequences of `shared.LENGTH`.
+      batch: full sequences of `workload.LENGTH`.
     """
     # Each has its own place in memory, as in a model.
     factors = [
@@ -54,16 +54,16 @@ def products(size, batch):
 
 def product_shapes(config, batch):
     """Return the (left, right) shapes of the products of a forward pass."""
-    tokens, h = batch * shared.LENGTH, config.hidden_size
+    tokens, h = batch * workload.LENGTH, config.hidden_size
     heads = (batch, config.num_attention_heads)
-    maps = (*heads, shared.LENGTH, shared.LENGTH)
-    values = (*heads, shared.LENGTH, config.head_size)
+    maps = (*heads, workload.LENGTH, workload.LENGTH)
+    values = (*heads, workload.LENGTH, config.head_size)
     layer = [((tokens, h), (h, h))] * 4
     layer += [((tokens, h), (h, config.intermediate_size))]
     layer += [((tokens, config.intermediate_size), (config.intermediate_size, h))]
     # Queries by keys, and maps by values.
-    layer += [(values, (*heads, config.head_size, shared.LENGTH)), (maps, values)]
-    words = (batch * shared.PREDICTIONS, h)
+    layer += [(values, (*heads, config.head_size, workload.LENGTH)), (maps, values)]
+    words = (batch * workload.PREDICTIONS, h)
     head = [(words, (h, h)), (words, (h, config.vocab_size))]
     return layer * config.num_hidden_layers + head
 
@@ -71,8 +71,8 @@ def product_shapes(config, batch):
 def training(
     size,
     batch,
-    shortest=shared.SHORTEST,
-    length=shared.LENGTH,
+    shortest=workload.SHORTEST,
+    length=workload.LENGTH,
     precision="float32",
     recompute=False,
     skip_padding=True,
@@ -83,7 +83,7 @@ def training(
     Args:
       size: name of a released size.
       batch: sequences.
-      shortest: see `shared.pretraining_batch`.
+      shortest: see `workload.pretraining_batch`.
       length: likewise.
       precision: as the flag of `run_pretraining.py`.
       recompute: likewise.
@@ -94,7 +94,7 @@ def training(
     from official_bert.training.precision import computing_in
 
     config = BertConfig.named(size)
-    features = shared.pretraining_batch(config.vocab_size, batch, shortest, length)
+    features = workload.pretraining_batch(config.vocab_size, batch, shortest, length)
     with computing_in(precision):
         model = PretrainingModel(config, recompute)
     skip_padding = skip_padding and not settings.get("xla")
@@ -154,7 +154,7 @@ def encoding(size, batch):
         return {name: encoded[name] for name in ("sequence_output", "pooled_output")}
 
     score = scoring.make_scorer(compute)
-    values = shared.full_batch(config.vocab_size, batch)
+    values = workload.full_batch(config.vocab_size, batch)
     features = dict(zip(INPUTS, values, strict=True))
     return lambda: score(features)
 
@@ -164,7 +164,7 @@ def fine_tuning(config, texts, batch, num_outputs, padded=False):
 
     Args:
       config: dict of a `BertConfig`.
-      texts: path, see `shared.read_texts`.
+      texts: path, see `workload.read_texts`.
       batch: texts of an update.
       num_outputs: the task's labels; 1 where its label is a number.
       padded: whether all batches are padded to the longest length, and computed
@@ -176,10 +176,10 @@ def fine_tuning(config, texts, batch, num_outputs, padded=False):
     from official_bert.tasks.classifier.task import ClassifierTask
 
     if num_outputs == 1:
-        task = ClassifierTask(REGRESSION, (), ("pearson",), shared.LENGTH)
+        task = ClassifierTask(REGRESSION, (), ("pearson",), workload.LENGTH)
     else:
         labels = tuple(map(str, range(num_outputs)))
-        task = ClassifierTask(SINGLE_LABEL, labels, ("accuracy",), shared.LENGTH)
+        task = ClassifierTask(SINGLE_LABEL, labels, ("accuracy",), workload.LENGTH)
     objective = classifier.objective(task)
     [loss] = objective.losses
     model = ClassificationModel(BertConfig.from_dict(config), num_outputs)
@@ -210,14 +210,14 @@ def _batches(path, batch, padded):
 
     features = [
         classifier_features.Features(ids, segments, label, num_cut=0)
-        for ids, segments, label in shared.read_texts(path)
+        for ids, segments, label in workload.read_texts(path)
     ]
     step = batches.LENGTH_STEP
     made = []
     for start in range(0, len(features) - batch + 1, batch):
         chosen = features[start : start + batch]
         longest = max(len(one.input_ids) for one in chosen)
-        length = shared.LENGTH if padded else -(-longest // step) * step
+        length = workload.LENGTH if padded else -(-longest // step) * step
         made.append(classifier_features.pad_features(chosen, length))
     return made
 
@@ -227,7 +227,7 @@ def windows(config, texts, batch, padded_to=None):
 
     Args:
       config: dict of a `BertConfig`.
-      texts: path, see `shared.read_texts`; the label is of no account.
+      texts: path, see `workload.read_texts`; the label is of no account.
       batch: windows that go through the model together.
       padded_to: tokens of every window; by default those of a batch's longest.
     """
@@ -238,7 +238,7 @@ def windows(config, texts, batch, padded_to=None):
 
     score = scoring.make_scorer(SpanModel(BertConfig.from_dict(config)))
     features = [
-        Features(ids, segments, 0, 0) for ids, segments, _ in shared.read_texts(texts)
+        Features(ids, segments, 0, 0) for ids, segments, _ in workload.read_texts(texts)
     ]
 
     def pad(chosen, length):
@@ -250,25 +250,24 @@ def windows(config, texts, batch, padded_to=None):
 
 def tflite(size, vocab_file, quantization):
     """The encoder of random weights as a `.tflite`, on one full sequence."""
+    from benchmarks import ours_tflite
     from official_bert.checkpoints import model_directory
     from official_bert.constants import INPUTS
     from official_bert.export.tflite import converter
     from official_bert.export.tflite.model import open_device_model
-    from official_bert.fine_tuning.tflite_model import SIGNATURE, interpreter
     from official_bert.modeling.encoder import BertEncoder
 
     config = BertConfig.named(size)
     with tempfile.TemporaryDirectory() as folder:
         model_directory.save(folder, BertEncoder(config), vocab_file, True)
-        model = open_device_model(folder, (shared.LENGTH,), shared.LENGTH)
+        model = open_device_model(folder, (workload.LENGTH,), workload.LENGTH)
         path = os.path.join(folder, "model.tflite")
         with open(path, "wb") as written:
             written.write(converter.convert(model.with_fixed_lengths(), quantization))
-        loaded = interpreter(path, os.cpu_count())
-    runner = loaded.get_signature_runner(SIGNATURE.format(shared.LENGTH))
-    values = shared.full_batch(config.vocab_size, 1)
+        compute = ours_tflite.open_model(path, os.cpu_count())
+    values = workload.full_batch(config.vocab_size, 1)
     row = dict(zip(INPUTS, values, strict=True))
-    return lambda: runner(**row)
+    return lambda: compute(row)
 
 
 def tokenization(lines_file, vocab_file, seen):
@@ -281,7 +280,7 @@ def tokenization(lines_file, vocab_file, seen):
     """
     from official_bert.tokenization.full import FullTokenizer
 
-    lines = shared.read_lines(lines_file)
+    lines = workload.read_lines(lines_file)
     tokenizer = FullTokenizer(vocab_file, True)
 
     def encode_all():
@@ -349,5 +348,5 @@ def updates(records, batch, count):
 
 def help_text(script):
     """A run script's `--help`, in a new process."""
-    command = [sys.executable, str(shared.ROOT / "run_scripts" / script), "--help"]
+    command = [sys.executable, str(workload.ROOT / "run_scripts" / script), "--help"]
     return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

@@ -1,15 +1,15 @@
 """Fine-tune on a task of GLUE with PyTorch and transformers, to compare with ours.
 
 `benchmarks/fine_tuning.py` runs it, in an environment with the packages of
-`requirements.txt` beside this file. What it shares with `run_classifier.py` is what is
+`benchmarks/peers/requirements.txt`. What it shares with `run_classifier.py` is what is
 not being compared: the reader of GLUE's files and the scores. The tokenizer is that of
 transformers, too.
 """
 
 import numpy as np
-import training
 import transformers
 
+from benchmarks.peers.pytorch import training
 from official_bert.metrics import glue
 from official_bert.tasks.glue import files as glue_files
 from official_bert.tasks.glue import tasks as glue_tasks

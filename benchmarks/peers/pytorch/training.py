@@ -1,7 +1,7 @@
-"""What the peers share: PyTorch's side of `benchmarks/fine_tuning.py`.
+"""Fine-tuning with PyTorch, for the scripts that `benchmarks/fine_tuning.py` runs.
 
-A peer is a script that fine-tunes a model of transformers. Its flags have the names
-that our own command has, and its last line is JSON. Model, AdamW (with bias correction,
+Each script fine-tunes a model of transformers. Its flags have the names that our own
+command has, and its last line is JSON. Model, AdamW (with bias correction,
 as there), dropout and padding to the longest of a batch are those of PyTorch and
 transformers; the schedule is BERT's.
 """
@@ -10,7 +10,6 @@ import argparse
 import json
 import pathlib
 import random
-import sys
 import time
 
 import numpy as np
@@ -18,10 +17,7 @@ import torch
 import transformers
 from torch.nn.utils.rnn import pad_sequence
 
-# Peers import it through this module's folder, whatever is installed.
-sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent.parent.parent))
-
-from official_bert.tokenization.full import FullTokenizer  # noqa: E402
+from official_bert.tokenization.full import FullTokenizer
 
 NOT_DECAYED = ("bias", "LayerNorm")
 WEIGHT_DECAY, EPSILON, CLIP_NORM = 0.01, 1e-6, 1.0
@@ -29,10 +25,10 @@ EVAL_BATCH = 32
 
 
 def parser(docstring, *file_flags):
-    """Return an `argparse.ArgumentParser` with the flags that all peers have.
+    """Return an `argparse.ArgumentParser` with the flags that all these scripts have.
 
     Args:
-      docstring: of the peer.
+      docstring: of the script.
       *file_flags: names of flags for its files, all required.
     """
     made = argparse.ArgumentParser(description=docstring.partition("\n")[0])
@@ -122,8 +118,8 @@ def update(model, optimizer, schedule, loss):
     optimizer.zero_grad()
 
 
-def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_steps):
-    """Return AdamW that decays what BERT decays, and its rate's schedule."""
+def adamw(model, learning_rate):
+    """Return AdamW that decays what BERT decays."""
     decayed, others = [], []
     for name, weight in model.named_parameters():
         not_decayed = any(part in name for part in NOT_DECAYED)
@@ -132,7 +128,12 @@ def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_ste
         {"params": decayed, "weight_decay": WEIGHT_DECAY},
         {"params": others, "weight_decay": 0.0},
     ]
-    optimizer = torch.optim.AdamW(groups, lr=learning_rate, eps=EPSILON)
+    return torch.optim.AdamW(groups, lr=learning_rate, eps=EPSILON)
+
+
+def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_steps):
+    """Return `adamw` and the schedule of its learning rate."""
+    optimizer = adamw(model, learning_rate)
 
     def factor(step):
         """As BERT's; that of transformers is higher behind the warm-up."""

@@ -1,14 +1,11 @@
-"""What contenders of all libraries share: shapes, and the same batches."""
+"""The work that all compared libraries do: the same shapes and batches."""
 
 import json
 import pathlib
-import sys
 
 import numpy as np
 
-ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-# A checkout serves as it is, and in the environments of others.
-sys.path.insert(0, str(ROOT))
+ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 LENGTH, PREDICTIONS = 128, 20
 # Tokens of the shortest sequences of a training step: a quarter of all is padding.
@@ -60,6 +57,44 @@ def full_batch(vocab_size, batch, length=LENGTH):
     ids = np.random.default_rng(0).integers(1000, vocab_size, (batch, length))
     segments = np.broadcast_to(np.arange(length) > length // 3, ids.shape)
     return tuple(value.astype(np.int32) for value in (ids, np.ones_like(ids), segments))
+
+
+def random_row(length, vocab_size):
+    """Return ids of two segments as dict of name -> list of `length` ints."""
+    ids = np.random.default_rng(length).integers(vocab_size, size=length)
+    return {
+        "input_ids": ids.tolist(),
+        "input_mask": [1] * length,
+        "segment_ids": [int(place >= length // 2) for place in range(length)],
+    }
+
+
+def row_calls(compute, dtype, lengths, vocab_size, output_dir=None):
+    """Return a function that computes a random row of each length.
+
+    Args:
+      compute: function: dict of name -> array [1, S] -> dict of name -> array.
+      dtype: of the ids that it takes.
+      lengths: list of int.
+      vocab_size: tokens of the vocabulary.
+      output_dir: where `{length}.npz` get the outputs; None: nowhere.
+    """
+    inputs = {
+        length: {
+            name: np.array([ids], dtype)
+            for name, ids in random_row(length, vocab_size).items()
+        }
+        for length in lengths
+    }
+    if output_dir:
+        for length, row in inputs.items():
+            np.savez(f"{output_dir}/{length}.npz", **compute(row))
+
+    def compute_all():
+        for row in inputs.values():
+            compute(row)
+
+    return compute_all
 
 
 def write_texts(path, texts):

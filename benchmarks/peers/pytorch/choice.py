@@ -7,9 +7,9 @@ the score.
 
 import numpy as np
 import torch
-import training
 import transformers
 
+from benchmarks.peers.pytorch import training
 from official_bert.metrics import glue
 from official_bert.tasks.choice.features import convert_choices
 from official_bert.tasks.choice.files import read_choices

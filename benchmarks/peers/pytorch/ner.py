@@ -6,9 +6,9 @@ read in, and the scores.
 """
 
 import numpy as np
-import training
 import transformers
 
+from benchmarks.peers.pytorch import training
 from official_bert import constants
 from official_bert.metrics import entities
 from official_bert.tasks.ner import features as ner_features

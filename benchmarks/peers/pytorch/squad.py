@@ -5,9 +5,9 @@ being compared: the windows, the choice of answers by their logits, and the scor
 """
 
 import torch
-import training
 import transformers
 
+from benchmarks.peers.pytorch import training
 from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files

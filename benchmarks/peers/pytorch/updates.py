@@ -9,12 +9,11 @@ import json
 import pathlib
 import sys
 
-import ner
 import numpy as np
 import torch
-import training
 import transformers
 
+from benchmarks.peers.pytorch import ner, training
 from official_bert import constants
 
 

@@ -1,23 +1,19 @@
 """What the yardstick measures of ours: each thing done once, and its operations."""
 
 import math
-import sys
 
 import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
-from places import MINI, ROOT
+from places import MINI
 
+from benchmarks import ours, workload
+from benchmarks.yardstick import comparisons
 from official_bert.config import BertConfig
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.parameter_count import training_flops
 from official_bert.training.pretraining import PRETRAINING
-
-sys.path.append(str(ROOT / "benchmarks"))
-
-from contenders import ours, shared  # noqa: E402
-from yardstick import rows  # noqa: E402
 
 CONFIG = tiny_model.MINI_CONFIG.to_dict() | {"max_position_embeddings": 128}
 
@@ -28,7 +24,7 @@ def texts(tmp_path):
     rng = np.random.default_rng(1)
     lengths = [5, 9, 17, 12, 30, 7, 8, 21]
     ids = [rng.integers(0, CONFIG["vocab_size"], length) for length in lengths]
-    shared.write_texts(path, [(one, np.zeros_like(one), len(one) % 2) for one in ids])
+    workload.write_texts(path, [(one, np.zeros_like(one), len(one) % 2) for one in ids])
     return path
 
 
@@ -36,7 +32,7 @@ def texts(tmp_path):
 def test_training(skip_padding):
     update = ours.training("tiny", 2, skip_padding=skip_padding)
     # Of random weights any word is as likely: a sum over the masked ones of 2 records.
-    words = 2 * shared.PREDICTIONS
+    words = 2 * workload.PREDICTIONS
     assert update() == pytest.approx(words * math.log(30522), rel=0.05)
 
 
@@ -52,10 +48,12 @@ def test_products():
 
 def test_operations_leave_padding_out():
     config = BertConfig.named("tiny")
-    mixed, full = rows.training("tiny"), rows.full_sequences("tiny")
+    mixed, full = comparisons.training("tiny"), comparisons.full_sequences("tiny")
     assert full.flops == 32 * training_flops(config, 128, 20)
     assert 32 * training_flops(config, 64, 20) < mixed.flops < full.flops
-    [with_padding] = [one for one in mixed.contenders if one.name == rows.WITH_PADDING]
+    [with_padding] = [
+        one for one in mixed.variants if one.name == comparisons.WITH_PADDING
+    ]
     assert with_padding.flops == full.flops
 
 
@@ -66,7 +64,7 @@ def test_fine_tuning(texts, padded):
 
 def test_encoding():
     outputs = ours.encoding("tiny", 2)()
-    assert outputs["sequence_output"].shape == (2, shared.LENGTH, 128)
+    assert outputs["sequence_output"].shape == (2, workload.LENGTH, 128)
 
 
 def test_windows(texts):
@@ -87,7 +85,7 @@ def test_operations_are_those_of_the_graph(size):
     """Counted a second time: of each product that TensorFlow is asked for."""
     config = BertConfig.named(size)
     model = PretrainingModel(config)
-    features = shared.pretraining_batch(config.vocab_size, 2)
+    features = workload.pretraining_batch(config.vocab_size, 2)
 
     @tf.function(autograph=False)
     def gradients(features):

@@ -1,4 +1,4 @@
-"""The Rust `tokenizers`, on one thread. See `contender.py`."""
+"""The Rust `tokenizers`, on one thread. See `benchmarks/contender.py`."""
 
 import os
 
@@ -8,7 +8,7 @@ os.environ["TOKENIZERS_PARALLELISM"] = "false"
 
 import tokenizers
 
-from contenders import shared
+from benchmarks import workload
 
 BATCH = 1000
 
@@ -20,7 +20,7 @@ def versions():
 
 def tokenization(lines_file, vocab_file):
     """The ids of all lines, in batches, which keep its memory small."""
-    lines = shared.read_lines(lines_file)
+    lines = workload.read_lines(lines_file)
     tokenizer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
 
     def encode_all():

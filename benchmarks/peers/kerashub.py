@@ -1,4 +1,4 @@
-"""KerasHub's side of the benchmarks. See `contender.py`."""
+"""KerasHub, to measure. See `benchmarks/contender.py`."""
 
 import os
 
@@ -8,7 +8,7 @@ import keras
 import keras_hub
 import tensorflow as tf
 
-from contenders import shared
+from benchmarks import workload
 
 
 def versions():
@@ -16,7 +16,7 @@ def versions():
     return {"keras_hub": keras_hub.__version__}
 
 
-def training(size, batch, jit_compile, shortest=shared.SHORTEST):
+def training(size, batch, jit_compile, shortest=workload.SHORTEST):
     """One update of `BertBackbone` with `MaskedLMHead`, as `fit` compiles it.
 
     AdamW is Keras' own, with the same clipping. There is no next-sentence head.
@@ -25,16 +25,16 @@ def training(size, batch, jit_compile, shortest=shared.SHORTEST):
       size: name of a released size.
       batch: sequences.
       jit_compile: as `compile` takes it.
-      shortest: see `shared.pretraining_batch`.
+      shortest: see `workload.pretraining_batch`.
     """
-    sizes = shared.size_of(size)
+    sizes = workload.size_of(size)
     model = _masked_lm(sizes)
     model.compile(
         keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0),
         keras.losses.SparseCategoricalCrossentropy(from_logits=True),
         jit_compile=jit_compile,
     )
-    features = shared.pretraining_batch(sizes["vocab_size"], batch, shortest)
+    features = workload.pretraining_batch(sizes["vocab_size"], batch, shortest)
     inputs = {
         "token_ids": features["input_ids"],
         "padding_mask": features["input_mask"],
@@ -51,11 +51,11 @@ def training(size, batch, jit_compile, shortest=shared.SHORTEST):
 
 def encoding(size, batch, jit_compile):
     """`BertBackbone` on one batch of full sequences, as `predict` compiles it."""
-    sizes = shared.size_of(size)
+    sizes = workload.size_of(size)
     backbone = _backbone(sizes)
     compute = tf.function(backbone, jit_compile=jit_compile)
     ids, mask, segments = map(
-        tf.constant, shared.full_batch(sizes["vocab_size"], batch)
+        tf.constant, workload.full_batch(sizes["vocab_size"], batch)
     )
     inputs = {"token_ids": ids, "padding_mask": mask, "segment_ids": segments}
     return lambda: {name: value.numpy() for name, value in compute(inputs).items()}
@@ -73,7 +73,7 @@ def _backbone(sizes):
 
 def _masked_lm(sizes):
     backbone = _backbone(sizes)
-    places = keras.Input((shared.PREDICTIONS,), dtype="int32", name="mask_positions")
+    places = keras.Input((workload.PREDICTIONS,), dtype="int32", name="mask_positions")
     logits = keras_hub.layers.MaskedLMHead(
         token_embedding=backbone.token_embedding,
         # The tanh form, as in the backbone and in our head.

@@ -1,12 +1,12 @@
-"""PyTorch's side of the benchmarks, with transformers. See `contender.py`."""
+"""PyTorch with transformers, to measure. See `benchmarks/contender.py`."""
 
 import torch
 import transformers
 
-from contenders import shared
+from benchmarks import workload
+from benchmarks.peers.pytorch import training as trainer
 
 transformers.logging.set_verbosity_error()
-WEIGHT_DECAY, EPSILON, CLIP_NORM = 0.01, 1e-6, 1.0
 
 
 def versions():
@@ -23,11 +23,13 @@ def training(size, batch, gathered):
       gathered: whether the masked-LM head gets the masked places alone; as
         transformers comes, it computes the logits of all places.
     """
-    sizes = shared.size_of(size)
+    sizes = workload.size_of(size)
     model = transformers.BertForPreTraining(transformers.BertConfig(**sizes))
     features = {
         name: torch.tensor(value)
-        for name, value in shared.pretraining_batch(sizes["vocab_size"], batch).items()
+        for name, value in workload.pretraining_batch(
+            sizes["vocab_size"], batch
+        ).items()
     }
     places = features["masked_lm_positions"].long()
     masked_ids = features["masked_lm_ids"].long()
@@ -58,21 +60,13 @@ def training(size, batch, gathered):
 
 def _update(model, loss_of):
     """Return a function of a batch, or of nothing, that makes an update."""
-    decayed, others = [], []
-    for name, weight in model.named_parameters():
-        is_decayed = not any(part in name for part in ("bias", "LayerNorm"))
-        (decayed if is_decayed else others).append(weight)
-    groups = [
-        {"params": decayed, "weight_decay": WEIGHT_DECAY},
-        {"params": others, "weight_decay": 0.0},
-    ]
-    optimizer = torch.optim.AdamW(groups, lr=1e-4, eps=EPSILON)
+    optimizer = trainer.adamw(model, learning_rate=1e-4)
     model.train()
 
     def update(*batch):
         loss = loss_of(*batch)
         loss.backward()
-        torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), trainer.CLIP_NORM)
         optimizer.step()
         optimizer.zero_grad()
         return loss.item()
@@ -82,10 +76,10 @@ def _update(model, loss_of):
 
 def encoding(size, batch):
     """`BertModel` on one batch of full sequences."""
-    sizes = shared.size_of(size)
+    sizes = workload.size_of(size)
     model = transformers.BertModel(transformers.BertConfig(**sizes)).eval()
     names = ("input_ids", "attention_mask", "token_type_ids")
-    values = shared.full_batch(sizes["vocab_size"], batch)
+    values = workload.full_batch(sizes["vocab_size"], batch)
     inputs = {
         name: torch.tensor(value).long()
         for name, value in zip(names, values, strict=True)
@@ -104,13 +98,13 @@ def fine_tuning(config, texts, batch, num_outputs):
 
     Args:
       config: dict of a `BertConfig`.
-      texts: path, see `shared.read_texts`.
+      texts: path, see `workload.read_texts`.
       batch: texts of an update.
       num_outputs: the task's labels; 1 where its label is a number.
     """
     sizes = transformers.BertConfig(**config, num_labels=num_outputs)
     model = transformers.BertForSequenceClassification(sizes)
-    rows = shared.read_texts(texts)
+    rows = workload.read_texts(texts)
     batches = [
         _padded(rows[start : start + batch])
         for start in range(0, len(rows) - batch + 1, batch)
@@ -125,7 +119,7 @@ def fine_tuning(config, texts, batch, num_outputs):
 
 
 def _padded(rows):
-    """Return rows of `shared.read_texts` as a model's inputs and labels."""
+    """Return rows of `workload.read_texts` as a model's inputs and labels."""
 
     def pad(arrays):
         tensors = [torch.tensor(array).long() for array in arrays]

@@ -1,0 +1,1 @@
+"""PyTorch with transformers: speed, fine-tuning, and single training steps."""

@@ -8,6 +8,8 @@ Pure arithmetic, nothing is allocated. Below the account stand the operations
 of one training sequence, for lengths of your choice.
 """
 
+import dataclasses
+
 from absl import flags
 
 from official_bert import config as bert_config
@@ -59,15 +61,8 @@ def _account(parts):
     for group in (parameter_count.ENCODER, parameter_count.HEADS):
         for part in (part for part in parts if part.group == group):
             seen.append(part)
-            lines.append(
-                _row(
-                    part.name,
-                    part.rough_formula,
-                    part.rough,
-                    part.formula,
-                    part.exact,
-                )
-            )
+            _, *columns = dataclasses.astuple(part)
+            lines.append(_row(*columns))
         name = "encoder" if group == parameter_count.ENCODER else "with both heads"
         rough, exact = sum(p.rough for p in seen), sum(p.exact for p in seen)
         lines += ["-" * len(lines[0]), _row(name, "", rough, "", exact)]
@@ -86,11 +81,11 @@ def _row(name, rough_formula, rough, formula, exact):
 
 def _operations(config, length, predictions):
     flops = parameter_count.training_flops(config, length, predictions)
-    told = (
+    text = (
         f"One training sequence of {length} tokens with {predictions} masked words: "
         f"{flops:.3g} operations\n(matrix products, forward and backward)."
     )
     limit = config.max_position_embeddings
     if length > limit:
-        told += f" The model has positions for {limit} tokens, and cannot read it."
-    return told
+        text += f" The model has positions for {limit} tokens, and cannot read it."
+    return text

@@ -80,11 +80,11 @@ def _token_batches(export, rows):
     """
     import tensorflow as tf
 
-    from official_bert.fine_tuning.outputs import make_scorer
+    from official_bert.fine_tuning.outputs import compile_model
     from official_bert.tables.examples import Example
     from official_bert.tasks.classifier.features import convert_example, pad_features
 
-    score = make_scorer(lambda batch: _kept(export.keras_model(batch)))
+    score = compile_model(lambda batch: _kept(export.keras_model(batch)))
     size = export.lengths[-1]
     for part in _parts(rows):
         pairs = [list(row.values()) for row in part]

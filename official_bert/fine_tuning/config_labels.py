@@ -38,7 +38,7 @@ def labels_of(config):
 def architecture_of(config):
     """Return the class of transformers that a `BertConfig` names, or None.
 
-    It names one only if the weights do not tell, see `huggingface_config.HEADS`.
+    It names one only if the weights do not tell, see `huggingface.config.HEADS`.
     """
     stated = config.extra.get("architectures")
     return stated[0] if isinstance(stated, list) and stated else None

@@ -7,7 +7,7 @@ from official_bert.constants import INPUTS
 from official_bert.modeling.fused_layer_norm import fused_where_possible
 
 
-def make_scorer(compute):
+def compile_model(compute):
     """Return the compiled function from a batch of features to a model's outputs.
 
     It is traced once, for any shape, and may be called from several threads.
@@ -22,46 +22,46 @@ def make_scorer(compute):
     ids = tf.TensorSpec([None, None], tf.int32)
 
     @tf.function(input_signature=[ids, ids, ids], autograph=False)
-    def score(*values):
+    def run(*values):
         with fused_where_possible():
             return compute(dict(zip(INPUTS, values, strict=True)))
 
-    def score_batch(batch):
-        outputs = score(*(tf.constant(batch[name]) for name in INPUTS))
-        return {name: tensor.numpy() for name, tensor in outputs.items()}
+    def run_batch(batch):
+        tensors = run(*(tf.constant(batch[name]) for name in INPUTS))
+        return {name: tensor.numpy() for name, tensor in tensors.items()}
 
-    return score_batch
+    return run_batch
 
 
-def score_rows(score, feature_set, batch_size, break_off=lambda: False):
+def run_examples(run_batch, feature_set, batch_size, break_off=lambda: False):
     """Return the outputs of all examples.
 
     Args:
-      score: what `make_scorer` returned, or a `TfliteModel`.
+      run_batch: what `compile_model` returned, or a `TfliteModel`.
       feature_set: `FeatureSet` of N examples.
       batch_size: examples that go through the model together.
-      break_off: function that tells whether to stop early.
+      break_off: function: () -> whether to stop early.
 
     Returns:
       list of N dicts of outputs, in the order of the examples; None if it broke
-      off. Those that have a place for each token are as long as the batch was.
+      off. Outputs with a value for each token are as long as the batch was.
     """
-    rows = [None] * len(feature_set.features)
+    outputs = [None] * len(feature_set.features)
     for numbers, batch in feature_set.ordered_batches(batch_size):
         if break_off():
             return None
-        outputs = score(batch)
-        for place, number in enumerate(numbers):
-            rows[number] = {name: value[place] for name, value in outputs.items()}
-    return rows
+        arrays = run_batch(batch)
+        for row, number in enumerate(numbers):
+            outputs[number] = {name: array[row] for name, array in arrays.items()}
+    return outputs
 
 
 def mean_of_batches(loss_of, num_examples, batch_size):
-    """Return the mean of batches' losses, the `loss` that the original tells.
+    """Return the mean of the losses of batches, the `loss` of the original.
 
     Args:
       loss_of: function: slice of the examples -> their mean loss.
-      num_examples: how many there are.
+      num_examples: number of examples.
       batch_size: examples of a batch; the last may have fewer.
     """
     starts = range(0, num_examples, batch_size)

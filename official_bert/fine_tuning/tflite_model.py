@@ -120,7 +120,7 @@ def carried_files(path):
 
 
 class TfliteModel:
-    """A model in the interpreter, in place of what `scoring.make_scorer` returns.
+    """A model in the interpreter, in place of what `outputs.compile_model` returns.
 
     It may be called from several threads; they take turns.
 

@@ -12,7 +12,14 @@ import collections
 import dataclasses
 
 from official_bert.errors import UserError
-from official_bert.tables import columns as table_columns
+from official_bert.tables.columns import (
+    LABEL_FLAG,
+    TEXT_B_FLAG,
+    TEXT_FLAG,
+    choose_columns,
+    find_column,
+    has_column,
+)
 from official_bert.tables.examples import Example
 from official_bert.tables.labels import (
     KINDS,
@@ -49,12 +56,12 @@ def read_training_examples(
     Args:
       path: the file, see `tables`.
       text_column: str or int, name or number of a column; None guesses, see
-        `table_columns`.
+        `columns`.
       text_b_column: likewise, the second text of pairs; None for no pairs.
       label_column: likewise; None guesses.
       kind: one of `KINDS`; None infers it.
       separator: str between the labels of a cell; makes it multi-label.
-      has_header: bool; None looks, see `tables.read_table`.
+      has_header: bool; None looks, see `reading.read_table`.
 
     Returns:
       (list of `Example`, `Columns`, `Labels`, list of str: what was guessed,
@@ -67,7 +74,7 @@ def read_training_examples(
     given = [text_column, text_b_column, label_column]
     names = [name for name in given if name is not None]
     table = read_table(path, "--train_file", has_header, names)
-    columns, notes = table_columns.choose_columns(table, *given)
+    columns, notes = choose_columns(table, *given)
     rows, left_out = _usable_rows(table, columns)
     if kind is None:
         cells = [row.label for row in rows if not _is_blank(row.label)]
@@ -103,7 +110,7 @@ def read_examples(path, columns, labels, flag, is_test=False):
     if not is_test:
         rows, left_out = _usable_rows(table, columns)
         return _labelled_examples(path, rows, left_out, labels)
-    if columns.label is None or not table_columns.has_column(table, columns.label):
+    if columns.label is None or not has_column(table, columns.label):
         columns = dataclasses.replace(columns, label=None)
     rows = _select(table, columns)
     notes = _notes_on(path, "without a text", _without_text(rows), "kept all the same")
@@ -131,12 +138,12 @@ def _notes_on_header(table, columns):
 def _select(table, columns):
     """Return an `Example` of every row, whose label is the cell as it is."""
     finders = [
-        (columns.text, table_columns.TEXT_FLAG),
-        (columns.text_b, table_columns.TEXT_B_FLAG),
-        (columns.label, table_columns.LABEL_FLAG),
+        (columns.text, TEXT_FLAG),
+        (columns.text_b, TEXT_B_FLAG),
+        (columns.label, LABEL_FLAG),
     ]
     places = [
-        None if name is None else table_columns.find_column(table, name, flag)
+        None if name is None else find_column(table, name, flag)
         for name, flag in finders
     ]
     rows, problems = [], []
@@ -182,7 +189,7 @@ def _labelled_examples(path, rows, notes, labels):
     if not rows:
         raise UserError(
             f"{path}: no row has both a text and a label; fill them in, or check "
-            f"{table_columns.TEXT_FLAG} and {table_columns.LABEL_FLAG}."
+            f"{TEXT_FLAG} and {LABEL_FLAG}."
         )
     notes = notes + _notes_on(path, "without a label", bad, "left out")
     return _with_labels(path, rows, labels), notes
@@ -249,5 +256,5 @@ def _check_label_count(path, examples, labels):
         raise UserError(
             f"{path}: every row has a label of its own, such as "
             f"{show(examples[0].label)}; choose another "
-            f"{table_columns.LABEL_FLAG}, or --label_kind=regression for numbers."
+            f"{LABEL_FLAG}, or --label_kind=regression for numbers."
         )

@@ -14,7 +14,7 @@ from official_bert.export import samples
 from official_bert.export.sources import LABELS_FILE, write_names
 from official_bert.export.tflite import converter, golden_tokens, readme
 from official_bert.export.tflite import file as tflite_file
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.task_file import TASK_FILE, write_task
 from official_bert.fine_tuning.tflite_model import FILE, HASH_FILE, TfliteModel
 from official_bert.modeling.transformer import MASKED_SCORE
@@ -209,7 +209,7 @@ def _row(one, length):
 
 def _difference(path, model):
     """Return the greatest difference from Python, on samples of each length."""
-    score, answering = scoring.make_scorer(model.compute), TfliteModel(path)
+    score, answering = outputs.compile_model(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
     pairs = zip(texts, [*texts[1:], None], strict=True)
     greatest = 0.0

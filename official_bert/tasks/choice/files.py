@@ -17,7 +17,7 @@ is read by `read_choices` alone, from Python.
   answer, a letter from A or a number from 1. Where there are fewer choices, the
   cells behind them are empty. A header is known by `question` in its first cell.
 
-Text is UTF-8 as `tables.read_text` reads it, plain or gzipped. A table whose first
+Text is UTF-8 as `reading.read_text` reads it, plain or gzipped. A table whose first
 line has a tab in it is TSV. A key that a line of JSON lacks, or null, is empty.
 """
 

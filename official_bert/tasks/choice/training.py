@@ -11,7 +11,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.constants import INPUTS, MULTIPLE_CHOICE
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import architecture_of, config_with_labels
 from official_bert.fine_tuning.job import FineTuning, crc32_of
@@ -101,9 +101,9 @@ def feature_set(features, max_seq_length):
     return FeatureSet(features, max_seq_length, pad, length_of)
 
 
-def make_scorer(model):
+def compile_model(model):
     """Return the compiled function of a batch of rows; see `outputs_of`."""
-    return scoring.make_scorer(outputs_of(model))
+    return outputs.compile_model(outputs_of(model))
 
 
 def outputs_of(model):
@@ -125,7 +125,7 @@ def predict(score, features, batch_size, max_seq_length, break_off=lambda: False
     """Return the logits of examples.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       features: list of N lists of `Features`, N >= 1.
       batch_size: rows, a choice each, that go through the model together.
       max_seq_length: see `FeatureSet`.
@@ -136,7 +136,7 @@ def predict(score, features, batch_size, max_seq_length, break_off=lambda: False
     """
     flat = list(itertools.chain.from_iterable(features))
     rows = FeatureSet(flat, max_seq_length, pad_features)
-    found = scoring.score_rows(score, rows, batch_size, break_off)
+    found = outputs.run_examples(score, rows, batch_size, break_off)
     if found is None:
         return None
     sizes = np.array([len(choices) for choices in features])
@@ -179,7 +179,7 @@ def results(logits, features, batch_size):
       dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
     """
     row, labels = evaluate(logits, features), _labels(features)
-    loss = scoring.mean_of_batches(
+    loss = outputs.mean_of_batches(
         lambda part: _mean_loss(logits[part], labels[part]), len(logits), batch_size
     )
     return {f"eval_{name}": value for name, value in row.items()} | {"loss": loss}
@@ -208,7 +208,7 @@ def fine_tuning(config, task, train_features, dev_features, eval_batch_size):
     """
 
     def make_evaluate(model):
-        score = make_scorer(model)
+        score = compile_model(model)
 
         def evaluate_now(break_off=lambda: False):
             sizes = eval_batch_size, task.max_seq_length

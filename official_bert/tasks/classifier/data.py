@@ -7,9 +7,12 @@ from absl import logging
 
 from official_bert.errors import UserError, list_some
 from official_bert.tables import dev_split
-from official_bert.tables import labeled_examples as own_data
 from official_bert.tables.columns import Columns
 from official_bert.tables.examples import Example
+from official_bert.tables.labeled_examples import (
+    read_examples,
+    read_training_examples,
+)
 from official_bert.tables.labels import (
     MULTI_LABEL,
     REGRESSION,
@@ -155,7 +158,7 @@ def read_own(own, max_seq_length, long_text, wanted):
     Raises:
       UserError: a file cannot be used; names the rows.
     """
-    train, columns, labels, notes = own_data.read_training_examples(
+    train, columns, labels, notes = read_training_examples(
         own.train_file,
         own.text_column,
         own.text_b_column,
@@ -317,7 +320,7 @@ def _own_sets(task, sets, do_train):
 
 
 def _read(path, columns, labels, flag, is_test=False):
-    examples, notes = own_data.read_examples(path, columns, labels, flag, is_test)
+    examples, notes = read_examples(path, columns, labels, flag, is_test)
     _log(notes)
     return examples
 

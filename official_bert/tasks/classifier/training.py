@@ -3,7 +3,7 @@
 import numpy as np
 import tensorflow as tf
 
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.job import FineTuning, crc32_of
 from official_bert.fine_tuning.task_file import task_content, write_task
@@ -45,16 +45,16 @@ def make_model(config, task, recompute=False):
     return ClassificationModel(config, task.num_outputs, recompute, task.bilstm)
 
 
-def make_scorer(model):
+def compile_model(model):
     """Return the compiled function: batch -> dict with `logits`, float32 [B, C]."""
-    return scoring.make_scorer(model)
+    return outputs.compile_model(model)
 
 
 def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False):
     """Return the logits of examples, each the mean of those of its windows.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       windows: list of N lists of `Features`, as of `classifier_features.encode`.
       batch_size: windows that go through the model together.
       max_seq_length: see `FeatureSet`.
@@ -65,7 +65,7 @@ def predict(score, windows, batch_size, max_seq_length, break_off=lambda: False)
     """
     flat = [one for each in windows for one in each]
     features = FeatureSet(flat, max_seq_length, pad_features)
-    rows = scoring.score_rows(score, features, batch_size, break_off)
+    rows = outputs.run_examples(score, features, batch_size, break_off)
     if rows is None:
         return None
     logits = np.stack([row["logits"] for row in rows])
@@ -126,7 +126,7 @@ def results(task, logits, windows, batch_size):
     """
     row = evaluate(task, logits, windows)
     labels = _label_ids(windows)
-    loss = scoring.mean_of_batches(
+    loss = outputs.mean_of_batches(
         lambda part: _mean_loss(task, logits[part], labels[part]),
         len(logits),
         batch_size,
@@ -199,7 +199,7 @@ def fine_tuning(config, task, train_features, dev_windows, eval_batch_size):
     """
 
     def make_evaluate(model):
-        score = make_scorer(model)
+        score = compile_model(model)
 
         def evaluate_now(break_off=lambda: False):
             sizes = eval_batch_size, task.max_seq_length

@@ -1,4 +1,4 @@
-"""CoNLL columns, read and written; see `ner_files`."""
+"""CoNLL columns, read and written; see `files`."""
 
 import re
 
@@ -25,7 +25,7 @@ def read_conll(path, text, labels, with_tags):
       path: of the file, for messages.
       text: what it holds, lines ending as on Unix.
       labels: set of the types there may be; None for any.
-      with_tags: see `ner_files.read_ner_file`.
+      with_tags: see `files.read_ner_file`.
 
     Raises:
       UserError: see there.

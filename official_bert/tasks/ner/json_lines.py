@@ -1,4 +1,4 @@
-"""Texts with entities as JSON lines, read and written; see `ner_files`."""
+"""Texts with entities as JSON lines, read and written; see `files`."""
 
 import bisect
 import dataclasses
@@ -19,7 +19,7 @@ from official_bert.tasks.ner.sentences import (
 
 
 def read_json_lines(path, text, labels, with_tags):
-    """Return the `NerData` of a text of JSON lines; see `ner_conll.read_conll`."""
+    """Return the `NerData` of a text of JSON lines; see `conll.read_conll`."""
     documents, problems, widened, count = [], [], [], 0
     for line, content in enumerate(text.split("\n"), 1):
         if not content.strip():
@@ -126,7 +126,7 @@ def write_entities(path, documents, tags):
     """Write predictions as JSON lines, one of each sentence, atomically.
 
     A line is `{"text": …, "entities": …}`, see `text_entities`, and can be read
-    again by `read_ner_file`. The arguments are those of `ner_conll.write_conll`.
+    again by `read_ner_file`. The arguments are those of `conll.write_conll`.
     """
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):

@@ -6,7 +6,7 @@ from typing import ClassVar
 import tensorflow as tf
 
 from official_bert.constants import FEATURE_LAYERS, IGNORED, NER
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import (
     architecture_of,
@@ -166,9 +166,9 @@ def _weights(features):
 OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
 
 
-def make_scorer(model):
+def compile_model(model):
     """Return the compiled function of a batch; see `outputs_of`."""
-    return scoring.make_scorer(outputs_of(model))
+    return outputs.compile_model(outputs_of(model))
 
 
 def outputs_of(model):
@@ -184,7 +184,7 @@ def predict(score, task, documents, features, batch_size, break_off=lambda: Fals
     """Return the tags of all words.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       task: `NerTask`.
       documents: list of lists of `Sentence`.
       features: their `NerFeatures`.
@@ -196,7 +196,7 @@ def predict(score, task, documents, features, batch_size, break_off=lambda: Fals
       it broke off.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_ner_features)
-    rows = scoring.score_rows(score, windows, batch_size, break_off)
+    rows = outputs.run_examples(score, windows, batch_size, break_off)
     if rows is None:
         return None
     best = [row["tags"] for row in rows]
@@ -237,7 +237,7 @@ def fine_tuning(config, task, train_features, dev_documents, tokenizer, batch_si
     dev_features = dev_documents and convert(task, dev_documents, tokenizer)
 
     def make_evaluate(model):
-        score = make_scorer(model)
+        score = compile_model(model)
 
         def evaluate_now(break_off=lambda: False):
             what = task, dev_documents, dev_features, batch_size

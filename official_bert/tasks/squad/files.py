@@ -19,7 +19,7 @@ from typing import NamedTuple
 from absl import logging
 
 from official_bert.errors import UserError, list_some
-from official_bert.tables import reading as tables
+from official_bert.tables.reading import read_text
 
 # What separates words: fewer characters than `str.split()` takes.
 WHITESPACE = " \t\r\n\u202f"
@@ -262,7 +262,7 @@ def _read_questions(path, flag, unique):
 
 
 def _read_articles(path, flag):
-    text = tables.read_text(str(path), flag)
+    text = read_text(str(path), flag)
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:

@@ -13,7 +13,7 @@ import pathlib
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics.squad import BEST_THRESHOLD
-from official_bert.tasks.squad import scores as squad_scores
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 from official_bert.training import eval_results
 
 
@@ -60,9 +60,9 @@ def best_threshold(task, predictions, gold_answers):
     Args:
       task: `SquadTask` of SQuAD 2.0.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `squad_files.read_gold_answers`.
+      gold_answers: dict, of `files.read_gold_answers`.
     """
-    found = squad_scores.evaluate(task.decoding, predictions, gold_answers)
+    found = evaluate_predictions(task.decoding, predictions, gold_answers)
     return found[BEST_THRESHOLD]
 
 
@@ -180,9 +180,9 @@ def score(directory, task, predictions, gold_answers):
       directory: for the file.
       task: `SquadTask`.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `squad_files.read_gold_answers`.
+      gold_answers: dict, of `files.read_gold_answers`.
     """
-    found = squad_scores.evaluate(task.decoding, predictions, gold_answers)
+    found = evaluate_predictions(task.decoding, predictions, gold_answers)
     if task.decoding.version_2_with_negative:
         threshold = task.decoding.null_score_diff_threshold
         found["null_score_diff_threshold"] = threshold

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert.constants import SQUAD
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
 from official_bert.fine_tuning.job import FineTuning, crc32_of
@@ -18,8 +18,8 @@ from official_bert.fine_tuning.task_file import task_content, write_task
 from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks.squad import answers as squad_answers
-from official_bert.tasks.squad import scores as squad_scores
 from official_bert.tasks.squad.answers import Decoding
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 from official_bert.tasks.squad.features import pad_squad_features
 from official_bert.training.step import Objective
 
@@ -121,12 +121,12 @@ def _weights(features):
 OBJECTIVE = Objective({LOSS: 0.0}, _weights, span_terms, describe)
 
 
-def make_scorer(model):
+def compile_model(model):
     """Return the compiled function of a batch.
 
     Its result is a dict with `start_logits` and `end_logits`, float32 [B, S].
     """
-    return scoring.make_scorer(model)
+    return outputs.compile_model(model)
 
 
 def window_logits(
@@ -140,7 +140,7 @@ def window_logits(
     """Return the logits of windows.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       task: `SquadTask`.
       features: list of N `SquadFeatures`.
       batch_size: windows that go through the model together.
@@ -156,7 +156,7 @@ def window_logits(
     windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
     if pad_to_max_seq_length:
         windows = windows.of_one_length()
-    rows = scoring.score_rows(score, windows, batch_size, break_off)
+    rows = outputs.run_examples(score, windows, batch_size, break_off)
     if rows is None:
         return None
     sizes = [len(one.input_ids) for one in features]
@@ -206,7 +206,7 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
     """
 
     def make_evaluate(model):
-        score = make_scorer(model)
+        score = compile_model(model)
 
         def evaluate_now(break_off=lambda: False):
             logits = window_logits(
@@ -222,7 +222,7 @@ def fine_tuning(config, task, train_features, dev_set, tokenizer, eval_batch_siz
             found = squad_answers.decode(
                 dev_set.examples, dev_set.features, *logits, tokenizer, task.decoding
             )
-            return squad_scores.evaluate(task.decoding, found, dev_set.gold_answers)
+            return evaluate_predictions(task.decoding, found, dev_set.gold_answers)
 
         return evaluate_now
 

@@ -35,6 +35,7 @@ from official_bert.tables.labels import (
 )
 from official_bert.tables.reading import (
     JSON_LINES,
+    convert_rows,
     fail_for_rows,
     looks_like_header,
     name_lines,
@@ -142,13 +143,13 @@ def _select(table, columns):
         (columns.text_b, TEXT_B_FLAG),
         (columns.label, LABEL_FLAG),
     ]
-    places = [
+    indexes = [
         None if name is None else find_column(table, name, flag)
         for name, flag in finders
     ]
     rows, problems = [], []
     for row in table.rows:
-        cells = [None if place is None else row.cells[place] for place in places]
+        cells = [None if index is None else row.cells[index] for index in indexes]
         if any(isinstance(cell, list | dict) for cell in cells[:2]):
             problems.append((row.line, "has a list or an object as its text"))
         rows.append(Example(row.line, *cells))
@@ -197,18 +198,14 @@ def _labelled_examples(path, rows, notes, labels):
 
 def _with_labels(path, rows, labels):
     """Replace the cells of rows by labels; a `UserError` lists the bad ones."""
-    examples, problems = [], []
-    for row in rows:
-        try:
-            label = None
-            if not _has_no_label(row, labels):
-                label = parse_label(row.label, labels)
-            examples.append(dataclasses.replace(row, label=label))
-        except ValueError as error:
-            problems.append((row.guid, str(error)))
-    if problems:
-        fail_for_rows(path, problems, advice_on(labels))
-    return examples
+
+    def with_label(_, row):
+        is_blank = _has_no_label(row, labels)
+        label = None if is_blank else parse_label(row.label, labels)
+        return dataclasses.replace(row, label=label)
+
+    numbered = [(row.guid, row) for row in rows]
+    return convert_rows(path, numbered, with_label, advice_on(labels))
 
 
 def _has_no_label(row, labels):

@@ -66,10 +66,10 @@ def _read(lines, name, of_text, of_json, advice, keep_blank=False):
         if not line and not keep_blank:
             continue
         try:
-            found = (of_json if line.startswith("{") else of_text)(line)
+            value = (of_json if line.startswith("{") else of_text)(line)
         except ValueError as error:
             fail_for_rows(name, [(number, str(error))], advice)
-        yield found
+        yield value
 
 
 def _same(line):

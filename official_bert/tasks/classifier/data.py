@@ -130,11 +130,11 @@ def read_glue(glue_task, source, max_seq_length, long_text, wanted):
     def read_all(split):
         if split not in wanted:
             return {}
-        found = {glue_task.name: source.read(glue_task, split)}
+        sets = {glue_task.name: source.read(glue_task, split)}
         for other in map(find_task, glue_task.companions):
             if split in other.layouts and source.has(other, split):
-                found[other.name] = source.read(other, split)
-        return found
+                sets[other.name] = source.read(other, split)
+        return sets
 
     task = glue_classifier_task(glue_task, max_seq_length, long_text)
     train = source.read(glue_task, TRAIN) if TRAIN in wanted else None
@@ -287,10 +287,10 @@ def in_order_of(glue_task, labels):
         task's, written in whatever case, the task's own order is kept.
     """
     names = {name.lower(): name for name in glue_task.labels}
-    found = tuple(names.get(label.lower()) for label in labels)
-    if set(found) != set(glue_task.labels) or len(found) != len(glue_task.labels):
+    ordered = tuple(names.get(label.lower()) for label in labels)
+    if set(ordered) != set(glue_task.labels) or len(ordered) != len(glue_task.labels):
         return glue_task
-    return dataclasses.replace(glue_task, labels=found)
+    return dataclasses.replace(glue_task, labels=ordered)
 
 
 def check_same_answers(model_task, task, path):

@@ -76,17 +76,17 @@ class ClassifierTask:
         """
         names = [field.name for field in dataclasses.fields(cls)]
         values = {"bilstm": False} | values
-        found = {name: values[name] for name in names}
+        fields = {name: values[name] for name in names}
         for name in ("labels", "metrics"):
-            if not isinstance(found[name], list):
+            if not isinstance(fields[name], list):
                 raise TypeError(f"{name} is no list")
-            found[name] = tuple(map(str, found[name]))
-        if (found["kind"] == REGRESSION) == bool(found["labels"]):
+            fields[name] = tuple(map(str, fields[name]))
+        if (fields["kind"] == REGRESSION) == bool(fields["labels"]):
             raise ValueError("labels and kind contradict each other")
-        if found["columns"] is not None:
-            found["columns"] = Columns(**found["columns"])
-        _check(found)
-        return cls(**found)
+        if fields["columns"] is not None:
+            fields["columns"] = Columns(**fields["columns"])
+        _check(fields)
+        return cls(**fields)
 
 
 def _check(values):

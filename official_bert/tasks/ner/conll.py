@@ -171,8 +171,8 @@ def write_conll(path, documents, tags):
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):
         rows = [
-            _conll_rows(sentence, found)
-            for sentence, found in zip(sentences, tags_of_document, strict=True)
+            _conll_rows(sentence, predicted)
+            for sentence, predicted in zip(sentences, tags_of_document, strict=True)
         ]
         # Rows of all documents are as long as each other, and so is the border.
         if len(documents) > 1 and any(rows):

@@ -117,12 +117,12 @@ def text_entities(sentence, tags):
     """
     if len(tags) != len(sentence.words):
         raise ValueError(f"{len(tags)} tags for {len(sentence.words)} words.")
-    found = []
+    listed = []
     for first, behind, label in entities.to_spans(tags):
         start, end = sentence.offsets[first][0], sentence.offsets[behind - 1][1]
         text = sentence.text[start:end]
-        found.append({"start": start, "end": end, "label": label, "text": text})
-    return found
+        listed.append({"start": start, "end": end, "label": label, "text": text})
+    return listed
 
 
 def has_joined_words(documents):

@@ -227,8 +227,8 @@ def _find_words(paragraph, text, start):
         return None, None
     # All of Unicode's whitespace, unlike that between words: an answer with
     # another kind of it is not found, and left out as in the original.
-    found = " ".join(paragraph.words[first_word : last_word + 1])
-    if " ".join(text.split()) not in found:
+    span = " ".join(paragraph.words[first_word : last_word + 1])
+    if " ".join(text.split()) not in span:
         return None, None
     return first_word, last_word
 

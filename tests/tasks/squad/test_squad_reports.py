@@ -88,7 +88,7 @@ def test_places_of_answers(tmp_path):
         SquadPrediction("r", nothing, (nothing,), None, None),
     ]
     path = tmp_path / "predictions.jsonl"
-    squad_reports.write_places(str(path), examples, predictions)
+    squad_reports.write(str(tmp_path), examples, predictions, True)
     assert path.read_text("utf-8").splitlines() == [
         '{"id": "p", "text": "é\\n b", "start": 2, "end": 6, "score": 2.234568, '
         '"probability": 0.751235, "null_odds": -20.123456789}',

@@ -12,8 +12,8 @@ SEPARATOR = " ||| "
 
 def split_line(line):
     """Return the text of a line, or the pair of one like "text a ||| text b"."""
-    text_a, found, text_b = line.rpartition(SEPARATOR)
-    return (text_a, text_b) if found else line
+    text_a, separator, text_b = line.rpartition(SEPARATOR)
+    return (text_a, text_b) if separator else line
 
 
 def write_json_lines(out, features, layers):

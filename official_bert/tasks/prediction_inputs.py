@@ -2,7 +2,7 @@
 
 * Taggers: a text; or `{"text": …}`.
 * SQuAD: "question ||| context"; or `{"question": …, "context": …}`.
-* Multiple choice: JSON alone, see `choice_files`.
+* Multiple choice: JSON alone, see `choice.files`.
 
 A line that begins with `{` is JSON, wherever it stands; of JSON lines every line is.
 What else its object holds is not looked at. Blank lines are no questions; of text
@@ -12,7 +12,7 @@ for a tagger a blank line is a text without words.
 from official_bert.pretrained import feature_files
 from official_bert.tables.json_lines import parse_object
 from official_bert.tables.reading import fail_for_rows
-from official_bert.tasks.choice import files as choice_files
+from official_bert.tasks.choice.files import parse_prompt
 
 _BOM = "\ufeff"
 
@@ -45,7 +45,7 @@ def questions(lines, name, is_json=False):
 def prompts(lines, name):
     """Yield the (prompt, choices) of each line, which is JSON; see `texts`."""
     advice = 'write lines like {"prompt": "Where?", "choices": ["In Rome.", "Here."]}'
-    return _read(lines, name, _no_json, choice_files.parse_prompt, advice)
+    return _read(lines, name, _no_json, parse_prompt, advice)
 
 
 def _read(lines, name, of_text, of_json, advice, keep_blank=False):
@@ -66,10 +66,10 @@ def _read(lines, name, of_text, of_json, advice, keep_blank=False):
         if not line and not keep_blank:
             continue
         try:
-            found = (of_json if line.startswith("{") else of_text)(line)
+            value = (of_json if line.startswith("{") else of_text)(line)
         except ValueError as error:
             fail_for_rows(name, [(number, str(error))], advice)
-        yield found
+        yield value
 
 
 def _same(line):

@@ -120,7 +120,7 @@ def recorded(monkeypatch):
         return ids[numbers[0]][row].tolist(), segments[numbers[0]][row].tolist()
 
     # Its ids are random: they stand for no text.
-    monkeypatch.setattr(feature_extraction, "_framed", frame)
+    monkeypatch.setattr(feature_extraction, "join_texts", frame)
     tokenizer = types.SimpleNamespace(
         vocab={},
         encode=lambda text: [int(text)] if text else [],

@@ -119,10 +119,11 @@ def _extract(bert, layers, reading):
         each_sentence_vector,
         token_features,
     )
+    from official_bert.tables.text_pairs import split_line
 
     total = text_blocks.total_bytes([FLAGS.input_file])
     with progress(total, "extracting", "B") as on_bytes:
-        texts = map(feature_files.split_line, lines_of(FLAGS.input_file, on_bytes))
+        texts = map(split_line, lines_of(FLAGS.input_file, on_bytes))
         if FLAGS.sentence_vectors:
             vectors = each_sentence_vector(bert, texts, FLAGS.pooling, layers, reading)
             logging.info("%s", bert.report)

@@ -9,9 +9,9 @@ What else its object holds is not looked at. Blank lines are no questions; of te
 for a tagger a blank line is a text without words.
 """
 
-from official_bert.pretrained import feature_files
 from official_bert.tables.json_lines import parse_object
 from official_bert.tables.reading import fail_for_rows
+from official_bert.tables.text_pairs import SEPARATOR
 from official_bert.tasks.choice.files import parse_prompt
 
 _BOM = "\ufeff"
@@ -37,7 +37,7 @@ def questions(lines, name, is_json=False):
     """Yield the (question, context) of each line; see `texts`."""
     advice = 'write lines like {"question": "Where?", "context": "In Rome."}'
     if not is_json:
-        advice += f", or like Where?{feature_files.SEPARATOR}In Rome"
+        advice += f", or like Where?{SEPARATOR}In Rome"
     of_text = _no_json if is_json else _pair_of_text
     return _read(lines, name, of_text, _pair_of_json, advice)
 
@@ -82,9 +82,9 @@ def _no_json(line):
 
 def _pair_of_text(line):
     # A context may well have the mark in it, a question hardly.
-    question, mark, context = line.partition(feature_files.SEPARATOR)
+    question, mark, context = line.partition(SEPARATOR)
     if not mark:
-        raise ValueError(f"has no {feature_files.SEPARATOR.strip()} between two texts")
+        raise ValueError(f"has no {SEPARATOR.strip()} between two texts")
     return question, context
 
 

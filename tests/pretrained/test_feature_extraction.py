@@ -29,9 +29,9 @@ from official_bert.pretrained.feature_extraction import (
 )
 from official_bert.pretrained.feature_files import (
     save_vectors,
-    split_line,
     write_json_lines,
 )
+from official_bert.tables.text_pairs import split_line
 from official_bert.tokenization.full import FullTokenizer
 
 # The largest number of a vector is about 3 here.

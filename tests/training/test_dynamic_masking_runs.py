@@ -65,7 +65,7 @@ def test_static_held_out_records_beside_unmasked_ones(records, tmp_path):
 def test_evaluations_of_one_model_agree(whole, records):
     """The masks of held-out words never change, nor with the run's seed."""
     last = [row for row in metrics(whole) if "eval_loss" in row][-1]
-    run(records, whole, do_train=False, seed=SETTINGS.seed + 1)
+    run(records, whole, do_train=False, seed=SETTINGS.step.seed + 1)
     lines = (whole / "eval_results.txt").read_text().splitlines()
     found = dict(line.split(" = ") for line in lines)
     assert float(found["masked_lm_loss"]) == pytest.approx(

@@ -138,25 +138,19 @@ def tokenizer_of(checkpoint, vocab_file=None, do_lower_case=None):
     if do_lower_case is None:
         vocab = FullTokenizer(vocab_file).vocab
         do_lower_case = guess_do_lower_case(vocab)
+        # The other way round is common: the Chinese vocabulary has no capitals, and
+        # some call it cased.
+        if checkpoint.do_lower_case and not do_lower_case:
+            raise UserError(
+                f"{checkpoint.path} states do_lower_case true, but {vocab_file} has "
+                "capitals or accents, which lower-cased text never has; give the "
+                "vocabulary that the model was made with, or correct its "
+                f"{google.TOKENIZER_FILE}, or give --do_lower_case or "
+                "--nodo_lower_case."
+            )
         if checkpoint.do_lower_case is not None:
-            _check_casing(checkpoint, vocab_file, do_lower_case)
             do_lower_case = checkpoint.do_lower_case
     return FullTokenizer(vocab_file, do_lower_case)
-
-
-def _check_casing(checkpoint, vocab_file, guess):
-    """Refuse lower-casing with a vocabulary of words that it makes unreachable.
-
-    The other way round is common: the Chinese vocabulary has no capitals, and
-    some call it cased.
-    """
-    if checkpoint.do_lower_case and not guess:
-        raise UserError(
-            f"{checkpoint.path} states do_lower_case true, but {vocab_file} has "
-            "capitals or accents, which lower-cased text never has; give the "
-            "vocabulary that the model was made with, or correct its "
-            f"{google.TOKENIZER_FILE}, or give --do_lower_case or --nodo_lower_case."
-        )
 
 
 def save(directory, model, vocab_file=None, do_lower_case=None, config=None):

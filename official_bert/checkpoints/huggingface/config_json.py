@@ -91,14 +91,12 @@ def read(directory):
     for name in (CONFIG_FILE, OLDEST_CONFIG_FILE):
         path = os.path.join(directory, name)
         if os.path.isfile(path):
-            values = files.read_json(path, "a config")
-            _require_bert(values, path)
-            return path, values
+            return path, _require_bert(files.read_json(path, "a config"), path)
     return None, None
 
 
 def _require_bert(values, path):
-    """Raise `UserError` unless a config is of an encoder as BERT's."""
+    """Return a config; raise `UserError` unless it is of an encoder as BERT's."""
     kind = values.get("model_type")
     stated = _stated_architecture(values)
     if kind not in (None, "bert") or not (kind or stated.startswith("Bert")):
@@ -121,6 +119,7 @@ def _require_bert(values, path):
             f"{path}: pruned_heads is not empty; only a BERT with all its attention "
             "heads can be read."
         )
+    return values
 
 
 def _stated_architecture(values):

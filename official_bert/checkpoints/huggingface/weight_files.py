@@ -74,18 +74,6 @@ def open_tensors(path):
     Raises:
       UserError: it is damaged or missing, or holds something else.
     """
-    _require_weights(path)
-    if path.endswith(".index.json"):
-        return _open_shards(path)
-    if path.endswith(".safetensors"):
-        return _open_safetensors(path)
-    if path.endswith(".h5"):
-        return _open_h5(path), TENSORFLOW
-    return torch_file.open_tensors(path), TORCH
-
-
-def _require_weights(path):
-    """Raise `UserError` if a file cannot be read, or only stands for one."""
     try:
         with open(path, "rb") as file:
             begin = file.read(40)
@@ -96,6 +84,13 @@ def _require_weights(path):
             f"{path} is a pointer of Git LFS, not the weights: run git lfs pull "
             "where it came from."
         )
+    if path.endswith(".index.json"):
+        return _open_shards(path)
+    if path.endswith(".safetensors"):
+        return _open_safetensors(path)
+    if path.endswith(".h5"):
+        return _open_h5(path), TENSORFLOW
+    return torch_file.open_tensors(path), TORCH
 
 
 def _open_shards(path):
@@ -165,17 +160,17 @@ def _open_h5(path):
         # Not what only an optimizer remembers, in a model saved as a whole.
         is_array = isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub"
         if is_array and not name.startswith("optimizer_weights/"):
-            read = functools.partial(_read_h5, path, name)
-            tensors[name] = StoredTensor(item.shape, item.dtype, read)
+            tensors[name] = StoredTensor(
+                item.shape, item.dtype, functools.partial(read, name)
+            )
+
+    def read(name):
+        with _readable(path), h5py.File(path, "r") as file:
+            return file[name][()]
 
     with _readable(path), h5py.File(path, "r") as file:
         file.visititems(add)
     return tensors
-
-
-def _read_h5(path, name):
-    with _readable(path), h5py.File(path, "r") as file:
-        return file[name][()]
 
 
 @contextlib.contextmanager

@@ -121,13 +121,9 @@ def _check_config(checkpoint, config):
 
 
 def sizes(shapes):
-    """Return the lines of a `bert_config.json` that follow from a checkpoint's shapes.
+    """Return the lines of a `bert_config.json` that a checkpoint's shapes show.
 
-    Args:
-      shapes: dict of Google's name -> shape.
-
-    Returns:
-      dict of name -> int, without what no shape shows.
+    From a dict of Google's name -> shape follows one of name -> int.
     """
     axes = {
         "vocab_size": ("bert/embeddings/word_embeddings", 0),

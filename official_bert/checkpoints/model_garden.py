@@ -111,13 +111,10 @@ def open_checkpoint(prefix, path):
     Its config is `bert_config.json` beside it, or else the `params.yaml` of the
     training run that wrote it.
 
-    Args:
-      prefix: of the checkpoint.
-      path: what the user gave, for messages.
-
     Returns:
       `Checkpoint`. Where a head has a pooler, that is the model's; the encoder's
-      was not trained then, and keeps the name it has.
+      was not trained then, and keeps the name it has. Messages name `path`, what
+      the user gave.
 
     Raises:
       UserError: there is no BERT in it, or more than one, or it is damaged, or
@@ -346,10 +343,9 @@ def _other_keys(reader, used):
 
 def _check_heads(keys, shapes, config, path):
     """Check the attention: kernels of query, key and value are [H, A, D]."""
-    query, key, value = (
-        tuple(shapes[keys[f"bert/encoder/layer_0/attention/self/{part}/kernel"]])
-        for part in ("query", "key", "value")
-    )
+    scope = "bert/encoder/layer_0/attention/self/"
+    parts = (f"{scope}{part}/kernel" for part in ("query", "key", "value"))
+    query, key, value = (tuple(shapes[keys[part]]) for part in parts)
     if not query == key == value or len(query) != 3:
         raise UserError(
             f"{path} has another kind of attention than BERT's: its kernels are "

@@ -82,8 +82,7 @@ def read(directory):
     """Read the config of a model's directory.
 
     Returns:
-      (path, values): of the file, and the dict in it; (None, None) if the
-      directory has none.
+      (path, dict in the file); (None, None) if the directory has none.
 
     Raises:
       UserError: it is no JSON, or of another model than BERT.
@@ -129,10 +128,10 @@ def _stated_architecture(values):
 
 
 def from_dict(values, path, shapes):
-    """Return the `BertConfig` of a `config.json`.
+    """Return the `BertConfig` of the dict in a `config.json`.
 
     Args:
-      values: the dict in the file.
+      values: the dict.
       path: of the file, for messages.
       shapes: dict of Google's name -> shape, of the weights it came with.
 
@@ -186,12 +185,7 @@ def architecture(shapes, stated=None):
 
 
 def to_dict(config, shapes):
-    """Return what to write as `config.json`.
-
-    Args:
-      config: `BertConfig`.
-      shapes: dict of Google's name -> shape, of the weights.
-    """
+    """Return what to write as `config.json` for weights of these Google's shapes."""
     meant = architecture(shapes, _stated_architecture(config.extra))
     values = config.to_dict() | {
         "architectures": [meant],

@@ -129,12 +129,8 @@ def _find_vocab(directory, fast):
 def write(directory, vocab_file, do_lower_case, config):
     """Write `vocab.txt` and `tokenizer_config.json`.
 
-    Args:
-      directory: exists already.
-      vocab_file: to copy, or None; then neither file can be complete, and the
-        second is written only if the casing is known.
-      do_lower_case: bool, or None to guess it from the vocabulary.
-      config: `BertConfig`.
+    Without a `vocab_file` to copy neither can be complete, and the second is written
+    only if the casing is known. Casing None is guessed from the vocabulary.
     """
     if vocab_file:
         files.copy(vocab_file, os.path.join(directory, VOCAB_FILE))

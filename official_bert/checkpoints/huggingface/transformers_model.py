@@ -7,6 +7,7 @@ several.
 
 import contextlib
 import os
+import re
 
 import numpy as np
 import safetensors
@@ -31,15 +32,9 @@ def is_model(path):
 
 
 def open_model(path, given_path):
-    """Open a model.
+    """Return the `Checkpoint` of a directory or file that `is_model`.
 
-    Args:
-      path: a directory or file that `is_model`.
-      given_path: what the user gave, for messages; another one where `path` was
-        unpacked from it.
-
-    Returns:
-      `Checkpoint`.
+    Messages name `given_path`; `path` may have been unpacked from it.
 
     Raises:
       UserError: it is damaged, or not of a BERT.
@@ -90,8 +85,9 @@ def _rename(stored, layout, weights):
     """Return (dict of Google's name -> `StoredTensor`, sorted, and notes)."""
     tensors, notes = {}, []
     # Copies last, so that what they should be copies of is there.
-    for own in sorted(stored, key=tensor_names.is_copy):
-        if tensor_names.is_buffer(own):
+    for own in sorted(stored, key=lambda own: own in tensor_names.COPIES):
+        # Computed, not learned.
+        if re.search(r"(^|\.)embeddings\.(position|token_type)_ids$", own):
             continue
         name, tensor = tensor_names.google_name(own, layout), stored[own]
         if name in tensors:
@@ -124,10 +120,7 @@ def _rename(stored, layout, weights):
 def write_model(directory, checkpoint):
     """Write a model that transformers loads; the weights come last.
 
-    Args:
-      directory: exists already.
-      checkpoint: `Checkpoint` with a config. Without a vocabulary there will
-        be no `vocab.txt`.
+    The directory exists already; without a vocabulary there will be no `vocab.txt`.
 
     Returns:
       sentences about what this format cannot hold: none.

@@ -50,11 +50,7 @@ DTYPES = {
 
 
 def find_file(path):
-    """Return the file of weights at a path, or None.
-
-    Args:
-      path: a model's directory, or a file of a known ending.
-    """
+    """Return the file of weights that a path is, or has as a directory, or None."""
     if os.path.isdir(path):
         candidates = [os.path.join(path, name) for name in FILES]
         return next(filter(os.path.isfile, candidates), None)
@@ -62,10 +58,7 @@ def find_file(path):
 
 
 def open_tensors(path):
-    """Open a file of weights, or an index of several.
-
-    Args:
-      path: a file of one of `ENDINGS`.
+    """Open a file of weights with one of `ENDINGS`, or an index of several.
 
     Returns:
       (tensors, layout): dict of name -> `StoredTensor`, and whose names they

@@ -27,10 +27,7 @@ POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 
 
 def from_backbone(backbone):
-    """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`.
-
-    Args:
-      backbone: is read when the checkpoint is, so with its weights of then.
+    """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`, read when that is.
 
     Raises:
       UserError: it is another model.
@@ -49,9 +46,7 @@ def from_backbone(backbone):
 def to_backbone(checkpoint):
     """Return a `keras_hub.models.BertBackbone` with a checkpoint's encoder.
 
-    Args:
-      checkpoint: `Checkpoint` with a config. Where it has no pooler, the
-        backbone's is 0.
+    Where the checkpoint has no pooler, the backbone's is 0.
 
     Raises:
       UserError: KerasHub has no such encoder: other activations than GELU,
@@ -167,14 +162,8 @@ def checkpoint_of(
 ):
     """Return a `Checkpoint` of variables of KerasHub, and of other arrays.
 
-    Args:
-      path: for messages.
-      config: `BertConfig`.
-      variables: dict of Google's name -> variable.
-      others: dict of name -> float32 array.
-      vocab_file: path, or None.
-      casing: whether the tokenizer lower-cases, or None.
-      notes: sentences.
+    Args are the attributes of `Checkpoint`, but for `variables`, a dict of Google's
+    name -> variable, and `others`, a dict of name -> float32 array.
     """
     from keras import ops
 

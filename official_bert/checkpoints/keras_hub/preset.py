@@ -59,12 +59,9 @@ ACCENTS_NOTE = (
 def open_preset(directory, given_path):
     """Open a preset, with the head of its task if it has one.
 
-    Args:
-      directory: of the preset.
-      given_path: what the user gave, for messages.
-
     Returns:
-      `Checkpoint`; its weights are in memory, in float32.
+      `Checkpoint`; its weights are in memory, in float32. Messages name
+      `given_path`, what the user gave.
 
     Raises:
       UserError: it is no `BertBackbone`, or a file is missing, damaged or
@@ -76,10 +73,9 @@ def open_preset(directory, given_path):
     notes = _check_kind(settings, given_path)
     config, is_ours = _read_config(directory, settings)
     backbone = bert_backbone.new_backbone(config)
-    has_shards = _exists(directory, SHARDS_FILE) and not _exists(
-        directory, WEIGHTS_FILE
-    )
-    weights_file = SHARDS_FILE if has_shards else WEIGHTS_FILE
+    weights_file = WEIGHTS_FILE
+    if not _exists(directory, WEIGHTS_FILE) and _exists(directory, SHARDS_FILE):
+        weights_file = SHARDS_FILE
     _load(backbone.load_weights, directory, weights_file, given_path)
     task = _read_task(directory, given_path, backbone, notes)
     if hasattr(task, "masked_lm_head") and not is_ours:
@@ -108,11 +104,8 @@ def write_preset(directory, checkpoint):
 
     With a vocabulary there is a tokenizer in it; with a classifier it is one of
     `BertTextClassifier`, else with a masked-LM head one of `BertMaskedLM`. All
-    else is in `bert_config.json` and `other_weights.safetensors`.
-
-    Args:
-      directory: exists already, and is empty.
-      checkpoint: `Checkpoint` with a config.
+    else is in `bert_config.json` and `other_weights.safetensors`. The directory exists
+    already and is empty.
 
     Returns:
       sentences on what KerasHub will do otherwise, or not see.

@@ -50,7 +50,7 @@ def attention_maps(bert, text, text_b=None):
         input_ids += encode_with_masks(bert.tokenizer, text_b)[1:]
         segment_ids += [1] * (len(input_ids) - len(segment_ids))
     check_fits(input_ids, bert.config)
-    encoder = bert.encoder
+    encoder = getattr(bert.model, "bert", bert.model)
     features = {
         "input_ids": tf.constant([input_ids]),
         "segment_ids": tf.constant([segment_ids]),

@@ -143,12 +143,7 @@ def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
     raw = exact, f1
     if na_probs is not None and na_prob_thresh is not None:
         exact, f1 = (
-            {
-                one: float(not gold_answers[one])
-                if na_probs[one] > na_prob_thresh
-                else score
-                for one, score in scores.items()
-            }
+            _apply_threshold(scores, na_probs, gold_answers, na_prob_thresh)
             for scores in raw
         )
     results = _averages(exact, f1, list(exact))
@@ -250,6 +245,15 @@ def _best_scores(prediction, golds):
     prediction = normalize_answer(prediction)
     scores = [_compare(prediction, normalize_answer(gold)) for gold in golds]
     return tuple(map(max, zip(*scores, strict=True)))
+
+
+def _apply_threshold(scores, na_probs, gold_answers, threshold):
+    return {
+        qas_id: float(not gold_answers[qas_id])
+        if na_probs[qas_id] > threshold
+        else score
+        for qas_id, score in scores.items()
+    }
 
 
 def _averages(exact, f1, ids):

@@ -61,8 +61,15 @@ def opened(path):
 
 def _unpack(path, folder):
     """Unpack an archive; return the folder within that holds the checkpoint."""
+    # It keeps files of a tar inside of the folder; zip files need none.
+    options = {} if path.endswith(".zip") else {"filter": "data"}
+    if options and not hasattr(tarfile, "data_filter"):  # Python before 3.11.4.
+        raise UserError(
+            f"{path} cannot be unpacked safely by this Python; unpack it and give the "
+            "directory."
+        )
     try:
-        shutil.unpack_archive(path, folder, **_filter_of(path))
+        shutil.unpack_archive(path, folder, **options)
     except DAMAGED as error:
         raise UserError(f"{path} cannot be unpacked ({error}).") from error
     models = [
@@ -76,21 +83,6 @@ def _unpack(path, folder):
         what = "more than one model" if models else "no checkpoint (bert_model.ckpt)"
         raise UserError(f"{path} holds {what}; unpack it and give the directory.")
     return models[0]
-
-
-def _filter_of(path):
-    """Return the setting that keeps files of a tar inside of the folder.
-
-    For zip files there is none, and no need.
-    """
-    if path.endswith(".zip"):
-        return {}
-    if not hasattr(tarfile, "data_filter"):  # Python before 3.11.4.
-        raise UserError(
-            f"{path} cannot be unpacked safely by this Python; unpack it and give the "
-            "directory."
-        )
-    return {"filter": "data"}
 
 
 def holds_model(directory):

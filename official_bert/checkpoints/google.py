@@ -51,8 +51,11 @@ def find_prefix(path):
         if steps:
             return os.path.join(path, f"model.ckpt-{steps[-1]}")
         others = glob.glob(os.path.join(glob.escape(path), "*.index"))
+        others = [name.removesuffix(".index") for name in others]
         if others:
-            return max(others, key=_number_of).removesuffix(".index")
+            # The highest number at the end counts, and none is below all.
+            ends = {name: name.rpartition("-")[2] for name in others}
+            return max(others, key=lambda n: int(ends[n]) if ends[n].isdigit() else -1)
         problem = f"{path} holds no checkpoint ({names.MODEL_PREFIX}.index)"
     else:
         problem = f"There is no checkpoint at {path} ({path}.index is missing)"
@@ -62,21 +65,12 @@ def find_prefix(path):
     )
 
 
-def _number_of(index_file):
-    """Return the number that the name of an `.index` file ends with, or -1."""
-    number = index_file.removesuffix(".index").rpartition("-")[2]
-    return int(number) if number.isdigit() else -1
-
-
 def open_weights(prefix, path):
     """Open the weights at a prefix, with the files of a model beside them.
 
-    Args:
-      prefix: of the checkpoint.
-      path: what the user gave, for messages.
-
     Returns:
-      `Checkpoint`, without optimizer slots and what else a training run remembers.
+      `Checkpoint`, without optimizer slots and what else a training run remembers;
+      its messages name `path`, what the user gave.
 
     Raises:
       UserError: the checkpoint or a file beside it is damaged.
@@ -104,11 +98,7 @@ def open_weights(prefix, path):
 def write_model(directory, checkpoint):
     """Write a model directory: config, vocabulary, casing, and last the weights.
 
-    No optimizer state goes into it.
-
-    Args:
-      directory: exists already.
-      checkpoint: `Checkpoint`.
+    No optimizer state goes into it. The directory exists already.
 
     Returns:
       sentences about what this format cannot hold: none.

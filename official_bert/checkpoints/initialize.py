@@ -34,9 +34,11 @@ class Report:
     notes: list[str]
 
     def __str__(self):
+        # How many variables have the same first two parts of their names.
+        parts = collections.Counter("/".join(n.split("/")[:2]) for n in self.loaded)
+        counts = ", ".join(f"{part} ({count})" for part, count in parts.items())
         lines = [
-            f"Initialised {len(self.loaded)} variables from {self.path}: "
-            f"{_summary(self.loaded)}."
+            f"Initialised {len(self.loaded)} variables from {self.path}: {counts}."
         ]
         if self.new:
             lines.append(
@@ -119,13 +121,9 @@ def _check_config(checkpoint, config):
 
 
 def sizes(shapes):
-    """Return the lines of a `bert_config.json` that follow from a checkpoint's shapes.
+    """Return the lines of a `bert_config.json` that a checkpoint's shapes show.
 
-    Args:
-      shapes: dict of Google's name -> shape.
-
-    Returns:
-      dict of name -> int, without what no shape shows.
+    From a dict of Google's name -> shape follows one of name -> int.
     """
     axes = {
         "vocab_size": ("bert/embeddings/word_embeddings", 0),
@@ -180,9 +178,3 @@ def _check_names(checkpoint, wanted):
             f"{checkpoint.path} does not fit the model: it lacks {len(missing)} of "
             f"its variables, the first is {missing[0]}{hint}; is it a BERT checkpoint?"
         )
-
-
-def _summary(loaded):
-    """Return the first two parts of the names, with the number of variables."""
-    parts = collections.Counter("/".join(name.split("/")[:2]) for name in loaded)
-    return ", ".join(f"{part} ({count})" for part, count in parts.items())

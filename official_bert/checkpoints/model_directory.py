@@ -49,6 +49,16 @@ class Bert:
             return ("sequence_output",)
         return ("pooled_output", "sequence_output")
 
+    @property
+    def encoder(self):
+        """The `BertEncoder`."""
+        return getattr(self.model, "bert", self.model)
+
+    def encode(self, inputs, **options):
+        """Return dict of `vectors` for a dict of `INPUTS`; see `BertEncoder.call`."""
+        outputs = self.encoder(inputs, **options)
+        return {name: outputs[name] for name in self.vectors}
+
 
 def load(
     path, config_file=None, vocab_file=None, do_lower_case=None, next_sentence=True
@@ -121,10 +131,8 @@ def config_of(checkpoint, config_file=None):
 def tokenizer_of(checkpoint, vocab_file=None, do_lower_case=None):
     """Return the `FullTokenizer` of a `Checkpoint`, with its casing.
 
-    Args:
-      checkpoint: `Checkpoint`.
-      vocab_file: path of another vocabulary than the checkpoint's.
-      do_lower_case: bool, to overrule what is stated or guessed.
+    `vocab_file` is another vocabulary than the checkpoint's, and `do_lower_case`
+    overrules what is stated or guessed.
 
     Raises:
       UserError: there is no vocabulary, or the stated casing contradicts it.
@@ -138,36 +146,26 @@ def tokenizer_of(checkpoint, vocab_file=None, do_lower_case=None):
     if do_lower_case is None:
         vocab = FullTokenizer(vocab_file).vocab
         do_lower_case = guess_do_lower_case(vocab)
+        # The other way round is common: the Chinese vocabulary has no capitals, and
+        # some call it cased.
+        if checkpoint.do_lower_case and not do_lower_case:
+            raise UserError(
+                f"{checkpoint.path} states do_lower_case true, but {vocab_file} has "
+                "capitals or accents, which lower-cased text never has; give the "
+                "vocabulary that the model was made with, or correct its "
+                f"{google.TOKENIZER_FILE}, or give --do_lower_case or "
+                "--nodo_lower_case."
+            )
         if checkpoint.do_lower_case is not None:
-            _check_casing(checkpoint, vocab_file, do_lower_case)
             do_lower_case = checkpoint.do_lower_case
     return FullTokenizer(vocab_file, do_lower_case)
 
 
-def _check_casing(checkpoint, vocab_file, guess):
-    """Refuse lower-casing with a vocabulary of words that it makes unreachable.
-
-    The other way round is common: the Chinese vocabulary has no capitals, and
-    some call it cased.
-    """
-    if checkpoint.do_lower_case and not guess:
-        raise UserError(
-            f"{checkpoint.path} states do_lower_case true, but {vocab_file} has "
-            "capitals or accents, which lower-cased text never has; give the "
-            "vocabulary that the model was made with, or correct its "
-            f"{google.TOKENIZER_FILE}, or give --do_lower_case or --nodo_lower_case."
-        )
-
-
 def save(directory, model, vocab_file=None, do_lower_case=None, config=None):
-    """Write a model directory; no optimizer state goes into it.
+    """Write a model of this package into a directory that exists already.
 
-    Args:
-      directory: exists already.
-      model: a model of this package with a `config`.
-      vocab_file: its vocabulary, copied beside it, if known.
-      do_lower_case: its casing, if known.
-      config: `BertConfig` to write; by default the model's.
+    No optimizer state goes into it. The vocabulary and the casing are written if they
+    are known; `config` is a `BertConfig`, by default the model's.
     """
     checkpoint = checkpoint_of(model, vocab_file, do_lower_case)
     if config:

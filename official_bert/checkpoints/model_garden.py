@@ -92,15 +92,11 @@ PARAMS = {
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """The objects that were saved; object 0 is the root.
+    """The objects that were saved; object 0 is the root."""
 
-    Attributes:
-      children: for each object, dict of attribute -> number of an object.
-      keys: for each object, the key of its value in the checkpoint, or None if
-        it is no variable.
-    """
-
+    # For each object, attribute -> number of an object.
     children: list[dict[str, int]]
+    # For each object, the key of its value; None if it is no variable.
     keys: list[str | None]
 
 
@@ -115,13 +111,10 @@ def open_checkpoint(prefix, path):
     Its config is `bert_config.json` beside it, or else the `params.yaml` of the
     training run that wrote it.
 
-    Args:
-      prefix: of the checkpoint.
-      path: what the user gave, for messages.
-
     Returns:
       `Checkpoint`. Where a head has a pooler, that is the model's; the encoder's
-      was not trained then, and keeps the name it has.
+      was not trained then, and keeps the name it has. Messages name `path`, what
+      the user gave.
 
     Raises:
       UserError: there is no BERT in it, or more than one, or it is damaged, or
@@ -132,10 +125,17 @@ def open_checkpoint(prefix, path):
     graph = _read_graph(reader, prefix)
     keys, notes = _model_keys(graph, plain.shapes, path)
     keys |= _other_keys(reader, set(keys.values()))
-    notes += _precision_notes(reader, keys.values())
+    dtypes = reader.get_variable_to_dtype_map()
+    others = {dtypes[key].name for key in keys.values()} - {"float32"}
+    notes += [f"Its {dtype} weights were read as float32." for dtype in sorted(others)]
     config = plain.config or _read_params(os.path.dirname(prefix))
     _check_heads(keys, plain.shapes, config, path)
-    shapes = {name: _shape(name, plain.shapes[key]) for name, key in keys.items()}
+    shapes = {name: plain.shapes[key] for name, key in keys.items()}
+    for name, shape in shapes.items():
+        if name in TRANSPOSED:
+            shapes[name] = shape[::-1]
+        elif name.startswith("bert/"):
+            shapes[name] = names.without_heads(name, shape)
 
     def read(name):
         value = plain.read(keys[name])
@@ -162,14 +162,15 @@ def _read_graph(reader, prefix):
         raise UserError(f"{prefix}: its {GRAPH_KEY} is damaged.") from error
     children, keys = [], []
     for node in stored.nodes:
-        children.append({_escaped(e.local_name): e.node_id for e in node.children})
+        children.append(
+            {
+                edge.local_name.replace(".", "..").replace("/", ".S"): edge.node_id
+                for edge in node.children
+            }
+        )
         values = [a for a in node.attributes if a.name == "VARIABLE_VALUE"]
         keys.append(values[0].checkpoint_key if values else None)
     return Graph(children, keys)
-
-
-def _escaped(name):
-    return name.replace(".", "..").replace("/", ".S")
 
 
 def _follow(graph, node, paths):
@@ -206,7 +207,16 @@ def _attribute_values(graph, edge):
 def _model_keys(graph, shapes, path):
     """Find the model: return (dict of Google's name -> key, notes)."""
     encoder, blocks = _find_encoder(graph, path)
-    keys = _encoder_keys(graph, encoder, blocks)
+    keys = {
+        f"bert/embeddings/{name}_embeddings": _key(
+            graph, encoder, [path + "/embeddings" for path in paths]
+        )
+        for name, paths in EMBEDDINGS.items()
+    }
+    keys |= _layer(graph, encoder, EMBEDDINGS_NORM, "bert/embeddings/LayerNorm")
+    for index, block in enumerate(blocks):
+        for name, paths in BLOCK.items():
+            keys |= _layer(graph, block, paths, f"bert/encoder/layer_{index}/{name}")
     missing = [name for name, key in keys.items() if key not in shapes]
     if missing:
         raise UserError(
@@ -263,21 +273,6 @@ def _blocks(graph, node):
     parts = {"_attention_layer", "_output_layer_norm"}
     children = [numbered[number] for number in sorted(numbered)]
     return [child for child in children if parts <= graph.children[child].keys()]
-
-
-def _encoder_keys(graph, encoder, blocks):
-    """Return Google's name -> key, or None for what is not there."""
-    keys = {
-        f"bert/embeddings/{name}_embeddings": _key(
-            graph, encoder, [path + "/embeddings" for path in paths]
-        )
-        for name, paths in EMBEDDINGS.items()
-    }
-    keys |= _layer(graph, encoder, EMBEDDINGS_NORM, "bert/embeddings/LayerNorm")
-    for index, block in enumerate(blocks):
-        for name, paths in BLOCK.items():
-            keys |= _layer(graph, block, paths, f"bert/encoder/layer_{index}/{name}")
-    return keys
 
 
 def _classification_heads(graph):
@@ -346,18 +341,11 @@ def _other_keys(reader, used):
     }
 
 
-def _precision_notes(reader, keys):
-    dtypes = reader.get_variable_to_dtype_map()
-    others = {dtypes[key].name for key in keys} - {"float32"}
-    return [f"Its {dtype} weights were read as float32." for dtype in sorted(others)]
-
-
 def _check_heads(keys, shapes, config, path):
     """Check the attention: kernels of query, key and value are [H, A, D]."""
-    query, key, value = (
-        tuple(shapes[keys[f"bert/encoder/layer_0/attention/self/{part}/kernel"]])
-        for part in ("query", "key", "value")
-    )
+    scope = "bert/encoder/layer_0/attention/self/"
+    parts = (f"{scope}{part}/kernel" for part in ("query", "key", "value"))
+    query, key, value = (tuple(shapes[keys[part]]) for part in parts)
     if not query == key == value or len(query) != 3:
         raise UserError(
             f"{path} has another kind of attention than BERT's: its kernels are "
@@ -368,13 +356,6 @@ def _check_heads(keys, shapes, config, path):
             f"{path} has {query[1]} attention heads, and its config says "
             f"num_attention_heads {config.num_attention_heads}; correct the config."
         )
-
-
-def _shape(name, stored):
-    """Return the shape that Google has for a tensor of Model Garden."""
-    if name in TRANSPOSED:
-        return stored[::-1]
-    return names.without_heads(name, stored) if name.startswith("bert/") else stored
 
 
 def _read_params(directory):

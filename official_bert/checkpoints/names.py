@@ -55,10 +55,6 @@ def without_heads(name, shape):
 
     In attention kernels are [H, A, D] elsewhere and, after it, [A, D, H], biases
     [A, D]. Shapes without that axis, and of other tensors, stay.
-
-    Args:
-      name: Google's.
-      shape: tuple of int.
     """
     if "/attention/" not in name:
         return shape

@@ -72,9 +72,6 @@ class View(NamedTuple):
 def open_tensors(path):
     """Open a file that `torch.save` wrote from a `state_dict()`.
 
-    Args:
-      path: of the file.
-
     Returns:
       dict of name -> `StoredTensor`, in the order of the file.
 
@@ -83,8 +80,8 @@ def open_tensors(path):
         tensors.
     """
     with _reading(path):
-        is_archive = zipfile.is_zipfile(path)
-        views, read = _open_archive(path) if is_archive else _open_older(path)
+        open_layout = _open_archive if zipfile.is_zipfile(path) else _open_older
+        views, read = open_layout(path)
     # Tensors that share a storage mostly follow one another.
     read = functools.lru_cache(maxsize=1)(read)
     return {
@@ -110,12 +107,7 @@ def _reading(path):
 
 
 def _open_archive(path):
-    """Open the newer layout.
-
-    Returns:
-      (views, read): dict of name -> `View`, and a function from `Storage` to
-      its numbers.
-    """
+    """Open the newer layout; return name -> `View`, and what reads a `Storage`."""
     with zipfile.ZipFile(path) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         pickles = [name for name in sizes if name.endswith("/data.pkl")]
@@ -125,7 +117,9 @@ def _open_archive(path):
         if root + "byteorder" in sizes:
             order = archive.read(root + "byteorder").decode("ascii", "replace")
             _require_little_endian(path, order == "little")
-        views = _views(path, _unpickle(path, io.BytesIO(archive.read(pickles[0]))))
+        views = _views(
+            path, _Unpickler(path, io.BytesIO(archive.read(pickles[0]))).load()
+        )
     for view in views.values():
         storage = view.storage
         if sizes[f"{root}data/{storage.key}"] < storage.count * storage.dtype.itemsize:
@@ -144,15 +138,15 @@ def _open_older(path):
         if file.read(2) == b"PK":
             raise _damaged(path, "its end, the list of its parts, is missing")
         file.seek(0)
-        if _unpickle(path, file) != MAGIC_NUMBER:
+        if _Unpickler(path, file).load() != MAGIC_NUMBER:
             raise _damaged(path, "it does not begin as one")
-        _unpickle(path, file)
-        machine = _unpickle(path, file)
+        _Unpickler(path, file).load()
+        machine = _Unpickler(path, file).load()
         little = isinstance(machine, dict) and machine.get("little_endian", True)
         _require_little_endian(path, little)
-        views = _views(path, _unpickle(path, file))
+        views = _views(path, _Unpickler(path, file).load())
         storages = {view.storage.key: view.storage for view in views.values()}
-        keys, starts = _unpickle(path, file), {}
+        keys, starts = _Unpickler(path, file).load(), {}
         for key in keys:
             storage = storages[key]
             if int.from_bytes(file.read(8), "little") != storage.count:
@@ -206,11 +200,6 @@ class _Unpickler(pickle.Unpickler):
         # The oldest files: a storage that is a part of another one.
         start = rest[0][1] if rest and rest[0] else 0
         return Storage(key, STORAGES[kind], count, start)
-
-
-def _unpickle(path, file):
-    """Return what one pickle holds; a `UserError` names what is refused."""
-    return _Unpickler(path, file).load()
 
 
 def _views(path, loaded):

@@ -59,8 +59,14 @@ def extend(checkpoint, pieces):
         shapes[name] = (size, *shapes[name][1:])
 
     def read(name):
-        value = checkpoint.read(name)
-        return extend_rows(value, size, pieces) if name in followed else value
+        table = checkpoint.read(name)
+        if name not in followed:
+            return table
+        extended = np.zeros((size, *table.shape[1:]), table.dtype)
+        extended[: len(table)] = table
+        for index, ids in pieces.items():
+            extended[index] = table[ids].mean(axis=0)
+        return extended
 
     notes = [
         f"{name} has {old_size} rows or columns too and was left as it is."
@@ -74,21 +80,3 @@ def extend(checkpoint, pieces):
         config=dataclasses.replace(checkpoint.config, vocab_size=size),
         notes=(*checkpoint.notes, *notes),
     )
-
-
-def extend_rows(table, size, pieces):
-    """Return a table with the means of rows in it.
-
-    Args:
-      table: float32 [V, …].
-      size: rows of the result, at least V.
-      pieces: dict of id -> list of ids below V; see `extend`.
-
-    Returns:
-      float32 [size, …].
-    """
-    extended = np.zeros((size, *table.shape[1:]), table.dtype)
-    extended[: len(table)] = table
-    for index, ids in pieces.items():
-        extended[index] = table[ids].mean(axis=0)
-    return extended

@@ -13,10 +13,7 @@ from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 def of_classifier(predictor, text, text_b=None):
     """Return the outputs of `ServedClassifier`, by a `ClassifierPredictor`."""
     pairs = list(text) if text_b is None else list(zip(text, text_b, strict=True))
-    return _named(predictor.task, predictor.predict(pairs))
-
-
-def _named(task, predictions):
+    task, predictions = predictor.task, predictor.predict(pairs)
     if task.kind == REGRESSION:
         return {"value": np.array([one.value for one in predictions], np.float32)}
     labels = [one.label for one in predictions]
@@ -71,17 +68,12 @@ def of_choice(predictor, prompt, choices):
 def of_encoder(bert, lengths, text):
     """Return the vectors of `ServedEncoder`, by the model of a `Bert`.
 
-    Args:
-      bert: `checkpoints.model_directory.Bert`.
-      lengths: of `rows.Layout`; the last is where texts are cut.
-      text: list of str.
+    Texts are cut at the last of the lengths of `rows.Layout`.
     """
     ids, mask = token_rows(bert.tokenizer, text, lengths[-1])
     size = min(length for length in lengths if length >= mask.sum(1).max())
     inputs = {"input_ids": ids[:, :size], "input_mask": mask[:, :size]}
-    encoder = getattr(bert.model, "bert", bert.model)
-    outputs = encoder(inputs)
-    return {name: outputs[name].numpy() for name in bert.vectors}
+    return {name: value.numpy() for name, value in bert.encode(inputs).items()}
 
 
 def of_fill_mask(bert, text):
@@ -101,11 +93,6 @@ def of_fill_mask(bert, text):
 
 def token_rows(tokenizer, texts, size):
     """Return texts as `[CLS] tokens [SEP]`, cut and padded to a length.
-
-    Args:
-      tokenizer: `FullTokenizer`.
-      texts: list of str.
-      size: the length.
 
     Returns:
       (ids, mask), int32 [texts, size].

@@ -25,11 +25,6 @@ MASKED = (
 def rows_of(signature, specs, lengths):
     """Return rows for a signature, some for each length that it pads to.
 
-    Args:
-      signature: its name.
-      specs: its inputs, as of `Signature`.
-      lengths: of `Layout`.
-
     Returns:
       list of dict: name of an input -> str, or list of str.
     """

@@ -31,8 +31,11 @@ def predictor_of(path, max_seq_length=None):
         raise UserError(
             f"{path} is an export already; give the directory that it was made from."
         )
-    if not has_task(path) and not _shows_its_task(path):
-        return None
+    if not has_task(path):
+        with any_format.opened(path) as checkpoint:
+            # It may be fine-tuned, and show for what.
+            if class_of(checkpoint) is None:
+                return None
     predictor = load(path)
     if max_seq_length:
         raise UserError(
@@ -42,18 +45,10 @@ def predictor_of(path, max_seq_length=None):
     return predictor
 
 
-def _shows_its_task(path):
-    """Tell whether a checkpoint is fine-tuned, and shows for what."""
-    with any_format.opened(path) as checkpoint:
-        return class_of(checkpoint) is not None
-
-
 def load_pretrained(path, max_seq_length=None):
     """Load a pre-trained model, with its masked-LM head where it has one.
 
-    Args:
-      path: any checkpoint with its vocabulary and config.
-      max_seq_length: None for all that it reads.
+    The longest row is `max_seq_length`, or all that the model reads.
 
     Returns:
       (`Bert`, whether it has the head, the longest row).

@@ -104,19 +104,15 @@ def to_tags(spans, num_words, scheme=IOB2):
                 f"another, or leaves the sentence of {num_words} words."
             )
         touches = start == end_before and label == label_before
-        letters = _letters(end - start, scheme, touches)
+        if scheme == BIOES:
+            letters = "S" if end - start == 1 else "B" + "I" * (end - start - 2) + "E"
+        else:
+            first = "B" if scheme == IOB2 or touches else "I"
+            letters = first + "I" * (end - start - 1)
         suffix = f"-{label}" if label else ""
         tags[start:end] = [letter + suffix for letter in letters]
         end_before, label_before = end, label
     return tags
-
-
-def _letters(length, scheme, touches):
-    """Return the letters of an entity; `touches` one of its type before it."""
-    if scheme == BIOES:
-        return "S" if length == 1 else "B" + "I" * (length - 2) + "E"
-    first = "B" if scheme == IOB2 or touches else "I"
-    return first + "I" * (length - 1)
 
 
 def convert_tags(tags, scheme):

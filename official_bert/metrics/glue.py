@@ -2,7 +2,8 @@
 
 A metric that is not defined for its input (one class only, predictions that
 are all the same) is 0.0, as scikit-learn has it for F1 and Matthews, so that
-a run which has learned nothing still has a score to be compared.
+a run which has learned nothing still has a score to be compared. Labels and
+predictions are int [N] for the metrics of classes, and float [N] for correlations.
 """
 
 import math
@@ -59,12 +60,7 @@ def f1(labels, predictions):
 
 
 def macro_f1(labels, predictions):
-    """Return the mean, over the classes that occur, of each one's F1.
-
-    Args:
-      labels: int [N].
-      predictions: int [N].
-    """
+    """Return the mean, over the classes that occur, of each one's F1."""
     labels, predictions = _checked(labels, predictions)
     classes = np.union1d(labels, predictions)
     return float(np.mean([f1(labels == one, predictions == one) for one in classes]))
@@ -76,10 +72,6 @@ def matthews_correlation(labels, predictions):
     For more than two classes it is Gorodkin's R_K (2004), which GLUE's
     diagnostic set is scored by. It is 0.0 when the labels, or the predictions,
     are all of one class.
-
-    Args:
-      labels: int [N].
-      predictions: int [N].
     """
     labels, predictions = _checked(labels, predictions)
     classes = np.union1d(labels, predictions)
@@ -100,10 +92,6 @@ def pearson(labels, predictions):
 
     It is 0.0 when the labels, or the predictions, are all the same, and nan
     when one of them is nan.
-
-    Args:
-      labels: float [N].
-      predictions: float [N].
     """
     labels, predictions = _checked(labels, predictions, np.float64)
     # Asked of the values: their deviations from a rounded mean are not all 0.
@@ -119,10 +107,6 @@ def spearman(labels, predictions):
 
     Equal values share the mean of their ranks. Degenerate inputs are as for
     `pearson`.
-
-    Args:
-      labels: float [N].
-      predictions: float [N].
     """
     labels, predictions = _checked(labels, predictions, np.float64)
     return pearson(_ranks(labels), _ranks(predictions))

@@ -134,7 +134,12 @@ def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
         )
     _warn_of_missing(gold_answers, predictions, "they are left out of the scores")
     if na_probs is not None:
-        _check_na_probs(exact, na_probs)
+        missing = [qas_id for qas_id in exact if qas_id not in na_probs]
+        if missing:
+            raise UserError(
+                f"{len(missing)} questions have a prediction but no null odds: "
+                f"{list_some(missing)}; take both files from the same run."
+            )
     raw = exact, f1
     if na_probs is not None and na_prob_thresh is not None:
         exact, f1 = (
@@ -187,11 +192,8 @@ def find_best_threshold(gold_answers, predictions, scores, na_probs):
     which no threshold does.) Questions without a prediction, which the script
     counts here as not answered, are left out as everywhere.
 
-    Args:
-      gold_answers: see `evaluate_v2`.
-      predictions: see `evaluate_v2`.
-      scores: one of the dicts of `raw_scores`.
-      na_probs: dict of question id -> float, for each of `scores`.
+    The arguments are those of `evaluate_v2`; `scores` is one of the dicts of
+    `raw_scores`.
 
     Returns:
       (score in percent, threshold): a question keeps its answer if its
@@ -221,11 +223,7 @@ def find_threshold_to_keep(gold_answers, predictions, na_probs):
     answers all or none, so that it may score less than `best_f1`, which counts
     the first ones alone.
 
-    Args:
-      gold_answers: see `evaluate_v2`.
-      predictions: see `evaluate_v2`: the best texts that are not empty; one at
-        least.
-      na_probs: dict of question id -> float, for each of `predictions`.
+    The arguments are those of `evaluate_v2`, with one prediction at least.
 
     Returns:
       float, finite as `na_probs` are.
@@ -269,15 +267,6 @@ def _averages(exact, f1, ids):
 def _check_questions(gold_answers):
     if not gold_answers:
         raise UserError("There is no question to score; is the file empty?")
-
-
-def _check_na_probs(scores, na_probs):
-    missing = [qas_id for qas_id in scores if qas_id not in na_probs]
-    if missing:
-        raise UserError(
-            f"{len(missing)} questions have a prediction but no null odds: "
-            f"{list_some(missing)}; take both files from the same run."
-        )
 
 
 def _warn_of_missing(gold_answers, predictions, consequence):

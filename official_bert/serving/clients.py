@@ -101,12 +101,8 @@ def _too_slow(server, timeout_s):
 def predict_by_grpc(address, name, version=None, signature=None, timeout_s=60.0):
     """Return a function of rows, as `predict_by_rest` does.
 
-    Args:
-      address: "host:port" of the gRPC side, for example "127.0.0.1:8500".
-      name: see `predict_by_rest`, as for the other arguments.
-      version: number, or None.
-      signature: name, or None.
-      timeout_s: seconds.
+    `address` is "host:port" of the gRPC side, for example "127.0.0.1:8500"; the other
+    arguments are the same.
 
     Raises:
       UserError: tensorflow-serving-api is not installed, the server cannot be

@@ -79,11 +79,9 @@ def _refuse_escaped_surrogates(value, body):
 
 
 def read_inputs(request, specs):
-    """Convert the values of a request to arrays.
+    """Convert the values of a request, as `parse_request` returned it, to arrays.
 
-    Args:
-      request: dict of `parse_request`.
-      specs: dict of input name -> `tf.TensorSpec`, at least one.
+    `specs` is a dict of input name -> `tf.TensorSpec`, at least one.
 
     Returns:
       dict of input name -> array; strings are bytes in arrays of objects.
@@ -134,15 +132,12 @@ def _read_columns(inputs, specs):
 
 
 def read_rows(rows, specs):
-    """Convert rows to arrays with a row for each.
+    """Convert rows to dict of input name -> array [rows, ...].
 
     Args:
       rows: list, not empty, of values as JSON has them: of the one input, or
         dicts of input name -> value.
       specs: dict of input name -> `tf.TensorSpec`.
-
-    Returns:
-      dict of input name -> array [rows, ...].
 
     Raises:
       RequestError: a row does not fit the inputs or the rows before it.
@@ -303,12 +298,8 @@ def _brackets(shape):
 def to_rows(outputs):
     """Return `predictions`, the outputs of each row.
 
-    Args:
-      outputs: dict of output name -> array [rows, ...].
-
-    Returns:
-      list of a value for each row if there is one output, else of dicts of
-      output name -> value, sorted by name.
+    Of a dict of output name -> array [rows, ...] that is a list of a value for each
+    row if there is one output, else of dicts of output name -> value, sorted by name.
 
     Raises:
       RequestError: the outputs have no rows, or not the same number.
@@ -342,7 +333,13 @@ def _to_lists(array, name):
         # Row by row: while NumPy converts, no other thread runs.
         return [_to_lists(row, name) for row in array]
     if array.dtype == object:
-        encode = _to_base64 if name.endswith(BYTES_SUFFIX) else _to_text
+
+        def encode(value):
+            if name.endswith(BYTES_SUFFIX):
+                return {"b64": base64.b64encode(value).decode("ascii")}
+            # U+FFFD replaces bytes that are not UTF-8.
+            return value.decode("utf-8", "replace")
+
         # Of a single value NumPy returns no array.
         return np.array(np.frompyfunc(encode, 1, 1)(array), object).tolist()
     if array.dtype.kind in "biu" or array.dtype == np.float64:
@@ -351,15 +348,6 @@ def _to_lists(array, name):
         raise RequestError(f"Failed to write JSON value for tensor type: {array.dtype}")
     # The shortest digits that are this float32: 0.2, not 0.20000000298.
     return array.astype(np.float32).astype(str).astype(np.float64).tolist()
-
-
-def _to_base64(value):
-    return {"b64": base64.b64encode(value).decode("ascii")}
-
-
-def _to_text(value):
-    """Return bytes as text; U+FFFD replaces bytes that are not UTF-8."""
-    return value.decode("utf-8", "replace")
 
 
 def dump(value):

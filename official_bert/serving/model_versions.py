@@ -95,11 +95,7 @@ class ModelVersions:
         self.statuses = {**self.statuses, version: VersionStatus(state, error)}
 
     def get(self, name, version=None):
-        """Return the `SavedModel` for a request.
-
-        Args:
-          name: of the requested model.
-          version: number, or None for the one that is served.
+        """Return the `SavedModel` for a request; version None is the one served.
 
         Raises:
           RequestError: it is not served.

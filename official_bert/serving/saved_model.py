@@ -66,13 +66,8 @@ def input_specs(signature_def):
 def run(model, signature, arrays):
     """Run a signature of a `SavedModel`. Several threads may call this.
 
-    Args:
-      model: `SavedModel`.
-      signature: its name.
-      arrays: dict of input name -> array, of the types of `input_specs`.
-
-    Returns:
-      dict of output name -> array.
+    Takes a dict of input name -> array of the types of `input_specs`, and returns one
+    of output name -> array.
 
     Raises:
       RequestError: the graph refused the values.

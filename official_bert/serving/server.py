@@ -154,7 +154,13 @@ class Server:
                 "take serialized examples).",
                 501,
             )
-        name, version = urllib.parse.unquote(match["name"]), _version_of(match)
+        if match["label"]:
+            label = urllib.parse.unquote(match["label"])
+            raise RequestError(f"Unrecognized servable version label: {label}")
+        name, version = urllib.parse.unquote(match["name"]), match["version"]
+        if version and (len(version) > 19 or int(version) > _HIGHEST_VERSION):
+            raise RequestError(f"Failed to convert version: {version} to numeric.")
+        version = int(version) if version else None
         if not action:
             return json_tensors.dump(_status(self.versions, name, version))
         if action == "/metadata":
@@ -183,23 +189,8 @@ async def _let_next_signal_kill(app):
             signal.signal(number, signal.SIG_DFL)
 
 
-def _version_of(match):
-    """Return the version in a path, or None."""
-    if match["label"]:
-        label = urllib.parse.unquote(match["label"])
-        raise RequestError(f"Unrecognized servable version label: {label}")
-    version = match["version"]
-    if version and (len(version) > 19 or int(version) > _HIGHEST_VERSION):
-        raise RequestError(f"Failed to convert version: {version} to numeric.")
-    return int(version) if version else None
-
-
 def predict(model, body):
-    """Return the body of the answer to `:predict`.
-
-    Args:
-      model: `SavedModel`.
-      body: bytes of JSON.
+    """Return the body of the answer of a `SavedModel` to `:predict`, both bytes.
 
     Raises:
       RequestError: the request cannot be answered.

@@ -82,8 +82,7 @@ def read(directory):
     """Read the config of a model's directory.
 
     Returns:
-      (path, values): of the file, and the dict in it; (None, None) if the
-      directory has none.
+      (path, dict in the file); (None, None) if the directory has none.
 
     Raises:
       UserError: it is no JSON, or of another model than BERT.
@@ -91,14 +90,12 @@ def read(directory):
     for name in (CONFIG_FILE, OLDEST_CONFIG_FILE):
         path = os.path.join(directory, name)
         if os.path.isfile(path):
-            values = files.read_json(path, "a config")
-            _require_bert(values, path)
-            return path, values
+            return path, _require_bert(files.read_json(path, "a config"), path)
     return None, None
 
 
 def _require_bert(values, path):
-    """Raise `UserError` unless a config is of an encoder as BERT's."""
+    """Return a config; raise `UserError` unless it is of an encoder as BERT's."""
     kind = values.get("model_type")
     stated = _stated_architecture(values)
     if kind not in (None, "bert") or not (kind or stated.startswith("Bert")):
@@ -121,6 +118,7 @@ def _require_bert(values, path):
             f"{path}: pruned_heads is not empty; only a BERT with all its attention "
             "heads can be read."
         )
+    return values
 
 
 def _stated_architecture(values):
@@ -130,10 +128,10 @@ def _stated_architecture(values):
 
 
 def from_dict(values, path, shapes):
-    """Return the `BertConfig` of a `config.json`.
+    """Return the `BertConfig` of the dict in a `config.json`.
 
     Args:
-      values: the dict in the file.
+      values: the dict.
       path: of the file, for messages.
       shapes: dict of Google's name -> shape, of the weights it came with.
 
@@ -187,12 +185,7 @@ def architecture(shapes, stated=None):
 
 
 def to_dict(config, shapes):
-    """Return what to write as `config.json`.
-
-    Args:
-      config: `BertConfig`.
-      shapes: dict of Google's name -> shape, of the weights.
-    """
+    """Return what to write as `config.json` for weights of these Google's shapes."""
     meant = architecture(shapes, _stated_architecture(config.extra))
     values = config.to_dict() | {
         "architectures": [meant],

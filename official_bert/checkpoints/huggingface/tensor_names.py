@@ -48,7 +48,7 @@ _OTHERS = {
 }
 # The output layer of the masked LM shares its weights with others, and some
 # files have them twice.
-_COPIES = {
+COPIES = {
     "cls.predictions.decoder.weight": "bert/embeddings/word_embeddings",
     "cls.predictions.decoder.bias": "cls/predictions/output_bias",
 }
@@ -59,7 +59,7 @@ _TORCH_OF = _OTHERS | {
     for layer in _LAYERS
     for leaf in names.leaves_of(layer)
 }
-_GOOGLE_OF = {torch: google for google, torch in _TORCH_OF.items()} | _COPIES
+_GOOGLE_OF = {torch: google for google, torch in _TORCH_OF.items()} | COPIES
 
 # Where in the name of a `TFBert*` variable the part begins that counts, and
 # how PyTorch calls that.
@@ -75,9 +75,7 @@ _ROOTS = {
 def google_name(own, layout):
     """Return Google's name for a name in a file, or the name itself if unknown.
 
-    Args:
-      own: the name in the file, older spellings included.
-      layout: `TORCH` or `TENSORFLOW`.
+    `layout` is `TORCH` or `TENSORFLOW`; older spellings are known too.
     """
     name = _torch_spelling(own) if layout == TENSORFLOW else own
     # The first releases had TensorFlow's names for these two.
@@ -92,10 +90,7 @@ def google_name(own, layout):
 def torch_name(name, prefix):
     """Return PyTorch's name for a Google name, or the name itself if unknown.
 
-    Args:
-      name: Google's.
-      prefix: whether the encoder's names begin with `bert.`; those of a
-        `BertModel` do not.
+    `prefix` is whether the encoder's names begin with `bert.`, unlike a `BertModel`'s.
     """
     pattern, number = _split_number(name)
     if pattern not in _TORCH_OF:
@@ -134,23 +129,8 @@ def is_known(name):
     return _split_number(name)[0] in _TORCH_OF
 
 
-def is_copy(own):
-    """Whether a name in a file is of what should be a copy of another tensor."""
-    return own in _COPIES
-
-
-def is_buffer(own):
-    """Whether a name in a file is of something that is computed, not learnt."""
-    return bool(re.search(r"(^|\.)embeddings\.(position|token_type)_ids$", own))
-
-
 def is_transposed(name, layout):
-    """Whether Google has a tensor the other way round than a file.
-
-    Args:
-      name: Google's, or an unknown one.
-      layout: of the file.
-    """
+    """Whether Google has a tensor the other way round than a file of this layout."""
     leaf = {TORCH: "kernel", TENSORFLOW: "output_weights"}[layout]
     return is_known(name) and name.rpartition("/")[2] == leaf
 
@@ -160,11 +140,6 @@ def google_shape(name, shape, layout):
 
     Transformers 4.1 and 4.2 wrote the attention of `TFBert*` with an axis for
     the heads: kernels [H, A, D] and, after it, [A, D, H], biases [A, D].
-
-    Args:
-      name: Google's, or an unknown one.
-      shape: tuple of int, in the file.
-      layout: of the file.
     """
     if is_transposed(name, layout):
         return shape[::-1]

@@ -24,24 +24,16 @@ GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 class Tokenizer(NamedTuple):
-    """What a directory says of its tokenizer.
-
-    Attributes:
-      vocab_file: path of a `vocab.txt`, or None.
-      do_lower_case: bool, or None where no file states it.
-      notes: sentences on what `FullTokenizer` does otherwise.
-    """
+    """What a directory says of its tokenizer; None where no file states it."""
 
     vocab_file: str | None
     do_lower_case: bool | None
+    # Sentences on what `FullTokenizer` does otherwise.
     notes: tuple[str, ...]
 
 
 def read(directory):
-    """Read what a directory says of its tokenizer.
-
-    Returns:
-      `Tokenizer`.
+    """Return the `Tokenizer` of a directory.
 
     Raises:
       UserError: a file is no JSON, or two contradict each other on casing.
@@ -49,8 +41,14 @@ def read(directory):
     settings_path = os.path.join(directory, SETTINGS_FILE)
     fast_path = os.path.join(directory, FAST_FILE)
     settings = _read_if_there(settings_path)
-    fast = _read_fast(fast_path)
-    normalizer = _bert_normalizer(fast)
+    fast = _read_if_there(fast_path)
+    for key in ("normalizer", "model"):
+        if not isinstance(fast.get(key) or {}, dict):
+            raise UserError(f"{fast_path} is no tokenizer: its {key} is no object.")
+    # The step with the casing.
+    normalizer = fast.get("normalizer") or {}
+    steps = normalizer.get("normalizers") or [normalizer]
+    normalizer = next((s for s in steps if s.get("type") == "BertNormalizer"), {})
     casing = _flag(settings, "do_lower_case")
     fast_casing = _flag(normalizer, "lowercase")
     if None not in (casing, fast_casing) and casing != fast_casing:
@@ -69,25 +67,9 @@ def _read_if_there(path):
     return files.read_json(path, "a tokenizer's file") if os.path.isfile(path) else {}
 
 
-def _read_fast(path):
-    """Return the dict in a `tokenizer.json`; {} if there is none."""
-    fast = _read_if_there(path)
-    for key in ("normalizer", "model"):
-        if not isinstance(fast.get(key) or {}, dict):
-            raise UserError(f"{path} is no tokenizer: its {key} is no object.")
-    return fast
-
-
 def _flag(values, key):
     """Return a bool of a file, or None if there is none."""
     return values[key] if isinstance(values.get(key), bool) else None
-
-
-def _bert_normalizer(fast):
-    """Return the part of a `tokenizer.json` with the casing; {} if none has it."""
-    normalizer = fast.get("normalizer") or {}
-    steps = normalizer.get("normalizers") or [normalizer]
-    return next((s for s in steps if s.get("type") == "BertNormalizer"), {})
 
 
 def _differences(settings, fast, normalizer, casing):
@@ -125,8 +107,15 @@ def _find_vocab(directory, fast):
     path = os.path.join(directory, VOCAB_FILE)
     if os.path.isfile(path):
         return path, None
-    tokens = _tokens(fast)
-    if tokens is None:
+    model = fast.get("model") or {}
+    is_wordpiece = model.get("type", "WordPiece") == "WordPiece"
+    ids = dict((is_wordpiece and model.get("vocab")) or {})
+    if ids:
+        ids |= {each["content"]: each["id"] for each in fast.get("added_tokens") or ()}
+    tokens = sorted(ids, key=ids.get)
+    is_vocab = tokens and [ids[token] for token in tokens] == list(range(len(tokens)))
+    # A token with a line end in it has no line of a file.
+    if not is_vocab or any("\n" in token for token in tokens):
         note = f"There is no {VOCAB_FILE}, and {FAST_FILE} holds none either."
         return None, note if fast else None
     # Version 5 writes no vocab.txt, so this is not worth a note.
@@ -137,28 +126,11 @@ def _find_vocab(directory, fast):
     return path, None
 
 
-def _tokens(fast):
-    """Return the tokens of a `tokenizer.json` by their ids; None if impossible."""
-    model = fast.get("model") or {}
-    if model.get("type", "WordPiece") != "WordPiece" or not model.get("vocab"):
-        return None
-    ids = dict(model["vocab"])
-    ids |= {token["content"]: token["id"] for token in fast.get("added_tokens") or ()}
-    tokens = sorted(ids, key=ids.get)
-    is_vocab = [ids[token] for token in tokens] == list(range(len(tokens)))
-    # A token with a line end in it has no line of a file.
-    return tokens if is_vocab and not any("\n" in token for token in tokens) else None
-
-
 def write(directory, vocab_file, do_lower_case, config):
     """Write `vocab.txt` and `tokenizer_config.json`.
 
-    Args:
-      directory: exists already.
-      vocab_file: to copy, or None; then neither file can be complete, and the
-        second is written only if the casing is known.
-      do_lower_case: bool, or None to guess it from the vocabulary.
-      config: `BertConfig`.
+    Without a `vocab_file` to copy neither can be complete, and the second is written
+    only if the casing is known. Casing None is guessed from the vocabulary.
     """
     if vocab_file:
         files.copy(vocab_file, os.path.join(directory, VOCAB_FILE))

@@ -7,6 +7,7 @@ several.
 
 import contextlib
 import os
+import re
 
 import numpy as np
 import safetensors
@@ -31,15 +32,9 @@ def is_model(path):
 
 
 def open_model(path, given_path):
-    """Open a model.
+    """Return the `Checkpoint` of a directory or file that `is_model`.
 
-    Args:
-      path: a directory or file that `is_model`.
-      given_path: what the user gave, for messages; another one where `path` was
-        unpacked from it.
-
-    Returns:
-      `Checkpoint`.
+    Messages name `given_path`; `path` may have been unpacked from it.
 
     Raises:
       UserError: it is damaged, or not of a BERT.
@@ -87,21 +82,19 @@ def _named(path, given_path):
 
 
 def _rename(stored, layout, weights):
-    """Return (dict of Google's name -> `StoredTensor`, sorted, and notes).
-
-    Args:
-      stored: dict of name in the file -> `StoredTensor`.
-      layout: of the file.
-      weights: its path, for messages.
-    """
+    """Return (dict of Google's name -> `StoredTensor`, sorted, and notes)."""
     tensors, notes = {}, []
     # Copies last, so that what they should be copies of is there.
-    for own in sorted(stored, key=tensor_names.is_copy):
-        if tensor_names.is_buffer(own):
+    for own in sorted(stored, key=lambda own: own in tensor_names.COPIES):
+        # Computed, not learned.
+        if re.search(r"(^|\.)embeddings\.(position|token_type)_ids$", own):
             continue
         name, tensor = tensor_names.google_name(own, layout), stored[own]
         if name in tensors:
-            if _are_equal(tensor, tensors[name]):
+            other = tensors[name]
+            if (tensor.shape, tensor.dtype) == (other.shape, other.dtype) and (
+                tensor.read().tobytes() == other.read().tobytes()
+            ):
                 continue
             notes.append(
                 f"{own} should be a copy of {name}, but is not: it keeps its name "
@@ -115,32 +108,19 @@ def _rename(stored, layout, weights):
             f"{weights}: none of its {len(tensors)} tensors has the name of a part "
             f"of BERT{first}; give the checkpoint of a BERT."
         )
-    return {name: tensors[name] for name in sorted(tensors)}, notes + _types(tensors)
-
-
-def _are_equal(first, second):
-    return (first.shape, first.dtype) == (second.shape, second.dtype) and (
-        first.read().tobytes() == second.read().tobytes()
-    )
-
-
-def _types(tensors):
-    """Return a note for each type of numbers that is not float32."""
     types = [str(tensor.dtype) for tensor in tensors.values()]
-    return [
+    notes += [
         f"{types.count(name)} of its {len(types)} tensors are of type {name}; they "
         "are read as float32."
         for name in sorted(set(types) - {"float32"})
     ]
+    return {name: tensors[name] for name in sorted(tensors)}, notes
 
 
 def write_model(directory, checkpoint):
     """Write a model that transformers loads; the weights come last.
 
-    Args:
-      directory: exists already.
-      checkpoint: `Checkpoint` with a config. Without a vocabulary there will
-        be no `vocab.txt`.
+    The directory exists already; without a vocabulary there will be no `vocab.txt`.
 
     Returns:
       sentences about what this format cannot hold: none.
@@ -178,16 +158,20 @@ def _require_possible(checkpoint):
             f"{path} comes without a config, which Hugging Face's format "
             "needs: put its bert_config.json or config.json beside it."
         )
-    if checkpoint.config.causal_attention:
-        raise UserError(
-            f"{path} has causal_attention, and Hugging Face's format has no BERT "
-            "whose pooler reads the last token; keep it in Google's."
-        )
-    if any(name.startswith("bilstm") for name in checkpoint.shapes):
-        raise UserError(
-            f"{path} has a BiLSTM on top, and Hugging Face's format has no such BERT; "
-            "keep it in Google's."
-        )
+    has_bilstm = any(name.startswith("bilstm") for name in checkpoint.shapes)
+    for is_refused, what, lacking in (
+        (
+            checkpoint.config.causal_attention,
+            "causal_attention",
+            "BERT whose pooler reads the last token",
+        ),
+        (has_bilstm, "a BiLSTM on top", "such BERT"),
+    ):
+        if is_refused:
+            raise UserError(
+                f"{path} has {what}, and Hugging Face's format has no {lacking}; keep "
+                "it in Google's."
+            )
 
 
 def _torch_tensors(checkpoint):

@@ -50,11 +50,7 @@ DTYPES = {
 
 
 def find_file(path):
-    """Return the file of weights at a path, or None.
-
-    Args:
-      path: a model's directory, or a file of a known ending.
-    """
+    """Return the file of weights that a path is, or has as a directory, or None."""
     if os.path.isdir(path):
         candidates = [os.path.join(path, name) for name in FILES]
         return next(filter(os.path.isfile, candidates), None)
@@ -62,10 +58,7 @@ def find_file(path):
 
 
 def open_tensors(path):
-    """Open a file of weights, or an index of several.
-
-    Args:
-      path: a file of one of `ENDINGS`.
+    """Open a file of weights with one of `ENDINGS`, or an index of several.
 
     Returns:
       (tensors, layout): dict of name -> `StoredTensor`, and whose names they
@@ -74,18 +67,6 @@ def open_tensors(path):
     Raises:
       UserError: it is damaged or missing, or holds something else.
     """
-    _require_weights(path)
-    if path.endswith(".index.json"):
-        return _open_shards(path)
-    if path.endswith(".safetensors"):
-        return _open_safetensors(path)
-    if path.endswith(".h5"):
-        return _open_h5(path), TENSORFLOW
-    return torch_file.open_tensors(path), TORCH
-
-
-def _require_weights(path):
-    """Raise `UserError` if a file cannot be read, or only stands for one."""
     try:
         with open(path, "rb") as file:
             begin = file.read(40)
@@ -96,6 +77,13 @@ def _require_weights(path):
             f"{path} is a pointer of Git LFS, not the weights: run git lfs pull "
             "where it came from."
         )
+    if path.endswith(".index.json"):
+        return _open_shards(path)
+    if path.endswith(".safetensors"):
+        return _open_safetensors(path)
+    if path.endswith(".h5"):
+        return _open_h5(path), TENSORFLOW
+    return torch_file.open_tensors(path), TORCH
 
 
 def _open_shards(path):
@@ -165,17 +153,17 @@ def _open_h5(path):
         # Not what only an optimizer remembers, in a model saved as a whole.
         is_array = isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub"
         if is_array and not name.startswith("optimizer_weights/"):
-            read = functools.partial(_read_h5, path, name)
-            tensors[name] = StoredTensor(item.shape, item.dtype, read)
+            tensors[name] = StoredTensor(
+                item.shape, item.dtype, functools.partial(read, name)
+            )
+
+    def read(name):
+        with _readable(path), h5py.File(path, "r") as file:
+            return file[name][()]
 
     with _readable(path), h5py.File(path, "r") as file:
         file.visititems(add)
     return tensors
-
-
-def _read_h5(path, name):
-    with _readable(path), h5py.File(path, "r") as file:
-        return file[name][()]
 
 
 @contextlib.contextmanager

@@ -27,10 +27,7 @@ POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 
 
 def from_backbone(backbone):
-    """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`.
-
-    Args:
-      backbone: is read when the checkpoint is, so with its weights of then.
+    """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`, read when that is.
 
     Raises:
       UserError: it is another model.
@@ -49,9 +46,7 @@ def from_backbone(backbone):
 def to_backbone(checkpoint):
     """Return a `keras_hub.models.BertBackbone` with a checkpoint's encoder.
 
-    Args:
-      checkpoint: `Checkpoint` with a config. Where it has no pooler, the
-        backbone's is 0.
+    Where the checkpoint has no pooler, the backbone's is 0.
 
     Raises:
       UserError: KerasHub has no such encoder: other activations than GELU,
@@ -77,21 +72,24 @@ def _require_possible(checkpoint):
             f"{checkpoint.path} states no config, which a KerasHub model needs; put "
             f"its {google.CONFIG_FILE} beside it."
         )
-    if config.hidden_act not in ("gelu", "gelu_erf"):
-        raise UserError(
-            f"{checkpoint.path} has hidden_act {config.hidden_act!r}, and KerasHub's "
-            "BERT computes only gelu; choose another format."
-        )
-    if config.causal_attention:
-        raise UserError(
-            f"{checkpoint.path} has causal_attention, and KerasHub's BERT computes no "
-            "left-to-right model; choose another format."
-        )
-    if config.layer_norm_eps != ORIGINAL_EPSILON:
-        raise UserError(
-            f"{checkpoint.path} has layer_norm_eps {config.layer_norm_eps}, and "
-            f"KerasHub's BERT computes only {ORIGINAL_EPSILON}; choose another format."
-        )
+    for is_refused, setting, computed in (
+        (
+            config.hidden_act not in ("gelu", "gelu_erf"),
+            f"hidden_act {config.hidden_act!r}",
+            "only gelu",
+        ),
+        (config.causal_attention, "causal_attention", "no left-to-right model"),
+        (
+            config.layer_norm_eps != ORIGINAL_EPSILON,
+            f"layer_norm_eps {config.layer_norm_eps}",
+            f"only {ORIGINAL_EPSILON}",
+        ),
+    ):
+        if is_refused:
+            raise UserError(
+                f"{checkpoint.path} has {setting}, and KerasHub's BERT computes "
+                f"{computed}; choose another format."
+            )
 
 
 def config_from(values, where):
@@ -124,31 +122,28 @@ def encoder_variables(backbone):
     }
     layers = {scope + "LayerNorm": backbone.embeddings_layer_norm}
     for index, block in enumerate(backbone.transformer_layers):
-        layers |= _block_layers(f"bert/encoder/layer_{index}/", block)
+        scope, attention = f"bert/encoder/layer_{index}/", block._self_attention_layer
+        layers |= {
+            scope + "attention/self/query": attention.query_dense,
+            scope + "attention/self/key": attention.key_dense,
+            scope + "attention/self/value": attention.value_dense,
+            scope + "attention/output/dense": attention.output_dense,
+            scope + "attention/output/LayerNorm": block._self_attention_layer_norm,
+            scope + "intermediate/dense": block._feedforward_intermediate_dense,
+            scope + "output/dense": block._feedforward_output_dense,
+            scope + "output/LayerNorm": block._feedforward_layer_norm,
+        }
     layers["bert/pooler/dense"] = backbone.pooled_dense
-    for name, layer in layers.items():
-        variables |= layer_variables(name, layer)
-    return variables
+    return variables | layer_variables(layers)
 
 
-def _block_layers(scope, block):
-    """Return Google's name -> layer of a KerasHub `TransformerEncoder`."""
-    attention = block._self_attention_layer
+def layer_variables(layers):
+    """Return Google's name -> variable of named dense and LayerNorm layers."""
     return {
-        scope + "attention/self/query": attention.query_dense,
-        scope + "attention/self/key": attention.key_dense,
-        scope + "attention/self/value": attention.value_dense,
-        scope + "attention/output/dense": attention.output_dense,
-        scope + "attention/output/LayerNorm": block._self_attention_layer_norm,
-        scope + "intermediate/dense": block._feedforward_intermediate_dense,
-        scope + "output/dense": block._feedforward_output_dense,
-        scope + "output/LayerNorm": block._feedforward_layer_norm,
+        f"{name}/{leaf}": getattr(layer, leaf)
+        for name, layer in layers.items()
+        for leaf in names.leaves_of(name)
     }
-
-
-def layer_variables(name, layer):
-    """Return Google's name -> variable of a dense or LayerNorm layer."""
-    return {f"{name}/{leaf}": getattr(layer, leaf) for leaf in names.leaves_of(name)}
 
 
 def _google_shape(name, variable):
@@ -167,14 +162,8 @@ def checkpoint_of(
 ):
     """Return a `Checkpoint` of variables of KerasHub, and of other arrays.
 
-    Args:
-      path: for messages.
-      config: `BertConfig`.
-      variables: dict of Google's name -> variable.
-      others: dict of name -> float32 array.
-      vocab_file: path, or None.
-      casing: whether the tokenizer lower-cases, or None.
-      notes: sentences.
+    Args are the attributes of `Checkpoint`, but for `variables`, a dict of Google's
+    name -> variable, and `others`, a dict of name -> float32 array.
     """
     from keras import ops
 

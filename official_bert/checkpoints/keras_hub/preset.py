@@ -37,18 +37,14 @@ TASK_WEIGHTS_FILE = "task.weights.h5"
 # Ours, besides `google.CONFIG_FILE`.
 OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 
-MASKED_LM = (
+MASKED_LM = {
     "cls/predictions/transform/dense/kernel",
     "cls/predictions/transform/dense/bias",
     "cls/predictions/transform/LayerNorm/gamma",
     "cls/predictions/transform/LayerNorm/beta",
     "cls/predictions/output_bias",
-)
+}
 
-ERF_NOTE = (
-    "The model was trained with the erf GELU; KerasHub computes the tanh GELU, so "
-    "hidden states differ there by some thousandths."
-)
 HEAD_NOTE = (
     "KerasHub's masked-LM head has the erf GELU and an epsilon of 1e-5, whatever "
     "the encoder has, so scores of words differ a little."
@@ -63,12 +59,9 @@ ACCENTS_NOTE = (
 def open_preset(directory, given_path):
     """Open a preset, with the head of its task if it has one.
 
-    Args:
-      directory: of the preset.
-      given_path: what the user gave, for messages.
-
     Returns:
-      `Checkpoint`; its weights are in memory, in float32.
+      `Checkpoint`; its weights are in memory, in float32. Messages name
+      `given_path`, what the user gave.
 
     Raises:
       UserError: it is no `BertBackbone`, or a file is missing, damaged or
@@ -80,10 +73,9 @@ def open_preset(directory, given_path):
     notes = _check_kind(settings, given_path)
     config, is_ours = _read_config(directory, settings)
     backbone = bert_backbone.new_backbone(config)
-    has_shards = _exists(directory, SHARDS_FILE) and not _exists(
-        directory, WEIGHTS_FILE
-    )
-    weights_file = SHARDS_FILE if has_shards else WEIGHTS_FILE
+    weights_file = WEIGHTS_FILE
+    if not _exists(directory, WEIGHTS_FILE) and _exists(directory, SHARDS_FILE):
+        weights_file = SHARDS_FILE
     _load(backbone.load_weights, directory, weights_file, given_path)
     task = _read_task(directory, given_path, backbone, notes)
     if hasattr(task, "masked_lm_head") and not is_ours:
@@ -112,11 +104,8 @@ def write_preset(directory, checkpoint):
 
     With a vocabulary there is a tokenizer in it; with a classifier it is one of
     `BertTextClassifier`, else with a masked-LM head one of `BertMaskedLM`. All
-    else is in `bert_config.json` and `other_weights.safetensors`.
-
-    Args:
-      directory: exists already, and is empty.
-      checkpoint: `Checkpoint` with a config.
+    else is in `bert_config.json` and `other_weights.safetensors`. The directory exists
+    already and is empty.
 
     Returns:
       sentences on what KerasHub will do otherwise, or not see.
@@ -127,11 +116,21 @@ def write_preset(directory, checkpoint):
     backbone = bert_backbone.to_backbone(checkpoint)
     task = _new_task(checkpoint, backbone)
     (task or backbone).save_to_preset(directory, max_shard_size=None)
-    _write_tokenizer(directory, checkpoint, task)
+    if checkpoint.vocab_file is None:
+        google.write_casing(directory, checkpoint.do_lower_case)
+    else:
+        if task is None:
+            _new_tokenizer(checkpoint).save_to_preset(directory)
+        # The bytes themselves: KerasHub writes tokens without their white space.
+        files.copy(checkpoint.vocab_file, os.path.join(directory, VOCAB_FILE))
     variables = bert_backbone.encoder_variables(backbone) | _head_variables(task)
     others = [name for name in checkpoint.shapes if name not in variables]
     absent = [name for name in variables if name not in checkpoint.shapes]
-    _write_others(directory, checkpoint, others, absent)
+    if others or absent:
+        tensors = {name: np.ascontiguousarray(checkpoint.read(name)) for name in others}
+        other_file = os.path.join(directory, OTHER_WEIGHTS_FILE)
+        with files.atomic_path(other_file) as temporary:
+            save_file(tensors, temporary, {"absent": json.dumps(absent)})
     config_file = os.path.join(directory, google.CONFIG_FILE)
     files.write_text(config_file, checkpoint.config.to_json_string())
     return _writing_notes(checkpoint, task, others, absent)
@@ -230,16 +229,6 @@ def _read_casing(directory, notes):
     return settings.get("lowercase")
 
 
-def _write_tokenizer(directory, checkpoint, task):
-    if checkpoint.vocab_file is None:
-        google.write_casing(directory, checkpoint.do_lower_case)
-        return
-    if task is None:
-        _new_tokenizer(checkpoint).save_to_preset(directory)
-    # The bytes themselves: KerasHub writes tokens without their white space.
-    files.copy(checkpoint.vocab_file, os.path.join(directory, VOCAB_FILE))
-
-
 def _new_tokenizer(checkpoint):
     import keras_hub
 
@@ -260,7 +249,7 @@ def _new_task(checkpoint, backbone):
         kind = models.BertTextClassifier
         preprocessor = models.BertTextClassifierPreprocessor
         options = {"num_classes": shapes["output_weights"][0]}
-    elif all(name in shapes for name in MASKED_LM):
+    elif shapes.keys() >= MASKED_LM:
         kind, options = models.BertMaskedLM, {}
         preprocessor = models.BertMaskedLMPreprocessor
     else:
@@ -282,9 +271,7 @@ def _head_variables(task):
             "cls/predictions/transform/dense": head._intermediate_dense,
             "cls/predictions/transform/LayerNorm": head._intermediate_layer_norm,
         }
-        variables = {}
-        for name, layer in layers.items():
-            variables |= bert_backbone.layer_variables(name, layer)
+        variables = bert_backbone.layer_variables(layers)
         return variables | {"cls/predictions/output_bias": head._bias}
     if hasattr(task, "output_dense"):
         head = task.output_dense
@@ -295,7 +282,10 @@ def _head_variables(task):
 def _writing_notes(checkpoint, task, others, absent):
     config, notes = checkpoint.config, []
     if config.hidden_act == "gelu_erf":
-        notes.append(ERF_NOTE)
+        notes.append(
+            "The model was trained with the erf GELU; KerasHub computes the tanh GELU, "
+            "so hidden states differ there by some thousandths."
+        )
     if hasattr(task, "masked_lm_head"):
         notes.append(HEAD_NOTE)
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
@@ -314,15 +304,6 @@ def _writing_notes(checkpoint, task, others, absent):
             "has them."
         )
     return notes
-
-
-def _write_others(directory, checkpoint, others, absent):
-    """Write the tensors that KerasHub cannot hold, and what the checkpoint lacks."""
-    if not others and not absent:
-        return
-    tensors = {name: np.ascontiguousarray(checkpoint.read(name)) for name in others}
-    with files.atomic_path(os.path.join(directory, OTHER_WEIGHTS_FILE)) as temporary:
-        save_file(tensors, temporary, {"absent": json.dumps(absent)})
 
 
 def _read_others(directory):

@@ -6,6 +6,7 @@ from official_bert.constants import INPUTS
 from official_bert.export.saved_model import rows, signatures
 from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.signatures import SERVING, TOKENS
+from official_bert.tasks.choice.training import outputs_of
 
 
 class ServedChoice(ServedModel):
@@ -15,13 +16,7 @@ class ServedChoice(ServedModel):
 
     def __init__(self, predictor, lengths):
         """Hold the model of a `ChoicePredictor`; see `ServedModel`."""
-
-        def one_choice(inputs):
-            several = {name: inputs[name][:, None] for name in INPUTS}
-            is_there = tf.ones(tf.shape(inputs["input_ids"])[:1], tf.int32)
-            return predictor.model({**several, "choice_mask": is_there[:, None]})
-
-        super().__init__(predictor, lengths, one_choice)
+        super().__init__(predictor, lengths, outputs_of(predictor.model))
 
     def signatures(self):
         """Return a dict of name -> `Signature`; a record cannot hold several rows."""

@@ -12,12 +12,9 @@ class ServedClassifier(ServedModel):
     """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers."""
 
     def __init__(self, predictor, lengths, is_pair):
-        """Hold a model.
+        """Hold the model of a `ClassifierPredictor`; see `ServedModel`.
 
-        Args:
-          predictor: `ClassifierPredictor`.
-          lengths: see `rows.Layout`.
-          is_pair: whether there is an input for a second text.
+        `is_pair` is whether there is an input for a second text.
         """
         super().__init__(predictor, lengths)
         self.what = f"{self.task.kind.replace('_', '-')} classifier"
@@ -36,7 +33,10 @@ class ServedClassifier(ServedModel):
         if self.task.long_text == WINDOW:
             of_text, ids_a, ids_b = _windows(ids_a, ids_b, room)
             logits = self._model(self._layout.lay_out(ids_a, ids_b))["logits"]
-            return self._named(_means(logits, of_text, tf.size(text)))
+            number = tf.size(text)
+            sums = tf.math.unsorted_segment_sum(logits, of_text, number)
+            counts = tf.math.bincount(of_text, minlength=number, maxlength=number)
+            return self._named(sums / tf.cast(counts, tf.float32)[:, None])
         ids_a, ids_b = rows.truncate_pairs(ids_a, ids_b, room)
         return self.of_tokens(self._layout.lay_out(ids_a, ids_b))
 
@@ -72,11 +72,6 @@ class ServedClassifier(ServedModel):
 def _windows(ids_a, ids_b, room):
     """Cut pairs into windows as `classifier_features.convert_windows` does.
 
-    Args:
-      ids_a: ragged [B, (tokens)].
-      ids_b: likewise.
-      room: int32 [B], tokens of a window at most.
-
     Returns:
       (the pair of each window, int32 [W]; its two texts, ragged [W, (tokens)]).
     """
@@ -105,10 +100,3 @@ def _windows(ids_a, ids_b, room):
             for ids, is_long in ((ids_a, first_is_long), (ids_b, ~first_is_long))
         ),
     )
-
-
-def _means(logits, of_text, number):
-    """Return the mean logits [number, C] of each text's windows."""
-    sums = tf.math.unsorted_segment_sum(logits, of_text, number)
-    counts = tf.math.bincount(of_text, minlength=number, maxlength=number)
-    return sums / tf.cast(counts, tf.float32)[:, None]

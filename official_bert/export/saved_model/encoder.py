@@ -18,13 +18,7 @@ class ServedEncoder(ServedModel):
 
     def __init__(self, bert, lengths):
         """Hold the model of a `Bert`; see `ServedModel`."""
-        encoder = getattr(bert.model, "bert", bert.model)
-
-        def encode(inputs):
-            outputs = encoder(inputs)
-            return {name: outputs[name] for name in bert.vectors}
-
-        super().__init__(bert, lengths, encode)
+        super().__init__(bert, lengths, bert.encode)
 
     def of_text(self, text):
         """Encode texts, string [B].
@@ -87,7 +81,14 @@ class ServedMaskedLM(ServedEncoder):
           dict: `tokens` string [B, M, K] and `probabilities` float32 [B, M, K], of
           the M masks of the text that has most, padded with "" and 0.
         """
-        inputs = self._lay_out(self._ids_with_masks(text))
+        # As `encode_with_masks`: each `[MASK]` is one token.
+        parts = tf.strings.split(text, MASK)
+        ids = self._tokenizer(parts.values).ids
+        of_text = tf.cast(parts.value_rowids(), tf.int32)
+        # Behind each part but the last of its text there is a mask.
+        is_last = of_text != tf.concat([of_text[1:], [-1]], 0)
+        ids = rows.with_token(ids, ~is_last, self._mask)
+        inputs = self._lay_out(rows.joined(ids, of_text, tf.size(text)))
         vectors = self._model(inputs)["sequence_output"]
         where = tf.where(inputs["input_ids"] == self._mask)
         pieces = self._head({"vectors": tf.gather_nd(vectors, where)})
@@ -97,13 +98,3 @@ class ServedMaskedLM(ServedEncoder):
             "tokens": per_text(tokens, of_text, number, ""),
             "probabilities": per_text(pieces["probabilities"], of_text, number, 0.0),
         }
-
-    def _ids_with_masks(self, text):
-        """Return the ids of texts with `[MASK]` as one; see `encode_with_masks`."""
-        parts = tf.strings.split(text, MASK)
-        ids = self._tokenizer(parts.values).ids
-        of_text = tf.cast(parts.value_rowids(), tf.int32)
-        # Behind each part but the last of its text there is a mask.
-        is_last = of_text != tf.concat([of_text[1:], [-1]], 0)
-        ids = rows.with_token(ids, ~is_last, self._mask)
-        return rows.joined(ids, of_text, tf.size(text))

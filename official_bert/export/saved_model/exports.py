@@ -73,7 +73,7 @@ def open_export(path, is_pair=None, lengths=sources.LENGTHS, max_seq_length=None
         answers = {SERVING: functools.partial(expected.of_encoder, source, lengths)}
         if has_head:
             answers[FILL_MASK] = functools.partial(expected.of_fill_mask, source)
-        keras_model = getattr(source.model, "bert", source.model)
+        keras_model = source.encoder
     else:
         if is_pair is not None and not isinstance(predictor, ClassifierPredictor):
             raise UserError(f"{path} is no classifier; leave --pairs out.")

@@ -126,8 +126,13 @@ class ServedTagger(ServedModel):
         outside = task.tags.index(entities.OUTSIDE)
         is_first = of_text != _before(of_text, -1)
         before = tf.where(is_first, outside, _before(tags, outside))
-        begins = tf.constant(_beginnings(task.tags))
-        begins = tf.gather(begins, before * len(task.tags) + tags)
+        # For each tag and the one before it, whether an entity begins.
+        begins = [
+            any(span.start == 1 for span in entities.to_spans([first, second]))
+            for first in task.tags
+            for second in task.tags
+        ]
+        begins = tf.gather(tf.constant(begins), before * len(task.tags) + tags)
         entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
         # Words before the first entity are counted to it, also where there is none.
         count = tf.reduce_sum(tf.cast(begins, tf.int32))
@@ -164,16 +169,3 @@ def _spans(characters, word):
 def _before(values, first):
     """Return the value before each, and `first` before all."""
     return tf.concat([[first], values], 0)[:-1]
-
-
-def _beginnings(tags):
-    """Return, for each tag and the one before it, whether an entity begins.
-
-    Returns:
-      list of bool; index `before * len(tags) + tag`.
-    """
-    return [
-        any(span[0] == 1 for span in entities.to_spans([before, tag]))
-        for before in tags
-        for tag in tags
-    ]

@@ -14,13 +14,10 @@ class RowModel(tf.Module):
     """A function of rows and the weights it reads."""
 
     def __init__(self, compute, weights, specs=None, rows_at_once=ROWS_AT_ONCE):
-        """Hold a model.
+        """Hold a function and the Keras variables that it reads.
 
-        Args:
-          compute: function: dict of tensors [B, …] -> dict of tensors [B, …].
-          weights: the Keras variables that it reads.
-          specs: dict of name -> `TensorSpec`, what it takes; None for `TOKENS`.
-          rows_at_once: B at most.
+        It takes a dict of tensors [B, …] with these specs, by default `TOKENS`, and B
+        at most `rows_at_once`, and returns one of tensors [B, …].
         """
         super().__init__()
         self._variables = [weight.value for weight in weights]
@@ -41,7 +38,13 @@ class RowModel(tf.Module):
         values = [inputs[name] for name in self._specs]
         # Of no rows there is one part, too: it has the shapes.
         count = tf.maximum(-(-tf.shape(values[0])[0] // self._rows_at_once), 1)
-        parts = [_parts_of(spec, count) for spec in specs.values()]
+        # Of a size that is set now: servers before 2.13 cannot load one that grows.
+        parts = [
+            tf.TensorArray(
+                spec.dtype, size=count, infer_shape=False, element_shape=spec.shape
+            )
+            for spec in specs.values()
+        ]
 
         def add(part, *parts):
             first = part * self._rows_at_once
@@ -60,13 +63,3 @@ class RowModel(tf.Module):
             parallel_iterations=1,
         )
         return {name: array.concat() for name, array in zip(specs, parts, strict=True)}
-
-
-def _parts_of(spec, count):
-    """Return the array in which the parts of one output are collected.
-
-    Its size is set now: servers before 2.13 cannot load one that grows.
-    """
-    return tf.TensorArray(
-        spec.dtype, size=count, infer_shape=False, element_shape=spec.shape
-    )

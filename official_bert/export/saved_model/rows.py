@@ -25,16 +25,10 @@ class Windows:
 
 
 def slice_rows(rows, starts, lengths, of_rows=None):
-    """Return tokens starts … starts + lengths - 1 of rows.
+    """Return tokens starts … starts + lengths - 1 of ragged rows [N, (tokens)].
 
-    Args:
-      rows: ragged [N, (tokens)].
-      starts: int32 [M].
-      lengths: int32 [M].
-      of_rows: int32 [M], the numbers of the rows to cut from; None for all N.
-
-    Returns:
-      ragged [M, (lengths)].
+    `starts`, `lengths` and `of_rows`, the numbers of the rows to cut from (None for all
+    N in turn), are [M]; the result is ragged [M, (lengths)].
     """
     row_starts = tf.cast(rows.row_starts(), tf.int32)
     if of_rows is not None:
@@ -56,12 +50,9 @@ def row_lengths(rows):
 
 
 def truncate_pairs(ids_a, ids_b, room):
-    """Cut pairs as `windows.truncate_pair` does.
+    """Cut pairs, ragged [N, (tokens)] each, as `windows.truncate_pair` does.
 
-    Args:
-      ids_a: ragged [N, (tokens)].
-      ids_b: likewise.
-      room: int32 [N], tokens of both together at most.
+    `room`, [N], is how many tokens both have together at most.
     """
     length_a, length_b = row_lengths(ids_a), row_lengths(ids_b)
     # The longer loses tokens until both are as long, then the second loses first.
@@ -99,10 +90,10 @@ def best_positions(windows, num_tokens):
 
     Args:
       windows: `Windows` that cover N rows.
-      num_tokens: int32 [N].
+      num_tokens: [N].
 
     Returns:
-      (indices of windows, positions of tokens in them), int32 [all rows' tokens].
+      (indices of windows, positions of tokens in them), [all rows' tokens].
     """
     inside = tf.ragged.range(windows.lengths)
     window, left = tf.cast(inside.value_rowids(), tf.int32), inside.values
@@ -129,30 +120,25 @@ class Layout(tf.Module):
     """
 
     def __init__(self, vocab, lengths):
-        """Set what rows are made with.
-
-        Args:
-          vocab: dict of piece -> id.
-          lengths: the lengths of rows, rising; no row is longer than the last.
-        """
+        """Set the vocabulary, and the lengths, rising; no row exceeds the last."""
         super().__init__()
         self._cls, self._sep = vocab["[CLS]"], vocab["[SEP]"]
         self.lengths = tuple(lengths)
 
     def lay_out(self, ids_a, ids_b):
-        """Return the inputs of a model.
+        """Return the inputs of a model for two ragged [N, (tokens)].
 
-        Args:
-          ids_a: ragged [N, (tokens)].
-          ids_b: likewise; a row without tokens gets no `[SEP]`.
+        A row without tokens in the second gets no `[SEP]` for it.
 
         Returns:
-          dict of int32 [N, S] `input_ids`, `input_mask` and `segment_ids`.
+          dict of [N, S] `input_ids`, `input_mask` and `segment_ids`.
         """
         length_a, length_b = row_lengths(ids_a), row_lengths(ids_b)
         first = length_a + 2
         total = first + length_b + tf.cast(length_b > 0, tf.int32)
-        size = self._length_of(tf.reduce_max(tf.concat([[0], total], 0)))
+        longest = tf.reduce_max(tf.concat([[0], total], 0))
+        lengths = tf.constant(self.lengths)
+        size = tf.gather(lengths, tf.searchsorted(lengths, [longest])[0])
         positions = tf.range(size)
         is_token = positions < total[:, None]
         is_second = is_token & (positions >= first[:, None])
@@ -167,18 +153,11 @@ class Layout(tf.Module):
             "segment_ids": tf.cast(is_second, tf.int32),
         }
 
-    def _length_of(self, longest):
-        lengths = tf.constant(self.lengths)
-        return tf.gather(lengths, tf.searchsorted(lengths, [longest])[0])
-
 
 def with_token(rows, where, token):
-    """Return ragged int32 [N, (tokens)] rows, some with one more token at the end.
+    """Return ragged rows [N, (tokens)] with a token added at the end of some.
 
-    Args:
-      rows: ragged [N, (tokens)].
-      where: bool [N], which rows get it.
-      token: int, its id.
+    `where`, bool [N], says which rows get it.
     """
     counts = tf.cast(where, tf.int32)
     tokens = tf.fill([tf.reduce_sum(counts)], token)
@@ -186,12 +165,9 @@ def with_token(rows, where, token):
 
 
 def joined(parts, of_row, number):
-    """Return ragged [number, (tokens)] rows, of parts that follow each other.
+    """Return ragged rows [number, (tokens)], of ragged parts [P, (tokens)] in order.
 
-    Args:
-      parts: ragged [P, (tokens)].
-      of_row: int32 [P], rising, the row that each part belongs to.
-      number: of rows.
+    `of_row`, [P], rising, is the row that each part belongs to.
     """
     lengths = tf.math.unsorted_segment_sum(row_lengths(parts), of_row, number)
     return tf.RaggedTensor.from_row_lengths(parts.values, lengths)

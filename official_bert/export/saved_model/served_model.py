@@ -26,12 +26,10 @@ class ServedModel(tf.Module):
     labels = ()
 
     def __init__(self, source, lengths, compute=None):
-        """Hold a model.
+        """Hold the model of a predictor or `checkpoints.model_directory.Bert`.
 
-        Args:
-          source: a predictor or `checkpoints.model_directory.Bert`.
-          lengths: see `rows.Layout`.
-          compute: function of a dict of `INPUTS`; None for `source.model`.
+        `lengths` are those of `rows.Layout`; `compute` is a function of a dict of
+        `INPUTS`, by default the model itself.
         """
         super().__init__()
         self.task = getattr(source, "task", None)

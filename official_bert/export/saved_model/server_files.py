@@ -80,11 +80,7 @@ def write_warmup(directory, export, model_name):
 def write_server_files(directory, export, model_name, answer):
     """Write what is beside the versions' folders, but for what people have changed.
 
-    Args:
-      directory: the folder of the versions.
-      export: `Export`.
-      model_name: what a server calls the model.
-      answer: what the model gave to `samples.first_row`, as REST shows a row.
+    `answer` is what the model gave to `samples.first_row`, as REST shows a row.
 
     Returns:
       list of str, the names of the files that stay as somebody has changed them.
@@ -104,7 +100,9 @@ def write_server_files(directory, export, model_name, answer):
 
 def _readme(export, model_name, answer):
     row = samples.first_row(export.signatures[SERVING].specs)
-    request = json.dumps({"instances": [_instance(row)]}, ensure_ascii=False)
+    # As REST takes it: an only input needs no name.
+    instance = next(iter(row.values())) if len(row) == 1 else row
+    request = json.dumps({"instances": [instance]}, ensure_ascii=False)
     request = request.replace("'", "'\\''")
     lines = [
         f"# {model_name}: {export.what}",
@@ -136,11 +134,6 @@ def _readme(export, model_name, answer):
             f"Labels, in the order of the numbers: {', '.join(export.labels)}.",
         ]
     return "\n".join(lines) + "\n"
-
-
-def _instance(row):
-    """Return a row as REST takes it: an only input needs no name."""
-    return next(iter(row.values())) if len(row) == 1 else row
 
 
 def _inputs(specs):

@@ -8,32 +8,21 @@ import tensorflow as tf
 from official_bert.constants import INPUTS
 from official_bert.export.saved_model.rows import placed, row_lengths
 
-SERVING, TOKENS, EXAMPLES, FILL_MASK = (
-    "serving_default",
-    "tokens",
-    "examples",
-    "fill_mask",
-)
+SERVING, TOKENS = "serving_default", "tokens"
+EXAMPLES, FILL_MASK = "examples", "fill_mask"
 
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One way to run a model.
+    """One way to run a model."""
 
-    Attributes:
-      compute: function: tensors by the names of `specs` -> dict of tensors.
-      specs: dict of name -> `tf.TensorSpec`.
-    """
-
+    # Function: tensors by the names of `specs` -> dict of tensors.
     compute: Callable
-    specs: dict
+    specs: dict[str, tf.TensorSpec]
 
     def traced(self):
         """Return it as a function that can be saved."""
-        named = [
-            tf.TensorSpec(spec.shape, spec.dtype, name)
-            for name, spec in self.specs.items()
-        ]
+        named = [tf.TensorSpec.from_spec(spec, n) for n, spec in self.specs.items()]
 
         @tf.function(input_signature=named, autograph=False)
         def run(*values):
@@ -45,10 +34,7 @@ class Signature:
 def of_strings(compute, names, pairs=()):
     """Return the `Signature` of a function of raw text.
 
-    Args:
-      compute: function of string tensors.
-      names: of those that are [B].
-      pairs: of those that are [B, C].
+    It takes string tensors, those of `names` [B], those of `pairs` [B, C].
     """
     return Signature(
         compute,
@@ -58,12 +44,7 @@ def of_strings(compute, names, pairs=()):
 
 
 def of_tokens(compute, rank=2):
-    """Return the `Signature` of a function of a dict of `INPUTS`, int32.
-
-    Args:
-      compute: that function.
-      rank: of the tensors.
-    """
+    """Return the `Signature` of a function of a dict of `INPUTS`, int32, of a rank."""
     spec = tf.TensorSpec([None] * rank, tf.int32)
 
     def check_and_compute(**inputs):

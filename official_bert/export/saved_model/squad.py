@@ -50,14 +50,18 @@ class ServedSquad(ServedModel):
             )
             for name in ("start", "end")
         ]
-        is_best = _in_best_window(
-            windows, lengths, first, tf.shape(inputs["input_ids"])
-        )
+        # Tokens that have more context here than in other windows.
+        window, position = rows.best_positions(windows, lengths)
+        at = tf.stack([window, tf.gather(first, window) + position], axis=1)
+        shape = tf.shape(inputs["input_ids"])
+        is_best = tf.scatter_nd(at, tf.ones_like(window), shape) > 0
         best = self._best_spans(logits, is_best, windows, first)
         chosen, scores = _best_windows(best[0], windows.rows, number)
         starts, ends = self._offsets(read, windows, first, chosen, best)
         span = {"start": starts, "end": ends, "score": scores}
-        nulls = _null_scores(logits, windows.rows, number)
+        # The score of "no answer" is that of the window where it is lowest.
+        nulls = logits[0][:, 0] + logits[1][:, 0]
+        nulls = tf.math.unsorted_segment_min(nulls, windows.rows, number)
         return self._answers(context, span, nulls, lengths > 0)
 
     def of_tokens(self, inputs):
@@ -70,12 +74,6 @@ class ServedSquad(ServedModel):
 
     def _best_spans(self, logits, is_best, windows, first):
         """Return the best span of each window; see `squad_answers`.
-
-        Args:
-          logits: of starts and ends, float64 [W, S].
-          is_best: bool [W, S], tokens with maximal context here.
-          windows: `Windows`.
-          first: int32 [W], where the context begins in each row.
 
         Returns:
           (scores float64 [W], -inf where no span is possible; its first and its last
@@ -147,13 +145,6 @@ class ServedSquad(ServedModel):
         return outputs
 
 
-def _in_best_window(windows, lengths, first, shape):
-    """Return bool [W, S]: the tokens that have more context here than elsewhere."""
-    window, position = rows.best_positions(windows, lengths)
-    at = tf.stack([window, tf.gather(first, window) + position], axis=1)
-    return tf.scatter_nd(at, tf.ones_like(window), shape) > 0
-
-
 def _best_windows(scores, of_question, number):
     """Return the first of the best windows of each question, and its score.
 
@@ -170,21 +161,11 @@ def _best_windows(scores, of_question, number):
     return chosen, tf.where(exists, best, _NEVER)
 
 
-def _null_scores(logits, of_question, number):
-    """Return the score of "no answer", float64 [B]: that of the lowest window."""
-    start_logits, end_logits = logits
-    scores = start_logits[:, 0] + end_logits[:, 0]
-    return tf.math.unsorted_segment_min(scores, of_question, number)
-
-
 def _covering(read):
     """Return the offsets of all pieces, so that each begins before all later ones.
 
     Accents may have changed their order: what a piece begins is not to leave out what
     follows it, nor what it ends what comes before.
-
-    Args:
-      read: `Pieces` of texts.
 
     Returns:
       (starts, ends), int32 [pieces].

@@ -7,16 +7,13 @@ MOST_CELLS = 2**22
 
 
 def parts_of(texts, of_text, starts, ends):
-    """Return parts of texts.
+    """Return parts of texts, string [M].
 
     Args:
       texts: string [N], UTF-8; bytes that are none do not count.
       of_text: int32 [M], the numbers of the texts.
       starts: int32 [M], in decoded characters.
       ends: int32 [M], likewise.
-
-    Returns:
-      string [M].
     """
     decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
     first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), of_text)

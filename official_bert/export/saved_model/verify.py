@@ -43,7 +43,10 @@ def verify(directory, export, rows=None, python=sys.executable, tolerance=TOLERA
         if name == SERVING:
             of_name += rows or []
         cases += [(name, each, answer(**each)) for each in _batches(of_name)]
-    tokens = _token_inputs(export)
+    ids, mask = expected.token_rows(export.tokenizer, samples.TEXTS, export.lengths[-1])
+    if export.signatures[TOKENS].specs[INPUTS[0]].shape.rank > 2:
+        ids, mask = ids[:, None], mask[:, None]
+    tokens = dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
     outputs = export.signatures[TOKENS].compute(**tokens)
     outputs = {name: tensor.numpy() for name, tensor in outputs.items()}
     cases.append((TOKENS, {name: tokens[name].tolist() for name in tokens}, outputs))
@@ -99,14 +102,6 @@ def ask_fresh_process(directory, requests, python=sys.executable):
                 f"{done.stderr[-600:]}"
             )
         return json.loads(pathlib.Path(results).read_text("utf-8"))
-
-
-def _token_inputs(export):
-    """Return a dict of `INPUTS`, int32 [B, S] or [B, C, S], of the sample texts."""
-    ids, mask = expected.token_rows(export.tokenizer, samples.TEXTS, export.lengths[-1])
-    if export.signatures[TOKENS].specs[INPUTS[0]].shape.rank > 2:
-        ids, mask = ids[:, None], mask[:, None]
-    return dict(zip(INPUTS, (ids, mask, np.zeros_like(ids)), strict=True))
 
 
 def _difference(signature, outputs, wanted, tolerance):

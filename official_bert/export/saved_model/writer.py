@@ -47,23 +47,19 @@ def write(directory, export, model_name, version=None, rows=None):
     """
     files.make_directory(directory, "--export_dir")
     with files.locked_directory(directory, "--export_dir"):
-        return _write(directory, export, model_name, version, rows)
-
-
-def _write(directory, export, model_name, version, rows):
-    version = next_version(directory) if version is None else version
-    path = os.path.join(directory, str(version))
-    if os.path.exists(path):
-        raise UserError(f"--version: {path} exists already; choose another number.")
-    files.remove_leftovers(directory)
-    with files.atomic_directory(path, "--export_dir") as folder:
-        _save(export, folder)
-        server_files.write_assets(folder, export)
-        report = verify(folder, export, rows)
-        report["has_warmup"] = server_files.write_warmup(folder, export, model_name)
-    report["changed"] = server_files.write_server_files(
-        directory, export, model_name, _answer(export)
-    )
+        version = next_version(directory) if version is None else version
+        path = os.path.join(directory, str(version))
+        if os.path.exists(path):
+            raise UserError(f"--version: {path} exists already; choose another number.")
+        files.remove_leftovers(directory)
+        with files.atomic_directory(path, "--export_dir") as folder:
+            _save(export, folder)
+            server_files.write_assets(folder, export)
+            report = verify(folder, export, rows)
+            report["has_warmup"] = server_files.write_warmup(folder, export, model_name)
+        report["changed"] = server_files.write_server_files(
+            directory, export, model_name, _answer(export)
+        )
     return path, report
 
 

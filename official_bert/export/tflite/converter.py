@@ -15,12 +15,10 @@ class FixedLengths(tf.Module):
     """A function of rows as one signature for each length, on the same weights."""
 
     def __init__(self, compute, weights, lengths):
-        """Hold a function.
+        """Hold a function and the Keras variables that it reads.
 
-        Args:
-          compute: function: dict of `INPUTS` int32 [1, S] -> dict of tensors [1, …].
-          weights: the Keras variables that it reads.
-          lengths: of S.
+        It takes a dict of `INPUTS` int32 [1, S], S one of `lengths`, and returns a dict
+        of tensors [1, …].
         """
         super().__init__()
         self._variables = [weight.value for weight in weights]
@@ -29,16 +27,16 @@ class FixedLengths(tf.Module):
 
     def signatures(self):
         """Return dict of name -> `tf.function` of the `INPUTS`."""
-        return {SIGNATURE.format(n): self._of_length(n) for n in self.lengths}
+        signatures = {}
+        for length in self.lengths:
+            specs = [tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS]
 
-    def _of_length(self, length):
-        specs = [tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS]
+            @tf.function(input_signature=specs, autograph=False)
+            def predict(*values):
+                return self._compute(dict(zip(INPUTS, values, strict=True)))
 
-        @tf.function(input_signature=specs, autograph=False)
-        def predict(*values):
-            return self._compute(dict(zip(INPUTS, values, strict=True)))
-
-        return predict
+            signatures[SIGNATURE.format(length)] = predict
+        return signatures
 
 
 def convert(model, quantization, calibration=()):

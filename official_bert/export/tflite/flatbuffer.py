@@ -55,9 +55,6 @@ def read(content):
 def custom_operators(model):
     """Return the operators that stock TFLite may not have, such as Flex ops.
 
-    Args:
-      model: `schema.ModelT`.
-
     Returns:
       list of the names that they are registered under ("FlexErf"), sorted.
     """
@@ -68,9 +65,6 @@ def custom_operators(model):
 
 def dynamic_shapes(model):
     """Return the tensors of a model, inputs and outputs too, without a fixed shape.
-
-    Args:
-      model: `schema.ModelT`.
 
     Returns:
       list of str, "NAME [1, -1] of subgraph NAME".
@@ -87,17 +81,31 @@ def dynamic_shapes(model):
 def with_metadata(model, description):
     """Return a model's bytes with the standard metadata, in place of what it has.
 
-    Args:
-      model: `schema.ModelT` of less than 2 GB; it is changed.
-      description: `Description`.
+    The `schema.ModelT`, of less than 2 GB, is changed.
     """
-    content = _packed_metadata(model, description)
+    signatures = {one.subgraphIndex: one for one in model.signatureDefs or ()}
+    subgraphs = [
+        _subgraph(subgraph, signatures.get(i), description)
+        for i, subgraph in enumerate(model.subgraphs)
+    ]
+    # The table ModelMetadata.
+    table = {
+        0: description.name,
+        1: description.text,
+        2: description.version,
+        3: subgraphs,
+        6: [_file(name, text, _UNKNOWN) for name, text in description.others.items()],
+        # The first version of the schema that knows all that is used here.
+        7: "1.1.0" if description.vocabulary else "1.0.0",
+    }
+    builder = flatbuffers.Builder(1024)
+    builder.Finish(_pack(builder, table), file_identifier=_METADATA_IDENTIFIER)
     model.metadata = [m for m in model.metadata or () if m.name != _METADATA_NAME]
     entry = schema.MetadataT()
     entry.name, entry.buffer = _METADATA_NAME, len(model.buffers)
     model.metadata.append(entry)
     buffer = schema.BufferT()
-    buffer.data = np.frombuffer(content, np.uint8)
+    buffer.data = np.frombuffer(bytes(builder.Output()), np.uint8)
     model.buffers.append(buffer)
     return flatbuffer_utils.convert_object_to_bytearray(model)
 
@@ -105,15 +113,11 @@ def with_metadata(model, description):
 def append_files(path, files):
     """Pack files behind a model, as a zip archive.
 
-    They are not compressed: readers on phones demand it. The same files give the
-    same bytes.
-
-    Args:
-      path: of a `.tflite` with none behind it; it is changed in place.
-      files: dict of name -> bytes.
+    They are not compressed: readers on phones demand it. The same files, a dict of
+    name -> bytes, give the same bytes. The model is changed in place.
 
     Raises:
-      ValueError: there are some.
+      ValueError: there are files behind it already.
     """
     with zipfile.ZipFile(path, "a") as packed:
         if packed.namelist():
@@ -138,40 +142,8 @@ class _Byte(int):
     """A number of one byte, as enums and unions have them."""
 
 
-def _packed_metadata(model, description):
-    """Return the bytes of a flatbuffer ModelMetadata.
-
-    Args:
-      model: `schema.ModelT`.
-      description: `Description`.
-    """
-    signatures = {one.subgraphIndex: one for one in model.signatureDefs or ()}
-    subgraphs = [
-        _subgraph(subgraph, signatures.get(i), description)
-        for i, subgraph in enumerate(model.subgraphs)
-    ]
-    table = {
-        0: description.name,
-        1: description.text,
-        2: description.version,
-        3: subgraphs,
-        6: [_file(name, text, _UNKNOWN) for name, text in description.others.items()],
-        # The first version of the schema that knows all that is used here.
-        7: "1.1.0" if description.vocabulary else "1.0.0",
-    }
-    builder = flatbuffers.Builder(1024)
-    builder.Finish(_pack(builder, table), file_identifier=_METADATA_IDENTIFIER)
-    return bytes(builder.Output())
-
-
 def _subgraph(subgraph, signature, description):
-    """Return a table SubGraphMetadata.
-
-    Args:
-      subgraph: `schema.SubGraphT`.
-      signature: `schema.SignatureDefT`; None for a subgraph inside another.
-      description: `Description`.
-    """
+    """Return a table SubGraphMetadata; one inside another has no signature."""
     names = {i: _name(tensor) for i, tensor in enumerate(subgraph.tensors)}
     if signature:
         named = [*signature.inputs, *signature.outputs]

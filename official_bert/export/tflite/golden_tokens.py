@@ -13,7 +13,8 @@ from official_bert.tasks.classifier.features import convert_example, pad_feature
 
 FILE_NAME = "golden_tokens.json"
 
-PLAIN_TEXTS = (
+TEXTS = (
+    # Plain text.
     "",
     "The boats came home before the storm, all but one.",
     "It's 3.14159 (or so), isn't it?  $5+5=10; a_b^c~d|e`f <g> #h @i %j &k *l",
@@ -22,9 +23,7 @@ PLAIN_TEXTS = (
     "1,000,000.00 1e-5 0x1F 2nd H2O",
     "[MASK] [CLS] [SEP] [PAD] [UNK] [mask] a[MASK]b [ MASK ] [unused0]",
     "##ing a##b ## # #a un##known",
-)
-
-SPACE_TEXTS = (
+    # White space.
     " ",
     " \t\n\r ",
     "  two  spaces  around  ",
@@ -38,9 +37,7 @@ SPACE_TEXTS = (
     "a\u202fb a\u205fb a\u3000b",
     "a\u180eb a\u200bb a\u2060b a\ufeffb \ufeffa b\ufeff",
     "\u00a0\u3000",
-)
-
-CONTROL_TEXTS = (
+    # Control characters, and what has no character.
     "a\0b \0 a\x01b a\x07b a\x08b a\x1bb a\x7fb a\x80b a\x9fb",
     "soft\u00adhyphen non\u2011breaking left\u200emark right\u200fmark",
     "a\u200cb a\u200db a\u2061b a\u206ab",
@@ -51,9 +48,7 @@ CONTROL_TEXTS = (
     # Noncharacters and what no character has been assigned to stay.
     "\ufdd0 \uffff \U0001fffe \U0010ffff a\ufffeb a\u0378b a\U000e0080b",
     "\ue000 a\uf8ffb \U000f0000 \U0010fffd",
-)
-
-ACCENT_TEXTS = (
+    # Accents and cases.
     "Zoë's café in São Paulo naïve façade Ångström",
     "Zoe\u0308's cafe\u0301 in Sa\u0303o Paulo nai\u0308ve fac\u0327ade "
     "A\u030angstro\u0308m",
@@ -78,9 +73,7 @@ ACCENT_TEXTS = (
     "a\u302e\u0301b a\u0301\u302eb a\u1b44\u302eb a\u302e\u1b44b \U0001d15e\U0001d16d",
     "a\u0323\u0307\u0323b q\u0307\u0323 q\u0323\u0307 \u0f73\u0f75\u0f81 a\u0345\u0301",
     "Z\u0351\u036b\u0343\u036aA\u0327\u0321\u0322L\u0301\u0316\u0335G\u0489O\u20dd",
-)
-
-SCRIPT_TEXTS = (
+    # Scripts.
     "我们明天早上八点在车站见面。BERT模型2018年。",
     "王 师父 \u3400\u4dbf \u9fff \ufa0e\ufa2d \uf900 \u3007 々 〇",
     "\U00020000\U0002a6df \U0002a700\U0002b73f \U0002b740\U0002b81f "
@@ -97,9 +90,7 @@ SCRIPT_TEXTS = (
     "Привет, мир! Ёлка йод и\u0306 Ї ґ Ѣ",
     "Հայերեն ქართული አማርኛ። ᏣᎳᎩ ᠮᠣᠩᠭᠣᠯ\u180bᠡ",
     "𝔸𝕓 𝒜 𝟙𝟚 𐌀 𒀀 𓀀 🄰",
-)
-
-SYMBOL_TEXTS = (
+    # Symbols and punctuation.
     "😀 👍🏽 👩\u200d💻 👨\u200d👩\u200d👧 "
     "🏳\ufe0f\u200d🌈 🇩🇪 1\ufe0f\u20e3 ❤\ufe0f ☺ a😀b",
     "\U0001fae0 \U0001f6d8 \U0001faf7",
@@ -109,9 +100,7 @@ SYMBOL_TEXTS = (
     "a€b a°b a×b a–b a’b a…b a＋b a‑b a·b",
     "\u055a \u0589 \u060c \u061b \u0964 \u104a \u1362 \u166e \u2e2f \u2cf9 \U00010100 "
     "\U0001e95e",
-)
-
-LENGTH_TEXTS = (
+    # Long words.
     "a" * 199 + " " + "a" * 200 + " " + "a" * 201,
     "é" * 200 + " " + "e\u0301" * 200 + " " + "é" * 201,
     # Counted after decomposition, accents dropped; in characters, not in UTF-16.
@@ -121,16 +110,6 @@ LENGTH_TEXTS = (
     "a" * 100 + "-" + "a" * 101,
     "王" * 210,
     "!" * 210,
-)
-
-TEXTS = (
-    *PLAIN_TEXTS,
-    *SPACE_TEXTS,
-    *CONTROL_TEXTS,
-    *ACCENT_TEXTS,
-    *SCRIPT_TEXTS,
-    *SYMBOL_TEXTS,
-    *LENGTH_TEXTS,
 )
 
 SHORT = "The boats came home."
@@ -164,28 +143,44 @@ def write(path, tokenizer):
     """Write the golden vectors of a vocabulary, the same for the same vocabulary.
 
     Args:
-      path: the JSON file to write.
+      path: the JSON file to write: one vector a line, escaped to ASCII, as an editor
+        that normalizes Unicode would spoil the file.
       tokenizer: a `FullTokenizer`.
     """
-    files.write_text(path, _dump(make(tokenizer)))
+    fields = []
+    for name, value in make(tokenizer).items():
+        if isinstance(value, list):
+            lines = ",\n".join(f"    {json.dumps(vector)}" for vector in value)
+            fields.append(f'  "{name}": [\n{lines}\n  ]')
+        else:
+            fields.append(f'  "{name}": {json.dumps(value)}')
+    files.write_text(path, "{\n" + ",\n".join(fields) + "\n}\n")
 
 
 def make(tokenizer):
-    """Return the golden vectors of a vocabulary.
-
-    Args:
-      tokenizer: a `FullTokenizer`.
+    """Return the golden vectors of a `FullTokenizer`.
 
     Returns:
       dict, as docs/tokenizer.md describes it: `do_lower_case`, `vocab_size`,
       `vocab_sha256`, `texts` and `pairs`.
     """
-    texts = dict.fromkeys([*TEXTS, *vocabulary_texts(tokenizer.vocab)])
+    vectors = []
+    for text in dict.fromkeys([*TEXTS, *vocabulary_texts(tokenizer.vocab)]):
+        tokens, offsets = tokenizer.tokenize_with_offsets(text)
+        vectors.append(
+            {
+                "text": text,
+                "words": tokenizer.basic_tokenizer.tokenize(text),
+                "tokens": tokens,
+                "ids": tokenizer.encode(text),
+                "offsets": offsets,
+            }
+        )
     return {
         "do_lower_case": tokenizer.do_lower_case,
         "vocab_size": len(tokenizer.vocab),
         "vocab_sha256": vocab_sha256(tokenizer.vocab),
-        "texts": [text_vector(tokenizer, text) for text in texts],
+        "texts": vectors,
         "pairs": [pair_vector(tokenizer, *pair) for pair in PAIRS],
     }
 
@@ -201,11 +196,7 @@ def vocab_sha256(vocab):
 
 
 def vocabulary_texts(vocab):
-    """Return texts of a vocabulary's own pieces, apart and in one word.
-
-    Args:
-      vocab: iterable of the pieces.
-    """
+    """Return texts of a vocabulary's own pieces, apart and in one word."""
     pieces = [piece.removeprefix("##") for piece in vocab]
     pieces = pieces[:: max(1, len(pieces) // TRIED_PIECES)]
     texts = []
@@ -213,18 +204,6 @@ def vocabulary_texts(vocab):
         some = pieces[first : first + PIECES_A_TEXT]
         texts += [" ".join(some), "".join(some)]
     return texts
-
-
-def text_vector(tokenizer, text):
-    """Return a text with its words, its pieces, their ids and their offsets."""
-    tokens, offsets = tokenizer.tokenize_with_offsets(text)
-    return {
-        "text": text,
-        "words": tokenizer.basic_tokenizer.tokenize(text),
-        "tokens": tokens,
-        "ids": tokenizer.encode(text),
-        "offsets": offsets,
-    }
 
 
 def pair_vector(tokenizer, text, text_b, max_seq_length):
@@ -235,18 +214,3 @@ def pair_vector(tokenizer, text, text_b, max_seq_length):
     row = pad_features([features], max_seq_length)
     inputs = {"text": text, "text_b": text_b, "max_seq_length": max_seq_length}
     return inputs | {name: values[0].tolist() for name, values in row.items()}
-
-
-def _dump(golden):
-    """Return the vectors as JSON, one a line.
-
-    Escaped to ASCII: an editor that normalises Unicode would spoil the file.
-    """
-    fields = []
-    for name, value in golden.items():
-        if isinstance(value, list):
-            lines = ",\n".join(f"    {json.dumps(vector)}" for vector in value)
-            fields.append(f'  "{name}": [\n{lines}\n  ]')
-        else:
-            fields.append(f'  "{name}": {json.dumps(value)}')
-    return "{\n" + ",\n".join(fields) + "\n}\n"

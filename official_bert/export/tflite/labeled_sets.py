@@ -40,17 +40,11 @@ class LabeledSet:
 
 
 def read(predictor, path, flag):
-    """Read a file in the form that the model was trained on.
+    """Return the `LabeledSet` in a file of the form that the model was trained on.
 
-    Args:
-      predictor: of the model.
-      path: the file: a table with the columns of the training, or a file of the GLUE
-        task; a SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines
-        with the keys of SWAG or ARC.
-      flag: the flag it came from, for messages.
-
-    Returns:
-      `LabeledSet`.
+    That is a table with the columns of the training, or a file of the GLUE task; a
+    SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines with the keys of
+    SWAG or ARC. Messages name the flag that it came from.
 
     Raises:
       UserError: the file cannot be read, lacks answers, or has no text.

@@ -14,7 +14,6 @@ from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.choice.predictor import ChoicePredictor
-from official_bert.tasks.classifier.predictor import ClassifierPredictor
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
 
@@ -67,18 +66,13 @@ def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
         bert, _, longest = sources.load_pretrained(path, max_seq_length)
         return DeviceModel(
             "pre-trained encoder",
-            _encoded(bert),
+            bert.encode,
             bert.model,
             bert.tokenizer,
             (),
             sources.up_to(lengths, longest),
         )
-    what, compute, labels = {
-        ChoicePredictor: _of_choice,
-        ClassifierPredictor: _of_classifier,
-        NerPredictor: _of_tagger,
-        SquadPredictor: _of_squad,
-    }[type(predictor)](predictor)
+    what, compute, labels = _fine_tuned(predictor)
     return DeviceModel(
         what,
         compute,
@@ -90,51 +84,29 @@ def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
     )
 
 
-def _of_classifier(predictor):
+def _fine_tuned(predictor):
+    """Return `what`, `compute` and `labels` of a `DeviceModel`."""
     task, model = predictor.task, predictor.model
-    _require_fixed_shapes(task.bilstm)
-
-    def compute(features, kernels=PLAIN):
-        logits = model(features, kernels=kernels)["logits"]
-        if task.kind == REGRESSION:
-            return {"logits": logits}
-        of_kind = tf.nn.sigmoid if task.kind == MULTI_LABEL else tf.nn.softmax
-        return {"logits": logits, "probabilities": of_kind(logits)}
-
-    return f"{task.kind.replace('_', '-')} classifier", compute, task.labels
-
-
-def _require_fixed_shapes(has_bilstm):
-    if has_bilstm:
+    if isinstance(predictor, SquadPredictor):
+        return "question answering", model, ()
+    if isinstance(predictor, ChoicePredictor):
+        return "multiple choice", choice.outputs_of(model), ()
+    is_tagger = isinstance(predictor, NerPredictor)
+    if task.bilstm or (is_tagger and task.feature_based):
         raise UserError(
             "A model with a BiLSTM cannot become a .tflite: its shapes are not fixed; "
             "fine-tune without --bilstm and --feature_based."
         )
 
-
-def _of_squad(predictor):
-    return "question answering", predictor.model, ()
-
-
-def _of_tagger(predictor):
-    _require_fixed_shapes(predictor.task.bilstm or predictor.task.feature_based)
-
     def compute(features, kernels=PLAIN):
-        logits = predictor.model(features, kernels=kernels)["logits"]
-        return {"tags": tf.argmax(logits, -1, tf.int32), "tag_logits": logits}
+        logits = model(features, kernels=kernels)["logits"]
+        if is_tagger:
+            return {"tags": tf.argmax(logits, -1, tf.int32), "tag_logits": logits}
+        if task.kind == REGRESSION:
+            return {"logits": logits}
+        of_kind = tf.nn.sigmoid if task.kind == MULTI_LABEL else tf.nn.softmax
+        return {"logits": logits, "probabilities": of_kind(logits)}
 
-    return "entity tagger", compute, predictor.task.tags
-
-
-def _of_choice(predictor):
-    return "multiple choice", choice.outputs_of(predictor.model), ()
-
-
-def _encoded(bert):
-    encoder = getattr(bert.model, "bert", bert.model)
-
-    def compute(features, kernels=PLAIN):
-        encoded = encoder(features, kernels=kernels)
-        return {name: encoded[name] for name in bert.vectors}
-
-    return compute
+    if is_tagger:
+        return "entity tagger", compute, task.tags
+    return f"{task.kind.replace('_', '-')} classifier", compute, task.labels

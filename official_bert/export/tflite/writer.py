@@ -13,10 +13,15 @@ from official_bert.constants import FLOAT32, FULL_INT8, INPUTS
 from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.sources import LABELS_FILE, write_names
-from official_bert.export.tflite import converter, flatbuffer, golden_tokens, readme
+from official_bert.export.tflite import converter, flatbuffer, golden_tokens
 from official_bert.fine_tuning.outputs import compile_model
 from official_bert.fine_tuning.task_file import TASK_FILE, write_task
-from official_bert.fine_tuning.tflite_model import FILE, HASH_FILE, TfliteModel
+from official_bert.fine_tuning.tflite_model import (
+    FILE,
+    HASH_FILE,
+    SIGNATURE,
+    TfliteModel,
+)
 from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.tables.examples import Example
 from official_bert.tasks.classifier.features import convert_example
@@ -27,6 +32,20 @@ _OTHER_FILES = {
     google.TOKENIZER_FILE: "whether text is lower-cased",
     TASK_FILE: "what the model was fine-tuned for",
     HASH_FILE: "SHA-256 of all that is before these files",
+}
+# Name of an input or output of a signature -> what it is.
+TENSORS = {
+    "input_ids": "ids of the tokens, then 0",
+    "input_mask": "1 for each token, then 0",
+    "segment_ids": "1 for the tokens of a second text, 0 for others",
+    "logits": "scores, before the softmax or sigmoid",
+    "probabilities": "of the labels, in the order of labels.txt",
+    "start_logits": "of each token, to be the answer's first; the first: no answer",
+    "end_logits": "of each token, to be the answer's last; the first: no answer",
+    "tags": "number of each token's tag, a line of labels.txt, counted from 0",
+    "tag_logits": "of each token, the scores of all tags, before the softmax",
+    "pooled_output": "a vector for the whole text",
+    "sequence_output": "a vector for each token",
 }
 # Added to the attention scores of padding where they have 8 bits: with the usual
 # -10000 among them, scores less than 39 apart would be the same number. e^-40 is
@@ -90,41 +109,24 @@ def write(directory, model, quantization, calibration=None, dev_set=None, max_dr
     rows = ()
     if calibration:
         step = -(-len(calibration.features) // CALIBRATION_ROWS)
-        rows = _calibration_rows(calibration.features[::step], model.lengths)
-    with files.atomic_directory(directory, "--export_dir") as folder:
-        _write_side_files(folder, model)
-        path = os.path.join(folder, FILE)
-        _write_model(path, model, _convert(model, quantization, rows))
-        report = Report(os.path.getsize(path), _difference(path, model))
-        _check_difference(report.difference, quantization)
-        if dev_set:
-            report = _scored(report, path, model, dev_set, max_drop)
-        outputs = TfliteModel(path).outputs()
-        text = readme.text(model, quantization, report, outputs)
-        files.write_text(os.path.join(folder, "README.md"), text)
-    return report
-
-
-def _check_difference(difference, quantization):
-    """Raise `UserError` for a `.tflite` that is something else than the model."""
-    if not np.isfinite(difference):
-        raise UserError(
-            "The .tflite gives NaN or infinity for plain texts; nothing was written. "
-            "Python does so too if the training has failed."
-        )
-    if quantization == FLOAT32 and difference > TOLERANCE:
-        raise UserError(
-            f"The .tflite differs from Python by {difference:.1e}, and "
-            f"{TOLERANCE:.0e} is allowed; nothing was written."
-        )
-
-
-def _convert(model, quantization, rows):
-    """Return the flatbuffer; see `converter.convert`."""
+        features = calibration.features[::step]
+        rows = [_row(one, length) for length in model.lengths for one in features]
     kernels = PLAIN
     if quantization == FULL_INT8:
         kernels = dataclasses.replace(kernels, masked_score=CLIPPED_SCORE)
-    return converter.convert(model.with_fixed_lengths(kernels), quantization, rows)
+    fixed = model.with_fixed_lengths(kernels)
+    with files.atomic_directory(directory, "--export_dir") as folder:
+        _write_side_files(folder, model)
+        path = os.path.join(folder, FILE)
+        _write_model(path, model, converter.convert(fixed, quantization, rows))
+        difference = _difference(path, model, quantization)
+        report = Report(os.path.getsize(path), difference)
+        if dev_set:
+            report = _scored(report, path, model, dev_set, max_drop)
+        outputs = TfliteModel(path).outputs()
+        text = _readme(model, quantization, report, outputs)
+        files.write_text(os.path.join(folder, "README.md"), text)
+    return report
 
 
 def _write_side_files(folder, model):
@@ -142,12 +144,24 @@ def _write_side_files(folder, model):
 def _write_model(path, model, content):
     """Write the flatbuffer with its metadata, and the files that it carries."""
     converted = flatbuffer.read(content)
-    _check_operators(converted)
+    # What the runtime of a device may not have.
+    custom = flatbuffer.custom_operators(converted)
+    if custom:
+        raise UserError(
+            "The model cannot become a .tflite for any device: it needs the operators "
+            f"{', '.join(custom)}, which are not TFLite's own."
+        )
+    dynamic = flatbuffer.dynamic_shapes(converted)
+    if dynamic:
+        raise UserError(
+            f"The model cannot become a .tflite for any device: {len(dynamic)} of its "
+            f"tensors have no fixed shape, such as {dynamic[0]}."
+        )
     description = flatbuffer.Description(
         name=f"BERT, {model.what}",
         text=f"Rows of {', '.join(map(str, model.lengths))} tokens, a signature each.",
         version="1",
-        tensors=readme.TENSORS,
+        tensors=TENSORS,
         vocabulary=google.VOCAB_FILE,
         labels=LABELS_FILE if model.labels else None,
         labeled=("probabilities", "logits", "tag_logits"),
@@ -163,34 +177,9 @@ def _write_model(path, model, content):
     flatbuffer.append_files(path, carried)
 
 
-def _check_operators(model):
-    """Raise `UserError` for what the runtime of a device may not have."""
-    custom = flatbuffer.custom_operators(model)
-    if custom:
-        raise UserError(
-            "The model cannot become a .tflite for any device: it needs the operators "
-            f"{', '.join(custom)}, which are not TFLite's own."
-        )
-    dynamic = flatbuffer.dynamic_shapes(model)
-    if dynamic:
-        raise UserError(
-            f"The model cannot become a .tflite for any device: {len(dynamic)} of its "
-            f"tensors have no fixed shape, such as {dynamic[0]}."
-        )
-
-
-def _calibration_rows(features, lengths):
-    """Return features as rows of each length, cut or padded; see `converter`."""
-    return [_row(one, length) for length in lengths for one in features]
-
-
-def unpadded_row(one):
-    """Return features as Python reads them, a dict of `INPUTS` int32 [1, S]."""
-    return _row(one, len(one.input_ids))
-
-
-def _row(one, length):
+def _row(one, length=None):
     """Return features, cut or padded, as a dict of `INPUTS` int32 [1, length]."""
+    length = len(one.input_ids) if length is None else length
     size = min(len(one.input_ids), length)
     values = one.input_ids, np.ones(size), one.segment_ids
     return {
@@ -199,16 +188,19 @@ def _row(one, length):
     }
 
 
-def _difference(path, model):
-    """Return the greatest difference from Python, on samples of each length."""
+def _difference(path, model, quantization):
+    """Return the greatest difference from Python, on samples of each length.
+
+    Raises:
+      UserError: the `.tflite` is something else than the model.
+    """
     score, tflite_model = compile_model(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
     pairs = zip(texts, [*texts[1:], None], strict=True)
     greatest = 0.0
     for pair in pairs:
         example = Example(0, *pair)
-        one = convert_example(example, model.tokenizer, model.lengths[-1])
-        row = unpadded_row(one)
+        row = _row(convert_example(example, model.tokenizer, model.lengths[-1]))
         outputs = tflite_model(row)
         for name, expected in score(row).items():
             if expected.dtype == np.float32:
@@ -216,6 +208,16 @@ def _difference(path, model):
                 error /= np.maximum(1, np.abs(expected))
                 # A NaN remains.
                 greatest = np.maximum(greatest, error.max())
+    if not np.isfinite(greatest):
+        raise UserError(
+            "The .tflite gives NaN or infinity for plain texts; nothing was written. "
+            "Python does so too if the training has failed."
+        )
+    if quantization == FLOAT32 and greatest > TOLERANCE:
+        raise UserError(
+            f"The .tflite differs from Python by {greatest:.1e}, and "
+            f"{TOLERANCE:.0e} is allowed; nothing was written."
+        )
     return float(greatest)
 
 
@@ -241,3 +243,34 @@ def _scored(report, path, model, dev_set, max_drop):
     return dataclasses.replace(
         report, metric=dev_set.metric, before=before, after=after, same=same
     )
+
+
+def _readme(model, quantization, report, outputs):
+    """Return the README's text; `outputs` are those of the shortest signature."""
+    names = ", ".join(f"`{SIGNATURE.format(n)}`" for n in model.lengths)
+    first = SIGNATURE.format(model.lengths[0])
+    lines = [
+        f"# {FILE}: {model.what}, {quantization}",
+        "",
+        f"Signatures: {names}. Take the shortest that has room for all tokens.",
+        "",
+        f"Each takes `input_ids`, `input_mask` and `segment_ids`, int32 [1, length]; "
+        f"`{first}` returns",
+        "",
+        "| result | | |",
+        "|---|---|---|",
+        *(
+            f"| `{name}` | {dtype} {list(shape)} | {TENSORS[name]} |"
+            for name, (dtype, shape) in sorted(outputs.items())
+        ),
+        "",
+        "Text becomes ids by `vocab.txt` and `tokenizer_config.json`, as "
+        "`docs/tokenizer.md` of official_bert tells; `tokenizer.js` does it in "
+        "JavaScript. Check another port with `golden_tokens.json`.",
+        "",
+        f"Numbers differ from Python's by {report.difference:.1e} at most on a few "
+        "texts.",
+    ]
+    if report.metric:
+        lines.append(report.scores())
+    return "\n".join(lines) + "\n"

@@ -357,7 +357,7 @@ def no_conversion(monkeypatch):
             with open(path, "wb") as written:
                 written.write(content)
 
-        monkeypatch.setattr(writer, "_convert", lambda *_: None)
+        monkeypatch.setattr(writer.converter, "convert", lambda *_: None)
         monkeypatch.setattr(writer, "_write_model", write)
 
     return use
@@ -410,7 +410,7 @@ def test_operators_that_are_not_tflite_s_are_refused(tmp_path, monkeypatch):
     model = open_device_model(directory_of("label"), (24,))
     monkeypatch.setattr(flatbuffer, "read", lambda content: content)
     monkeypatch.setattr(flatbuffer, "custom_operators", lambda _: ["FlexErf"])
-    monkeypatch.setattr(writer, "_convert", lambda *_: b"")
+    monkeypatch.setattr(writer.converter, "convert", lambda *_: b"")
     with pytest.raises(UserError, match="FlexErf"):
         writer.write(tmp_path / "new", model, "int8")
     assert os.listdir(tmp_path) == []

@@ -18,7 +18,6 @@ from collections import Counter
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus import text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
 from official_bert.data import estimate, masking, pretraining_data
@@ -61,15 +60,20 @@ def create_pretraining_data(
     if num_workers < 1:
         raise UserError(f"--num_workers is {num_workers}: it must be at least 1.")
     pretraining_data.check_output_files(output_files, [*input_files, vocab_file])
-    lines = corpus_encoding.guess_lines(input_files)
     encoding = corpus_encoding.Encoding.of(
-        vocab_file, tokenizer, settings, input_format, lines
+        vocab_file, tokenizer, settings, input_format, input_files
     )
-    folder = work_folder(output_files)
+    folder = f"{output_files[0]}.work"
     with _work_folder_held(folder):
-        corpus = _encode(input_files, encoding, folder, num_workers)
+        corpus = corpus_encoding.encode_corpus(
+            input_files, encoding, os.path.join(folder, "blocks"), num_workers
+        )
         try:
-            _check(corpus, input_files, settings)
+            num_documents = corpus.num_documents
+            pretraining_data.check_documents(num_documents, input_files, settings)
+            if settings.always_follows(num_documents):
+                num_sentences = sum(size.sentences for size in corpus.sizes)
+                pretraining_data.check_records(num_sentences - num_documents)
         except UserError:
             # To go on from here would end here again.
             shutil.rmtree(folder)
@@ -87,11 +91,6 @@ def create_pretraining_data(
     logging.info("%d records in %s", num_records, files.named(output_files))
     corpus_report.write_report(corpus.statistics, tokenizer, output_files[0])
     return entries
-
-
-def work_folder(output_files):
-    """Return where a run keeps what it has finished: beside its first output."""
-    return f"{output_files[0]}.work"
 
 
 @contextlib.contextmanager
@@ -117,29 +116,10 @@ def _leave(folder):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _encode(input_files, encoding, folder, num_workers):
-    folder = os.path.join(folder, "blocks")
-    files.make_directory(folder, "--output_file")
-    files.remove_leftovers(folder)
-    total = text_blocks.total_bytes(input_files)
-    with progress(total, "reading", "B", "documents") as update:
-        return corpus_encoding.encode_corpus(
-            input_files, encoding, folder, num_workers, update
-        )
-
-
-def _check(corpus, input_files, settings):
-    """Raise `UserError` if the corpus gives no records."""
-    pretraining_data.check_documents(corpus.num_documents, input_files, settings)
-    if settings.always_follows(corpus.num_documents):
-        following = sum(size.sentences for size in corpus.sizes) - corpus.num_documents
-        pretraining_data.check_records(following)
-
-
 def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers):
     """Write all files; return the `Shard`s."""
     folder = os.path.join(folder, "pieces")
-    _keep_if_same(folder, _digest_of(corpus, settings, output_files))
+    _keep_if_same(folder, corpus, settings, output_files)
     num_tokens = sum(size.tokens for size in corpus.sizes)
     num_pairs = corpus.num_documents * settings.dupe_factor
     per_shard = record_pieces.count_pieces(num_tokens, len(output_files), settings)
@@ -167,29 +147,25 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
     return made
 
 
-def _digest_of(corpus, settings, output_files):
-    """Return the SHA-256, hex, of all that the pieces depend on."""
+def _keep_if_same(folder, corpus, settings, output_files):
+    """Empty the folder of pieces unless these are of the same text and settings."""
     made_of = {
         "format": record_pieces.FORMAT,
         "corpus": corpus.digest,
         "settings": dataclasses.asdict(settings),
         "output_files": [os.path.abspath(path) for path in output_files],
     }
-    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
-
-
-def _keep_if_same(folder, digest):
-    """Empty the folder of pieces unless these are of the same text and settings."""
+    made_of = json.dumps(made_of, sort_keys=True).encode()
+    digest = {"sha256": hashlib.sha256(made_of).hexdigest()}
     path = os.path.join(folder, "made_of.json")
     if os.path.exists(path):
-        known = files.read_json(path, "what records are made of")
-        if known == {"sha256": digest}:
+        if files.read_json(path, "what records are made of") == digest:
             files.remove_leftovers(folder)
             return
         logging.info("%s has records of other text or settings: starting anew.", folder)
     shutil.rmtree(folder, ignore_errors=True)
     files.make_directory(folder, "--output_file")
-    files.write_json(path, {"sha256": digest})
+    files.write_json(path, digest)
 
 
 def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):

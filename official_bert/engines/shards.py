@@ -38,13 +38,22 @@ class Shard:
         self.path = path
         self._partial = os.path.join(folder, f"{number:05d}.partial")
         self._pieces = pieces
-        self.facts = [_facts_of(piece) for piece in pieces]
+        self.facts = [
+            PieceFacts.read(piece.facts_path).in_short()
+            if os.path.exists(piece.facts_path)
+            else None
+            for piece in pieces
+        ]
         self._appended = 0
         while self._appended < len(pieces) and self._is_in(self._appended):
             self._appended += 1
         if not self._settle():
             self._appended = 0
-        self._forget_lost()
+        # What was finished and is gone is forgotten; the last first, see `_is_in`.
+        for number in reversed(range(self._appended, len(pieces))):
+            if self._is_in(number):
+                os.remove(pieces[number].facts_path)
+                self.facts[number] = None
 
     def missing(self):
         """Return the pieces that are to be made."""
@@ -64,7 +73,18 @@ class Shard:
     def grow(self):
         """Append what can be appended; with the last piece the file is there."""
         while self._appended < len(self._pieces) and self.facts[self._appended]:
-            self._append(self._pieces[self._appended])
+            piece = self._pieces[self._appended]
+            if not self._appended:
+                os.replace(piece.path, self._partial)
+            else:
+                with (
+                    open(piece.path, "rb") as source,
+                    open(self._partial, "ab") as target,
+                ):
+                    shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+                    target.flush()
+                    os.fsync(target.fileno())
+                os.remove(piece.path)
             self._appended += 1
             if self._appended == len(self._pieces):
                 self._finish()
@@ -72,13 +92,6 @@ class Shard:
     def _is_in(self, number):
         piece = self._pieces[number]
         return self.facts[number] is not None and not os.path.exists(piece.path)
-
-    def _forget_lost(self):
-        """Forget what was finished and is gone; the last first, see `_is_in`."""
-        for number in reversed(range(self._appended, len(self._pieces))):
-            if self._is_in(number):
-                os.remove(self._pieces[number].facts_path)
-                self.facts[number] = None
 
     def _settle(self):
         """Cut what was appended in part; return whether the rest is there."""
@@ -95,16 +108,6 @@ class Shard:
             self._finish()
         return True
 
-    def _append(self, piece):
-        if not self._appended:
-            os.replace(piece.path, self._partial)
-            return
-        with open(piece.path, "rb") as source, open(self._partial, "ab") as target:
-            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
-            target.flush()
-            os.fsync(target.fileno())
-        os.remove(piece.path)
-
     def _finish(self):
         try:
             os.replace(self._partial, self.path)
@@ -115,12 +118,6 @@ class Shard:
             # It is on another disk than the pieces.
             files.copy(self._partial, self.path)
             os.remove(self._partial)
-
-
-def _facts_of(piece):
-    if os.path.exists(piece.facts_path):
-        return PieceFacts.read(piece.facts_path).in_short()
-    return None
 
 
 def make_shards(output_files, folder, pieces_per_shard, num_pairs):

@@ -55,9 +55,8 @@ def create_pretraining_data(
     """
     check_output_files(output_files, [*input_files, vocab_file])
     output_files = [beam_files.absolute(path) for path in output_files]
-    lines = corpus_encoding.guess_lines(input_files, beam_files.size_of)
     encoding = corpus_encoding.Encoding.of(
-        vocab_file, tokenizer, settings, input_format, lines
+        vocab_file, tokenizer, settings, input_format, input_files, beam_files.size_of
     )
     with beam_files.temporary_folder(f"{output_files[0]}.beam") as folder:
         job = beam_steps.Job(

@@ -65,16 +65,12 @@ def count_words(paths, input_format, do_lower_case, hold_out, options, folder):
 def _count_block(block, input_format, do_lower_case, hold_out):
     """Yield (key, count) of all that is counted in a block."""
     found = word_counting.count_block(block, input_format, do_lower_case, hold_out)
-    for kind, words, num_too_long in (
-        (TEXT, found.words, found.num_too_long),
-        (HELD_OUT, found.held_out, found.num_held_out_too_long),
-    ):
+    for kind, (words, num_too_long) in ((TEXT, found.text), (HELD_OUT, found.held_out)):
         for word, count in words.items():
             yield kind + word.encode("utf-8", "surrogatepass"), count
         if num_too_long:
             yield kind, num_too_long
-    total = sum(found.words.values()) + sum(found.held_out.values())
-    yield TOTALS + b"words", total
+        yield TOTALS + b"words", sum(words.values())
     yield TOTALS + b"bytes", found.num_bytes
     yield TOTALS + b"read", found.lines.lines
     yield TOTALS + b"invalid", found.lines.invalid

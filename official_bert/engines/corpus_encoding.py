@@ -9,7 +9,6 @@ import dataclasses
 import gzip
 import hashlib
 import json
-import os
 import pathlib
 
 from absl import logging
@@ -53,15 +52,7 @@ class Encoding:
     expected_lines: int
 
     @classmethod
-    def of(
-        cls,
-        vocab_file,
-        tokenizer,
-        settings,
-        input_format,
-        input_files,
-        size_of=os.path.getsize,
-    ):
+    def of(cls, vocab_file, tokenizer, settings, input_format, input_files, size_of):
         """Take what there is to know from a `FullTokenizer` and `InstanceSettings`.
 
         Of the standard input, which may have any number of lines, none are expected.
@@ -110,16 +101,13 @@ class EncodedCorpus:
 
 
 def encode_corpus(input_files, encoding, folder, num_workers):
-    """Write all text as ids, showing how far it is.
+    """Write all text as ids, showing how far it is; return the `EncodedCorpus`.
 
     Args:
       input_files: list of paths, `-` for the standard input.
       encoding: `Encoding`.
       folder: where the blocks are written; finished ones may be there.
       num_workers: how many processes do it.
-
-    Returns:
-      `EncodedCorpus`.
 
     Raises:
       UserError: a file cannot be read, or is of another format.
@@ -230,7 +218,7 @@ def encode_block(block, encoding, tokenizer, statistics, counts):
       statistics: `CorpusStatistics` to count them in.
       counts: `readers.LineCounts` likewise.
     """
-    statistics.add_cut_documents(block.num_cut)
+    statistics.counts["cut_documents"] += block.num_cut
     return pretraining_data.encode_documents(
         text_blocks.documents_of(block, encoding.input_format, counts),
         tokenizer,

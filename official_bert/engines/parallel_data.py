@@ -37,31 +37,18 @@ def create_pretraining_data(
 ):
     """Write the training instances of text files as TFRecords.
 
-    The recipe is that of `pretraining_data`, with other draws: see
-    `planned_instances`. A file's end always ends a document.
-
-    Args:
-      input_files: list of paths, `-` for the standard input.
-      output_files: list of paths; one ending in `.gz` is compressed. Each is
-        there as soon as it is whole.
-      tokenizer: `FullTokenizer`.
-      settings: `instances.InstanceSettings`.
-      vocab_file: where the tokenizer's vocabulary is from.
-      input_format: one of `readers.FORMATS`.
-      num_workers: how many processes; the records are the same for any.
-
-    Returns:
-      dict, path -> what the manifest says of the file.
-
-    Raises:
-      UserError: the input has no text or is not what it should be, a disk is
-        full, or another run is at work on the same output.
+    This is `pretraining_data.create_pretraining_data` with other draws, see
+    `planned_instances`; arguments, result and errors are the same but for these: in
+    `input_files`, `-` is the standard input. A file's end always ends a document.
+    Each record file is there as soon as it is whole. The records are the same for any
+    number of processes, `num_workers`. It is a `UserError`, too, if another run is at
+    work on the same output.
     """
     if num_workers < 1:
         raise UserError(f"--num_workers is {num_workers}: it must be at least 1.")
     pretraining_data.check_output_files(output_files, [*input_files, vocab_file])
     encoding = corpus_encoding.Encoding.of(
-        vocab_file, tokenizer, settings, input_format, input_files
+        vocab_file, tokenizer, settings, input_format, input_files, os.path.getsize
     )
     folder = f"{output_files[0]}.work"
     with _work_folder_held(folder):
@@ -81,7 +68,11 @@ def create_pretraining_data(
         done = _make_records(
             corpus, output_files, tokenizer, settings, folder, num_workers
         )
-        pieces = ((shard.path, facts) for shard in done for facts in shard.all_facts())
+        pieces = (
+            (shard.path, record_pieces.PieceFacts.read(piece.facts_path))
+            for shard in done
+            for piece in shard.pieces
+        )
         entries = describe(
             pieces, output_files, corpus.statistics, tokenizer, settings, vocab_file
         )
@@ -124,8 +115,6 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
     num_pairs = corpus.num_documents * settings.dupe_factor
     per_shard = record_pieces.count_pieces(num_tokens, len(output_files), settings)
     made = shards.make_shards(output_files, folder, per_shard, num_pairs)
-    for shard in made:
-        shard.grow()
     missing = {piece.number: piece for shard in made for piece in shard.missing()}
     ids = masking.MaskingIds.of(tokenizer.vocab)
     inputs = corpus.paths, corpus.sizes, settings, ids
@@ -138,9 +127,7 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
         for facts in workers.run_tasks(
             record_pieces.make_piece_maker, inputs, missing.values(), num_workers
         ):
-            shard = made[facts.number // per_shard]
-            shard.add(facts)
-            shard.grow()
+            made[facts.number // per_shard].add(facts)
             piece = missing[facts.number]
             share = (piece.end - piece.first) / num_pairs
             update(corpus.num_bytes * share, corpus.num_documents * share)
@@ -192,13 +179,10 @@ def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):
             labels[label] += count
         statistics.sequence_lengths.update(facts.lengths)
     pretraining_data.check_records(num_records.total())
-    entry = {
-        **pretraining_data.describe(settings, tokenizer, vocab_file, statistics),
-        "has_word_boundaries": False,
-        "num_documents": statistics.counts["documents"],
-        "share_random_next": num_random_next / num_records.total(),
-        **manifest.describe_labels(labels, tokenizer.inv_vocab),
-    }
+    share_random_next = num_random_next / num_records.total()
+    entry = pretraining_data.describe(
+        settings, tokenizer, vocab_file, statistics, share_random_next, labels
+    )
     return {
         path: {"num_records": num_records[path], **entry, "num_bytes": num_bytes[path]}
         for path in output_files

@@ -107,15 +107,10 @@ def make_piece_maker(paths, sizes, settings, ids):
       ids: `masking.MaskingIds`.
     """
     store = TokenStore(paths, sizes)
-    encode = make_encoder(
-        settings.max_seq_length,
-        settings.max_predictions_per_seq,
-        max(ids.vocab_ids) + 1,
-    )
 
     def make(piece):
         instances = _piece_instances(store, piece, settings, ids)
-        records, facts = shuffled_records(piece.number, instances, encode, settings)
+        records, facts = shuffled_records(piece.number, instances, settings, ids)
         facts = dataclasses.replace(facts, num_bytes=_write(piece, records))
         files.write_text(piece.facts_path, json.dumps(vars(facts)))
         return facts.in_short()
@@ -123,18 +118,23 @@ def make_piece_maker(paths, sizes, settings, ids):
     return make
 
 
-def shuffled_records(number, instances, encode, settings):
+def shuffled_records(number, instances, settings, ids):
     """Encode the instances of a piece and shuffle them.
 
     Args:
       number: of the piece.
       instances: iterable of `TrainingInstance`.
-      encode: from `make_encoder`.
       settings: `InstanceSettings`.
+      ids: `masking.MaskingIds`.
 
     Returns:
       (list of bytes, `PieceFacts` that do not know the size of the file).
     """
+    encode = make_encoder(
+        settings.max_seq_length,
+        settings.max_predictions_per_seq,
+        max(ids.vocab_ids) + 1,
+    )
     records, num_random_next = [], 0
     labels, lengths = collections.Counter(), collections.Counter()
     for instance in instances:

@@ -41,15 +41,12 @@ class BlockSize:
 
 
 def write_block(path, documents, highest):
-    """Write one block, atomically.
+    """Write one block, atomically; return its `BlockSize`.
 
     Args:
       path: the file.
       documents: iterable of lists of lists of int, none of them empty.
       highest: no token is larger.
-
-    Returns:
-      `BlockSize`.
     """
     tokens = array.array(code_of(highest))
     sentence_starts = array.array(_POSITION, [0])

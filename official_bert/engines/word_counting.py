@@ -36,16 +36,13 @@ class BlockWords(NamedTuple):
 
 
 def count_block(block, input_format, do_lower_case, hold_out):
-    """Count the words of a block.
+    """Return the `BlockWords` of a block.
 
     Args:
       block: `text_blocks.TextBlock`.
       input_format: one of `readers.FORMATS`.
       do_lower_case: how the text is tokenized.
       hold_out: whether to count one sentence in 20 apart.
-
-    Returns:
-      `BlockWords`.
     """
     # A block has far fewer words than would need a limit.
     counters = [WordCounter(do_lower_case, block.num_bytes + 1) for _ in range(2)]
@@ -63,7 +60,7 @@ def _is_held_out(sentence):
 
 
 def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
-    """Count the words of files, showing how far it is.
+    """Return the `WordCounter`s of files' text and of what is held out.
 
     Args:
       paths: list of str, from `text_blocks.find_inputs`.
@@ -71,9 +68,6 @@ def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
       do_lower_case: how the text is tokenized.
       hold_out: see `count_block`.
       num_workers: processes that count; the result does not depend on it.
-
-    Returns:
-      (`WordCounter` of the text, `WordCounter` of what is held out).
 
     Raises:
       UserError: a file cannot be read or is of another format.

@@ -82,14 +82,9 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0, rows
       ValueError: there are no such rows in a batch.
     """
     batches = _serialized_batches(index, batch_size, seed, first_batch, rows)
-
-    def mask(features, number):
-        first_row = (first_batch + number) * batch_size + (rows[0] if rows else 0)
-        purpose = dynamic_masking.TRAINING
-        rules = record_format.masking
-        return dynamic_masking.mask(features, rules, seed, purpose, first_row)
-
-    return _parsed(batches, index.files, record_format, mask)
+    first_row = first_batch * batch_size + (rows[0] if rows else 0)
+    random = seed, dynamic_masking.TRAINING
+    return _parsed(batches, index.files, record_format, batch_size, first_row, random)
 
 
 def batch_records(index, batch_size, seed, batch):
@@ -138,12 +133,8 @@ def evaluation_batches(index, record_format, batch_size, max_batches):
     chunks = tf.data.Dataset.range(len(index.count))
     records = chunks.flat_map(lambda chunk: _chunk_records(index, chunk))
     batches = records.rebatch(batch_size).take(max_batches)
-
-    def mask(features, number):
-        purpose, rules = dynamic_masking.EVALUATION, record_format.masking
-        return dynamic_masking.mask(features, rules, 0, purpose, number * batch_size)
-
-    return _parsed(batches, index.files, record_format, mask)
+    random = 0, dynamic_masking.EVALUATION
+    return _parsed(batches, index.files, record_format, batch_size, 0, random)
 
 
 def _serialized_batches(index, batch_size, seed, first_batch, rows):
@@ -294,8 +285,12 @@ class _TFRecordsFrom(tf.data.Dataset):
         return tf.TensorSpec([], tf.string)
 
 
-def _parsed(batches, paths, record_format, mask):
-    """Parse batches of serialized records, check their numbers, and mask them."""
+def _parsed(batches, paths, record_format, batch_size, first_row, random):
+    """Parse batches of serialized records, check their numbers, and mask them.
+
+    `first_row` is the number of the first row of the first batch, and `random` the
+    seed and purpose of the masks, see `dynamic_masking.mask`.
+    """
 
     def parse(batch, columns):
         serialized, file, number = columns
@@ -314,7 +309,10 @@ def _parsed(batches, paths, record_format, mask):
             features = tf.nest.map_structure(tf.identity, features)
         if record_format.left_to_right:
             return left_to_right.predict_next(features)
-        return mask(features, batch) if record_format.masking else features
+        if record_format.masking is None:
+            return features
+        first = first_row + batch * batch_size
+        return dynamic_masking.mask(features, record_format.masking, *random, first)
 
     numbered = batches.enumerate()
     return numbered.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)

@@ -15,8 +15,10 @@ import ast
 import hashlib
 import importlib.metadata
 import inspect
+import itertools
 import os
 import pathlib
+import re
 import sys
 import sysconfig
 import warnings
@@ -24,7 +26,7 @@ import warnings
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus import docstring_prose, sentences
+from official_bert.corpus import sentences
 from official_bert.corpus.progress import progress
 from official_bert.errors import UserError
 
@@ -43,6 +45,37 @@ _SKIPPED_FOLDERS = {
     "_vendor",
     "official_bert",
 }
+
+# Prose is the sentences of docstrings, without code, tables and markup.
+# A list item or a parameter: what stands before its text, which is dropped.
+_ITEM = re.compile(
+    r"(?:[-*•+–]|\(?\d{1,2}[.)]|#\.|:\w+[^:]*:|\*{0,2}[`\"']{0,2}[\w.*, /-]{1,40}"
+    r"[`\"']{0,2}(?: ?\([^)]*\))? ?:)(?:\s+|$)"
+)
+_HEADING_RULE = re.compile(r"([=\-~^*#\"'+.`])\1{2,}$")
+_FENCE = re.compile(r"(```|~~~)")
+_DIRECTIVE = re.compile(r"\.\. [\w-]+::")
+_LABEL = re.compile(
+    r"(?:Notes?|Warnings?|Tips?|Caution|Returns|Yields|Raises|TODO\S*):\s"
+)
+
+# Markup -> what a reader sees of it.
+_MARKUP = [
+    (re.compile(r"!?\[([^\]\[]+)\]\([^)\s]*\)"), r"\1"),  # [text](address)
+    (re.compile(r"`([^`<]+?)\s*<[^`>]+>`_{0,2}"), r"\1"),  # `text <address>`_
+    (re.compile(r":[\w:+-]+:`~?(?:[^`]*\.)?!?([^`.]+)`"), r"\1"),  # :class:`~a.B`
+    (re.compile(r"`{1,2}([^`]+)`{1,2}_{0,2}"), r"\1"),
+    (re.compile(r"(?<![\w*])\*{1,2}(\S|\S.*?\S)\*{1,2}(?![\w*])"), r"\1"),
+    (re.compile(r"\s?\[\w{1,12}\]_"), ""),  # [1]_
+]
+
+_SHORTEST, _LONGEST = 5, 60  # Words of a sentence.
+_PROSE_SHARE = 0.85
+_PLAIN_WORD = re.compile(r"[(\"“‘']*[A-Za-z]+(?:['’-][A-Za-z]+)*[)\"”’',.;:!?]*$")
+_SENTENCE = re.compile(r"[\"“]?[A-Z].*[a-z)\"”’][.!?][\"”)]?$")
+_NOT_PROSE = re.compile(
+    r"[=<>{}\\|^~#@$%\[\]]|::|--|\.\.|//|\w\([^)]|\w\.\w+\.|\s[.,;:]\s"
+)
 
 
 def corpus_file(name, flag="--input_file"):
@@ -63,23 +96,20 @@ def corpus_file(name, flag="--input_file"):
             f"{flag}: there is no {name}: the embedded corpora are {TRAINING} and "
             f"{HELD_OUT}."
         )
-    folder = cache_folder()
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    folder = os.path.join(cache, "official_bert")
     base = os.path.join(folder, f"python-{_fingerprint()}")
     paths = {TRAINING: f"{base}-training.txt", HELD_OUT: f"{base}-heldout.txt"}
     if not all(map(os.path.exists, paths.values())):
         files.make_directory(folder, "XDG_CACHE_HOME")
-        training, held_out = split_documents(_read_documents())
-        files.write_text(paths[TRAINING], _to_text(training))
-        files.write_text(paths[HELD_OUT], _to_text(held_out))
+        parts = split_documents(_read_documents())
+        for path, documents in zip(paths.values(), parts, strict=True):
+            # A blank line after the last one too, so that no other file continues it.
+            text = "".join("\n".join(document) + "\n\n" for document in documents)
+            files.write_text(path, text)
     megabytes = os.path.getsize(paths[name]) / 1e6
     logging.info("%s: %.1f MB of text in %s", name, megabytes, paths[name])
     return paths[name]
-
-
-def cache_folder():
-    """Return the folder for what can be made again: XDG's, or ~/.cache."""
-    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
-    return os.path.join(cache, "official_bert")
 
 
 def split_documents(documents):
@@ -92,17 +122,14 @@ def split_documents(documents):
       (training, held_out): lists of lists of str; documents left with one
       sentence or none are dropped, since they have no next sentence.
     """
-    seen = set()
-    parts = []
-    for wants_held_out in (False, True):
-        part = []
-        for name, found in documents:
-            if is_held_out(name) == wants_held_out:
-                fresh = [line for line in dict.fromkeys(found) if line not in seen]
-                seen.update(fresh)
-                part.append(fresh)
-        parts.append([document for document in part if len(document) > 1])
-    return tuple(parts)
+    seen, parts = set(), ([], [])
+    # What training has is not held out, so that all of training is first.
+    for name, lines in sorted(documents, key=lambda document: is_held_out(document[0])):
+        fresh = [line for line in dict.fromkeys(lines) if line not in seen]
+        seen.update(fresh)
+        if len(fresh) > 1:
+            parts[is_held_out(name)].append(fresh)
+    return parts
 
 
 def is_held_out(name):
@@ -116,16 +143,14 @@ def _read_documents():
     from pydoc_data.topics import topics
 
     documents = [
-        (f"pydoc_data.topics.{name}", docstring_prose.prose_sentences(topics[name]))
+        (f"pydoc_data.topics.{name}", prose_sentences(topics[name]))
         for name in sorted(topics)
     ]
     modules = sorted(_find_modules().items())
     with progress(len(modules), "reading docstrings", " modules") as update:
         for name, path in modules:
-            found = []
-            for docstring in _docstrings(path):
-                found += docstring_prose.prose_sentences(docstring)
-            documents.append((name, found))
+            found = map(prose_sentences, _docstrings(path))
+            documents.append((name, list(itertools.chain.from_iterable(found))))
             update(1)
     return documents
 
@@ -168,14 +193,82 @@ def _fingerprint():
     found = importlib.metadata.distributions()
     # A set: our own metadata is seen once or twice, depending on the folder.
     installed = sorted({f"{one.metadata['Name']}=={one.version}" for one in found})
-    rules = [
-        inspect.getsource(module)
-        for module in (docstring_prose, sentences, sys.modules[__name__])
-    ]
+    rules = [inspect.getsource(module) for module in (sentences, sys.modules[__name__])]
     text = "\n".join([sys.version, *installed, *rules])
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def _to_text(documents):
-    # A blank line after the last one too, so that no other file continues it.
-    return "".join("\n".join(document) + "\n\n" for document in documents)
+def prose_sentences(docstring):
+    """Return the sentences of a docstring that read as plain English, a list.
+
+    Kept are complete sentences of 5 to 60 words, of which at least 85 % are
+    ordinary words: they begin with a capital, end with a full stop and hold
+    no code. The names of parameters before their descriptions are dropped.
+
+    Args:
+      docstring: str, with the common indentation already removed.
+    """
+    return [
+        sentence
+        for paragraph in _paragraphs(docstring)
+        for sentence in sentences.split_sentences(_without_markup(paragraph))
+        if is_prose(sentence)
+    ]
+
+
+def is_prose(sentence):
+    """Tell whether a sentence is complete and of ordinary words."""
+    words = sentence.split()
+    if not _SHORTEST <= len(words) <= _LONGEST:
+        return False
+    if not _SENTENCE.match(sentence) or _NOT_PROSE.search(sentence):
+        return False
+    plain = sum(1 for word in words if _PLAIN_WORD.match(word))
+    return plain >= _PROSE_SHARE * len(words)
+
+
+def _paragraphs(docstring):
+    """Yield paragraphs, list items and parameter descriptions, each one line."""
+    lines, last_indent = [], 0
+    for line in _text_lines(docstring):
+        text = line.strip()
+        indent = len(line) - len(line.lstrip())
+        item = _ITEM.match(text)
+        # A line further in than the one before goes on with it (a hanging
+        # indent); one further out, an item or a blank line begins anew.
+        if lines and (not text or item or indent < last_indent):
+            yield " ".join(lines)
+            lines = []
+        if item:
+            text = text[item.end() :]
+        if text:
+            lines.append(text)
+            last_indent = indent
+    if lines:
+        yield " ".join(lines)
+
+
+def _text_lines(docstring):
+    """Yield the lines that may be prose; a blank one for each dropped part."""
+    fenced = doctest = False
+    for line in docstring.expandtabs().split("\n"):
+        text = line.strip()
+        if _FENCE.match(text):
+            fenced = not fenced
+        elif fenced:
+            continue
+        elif text.startswith((">>>", "$ ", "% ")):
+            doctest = True
+        elif not text:
+            doctest = False
+        elif not (doctest or _HEADING_RULE.match(text) or _DIRECTIVE.match(text)):
+            yield line
+            continue
+        yield ""
+
+
+def _without_markup(text):
+    text = _LABEL.sub("", text)
+    for pattern, replacement in _MARKUP:
+        text = pattern.sub(replacement, text)
+    return text

@@ -22,47 +22,27 @@ def progress(total, description, unit, things=None):
     Yields:
       function to call with the number of units just done, and of the things.
     """
-    out = sys.stderr
-    if not out.isatty():
-        yield _line_printer(total, description, unit, things, out)
-        return
-    with tqdm(
-        total=total, desc=description, unit=unit, unit_scale=True, file=out
-    ) as bar:
-        rate = _rate_of(things)
-
-        def update(units, count=0):
-            if things:
-                bar.set_postfix_str(rate(count), refresh=False)
-            bar.update(units)
-
-        yield update
-
-
-def _rate_of(things):
-    """Return a function that counts things and says how fast they go."""
-    start, total = time.monotonic(), 0
-
-    def rate(count):
-        nonlocal total
-        total += count
-        seconds = max(time.monotonic() - start, 0.001)
-        return f"{tqdm.format_sizeof(total / seconds)} {things}/s"
-
-    return rate
-
-
-def _line_printer(total, description, unit, things, out):
+    bar = tqdm(
+        total=total,
+        desc=description,
+        unit=unit,
+        unit_scale=True,
+        disable=not sys.stderr.isatty(),
+    )
     start = last = time.monotonic()
-    done = 0
-    rate = _rate_of(things)
+    done = num_things = 0
 
     def update(units, count=0):
-        nonlocal done, last
+        nonlocal done, num_things, last
         done += units
-        things_done = rate(count)
+        num_things += count
         now = time.monotonic()
-        if now - last >= SECONDS_BETWEEN_LINES:
+        rate = tqdm.format_sizeof(num_things / max(now - start, 0.001))
+        rate = f"{rate} {things}/s" if things else None
+        if not bar.disable:
+            bar.set_postfix_str(rate or "", refresh=False)
+            bar.update(units)
+        elif now - last >= SECONDS_BETWEEN_LINES:
             last = now
             meter = tqdm.format_meter(
                 done,
@@ -72,8 +52,9 @@ def _line_printer(total, description, unit, things, out):
                 prefix=description,
                 unit=unit,
                 unit_scale=True,
-                postfix=things_done if things else None,
+                postfix=rate,
             )
-            print(meter, file=out, flush=True)
+            print(meter, file=sys.stderr, flush=True)
 
-    return update
+    with bar:
+        yield update

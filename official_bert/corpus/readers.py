@@ -20,6 +20,7 @@ import contextlib
 import dataclasses
 import gzip
 import html
+import itertools
 import json
 import os
 import zlib
@@ -58,18 +59,15 @@ def find_inputs(patterns, flag="--input_file"):
 
             found.append(builtin_corpus.corpus_file(pattern, flag))
         else:
-            matches = files.find_input_files(pattern, flag)
-            found += [path for path in matches if not _is_report(path)]
+            for path in files.find_input_files(pattern, flag):
+                records = path.removesuffix(REPORT)
+                if records != path and os.path.exists(records):
+                    logging.warning(
+                        "%s is the report on %s, no text: left out.", path, records
+                    )
+                else:
+                    found.append(path)
     return found
-
-
-def _is_report(path):
-    """Tell whether a file is the report on records, which lie beside it."""
-    records = path.removesuffix(REPORT)
-    is_report = records != path and os.path.exists(records)
-    if is_report:
-        logging.warning("%s is the report on %s, no text: left out.", path, records)
-    return is_report
 
 
 def read_documents(input_files, input_format="lines", on_bytes=None):
@@ -91,7 +89,11 @@ def read_documents(input_files, input_format="lines", on_bytes=None):
         raise UserError(
             f"--input_format is {input_format!r}: choose from {', '.join(FORMATS)}."
         )
-    return group_documents(_read_sentences(input_files, input_format, on_bytes))
+    parts = (
+        split_lines(read_text_lines(path, on_bytes), input_format, path)
+        for path in input_files
+    )
+    return group_documents(itertools.chain.from_iterable(parts))
 
 
 def group_documents(sentences):
@@ -105,12 +107,6 @@ def group_documents(sentences):
             document = []
     if document:
         yield document
-
-
-def _read_sentences(input_files, input_format, on_bytes):
-    """Yield sentences, and "" wherever a document ends."""
-    for path in input_files:
-        yield from split_lines(read_text_lines(path, on_bytes), input_format, path)
 
 
 def split_lines(lines, input_format, path, first_line=1, inside=False):
@@ -235,16 +231,9 @@ def reading_errors(path):
 
 
 def _split_raw(lines):
-    paragraph = []
-    for line in lines:
-        if line:
-            paragraph.append(line)
-        elif paragraph:
-            yield from split_sentences(" ".join(paragraph))
-            yield ""
-            paragraph = []
-    yield from split_sentences(" ".join(paragraph))
-    yield ""
+    for paragraph in group_documents(lines):
+        yield from split_sentences(" ".join(paragraph))
+        yield ""
 
 
 def _split_wikiextractor(lines, path, first_line, inside):
@@ -253,7 +242,9 @@ def _split_wikiextractor(lines, path, first_line, inside):
         if number == 1:
             line = without_mark(line)
         if line.startswith("<doc "):
-            inside, title = True, _title_of(line)
+            inside = True
+            _, has_title, rest = line.partition('title="')
+            title = html.unescape(rest.rpartition('"')[0]) if has_title else None
         elif line == "</doc>":
             inside = False
             yield ""
@@ -272,12 +263,6 @@ def _split_wikiextractor(lines, path, first_line, inside):
                 "--input_format=lines or raw."
             )
     yield ""
-
-
-def _title_of(line):
-    """Return the `title` of a `<doc …>` line, or None."""
-    _, found, rest = line.partition('title="')
-    return html.unescape(rest.rpartition('"')[0]) if found else None
 
 
 def _read_json_article(line, where):

@@ -34,13 +34,10 @@ _LOOK_BACK = max(map(len, ABBREVIATIONS)) + 1
 
 
 def split_sentences(text):
-    """Split running text into sentences.
+    """Split running text into a list of sentences, none of them empty.
 
     Args:
       text: str; white space in it, line ends included, becomes single spaces.
-
-    Returns:
-      list of str, none of them empty.
     """
     text = " ".join(text.split())
     sentences, start = [], 0

@@ -107,14 +107,11 @@ def find_inputs(patterns, flag="--input_file"):
 
 
 def group_files(paths, size_of=os.path.getsize):
-    """Group files into units: small ones together, a large one alone.
+    """Return the `TextUnit`s of files: small ones together, a large one alone.
 
     Args:
       paths: list of names, `-` for the standard input.
       size_of: function, name -> bytes.
-
-    Returns:
-      list of `TextUnit`.
     """
     groups, room = [], 0
     for path in paths:
@@ -127,14 +124,11 @@ def group_files(paths, size_of=os.path.getsize):
     return [TextUnit(number, tuple(group)) for number, group in enumerate(groups)]
 
 
-@contextlib.contextmanager
 def open_text(path):
     """Open a file or the standard input to read its bytes, see `readers.opened`."""
     if path == STANDARD_INPUT:
-        yield sys.stdin.buffer
-    else:
-        with readers.opened(path) as source:
-            yield source
+        return contextlib.nullcontext(sys.stdin.buffer)
+    return readers.opened(path)
 
 
 def blocks_of_files(paths, input_format):
@@ -242,15 +236,12 @@ def _end_of_word(data):
 
 
 def documents_of(block, input_format, counts=None):
-    """Yield the documents of a block.
+    """Yield the documents of a block, as `readers.read_documents` does.
 
     Args:
       block: `TextBlock`.
       input_format: one of `readers.FORMATS`.
       counts: `readers.LineCounts` to which its lines are added.
-
-    Yields:
-      list of str, the sentences of one document, as `readers.read_documents`.
 
     Raises:
       UserError: the text is of another format; names file and line.

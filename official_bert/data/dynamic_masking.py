@@ -46,10 +46,10 @@ class MaskingRules:
 
     def to_dict(self):
         """Return the rules as a dict; without a mix that is the paper's."""
-        found = dataclasses.asdict(self)
+        rules = dataclasses.asdict(self)
         if self.masking_mix == MaskingMix():
-            del found["masking_mix"]
-        return found
+            del rules["masking_mix"]
+        return rules
 
 
 def mask(features, rules, seed, purpose, first_row):
@@ -169,12 +169,7 @@ def _pick_words(candidates, continues, order, wanted):
 
 
 def _group_words(candidates, continues):
-    """Number the words of each row.
-
-    Returns:
-      (int32 [B, S], each candidate's word, counted from 0; int32 [B, S], the
-      lengths of the words in tokens, 0 where there are no more words).
-    """
+    """Return each candidate's word, counted from 0, and all words' lengths, [B, S]."""
     rows, length = tf.shape(candidates)[0], candidates.shape[1]
     ones = tf.cast(candidates, tf.int32)
     is_first = tf.cumsum(ones, axis=1) == 1
@@ -186,18 +181,7 @@ def _group_words(candidates, continues):
 
 
 def _take_while_room(lengths, room):
-    """Take items one after the other, but for those that there is no room for.
-
-    Args:
-      lengths: int32 [B, W], how much room each needs; 0 for none.
-      room: int32 [B, 1].
-
-    Returns:
-      bool [B, W], which are taken.
-    """
-
-    def exceeds(_, filled):
-        return tf.reduce_any(filled > room)
+    """Return which items, [B, W], are taken in turn; those without room are not."""
 
     def drop(taken, filled):
         # Room never grows, so that whatever exceeds what is left before the
@@ -208,7 +192,9 @@ def _take_while_room(lengths, room):
         return taken, tf.cumsum(taken, axis=1)
 
     start = (lengths, tf.cumsum(lengths, axis=1))
-    taken, _ = tf.while_loop(exceeds, drop, start)
+    taken, _ = tf.while_loop(
+        lambda _, filled: tf.reduce_any(filled > room), drop, start
+    )
     return taken > 0
 
 

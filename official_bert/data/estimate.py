@@ -44,27 +44,21 @@ class Estimate:
 
 
 def estimate(input_files, settings):
-    """Estimate disk, memory and time from the sizes of the input files.
+    """Return the `Estimate` that follows from the sizes of the input files.
 
     Args:
       input_files: list of paths.
       settings: `instances.InstanceSettings`.
-
-    Returns:
-      `Estimate`.
     """
     text_bytes = sum(
         os.path.getsize(path) * (COMPRESSION if path.endswith(".gz") else 1)
         for path in input_files
     )
     tokens = text_bytes / BYTES_PER_TOKEN
-    passes = tokens * settings.dupe_factor
     disk_bytes = bytes_of_records(tokens, settings)
-    per_token = (
-        SECONDS_PER_TOKEN_WHOLE_WORDS
-        if settings.do_whole_word_mask
-        else SECONDS_PER_TOKEN
-    )
+    per_token = SECONDS_PER_TOKEN
+    if settings.do_whole_word_mask:
+        per_token = SECONDS_PER_TOKEN_WHOLE_WORDS
     return Estimate(
         text_bytes=text_bytes,
         disk_bytes=disk_bytes,
@@ -73,25 +67,22 @@ def estimate(input_files, settings):
         + MEMORY_PER_TOKEN * tokens
         + MEMORY_PER_RECORD * _count_records(tokens, settings)
         + disk_bytes,
-        seconds=SECONDS_PER_BYTE * text_bytes + per_token * passes,
+        seconds=SECONDS_PER_BYTE * text_bytes
+        + per_token * tokens * settings.dupe_factor,
     )
 
 
 def bytes_of_records(num_tokens, settings):
     """Return about how many bytes the records of so many tokens are."""
-    return _count_records(num_tokens, settings) * _bytes_of_record(settings)
-
-
-def _count_records(num_tokens, settings):
-    return num_tokens * settings.dupe_factor / (FILL * settings.max_seq_length)
-
-
-def _bytes_of_record(settings):
     # Ids take two or three bytes, the other numbers one, a weight four.
     size = 200 + 4.1 * settings.max_seq_length
     if settings.masking == "static":
         size += 7.2 * settings.max_predictions_per_seq
-    return size
+    return _count_records(num_tokens, settings) * size
+
+
+def _count_records(num_tokens, settings):
+    return num_tokens * settings.dupe_factor / (FILL * settings.max_seq_length)
 
 
 def announce(expected, output_file):

@@ -30,7 +30,12 @@ def make_encoder(max_seq_length, max_predictions_per_seq, vocab_size):
     highest = max(vocab_size, max_seq_length)
     varints = [_varint(number) for number in range(highest)]
     weights = [
-        _feature(b"masked_lm_weights", 2, _floats(count, max_predictions_per_seq))
+        _feature(
+            b"masked_lm_weights",
+            2,
+            struct.pack(f"<{count}f", *[1.0] * count)
+            + bytes(4 * (max_predictions_per_seq - count)),
+        )
         for count in range(max_predictions_per_seq + 1)
     ]
     labels = [_feature(b"next_sentence_labels", 3, varints[label]) for label in (0, 1)]
@@ -38,14 +43,6 @@ def make_encoder(max_seq_length, max_predictions_per_seq, vocab_size):
     def integers(name, values, length):
         packed = b"".join([varints[value] for value in values])
         return _feature(name, 3, packed + bytes(length - len(values)))
-
-    def masked_features(instance):
-        positions, ids = instance.masked_lm_positions, instance.masked_lm_ids
-        return [
-            integers(b"masked_lm_ids", ids, max_predictions_per_seq),
-            integers(b"masked_lm_positions", positions, max_predictions_per_seq),
-            weights[len(ids)],
-        ]
 
     def encode(instance):
         used, first = len(instance.input_ids), instance.num_segment_a
@@ -58,7 +55,12 @@ def make_encoder(max_seq_length, max_predictions_per_seq, vocab_size):
             continues = bytes(instance.continues_word) + padding
             features.insert(0, _feature(b"continues_word", 3, continues))
         if instance.masked_lm_ids is not None:
-            features += masked_features(instance)
+            positions, ids = instance.masked_lm_positions, instance.masked_lm_ids
+            features += [
+                integers(b"masked_lm_ids", ids, max_predictions_per_seq),
+                integers(b"masked_lm_positions", positions, max_predictions_per_seq),
+                weights[len(ids)],
+            ]
         segments = bytes(first) + b"\1" * (used - first) + padding
         features += [
             labels[instance.is_random_next],
@@ -96,7 +98,3 @@ def _before_values(name, kind, size):
     feature = _field(kind, _field(1, bytes(size)))
     entry = _field(1, _field(1, name) + _field(2, feature))
     return entry[: len(entry) - size]
-
-
-def _floats(count, length):
-    return struct.pack(f"<{length}f", *[1.0] * count, *[0.0] * (length - count))

@@ -28,39 +28,30 @@ def permuted(places, size, seed):
     Returns:
       int64 array of the shape of `places`.
     """
-    return _walk(places, size, seed, _encipher)
+    return _walk(places, size, seed, inverse=False)
 
 
 def places_of(numbers, size, seed):
     """Return at which places numbers stand; the inverse of `permuted`."""
-    return _walk(numbers, size, seed, _decipher)
+    return _walk(numbers, size, seed, inverse=True)
 
 
-def _walk(numbers, size, seed, permute):
+def _walk(numbers, size, seed, inverse):
     half = np.uint64((max(size - 1, 1).bit_length() + 1) // 2)
+    mask = (np.uint64(1) << half) - np.uint64(1)
     keys = _mix(np.uint64(seed % 2**64) + _ODD * np.arange(1, ROUNDS + 1).astype("u8"))
     result = np.asarray(numbers).astype(np.uint64)
     again = np.ones(result.shape, bool)
     while again.any():
-        result[again] = permute(result[again], half, keys)
+        left, right = result[again] >> half, result[again] & mask
+        for key in keys[::-1] if inverse else keys:
+            if inverse:
+                left, right = right ^ (_mix(left + key) & mask), left
+            else:
+                left, right = right, left ^ (_mix(right + key) & mask)
+        result[again] = left << half | right
         again = result >= size
     return result.astype(np.int64)
-
-
-def _encipher(numbers, half, keys):
-    mask = (np.uint64(1) << half) - np.uint64(1)
-    left, right = numbers >> half, numbers & mask
-    for key in keys:
-        left, right = right, left ^ (_mix(right + key) & mask)
-    return left << half | right
-
-
-def _decipher(numbers, half, keys):
-    mask = (np.uint64(1) << half) - np.uint64(1)
-    left, right = numbers >> half, numbers & mask
-    for key in keys[::-1]:
-        left, right = right ^ (_mix(left + key) & mask), left
-    return left << half | right
 
 
 def _mix(numbers):

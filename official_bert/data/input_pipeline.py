@@ -82,31 +82,19 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0, rows
       ValueError: there are no such rows in a batch.
     """
     batches = _serialized_batches(index, batch_size, seed, first_batch, rows)
-    own_start = rows[0] if rows else 0
-
-    def mask(features, number):
-        return dynamic_masking.mask(
-            features,
-            record_format.masking,
-            seed,
-            dynamic_masking.TRAINING,
-            first_row=(first_batch + number) * batch_size + own_start,
-        )
-
-    return _parsed(batches, index.files, record_format, mask)
+    first_row = first_batch * batch_size + (rows[0] if rows else 0)
+    random = seed, dynamic_masking.TRAINING
+    return _parsed(batches, index.files, record_format, batch_size, first_row, random)
 
 
 def batch_records(index, batch_size, seed, batch):
-    """Return the records of one batch, to tell what a bad one was made of.
+    """Return one batch as B tuples (path, number of the record in it, its bytes).
 
     Args:
       index: `RecordIndex` of the files.
       batch_size: B.
       seed: int, as in `training_batches`.
       batch: k, the number of the batch.
-
-    Returns:
-      list of B tuples (path, number of the record in that file, its bytes).
 
     Raises:
       UserError: the batch is larger than the data.
@@ -131,34 +119,22 @@ def check_batch_size(index, batch_size):
 
 
 def evaluation_batches(index, record_format, batch_size, max_batches):
-    """Return the records in file order, once, the last batch maybe smaller.
+    """Return the records in file order, once, as `training_batches` does.
 
-    Masks that are dynamic are always the same here: a function of a record's
-    place among the records.
+    The last batch may be smaller. Masks that are dynamic are always the same here: a
+    function of a record's place among the records.
 
     Args:
       index: `RecordIndex` of the files.
       record_format: `RecordFormat`.
       batch_size: B.
       max_batches: stop after this many.
-
-    Returns:
-      `tf.data.Dataset` of dicts as in `training_batches`.
     """
     chunks = tf.data.Dataset.range(len(index.count))
     records = chunks.flat_map(lambda chunk: _chunk_records(index, chunk))
     batches = records.rebatch(batch_size).take(max_batches)
-
-    def mask(features, number):
-        return dynamic_masking.mask(
-            features,
-            record_format.masking,
-            seed=0,
-            purpose=dynamic_masking.EVALUATION,
-            first_row=number * batch_size,
-        )
-
-    return _parsed(batches, index.files, record_format, mask)
+    random = 0, dynamic_masking.EVALUATION
+    return _parsed(batches, index.files, record_format, batch_size, 0, random)
 
 
 def _serialized_batches(index, batch_size, seed, first_batch, rows):
@@ -180,9 +156,19 @@ def _serialized_batches(index, batch_size, seed, first_batch, rows):
             place = _find_window(index, lane, window_size, first_batch * share)
             wanted.append((*lane, *place, own_start, own_stop))
 
-    def lane_rows(first, chunks, seed, number, skipped, own_start, own_stop):
+    def lane_rows(first, chunks, seed, first_window, skipped, own_start, own_stop):
         lane = Lane(first, chunks, seed)
-        pools = _pools(index, lane, window_size, number, skipped)
+        windows = -(-chunks // window_size)
+        pools = tf.data.Dataset.range(first_window, np.iinfo(np.int64).max).flat_map(
+            lambda number: _window_records(
+                index,
+                lane,
+                window_size,
+                epoch=number // windows,
+                window=number % windows,
+                skipped=tf.where(number == first_window, skipped, 0),
+            )
+        )
         return pools.rebatch(share).map(
             lambda *columns: tuple(column[own_start:own_stop] for column in columns)
         )
@@ -191,21 +177,6 @@ def _serialized_batches(index, batch_size, seed, first_batch, rows):
         tf.data.Dataset.from_tensor_slices(tuple(np.array(wanted, np.int64).T))
         .interleave(lane_rows, cycle_length=len(wanted), block_length=1)
         .rebatch(stop - start, drop_remainder=True)
-    )
-
-
-def _pools(index, lane, window_size, start, skipped):
-    """Return the endless stream of a lane's shuffled windows."""
-    windows = -(-lane.chunks // window_size)
-    return tf.data.Dataset.range(start, np.iinfo(np.int64).max).flat_map(
-        lambda number: _window_records(
-            index,
-            lane,
-            window_size,
-            epoch=number // windows,
-            window=number % windows,
-            skipped=tf.where(number == start, skipped, 0),
-        )
     )
 
 
@@ -277,29 +248,21 @@ def _chunk_records(index, chunk):
     Going record by record through tf.data would take longer than parsing.
     """
     file = tf.constant(index.file_of)[chunk]
-
-    def with_place(records):
-        places = tf.range(tf.size(records, tf.int64))
-        return (
-            records,
-            tf.fill(tf.shape(records), file),
-            tf.constant(index.first)[chunk] + places,
-        )
-
-    return _serialized_chunk(index, file, chunk).map(with_place)
-
-
-def _serialized_chunk(index, file, chunk):
-    """Return the records of one chunk as one batch."""
     if index.skip is not None:
         # TensorFlow cannot enter a compressed file.
         read = functools.partial(record_index.read_chunk, index)
         records = tf.numpy_function(read, [chunk], tf.string, stateful=False)
-        return tf.data.Dataset.from_tensors(tf.ensure_shape(records, [None]))
-    serialized = _TFRecordsFrom(
-        tf.constant(index.files)[file], tf.constant(index.offset)[chunk]
-    )
-    return serialized.take(tf.constant(index.count)[chunk]).batch(CHUNK)
+        batch = tf.data.Dataset.from_tensors(tf.ensure_shape(records, [None]))
+    else:
+        path, offset = tf.constant(index.files)[file], tf.constant(index.offset)[chunk]
+        records = _TFRecordsFrom(path, offset)
+        batch = records.take(tf.constant(index.count)[chunk]).batch(CHUNK)
+
+    def with_place(records):
+        numbers = tf.constant(index.first)[chunk] + tf.range(tf.size(records, tf.int64))
+        return records, tf.fill(tf.shape(records), file), numbers
+
+    return batch.map(with_place)
 
 
 class _TFRecordsFrom(tf.data.Dataset):
@@ -322,14 +285,11 @@ class _TFRecordsFrom(tf.data.Dataset):
         return tf.TensorSpec([], tf.string)
 
 
-def _parsed(batches, paths, record_format, mask):
+def _parsed(batches, paths, record_format, batch_size, first_row, random):
     """Parse batches of serialized records, check their numbers, and mask them.
 
-    Args:
-      batches: `tf.data.Dataset` of (records, file numbers, record numbers).
-      paths: the files.
-      record_format: `RecordFormat`; without `masking` nothing is masked.
-      mask: (features, number of the batch, int64 scalar) -> masked features.
+    `first_row` is the number of the first row of the first batch, and `random` the
+    seed and purpose of the masks, see `dynamic_masking.mask`.
     """
 
     def parse(batch, columns):
@@ -349,7 +309,10 @@ def _parsed(batches, paths, record_format, mask):
             features = tf.nest.map_structure(tf.identity, features)
         if record_format.left_to_right:
             return left_to_right.predict_next(features)
-        return mask(features, batch) if record_format.masking else features
+        if record_format.masking is None:
+            return features
+        first = first_row + batch * batch_size
+        return dynamic_masking.mask(features, record_format.masking, *random, first)
 
     numbered = batches.enumerate()
     return numbered.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)
@@ -370,15 +333,12 @@ def _check_below(limit, values, name, paths, file, number):
 
 
 def user_error(error, index, record_format):
-    """Turn what the pipeline raised into the sentence a user needs.
+    """Return what the pipeline raised as a `UserError`; None if the data is all right.
 
     Args:
       error: a `tf.errors.OpError`.
       index: `RecordIndex` of the files that were read.
       record_format: `RecordFormat` they were read with.
-
-    Returns:
-      `UserError`, or None where the data is not to blame.
     """
     checked = re.search(r"assertion failed: \[(.* record .*)\]", error.message)
     if checked:

@@ -119,7 +119,7 @@ class Pair(NamedTuple):
 
 
 def create_instances_from_document(documents, document_index, settings, vocab, rng):
-    """Yield the instances of one pass over one document.
+    """Yield the `TrainingInstance`s of one pass over one document.
 
     Follows `create_instances_from_document` in google-research/bert
     `create_pretraining_data.py`: the same draws in the same order.
@@ -131,9 +131,6 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
       settings: `InstanceSettings`.
       vocab: `masking.MaskingIds`.
       rng: `random.Random`.
-
-    Yields:
-      `TrainingInstance`.
     """
     document = documents[document_index]
     # Between two pairs, `rng` draws the random text and the masks of the first.
@@ -142,7 +139,10 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
         if pair.is_random_next:
             other = draw_other_document(document_index, len(documents), settings, rng)
             first = rng.randint(0, len(documents[other]) - 1)
-            tokens_b = _text_from(documents[other], first, pair.room)
+            # Each sentence has at least one token, so that no more can be needed.
+            sentences = documents[other][first : first + max(1, pair.room)]
+            end = chunk_end(_starts_of(sentences), 0, pair.room)
+            tokens_b = _join(sentences[:end])
         else:
             tokens_b = _join(document[pair.a_end : pair.end])
         yield make_instance(
@@ -151,7 +151,7 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
 
 
 def draw_pairs(starts, settings, num_documents, rng):
-    """Yield the pairs of one pass over one document.
+    """Yield the `Pair`s of one pass over one document.
 
     Segments consist of complete sentences. If a document were one long list of
     tokens, cut at an arbitrary position, both sides of the cut would often belong
@@ -164,9 +164,6 @@ def draw_pairs(starts, settings, num_documents, rng):
       settings: `InstanceSettings`.
       num_documents: number of documents in the corpus.
       rng: `random.Random`; the caller may draw from it between two pairs.
-
-    Yields:
-      `Pair`.
     """
     target_seq_length = draw_target_length(settings, rng)
     always_follows = settings.always_follows(num_documents)
@@ -232,15 +229,8 @@ def _join(sentences):
     return list(itertools.chain.from_iterable(sentences))
 
 
-def _text_from(document, first, room):
-    """Return the tokens of the fewest sentences from `first` that fill `room`."""
-    # Each sentence has at least one token, so that no more can be needed.
-    sentences = document[first : first + max(1, room)]
-    return _join(sentences[: chunk_end(_starts_of(sentences), 0, room)])
-
-
 def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
-    """Cut and join one pair, and mask it unless masking is dynamic.
+    """Return the `TrainingInstance` of a pair: cut, joined, masked if masks are static.
 
     Args:
       tokens_a: list of int, ids (with `masking.CONTINUES` in whole-word mode).
@@ -250,16 +240,19 @@ def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
       vocab: `masking.MaskingIds`.
       rng: `random.Random`; draws for each token cut, then, with static
         masking, for the masks.
-
-    Returns:
-      `TrainingInstance`.
     """
     max_num_tokens = settings.max_seq_length - 3
     tokens_a, tokens_b = truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng)
     tokens = [vocab.cls_id, *tokens_a, vocab.sep_id, *tokens_b, vocab.sep_id]
     num_segment_a = len(tokens_a) + 2
     if settings.masking == "dynamic":
-        return _unmasked(tokens, num_segment_a, is_random_next, settings)
+        continues = None
+        if settings.do_whole_word_mask:
+            continues = [int(token > masking.ID_BITS) for token in tokens]
+            tokens = [token & masking.ID_BITS for token in tokens]
+        return TrainingInstance(
+            tokens, num_segment_a, None, None, is_random_next, continues
+        )
     candidates = list(range(1, len(tokens) - 1))
     del candidates[num_segment_a - 2]
     num_to_predict = masking.count_to_predict(
@@ -271,19 +264,8 @@ def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
     return TrainingInstance(tokens, num_segment_a, positions, labels, is_random_next)
 
 
-def _unmasked(tokens, num_segment_a, is_random_next, settings):
-    """Return the instance of a pair that is masked when it is read."""
-    continues = None
-    if settings.do_whole_word_mask:
-        continues = [int(token > masking.ID_BITS) for token in tokens]
-        tokens = [token & masking.ID_BITS for token in tokens]
-    return TrainingInstance(
-        tokens, num_segment_a, None, None, is_random_next, continues
-    )
-
-
 def truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng):
-    """Cut the longer list at a random end until both fit.
+    """Return both lists, the longer one cut at a random end until they fit.
 
     Follows `truncate_seq_pair` in google-research/bert
     `create_pretraining_data.py`. Cutting at either end avoids that sentences
@@ -294,9 +276,6 @@ def truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng):
       tokens_b: list; it is the one cut when both are as long.
       max_num_tokens: most tokens of both together.
       rng: `random.Random`; one draw for every token cut.
-
-    Returns:
-      the two lists, cut.
     """
     starts, lengths = [0, 0], [len(tokens_a), len(tokens_b)]
     for _ in range(sum(lengths) - max_num_tokens):

@@ -52,7 +52,13 @@ def split_into_lanes(index, batch_size, seed):
         Lane(first, count, seed * NUMBERS[0] + lane)
         for lane, (first, count) in enumerate(zip(firsts, chunks, strict=False))
     ]
-    return _reordered(index, np.argsort(lane_of, kind="stable")), lanes
+    order = np.argsort(lane_of, kind="stable")
+    columns = {
+        name: column[order]
+        for name, column in vars(index).items()
+        if isinstance(column, np.ndarray)
+    }
+    return dataclasses.replace(index, **columns), lanes
 
 
 def _is_fair(records, number):
@@ -62,27 +68,9 @@ def _is_fair(records, number):
 
 
 def _deal(records, number):
-    """Give each file to the emptiest lane, large files first.
-
-    Args:
-      records: int64 [files], how many each file has.
-      number: how many lanes.
-
-    Returns:
-      int64 [files], each file's lane.
-    """
+    """Return each file's lane, int64 [files]: the emptiest, for large files first."""
     lane_of, sizes = np.zeros_like(records), np.zeros(number, np.int64)
     for file in np.argsort(-records, kind="stable"):
         lane_of[file] = np.argmin(sizes)
         sizes[lane_of[file]] += records[file]
     return lane_of
-
-
-def _reordered(index, order):
-    """Return an index of the chunks in another order, int64 [chunks]."""
-    columns = {
-        name: column[order]
-        for name, column in vars(index).items()
-        if isinstance(column, np.ndarray)
-    }
-    return dataclasses.replace(index, **columns)

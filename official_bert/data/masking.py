@@ -9,6 +9,10 @@ from official_bert.errors import UserError
 # word before it. One list then carries both through cutting and joining.
 CONTINUES = 1 << 24
 ID_BITS = CONTINUES - 1
+_IMPOSSIBLE_MIX = (
+    "--masking_mix is {}: it must be three whole numbers that add up to 100, for "
+    "[MASK], the same and a random token, as 80/10/10."
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -28,7 +32,7 @@ class MaskingMix:
     def __post_init__(self):
         shares = dataclasses.astuple(self)
         if min(shares) < 0 or sum(shares) != 100:
-            raise _impossible_mix(self)
+            raise UserError(_IMPOSSIBLE_MIX.format(self))
 
     def __str__(self):
         return "/".join(map(str, dataclasses.astuple(self)))
@@ -38,15 +42,8 @@ class MaskingMix:
         """Return the mix that a text as "80/10/10" stands for; or a `UserError`."""
         shares = text.split("/")
         if len(shares) != 3 or not all(map(str.isdecimal, shares)):
-            raise _impossible_mix(text)
+            raise UserError(_IMPOSSIBLE_MIX.format(text))
         return cls(*map(int, shares))
-
-
-def _impossible_mix(mix):
-    return UserError(
-        f"--masking_mix is {mix}: it must be three whole numbers that add up to 100, "
-        "for [MASK], the same and a random token, as 80/10/10."
-    )
 
 
 @dataclasses.dataclass(frozen=True)
@@ -98,16 +95,14 @@ def shuffle(items, rng):
 
 
 def count_to_predict(num_tokens, masked_lm_prob, max_predictions_per_seq):
-    """Return how many tokens of a sequence to mask.
+    """Return how many tokens of a sequence to mask, at least 1.
 
     Args:
       num_tokens: length of the sequence, `[CLS]` and `[SEP]` included.
       masked_lm_prob: share to mask.
       max_predictions_per_seq: upper bound.
-
-    Returns:
-      int, at least 1. `round` goes to even, so 30 tokens at 0.15 give 4.
     """
+    # `round` goes to even, so 30 tokens at 0.15 give 4.
     return min(max_predictions_per_seq, max(1, int(round(num_tokens * masked_lm_prob))))
 
 

@@ -62,7 +62,7 @@ class PairPlan(NamedTuple):
 
 
 def plan_document(starts, document, num_documents, pass_number, settings):
-    """Plan the instances of one pass over one document.
+    """Return the `PairPlan`s of one pass over one document, a list.
 
     Args:
       starts: where the document's sentences begin, see the module.
@@ -70,9 +70,6 @@ def plan_document(starts, document, num_documents, pass_number, settings):
       num_documents: how many the corpus has.
       pass_number: from 0 to `dupe_factor` - 1.
       settings: `instances.InstanceSettings`.
-
-    Returns:
-      list of `PairPlan`.
     """
     rng = _rng(settings.random_seed, pass_number, document)
     plans = []
@@ -88,21 +85,18 @@ def plan_document(starts, document, num_documents, pass_number, settings):
 
 
 def sentences_of_b(starts, plan):
-    """Return which sentences of the document `plan.other` are B.
+    """Return which sentences of the document `plan.other` are B: (first, end).
 
     Args:
       starts: where that document's sentences begin.
       plan: `PairPlan` whose B is random.
-
-    Returns:
-      (first, end).
     """
     first = int(plan.fraction * (len(starts) - 1))
     return first, chunk_end(starts, first, plan.room)
 
 
 def finish(plan, tokens_a, tokens_b, settings, vocab):
-    """Cut, join and mask one pair.
+    """Cut, join and mask one pair; return the `instances.TrainingInstance`.
 
     Args:
       plan: `PairPlan`.
@@ -110,9 +104,6 @@ def finish(plan, tokens_a, tokens_b, settings, vocab):
       tokens_b: list of int.
       settings: `instances.InstanceSettings`.
       vocab: `masking.MaskingIds`.
-
-    Returns:
-      `instances.TrainingInstance`.
     """
     rng = _rng(settings.random_seed, plan.pass_number, plan.document, plan.number)
     return make_instance(tokens_a, tokens_b, plan.is_random_next, settings, vocab, rng)

@@ -62,23 +62,26 @@ def create_pretraining_data(
         input_files, boundary_files, input_format, tokenizer, settings, corpus
     )
     rng.shuffle(documents)
-    records, statistics = _make_records(documents, settings, tokenizer, rng, corpus)
+    records, num_random, labels = _make_records(
+        documents, settings, tokenizer, rng, corpus
+    )
     rng.shuffle(records)
     write_records(records, output_files)
-    entry = {
-        **describe(settings, tokenizer, vocab_file, corpus),
-        "has_word_boundaries": bool(boundary_files),
-        "num_documents": len(documents),
-        **statistics,
+    share_random = num_random / len(records)
+    entry = describe(settings, tokenizer, vocab_file, corpus, share_random, labels)
+    entry["has_word_boundaries"] = bool(boundary_files)
+    split = len(output_files)
+    entries = {
+        path: {"num_records": len(range(index, len(records), split)), **entry}
+        for index, path in enumerate(output_files)
     }
-    entries = _split_entry(entry, len(records), output_files)
     manifest.write_manifest(entries)
     logging.info("%d records in %s", len(records), files.named(output_files))
     corpus_report.write_report(corpus, tokenizer, output_files[0])
     return entries
 
 
-def describe(settings, tokenizer, vocab_file, corpus):
+def describe(settings, tokenizer, vocab_file, corpus, share_random_next, label_counts):
     """Return what the manifest says of all record files alike.
 
     Args:
@@ -86,6 +89,8 @@ def describe(settings, tokenizer, vocab_file, corpus):
       tokenizer: `FullTokenizer`.
       vocab_file: where its vocabulary is from.
       corpus: `CorpusStatistics`.
+      share_random_next: how many of the pairs are random.
+      label_counts: see `manifest.label_statistics`.
     """
     return {
         **dataclasses.asdict(settings),
@@ -94,17 +99,10 @@ def describe(settings, tokenizer, vocab_file, corpus):
         "vocab_size": len(tokenizer.vocab),
         "mask_id": tokenizer.vocab["[MASK]"],
         "corpus": corpus_report.summary(corpus),
-    }
-
-
-def _split_entry(entry, num_records, output_files):
-    """Return a manifest entry for each of the files that records went to."""
-    return {
-        path: {
-            "num_records": len(range(index, num_records, len(output_files))),
-            **entry,
-        }
-        for index, path in enumerate(output_files)
+        "has_word_boundaries": False,
+        "num_documents": corpus.counts["documents"],
+        "share_random_next": share_random_next,
+        **manifest.describe_labels(label_counts, tokenizer.inv_vocab),
     }
 
 
@@ -205,16 +203,13 @@ def _make_records(documents, settings, tokenizer, rng, corpus):
                     documents, index, settings, ids, rng
                 ):
                     records.append(encode(instance))
-                    corpus.add_sequence(len(instance.input_ids))
+                    corpus.sequence_lengths[len(instance.input_ids)] += 1
                     num_random += instance.is_random_next
                     for label in instance.labels():
                         label_counts[label] += 1
                 update(length)
     check_records(len(records))
-    return records, {
-        "share_random_next": num_random / len(records),
-        **manifest.describe_labels(label_counts, tokenizer.inv_vocab),
-    }
+    return records, num_random, label_counts
 
 
 def check_records(num_records):

@@ -79,7 +79,16 @@ def _describe(where, features, vocab, in_colour):
             for position, token in enumerate(tokens)
             if segments[position] == segment
         ]
-        lines.append(_wrap(name, words))
+        wrapped = textwrap.fill(
+            " ".join(words),
+            # Colours make words look longer than they are.
+            width=100,
+            initial_indent=f"  {name}  ",
+            subsequent_indent="     ",
+            break_long_words=False,
+            break_on_hyphens=False,
+        )
+        lines.append(wrapped)
     return "\n".join([*lines, ""])
 
 
@@ -92,15 +101,3 @@ def _show_token(token, label, segment, in_colour):
 
 def _paint(text, colour, in_colour):
     return f"{colour}{text}{_RESET}" if in_colour else text
-
-
-def _wrap(name, words):
-    """Break words into lines; colours make them look longer than they are."""
-    wrapper = textwrap.TextWrapper(
-        width=100,
-        initial_indent=f"  {name}  ",
-        subsequent_indent="     ",
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-    return wrapper.fill(" ".join(words))

@@ -14,7 +14,7 @@ from official_bert.errors import UserError
 
 
 def read_documents(input_files, boundary_files, tokenizer, on_bytes=None, corpus=None):
-    """Yield documents of ids, marked where a token continues a word.
+    """Yield documents of ids, with `masking.CONTINUES` where a token continues a word.
 
     Args:
       input_files: list of paths, in the format `lines`.
@@ -22,9 +22,6 @@ def read_documents(input_files, boundary_files, tokenizer, on_bytes=None, corpus
       tokenizer: `FullTokenizer`.
       on_bytes: as for `readers.read_documents`.
       corpus: `CorpusStatistics` to count the documents in.
-
-    Returns:
-      iterator of lists of lists of int, ids with `masking.CONTINUES`.
 
     Raises:
       UserError: a copy differs by more than spaces; names the line.

@@ -9,13 +9,13 @@ import dataclasses
 import gzip
 import hashlib
 import json
-import os
 import pathlib
 
 from absl import logging
 
 from official_bert import files
 from official_bert.corpus import readers, text_blocks
+from official_bert.corpus.progress import progress
 from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import pretraining_data
 from official_bert.engines import token_store, workers
@@ -52,8 +52,12 @@ class Encoding:
     expected_lines: int
 
     @classmethod
-    def of(cls, vocab_file, tokenizer, settings, input_format, expected_lines):
-        """Take what there is to know from a `FullTokenizer` and `InstanceSettings`."""
+    def of(cls, vocab_file, tokenizer, settings, input_format, input_files, size_of):
+        """Take what there is to know from a `FullTokenizer` and `InstanceSettings`.
+
+        Of the standard input, which may have any number of lines, none are expected.
+        """
+        known = [path for path in input_files if path != text_blocks.STANDARD_INPUT]
         return cls(
             vocab_file,
             files.sha256_of(vocab_file),
@@ -61,7 +65,7 @@ class Encoding:
             settings.do_whole_word_mask,
             input_format,
             settings.max_seq_length,
-            expected_lines,
+            expected_lines=sum(map(size_of, known)) // BYTES_OF_A_LINE,
         )
 
     def digest_of(self, block):
@@ -96,104 +100,73 @@ class EncodedCorpus:
         return sum(size.documents for size in self.sizes)
 
 
-def encode_corpus(input_files, encoding, folder, num_workers, update):
-    """Write all text as ids.
+def encode_corpus(input_files, encoding, folder, num_workers):
+    """Write all text as ids, showing how far it is; return the `EncodedCorpus`.
 
     Args:
       input_files: list of paths, `-` for the standard input.
       encoding: `Encoding`.
       folder: where the blocks are written; finished ones may be there.
       num_workers: how many processes do it.
-      update: function, called with bytes and documents of each block.
-
-    Returns:
-      `EncodedCorpus`.
 
     Raises:
       UserError: a file cannot be read, or is of another format.
     """
+    files.make_directory(folder, "--output_file")
+    files.remove_leftovers(folder)
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
-    found = _Blocks(folder, encoding, update, new_statistics(encoding, tokenizer))
-    for saved in workers.run_tasks(
-        make_block_encoder,
-        (encoding, folder),
-        found.unfinished(input_files),
-        num_workers,
+    statistics, counts = new_statistics(encoding, tokenizer), readers.LineCounts()
+    digests, blocks = [], {}
+    total = text_blocks.total_bytes(input_files)
+    with progress(total, "reading", "B", "documents") as update:
+
+        def add(saved):
+            statistics.merge(CorpusStatistics.from_dict(saved.pop("statistics")))
+            counts.add(saved["lines"], saved["invalid"])
+            blocks[saved["number"]] = saved
+            update(saved["num_bytes"], saved["size"]["documents"])
+
+        tasks = _unfinished(input_files, encoding, folder, digests, add)
+        for saved in workers.run_tasks(
+            _make_block_encoder, (encoding, folder), tasks, num_workers
+        ):
+            add(saved)
+    counts.warn(files.named(map(text_blocks.name_of, input_files)))
+    in_order = [blocks[number] for number in range(len(digests))]
+    return EncodedCorpus(
+        [str(_paths(folder, saved["number"])[0]) for saved in in_order],
+        [token_store.BlockSize(**saved["size"]) for saved in in_order],
+        statistics,
+        sum(saved["num_bytes"] for saved in in_order),
+        hashlib.sha256("".join(digests).encode()).hexdigest(),
+    )
+
+
+def _unfinished(input_files, encoding, folder, digests, add):
+    """Yield (number, digest, block) of blocks to be made, and `add` the finished."""
+    is_said = False
+    for number, block in enumerate(
+        text_blocks.blocks_of_files(input_files, encoding.input_format)
     ):
-        found.add(saved)
-    found.counts.warn(files.named(map(text_blocks.name_of, input_files)))
-    return found.corpus()
-
-
-class _Blocks:
-    """The blocks of a corpus, while they are being finished."""
-
-    def __init__(self, folder, encoding, update, statistics):
-        self.counts = readers.LineCounts()
-        self._folder = folder
-        self._encoding = encoding
-        self._update = update
-        self._statistics = statistics
-        self._digests = []
-        self._sizes = {}
-        self._num_bytes = 0
-
-    def unfinished(self, input_files):
-        """Yield (number, digest, block) of the blocks that are to be made."""
-        is_said = False
-        input_format = self._encoding.input_format
-        for block in text_blocks.blocks_of_files(input_files, input_format):
-            number, digest = len(self._digests), self._encoding.digest_of(block)
-            self._digests.append(digest)
-            saved = _read(self._folder, number)
-            if saved and saved["digest"] == digest:
-                self.add(saved)
+        digests.append(encoding.digest_of(block))
+        ids_path, facts_path = _paths(folder, number)
+        if ids_path.exists() and facts_path.exists():
+            saved = json.loads(gzip.decompress(facts_path.read_bytes()))
+            if saved["digest"] == digests[-1]:
+                add(saved)
                 continue
-            if saved and not is_said:
+            if not is_said:
                 is_said = True
-                logging.info(
-                    "%s is of other text or settings: starting anew.", self._folder
-                )
-            yield number, digest, block
-
-    def add(self, saved):
-        """Count a finished block."""
-        self._sizes[saved["number"]] = token_store.BlockSize(**saved["size"])
-        self._num_bytes += saved["num_bytes"]
-        self.counts.add(saved["lines"], saved["invalid"])
-        self._statistics.merge(CorpusStatistics.from_dict(saved["statistics"]))
-        self._update(saved["num_bytes"], saved["size"]["documents"])
-
-    def corpus(self):
-        """Return all of it."""
-        numbers = range(len(self._digests))
-        return EncodedCorpus(
-            [_paths(self._folder, number)[0] for number in numbers],
-            [self._sizes[number] for number in numbers],
-            self._statistics,
-            self._num_bytes,
-            hashlib.sha256("".join(self._digests).encode()).hexdigest(),
-        )
+                logging.info("%s is of other text or settings: starting anew.", folder)
+        yield number, digests[-1], block
 
 
 def _paths(folder, number):
-    name = os.path.join(folder, f"{number:06d}")
-    return f"{name}.ids", f"{name}.json.gz"
-
-
-def _write(path, saved):
-    """Write what is known of a block, compressed: it has a sample of its lines."""
-    packed = gzip.compress(json.dumps(saved).encode(), compresslevel=1)
-    with files.atomic_path(path) as temporary:
-        pathlib.Path(temporary).write_bytes(packed)
-
-
-def _read(folder, number):
-    """Return what is known of a block; None unless it is finished."""
-    ids, facts = map(pathlib.Path, _paths(folder, number))
-    if not (ids.exists() and facts.exists()):
-        return None
-    return json.loads(gzip.decompress(facts.read_bytes()))
+    """Return the paths of a block's ids and of what is known of it."""
+    return (
+        pathlib.Path(folder, f"{number:06d}.ids"),
+        pathlib.Path(folder, f"{number:06d}.json.gz"),
+    )
 
 
 def new_statistics(encoding, tokenizer):
@@ -203,18 +176,7 @@ def new_statistics(encoding, tokenizer):
     )
 
 
-def guess_lines(input_files, size_of=os.path.getsize):
-    """Return about how many lines files have, for `CorpusStatistics`.
-
-    Args:
-      input_files: list of paths, `-` for the standard input, which may have any.
-      size_of: function, path -> bytes.
-    """
-    known = [path for path in input_files if path != text_blocks.STANDARD_INPUT]
-    return sum(map(size_of, known)) // BYTES_OF_A_LINE
-
-
-def make_block_encoder(encoding, folder):
+def _make_block_encoder(encoding, folder):
     """Return the function that makes one block, for `workers.run_tasks`."""
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
     highest = token_store.highest_token(tokenizer, encoding.whole_words)
@@ -226,7 +188,7 @@ def make_block_encoder(encoding, folder):
         documents = encode_block(block, encoding, tokenizer, statistics, counts)
         ids_path, facts_path = _paths(folder, number)
         # What is known of another text is no longer true from here on.
-        pathlib.Path(facts_path).unlink(missing_ok=True)
+        facts_path.unlink(missing_ok=True)
         size = token_store.write_block(ids_path, documents, highest)
         saved = {
             "number": number,
@@ -237,7 +199,10 @@ def make_block_encoder(encoding, folder):
             "invalid": counts.invalid,
             "statistics": statistics.to_dict(),
         }
-        _write(facts_path, saved)
+        # Compressed: it has a sample of the block's lines.
+        packed = gzip.compress(json.dumps(saved).encode(), compresslevel=1)
+        with files.atomic_path(facts_path) as temporary:
+            pathlib.Path(temporary).write_bytes(packed)
         return saved
 
     return encode
@@ -253,7 +218,7 @@ def encode_block(block, encoding, tokenizer, statistics, counts):
       statistics: `CorpusStatistics` to count them in.
       counts: `readers.LineCounts` likewise.
     """
-    statistics.add_cut_documents(block.num_cut)
+    statistics.counts["cut_documents"] += block.num_cut
     return pretraining_data.encode_documents(
         text_blocks.documents_of(block, encoding.input_format, counts),
         tokenizer,

@@ -18,7 +18,6 @@ from collections import Counter
 from absl import logging
 
 from official_bert import files
-from official_bert.corpus import text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
 from official_bert.data import estimate, masking, pretraining_data
@@ -38,38 +37,30 @@ def create_pretraining_data(
 ):
     """Write the training instances of text files as TFRecords.
 
-    The recipe is that of `pretraining_data`, with other draws: see
-    `planned_instances`. A file's end always ends a document.
-
-    Args:
-      input_files: list of paths, `-` for the standard input.
-      output_files: list of paths; one ending in `.gz` is compressed. Each is
-        there as soon as it is whole.
-      tokenizer: `FullTokenizer`.
-      settings: `instances.InstanceSettings`.
-      vocab_file: where the tokenizer's vocabulary is from.
-      input_format: one of `readers.FORMATS`.
-      num_workers: how many processes; the records are the same for any.
-
-    Returns:
-      dict, path -> what the manifest says of the file.
-
-    Raises:
-      UserError: the input has no text or is not what it should be, a disk is
-        full, or another run is at work on the same output.
+    This is `pretraining_data.create_pretraining_data` with other draws, see
+    `planned_instances`; arguments, result and errors are the same but for these: in
+    `input_files`, `-` is the standard input. A file's end always ends a document.
+    Each record file is there as soon as it is whole. The records are the same for any
+    number of processes, `num_workers`. It is a `UserError`, too, if another run is at
+    work on the same output.
     """
     if num_workers < 1:
         raise UserError(f"--num_workers is {num_workers}: it must be at least 1.")
     pretraining_data.check_output_files(output_files, [*input_files, vocab_file])
-    lines = corpus_encoding.guess_lines(input_files)
     encoding = corpus_encoding.Encoding.of(
-        vocab_file, tokenizer, settings, input_format, lines
+        vocab_file, tokenizer, settings, input_format, input_files, os.path.getsize
     )
-    folder = work_folder(output_files)
+    folder = f"{output_files[0]}.work"
     with _work_folder_held(folder):
-        corpus = _encode(input_files, encoding, folder, num_workers)
+        corpus = corpus_encoding.encode_corpus(
+            input_files, encoding, os.path.join(folder, "blocks"), num_workers
+        )
         try:
-            _check(corpus, input_files, settings)
+            num_documents = corpus.num_documents
+            pretraining_data.check_documents(num_documents, input_files, settings)
+            if settings.always_follows(num_documents):
+                num_sentences = sum(size.sentences for size in corpus.sizes)
+                pretraining_data.check_records(num_sentences - num_documents)
         except UserError:
             # To go on from here would end here again.
             shutil.rmtree(folder)
@@ -77,7 +68,11 @@ def create_pretraining_data(
         done = _make_records(
             corpus, output_files, tokenizer, settings, folder, num_workers
         )
-        pieces = ((shard.path, facts) for shard in done for facts in shard.all_facts())
+        pieces = (
+            (shard.path, record_pieces.PieceFacts.read(piece.facts_path))
+            for shard in done
+            for piece in shard.pieces
+        )
         entries = describe(
             pieces, output_files, corpus.statistics, tokenizer, settings, vocab_file
         )
@@ -87,11 +82,6 @@ def create_pretraining_data(
     logging.info("%d records in %s", num_records, files.named(output_files))
     corpus_report.write_report(corpus.statistics, tokenizer, output_files[0])
     return entries
-
-
-def work_folder(output_files):
-    """Return where a run keeps what it has finished: beside its first output."""
-    return f"{output_files[0]}.work"
 
 
 @contextlib.contextmanager
@@ -117,35 +107,14 @@ def _leave(folder):
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _encode(input_files, encoding, folder, num_workers):
-    folder = os.path.join(folder, "blocks")
-    files.make_directory(folder, "--output_file")
-    files.remove_leftovers(folder)
-    total = text_blocks.total_bytes(input_files)
-    with progress(total, "reading", "B", "documents") as update:
-        return corpus_encoding.encode_corpus(
-            input_files, encoding, folder, num_workers, update
-        )
-
-
-def _check(corpus, input_files, settings):
-    """Raise `UserError` if the corpus gives no records."""
-    pretraining_data.check_documents(corpus.num_documents, input_files, settings)
-    if settings.always_follows(corpus.num_documents):
-        following = sum(size.sentences for size in corpus.sizes) - corpus.num_documents
-        pretraining_data.check_records(following)
-
-
 def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers):
     """Write all files; return the `Shard`s."""
     folder = os.path.join(folder, "pieces")
-    _keep_if_same(folder, _digest_of(corpus, settings, output_files))
+    _keep_if_same(folder, corpus, settings, output_files)
     num_tokens = sum(size.tokens for size in corpus.sizes)
     num_pairs = corpus.num_documents * settings.dupe_factor
     per_shard = record_pieces.count_pieces(num_tokens, len(output_files), settings)
     made = shards.make_shards(output_files, folder, per_shard, num_pairs)
-    for shard in made:
-        shard.grow()
     missing = {piece.number: piece for shard in made for piece in shard.missing()}
     ids = masking.MaskingIds.of(tokenizer.vocab)
     inputs = corpus.paths, corpus.sizes, settings, ids
@@ -158,38 +127,32 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
         for facts in workers.run_tasks(
             record_pieces.make_piece_maker, inputs, missing.values(), num_workers
         ):
-            shard = made[facts.number // per_shard]
-            shard.add(facts)
-            shard.grow()
+            made[facts.number // per_shard].add(facts)
             piece = missing[facts.number]
             share = (piece.end - piece.first) / num_pairs
             update(corpus.num_bytes * share, corpus.num_documents * share)
     return made
 
 
-def _digest_of(corpus, settings, output_files):
-    """Return the SHA-256, hex, of all that the pieces depend on."""
+def _keep_if_same(folder, corpus, settings, output_files):
+    """Empty the folder of pieces unless these are of the same text and settings."""
     made_of = {
         "format": record_pieces.FORMAT,
         "corpus": corpus.digest,
         "settings": dataclasses.asdict(settings),
         "output_files": [os.path.abspath(path) for path in output_files],
     }
-    return hashlib.sha256(json.dumps(made_of, sort_keys=True).encode()).hexdigest()
-
-
-def _keep_if_same(folder, digest):
-    """Empty the folder of pieces unless these are of the same text and settings."""
+    made_of = json.dumps(made_of, sort_keys=True).encode()
+    digest = {"sha256": hashlib.sha256(made_of).hexdigest()}
     path = os.path.join(folder, "made_of.json")
     if os.path.exists(path):
-        known = files.read_json(path, "what records are made of")
-        if known == {"sha256": digest}:
+        if files.read_json(path, "what records are made of") == digest:
             files.remove_leftovers(folder)
             return
         logging.info("%s has records of other text or settings: starting anew.", folder)
     shutil.rmtree(folder, ignore_errors=True)
     files.make_directory(folder, "--output_file")
-    files.write_json(path, {"sha256": digest})
+    files.write_json(path, digest)
 
 
 def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):
@@ -216,13 +179,10 @@ def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):
             labels[label] += count
         statistics.sequence_lengths.update(facts.lengths)
     pretraining_data.check_records(num_records.total())
-    entry = {
-        **pretraining_data.describe(settings, tokenizer, vocab_file, statistics),
-        "has_word_boundaries": False,
-        "num_documents": statistics.counts["documents"],
-        "share_random_next": num_random_next / num_records.total(),
-        **manifest.describe_labels(labels, tokenizer.inv_vocab),
-    }
+    share_random_next = num_random_next / num_records.total()
+    entry = pretraining_data.describe(
+        settings, tokenizer, vocab_file, statistics, share_random_next, labels
+    )
     return {
         path: {"num_records": num_records[path], **entry, "num_bytes": num_bytes[path]}
         for path in output_files

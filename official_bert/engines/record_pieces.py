@@ -68,7 +68,7 @@ class PieceFacts:
 
     @classmethod
     def read(cls, path):
-        """Read what `write` wrote."""
+        """Read what `make_piece_maker` wrote."""
         return cls.from_dict(files.read_json(path, "facts of record files"))
 
     @classmethod
@@ -77,10 +77,6 @@ class PieceFacts:
         for name in ("labels", "lengths"):
             saved[name] = {int(key): count for key, count in saved[name].items()}
         return cls(**saved)
-
-    def write(self, path):
-        """Write it as JSON, atomically."""
-        files.write_text(path, json.dumps(vars(self)))
 
     def in_short(self):
         """Return the same without the counts, which take a megabyte of memory."""
@@ -111,34 +107,34 @@ def make_piece_maker(paths, sizes, settings, ids):
       ids: `masking.MaskingIds`.
     """
     store = TokenStore(paths, sizes)
-    encode = make_encoder(
-        settings.max_seq_length,
-        settings.max_predictions_per_seq,
-        max(ids.vocab_ids) + 1,
-    )
 
     def make(piece):
-        instances = piece_instances(store, piece, settings, ids)
-        records, facts = shuffled_records(piece.number, instances, encode, settings)
+        instances = _piece_instances(store, piece, settings, ids)
+        records, facts = shuffled_records(piece.number, instances, settings, ids)
         facts = dataclasses.replace(facts, num_bytes=_write(piece, records))
-        facts.write(piece.facts_path)
+        files.write_text(piece.facts_path, json.dumps(vars(facts)))
         return facts.in_short()
 
     return make
 
 
-def shuffled_records(number, instances, encode, settings):
+def shuffled_records(number, instances, settings, ids):
     """Encode the instances of a piece and shuffle them.
 
     Args:
       number: of the piece.
-      instances: iterable of `TrainingInstance`, as `piece_instances` has them.
-      encode: from `make_encoder`.
+      instances: iterable of `TrainingInstance`.
       settings: `InstanceSettings`.
+      ids: `masking.MaskingIds`.
 
     Returns:
       (list of bytes, `PieceFacts` that do not know the size of the file).
     """
+    encode = make_encoder(
+        settings.max_seq_length,
+        settings.max_predictions_per_seq,
+        max(ids.vocab_ids) + 1,
+    )
     records, num_random_next = [], 0
     labels, lengths = collections.Counter(), collections.Counter()
     for instance in instances:
@@ -153,15 +149,8 @@ def shuffled_records(number, instances, encode, settings):
     return records, PieceFacts(number, len(records), num_random_next, 0, *counts)
 
 
-def piece_instances(store, piece, settings, ids):
-    """Yield the instances of a piece, not shuffled yet.
-
-    Args:
-      store: `TokenStore`.
-      piece: `Piece`.
-      settings: `InstanceSettings`.
-      ids: `masking.MaskingIds`.
-    """
+def _piece_instances(store, piece, settings, ids):
+    """Yield the instances of a piece, not shuffled yet."""
     num_documents = store.num_documents
     pairs = index_permutation.permuted(
         np.arange(piece.first, piece.end),
@@ -171,19 +160,11 @@ def piece_instances(store, piece, settings, ids):
     # What is read comes in the order of the disk.
     for pair in sorted(pairs.tolist(), key=lambda pair: pair % num_documents):
         pass_number, document = divmod(pair, num_documents)
-        yield from document_instances(store, document, pass_number, settings, ids)
+        yield from _document_instances(store, document, pass_number, settings, ids)
 
 
-def document_instances(store, document, pass_number, settings, ids):
-    """Yield the instances of one pass over one document.
-
-    Args:
-      store: `TokenStore`.
-      document: its number.
-      pass_number: from 0.
-      settings: `InstanceSettings`.
-      ids: `masking.MaskingIds`.
-    """
+def _document_instances(store, document, pass_number, settings, ids):
+    """Yield the instances of one pass over one document."""
     starts = store.starts_of(document)
     base = starts[0]
     tokens = store.tokens_of(document, base, starts[-1])
@@ -195,15 +176,10 @@ def document_instances(store, document, pass_number, settings, ids):
         if plan.other == planned_instances.NEXT:
             tokens_b = tokens[a_end : starts[plan.end] - base]
         else:
-            tokens_b = fetch(store, plan)
+            others = store.starts_of(plan.other)
+            first, end = planned_instances.sentences_of_b(others, plan)
+            tokens_b = store.tokens_of(plan.other, others[first], others[end])
         yield planned_instances.finish(plan, tokens_a, tokens_b, settings, ids)
-
-
-def fetch(store, plan):
-    """Return the tokens of the random text that a plan asks for."""
-    starts = store.starts_of(plan.other)
-    first, end = planned_instances.sentences_of_b(starts, plan)
-    return store.tokens_of(plan.other, starts[first], starts[end])
 
 
 def _write(piece, records):

@@ -19,71 +19,80 @@ _COPIED_AT_ONCE = 1 << 20
 
 
 class Shard:
-    """One record file.
+    """One record file, which goes on from where an earlier run came to.
+
+    Args:
+      path: its name, once it is whole.
+      folder: where its pieces are.
+      number: of the shard, from 0.
+      pieces: list of its `Piece`s.
 
     Attributes:
-      path: its name, once it is whole.
-      facts: list of `PieceFacts` in short, or None, of each of its pieces.
+      path: likewise.
+      pieces: likewise.
+      facts: list of `PieceFacts` in short, or None, of each of the pieces.
     """
 
     def __init__(self, path, folder, number, pieces):
-        """Find out how far an earlier run came.
-
-        Args:
-          path: its name.
-          folder: where its pieces are.
-          number: of the shard, from 0.
-          pieces: list of its `Piece`s.
-        """
         self.path = path
         self._partial = os.path.join(folder, f"{number:05d}.partial")
-        self._pieces = pieces
-        self.facts = [_facts_of(piece) for piece in pieces]
+        self.pieces = pieces
+        self.facts = [
+            PieceFacts.read(piece.facts_path).in_short()
+            if os.path.exists(piece.facts_path)
+            else None
+            for piece in pieces
+        ]
         self._appended = 0
         while self._appended < len(pieces) and self._is_in(self._appended):
             self._appended += 1
         if not self._settle():
             self._appended = 0
-        self._forget_lost()
+        # What was finished and is gone is forgotten; the last first, see `_is_in`.
+        for number in reversed(range(self._appended, len(pieces))):
+            if self._is_in(number):
+                os.remove(pieces[number].facts_path)
+                self.facts[number] = None
+        self._grow()
 
     def missing(self):
         """Return the pieces that are to be made."""
         return [
-            p for p, facts in zip(self._pieces, self.facts, strict=True) if not facts
+            p for p, facts in zip(self.pieces, self.facts, strict=True) if not facts
         ]
-
-    def all_facts(self):
-        """Yield the whole `PieceFacts` of its pieces, when all are finished."""
-        for piece in self._pieces:
-            yield PieceFacts.read(piece.facts_path)
 
     def add(self, facts):
         """Take the facts in short of a piece that has just been finished."""
-        self.facts[facts.number - self._pieces[0].number] = facts
+        self.facts[facts.number - self.pieces[0].number] = facts
+        self._grow()
 
-    def grow(self):
+    def _grow(self):
         """Append what can be appended; with the last piece the file is there."""
-        while self._appended < len(self._pieces) and self.facts[self._appended]:
-            self._append(self._pieces[self._appended])
+        while self._appended < len(self.pieces) and self.facts[self._appended]:
+            piece = self.pieces[self._appended]
+            if not self._appended:
+                os.replace(piece.path, self._partial)
+            else:
+                with (
+                    open(piece.path, "rb") as source,
+                    open(self._partial, "ab") as target,
+                ):
+                    shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+                    target.flush()
+                    os.fsync(target.fileno())
+                os.remove(piece.path)
             self._appended += 1
-            if self._appended == len(self._pieces):
+            if self._appended == len(self.pieces):
                 self._finish()
 
     def _is_in(self, number):
-        piece = self._pieces[number]
+        piece = self.pieces[number]
         return self.facts[number] is not None and not os.path.exists(piece.path)
-
-    def _forget_lost(self):
-        """Forget what was finished and is gone; the last first, see `_is_in`."""
-        for number in reversed(range(self._appended, len(self._pieces))):
-            if self._is_in(number):
-                os.remove(self._pieces[number].facts_path)
-                self.facts[number] = None
 
     def _settle(self):
         """Cut what was appended in part; return whether the rest is there."""
         size = sum(facts.num_bytes for facts in self.facts[: self._appended])
-        is_whole = self._appended == len(self._pieces)
+        is_whole = self._appended == len(self.pieces)
         if is_whole and not os.path.exists(self._partial):
             return os.path.isfile(self.path) and os.path.getsize(self.path) == size
         if not os.path.exists(self._partial):
@@ -94,16 +103,6 @@ class Shard:
         if is_whole:
             self._finish()
         return True
-
-    def _append(self, piece):
-        if not self._appended:
-            os.replace(piece.path, self._partial)
-            return
-        with open(piece.path, "rb") as source, open(self._partial, "ab") as target:
-            shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
-            target.flush()
-            os.fsync(target.fileno())
-        os.remove(piece.path)
 
     def _finish(self):
         try:
@@ -117,23 +116,14 @@ class Shard:
             os.remove(self._partial)
 
 
-def _facts_of(piece):
-    if os.path.exists(piece.facts_path):
-        return PieceFacts.read(piece.facts_path).in_short()
-    return None
-
-
 def make_shards(output_files, folder, pieces_per_shard, num_pairs):
-    """Divide the (pass, document) pairs of a corpus among record files.
+    """Return the `Shard`s of record files, among which a corpus is divided.
 
     Args:
       output_files: list of paths.
       folder: where their pieces are, maybe from an earlier run.
       pieces_per_shard: how many pieces each has.
       num_pairs: how many pairs there are.
-
-    Returns:
-      list of `Shard`.
     """
     total = len(output_files) * pieces_per_shard
     shards = []

@@ -41,15 +41,12 @@ class BlockSize:
 
 
 def write_block(path, documents, highest):
-    """Write one block, atomically.
+    """Write one block, atomically; return its `BlockSize`.
 
     Args:
       path: the file.
       documents: iterable of lists of lists of int, none of them empty.
       highest: no token is larger.
-
-    Returns:
-      `BlockSize`.
     """
     tokens = array.array(code_of(highest))
     sentence_starts = array.array(_POSITION, [0])
@@ -62,12 +59,8 @@ def write_block(path, documents, highest):
     with files.atomic_path(path) as temporary, open(temporary, "wb") as file:
         for numbers in (document_starts, sentence_starts, tokens):
             numbers.tofile(file)
-    return BlockSize(
-        len(document_starts) - 1,
-        len(sentence_starts) - 1,
-        len(tokens),
-        tokens.itemsize,
-    )
+    num_documents, num_sentences = len(document_starts) - 1, len(sentence_starts) - 1
+    return BlockSize(num_documents, num_sentences, len(tokens), tokens.itemsize)
 
 
 def code_of(highest):
@@ -84,17 +77,15 @@ def highest_token(tokenizer, whole_words):
 class TokenStore:
     """The documents of all blocks, numbered in order.
 
+    Args:
+      paths: list of str, the blocks' files, which are not opened yet.
+      sizes: list of `BlockSize`.
+
     Attributes:
       num_documents: D.
     """
 
     def __init__(self, paths, sizes):
-        """Open nothing yet.
-
-        Args:
-          paths: list of str, the blocks' files.
-          sizes: list of `BlockSize`.
-        """
         self._paths = paths
         self._sizes = sizes
         counts = (size.documents for size in sizes)
@@ -126,9 +117,15 @@ class TokenStore:
         return bisect.bisect_right(self._first, document) - 1
 
     def _read(self, block, code, offset, count):
-        size = count * (2 if code == "H" else _POSITION_BYTES)
-        file = self._file(block)
+        file = self._open.pop(block, None)
+        if file is None:
+            # The one that has not been used for longest makes room.
+            if len(self._open) >= MOST_OPEN:
+                self._open.pop(next(iter(self._open))).close()
+            file = open(self._paths[block], "rb", buffering=0)  # noqa: SIM115
+        self._open[block] = file
         file.seek(offset)
+        size = count * array.array(code).itemsize
         data = file.read(size)
         if len(data) != size:
             path = self._paths[block]
@@ -137,13 +134,3 @@ class TokenStore:
                 "command again."
             )
         return memoryview(data).cast(code).tolist()
-
-    def _file(self, block):
-        """Return an open file; the one not used for longest is closed for it."""
-        file = self._open.pop(block, None)
-        if file is None:
-            if len(self._open) >= MOST_OPEN:
-                self._open.pop(next(iter(self._open))).close()
-            file = open(self._paths[block], "rb", buffering=0)  # noqa: SIM115
-        self._open[block] = file
-        return file

@@ -5,6 +5,7 @@ who counts which block: counts are added up, and what is held out is chosen by
 a hash of each sentence, so that its repetitions are held out as well.
 """
 
+import itertools
 import zlib
 from typing import NamedTuple
 
@@ -22,50 +23,35 @@ class BlockWords(NamedTuple):
     """The words of one block.
 
     Attributes:
-      words: word -> occurrences.
-      num_too_long: occurrences of words too long for any WordPiece.
+      text: (word -> occurrences, occurrences of words too long for any WordPiece).
       held_out: likewise, of the sentences that are held out.
-      num_held_out_too_long: likewise.
       lines: `readers.LineCounts`.
       num_bytes: the size of the block's text.
     """
 
-    words: dict
-    num_too_long: int
-    held_out: dict
-    num_held_out_too_long: int
+    text: tuple
+    held_out: tuple
     lines: readers.LineCounts
     num_bytes: int
 
 
 def count_block(block, input_format, do_lower_case, hold_out):
-    """Count the words of a block.
+    """Return the `BlockWords` of a block.
 
     Args:
       block: `text_blocks.TextBlock`.
       input_format: one of `readers.FORMATS`.
       do_lower_case: how the text is tokenized.
       hold_out: whether to count one sentence in 20 apart.
-
-    Returns:
-      `BlockWords`.
     """
     # A block has far fewer words than would need a limit.
     counters = [WordCounter(do_lower_case, block.num_bytes + 1) for _ in range(2)]
     lines = readers.LineCounts()
     documents = text_blocks.documents_of(block, input_format, lines)
-    sentences = (sentence for document in documents for sentence in document)
-    for sentence in sentences:
+    for sentence in itertools.chain.from_iterable(documents):
         counters[hold_out and _is_held_out(sentence)].add(sentence)
-    text, held_out = counters
-    return BlockWords(
-        dict(text.words()),
-        text.num_too_long(),
-        dict(held_out.words()),
-        held_out.num_too_long(),
-        lines,
-        block.num_bytes,
-    )
+    counts = ((dict(counter.words()), counter.num_too_long()) for counter in counters)
+    return BlockWords(*counts, lines, block.num_bytes)
 
 
 def _is_held_out(sentence):
@@ -74,7 +60,7 @@ def _is_held_out(sentence):
 
 
 def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
-    """Count the words of files, showing how far it is.
+    """Return the `WordCounter`s of files' text and of what is held out.
 
     Args:
       paths: list of str, from `text_blocks.find_inputs`.
@@ -82,9 +68,6 @@ def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
       do_lower_case: how the text is tokenized.
       hold_out: see `count_block`.
       num_workers: processes that count; the result does not depend on it.
-
-    Returns:
-      (`WordCounter` of the text, `WordCounter` of what is held out).
 
     Raises:
       UserError: a file cannot be read or is of another format.
@@ -96,8 +79,8 @@ def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
     total = text_blocks.total_bytes(paths)
     with progress(total, "counting words", "B") as on_bytes:
         for found in workers.run_tasks(_make_counter, how, blocks, num_workers):
-            text.add_counts(found.words, found.num_too_long)
-            held_out.add_counts(found.held_out, found.num_held_out_too_long)
+            text.add_counts(*found.text)
+            held_out.add_counts(*found.held_out)
             lines.add(found.lines.lines, found.lines.invalid)
             on_bytes(found.num_bytes)
     lines.warn(files.named(map(text_blocks.name_of, paths)))

@@ -20,7 +20,7 @@ from official_bert.errors import UserError
 
 
 def run_tasks(make_work, arguments, tasks, num_workers):
-    """Do tasks, each by one of several workers.
+    """Do tasks, each by one of several workers; yield the results as they are done.
 
     Args:
       make_work: function that is called once in each worker and returns the
@@ -29,9 +29,6 @@ def run_tasks(make_work, arguments, tasks, num_workers):
       arguments: tuple, of `make_work`.
       tasks: iterable; read as workers become free, one task ahead.
       num_workers: how many processes; with 1 the work is done in this one.
-
-    Yields:
-      the results, as they are done.
 
     Raises:
       UserError: what the work raised; or a worker was killed.
@@ -77,7 +74,17 @@ def _run_in_processes(make_work, arguments, tasks, num_workers):
             yield from _take_results(unfinished)
     except BrokenProcessPool as error:
         _stop(executor, spawning.processes)
-        raise _killed(spawning.processes, num_workers) from error
+        # The others were terminated for it.
+        codes = {process.exitcode for process in spawning.processes}
+        code = next(iter(codes - {None, 0, -signal.SIGTERM}), -signal.SIGTERM)
+        how = f"ended with status {code}"
+        if code < 0:
+            how = f"was killed by signal {-code}"
+        raise UserError(
+            f"A worker process {how}, as happens when the memory is full: run the same "
+            f"command again, perhaps with fewer --num_workers than {num_workers}; what "
+            "was finished is kept."
+        ) from error
     finally:
         _stop(executor, spawning.processes)
 
@@ -111,18 +118,6 @@ def _stop(executor, processes):
         if process.is_alive():
             process.terminate()
     executor.shutdown(cancel_futures=True)
-
-
-def _killed(processes, num_workers):
-    # The others were terminated for it.
-    codes = {process.exitcode for process in processes}
-    code = next(iter(codes - {None, 0, -signal.SIGTERM}), -signal.SIGTERM)
-    how = f"was killed by signal {-code}" if code < 0 else f"ended with status {code}"
-    return UserError(
-        f"A worker process {how}, as happens when the memory is full: run the same "
-        f"command again, perhaps with fewer --num_workers than {num_workers}; what "
-        "was finished is kept."
-    )
 
 
 def _start_worker(make_work, arguments):

@@ -2,7 +2,7 @@ import inspect
 
 import pytest
 
-from official_bert.corpus.docstring_prose import is_prose, prose_sentences
+from official_bert.corpus.builtin import is_prose, prose_sentences
 
 DOCSTRING = """Open a file and return a stream of its lines.
 

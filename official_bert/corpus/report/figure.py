@@ -6,14 +6,11 @@ from official_bert.files import atomic_path
 
 
 def draw(statistics, path):
-    """Draw the histograms of a corpus as a PNG.
+    """Draw the histograms of a corpus as a PNG; False if matplotlib is missing.
 
     Args:
       statistics: `CorpusStatistics`.
       path: the PNG.
-
-    Returns:
-      whether it was drawn, which needs matplotlib.
     """
     if importlib.util.find_spec("matplotlib") is None:
         return False
@@ -28,38 +25,30 @@ def _figure(statistics):
 
     figure = Figure(figsize=(11, 3.8), layout="tight")
     left, right = figure.subplots(1, 2)
-    _draw_sequences(left, statistics)
-    _draw_documents(right, statistics)
-    return figure
-
-
-def _draw_sequences(axes, statistics):
     length, total = statistics.max_seq_length, statistics.sequence_lengths.total()
     bins = statistics.sequence_bins(32)
     shares = [100 * count / max(1, total) for *_, count in bins]
-    axes.stairs(shares, [0, *(high for _, high, _ in bins)], fill=True)
-    axes.set(
+    left.stairs(shares, [0, *(high for _, high, _ in bins)], fill=True)
+    left.set(
         xlabel="tokens of a sequence",
         ylabel="sequences (%)",
         xlim=(0, length),
         title=f"sequences: {total:,}, of at most {length} tokens",
     )
-
-
-def _draw_documents(axes, statistics):
     lengths = statistics.document_lengths
     if lengths:
         span = range(min(lengths), max(lengths) + 1)
         edges = [2 ** (number / 4) for number in (*span, span.stop)]
         counts = [lengths[number] for number in span]
-        axes.stairs(counts, edges, fill=True, color="tab:orange")
-        axes.set_xscale("log")
+        right.stairs(counts, edges, fill=True, color="tab:orange")
+        right.set_xscale("log")
         # Wide enough for a power of ten to be on the axis.
-        axes.set_xlim(edges[0] / 4, edges[-1] * 4)
-        axes.xaxis.set_major_formatter("{x:,.0f}")
-        axes.xaxis.set_minor_formatter("")
-    axes.set(
+        right.set_xlim(edges[0] / 4, edges[-1] * 4)
+        right.xaxis.set_major_formatter("{x:,.0f}")
+        right.xaxis.set_minor_formatter("")
+    right.set(
         xlabel="tokens of a document",
         ylabel="documents",
         title=f"documents: {lengths.total():,}",
     )
+    return figure

@@ -124,11 +124,6 @@ class Frequent(NamedTuple):
     count: int
     exact: bool
 
-    @property
-    def number(self):
-        """The count as text."""
-        return f"{'' if self.exact else '~'}{self.count:,}"
-
 
 def write_report(statistics, tokenizer, output_file):
     """Print the report and write it next to a file.
@@ -141,8 +136,8 @@ def write_report(statistics, tokenizer, output_file):
     text = "\n".join(report_lines(statistics, tokenizer)) + "\n"
     files.write_text(f"{output_file}{readers.REPORT}", text)
     picture = f"{output_file}.report.png"
-    drawn = figure.draw(statistics, picture)
-    picture = picture if drawn else "none, matplotlib is missing"
+    if not figure.draw(statistics, picture):
+        picture = "none, matplotlib is missing"
     print(f"{text}Picture of the lengths: {picture}", flush=True)
 
 
@@ -188,6 +183,11 @@ def report_lines(statistics, tokenizer):
     }
     held = types.SimpleNamespace(**numbers)
     warnings = [text.format(**numbers) for holds, text in WARNINGS if holds(held)]
+    side_by_side = itertools.zip_longest(
+        _bars("Tokens of a sequence", statistics.sequence_bins(8)),
+        _bars("Tokens of a document", statistics.document_bins()),
+        fillvalue="",
+    )
     return [
         "Corpus report",
         "",
@@ -196,10 +196,19 @@ def report_lines(statistics, tokenizer):
         *_listed("Words most often unknown", words),
         *_listed("Characters that the vocabulary lacks", characters),
         "",
-        *_histograms(statistics),
+        *(f"{one:<42}  {other}".rstrip() for one, other in side_by_side),
         "",
         f"Warnings: {len(warnings) or 'none'}",
-        *itertools.chain.from_iterable(map(_wrap, warnings, itertools.count(1))),
+        *itertools.chain.from_iterable(
+            textwrap.wrap(
+                warning,
+                WIDTH,
+                initial_indent=f"  {number}. ",
+                subsequent_indent="     ",
+                break_on_hyphens=False,
+            )
+            for number, warning in enumerate(warnings, 1)
+        ),
     ]
 
 
@@ -233,6 +242,7 @@ def unknown_words(statistics, tokenizer):
       frequent first; the second one is empty if both are the same.
     """
     words, characters = collections.Counter(), collections.Counter()
+    vocab = tokenizer.vocab
     sample = statistics.lines_with_unknown
     for position, (_, text) in sample.values.items():
         tokens, offsets = tokenizer.tokenize_with_offsets(text)
@@ -241,7 +251,9 @@ def unknown_words(statistics, tokenizer):
                 words[text[start:end]] += sample.counts[position]
     for word, count in words.items():
         for character in set(word):
-            if _is_missing(character, tokenizer):
+            # Whether no token of the vocabulary is this character.
+            forms = tokenizer.basic_tokenizer.tokenize(character)
+            if any(f not in vocab and CONTINUATION + f not in vocab for f in forms):
                 characters[character] += count
     scale = statistics.counts["unknown_tokens"] / max(1, words.total())
     exact = scale == 1
@@ -253,13 +265,6 @@ def unknown_words(statistics, tokenizer):
         for counter in (words, characters)
     )
     return listed, [] if lacking == listed else lacking
-
-
-def _is_missing(character, tokenizer):
-    """Return whether no token of the vocabulary is this character."""
-    forms = tokenizer.basic_tokenizer.tokenize(character)
-    vocab = tokenizer.vocab
-    return any(f not in vocab and CONTINUATION + f not in vocab for f in forms)
 
 
 def _most(items):
@@ -309,16 +314,10 @@ def _count_table(numbers):
 def _listed(title, items):
     if not items:
         return []
-    width = max(len(item.number) for item in items)
-    return ["", f"{title}:"] + [f"  {i.number:>{width}}  {i.text}" for i in items]
-
-
-def _histograms(statistics):
-    """Return both histograms side by side, as lines."""
-    left = _bars("Tokens of a sequence", statistics.sequence_bins(8))
-    right = _bars("Tokens of a document", statistics.document_bins())
-    pairs = itertools.zip_longest(left, right, fillvalue="")
-    return [f"{one:<42}  {other}".rstrip() for one, other in pairs]
+    numbers = [f"{'' if item.exact else '~'}{item.count:,}" for item in items]
+    width = max(map(len, numbers))
+    lines = zip(numbers, items, strict=True)
+    return ["", f"{title}:", *(f"  {n:>{width}}  {item.text}" for n, item in lines)]
 
 
 def _bars(title, bins):
@@ -333,16 +332,6 @@ def _bars(title, bins):
         bar = "#" * -(-16 * count // most) if most else ""
         lines.append(f"  {name:>{width}}  {share:>7} {bar}")
     return lines
-
-
-def _wrap(warning, number):
-    return textwrap.wrap(
-        warning,
-        WIDTH,
-        initial_indent=f"  {number}. ",
-        subsequent_indent="     ",
-        break_on_hyphens=False,
-    )
 
 
 def _quote(text):

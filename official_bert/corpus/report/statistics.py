@@ -113,13 +113,9 @@ class CorpusStatistics:
     """
 
     def __init__(self, unknown_id, max_seq_length, expected_lines=0):
-        """Begin with nothing.
+        """Begin with nothing, as a part of a corpus of about `expected_lines`.
 
-        Args:
-          unknown_id: the id of `[UNK]`.
-          max_seq_length: S.
-          expected_lines: about how many lines the corpus has, the same for all
-            its parts. Parts of a large one keep less from the start then.
+        The parts of a large one keep less from the start.
         """
         self.unknown_id = unknown_id
         self.max_seq_length = max_seq_length
@@ -151,9 +147,7 @@ class CorpusStatistics:
             if num_unknown := line_ids.count(self.unknown_id):
                 self.counts["unknown_tokens"] += num_unknown
                 self.lines_with_unknown.add(position, (line_hash, line[:SEARCHED]))
-        self._count_lengths([len(line_ids) for line_ids in ids])
-
-    def _count_lengths(self, lengths):
+        lengths = list(map(len, ids))
         room = self.max_seq_length - 3  # [CLS] and two [SEP].
         beyond = [length - room for length in lengths if length > room]
         tokens, with_tokens = sum(lengths), len(lengths) - lengths.count(0)
@@ -168,14 +162,6 @@ class CorpusStatistics:
         )
         if tokens:
             self.document_lengths[(tokens**4).bit_length() - 1] += 1
-
-    def add_cut_documents(self, number):
-        """Count documents that were too large and became several."""
-        self.counts["cut_documents"] += number
-
-    def add_sequence(self, num_tokens):
-        """Count a sequence of that many tokens, special ones included."""
-        self.sequence_lengths[num_tokens] += 1
 
     def sequence_bins(self, num_bins):
         """Return (low, high, count) of the tokens of a sequence, about `num_bins`."""

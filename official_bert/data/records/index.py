@@ -3,18 +3,29 @@
 A TFRecord is its length (8 bytes) with a checksum (4), then the data with a
 checksum (4); walking from length to length finds every record without
 reading it. We remember the position of each `CHUNK`-th one.
+
+Our own compressed files are gzip members of 256 records each, one after another
+(`tfrecord`), and can be entered at each member. Files that others compressed are
+mostly one member: to come to a record all before it is unpacked.
 """
 
 import dataclasses
 import mmap
 import os
+import zlib
 
 import numpy as np
 from absl import logging
 
 from official_bert import files
-from official_bert.data.records import packed as packed_records
-from official_bert.data.records.tfrecord import FRAME_BYTES, LENGTH, is_packed
+from official_bert.data.records.tfrecord import (
+    CHECKSUM,
+    FRAME_BYTES,
+    HEADER_BYTES,
+    LENGTH,
+    framed_records,
+    is_packed,
+)
 from official_bert.errors import UserError
 
 # Records that are read one after the other. A window of chunks is shuffled in
@@ -23,6 +34,11 @@ CHUNK = 256
 
 # Bytes that may be unpacked and left out to come to a chunk, without a warning.
 SLOW = 4 << 20
+
+# No record of ours comes near; a file of something else has any number there.
+_LONGEST = 1 << 30
+_READ_AT_ONCE = 1 << 20
+_GZIP_FORMAT = 31
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,13 +70,10 @@ class RecordIndex:
 
 
 def index_files(paths):
-    """Index TFRecord files, checking that each is whole.
+    """Return the `RecordIndex` of TFRecord files, checking that each is whole.
 
     Args:
       paths: names of TFRecord files, compressed if they end in `.gz`.
-
-    Returns:
-      `RecordIndex`.
 
     Raises:
       UserError: a file is truncated or no TFRecord file (naming the record),
@@ -68,15 +81,14 @@ def index_files(paths):
     """
     rows = []
     for number, path in enumerate(paths):
-        if is_packed(path):
-            chunks = packed_records.find_chunks(path, CHUNK)
-            rows += [(number, offset, *rest, skip) for offset, skip, *rest in chunks]
-            _warn_if_slow(path, chunks)
-            continue
-        offsets, total = _chunk_offsets(path)
-        for chunk, offset in enumerate(offsets):
-            first = chunk * CHUNK
-            rows.append((number, offset, first, min(CHUNK, total - first), 0))
+        chunks = _packed_chunks(path) if is_packed(path) else _plain_chunks(path)
+        rows += [(number, offset, *rest, skip) for offset, skip, *rest in chunks]
+        if max((skip for _, skip, *_ in chunks), default=0) > SLOW:
+            logging.warning(
+                "%s is one piece of gzip, of which all is unpacked to read any "
+                "record: unpack it (gunzip) to train faster.",
+                path,
+            )
     if not rows:
         raise UserError(
             f"{files.named(paths)}: no records in there; create them with "
@@ -88,55 +100,140 @@ def index_files(paths):
 
 
 def read_chunk(index, chunk):
-    """Return the records of a chunk of an index with compressed files.
+    """Return the records, object [count], of a chunk of partly compressed files.
 
     Args:
       index: `RecordIndex`.
       chunk: its number there.
-
-    Returns:
-      object [count], bytes.
     """
     path = index.files[index.file_of[chunk]]
     place = [int(column[chunk]) for column in (index.offset, index.skip, index.count)]
-    return np.array(packed_records.read_chunk(path, *place), object)
+    return np.array(_read_records(path, *place), object)
 
 
-def _warn_if_slow(path, chunks):
-    """Say so if a file can only be read from its beginning."""
-    if max((skip for _, skip, *_ in chunks), default=0) > SLOW:
-        logging.warning(
-            "%s is one piece of gzip, of which all is unpacked to read any record: "
-            "unpack it (gunzip) to train faster.",
-            path,
-        )
-
-
-def _chunk_offsets(path):
-    """Return ([offset of every CHUNK-th record], number of records)."""
+def _plain_chunks(path):
+    """Find where the chunks of a file begin, as `_packed_chunks` does."""
     size = os.path.getsize(path)
     if not size:
-        return [], 0
-    offsets, position, records = [], 0, 0
-    with open(path, "rb") as source, _mapped(source) as data:
-        while position < size:
+        return []
+    chunks, position, records = [], 0, 0
+    with (
+        open(path, "rb") as source,
+        mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data,
+    ):
+        while position + FRAME_BYTES <= size:
             if records % CHUNK == 0:
-                offsets.append(position)
-            if position + FRAME_BYTES > size:
-                raise _broken(path, records)
+                chunks.append([position, 0, records, 0])
+            chunks[-1][3] += 1
             position += FRAME_BYTES + LENGTH.unpack_from(data, position)[0]
             records += 1
     if position != size:
-        raise _broken(path, records - 1)
-    return offsets, records
+        # The last record that was counted, or what is too short to be one.
+        broken = records - 1 if position > size else records
+        raise UserError(
+            f"{path} is truncated, or no TFRecord file (create_pretraining_data.py "
+            f"makes those of text): record {broken} reaches beyond its end; make the "
+            "file again."
+        )
+    return chunks
 
 
-def _mapped(source):
-    return mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ)
+def _packed_chunks(path):
+    """Find where the chunks of a compressed file begin, a list of lists.
+
+    Each is the offset of a gzip member, the bytes from its beginning to the first
+    record when unpacked, the number of that record, and how many there are.
+    """
+    chunks, num_records = [], 0
+    member, inside, rest = 0, 0, b""
+    is_new = True
+    for start, piece in _unpacked_pieces(path):
+        if start is not None and not rest:
+            member, inside, is_new = start, 0, True
+        data, position = rest + piece, 0
+        while (end := _end_of_record(data, position, path)) is not None:
+            if is_new or chunks[-1][3] == CHUNK:
+                chunks.append([member, inside + position, num_records, 0])
+            chunks[-1][3] += 1
+            num_records += 1
+            is_new, position = False, end
+        inside, rest = inside + position, data[position:]
+    if rest:
+        raise _broken(path, f"record {num_records}", "reaches beyond its end")
+    return chunks
 
 
-def _broken(path, record):
+def _read_records(path, offset, skip, count):
+    """Return `count` records, bytes, after `skip` unpacked bytes from an offset on."""
+    framed, data, position = [], b"", 0
+    for _, piece in _unpacked_pieces(path, offset):
+        data, position = data[position:] + piece, 0
+        if skip:
+            left_out = min(skip, len(data))
+            data, skip = data[left_out:], skip - left_out
+        while (
+            not skip
+            and len(framed) < count
+            and (end := _end_of_record(data, position, path)) is not None
+        ):
+            framed.append(data[position:end])
+            position = end
+        if len(framed) == count:
+            break
+    else:
+        raise _broken(path, "a record", "is not there any more")
+    records = [record[HEADER_BYTES : -CHECKSUM.size] for record in framed]
+    if list(framed_records(records, packed=False)) != framed:
+        raise _broken(path, "a record", "has a wrong checksum")
+    return records
+
+
+def _end_of_record(data, position, path):
+    """Return the end of the record at a position, None if it is not all there."""
+    if len(data) - position < HEADER_BYTES:
+        return None
+    (length,) = LENGTH.unpack_from(data, position)
+    if length > _LONGEST:
+        raise _broken(path, "a record", "is too long")
+    end = position + FRAME_BYTES + length
+    return end if end <= len(data) else None
+
+
+def _unpacked_pieces(path, offset=0):
+    """Yield (offset of the gzip member that begins here or None, unpacked bytes)."""
+    try:
+        with open(path, "rb") as source:
+            source.seek(offset)
+            if is_packed(path):
+                yield from _unpack(source)
+            else:
+                while data := source.read(_READ_AT_ONCE):
+                    yield None, data
+    except (EOFError, zlib.error) as error:
+        raise UserError(
+            f"{path} is truncated, or no gzip file ({error}); make the file again."
+        ) from error
+
+
+def _unpack(source):
+    start, data = source.tell(), source.read(_READ_AT_ONCE)
+    while data:
+        unpacker = zlib.decompressobj(_GZIP_FORMAT)
+        while not unpacker.eof:
+            piece = unpacker.decompress(data, _READ_AT_ONCE)
+            data = unpacker.unconsumed_tail
+            if piece:
+                yield start, piece
+                start = None
+            elif not data and not unpacker.eof:
+                data = source.read(_READ_AT_ONCE)
+                if not data:
+                    raise EOFError("it ends too soon")
+        data = unpacker.unused_data or source.read(_READ_AT_ONCE)
+        start = source.tell() - len(data)
+
+
+def _broken(path, record, what):
     return UserError(
-        f"{path} is truncated, or no TFRecord file (create_pretraining_data.py makes "
-        f"those of text): record {record} reaches beyond its end; make the file again."
+        f"{path} is damaged, or no TFRecord file: {record} {what}; make the file again."
     )

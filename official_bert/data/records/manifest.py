@@ -40,8 +40,6 @@ def read_manifest(record_path):
         when the manifest was written.
     """
     path = manifest_path(record_path)
-    if not os.path.exists(path):
-        return None
     entry = _read_files(path).get(os.path.basename(record_path))
     if entry is None:
         return None
@@ -76,9 +74,7 @@ def check_vocabulary(entries, vocab_file):
 
 def check_manifest(record_path):
     """Raise `UserError` if a file that is no manifest has a manifest's name."""
-    path = manifest_path(record_path)
-    if os.path.exists(path):
-        _read_files(path)
+    _read_files(manifest_path(record_path))
 
 
 def write_manifest(entries):
@@ -97,8 +93,7 @@ def write_manifest(entries):
         own[os.path.basename(record_path)] = entry
     for path, own in by_manifest.items():
         with _locked(os.path.dirname(path)):
-            known = _read_files(path) if os.path.exists(path) else {}
-            described = dict(sorted({**known, **own}.items()))
+            described = dict(sorted({**_read_files(path), **own}.items()))
             files.write_json(path, {"format": FORMAT, "files": described})
 
 
@@ -144,6 +139,9 @@ def describe_labels(counts, inv_vocab):
 
 
 def _read_files(path):
+    """Return the entries of a manifest by file name; none if it is not there."""
+    if not os.path.exists(path):
+        return {}
     manifest = files.read_json(path, "a manifest of record files")
     described = manifest.get("files")
     if manifest.get("format") != FORMAT or not isinstance(described, dict):

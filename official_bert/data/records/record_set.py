@@ -95,11 +95,7 @@ class RecordSet:
         )
 
     def label_statistics(self):
-        """Count the masked words of the first `SAMPLED` records.
-
-        Returns:
-          (entropy in nats, greatest share), see `manifest.label_statistics`.
-        """
+        """See `manifest.label_statistics`; of the first `SAMPLED` records."""
         size = 256
         counts = np.zeros(self.format.limits["input_ids"], np.int64)
         for batch in self.evaluation_batches(size, max_batches=SAMPLED // size):
@@ -116,7 +112,7 @@ def open_record_set(
     max_predictions_per_seq=None,
     vocab_file=None,
 ):
-    """Find, index and check record files.
+    """Find, index and check record files; return the `RecordSet`.
 
     Args:
       patterns: comma-separated names and globs.
@@ -125,9 +121,6 @@ def open_record_set(
       max_seq_length: S that the user expects; None for that of the records.
       max_predictions_per_seq: P likewise.
       vocab_file: the vocabulary that the records should be made with.
-
-    Returns:
-      `RecordSet`.
 
     Raises:
       UserError: anything that would fail later, in one sentence.
@@ -144,33 +137,42 @@ def open_record_set(
     index = record_index.index_files(paths)
     filled = [paths[file] for file in np.unique(index.file_of)]
     lengths, names, masking = _read_format(flag, filled, lengths, manifests)
+    _check_model(flag, filled[0], lengths["max_seq_length"], masking, manifests, config)
     if config.causal_attention:
-        _require_unmasked(flag, filled[0], masking)
-        masking, most = None, lengths["max_seq_length"] - 1
-        lengths["max_predictions_per_seq"] = most
-    if lengths["max_seq_length"] > config.max_position_embeddings:
-        raise UserError(
-            f"{flag}: {filled[0]} has sequences of {lengths['max_seq_length']}, but "
-            f"the model reads up to {config.max_position_embeddings} "
-            "(max_position_embeddings); create shorter records."
-        )
-    for path, entry in manifests.items():
-        _check_vocab_size(flag, path, entry, config)
+        masking = None
+        lengths["max_predictions_per_seq"] = lengths["max_seq_length"] - 1
     if vocab_file:
         check_vocabulary(manifests, vocab_file)
     record_format = _record_format(config, lengths, names, masking)
     return RecordSet(index, record_format, **lengths, manifests=manifests)
 
 
-def _record_format(config, lengths, names, masking):
-    """Return the `RecordFormat` of records that fit a model.
+def _check_model(flag, path, length, masking, manifests, config):
+    """Raise `UserError` for records that a model cannot read or learn from."""
+    if config.causal_attention and masking is None:
+        raise UserError(
+            f"{flag}: {path} has its masks, and a left-to-right model "
+            "(causal_attention) reads unmasked text; create the records again with "
+            "--masking=dynamic."
+        )
+    if length > config.max_position_embeddings:
+        raise UserError(
+            f"{flag}: {path} has sequences of {length}, but the model reads up to "
+            f"{config.max_position_embeddings} (max_position_embeddings); create "
+            "shorter records."
+        )
+    for made, manifest in manifests.items():
+        size = manifest.get("vocab_size") or 0
+        if size > config.vocab_size:
+            raise UserError(
+                f"{flag}: {made} was made with a vocabulary of {size} entries, but the "
+                f"model's vocab_size is {config.vocab_size}; use the vocabulary of the "
+                "model."
+            )
 
-    Args:
-      config: the model's `BertConfig`.
-      lengths: dict with `max_seq_length` and `max_predictions_per_seq`.
-      names: feature names, as of `examples.infer_lengths`.
-      masking: `MaskingRules`, or None where the records have their masks.
-    """
+
+def _record_format(config, lengths, names, masking):
+    """Return the `RecordFormat` of records that fit a model."""
     limits = {
         "input_ids": config.vocab_size,
         "masked_lm_ids": config.vocab_size,
@@ -214,18 +216,18 @@ def _find(patterns, flag, lengths, vocab_file):
 
 
 def _read_format(flag, paths, asked, manifests):
-    """Return what all files have in common, or say which of them differs.
-
-    Returns:
-      (lengths, feature names as of `examples.infer_lengths`, `MaskingRules` or
-      None where the records have their masks).
-    """
+    """Return the lengths, names and masking of all files, or say which one differs."""
     first, masking = _format_of(flag, paths[0], manifests)
     lengths = {name: first[name] for name in asked}
     for path in paths:
         own, own_masking = _format_of(flag, path, manifests)
         for name, expected in asked.items():
-            _check_length(flag, path, name, expected, own[name])
+            if expected not in (None, own[name]):
+                raise UserError(
+                    f"--{name} is {expected}, but {path} ({flag}) was made with "
+                    f"{own[name]}; give --{name}={own[name]}, or create the records "
+                    "again."
+                )
             if own[name] != lengths[name]:
                 raise UserError(
                     f"{flag}: {path} was made with {name} {own[name]}, and {paths[0]} "
@@ -253,16 +255,6 @@ def _format_of(flag, path, manifests):
     return {**found, "max_predictions_per_seq": rules.max_predictions_per_seq}, rules
 
 
-def _require_unmasked(flag, path, masking):
-    """Raise `UserError` for records that a left-to-right model cannot learn from."""
-    if masking is None:
-        raise UserError(
-            f"{flag}: {path} has its masks, and a left-to-right model "
-            "(causal_attention) reads unmasked text; create the records again with "
-            "--masking=dynamic."
-        )
-
-
 def _masking_rules(flag, path, manifest):
     """Return how a file's unmasked records are to be masked."""
     mix = MaskingMix(**manifest.get("masking_mix", {}))
@@ -286,24 +278,6 @@ def _tell_masking(rules):
         f"dynamic masking{words} at masked_lm_prob {rules.masked_lm_prob} "
         f"({rules.masking_mix})"
     )
-
-
-def _check_length(flag, path, name, expected, found):
-    if expected is not None and expected != found:
-        raise UserError(
-            f"--{name} is {expected}, but {path} ({flag}) was made with {found}; "
-            f"give --{name}={found}, or create the records again."
-        )
-
-
-def _check_vocab_size(flag, path, manifest, config):
-    size = manifest.get("vocab_size")
-    if size is not None and size > config.vocab_size:
-        raise UserError(
-            f"{flag}: {path} was made with a vocabulary of {size} entries, but the "
-            f"model's vocab_size is {config.vocab_size}; use the vocabulary of the "
-            "model."
-        )
 
 
 def check_agreement(manifests):

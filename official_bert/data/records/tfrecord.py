@@ -33,15 +33,12 @@ def is_packed(path):
 
 
 def write_records(records, path, name):
-    """Write records to a TFRecord file.
+    """Write records to a TFRecord file, and return how many bytes it has.
 
     Args:
       records: iterable of bytes.
       path: the file.
       name: what it will be called; with `.gz` at its end it is compressed.
-
-    Returns:
-      int, bytes of the file.
 
     Raises:
       UserError: it cannot be written.
@@ -57,29 +54,23 @@ def write_records(records, path, name):
 
 
 def framed_records(records, packed):
-    """Yield the bytes of a TFRecord file.
+    """Yield the bytes of a TFRecord file; the same records give the same ones.
 
     Args:
       records: iterable of bytes.
       packed: whether the file is gzip-compressed.
-
-    Returns:
-      iterator of bytes. The same records give the same ones.
     """
-    return _packed(_framed(records)) if packed else _framed(records)
-
-
-def _framed(records):
-    """Yield each record with its length and checksums."""
-    for record in records:
-        length = LENGTH.pack(len(record))
-        yield b"".join((length, _checksum(length), record, _checksum(record)))
-
-
-def _packed(framed):
-    """Yield a gzip member for each `RECORDS_PER_MEMBER` framed records."""
+    framed = map(_frame, records)
+    if not packed:
+        yield from framed
     while group := list(itertools.islice(framed, RECORDS_PER_MEMBER)):
         yield gzip.compress(b"".join(group), _GZIP_LEVEL, mtime=0)
+
+
+def _frame(record):
+    """Return a record with its length and checksums."""
+    length = LENGTH.pack(len(record))
+    return b"".join((length, _checksum(length), record, _checksum(record)))
 
 
 def _checksum(data):

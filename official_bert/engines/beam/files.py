@@ -152,8 +152,7 @@ def written(path):
 def append(path, target):
     """Write all bytes of a file to an open one."""
     with _opened(path) as source:
-        while data := source.read(_COPIED_AT_ONCE):
-            target.write(data)
+        shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
 
 
 def absolute(path):

@@ -18,7 +18,12 @@ from official_bert.corpus.report import report as corpus_report
 from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import masking, pretraining_data
 from official_bert.data.records import manifest
-from official_bert.engines import corpus_encoding, parallel_data, record_pieces
+from official_bert.engines import (
+    corpus_encoding,
+    parallel_data,
+    record_pieces,
+    token_store,
+)
 from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import runs as beam_runs
 from official_bert.engines.beam import steps as beam_steps
@@ -36,28 +41,15 @@ def create_pretraining_data(
 ):
     """Write the training instances of text files as TFRecords.
 
-    Args:
-      input_files: list of paths, from `beam_files.find_inputs`.
-      output_files: list of paths that all workers reach; with one ending in
-        `.gz` it is compressed.
-      tokenizer: `FullTokenizer`.
-      settings: `instances.InstanceSettings`.
-      vocab_file: where the tokenizer's vocabulary is from.
-      input_format: one of `readers.FORMATS`.
-      options: from `beam_runs.make_options`.
-
-    Returns:
-      dict, path -> what the manifest says of the file.
-
-    Raises:
-      UserError: the input has no text or is not what it should be, the output
-        cannot be written, or Beam cannot run this.
+    Arguments, result and errors are those of `pretraining_data`'s function, but for
+    these: `input_files` are from `beam_files.find_inputs`, all workers reach
+    `output_files`, and `options` are from `beam_runs.make_options`. It is a
+    `UserError`, too, if Beam cannot run this.
     """
     check_output_files(output_files, [*input_files, vocab_file])
     output_files = [beam_files.absolute(path) for path in output_files]
-    lines = corpus_encoding.guess_lines(input_files, beam_files.size_of)
     encoding = corpus_encoding.Encoding.of(
-        vocab_file, tokenizer, settings, input_format, lines
+        vocab_file, tokenizer, settings, input_format, input_files, beam_files.size_of
     )
     with beam_files.temporary_folder(f"{output_files[0]}.beam") as folder:
         job = beam_steps.Job(
@@ -66,7 +58,9 @@ def create_pretraining_data(
             folder,
             settings,
             masking.MaskingIds.of(tokenizer.vocab),
-            beam_steps.token_code_of(tokenizer, settings),
+            token_store.code_of(
+                token_store.highest_token(tokenizer, settings.do_whole_word_mask)
+            ),
         )
         logging.info("Making records with Apache Beam.")
         beam_runs.run_pipeline(
@@ -128,14 +122,6 @@ def _build(pipeline, job, encoding, tokenizer):
         | "Number documents"
         >> beam.FlatMap(beam_steps.number_documents, layout, job.settings)
     )
-    instances = _make_instances(documents, layout, job)
-    _write_records(pipeline, instances, layout, job)
-
-
-def _make_instances(documents, layout, job):
-    """Return the PCollection of (piece, instance)."""
-    import apache_beam as beam
-
     planned = documents | "Plan" >> beam.FlatMap(
         beam_steps.plan_document, layout, job
     ).with_outputs(beam_steps.REQUESTS, main="instances")
@@ -144,7 +130,7 @@ def _make_instances(documents, layout, job):
         | "Meet" >> beam.CoGroupByKey()
         | "Answer" >> beam.FlatMap(beam_steps.answer_requests, job)
     )
-    return planned["instances"], answered
+    _write_records(pipeline, (planned["instances"], answered), layout, job)
 
 
 def _write_records(pipeline, instances, layout, job):
@@ -154,7 +140,12 @@ def _write_records(pipeline, instances, layout, job):
     pieces = (
         pipeline
         | "Start" >> beam.Create([None])
-        | "Name pieces" >> beam.FlatMap(beam_steps.empty_pieces, layout)
+        # All are named, since one may have no instances.
+        | "Name pieces"
+        >> beam.FlatMap(
+            lambda _, layout: [(piece, None) for piece in range(layout.num_pieces)],
+            layout,
+        )
     )
     _ = (
         (*instances, pieces)
@@ -213,9 +204,11 @@ def _write_descriptions(entries, statistics, tokenizer):
             )
     num_records = sum(entry["num_records"] for entry in entries.values())
     logging.info("%d records in %s", num_records, files.named(entries))
-    folder, name = os.path.split(next(iter(entries)))
-    with _local_copy(folder) as local:
-        corpus_report.write_report(statistics, tokenizer, f"{local}/{name}")
+    write_beside(
+        next(iter(entries)),
+        ending="",
+        write=lambda path: corpus_report.write_report(statistics, tokenizer, path),
+    )
 
 
 @contextlib.contextmanager

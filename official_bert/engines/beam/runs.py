@@ -35,9 +35,22 @@ def make_options(beam_options):
     Raises:
       UserError: Beam is not installed, or the flags are none.
     """
-    _import_quietly()
-    from apache_beam.options.pipeline_options import PipelineOptions
-
+    # It warns of parts that are missing and not needed here.
+    logging.disable(logging.WARNING)
+    try:
+        import apache_beam.io  # noqa: F401
+        from apache_beam.options.pipeline_options import PipelineOptions
+    except ImportError as error:
+        raise UserError(
+            "--runner=beam needs Apache Beam, which is not installed: pip install "
+            f"apache-beam ({error})."
+        ) from error
+    finally:
+        logging.disable(logging.NOTSET)
+    logging.getLogger("apache_beam").setLevel(logging.WARNING)
+    # These tell of each worker's error, which comes to us as well.
+    for name in ("worker", "portability.local_job_service"):
+        logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
     complaint = io.StringIO()
     try:
         # It reads like a program of its own: usage on stderr, then the end.
@@ -51,25 +64,6 @@ def make_options(beam_options):
             f"--beam_options: Beam cannot read {beam_options!r} ({reason}); write "
             "Beam's own flags, quoted as one, such as '--runner=DirectRunner'."
         ) from error
-
-
-def _import_quietly():
-    # It warns of parts that are missing and not needed here.
-    logging.disable(logging.WARNING)
-    try:
-        import apache_beam  # noqa: F401
-        import apache_beam.io  # noqa: F401
-    except ImportError as error:
-        raise UserError(
-            "--runner=beam needs Apache Beam, which is not installed: pip install "
-            f"apache-beam ({error})."
-        ) from error
-    finally:
-        logging.disable(logging.NOTSET)
-    logging.getLogger("apache_beam").setLevel(logging.WARNING)
-    # These tell of each worker's error, which comes to us as well.
-    for name in ("worker", "portability.local_job_service"):
-        logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
 
 
 def run_pipeline(options, build):
@@ -158,11 +152,8 @@ def read_blocks(pipeline, paths, input_format):
         pipeline
         | "Files" >> beam.Create(text_blocks.group_files(paths, beam_files.size_of))
         | "Spread files" >> beam.Reshuffle()
-        | "Cut blocks" >> beam.FlatMap(_blocks_of, input_format)
+        | "Cut blocks"
+        >> beam.FlatMap(text_blocks.blocks_of, input_format, beam_files.open_text)
         # A file is read by one worker; what is done with its blocks is not.
         | "Spread blocks" >> beam.Reshuffle()
     )
-
-
-def _blocks_of(unit, input_format):
-    return text_blocks.blocks_of(unit, input_format, beam_files.open_text)

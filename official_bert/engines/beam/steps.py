@@ -25,10 +25,9 @@ from official_bert.data import (
     planned_instances,
     pretraining_data,
 )
-from official_bert.data.example_encoding import make_encoder
 from official_bert.data.instances import InstanceSettings, TrainingInstance
 from official_bert.data.records import tfrecord
-from official_bert.engines import corpus_encoding, record_pieces, token_store
+from official_bert.engines import corpus_encoding, record_pieces
 from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import runs as beam_runs
 
@@ -80,20 +79,8 @@ class Layout(NamedTuple):
         return self.num_pairs * piece // self.num_pieces
 
 
-def token_code_of(tokenizer, settings):
-    """Return the `array` code that holds a tokenizer's tokens."""
-    highest = token_store.highest_token(tokenizer, settings.do_whole_word_mask)
-    return token_store.code_of(highest)
-
-
 def encode_block(block, encoding, tokenizer, token_code):
-    """Make the ids of a block.
-
-    Args:
-      block: `text_blocks.TextBlock`.
-      encoding: `corpus_encoding.Encoding`.
-      tokenizer: `FullTokenizer`.
-      token_code: see `Job`.
+    """Make the ids of a block, see `corpus_encoding.encode_block` and `Job`.
 
     Yields:
       (block, list of documents); as `SIZES` (block, documents, tokens); as
@@ -152,14 +139,11 @@ def facts_as_json(facts, layout):
 
 
 def lay_out(sizes, job):
-    """Divide the corpus.
+    """Divide the corpus; return the `Layout`.
 
     Args:
       sizes: list of (block, documents, tokens).
       job: `Job`.
-
-    Returns:
-      `Layout`.
 
     Raises:
       UserError: there is no text.
@@ -245,27 +229,14 @@ def _instance(plan, place, tokens_a, tokens_b, job):
     return plan.document, place, plan.number, *instance
 
 
-def empty_pieces(_, layout):
-    """Yield (piece, None) for all pieces, since one may have nothing else."""
-    for piece in range(layout.num_pieces):
-        yield piece, None
-
-
 def write_piece(collected, layout, job):
     """Write the records of a piece; return (shard, facts as a dict)."""
     number, values = collected
     instances = _complete_instances(number, values, layout)
     shard = number * len(job.output_files) // layout.num_pieces
-    encode = make_encoder(
-        job.settings.max_seq_length,
-        job.settings.max_predictions_per_seq,
-        max(job.ids.vocab_ids) + 1,
-    )
+    instances = (TrainingInstance(*instance[3:]) for instance in instances)
     records, facts = record_pieces.shuffled_records(
-        number,
-        (TrainingInstance(*instance[3:]) for instance in instances),
-        encode,
-        job.settings,
+        number, instances, job.settings, job.ids
     )
     num_bytes = 0
     packed = tfrecord.is_packed(job.output_files[shard])
@@ -278,12 +249,9 @@ def write_piece(collected, layout, job):
 
 def _complete_instances(piece, values, layout):
     """Return the instances of a piece, in order, if all of them are there."""
-    instances, counts = [], []
-    for value in values:
-        if isinstance(value, tuple):
-            instances.append(value)
-        elif value is not None:
-            counts.append(value)
+    values = [value for value in values if value is not None]
+    instances = [value for value in values if isinstance(value, tuple)]
+    counts = [value for value in values if not isinstance(value, tuple)]
     num_pairs = layout.first_pair(piece + 1) - layout.first_pair(piece)
     beam_runs.check_complete(len(counts), num_pairs, "document passes")
     beam_runs.check_complete(len(instances), sum(counts), "instances")

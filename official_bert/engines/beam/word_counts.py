@@ -23,20 +23,11 @@ SUMS_AT_ONCE = 100_000
 
 
 def count_words(paths, input_format, do_lower_case, hold_out, options, folder):
-    """Count the words of files with Apache Beam.
+    """Count the words of files with Apache Beam, as `word_counting.count_words`.
 
-    Args:
-      paths: list of str, from `beam_files.find_inputs`.
-      input_format: one of `readers.FORMATS`.
-      do_lower_case: how the text is tokenized.
-      hold_out: see `word_counting.count_block`.
-      options: from `beam_runs.make_options`.
-      folder: of the sums for as long as they are needed, on a file system that
-        all workers reach; must not exist.
-
-    Returns:
-      (`WordCounter` of the text, `WordCounter` of what is held out), the same
-      as `word_counting.count_words` returns.
+    `paths` are from `beam_files.find_inputs` and `options` from
+    `beam_runs.make_options`. The sums are in `folder` for as long as they are needed,
+    on a file system that all workers reach; it must not exist.
     """
 
     def build(pipeline):
@@ -65,16 +56,12 @@ def count_words(paths, input_format, do_lower_case, hold_out, options, folder):
 def _count_block(block, input_format, do_lower_case, hold_out):
     """Yield (key, count) of all that is counted in a block."""
     found = word_counting.count_block(block, input_format, do_lower_case, hold_out)
-    for kind, words, num_too_long in (
-        (TEXT, found.words, found.num_too_long),
-        (HELD_OUT, found.held_out, found.num_held_out_too_long),
-    ):
+    for kind, (words, num_too_long) in ((TEXT, found.text), (HELD_OUT, found.held_out)):
         for word, count in words.items():
             yield kind + word.encode("utf-8", "surrogatepass"), count
         if num_too_long:
             yield kind, num_too_long
-    total = sum(found.words.values()) + sum(found.held_out.values())
-    yield TOTALS + b"words", total
+        yield TOTALS + b"words", sum(words.values())
     yield TOTALS + b"bytes", found.num_bytes
     yield TOTALS + b"read", found.lines.lines
     yield TOTALS + b"invalid", found.lines.invalid

@@ -85,8 +85,8 @@ def test_workers_do_not_matter(mini_tokenizer, documents, num_workers, rng):
                 _statistics([document], number, max_seq_length=8)
             )
         for length in (3, 8, 8, 5):
-            whole.add_sequence(length)
-            rng.choice(parts).add_sequence(length)
+            whole.sequence_lengths[length] += 1
+            rng.choice(parts).sequence_lengths[length] += 1
         rng.shuffle(parts)
         merged = CorpusStatistics(UNKNOWN, 8)
         for part in parts:
@@ -109,9 +109,9 @@ def test_a_guess_of_the_size_changes_nothing_when_it_is_right():
 
 def test_every_count_of_a_small_corpus():
     corpus = _statistics([["a b c", "a b c", ""], ["d ?"], [""], ["e " * 40, "f"]])
-    corpus.add_cut_documents(2)
+    corpus.counts["cut_documents"] += 2
     for length in (32, 16):
-        corpus.add_sequence(length)
+        corpus.sequence_lengths[length] += 1
     assert corpus_report.summary(corpus) == {
         "documents": 3,
         "one_line_documents": 1,
@@ -132,7 +132,7 @@ def test_every_count_of_a_small_corpus():
 def test_a_clean_corpus_has_no_warning(mini_tokenizer):
     corpus = _statistics(_documents(100, 5, lambda n: f"line {n}"))
     for _ in range(10):
-        corpus.add_sequence(32)
+        corpus.sequence_lengths[32] += 1
     text = _text(corpus, mini_tokenizer)
     assert text.endswith("Warnings: none")
     assert re.search("repeated lines +0\n", text)
@@ -219,9 +219,9 @@ def test_long_lines_and_lines_that_are_paragraphs(mini_tokenizer):
 
 def test_cut_documents_and_padding(mini_tokenizer):
     corpus = _statistics(_documents(100, 5, lambda n: f"line {n}"))
-    corpus.add_cut_documents(12)
+    corpus.counts["cut_documents"] += 12
     for _ in range(4):
-        corpus.add_sequence(16)
+        corpus.sequence_lengths[16] += 1
     text = _text(corpus, mini_tokenizer)
     assert "12 documents were larger than a block" in text
     assert "50 % of all places are padding" in text
@@ -302,7 +302,7 @@ def test_the_picture_shows_both_histograms(tmp_path):
     pytest.importorskip("matplotlib")
     corpus = _statistics([["a b c", "d"], ["e " * 64]])
     for length in (32, 32, 32, 7):
-        corpus.add_sequence(length)
+        corpus.sequence_lengths[length] += 1
     left, right = figure._figure(corpus).axes
     shares, edges = _bars(left)
     assert edges == list(range(33))

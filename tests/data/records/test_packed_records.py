@@ -4,7 +4,6 @@ import random
 import pytest
 
 from official_bert.data.records import index as record_index
-from official_bert.data.records import packed as packed_records
 from official_bert.data.records import tfrecord
 from official_bert.errors import UserError
 
@@ -43,7 +42,7 @@ def test_our_files_are_entered_at_each_chunk(tmp_path):
 def test_members_may_end_anywhere(tmp_path, monkeypatch, member, read_at_once):
     records = _records(40, 99) + [b""] * 3
     framed = b"".join(tfrecord.framed_records(records, packed=False))
-    monkeypatch.setattr(packed_records, "_READ_AT_ONCE", read_at_once)
+    monkeypatch.setattr(record_index, "_READ_AT_ONCE", read_at_once)
     monkeypatch.setattr(record_index, "CHUNK", 10)
     path = tmp_path / "a.gz"
     members = [framed[i : i + member] for i in range(0, len(framed), member)]

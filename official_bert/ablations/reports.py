@@ -24,7 +24,7 @@ def lines_of(table, results):
 
     Args:
       table: `tables.Table`.
-      results: what `running.run_table` returned.
+      results: what `steps.run_table` returned.
     """
     tasks = list(results[0]["scores"])
     head = [table.title.split(":")[0], "held-out perplexity"]
@@ -77,7 +77,7 @@ def draw(table, results, path):
 
     Args:
       table: `tables.Table` with `over_steps`.
-      results: what `running.run_table` returned.
+      results: what `steps.run_table` returned.
       path: of the picture.
 
     Returns:

@@ -156,24 +156,22 @@ def _export_tflite():
     model = open_device_model(
         locate(FLAGS.model_dir), _lengths() or sources.LENGTHS, FLAGS.max_seq_length
     )
-    sets = {"calibration_file": None, "dev_file": None}
-    for name in sets:
-        if FLAGS[name].value:
-            if not model.predictor:
-                raise UserError(
-                    f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
-                    "score; leave it out."
-                )
-            path = locate(FLAGS[name].value)
-            sets[name] = labeled_sets.read(model.predictor, path, f"--{name}")
+    sets = []
+    for name in ("calibration_file", "dev_file"):
+        path = locate(FLAGS[name].value)
+        if path and not model.predictor:
+            raise UserError(
+                f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
+                "score; leave it out."
+            )
+        sets.append(path and labeled_sets.read(model.predictor, path, f"--{name}"))
     # What the converter says on its way is for nobody, unless it fails.
     report = start_tensorflow(
         lambda: writer.write(
             FLAGS.export_dir,
             model,
             FLAGS.quantization,
-            sets["calibration_file"],
-            sets["dev_file"],
+            *sets,
             FLAGS.max_accuracy_drop,
         )
     )

@@ -60,14 +60,14 @@ def main():
 def _account(parts):
     """Return the parts as a table, with a total below each group."""
     lines = [_row("part", "on paper", "", "exactly", "")]
-    seen = []
-    for group in (parameter_count.ENCODER, parameter_count.HEADS):
+    rough = exact = 0
+    for group, name in (
+        (parameter_count.ENCODER, "encoder"),
+        (parameter_count.HEADS, "with both heads"),
+    ):
         for part in (part for part in parts if part.group == group):
-            seen.append(part)
-            _, *columns = dataclasses.astuple(part)
-            lines.append(_row(*columns))
-        name = "encoder" if group == parameter_count.ENCODER else "with both heads"
-        rough, exact = sum(p.rough for p in seen), sum(p.exact for p in seen)
+            rough, exact = rough + part.rough, exact + part.exact
+            lines.append(_row(*dataclasses.astuple(part)[1:]))
         lines += ["-" * len(lines[0]), _row(name, "", rough, "", exact)]
     return "\n".join(lines)
 

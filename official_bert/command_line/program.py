@@ -113,13 +113,7 @@ def _complain(message, status):
 def _parse_flags(argv):
     """Set the flags from a command line; a later flag overrides an earlier one.
 
-    Args:
-      argv: list of str, the program's name first. `--flagfile=x` or `--flagfile x`
-        stands for the flags in the file.
-
-    Raises:
-      UserError: a flag is unknown or has an impossible value, or a flag file is
-        missing or includes itself.
+    `--flagfile=x` or `--flagfile x` stands for the flags in the file.
     """
     groups = _expand(argv[1:], "", ())
     undefok = [one for group, _ in groups for one in group if _UNDEFOK.match(one)]
@@ -140,10 +134,8 @@ def _parse_flags(argv):
 def _expand(arguments, origin, open_files):
     """Return a list of (arguments, their origin), flag files read.
 
-    Args:
-      arguments: list of str.
-      origin: "" or "file, line n: ", for messages.
-      open_files: the flag files that this one was reached through.
+    The origin is "" or "file, line n: ", for messages; `open_files` are the flag files
+    through which the arguments were reached, so that none includes itself.
     """
     groups = [([], origin)]
     arguments = iter(arguments)

@@ -129,12 +129,7 @@ def _check_flags():
 
 
 def _check_model(checkpoint):
-    """Return the checkpoint with its own files or the given ones, and its tokenizer.
-
-    Raises:
-      UserError: something is missing, or weights, config and vocabulary do not
-        fit together.
-    """
+    """Return the checkpoint with its own files or the given ones, and its tokenizer."""
     from official_bert.checkpoints import initialize, model_directory
 
     given = given_files()
@@ -172,16 +167,10 @@ def _count_words(sources, tokenizer):
 
 
 def _suggest(counter, tokenizer, path, shown_path):
-    """Print suggestions, at least one, and write them into a file if there is one.
+    """Print suggestions, at least one; return their words.
 
-    Args:
-      counter: `WordCounter` of the text.
-      tokenizer: `FullTokenizer` of the model.
-      path: of the file, or None.
-      shown_path: where it will be in the end.
-
-    Returns:
-      the suggested words, list of str.
+    They are also written into the file `path`, if it is not None, which will be
+    `shown_path` in the end.
     """
     unknown = extend.unknown_words(counter, tokenizer)
     if unknown:

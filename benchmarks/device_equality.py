@@ -78,10 +78,10 @@ def _compare(model, path, features):
     import numpy as np
 
     from official_bert.export.tflite.writer import unpadded_row
-    from official_bert.fine_tuning.outputs import make_scorer
+    from official_bert.fine_tuning.outputs import compile_model
     from official_bert.fine_tuning.tflite_model import TfliteModel
 
-    score, answering = make_scorer(model.compute), TfliteModel(path)
+    score, answering = compile_model(model.compute), TfliteModel(path)
     greatest, cosines = 0.0, []
     for one in features:
         row = unpadded_row(one)

@@ -81,11 +81,11 @@ def _token_batches(export, rows):
     """
     import tensorflow as tf
 
-    from official_bert.fine_tuning.outputs import make_scorer
+    from official_bert.fine_tuning.outputs import compile_model
     from official_bert.tables.examples import Example
     from official_bert.tasks.classifier.features import convert_example, pad_features
 
-    score = make_scorer(
+    score = compile_model(
         lambda batch, kernels: _kept(export.keras_model(batch, kernels=kernels))
     )
     size = export.lengths[-1]

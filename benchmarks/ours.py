@@ -143,7 +143,7 @@ def _train_step(model, objective, learning_rate, kernels, **settings):
 def encoding(size, batch):
     """The encoder's outputs of one batch of full sequences, as a scorer gives them."""
     from official_bert.constants import INPUTS
-    from official_bert.fine_tuning import outputs as scoring
+    from official_bert.fine_tuning import outputs
     from official_bert.modeling.encoder import BertEncoder
 
     config = BertConfig.named(size)
@@ -153,7 +153,7 @@ def encoding(size, batch):
         encoded = encoder(features, kernels=kernels)
         return {name: encoded[name] for name in ("sequence_output", "pooled_output")}
 
-    score = scoring.make_scorer(compute)
+    score = outputs.compile_model(compute)
     values = workload.full_batch(config.vocab_size, batch)
     features = dict(zip(INPUTS, values, strict=True))
     return lambda: score(features)
@@ -231,12 +231,12 @@ def windows(config, texts, batch, padded_to=None):
       batch: windows that go through the model together.
       padded_to: tokens of every window; by default those of a batch's longest.
     """
-    from official_bert.fine_tuning import outputs as scoring
+    from official_bert.fine_tuning import outputs
     from official_bert.fine_tuning.batches import FeatureSet
     from official_bert.modeling.span_prediction import SpanModel
     from official_bert.tasks.classifier.features import Features, pad_features
 
-    score = scoring.make_scorer(SpanModel(BertConfig.from_dict(config)))
+    score = outputs.compile_model(SpanModel(BertConfig.from_dict(config)))
     features = [
         Features(ids, segments, 0, 0) for ids, segments, _ in workload.read_texts(texts)
     ]
@@ -245,7 +245,7 @@ def windows(config, texts, batch, padded_to=None):
         return pad_features(chosen, padded_to or length)
 
     feature_set = FeatureSet(features, padded_to or 10**6, pad)
-    return lambda: scoring.score_rows(score, feature_set, batch)
+    return lambda: outputs.run_examples(score, feature_set, batch)
 
 
 def tflite(size, vocab_file, quantization):

@@ -94,9 +94,9 @@ BREAKS = [
     ),
     Break(
         "segments of a pair are all 0",
-        "tasks/classifier/features.py",
-        "np.repeat(np.array([0, 1], np.int32), [len(first), len(second)])",
-        "np.repeat(np.array([0, 0], np.int32), [len(first), len(second)])",
+        "fine_tuning/model_inputs.py",
+        "[0] * len(first) + [1] * len(second)",
+        "[0] * len(first) + [0] * len(second)",
         "tasks/classifier/test_classifier_features.py",
     ),
     Break(

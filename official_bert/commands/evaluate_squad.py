@@ -69,13 +69,13 @@ def main():
     if with_negative is None:
         with_negative = not all(gold_answers.values())
     if with_negative:
-        found = _evaluate_v2(gold_answers, predictions)
+        scores = _evaluate_v2(gold_answers, predictions)
     else:
         for name in ("null_odds", "nbest_predictions", "null_score_diff_threshold"):
             if FLAGS[name].value is not None:
                 raise UserError(f"--{name} is for SQuAD 2.0; leave it out.")
-        found = squad.evaluate_v1(gold_answers, predictions)
-    print(json.dumps(found, indent=2))
+        scores = squad.evaluate_v1(gold_answers, predictions)
+    print(json.dumps(scores, indent=2))
 
 
 def _evaluate_v2(gold_answers, predictions):
@@ -110,10 +110,10 @@ def _evaluate_v2(gold_answers, predictions):
             f"{len(asked)} questions of --predictions, such as {missing[0]}; "
             "take both files from the same run."
         )
-    found = squad.evaluate_v2(gold_answers, texts, odds, threshold)
+    scores = squad.evaluate_v2(gold_answers, texts, odds, threshold)
     if threshold is not None:
-        return found
-    best = {name: value for name, value in found.items() if name.startswith("best_")}
+        return scores
+    best = {name: value for name, value in scores.items() if name.startswith("best_")}
     return squad.evaluate_v2(gold_answers, predictions) | best
 
 
@@ -132,18 +132,18 @@ def _read(flag, kind):
     """Return the JSON object that a flag names, with values of a kind."""
     path = locate(FLAGS[flag].value)
     files.require_readable(path, f"--{flag}")
-    found = files.read_json(path, "a file of answers")
+    values = files.read_json(path, "a file of answers")
     wrong = [
         key
-        for key, value in found.items()
+        for key, value in values.items()
         if not isinstance(value, kind)
         or isinstance(value, bool)
         or (isinstance(value, (int, float)) and not abs(value) < _LARGEST)
     ]
     if wrong:
         raise UserError(
-            f"--{flag}: {path} has {reprlib.repr(found[wrong[0]])} for question "
+            f"--{flag}: {path} has {reprlib.repr(values[wrong[0]])} for question "
             f"{wrong[0]}; it must hold one value for each question, as run_squad.py "
             "writes it."
         )
-    return found
+    return values

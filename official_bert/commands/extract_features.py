@@ -114,21 +114,23 @@ def _extract(bert, layers, reading):
     """Write what --output_file or --sentence_vectors asks for."""
     from official_bert.corpus import text_blocks
     from official_bert.corpus.progress import progress
-    from official_bert.pretrained import feature_extraction as extraction
     from official_bert.pretrained import feature_files
+    from official_bert.pretrained.feature_extraction import (
+        each_sentence_vector,
+        token_features,
+    )
+    from official_bert.tables.text_pairs import split_line
 
     total = text_blocks.total_bytes([FLAGS.input_file])
     with progress(total, "extracting", "B") as on_bytes:
-        texts = map(feature_files.split_line, lines_of(FLAGS.input_file, on_bytes))
+        texts = map(split_line, lines_of(FLAGS.input_file, on_bytes))
         if FLAGS.sentence_vectors:
-            vectors = extraction.each_sentence_vector(
-                bert, texts, FLAGS.pooling, layers, reading
-            )
+            vectors = each_sentence_vector(bert, texts, FLAGS.pooling, layers, reading)
             logging.info("%s", bert.report)
             width = bert.config.hidden_size
             feature_files.save_vectors(FLAGS.sentence_vectors, vectors, width)
         else:
-            features = extraction.token_features(bert, texts, layers, reading)
+            features = token_features(bert, texts, layers, reading)
             logging.info("%s", bert.report)
             with opened_output(FLAGS.output_file) as out:
                 feature_files.write_json_lines(out, features, layers)

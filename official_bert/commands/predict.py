@@ -140,7 +140,7 @@ def _inputs_for(task):
     Args:
       task: the model's; None for a pre-trained encoder.
     """
-    from official_bert.pretrained.feature_files import split_line
+    from official_bert.tables.text_pairs import split_line
     from official_bert.tasks import prediction_inputs
 
     is_table = _ends_with(TABLES + JSON_LINES)

@@ -21,8 +21,8 @@ from official_bert.command_line.flag_values import require
 from official_bert.command_line.streams import STANDARD, lines_of, opened_output
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
-from official_bert.pretrained.feature_files import split_line
 from official_bert.serving import clients
+from official_bert.tables.text_pairs import split_line
 
 FLAGS = flags.FLAGS
 

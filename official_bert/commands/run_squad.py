@@ -208,8 +208,8 @@ def _evaluate_and_predict(questions):
 
     predictors = _predictors()
     task = predictors[0].task
-    files.make_directory(FLAGS.output_dir, "--output_dir")
     predictions = squad_reports.answer(predictors, examples)
+    files.make_directory(FLAGS.output_dir, "--output_dir")
     if searches and task.decoding.version_2_with_negative:
         found = squad_reports.best_threshold(task, predictions, gold_answers)
         _keep(found)

@@ -11,7 +11,7 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.fine_tuning import task_file
 from official_bert.fine_tuning.batches import FeatureSet
-from official_bert.fine_tuning.outputs import make_evaluate_rows, make_scorer
+from official_bert.fine_tuning.outputs import compile_model, make_evaluate_rows
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
 from official_bert.training import loop, runs, saving, strategies
@@ -113,7 +113,7 @@ class DevSet:
           model: a Keras model.
           batch_size: examples that go through the model together.
         """
-        score = make_scorer(self.outputs_of(model))
+        score = compile_model(self.outputs_of(model))
         return make_evaluate_rows(score, self.feature_set, batch_size, self.measure)
 
 

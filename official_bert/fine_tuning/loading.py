@@ -40,8 +40,8 @@ class TaskPredictor:
 
     # (`BertConfig`, task) -> Keras model.
     make_model: ClassVar
-    # Keras model -> function: batch -> dict of arrays, see `outputs.make_scorer`.
-    make_scorer: ClassVar
+    # Keras model -> function: batch -> dict of arrays; see `outputs.compile_model`.
+    compile_model: ClassVar
     # `BertConfig` without a `task.json` -> task, or None if it names none.
     task_of: ClassVar
 
@@ -78,7 +78,7 @@ class TaskPredictor:
                 tflite_file, self.task_class
             )
             self.task, self.global_step = task_of_file
-            self._score = self.model
+            self._run_batch = self.model
             return
         self.global_step = None
         if has_task(path):
@@ -100,7 +100,7 @@ class TaskPredictor:
             self.model = self.make_model(config, self.task)
             self._load_weights(path, checkpoint)
         _check_length(self.task, config)
-        self._score = self.make_scorer(self.model)
+        self._run_batch = self.compile_model(self.model)
 
     def _require_head(self, path, checkpoint):
         if self.head not in checkpoint.shapes:

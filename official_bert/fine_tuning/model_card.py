@@ -78,8 +78,8 @@ def write(directory, data):
 def _text(directory, data):
     task = None
     if has_task(directory):
-        place = os.path.join(directory, TASK_FILE)
-        task = files.read_json(place, "the description of a fine-tuned model")
+        path = os.path.join(directory, TASK_FILE)
+        task = files.read_json(path, "the description of a fine-tuned model")
     with any_format.opened(directory) as checkpoint:
         config, shapes = checkpoint.config, checkpoint.shapes
         sizes = _sizes(config, shapes, checkpoint.do_lower_case, checkpoint.format)
@@ -170,7 +170,7 @@ def _training(directory, task):
     if not os.path.exists(path):
         return []
     manifest = files.read_json(path, "the manifest of a run")
-    run, found = manifest["settings"], manifest["history"][-1]["environment"]
+    run, environment = manifest["settings"], manifest["history"][-1]["environment"]
     steps, warmup = run["num_train_steps"], run["num_warmup_steps"]
     kept = task["global_step"] if task else _newest_step(directory) or steps
     optimizer = run["optimizer"]
@@ -187,12 +187,12 @@ def _training(directory, task):
         ),
         ("optimizer", optimizer),
         ("seed", run["seed"]),
-        ("precision", found["precision"]),
-        ("devices", f"{found['replicas']} × {_cell(found['device'])}"),
+        ("precision", environment["precision"]),
+        ("devices", f"{environment['replicas']} × {_cell(environment['device'])}"),
         (
             "versions",
             ", ".join(
-                f"{name} {found[name]}"
+                f"{name} {environment[name]}"
                 for name in ("official_bert", "tensorflow", "keras", "python")
             ),
         ),

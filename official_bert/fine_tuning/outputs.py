@@ -8,7 +8,7 @@ from official_bert.modeling.kernels.choose import for_inference
 from official_bert.training.evaluation import make_evaluate
 
 
-def make_scorer(compute):
+def compile_model(compute):
     """Return the compiled function from a batch of features to a model's outputs.
 
     It is traced once, for any shape, and may be called from several threads.
@@ -26,18 +26,18 @@ def make_scorer(compute):
     def score(*values):
         return compute(dict(zip(INPUTS, values, strict=True)), kernels=kernels)
 
-    def score_batch(batch):
-        outputs = score(*(tf.constant(batch[name]) for name in INPUTS))
-        return {name: tensor.numpy() for name, tensor in outputs.items()}
+    def run_batch(batch):
+        tensors = score(*(tf.constant(batch[name]) for name in INPUTS))
+        return {name: tensor.numpy() for name, tensor in tensors.items()}
 
-    return score_batch
+    return run_batch
 
 
-def score_rows(score, feature_set, batch_size):
+def run_examples(score, feature_set, batch_size):
     """Return the outputs of all examples.
 
     Args:
-      score: what `make_scorer` returned, or a `TfliteModel`.
+      score: what `compile_model` returned, or a `TfliteModel`.
       feature_set: `FeatureSet` of N examples.
       batch_size: examples that go through the model together.
 
@@ -52,10 +52,10 @@ def make_evaluate_rows(score, feature_set, batch_size, measure):
     """Return the function that evaluates a model on examples in memory.
 
     Args:
-      score: see `score_rows`.
+      score: see `run_examples`.
       feature_set: likewise.
       batch_size: likewise.
-      measure: function: what `score_rows` returns -> dict of scores.
+      measure: function: what `run_examples` returns -> dict of scores.
 
     Returns:
       as `evaluation.make_evaluate`.
@@ -76,11 +76,11 @@ def make_evaluate_rows(score, feature_set, batch_size, measure):
 
 
 def mean_of_batches(loss_of, num_examples, batch_size):
-    """Return the mean of batches' losses, the `loss` that the original tells.
+    """Return the mean of the losses of batches, the `loss` of the original.
 
     Args:
       loss_of: function: slice of the examples -> their mean loss.
-      num_examples: how many there are.
+      num_examples: number of examples.
       batch_size: examples of a batch; the last may have fewer.
     """
     starts = range(0, num_examples, batch_size)

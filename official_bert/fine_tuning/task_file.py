@@ -65,12 +65,12 @@ def read_task(directory, *classes):
         )
     values = files.read_json(path, "the description of a fine-tuned model")
     name = values.get("task")
-    found = [each for each in classes if name == each.TASK]
-    if not found:
+    matching = [each for each in classes if name == each.TASK]
+    if not matching:
         wanted = " or ".join(each.TASK for each in classes)
         raise UserError(f"{path} does not describe a {wanted}: its task is {name!r}.")
     try:
-        return found[0].from_dict(values), int(values["global_step"])
+        return matching[0].from_dict(values), int(values["global_step"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
             f"{path} is damaged ({type(error).__name__}: {error}); take it from "

@@ -39,9 +39,9 @@ OF_TOKENS = ("start_logits", "end_logits", "tags", "tag_logits", "sequence_outpu
 
 def find_file(path):
     """Return the path of a `.tflite`: this one, or that in this folder; else None."""
-    for found in (os.fspath(path), os.path.join(path, FILE)):
-        if found.endswith(ENDING) and os.path.isfile(found):
-            return found
+    for file in (os.fspath(path), os.path.join(path, FILE)):
+        if file.endswith(ENDING) and os.path.isfile(file):
+            return file
     return None
 
 
@@ -62,12 +62,12 @@ def read_files(path):
         with open(path, "rb") as source:
             _check_identifier(path, source.read(8))
             with zipfile.ZipFile(source) as packed:
-                found = {name: packed.read(name) for name in packed.namelist()}
-                places = (one.header_offset for one in packed.infolist())
-                begin = min(places, default=0)
+                contents = {name: packed.read(name) for name in packed.namelist()}
+                offsets = (one.header_offset for one in packed.infolist())
+                model_size = min(offsets, default=0)
             source.seek(0)
-            _check_hash(found, source.read(begin))
-            return found
+            _check_hash(contents, source.read(model_size))
+            return contents
     except OSError as error:
         raise UserError(
             f"Cannot read a model from {path}: {error.strerror}."
@@ -79,13 +79,13 @@ def read_files(path):
         ) from error
 
 
-def _check_hash(found, content):
+def _check_hash(contents, model):
     """Raise `EOFError` if a model is not the one that its files were packed with.
 
     The interpreter does not look: a damaged model ends the process, or answers.
     """
-    known = found.get(HASH_FILE)
-    if known and known.decode() != hashlib.sha256(content).hexdigest():
+    expected = contents.get(HASH_FILE)
+    if expected and expected.decode() != hashlib.sha256(model).hexdigest():
         raise EOFError("its SHA-256 is not what it was")
 
 
@@ -120,7 +120,7 @@ def carried_files(path):
 
 
 class TfliteModel:
-    """A model in the interpreter, in place of what `scoring.make_scorer` returns.
+    """A model in the interpreter, in place of what `outputs.compile_model` returns.
 
     It may be called from several threads; they take turns.
 
@@ -145,8 +145,8 @@ class TfliteModel:
                 f"{path} is damaged, or no model for TFLite: {error}; export it again."
             ) from error
         names = self._interpreter.get_signature_list()
-        found = [re.fullmatch(SIGNATURE.format(r"(\d+)"), name) for name in names]
-        self.lengths = sorted(int(match[1]) for match in found if match)
+        matches = [re.fullmatch(SIGNATURE.format(r"(\d+)"), name) for name in names]
+        self.lengths = sorted(int(match[1]) for match in matches if match)
         if not self.lengths:
             raise UserError(
                 f"{path} has no signature {SIGNATURE.format('…')}; give a model of "
@@ -175,8 +175,8 @@ class TfliteModel:
         """
         size = batch["input_ids"].shape[1]
         rows = [
-            self._answer({name: batch[name][place] for name in INPUTS}, size)
-            for place in range(len(batch["input_ids"]))
+            self._answer({name: batch[name][index] for name in INPUTS}, size)
+            for index in range(len(batch["input_ids"]))
         ]
         return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
 

@@ -87,11 +87,11 @@ def best_spans(spans, num_tokens):
     """
     best = np.zeros(num_tokens, np.int64)
     best_score = np.full(num_tokens, -np.inf)
-    for place, (start, length) in enumerate(spans):
+    for number, (start, length) in enumerate(spans):
         left = np.arange(length)
         score = np.minimum(left, length - 1 - left) + 0.01 * length
         inside = slice(start, start + length)
         better = score > best_score[inside]
-        best[inside][better] = place
+        best[inside][better] = number
         best_score[inside][better] = score[better]
     return best

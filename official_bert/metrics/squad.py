@@ -62,7 +62,7 @@ def evaluate_v1(gold_answers, predictions):
 
     Args:
       gold_answers: dict of question id -> texts, at least one each, of
-        `squad_files.read_gold_answers`; at least one question.
+        `tasks.squad.files.read_gold_answers`; at least one question.
       predictions: dict of question id -> text. Questions that it lacks score
         0, with a warning; other ids are passed over.
 
@@ -104,7 +104,7 @@ def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
 
     Args:
       gold_answers: dict of question id -> texts, none for a question without
-        an answer, of `squad_files.read_gold_answers`; at least one question.
+        an answer, of `tasks.squad.files.read_gold_answers`; at least one question.
       predictions: dict of question id -> text, "" for no answer. Questions
         that it lacks are left out of all scores, with a warning. For the
         scores at the best threshold these must be the best texts that are not

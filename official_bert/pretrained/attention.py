@@ -8,7 +8,7 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.errors import UserError
-from official_bert.pretrained.fill_mask import check_fits, encode_with_masks
+from official_bert.pretrained.fill_mask import encode_pair
 
 
 @dataclasses.dataclass(frozen=True)
@@ -44,12 +44,7 @@ def attention_maps(bert, text, text_b=None):
     Raises:
       UserError: the text is too long for the model.
     """
-    input_ids = encode_with_masks(bert.tokenizer, text)
-    segment_ids = [0] * len(input_ids)
-    if text_b is not None:
-        input_ids += encode_with_masks(bert.tokenizer, text_b)[1:]
-        segment_ids += [1] * (len(input_ids) - len(segment_ids))
-    check_fits(input_ids, bert.config)
+    input_ids, segment_ids = encode_pair(bert, text, text_b)
     encoder = getattr(bert.model, "bert", bert.model)
     features = {
         "input_ids": tf.constant([input_ids]),

@@ -16,7 +16,7 @@ from absl import logging
 
 from official_bert.constants import INPUTS, LONG_TEXT, POOLINGS, TRUNCATE, WINDOW
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import check_length, pad_rows
+from official_bert.fine_tuning.model_inputs import check_length, join_texts, pad_rows
 from official_bert.fine_tuning.windows import best_spans, make_spans, truncate_pair
 from official_bert.modeling.kernels.choose import for_inference
 
@@ -86,13 +86,13 @@ class TokenFeatures:
 class _Row(NamedTuple):
     """What the model reads at once: a text, or a window of it.
 
-    Of its tokens, those at `kept` are the tokens at `places` of the text.
+    Of its tokens, those at `kept` are the tokens at `positions` of the text.
     """
 
     input_ids: list[int]
     segment_ids: list[int]
     kept: np.ndarray
-    places: np.ndarray
+    positions: np.ndarray
 
 
 class _Text(NamedTuple):
@@ -131,12 +131,12 @@ def token_features(bert, texts, layers=LAYERS, reading=DEFAULT_READING):
     def features():
         for chunk in chunks:
             shape = (len(layers), bert.config.hidden_size)
-            found = [
+            vectors_of_texts = [
                 np.empty((len(text.input_ids), *shape), np.float32) for text in chunk
             ]
             for number, row, output in _outputs(run, chunk, reading):
-                found[number][row.places] = output[row.kept]
-            for text, vectors in zip(chunk, found, strict=True):
+                vectors_of_texts[number][row.positions] = output[row.kept]
+            for text, vectors in zip(chunk, vectors_of_texts, strict=True):
                 tokens = bert.tokenizer.convert_ids_to_tokens(text.input_ids)
                 yield TokenFeatures(tokens, vectors)
 
@@ -283,15 +283,15 @@ def _read_text(bert, text, number, reading):
     num_cut = max(0, len(ids_a) + len(ids_b) - room)
     if num_cut and reading.long_text == WINDOW:
         return _read_by_windows(vocab, ids_a, ids_b, number, reading)
-    input_ids, segment_ids = _framed(vocab, *truncate_pair(ids_a, ids_b, room))
-    all_places = np.arange(len(input_ids))
-    row = _Row(input_ids, segment_ids, all_places, all_places)
+    input_ids, segment_ids = join_texts(vocab, *truncate_pair(ids_a, ids_b, room))
+    positions = np.arange(len(input_ids))
+    row = _Row(input_ids, segment_ids, positions, positions)
     return _Text(input_ids, [row], num_cut)
 
 
 def _read_by_windows(vocab, ids_a, ids_b, number, reading):
     """Return the `_Text` of what is too long for one row."""
-    input_ids, _ = _framed(vocab, ids_a, ids_b)
+    input_ids, _ = join_texts(vocab, ids_a, ids_b)
     document = ids_b or ids_a
     first = len(ids_a) + 2 if ids_b else 1  # Place of the document's first token.
     room = reading.max_seq_length - first - 1
@@ -305,24 +305,18 @@ def _read_by_windows(vocab, ids_a, ids_b, number, reading):
     spans = make_spans(len(document), room, reading.doc_stride or max(1, room // 2))
     best = best_spans(spans, len(document))
     rows = []
-    for place, (start, length) in enumerate(spans):
+    for window, (start, length) in enumerate(spans):
         part = document[start : start + length]
-        row_ids, segment_ids = _framed(vocab, *((ids_a, part) if ids_b else (part, [])))
-        kept = first + np.flatnonzero(best[start : start + length] == place)
+        texts = (ids_a, part) if ids_b else (part, [])
+        row_ids, segment_ids = join_texts(vocab, *texts)
+        kept = first + np.flatnonzero(best[start : start + length] == window)
         # What comes before is taken from the first window, the end from the last.
-        if place == 0:
+        if window == 0:
             kept = np.append(np.arange(first), kept)
-        if place == len(spans) - 1:
+        if window == len(spans) - 1:
             kept = np.append(kept, first + length)
         rows.append(_Row(row_ids, segment_ids, kept, kept + start))
     return _Text(input_ids, rows, 0)
-
-
-def _framed(vocab, ids_a, ids_b):
-    """Return ids and segments of `[CLS] a [SEP]`, or of `[CLS] a [SEP] b [SEP]`."""
-    first = [vocab["[CLS]"], *ids_a, vocab["[SEP]"]]
-    second = [*ids_b, vocab["[SEP]"]] if ids_b else []
-    return first + second, [0] * len(first) + [1] * len(second)
 
 
 def _outputs(run, chunk, reading):
@@ -357,8 +351,8 @@ def _batch(rows, max_length):
     longest = max(len(row.input_ids) for row in rows)
     length = min(-(-longest // LENGTH_STEP) * LENGTH_STEP, max_length)
     kept = np.zeros((len(rows), length), np.float32)
-    for place, row in enumerate(rows):
-        kept[place, row.kept] = 1.0
+    for index, row in enumerate(rows):
+        kept[index, row.kept] = 1.0
     return pad_rows(rows, length), kept
 
 

@@ -6,15 +6,6 @@ import numpy as np
 
 from official_bert import files
 
-# What stands between two texts in a line.
-SEPARATOR = " ||| "
-
-
-def split_line(line):
-    """Return the text of a line, or the pair of one like "text a ||| text b"."""
-    text_a, found, text_b = line.rpartition(SEPARATOR)
-    return (text_a, text_b) if found else line
-
 
 def write_json_lines(out, features, layers):
     """Write features as the original does: a line of JSON for each text.

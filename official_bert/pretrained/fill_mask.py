@@ -43,7 +43,7 @@ def fill_mask(bert, text, top_k=5):
     input_ids = encode_with_masks(bert.tokenizer, text)
     check_fits(input_ids, bert.config)
     mask_id = bert.tokenizer.vocab[MASK]
-    positions = [place for place, token in enumerate(input_ids) if token == mask_id]
+    positions = [n for n, token in enumerate(input_ids) if token == mask_id]
     if not positions:
         raise UserError(f"There is no {MASK} in the text {text!r}; put one in.")
     outputs = bert.model(
@@ -78,11 +78,30 @@ def encode_with_masks(tokenizer, text):
     """
     vocab = tokenizer.vocab
     input_ids = [vocab["[CLS]"]]
-    for place, part in enumerate(text.split(MASK)):
-        if place:
+    for number, part in enumerate(text.split(MASK)):
+        if number:
             input_ids.append(vocab[MASK])
         input_ids += tokenizer.encode(part)
     return [*input_ids, vocab["[SEP]"]]
+
+
+def encode_pair(bert, text_a, text_b):
+    """Return (input_ids, segment_ids) of `[CLS] a [SEP] b [SEP]`, lists of int.
+
+    Args:
+      bert: `checkpoints.model_directory.Bert`.
+      text_a: str; see `encode_with_masks`.
+      text_b: str; None for no second text.
+
+    Raises:
+      UserError: the texts are too long for the model.
+    """
+    first = encode_with_masks(bert.tokenizer, text_a)
+    second = []
+    if text_b is not None:
+        second = encode_with_masks(bert.tokenizer, text_b)[1:]
+    check_fits(first + second, bert.config)
+    return first + second, [0] * len(first) + [1] * len(second)
 
 
 def check_fits(input_ids, config):

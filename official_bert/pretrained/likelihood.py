@@ -8,7 +8,12 @@ import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import NEXT_SENTENCE
 from official_bert.errors import UserError
-from official_bert.pretrained.fill_mask import MASK, check_fits, encode_with_masks
+from official_bert.pretrained.fill_mask import (
+    MASK,
+    check_fits,
+    encode_pair,
+    encode_with_masks,
+)
 
 # Class of the next-sentence head: the original's 0 is "is next", 1 "random".
 IS_NEXT = 0
@@ -74,14 +79,14 @@ def pseudo_log_likelihood(bert, text, batch_size=32):
     log_probabilities = []
     for start in range(0, len(positions), batch_size):
         part = slice(start, start + batch_size)
-        found = _masked_log_probabilities(
+        log_p = _masked_log_probabilities(
             bert.model,
             tf.constant(masked[part]),
             tf.constant(positions[part]),
             tf.constant(input_ids[positions[part]]),
             tf.constant(vocab_size),
         )
-        log_probabilities += found.numpy().tolist()
+        log_probabilities += log_p.numpy().tolist()
     tokens = bert.tokenizer.convert_ids_to_tokens(input_ids[positions].tolist())
     return TextScore(tokens, log_probabilities)
 
@@ -130,15 +135,12 @@ def next_sentence_probability(bert, text_a, text_b):
             f"{bert.report.path} has no next-sentence head (it lacks {new[0]}), so "
             "there is no next-sentence probability; take a checkpoint that has one."
         )
-    first = encode_with_masks(bert.tokenizer, text_a)
-    second = encode_with_masks(bert.tokenizer, text_b)[1:]
-    if len(first) == 2 or len(second) == 1:
+    input_ids, segment_ids = encode_pair(bert, text_a, text_b)
+    num_second = sum(segment_ids)
+    if num_second == 1 or len(segment_ids) - num_second == 2:
         raise UserError(
             f"One of the texts {text_a!r} and {text_b!r} is empty; give two texts."
         )
-    input_ids = first + second
-    check_fits(input_ids, bert.config)
-    segment_ids = [0] * len(first) + [1] * len(second)
     logits = _next_sentence_logits(
         bert.model, tf.constant([input_ids]), tf.constant([segment_ids])
     )

@@ -157,12 +157,12 @@ def _note(table, flag, index):
 
 def _only_column_named(table, names, taken):
     """Return the one free column with one of the names, or None."""
-    found = [
+    matching = [
         index
         for index, column in enumerate(table.columns)
         if table.has_header and column.lower() in names and index not in taken
     ]
-    return found[0] if len(found) == 1 else None
+    return matching[0] if len(matching) == 1 else None
 
 
 def _guess_text(table, taken):

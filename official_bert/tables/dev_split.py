@@ -126,40 +126,40 @@ def class_balance(sets, labels):
       several labels the shares may add up to more or less than 100 %. For
       numbers, a line for each set: rows, mean, deviation, least and greatest.
     """
-    labelled = {
+    by_set = {
         name: [each.label for each in examples if each.label is not None]
         for name, examples in sets.items()
     }
     if labels.kind == REGRESSION:
         header = ["label", "rows", "mean", "deviation", "min", "max"]
-        rows = [[name, *_summary(numbers)] for name, numbers in labelled.items()]
+        rows = [[name, *_summary(numbers)] for name, numbers in by_set.items()]
         return _align([header, *rows])
-    counts = {name: _count(found, labels.kind) for name, found in labelled.items()}
+    counts = {name: _count(known, labels.kind) for name, known in by_set.items()}
     shown, rest = labels.names[:_MOST_LABELS_SHOWN], labels.names[_MOST_LABELS_SHOWN:]
-    rows = [["label", *labelled]]
+    rows = [["label", *by_set]]
     for label in shown:
-        rows.append([_one_line(label), *_shares(counts, labelled, [label])])
+        rows.append([_one_line(label), *_shares(counts, by_set, [label])])
     if rest:
-        rows.append([f"({len(rest)} more)", *_shares(counts, labelled, rest)])
+        rows.append([f"({len(rest)} more)", *_shares(counts, by_set, rest)])
     if any(count[_NONE] for count in counts.values()):
-        rows.append(["(none)", *_shares(counts, labelled, [_NONE])])
-    rows.append(["rows", *(str(len(found)) for found in labelled.values())])
+        rows.append(["(none)", *_shares(counts, by_set, [_NONE])])
+    rows.append(["rows", *(str(len(known)) for known in by_set.values())])
     return _align(rows)
 
 
-def _count(found, kind):
+def _count(labels, kind):
     """Return how often each label occurs, a `Counter`."""
     if kind != MULTI_LABEL:
-        return collections.Counter(found)
-    return collections.Counter(name for names in found for name in names or [_NONE])
+        return collections.Counter(labels)
+    return collections.Counter(name for names in labels for name in names or [_NONE])
 
 
-def _shares(counts, labelled, names):
+def _shares(counts, by_set, names):
     """Return "90  45.0 %" for each set: occurrences of the names per row."""
     cells = []
     for key, count in counts.items():
         number = sum(count[name] for name in names)
-        share = 100 * number / len(labelled[key]) if labelled[key] else 0
+        share = 100 * number / len(by_set[key]) if by_set[key] else 0
         cells.append(f"{number} {share:5.1f} %")
     return cells
 

@@ -12,7 +12,14 @@ import collections
 import dataclasses
 
 from official_bert.errors import UserError
-from official_bert.tables import columns as table_columns
+from official_bert.tables.columns import (
+    LABEL_FLAG,
+    TEXT_B_FLAG,
+    TEXT_FLAG,
+    choose_columns,
+    find_column,
+    has_column,
+)
 from official_bert.tables.examples import Example
 from official_bert.tables.labels import (
     KINDS,
@@ -28,6 +35,7 @@ from official_bert.tables.labels import (
 )
 from official_bert.tables.reading import (
     JSON_LINES,
+    convert_rows,
     fail_for_rows,
     looks_like_header,
     name_lines,
@@ -49,12 +57,12 @@ def read_training_examples(
     Args:
       path: the file, see `tables`.
       text_column: str or int, name or number of a column; None guesses, see
-        `table_columns`.
+        `columns`.
       text_b_column: likewise, the second text of pairs; None for no pairs.
       label_column: likewise; None guesses.
       kind: one of `KINDS`; None infers it.
       separator: str between the labels of a cell; makes it multi-label.
-      has_header: bool; None looks, see `tables.read_table`.
+      has_header: bool; None looks, see `reading.read_table`.
 
     Returns:
       (list of `Example`, `Columns`, `Labels`, list of str: what was guessed,
@@ -67,7 +75,7 @@ def read_training_examples(
     given = [text_column, text_b_column, label_column]
     names = [name for name in given if name is not None]
     table = read_table(path, "--train_file", has_header, names)
-    columns, notes = table_columns.choose_columns(table, *given)
+    columns, notes = choose_columns(table, *given)
     rows, left_out = _usable_rows(table, columns)
     if kind is None:
         cells = [row.label for row in rows if not _is_blank(row.label)]
@@ -103,7 +111,7 @@ def read_examples(path, columns, labels, flag, is_test=False):
     if not is_test:
         rows, left_out = _usable_rows(table, columns)
         return _labelled_examples(path, rows, left_out, labels)
-    if columns.label is None or not table_columns.has_column(table, columns.label):
+    if columns.label is None or not has_column(table, columns.label):
         columns = dataclasses.replace(columns, label=None)
     rows = _select(table, columns)
     notes = _notes_on(path, "without a text", _without_text(rows), "kept all the same")
@@ -131,17 +139,17 @@ def _notes_on_header(table, columns):
 def _select(table, columns):
     """Return an `Example` of every row, whose label is the cell as it is."""
     finders = [
-        (columns.text, table_columns.TEXT_FLAG),
-        (columns.text_b, table_columns.TEXT_B_FLAG),
-        (columns.label, table_columns.LABEL_FLAG),
+        (columns.text, TEXT_FLAG),
+        (columns.text_b, TEXT_B_FLAG),
+        (columns.label, LABEL_FLAG),
     ]
-    places = [
-        None if name is None else table_columns.find_column(table, name, flag)
+    indexes = [
+        None if name is None else find_column(table, name, flag)
         for name, flag in finders
     ]
     rows, problems = [], []
     for row in table.rows:
-        cells = [None if place is None else row.cells[place] for place in places]
+        cells = [None if index is None else row.cells[index] for index in indexes]
         if any(isinstance(cell, list | dict) for cell in cells[:2]):
             problems.append((row.line, "has a list or an object as its text"))
         rows.append(Example(row.line, *cells))
@@ -182,7 +190,7 @@ def _labelled_examples(path, rows, notes, labels):
     if not rows:
         raise UserError(
             f"{path}: no row has both a text and a label; fill them in, or check "
-            f"{table_columns.TEXT_FLAG} and {table_columns.LABEL_FLAG}."
+            f"{TEXT_FLAG} and {LABEL_FLAG}."
         )
     notes = notes + _notes_on(path, "without a label", bad, "left out")
     return _with_labels(path, rows, labels), notes
@@ -190,18 +198,14 @@ def _labelled_examples(path, rows, notes, labels):
 
 def _with_labels(path, rows, labels):
     """Replace the cells of rows by labels; a `UserError` lists the bad ones."""
-    examples, problems = [], []
-    for row in rows:
-        try:
-            label = None
-            if not _has_no_label(row, labels):
-                label = parse_label(row.label, labels)
-            examples.append(dataclasses.replace(row, label=label))
-        except ValueError as error:
-            problems.append((row.guid, str(error)))
-    if problems:
-        fail_for_rows(path, problems, advice_on(labels))
-    return examples
+
+    def with_label(_, row):
+        is_blank = _has_no_label(row, labels)
+        label = None if is_blank else parse_label(row.label, labels)
+        return dataclasses.replace(row, label=label)
+
+    numbered = [(row.guid, row) for row in rows]
+    return convert_rows(path, numbered, with_label, advice_on(labels))
 
 
 def _has_no_label(row, labels):
@@ -249,5 +253,5 @@ def _check_label_count(path, examples, labels):
         raise UserError(
             f"{path}: every row has a label of its own, such as "
             f"{show(examples[0].label)}; choose another "
-            f"{table_columns.LABEL_FLAG}, or --label_kind=regression for numbers."
+            f"{LABEL_FLAG}, or --label_kind=regression for numbers."
         )

@@ -114,25 +114,25 @@ def parse_label(cell, labels):
     if labels.kind == SINGLE_LABEL:
         if not isinstance(cell, str):
             raise ValueError(f"has the label {show(cell)} where one text belongs")
-        found = [cell.strip()]
+        chosen = [cell.strip()]
     else:
-        found = _split_labels(cell, labels.separator)
-    for name in found:
+        chosen = _split_labels(cell, labels.separator)
+    for name in chosen:
         if labels.names and name not in labels.names:
             raise ValueError(f"has the unknown label {show(name)}")
-    return found[0] if labels.kind == SINGLE_LABEL else tuple(dict.fromkeys(found))
+    return chosen[0] if labels.kind == SINGLE_LABEL else tuple(dict.fromkeys(chosen))
 
 
 def _split_labels(cell, separator):
     """Return the labels of a multi-label cell, list of str."""
-    found = _as_list(cell)
-    if found is None and separator is None:
+    listed = _as_list(cell)
+    if listed is None and separator is None:
         raise ValueError(f"has the label {show(cell)}, which is no list")
-    if found is None:
-        found = cell.split(separator) if isinstance(cell, str) else [cell]
-    if not all(name is None or isinstance(name, str | int | float) for name in found):
+    if listed is None:
+        listed = cell.split(separator) if isinstance(cell, str) else [cell]
+    if not all(name is None or isinstance(name, str | int | float) for name in listed):
         raise ValueError(f"has the label {show(cell)}, which is no list of texts")
-    names = (as_cell(name).strip() for name in found)
+    names = (as_cell(name).strip() for name in listed)
     return [name for name in names if name]
 
 

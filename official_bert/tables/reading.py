@@ -199,6 +199,33 @@ def name_lines(lines):
     return f"line{'s' * (len(lines) > 1)} {list_some(map(str, lines))}"
 
 
+def numbered_lines(text):
+    """Return the (line, content) of the lines of a text that are not blank."""
+    lines = enumerate(io.StringIO(text, newline=""), 1)
+    return [(line, content) for line, content in lines if content.strip()]
+
+
+def convert_rows(path, rows, convert, advice):
+    """Return what `convert` makes of each row; one `UserError` names all that fail.
+
+    Args:
+      path: the file.
+      rows: iterable of (line, content).
+      convert: function: (line, content) -> value; its `ValueError` says what is
+        wrong with the row.
+      advice: see `fail_for_rows`.
+    """
+    values, problems = [], []
+    for line, content in rows:
+        try:
+            values.append(convert(line, content))
+        except ValueError as error:
+            problems.append((line, str(error)))
+    if problems:
+        fail_for_rows(path, problems, advice)
+    return values
+
+
 def fail_for_rows(path, problems, advice):
     """Raise a `UserError` about rows of a file.
 
@@ -225,15 +252,12 @@ def _read_json_lines(path, text):
         raise UserError(
             f"{path} holds one JSON list; write JSON lines, one object a line."
         )
-    objects, problems = [], []
-    for line, content in enumerate(io.StringIO(text, newline=""), 1):
-        if content.strip():
-            try:
-                objects.append((line, parse_object(content)))
-            except ValueError as error:
-                problems.append((line, str(error)))
-    if problems:
-        fail_for_rows(path, problems, "write one JSON object on each line")
+    objects = convert_rows(
+        path,
+        numbered_lines(text),
+        lambda line, content: (line, parse_object(content)),
+        "write one JSON object on each line",
+    )
     if not objects:
         raise UserError(f"{path} is empty; it needs at least one row with a text.")
     keys = list(dict.fromkeys(key for _, each in objects for key in each))

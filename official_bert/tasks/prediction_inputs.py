@@ -2,17 +2,17 @@
 
 * Taggers: a text; or `{"text": …}`.
 * SQuAD: "question ||| context"; or `{"question": …, "context": …}`.
-* Multiple choice: JSON alone, see `choice_files`.
+* Multiple choice: JSON alone, see `choice.files`.
 
 A line that begins with `{` is JSON, wherever it stands; of JSON lines every line is.
 What else its object holds is not looked at. Blank lines are no questions; of text
 for a tagger a blank line is a text without words.
 """
 
-from official_bert.pretrained import feature_files
 from official_bert.tables.json_lines import parse_object
 from official_bert.tables.reading import fail_for_rows
-from official_bert.tasks.choice import files as choice_files
+from official_bert.tables.text_pairs import SEPARATOR
+from official_bert.tasks.choice.files import parse_prompt
 
 _BOM = "\ufeff"
 
@@ -37,7 +37,7 @@ def questions(lines, name, is_json=False):
     """Yield the (question, context) of each line; see `texts`."""
     advice = 'write lines like {"question": "Where?", "context": "In Rome."}'
     if not is_json:
-        advice += f", or like Where?{feature_files.SEPARATOR}In Rome"
+        advice += f", or like Where?{SEPARATOR}In Rome"
     of_text = _no_json if is_json else _pair_of_text
     return _read(lines, name, of_text, _pair_of_json, advice)
 
@@ -45,7 +45,7 @@ def questions(lines, name, is_json=False):
 def prompts(lines, name):
     """Yield the (prompt, choices) of each line, which is JSON; see `texts`."""
     advice = 'write lines like {"prompt": "Where?", "choices": ["In Rome.", "Here."]}'
-    return _read(lines, name, _no_json, choice_files.parse_prompt, advice)
+    return _read(lines, name, _no_json, parse_prompt, advice)
 
 
 def _read(lines, name, of_text, of_json, advice, keep_blank=False):
@@ -66,10 +66,10 @@ def _read(lines, name, of_text, of_json, advice, keep_blank=False):
         if not line and not keep_blank:
             continue
         try:
-            found = (of_json if line.startswith("{") else of_text)(line)
+            value = (of_json if line.startswith("{") else of_text)(line)
         except ValueError as error:
             fail_for_rows(name, [(number, str(error))], advice)
-        yield found
+        yield value
 
 
 def _same(line):
@@ -82,9 +82,9 @@ def _no_json(line):
 
 def _pair_of_text(line):
     # A context may well have the mark in it, a question hardly.
-    question, mark, context = line.partition(feature_files.SEPARATOR)
+    question, mark, context = line.partition(SEPARATOR)
     if not mark:
-        raise ValueError(f"has no {feature_files.SEPARATOR.strip()} between two texts")
+        raise ValueError(f"has no {SEPARATOR.strip()} between two texts")
     return question, context
 
 

@@ -23,9 +23,9 @@ from official_bert.pretrained.feature_extraction import (
     token_features,
 )
 from official_bert.pretrained.feature_files import (
-    split_line,
     write_json_lines,
 )
+from official_bert.tables.text_pairs import split_line
 
 CONFIG = dataclasses.replace(MINI_CONFIG, num_hidden_layers=5, initializer_range=0.3)
 LINES = [

@@ -7,7 +7,7 @@ import original_head
 import pytest
 import tensorflow as tf
 
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.modeling import pretraining
 
 TOLERANCE = 1e-5
@@ -145,7 +145,7 @@ def test_what_answers_questions(config, name, last, pooled):
         encoded = model.bert(features, kernels=kernels)
         return {key: encoded[key] for key in wanted}
 
-    found = scoring.make_scorer(compute)(original_head.features(arrays))
+    found = outputs.compile_model(compute)(original_head.features(arrays))
     for key, recorded in wanted.items():
         assert worst(found[key], arrays[recorded]) < TOLERANCE
 

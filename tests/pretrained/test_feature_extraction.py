@@ -29,9 +29,9 @@ from official_bert.pretrained.feature_extraction import (
 )
 from official_bert.pretrained.feature_files import (
     save_vectors,
-    split_line,
     write_json_lines,
 )
+from official_bert.tables.text_pairs import split_line
 from official_bert.tokenization.full import FullTokenizer
 
 # The largest number of a vector is about 3 here.
@@ -120,7 +120,7 @@ def recorded(monkeypatch):
         return ids[numbers[0]][row].tolist(), segments[numbers[0]][row].tolist()
 
     # Its ids are random: they stand for no text.
-    monkeypatch.setattr(feature_extraction, "_framed", frame)
+    monkeypatch.setattr(feature_extraction, "join_texts", frame)
     tokenizer = types.SimpleNamespace(
         vocab={},
         encode=lambda text: [int(text)] if text else [],

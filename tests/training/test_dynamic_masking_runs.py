@@ -12,7 +12,7 @@ from test_pretraining import SETTINGS, metrics, run, tensors
 from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 
-STEPS = SETTINGS.num_train_steps
+STEPS = SETTINGS.optimization.num_train_steps
 
 
 @pytest.fixture(scope="module")

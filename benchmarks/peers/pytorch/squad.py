@@ -11,7 +11,7 @@ from benchmarks.peers.pytorch import training
 from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files
-from official_bert.tasks.squad import scores as squad_scores
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 
 
 def main():
@@ -71,7 +71,7 @@ def _evaluate(model, tokenizer, given):
         decoding,
     )
     gold_answers = squad_files.read_gold_answers(given.predict_file)
-    found = squad_scores.evaluate(decoding, predictions, gold_answers)
+    found = evaluate_predictions(decoding, predictions, gold_answers)
     return {
         name: value / 100
         for name, value in found.items()

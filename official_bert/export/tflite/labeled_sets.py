@@ -18,7 +18,7 @@ from official_bert.tasks.ner import files as ner_files
 from official_bert.tasks.ner import training as ner
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad import files as squad_files
-from official_bert.tasks.squad import scores as squad_scores
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 from official_bert.tasks.squad.predictor import SquadPredictor
 
 
@@ -109,7 +109,7 @@ def _read_questions(predictor, path, flag):
 
     def evaluate(predictor):
         predictions = predictor.outputs(examples, features)
-        score = squad_scores.evaluate(decoding, predictions, gold_answers)["f1"]
+        score = evaluate_predictions(decoding, predictions, gold_answers)["f1"]
         return [one.answer.text for one in predictions], score
 
     return LabeledSet("f1", features, evaluate)

@@ -14,7 +14,7 @@ from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.sources import LABELS_FILE, write_names
 from official_bert.export.tflite import converter, flatbuffer, golden_tokens, readme
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning.outputs import compile_model
 from official_bert.fine_tuning.task_file import TASK_FILE, write_task
 from official_bert.fine_tuning.tflite_model import FILE, HASH_FILE, TfliteModel
 from official_bert.modeling.kernels.interface import PLAIN
@@ -201,7 +201,7 @@ def _row(one, length):
 
 def _difference(path, model):
     """Return the greatest difference from Python, on samples of each length."""
-    score, tflite_model = scoring.make_scorer(model.compute), TfliteModel(path)
+    score, tflite_model = compile_model(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
     pairs = zip(texts, [*texts[1:], None], strict=True)
     greatest = 0.0

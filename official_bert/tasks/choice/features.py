@@ -15,7 +15,7 @@ def convert_choices(examples, tokenizer, max_seq_length):
     """Return the features of examples, in order; warn of the pairs it cut.
 
     Each choice is read beside the context, `[CLS] context [SEP] choice [SEP]`,
-    and cut as a pair of `classifier_features.convert_example`.
+    and cut as a pair of `classifier.features.convert_example`.
 
     Args:
       examples: list of N `ChoiceExample`.

@@ -17,19 +17,24 @@ is read by `read_choices` alone, from Python.
   answer, a letter from A or a number from 1. Where there are fewer choices, the
   cells behind them are empty. A header is known by `question` in its first cell.
 
-Text is UTF-8 as `tables.read_text` reads it, plain or gzipped. A table whose first
+Text is UTF-8 as `reading.read_text` reads it, plain or gzipped. A table whose first
 line has a tab in it is TSV. A key that a line of JSON lacks, or null, is empty.
 """
 
 import dataclasses
-import io
 import re
 import string
 
 from official_bert.errors import UserError
 from official_bert.tables.delimited import read_csv, read_tsv
 from official_bert.tables.json_lines import parse_object
-from official_bert.tables.reading import as_cell, fail_for_rows, name_lines, read_text
+from official_bert.tables.reading import (
+    as_cell,
+    fail_for_rows,
+    name_lines,
+    numbered_lines,
+    read_text,
+)
 
 SENTENCE, START, ENDING, LABEL = "sent1", "sent2", "ending", "label"
 GOLD_SOURCE = "gold-source"
@@ -168,7 +173,7 @@ def read_prompts(path, flag="--input_file"):
     path = str(path)
     text = read_text(path, flag)
     if _begins_with_object(text):
-        rows, parse = _json_lines(text), parse_prompt
+        rows, parse = numbered_lines(text), parse_prompt
     else:
         rows, parse = _swag_rows(path, text), _prompt_of_record
     return _examples(path, rows, lambda _, row: parse(row), advice=_OF_PROMPTS)[0]
@@ -200,14 +205,8 @@ def _read_json_lines(path, text, is_test, leave_out_damaged=False):
     def example_of(line, content):
         return _example_of_record(_parse(content), line, is_test)
 
-    rows = _json_lines(text)
+    rows = numbered_lines(text)
     return _examples(path, rows, example_of, leave_out_damaged=leave_out_damaged)
-
-
-def _json_lines(text):
-    """Return the (line, content) of the lines that are not blank."""
-    lines = enumerate(io.StringIO(text, newline=""), 1)
-    return [(line, content) for line, content in lines if content.strip()]
 
 
 def _parse(content):
@@ -217,7 +216,7 @@ def _parse(content):
 
 def _table_rows(path, text):
     """Return the rows of a table, a header among them; `UserError` if it has none."""
-    text = _BLANK_LINES.sub(lambda found: _BLANKS.sub("", found[0]), text)
+    text = _BLANK_LINES.sub(lambda match: _BLANKS.sub("", match[0]), text)
     first = text.lstrip("\r\n").partition("\n")[0]
     rows, problems = read_tsv(text) if "\t" in first else read_csv(text)
     if problems:
@@ -361,8 +360,8 @@ def _example_of_record(record, line, is_test):
         return ChoiceExample(
             guid, question, choices, _place_of(key or label, own_labels)
         )
-    place = _counted(key, choices, 1) if key else _counted(label, choices, 0)
-    return ChoiceExample(guid, question, choices, place)
+    index = _counted(key, choices, 1) if key else _counted(label, choices, 0)
+    return ChoiceExample(guid, question, choices, index)
 
 
 def _texts_and_labels(listed):
@@ -404,11 +403,11 @@ def _require_text(text, what):
 
 
 def _counted(answer, choices, first):
-    """Return the place that a letter means, or a number counted from `first`."""
+    """Return the index that a letter means, or a number counted from `first`."""
     letters = list(string.ascii_uppercase[: len(choices)])
     if isinstance(answer, str) and answer.strip().upper() in letters:
         return letters.index(answer.strip().upper())
-    numbers = [str(first + place) for place in range(len(choices))]
+    numbers = [str(first + index) for index in range(len(choices))]
     if isinstance(answer, str) and answer.strip() in numbers:
         return numbers.index(answer.strip())
     return _place_of(answer, letters)

@@ -39,7 +39,7 @@ class ChoicePredictor(TaskPredictor):
     task_class = training.ChoiceTask
     architecture = training.ARCHITECTURE
     make_model = staticmethod(lambda config, task: MultipleChoiceModel(config))
-    make_scorer = staticmethod(training.make_scorer)
+    compile_model = staticmethod(training.compile_model)
     task_of = staticmethod(training.task_of)
 
     def predict(self, prompt, choices):
@@ -81,7 +81,7 @@ class ChoicePredictor(TaskPredictor):
     def outputs(self, examples, features):
         """Return the logits of examples, float32 [N, C]; see `training.predict`."""
         length = self.task.max_seq_length
-        return training.predict(self._score, features, self.batch_size, length)
+        return training.predict(self._run_batch, features, self.batch_size, length)
 
     def results(self, examples, outputs):
         """Return the `ChoiceAnswer` that each row of logits [N, C] stands for."""

@@ -99,9 +99,9 @@ def feature_set(features, max_seq_length):
     return FeatureSet(features, max_seq_length, pad, length_of)
 
 
-def make_scorer(model):
+def compile_model(model):
     """Return the compiled function of a batch of rows; see `outputs_of`."""
-    return outputs.make_scorer(outputs_of(model))
+    return outputs.compile_model(outputs_of(model))
 
 
 def outputs_of(model):
@@ -123,7 +123,7 @@ def predict(score, features, batch_size, max_seq_length):
     """Return the logits of examples.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       features: list of N lists of `Features`, N >= 1.
       batch_size: rows, a choice each, that go through the model together.
       max_seq_length: see `FeatureSet`.
@@ -131,7 +131,9 @@ def predict(score, features, batch_size, max_seq_length):
     Returns:
       float32 [N, C], `NO_CHOICE` where there is no choice.
     """
-    rows = outputs.score_rows(score, _all_choices(features, max_seq_length), batch_size)
+    rows = outputs.run_examples(
+        score, _all_choices(features, max_seq_length), batch_size
+    )
     return _choice_logits(rows, features)
 
 

@@ -7,9 +7,12 @@ from absl import logging
 
 from official_bert.errors import UserError, list_some
 from official_bert.tables import dev_split
-from official_bert.tables import labeled_examples as own_data
 from official_bert.tables.columns import Columns
 from official_bert.tables.examples import Example
+from official_bert.tables.labeled_examples import (
+    read_examples,
+    read_training_examples,
+)
 from official_bert.tables.labels import (
     MULTI_LABEL,
     REGRESSION,
@@ -127,11 +130,11 @@ def read_glue(glue_task, source, max_seq_length, long_text, wanted):
     def read_all(split):
         if split not in wanted:
             return {}
-        found = {glue_task.name: source.read(glue_task, split)}
+        sets = {glue_task.name: source.read(glue_task, split)}
         for other in map(find_task, glue_task.companions):
             if split in other.layouts and source.has(other, split):
-                found[other.name] = source.read(other, split)
-        return found
+                sets[other.name] = source.read(other, split)
+        return sets
 
     task = glue_classifier_task(glue_task, max_seq_length, long_text)
     train = source.read(glue_task, TRAIN) if TRAIN in wanted else None
@@ -155,7 +158,7 @@ def read_own(own, max_seq_length, long_text, wanted):
     Raises:
       UserError: a file cannot be used; names the rows.
     """
-    train, columns, labels, notes = own_data.read_training_examples(
+    train, columns, labels, notes = read_training_examples(
         own.train_file,
         own.text_column,
         own.text_b_column,
@@ -284,10 +287,10 @@ def in_order_of(glue_task, labels):
         task's, written in whatever case, the task's own order is kept.
     """
     names = {name.lower(): name for name in glue_task.labels}
-    found = tuple(names.get(label.lower()) for label in labels)
-    if set(found) != set(glue_task.labels) or len(found) != len(glue_task.labels):
+    ordered = tuple(names.get(label.lower()) for label in labels)
+    if set(ordered) != set(glue_task.labels) or len(ordered) != len(glue_task.labels):
         return glue_task
-    return dataclasses.replace(glue_task, labels=found)
+    return dataclasses.replace(glue_task, labels=ordered)
 
 
 def check_same_answers(model_task, task, path):
@@ -317,7 +320,7 @@ def _own_sets(task, sets, do_train):
 
 
 def _read(path, columns, labels, flag, is_test=False):
-    examples, notes = own_data.read_examples(path, columns, labels, flag, is_test)
+    examples, notes = read_examples(path, columns, labels, flag, is_test)
     _log(notes)
     return examples
 

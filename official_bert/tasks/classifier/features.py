@@ -11,7 +11,7 @@ from absl import logging
 
 from official_bert.constants import WINDOW
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import check_length, pad_rows
+from official_bert.fine_tuning.model_inputs import check_length, join_texts, pad_rows
 from official_bert.fine_tuning.windows import make_spans, truncate_pair
 
 
@@ -109,11 +109,10 @@ def convert_example(example, tokenizer, max_seq_length, labels=()):
 
 
 def _features(tokenizer, ids_a, ids_b, label_id, num_cut):
-    first = [tokenizer.vocab["[CLS]"], *ids_a, tokenizer.vocab["[SEP]"]]
-    second = [*ids_b, tokenizer.vocab["[SEP]"]] if ids_b else []
+    input_ids, segment_ids = join_texts(tokenizer.vocab, ids_a, ids_b)
     return Features(
-        np.array(first + second, np.int32),
-        np.repeat(np.array([0, 1], np.int32), [len(first), len(second)]),
+        np.array(input_ids, np.int32),
+        np.array(segment_ids, np.int32),
         label_id,
         num_cut,
     )
@@ -174,12 +173,12 @@ def _windows(example, tokenizer, max_seq_length, labels):
     num_cut = max(0, len(short) - room // 2)
     short = short[: room // 2]
     size = room - len(short)
-    found = []
+    windows = []
     for start, length in make_spans(len(long), size, max(1, size // 2)):
         part = long[start : start + length]
         texts = (part, short) if first_is_long else (short, part)
-        found.append(_features(tokenizer, *texts, label_id, num_cut))
-    return found
+        windows.append(_features(tokenizer, *texts, label_id, num_cut))
+    return windows
 
 
 def _label_id(example, labels):

@@ -5,9 +5,9 @@ import dataclasses
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tables.examples import Example
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
-from official_bert.tasks.classifier import task as classifier_task
 from official_bert.tasks.classifier import training
 from official_bert.tasks.classifier.features import encode
+from official_bert.tasks.classifier.task import ARCHITECTURE, ClassifierTask, task_of
 
 
 @dataclasses.dataclass(frozen=True)
@@ -52,11 +52,11 @@ class ClassifierPredictor(TaskPredictor):
     float32 [N, C], and results `Prediction`s or, of regression, `PredictedValue`s.
     """
 
-    task_class = classifier_task.ClassifierTask
-    architecture = classifier_task.ARCHITECTURE
+    task_class = ClassifierTask
+    architecture = ARCHITECTURE
     make_model = staticmethod(training.make_model)
-    make_scorer = staticmethod(training.make_scorer)
-    task_of = staticmethod(classifier_task.task_of)
+    compile_model = staticmethod(training.compile_model)
+    task_of = staticmethod(task_of)
 
     def make_example(self, number, value):
         """Return the `Example` of a text, or of a pair of them."""
@@ -69,7 +69,7 @@ class ClassifierPredictor(TaskPredictor):
     def outputs(self, examples, features):
         """Return the logits of N >= 1 examples, float32 [N, C]."""
         length = self.task.max_seq_length
-        return training.predict(self._score, features, self.batch_size, length)
+        return training.predict(self._run_batch, features, self.batch_size, length)
 
     def results(self, examples, outputs):
         """Return what each row of logits [N, C] stands for."""

@@ -31,7 +31,7 @@ def evaluate(predictor, sets, directory, batch_size):
       predictor: `ClassifierPredictor`.
       sets: dict of name -> list of labelled `Example`.
       directory: for the file.
-      batch_size: see `classifier.results`.
+      batch_size: see `training.results`.
     """
     task, results = predictor.task, {}
     if predictor.global_step is not None:

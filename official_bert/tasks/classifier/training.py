@@ -16,7 +16,7 @@ from official_bert.tasks.classifier.task import written_config
 from official_bert.training.step import mean_over_examples
 
 # Batch -> dict with `logits`, float32 [B, C].
-make_scorer = outputs.make_scorer
+compile_model = outputs.compile_model
 
 _TERMS = {
     SINGLE_LABEL: ("classification_loss", classification.single_label_terms),
@@ -46,7 +46,7 @@ def predict(score, windows, batch_size, max_seq_length):
     """Return the logits of examples, each the mean of those of its windows.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       windows: list of N lists of `Features`, as of `classifier_features.encode`.
       batch_size: windows that go through the model together.
       max_seq_length: see `FeatureSet`.
@@ -55,7 +55,7 @@ def predict(score, windows, batch_size, max_seq_length):
       float32 logits [N, C] in the order of the examples.
     """
     features = _all_windows(windows, max_seq_length)
-    return _mean_logits(outputs.score_rows(score, features, batch_size), windows)
+    return _mean_logits(outputs.run_examples(score, features, batch_size), windows)
 
 
 def _all_windows(windows, max_seq_length):

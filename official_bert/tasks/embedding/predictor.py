@@ -3,9 +3,9 @@
 import numpy as np
 
 from official_bert.errors import UserError
-from official_bert.fine_tuning import outputs as model_outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.loading import TaskPredictor, load_tflite
+from official_bert.fine_tuning.outputs import run_examples
 from official_bert.tasks.classifier.features import convert_examples, pad_features
 from official_bert.tasks.classifier.predictor import example_of
 
@@ -48,7 +48,7 @@ class EncoderPredictor(TaskPredictor):
     def outputs(self, examples, features):
         """Return the dict of the model's outputs for each example."""
         feature_set = FeatureSet(features, self.model.lengths[-1], pad_features)
-        return model_outputs.score_rows(self.model, feature_set, self.batch_size)
+        return run_examples(self.model, feature_set, self.batch_size)
 
     def results(self, examples, outputs):
         """Return the pooled output of each example, float32 [H]."""

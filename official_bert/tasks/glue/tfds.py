@@ -53,7 +53,7 @@ def read_examples(task, split, data_dir=None):
 
     Returns:
       list of `Example` in the order of GLUE's own numbers, labelled as those of
-      `glue_files.read_examples`.
+      `files.read_examples`.
 
     Raises:
       UserError: there is no such set, or it cannot be had.

@@ -1,4 +1,4 @@
-"""CoNLL columns, read and written; see `ner_files`."""
+"""CoNLL columns, read and written; see `files`."""
 
 import re
 
@@ -25,7 +25,7 @@ def read_conll(path, text, labels, with_tags):
       path: of the file, for messages.
       text: what it holds, lines ending as on Unix.
       labels: set of the types there may be; None for any.
-      with_tags: see `ner_files.read_ner_file`.
+      with_tags: see `files.read_ner_file`.
 
     Raises:
       UserError: see there.
@@ -171,8 +171,8 @@ def write_conll(path, documents, tags):
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):
         rows = [
-            _conll_rows(sentence, found)
-            for sentence, found in zip(sentences, tags_of_document, strict=True)
+            _conll_rows(sentence, predicted)
+            for sentence, predicted in zip(sentences, tags_of_document, strict=True)
         ]
         # Rows of all documents are as long as each other, and so is the border.
         if len(documents) > 1 and any(rows):

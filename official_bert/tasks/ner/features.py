@@ -110,28 +110,28 @@ def convert_documents(
     stride = doc_stride or max(1, room // 2)
     label_ids = {tag: index for index, tag in enumerate(tags)}
     features = []
-    for place, sentences in enumerate(documents):
+    for number, sentences in enumerate(documents):
         numbered = list(enumerate(sentences))
         groups = [[each] for each in numbered] if one_sentence else [numbered]
         for group in groups:
             pieces = _pieces_of(group, tokenizer, label_ids)
             for window in _windows(pieces, room, stride, label_all_pieces):
-                features.append(_features(tokenizer.vocab, place, *window))
+                features.append(_features(tokenizer.vocab, number, *window))
     return features
 
 
 def _pieces_of(sentences, tokenizer, label_ids):
-    """Return the `_Pieces` of (place, `Sentence`) pairs, one behind the other."""
+    """Return the `_Pieces` of (number, `Sentence`) pairs, in order."""
     unknown = [tokenizer.vocab[UNKNOWN]]
     ids, labels, firsts, words = [], [], [], []
-    for place, sentence in sentences:
+    for sentence_number, sentence in sentences:
         sentence_labels = _label_ids_of(sentence, label_ids)
-        for number, word in enumerate(sentence.words):
+        for word_number, word in enumerate(sentence.words):
             word_ids = tokenizer.encode(word) or unknown
             firsts.append(len(ids))
-            words.append((place, number))
+            words.append((sentence_number, word_number))
             ids += word_ids
-            labels += [sentence_labels[number]] * len(word_ids)
+            labels += [sentence_labels[word_number]] * len(word_ids)
     return _Pieces(
         np.array(ids, np.int32),
         np.array(labels, np.int32),
@@ -164,9 +164,9 @@ def _windows(pieces, room, stride, label_all_pieces):
     word_of_piece = np.zeros(num_pieces, np.int64)
     word_of_piece[pieces.firsts[1:]] = 1
     word_of_piece = np.cumsum(word_of_piece)
-    for place, (start, length) in enumerate(spans):
-        first, behind = np.searchsorted(pieces.firsts, [start, start + length])
-        scored = first + np.flatnonzero(best[first:behind] == place)
+    for number, (start, length) in enumerate(spans):
+        first, end = np.searchsorted(pieces.firsts, [start, start + length])
+        scored = first + np.flatnonzero(best[first:end] == number)
         if not scored.size:
             continue
         inside = slice(start, start + length)
@@ -208,9 +208,9 @@ def word_tags(documents, features, predictions, tags):
     Raises:
       ValueError: a word has no prediction, or several.
     """
-    found = [[[None] * len(s.words) for s in document] for document in documents]
+    tagged = [[[None] * len(s.words) for s in document] for document in documents]
     for window, numbers in zip(features, predictions, strict=True):
-        of_document = found[window.document]
+        of_document = tagged[window.document]
         at_words = np.asarray(numbers)[window.positions].tolist()
         for (sentence, word), number in zip(
             window.words.tolist(), at_words, strict=True
@@ -218,9 +218,9 @@ def word_tags(documents, features, predictions, tags):
             if of_document[sentence][word] is not None:
                 raise ValueError(f"Word {word} of a sentence has two predictions.")
             of_document[sentence][word] = tags[number]
-    if any(None in sentence for document in found for sentence in document):
+    if any(None in sentence for document in tagged for sentence in document):
         raise ValueError("There are words without a prediction: windows are missing.")
-    return found
+    return tagged
 
 
 def pad_ner_features(features, length):

@@ -9,7 +9,7 @@
   end is behind the last one. The words are those of `split_words`; an entity that
   ends within one is read as the whole word, and a note tells where that was.
 
-Text is UTF-8 as `tables.read_text` reads it, plain or gzipped. Whatever cannot be
+Text is UTF-8 as `reading.read_text` reads it, plain or gzipped. Whatever cannot be
 used is collected over the whole file and reported once.
 """
 
@@ -17,8 +17,8 @@ import json
 import os
 
 from official_bert.tables.reading import read_text
-from official_bert.tasks.ner import conll as ner_conll
-from official_bert.tasks.ner import json_lines as ner_json
+from official_bert.tasks.ner.conll import has_tag, read_conll
+from official_bert.tasks.ner.json_lines import has_entities, read_json_lines
 
 _ENDINGS = (".jsonl", ".ndjson", ".json")
 
@@ -46,7 +46,7 @@ def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
     path = os.fspath(path)
     text = _read_lines(path, flag)
     is_json = _is_json_lines(path, text)
-    read = ner_json.read_json_lines if is_json else ner_conll.read_conll
+    read = read_json_lines if is_json else read_conll
     return read(path, text, None if labels is None else set(labels), with_tags)
 
 
@@ -61,8 +61,8 @@ def has_tags(path, flag):
     path = os.fspath(path)
     text = _read_lines(path, flag)
     if _is_json_lines(path, text):
-        return any(map(ner_json.has_entities, text.split("\n")))
-    return any(map(ner_conll.has_tag, text.split("\n")))
+        return any(map(has_entities, text.split("\n")))
+    return any(map(has_tag, text.split("\n")))
 
 
 def _read_lines(path, flag):

@@ -1,4 +1,4 @@
-"""Texts with entities as JSON lines, read and written; see `ner_files`."""
+"""Texts with entities as JSON lines, read and written; see `files`."""
 
 import bisect
 import dataclasses
@@ -8,7 +8,7 @@ from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics import entities
 from official_bert.tables.json_lines import parse_object
-from official_bert.tables.reading import fail_for_rows, name_lines
+from official_bert.tables.reading import convert_rows, name_lines, numbered_lines
 from official_bert.tasks.ner.sentences import (
     JSON_LINES,
     NerData,
@@ -19,27 +19,17 @@ from official_bert.tasks.ner.sentences import (
 
 
 def read_json_lines(path, text, labels, with_tags):
-    """Return the `NerData` of a text of JSON lines; see `ner_conll.read_conll`."""
-    documents, problems, widened, count = [], [], [], 0
-    for line, content in enumerate(text.split("\n"), 1):
-        if not content.strip():
-            continue
-        try:
-            sentence, num_entities, num_widened = _parse_line(
-                content, line, labels, with_tags
-            )
-        except ValueError as error:
-            problems.append((line, str(error)))
-            continue
-        documents.append([sentence])
-        count += num_entities
-        widened += [line] * num_widened
-    if problems:
-        advice = (
-            'write lines like {"text": "In Rome.", "entities": [{"start": 3, "end": 7, '
-            '"label": "LOC"}]}, with offsets in characters'
-        )
-        fail_for_rows(path, problems, advice)
+    """Return the `NerData` of a text of JSON lines; see `conll.read_conll`."""
+    parsed = convert_rows(
+        path,
+        numbered_lines(text),
+        lambda line, content: _parse_line(content, line, labels, with_tags),
+        'write lines like {"text": "In Rome.", "entities": [{"start": 3, "end": 7, '
+        '"label": "LOC"}]}, with offsets in characters',
+    )
+    documents = [[sentence] for sentence, _, _ in parsed]
+    count = sum(num_entities for _, num_entities, _ in parsed)
+    widened = [one.line for one, _, number in parsed for _ in range(number)]
     if not documents:
         raise UserError(f"{path} is empty; it needs at least one line with a text.")
     notes = []
@@ -75,9 +65,9 @@ def _parse_line(content, line, labels, with_tags):
     listed = record.get("entities")
     if not isinstance(listed, list):
         raise ValueError('has no list of "entities"')
-    found = sorted(_parse_entity(each, sentence.text, labels) for each in listed)
+    parsed = sorted(_parse_entity(each, sentence.text, labels) for each in listed)
     spans, num_widened, end_before = [], 0, 0
-    for start, end, label in found:
+    for start, end, label in parsed:
         if start < end_before:
             raise ValueError(f"has entities that overlap (at character {start})")
         first, behind, is_whole = _words_of(sentence.offsets, start, end)
@@ -126,14 +116,14 @@ def write_entities(path, documents, tags):
     """Write predictions as JSON lines, one of each sentence, atomically.
 
     A line is `{"text": …, "entities": …}`, see `text_entities`, and can be read
-    again by `read_ner_file`. The arguments are those of `ner_conll.write_conll`.
+    again by `read_ner_file`. The arguments are those of `conll.write_conll`.
     """
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):
-        for sentence, found in zip(sentences, tags_of_document, strict=True):
+        for sentence, tags_of_sentence in zip(sentences, tags_of_document, strict=True):
             record = {
                 "text": sentence.text,
-                "entities": text_entities(sentence, found),
+                "entities": text_entities(sentence, tags_of_sentence),
             }
             lines.append(json.dumps(record, ensure_ascii=False) + "\n")
     files.write_text(path, "".join(lines))

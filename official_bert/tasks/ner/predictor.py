@@ -36,7 +36,7 @@ class NerPredictor(TaskPredictor):
     task_class = training.NerTask
     architecture = training.ARCHITECTURE
     make_model = staticmethod(training.make_model)
-    make_scorer = staticmethod(training.make_scorer)
+    compile_model = staticmethod(training.compile_model)
     task_of = staticmethod(training.task_of)
 
     def predict(self, texts):
@@ -70,7 +70,7 @@ class NerPredictor(TaskPredictor):
     def outputs(self, examples, features):
         """Return the tags of all words; see `training.predict`."""
         return training.predict(
-            self._score, self.task, examples, features, self.batch_size
+            self._run_batch, self.task, examples, features, self.batch_size
         )
 
     def results(self, examples, outputs):

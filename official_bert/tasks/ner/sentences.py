@@ -3,7 +3,7 @@
 import dataclasses
 
 from official_bert.metrics import entities
-from official_bert.tasks.ner import words as ner_words
+from official_bert.tasks.ner.words import joined
 from official_bert.tokenization.basic import BasicTokenizer
 
 CONLL, JSON_LINES = "CoNLL columns", "JSON lines"
@@ -79,12 +79,12 @@ def text_sentence(text, line=1, as_columns=False):
     Args:
       text: str.
       line: see `Sentence`.
-      as_columns: whether its words are those of columns (`ner_words`), and not
+      as_columns: whether its words are those of columns (`words`), and not
         those of `split_words`.
     """
     offsets = split_words(text)
     if as_columns:
-        offsets = ner_words.joined(text, offsets)
+        offsets = joined(text, offsets)
     words = tuple(text[start:end] for start, end in offsets)
     return Sentence(line, text, words, tuple(offsets))
 
@@ -117,12 +117,12 @@ def text_entities(sentence, tags):
     """
     if len(tags) != len(sentence.words):
         raise ValueError(f"{len(tags)} tags for {len(sentence.words)} words.")
-    found = []
+    listed = []
     for first, behind, label in entities.to_spans(tags):
         start, end = sentence.offsets[first][0], sentence.offsets[behind - 1][1]
         text = sentence.text[start:end]
-        found.append({"start": start, "end": end, "label": label, "text": text})
-    return found
+        listed.append({"start": start, "end": end, "label": label, "text": text})
+    return listed
 
 
 def has_joined_words(documents):

@@ -160,9 +160,9 @@ def _weights(features):
 OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
 
 
-def make_scorer(model):
+def compile_model(model):
     """Return the compiled function of a batch; see `outputs_of`."""
-    return outputs.make_scorer(outputs_of(model))
+    return outputs.compile_model(outputs_of(model))
 
 
 def outputs_of(model):
@@ -179,7 +179,7 @@ def predict(score, task, documents, features, batch_size):
     """Return the tags of all words.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       task: `NerTask`.
       documents: list of lists of `Sentence`.
       features: their `NerFeatures`.
@@ -189,7 +189,7 @@ def predict(score, task, documents, features, batch_size):
       list of documents, each a list of sentences, each a list of str.
     """
     windows = FeatureSet(features, task.max_seq_length, pad_ner_features)
-    rows = outputs.score_rows(score, windows, batch_size)
+    rows = outputs.run_examples(score, windows, batch_size)
     return _word_tags(rows, task, documents, features)
 
 

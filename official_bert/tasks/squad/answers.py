@@ -180,19 +180,19 @@ def _predict(example, windows, texts, decoding):
         (one, _checked(one, start), _checked(one, end)) for one, start, end in windows
     ]
     null_score, null = _null(windows)
-    found = {}  # By their texts, the best first.
+    by_text = {}  # By their texts, the best first.
     for window, start, end, *logits in _candidates(windows, null, decoding):
         text = texts.text(example, window, start, end) if window else ""
-        if text not in found:
+        if text not in by_text:
             span = texts.span(example, window, start, end) if window else (0, 0)
-            found[text] = (text, *span, *logits)
-            if len(found) == decoding.n_best_size:
+            by_text[text] = (text, *span, *logits)
+            if len(by_text) == decoding.n_best_size:
                 break
     if decoding.version_2_with_negative:
-        found.setdefault("", ("", 0, 0, *null))
-    if not found:
-        found[NOTHING] = (NOTHING, 0, 0, 0.0, 0.0)
-    nbest = _with_probabilities(found.values())
+        by_text.setdefault("", ("", 0, 0, *null))
+    if not by_text:
+        by_text[NOTHING] = (NOTHING, 0, 0, 0.0, 0.0)
+    nbest = _with_probabilities(by_text.values())
     best = next((each for each in nbest if each.end), None)
     if not decoding.version_2_with_negative:
         return SquadPrediction(example.qas_id, nbest[0], nbest, best, None)
@@ -219,23 +219,24 @@ def _candidates(windows, null, decoding):
     its score, with None for the window and its logits.
     """
     parts = [_spans_of_window(*window, decoding) for window in windows]
-    places = np.repeat(np.arange(len(parts)), [len(starts) for starts, *_ in parts])
+    sizes = [len(starts) for starts, *_ in parts]
+    window_indexes = np.repeat(np.arange(len(parts)), sizes)
     columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
     if decoding.version_2_with_negative:
-        places = np.append(places, -1)
+        window_indexes = np.append(window_indexes, -1)
         null_row = (0, 0, *null)
         columns = columns or [np.zeros(0)] * len(null_row)
         columns = [
             np.append(column, value)
             for column, value in zip(columns, null_row, strict=True)
         ]
-    if not len(places):
+    if not len(window_indexes):
         return
     starts, ends, start_logits, end_logits = columns
     for row in np.argsort(-(start_logits + end_logits), kind="stable").tolist():
-        place = places[row]
+        index = window_indexes[row]
         yield (
-            None if place < 0 else windows[place][0],
+            None if index < 0 else windows[index][0],
             int(starts[row]),
             int(ends[row]),
             float(start_logits[row]),
@@ -268,15 +269,15 @@ def _best_indexes(logits, count):
     return np.argsort(-logits, kind="stable")[:count]
 
 
-def _with_probabilities(found):
+def _with_probabilities(candidates):
     """Return the tuple of `SquadAnswer`s of tuples that lack the probability."""
     # Added one by one, as in the original, whose last digits this keeps.
-    scores = [start_logit + end_logit for *_, start_logit, end_logit in found]
+    scores = [start_logit + end_logit for *_, start_logit, end_logit in candidates]
     best, total = max(scores), 0.0
     exponentials = [math.exp(score - best) for score in scores]
     for exponential in exponentials:
         total += exponential
     return tuple(
         SquadAnswer(*each, exponential / total)
-        for each, exponential in zip(found, exponentials, strict=True)
+        for each, exponential in zip(candidates, exponentials, strict=True)
     )

@@ -224,8 +224,8 @@ def pad_squad_features(features, length):
     batch = pad_rows(features, length)
     if features[0].start_position is not None:
         for name in ("start", "end"):
-            places = [getattr(one, f"{name}_position") for one in features]
-            batch[f"{name}_positions"] = np.array(places, np.int32)
+            positions = [getattr(one, f"{name}_position") for one in features]
+            batch[f"{name}_positions"] = np.array(positions, np.int32)
     return batch
 
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from absl import logging
 
 from official_bert.errors import UserError, list_some
-from official_bert.tables import reading as tables
+from official_bert.tables.reading import read_text
 
 # What separates words: fewer characters than `str.split()` takes.
 WHITESPACE = " \t\r\n\u202f"
@@ -227,8 +227,8 @@ def _find_words(paragraph, text, start):
         return None, None
     # All of Unicode's whitespace, unlike that between words: an answer with
     # another kind of it is not found, and left out as in the original.
-    found = " ".join(paragraph.words[first_word : last_word + 1])
-    if " ".join(text.split()) not in found:
+    span = " ".join(paragraph.words[first_word : last_word + 1])
+    if " ".join(text.split()) not in span:
         return None, None
     return first_word, last_word
 
@@ -262,7 +262,7 @@ def _read_questions(path, flag, unique):
 
 
 def _read_articles(path, flag):
-    text = tables.read_text(str(path), flag)
+    text = read_text(str(path), flag)
     try:
         content = json.loads(text)
     except json.JSONDecodeError as error:

@@ -51,7 +51,7 @@ class SquadPredictor(TaskPredictor):
     architecture = training.ARCHITECTURE
     head = "cls/squad/output_weights"
     make_model = staticmethod(lambda config, task: SpanModel(config))
-    make_scorer = staticmethod(training.make_scorer)
+    compile_model = staticmethod(training.compile_model)
     task_of = staticmethod(training.task_of)
 
     def __init__(
@@ -98,7 +98,7 @@ class SquadPredictor(TaskPredictor):
     def logits(self, features):
         """Return (start, end) logits of windows; see `training.window_logits`."""
         return training.window_logits(
-            self._score,
+            self._run_batch,
             self.task,
             features,
             self.batch_size,

@@ -1,7 +1,7 @@
 """What models answer to a whole SQuAD file, and how that is scored.
 
 * `predictions.json`, `nbest_predictions.json`, `null_odds.json`: the original's;
-* `predictions.jsonl`: a line for each question, with its answer's place in the context;
+* `predictions.jsonl`: a line for each question, with its answer's offsets;
 * `eval_results.txt`: the official scores, `key = value`.
 """
 
@@ -13,7 +13,7 @@ import pathlib
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics.squad import BEST_THRESHOLD
-from official_bert.tasks.squad import scores as squad_scores
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 from official_bert.training.logs import eval_results
 
 
@@ -60,10 +60,10 @@ def best_threshold(task, predictions, gold_answers):
     Args:
       task: `SquadTask` of SQuAD 2.0.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `squad_files.read_gold_answers`.
+      gold_answers: dict, of `files.read_gold_answers`.
     """
-    found = squad_scores.evaluate(task.decoding, predictions, gold_answers)
-    return found[BEST_THRESHOLD]
+    scores = evaluate_predictions(task.decoding, predictions, gold_answers)
+    return scores[BEST_THRESHOLD]
 
 
 def at_threshold(task, predictions, threshold):
@@ -77,79 +77,41 @@ def at_threshold(task, predictions, threshold):
 def write(directory, examples, predictions, version_2_with_negative):
     """Write the original's files, and `predictions.jsonl`.
 
+    * `predictions.json`: a JSON object of question id -> text;
+    * `nbest_predictions.json`: of question id -> list of the n best answers;
+    * `null_odds.json`: of question id -> float, for SQuAD 2.0;
+    * `predictions.jsonl`: lines of `{"id", "text", "start", "end", "score",
+      "probability"}`, and of SQuAD 2.0 `"null_odds"`. `text` is context[start:end],
+      "" for no answer; that of `predictions.json` may differ, see `SquadAnswer`.
+
+    The first three equal the original's byte for byte; SQuAD's official scripts read
+    them.
+
     Args:
       directory: for the files.
       examples: list of `SquadExample`.
       predictions: list of their `SquadPrediction`.
       version_2_with_negative: whether there are null odds.
     """
-    place = os.path.join(directory, "")
-    write_predictions(f"{place}predictions.json", predictions)
-    write_nbest(f"{place}nbest_predictions.json", predictions)
-    if version_2_with_negative:
-        write_null_odds(f"{place}null_odds.json", predictions)
-    else:  # Those of an earlier model would be read as of these answers.
-        pathlib.Path(f"{place}null_odds.json").unlink(missing_ok=True)
-    write_places(f"{place}predictions.jsonl", examples, predictions)
-    print(f"Answers to {len(predictions)} questions: {place}predictions.json")
-
-
-def write_predictions(path, predictions):
-    """Write the answers, a JSON object of question id -> text.
-
-    This and the other two files are laid out as the original's
-    `predictions.json`, `nbest_predictions.json` and `null_odds.json`, byte for
-    byte, and read by SQuAD's official scripts.
-
-    Args:
-      path: the file.
-      predictions: list of `SquadPrediction`.
-    """
-    _write(path, {each.qas_id: each.answer.text for each in predictions})
-
-
-def write_nbest(path, predictions):
-    """Write the n best answers, a JSON object of question id -> list.
-
-    Args:
-      path: the file.
-      predictions: list of `SquadPrediction`.
-    """
+    answers_file = os.path.join(directory, "predictions.json")
+    _write(answers_file, {one.qas_id: one.answer.text for one in predictions})
     keys = ("text", "probability", "start_logit", "end_logit")
-    rows = {
-        each.qas_id: [{key: getattr(one, key) for key in keys} for one in each.nbest]
-        for each in predictions
+    nbest = {
+        one.qas_id: [{key: getattr(row, key) for key in keys} for row in one.nbest]
+        for one in predictions
     }
-    _write(path, rows)
-
-
-def write_null_odds(path, predictions):
-    """Write the null odds, a JSON object of question id -> float.
-
-    Args:
-      path: the file.
-      predictions: list of `SquadPrediction`, of SQuAD 2.0.
-    """
-    _write(path, {each.qas_id: each.null_odds for each in predictions})
-
-
-def write_places(path, examples, predictions):
-    """Write the answers as JSON lines, with their places in the contexts.
-
-    A line is `{"id", "text", "start", "end", "score", "probability"}`, and of
-    SQuAD 2.0 `"null_odds"`. `text` is context[start:end], "" for no answer:
-    what `predictions.json` has instead may differ, see `SquadAnswer`.
-
-    Args:
-      path: the file.
-      examples: list of `SquadExample`.
-      predictions: list of their `SquadPrediction`.
-    """
+    _write(os.path.join(directory, "nbest_predictions.json"), nbest)
+    odds_file = os.path.join(directory, "null_odds.json")
+    if version_2_with_negative:
+        _write(odds_file, {one.qas_id: one.null_odds for one in predictions})
+    else:  # Those of an earlier model would be read as of these answers.
+        pathlib.Path(odds_file).unlink(missing_ok=True)
     lines = [
         json.dumps(_line(one, example.context), ensure_ascii=False) + "\n"
         for example, one in zip(examples, predictions, strict=True)
     ]
-    files.write_text(path, "".join(lines))
+    files.write_text(os.path.join(directory, "predictions.jsonl"), "".join(lines))
+    print(f"Answers to {len(predictions)} questions: {answers_file}")
 
 
 def _line(prediction, context):
@@ -180,10 +142,10 @@ def score(directory, task, predictions, gold_answers):
       directory: for the file.
       task: `SquadTask`.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `squad_files.read_gold_answers`.
+      gold_answers: dict, of `files.read_gold_answers`.
     """
-    found = squad_scores.evaluate(task.decoding, predictions, gold_answers)
+    scores = evaluate_predictions(task.decoding, predictions, gold_answers)
     if task.decoding.version_2_with_negative:
         threshold = task.decoding.null_score_diff_threshold
-        found["null_score_diff_threshold"] = threshold
-    eval_results.write(directory, found)
+        scores["null_score_diff_threshold"] = threshold
+    eval_results.write(directory, scores)

@@ -3,25 +3,10 @@
 Follows `get_final_text` in google-research/bert `run_squad.py`.
 """
 
+import functools
 import itertools
 
 import numpy as np
-
-
-class _TokenizedWords(dict):
-    """Word -> its basic tokens with a space between each two.
-
-    Word by word is as good as all at once: no rule of the basic tokenizer looks
-    across a space.
-    """
-
-    def __init__(self, basic_tokenizer):
-        super().__init__()
-        self.basic_tokenizer = basic_tokenizer
-
-    def __missing__(self, word):
-        self[word] = tokenized = " ".join(self.basic_tokenizer.tokenize(word))
-        return tokenized
 
 
 class WindowTexts:
@@ -29,9 +14,9 @@ class WindowTexts:
 
     def __init__(self, tokenizer):
         self.tokenizer = tokenizer
-        self.tokenized = _TokenizedWords(tokenizer.basic_tokenizer)
-        self.piece_offsets = {}
-        self.word_starts = {}
+        self._tokenized = functools.cache(self._tokenize)
+        self._piece_offsets = functools.cache(self._find_piece_offsets)
+        self._word_starts = functools.cache(self._count_word_starts)
 
     def text(self, example, feature, start, end):
         """Return the original's text of the tokens start … end of a window.
@@ -73,7 +58,7 @@ class WindowTexts:
         """
         # Of position 0 in the row, counted in the context's tokens.
         origin = feature.doc_start - int(np.argmax(feature.segment_ids))
-        word_starts = self._word_starts(example)
+        word_starts = self._word_starts(example.doc_tokens)
         bounds = []
         for side, position in enumerate((start, end)):
             word = feature.token_to_orig_map[position]
@@ -82,26 +67,27 @@ class WindowTexts:
             bounds.append(example.doc_offsets[word] + int(offset))
         return tuple(bounds)
 
-    def _word_starts(self, example):
-        """Return how many tokens of the context are before each word."""
-        starts = self.word_starts.get(example.context)
-        if starts is None:
-            lengths = map(len, map(self.tokenizer.encode, example.doc_tokens))
-            starts = list(itertools.accumulate(lengths, initial=0))
-            self.word_starts[example.context] = starts
-        return starts
+    def _tokenize(self, word):
+        """Return the basic tokens of a word with a space between each two.
 
-    def _piece_offsets(self, word):
+        Word by word is as good as all at once: no rule of the basic tokenizer looks
+        across a space.
+        """
+        return " ".join(self.tokenizer.basic_tokenizer.tokenize(word))
+
+    def _count_word_starts(self, words):
+        """Return how many tokens of the context are before each word."""
+        lengths = map(len, map(self.tokenizer.encode, words))
+        return list(itertools.accumulate(lengths, initial=0))
+
+    def _find_piece_offsets(self, word):
         """Return int32 [P, 2], start and end in the word of its pieces."""
-        offsets = self.piece_offsets.get(word)
-        if offsets is None:
-            _, offsets = self.tokenizer.tokenize_with_offsets(word)
-            offsets = np.array(offsets, np.int32)
-            # Marks may have changed places: what a piece begins is not to leave
-            # out what follows it, nor what it ends what comes before.
-            offsets[:, 0] = np.minimum.accumulate(offsets[::-1, 0])[::-1]
-            offsets[:, 1] = np.maximum.accumulate(offsets[:, 1])
-            self.piece_offsets[word] = offsets
+        _, offsets = self.tokenizer.tokenize_with_offsets(word)
+        offsets = np.array(offsets, np.int32)
+        # Marks may have changed places: what a piece begins is not to leave
+        # out what follows it, nor what it ends what comes before.
+        offsets[:, 0] = np.minimum.accumulate(offsets[::-1, 0])[::-1]
+        offsets[:, 1] = np.maximum.accumulate(offsets[:, 1])
         return offsets
 
     def _bounds(self, text, words):
@@ -115,13 +101,13 @@ class WindowTexts:
           two pairs of (number of the word, number of the character in it).
         """
         whole = (0, 0), (len(words) - 1, len(words[-1]) - 1)
-        tokenized = " ".join(filter(None, map(self.tokenized.__getitem__, words)))
+        tokenized = " ".join(filter(None, map(self._tokenized, words)))
         if text == tokenized:  # By far the commonest, and quickly told.
             return whole
-        place = tokenized.find(text)
-        if place < 0 or _num_characters(tokenized) != sum(map(len, words)):
+        position = tokenized.find(text)
+        if position < 0 or _num_characters(tokenized) != sum(map(len, words)):
             return whole
-        first = _num_characters(tokenized[:place])
+        first = _num_characters(tokenized[:position])
         last = first + _num_characters(text) - 1
         return _locate(first, words), _locate(last, words)
 
@@ -138,8 +124,8 @@ def _num_characters(text):
 
 def _locate(number, words):
     """Return (word, character in it) of a character, counted through all words."""
-    for place, word in enumerate(words):
+    for index, word in enumerate(words):
         if number < len(word):
-            return place, number
+            return index, number
         number -= len(word)
     raise IndexError(f"{sum(map(len, words)) + number} in {words}")

@@ -17,13 +17,13 @@ from official_bert.json_records import from_json
 from official_bert.metrics.squad import BEST_THRESHOLD
 from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks.squad import answers as squad_answers
-from official_bert.tasks.squad import scores as squad_scores
 from official_bert.tasks.squad.answers import Decoding
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 from official_bert.tasks.squad.features import pad_squad_features
 from official_bert.training.step import mean_over_examples
 
 # Batch -> dict with `start_logits` and `end_logits`, float32 [B, S].
-make_scorer = outputs.make_scorer
+compile_model = outputs.compile_model
 
 LOSS = "span_loss"
 ARCHITECTURE = "BertForQuestionAnswering"
@@ -114,7 +114,7 @@ def window_logits(score, task, features, batch_size, pad_to_max_seq_length=False
     """Return the logits of windows.
 
     Args:
-      score: what `make_scorer` returned.
+      score: what `compile_model` returned.
       task: `SquadTask`.
       features: list of N `SquadFeatures`.
       batch_size: windows that go through the model together.
@@ -127,7 +127,7 @@ def window_logits(score, task, features, batch_size, pad_to_max_seq_length=False
       [max_seq_length].
     """
     windows = _feature_set(task, features, pad_to_max_seq_length)
-    rows = outputs.score_rows(score, windows, batch_size)
+    rows = outputs.run_examples(score, windows, batch_size)
     return _logits_of(rows, task, features, pad_to_max_seq_length)
 
 
@@ -176,7 +176,7 @@ class AnsweredQuestions:
         predictions = squad_answers.decode(
             self.examples, self.features, *logits, tokenizer, task.decoding
         )
-        return squad_scores.evaluate(task.decoding, predictions, self.gold_answers)
+        return evaluate_predictions(task.decoding, predictions, self.gold_answers)
 
 
 def make_job(start, task, train_features, dev=None, epoch_size=None):

@@ -21,8 +21,7 @@ from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export.tflite import flatbuffer, writer
 from official_bert.export.tflite.model import open_device_model
-from official_bert.fine_tuning import loading, tflite_model
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import loading, outputs, tflite_model
 from official_bert.fine_tuning.tflite_model import TfliteModel
 from official_bert.tasks.predictor import Predictor, load
 from official_bert.tasks.squad.predictor import SquadPredictor
@@ -104,7 +103,7 @@ def test_numbers_are_python_s(kind):
     assert 0 < report.difference <= writer.TOLERANCE
     model = open_device_model(directory_of(kind))
     score, answering = (
-        scoring.make_scorer(model.compute),
+        outputs.compile_model(model.compute),
         TfliteModel(folder / "model.tflite"),
     )
     for row in rows(answering):
@@ -183,7 +182,7 @@ def test_the_encoder_gives_python_s_vectors():
     found = Predictor(exported("masks")[0]).predict(TEXTS)
     model = open_device_model(directory_of("masks"))
     score, answering = (
-        scoring.make_scorer(model.compute),
+        outputs.compile_model(model.compute),
         TfliteModel(exported("masks")[0] / "model.tflite"),
     )
     assert found.shape == (len(TEXTS), tiny_exports.CONFIG.hidden_size)

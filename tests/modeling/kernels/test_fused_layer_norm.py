@@ -6,7 +6,7 @@ import tensorflow as tf
 from optimized_graph import operations
 
 from official_bert.config import BertConfig
-from official_bert.fine_tuning import outputs as scoring
+from official_bert.fine_tuning import outputs
 from official_bert.modeling import layers
 from official_bert.modeling.encoder import BertEncoder
 from official_bert.modeling.kernels import fused_layer_norm
@@ -82,7 +82,7 @@ def test_a_scorer_gives_what_the_model_gives():
         encoded = encoder(features, kernels=kernels)
         return {name: encoded[name] for name in names}
 
-    found, plain = scoring.make_scorer(compute)(batch), encoder(batch)
+    found, plain = outputs.compile_model(compute)(batch), encoder(batch)
     for name in names:
         np.testing.assert_allclose(found[name], plain[name], atol=1e-5)
 

@@ -179,7 +179,7 @@ def test_batches_have_the_choices_of_the_whole_set():
 
 def test_choices_scored_alone_are_what_training_sees(model):
     """One row at a time, or [B, C, S] with choices that are not there."""
-    logits = choice.predict(choice.make_scorer(model), DEV, 8, 32)
+    logits = choice.predict(choice.compile_model(model), DEV, 8, 32)
     batch = choice.feature_set(DEV, 32).pad(DEV, 32)
     np.testing.assert_allclose(logits, model(batch)["logits"], atol=1e-4)
     for each, row in zip(DEV, logits, strict=True):

@@ -204,7 +204,7 @@ def test_scores_come_in_the_order_of_the_examples(whole):
     directory, row = whole
     model = classifier.ClassificationModel(CONFIG, 2)
     load_weights(model, directory)
-    score = classifier.make_scorer(model)
+    score = classifier.compile_model(model)
     logits = classifier.predict(score, DEV, 8, 16)
     single = [classifier.predict(score, [each], 1, 16) for each in DEV]
     np.testing.assert_allclose(logits, np.concatenate(single), atol=1e-4)

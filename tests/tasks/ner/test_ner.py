@@ -226,7 +226,7 @@ def test_predictions_are_those_of_single_windows(task):
         best = model(batch)["logits"].numpy()[0].argmax(-1)
         for place, (sentence, word) in zip(one.positions, one.words, strict=True):
             expected[one.document][sentence][word] = TAGS[best[place]]
-    score = ner.make_scorer(model)
+    score = ner.compile_model(model)
     for size in (1, 4, 100):
         assert predict(score, task, documents, size) == expected
     assert len({tag for d in expected for s in d for tag in s}) > 2
@@ -242,7 +242,7 @@ def test_it_breaks_off():
 @pytest.mark.parametrize("task", [TASK, FROZEN], ids=["tuned", "frozen"])
 def test_the_document_is_context(task):
     """Unless each sentence was asked to be read alone."""
-    score = ner.make_scorer(random_model(task))
+    score = ner.compile_model(random_model(task))
     last = [document[-1] for document in DEV]
     before = [[word_sentence(["horse", "was"]), one] for one in last]
     others = [[word_sentence(["grand", "water", "over"]), one] for one in last]

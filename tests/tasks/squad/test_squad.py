@@ -21,7 +21,6 @@ from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files
-from official_bert.tasks.squad import scores as squad_scores
 from official_bert.tasks.squad import training as squad
 from official_bert.tasks.squad.answers import (
     NO_CANDIDATE,
@@ -29,6 +28,7 @@ from official_bert.tasks.squad.answers import (
     SquadAnswer,
     SquadPrediction,
 )
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 from official_bert.tasks.squad.predictor import SquadPredictor
 from official_bert.tasks.squad.training import SquadTask
 from official_bert.tokenization.full import FullTokenizer
@@ -177,7 +177,7 @@ def prediction(qas_id, text, non_null=None, odds=None):
 
 def test_scores_of_version_1():
     gold = {"a": ("Paris", "the city of Paris"), "b": ("1895",)}
-    found = squad_scores.evaluate(
+    found = evaluate_predictions(
         V1.decoding, [prediction("a", "Paris, city"), prediction("b", "1895")], gold
     )
     assert found == {"exact_match": 50, "f1": pytest.approx(90)}
@@ -200,7 +200,7 @@ def test_scores_of_version_2():
     Of "Nile river": 2/3. In the order of the null odds that is +2/3 (c), -1 (b),
     +1 (a), +1 (e) to the two questions that are right without an answer.
     """
-    found = squad_scores.evaluate(V2.decoding, PREDICTIONS, GOLD)
+    found = evaluate_predictions(V2.decoding, PREDICTIONS, GOLD)
     plain = {one.qas_id: one.answer.text for one in PREDICTIONS}
     assert {k: v for k, v in found.items() if not k.startswith("best")} == (
         scores.evaluate_v2(GOLD, plain)
@@ -238,7 +238,7 @@ def test_the_threshold_to_keep_answers_with_the_best_f1():
     for _ in range(200):
         shift = rng.choice([-20, 0, 20])
         predictions, gold = random_questions(rng, shift + rng.normal(size=1000))
-        found = squad_scores.evaluate(V2.decoding, predictions, gold)
+        found = evaluate_predictions(V2.decoding, predictions, gold)
         threshold = found[scores.BEST_THRESHOLD]
         assert f1_at(predictions, gold, threshold) == pytest.approx(found["best_f1"])
         odds = [one.null_odds for one in predictions]
@@ -255,7 +255,7 @@ def test_of_equal_null_odds_all_are_answered_or_none():
     rng, num_less = np.random.default_rng(4), 0
     for _ in range(200):
         predictions, gold = random_questions(rng, [-2.0, -1.0, 0.0])
-        found = squad_scores.evaluate(V2.decoding, predictions, gold)
+        found = evaluate_predictions(V2.decoding, predictions, gold)
         reached = f1_at(predictions, gold, found[scores.BEST_THRESHOLD])
         every = [f1_at(predictions, gold, each) for each in (-9, -2, -1, 0)]
         assert reached == pytest.approx(max(every))
@@ -311,7 +311,7 @@ def test_logits_are_those_of_each_window_alone(model, batch_size):
     ]
     features = squad_features.convert_examples(examples, TOKENIZER, *V2.lengths)
     assert len({len(one.input_ids) for one in features}) > 5
-    score = squad.make_scorer(model)
+    score = squad.compile_model(model)
     found = squad.window_logits(score, V2, features, batch_size)
     assert [len(part) for part in found] == [len(features)] * 2
     for one, start, end in zip(features, *found, strict=True):
@@ -327,7 +327,7 @@ def test_logits_are_those_of_each_window_alone(model, batch_size):
 
 
 def test_logits_of_nothing_and_of_a_run_that_is_to_end(model):
-    score = squad.make_scorer(model)
+    score = squad.compile_model(model)
     assert squad.window_logits(score, V2, [], 8) == ([], [])
     calls = iter([False, True])
     evaluate = squad.make_job(START, V2, TRAIN, DEV).dev_set.make_evaluate(model, 8)
@@ -368,13 +368,13 @@ def test_the_best_threshold_is_kept_and_moves_the_score(whole):
     logits = predictor.logits(DEV.features)
     at_best = predictor.outputs(DEV.examples, DEV.features, logits)
     assert (
-        squad_scores.evaluate(task.decoding, at_best, DEV.gold_answers)["f1"]
+        evaluate_predictions(task.decoding, at_best, DEV.gold_answers)["f1"]
         == row["best_f1"]
     )
     at_zero = squad_answers.decode(
         DEV.examples, DEV.features, *logits, TOKENIZER, V2.decoding
     )
-    found = squad_scores.evaluate(V2.decoding, at_zero, DEV.gold_answers)
+    found = evaluate_predictions(V2.decoding, at_zero, DEV.gold_answers)
     assert {"global_step": step, **found} == row
     assert found["f1"] < row["best_f1"] == found["best_f1"]
 

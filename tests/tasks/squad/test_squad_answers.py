@@ -384,12 +384,12 @@ def test_what_cannot_be_decoded(tokenizer):
         decode([], features, [0], [0, 1], tokenizer, Decoding())
 
 
-def written(folder, predictions):
-    """Return the bytes of the three files."""
-    writers = ("write_predictions", "write_nbest", "write_null_odds")
-    for name in writers:
-        getattr(squad_reports, name)(folder / name, predictions)
-    return [(folder / name).read_bytes() for name in writers]
+def written(folder, examples, predictions):
+    """Return the bytes of the three files; two of SQuAD 1.1."""
+    with_odds = predictions[0].null_odds is not None
+    squad_reports.write(folder, examples, predictions, with_odds)
+    names = ["predictions", "nbest_predictions", *["null_odds"] * with_odds]
+    return [(folder / f"{name}.json").read_bytes() for name in names]
 
 
 def recorded_settings(settings, version_2):
@@ -412,7 +412,7 @@ def test_mini_as_the_original(mini, tmp_path):
     logits = [np.array(recorded[name]) for name in ("start_logits", "end_logits")]
     decoding = recorded_settings(settings, True)
     found = decode(examples, features, *logits, tokenizer, decoding)
-    contents = map(json.loads, written(tmp_path, found))
+    contents = map(json.loads, written(tmp_path, examples, found))
     for content, name in zip(
         contents, ("predictions", "nbest", "null_odds"), strict=True
     ):
@@ -436,12 +436,12 @@ def test_squad_as_the_original(shared, tmp_path, version):
         logits = recorded["start_logits"], recorded["end_logits"]
     decoding = recorded_settings(settings, version == "2.0")
     found = decode(examples, features, *logits, tokenizer, decoding)
-    predictions, nbest, odds = written(tmp_path, found)
+    predictions, nbest, *odds = written(tmp_path, examples, found)
     assert predictions == (folder / f"predictions_v{version}.json").read_bytes()
     packed = (folder / f"nbest_v{version}.json.gz").read_bytes()
     assert nbest == gzip.decompress(packed)
     if version == "2.0":
-        assert odds == (folder / "null_odds_v2.0.json").read_bytes()
+        assert odds == [(folder / "null_odds_v2.0.json").read_bytes()]
     differing = [
         one
         for example, each in zip(examples, found, strict=True)
@@ -480,9 +480,8 @@ def test_padding_competes_as_in_the_original(shared, tmp_path, version):
         found = window_logits(
             score, task, features, 8, pad_to_max_seq_length=pad_to_max_seq_length
         )
-        return written(
-            tmp_path, decode(examples, features, *found, tokenizer, decoding)
-        )[1]
+        predictions = decode(examples, features, *found, tokenizer, decoding)
+        return written(tmp_path, examples, predictions)[1]
 
     packed = (folder / f"nbest_v{version}.json.gz").read_bytes()
     assert nbest(True) == gzip.decompress(packed)

@@ -18,9 +18,9 @@ from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad import files as squad_files
 from official_bert.tasks.squad import reports as squad_reports
-from official_bert.tasks.squad import scores as squad_scores
 from official_bert.tasks.squad import training as squad
 from official_bert.tasks.squad.answers import Decoding, SquadAnswer, SquadPrediction
+from official_bert.tasks.squad.evaluation import evaluate_predictions
 from official_bert.tasks.squad.predictor import SquadPredictor
 from official_bert.tasks.squad.training import SquadTask
 
@@ -88,7 +88,7 @@ def test_places_of_answers(tmp_path):
         SquadPrediction("r", nothing, (nothing,), None, None),
     ]
     path = tmp_path / "predictions.jsonl"
-    squad_reports.write_places(str(path), examples, predictions)
+    squad_reports.write(str(tmp_path), examples, predictions, True)
     assert path.read_text("utf-8").splitlines() == [
         '{"id": "p", "text": "é\\n b", "start": 2, "end": 6, "score": 2.234568, '
         '"probability": 0.751235, "null_odds": -20.123456789}',
@@ -203,7 +203,7 @@ def test_scores_of_version_2(models, tmp_path, capsys):
     squad_reports.score(str(tmp_path), task, found, GOLD)
     written = read_scores(tmp_path)
     assert written.pop("null_score_diff_threshold") == -1.5
-    assert written == squad_scores.evaluate(V2.decoding, found, GOLD)
+    assert written == evaluate_predictions(V2.decoding, found, GOLD)
     said = capsys.readouterr().out
     assert "***** Eval results *****" in said
     assert f"  best_f1 = {written['best_f1']}\n" in said

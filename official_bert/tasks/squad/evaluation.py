@@ -1,15 +1,15 @@
-"""The official scores of answers, and the threshold that scores best."""
+"""The official scores of predictions, and the threshold that scores best."""
 
-from official_bert.metrics import squad as scores
+from official_bert.metrics.squad import evaluate_v1, evaluate_v2
 
 
-def evaluate(decoding, predictions, gold_answers):
+def evaluate_predictions(decoding, predictions, gold_answers):
     """Return the official scores of predictions, in percent.
 
     Args:
       decoding: `Decoding` that they were chosen by.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `squad_files.read_gold_answers`.
+      gold_answers: dict, of `files.read_gold_answers`.
 
     Returns:
       dict of name -> float; of SQuAD 2.0 also the scores at the best threshold
@@ -17,15 +17,13 @@ def evaluate(decoding, predictions, gold_answers):
     """
     texts = {one.qas_id: one.answer.text for one in predictions}
     if not decoding.version_2_with_negative:
-        return scores.evaluate_v1(gold_answers, texts)
-    found = scores.evaluate_v2(gold_answers, texts)
+        return evaluate_v1(gold_answers, texts)
     # A threshold cannot bring back a text that another threshold has taken.
     non_null = {
         one.qas_id: one.best_non_null.text if one.best_non_null else ""
         for one in predictions
     }
     odds = {one.qas_id: one.null_odds for one in predictions}
-    tuned = scores.evaluate_v2(gold_answers, non_null, odds)
-    return found | {
-        name: value for name, value in tuned.items() if name.startswith("best_")
-    }
+    tuned = evaluate_v2(gold_answers, non_null, odds)
+    best = {name: value for name, value in tuned.items() if name.startswith("best_")}
+    return evaluate_v2(gold_answers, texts) | best

@@ -241,18 +241,16 @@ class Journal:
 
     def _made_with(self, step):
         """Return the command, with what its flag files and its config say."""
-        arguments = []
+        made_with = [step.script]
         for argument in step.arguments:
             name, _, path = argument.partition("=")
             is_file = name == "--flagfile"
-            arguments += self._read_file(path).splitlines() if is_file else [argument]
-        made_with = [step.script]
-        for flag in arguments:
-            name, _, path = flag.partition("=")
-            if name == "--bert_config_file":
-                flag = f"{name}={' '.join(self._read_file(path).split())}"
-            if flag.startswith("--"):
-                made_with.append(flag)
+            for flag in self._read_file(path).splitlines() if is_file else [argument]:
+                name, _, path = flag.partition("=")
+                if name == "--bert_config_file":
+                    flag = f"{name}={' '.join(self._read_file(path).split())}"
+                if flag.startswith("--"):
+                    made_with.append(flag)
         return made_with
 
 

@@ -10,6 +10,7 @@ paper's numbers beside ours, means and deviations over the seeds. docs/ablations
 has the rows.
 """
 
+import itertools
 import os
 import subprocess
 
@@ -126,22 +127,16 @@ def _data(table):
         if name not in TASKS:
             raise UserError(f"--tasks: {name!r} is none of {', '.join(TASKS)}.")
     wanted = [name for name in table.tasks if name in flags_of and name in FLAGS.tasks]
-    for name in wanted:
-        if TASKS[name].script == "run_classifier.py":  # One of GLUE's.
-            _check_glue(name)
-    return {name: flags_of[name] for name in wanted}
-
-
-def _check_glue(name):
-    """Raise `UserError` unless a task's files are in --glue_data_dir."""
-    task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
-    for split in ("train", "dev"):
+    glue = [name for name in wanted if TASKS[name].script == "run_classifier.py"]
+    for name, split in itertools.product(glue, ("train", "dev")):
+        task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
         if not glue_files.has_examples(task, folder, split):
             raise UserError(
                 f"--glue_data_dir: there is no {split} set of {name} in {folder} "
                 f"({task.directory}/{split}.tsv); leave it out with --tasks, or give "
                 "the folder of GLUE."
             )
+    return {name: flags_of[name] for name in wanted}
 
 
 def _study(texts, data):

@@ -152,22 +152,21 @@ SIZES = {
 
 def _check_value(field, value):
     """Raise `UserError` unless `value` is possible for the config's field."""
-    name = field.name
-    if name == "hidden_act":
-        if value not in HIDDEN_ACTIVATIONS:
-            raise UserError(
-                f"hidden_act is {value!r}: choose from {', '.join(HIDDEN_ACTIVATIONS)}."
-            )
+    # A bool is an int to Python.
+    is_number = isinstance(value, (int, float)) and not isinstance(value, bool)
+    if field.name == "hidden_act":
+        is_possible = value in HIDDEN_ACTIVATIONS
+        remedy = f"choose from {', '.join(HIDDEN_ACTIVATIONS)}"
     elif field.type is bool:
-        if not isinstance(value, bool):
-            raise UserError(f"{name} is {value!r}: it must be true or false.")
+        is_possible, remedy = isinstance(value, bool), "it must be true or false"
     elif field.type is int:
-        if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-            raise UserError(f"{name} is {value!r}: it must be a whole number above 0.")
-    elif not isinstance(value, (int, float)) or isinstance(value, bool):
-        raise UserError(f"{name} is {value!r}: it must be a number.")
-    elif name in ("initializer_range", "layer_norm_eps"):
-        if not 0 < value < float("inf"):
-            raise UserError(f"{name} is {value!r}: it must be above 0.")
-    elif not 0 <= value < 1:
-        raise UserError(f"{name} is {value!r}: it must be at least 0 and below 1.")
+        is_possible = is_number and isinstance(value, int) and value >= 1
+        remedy = "it must be a whole number above 0"
+    elif not is_number:
+        is_possible, remedy = False, "it must be a number"
+    elif field.name in ("initializer_range", "layer_norm_eps"):
+        is_possible, remedy = 0 < value < float("inf"), "it must be above 0"
+    else:
+        is_possible, remedy = 0 <= value < 1, "it must be at least 0 and below 1"
+    if not is_possible:
+        raise UserError(f"{field.name} is {value!r}: {remedy}.")

@@ -21,8 +21,14 @@ def write_unless_edited(path, text, comment):
     Returns:
       whether it was written.
     """
-    if os.path.lexists(path) and not _is_unedited(path, comment):
-        return False
+    if os.path.lexists(path):
+        try:
+            with open(path, encoding="utf-8", newline="") as file:
+                first, _, former_text = file.read().partition("\n")
+        except (OSError, UnicodeDecodeError):
+            return False
+        if first != _first_line(former_text, comment):
+            return False
     files.write_text(path, f"{_first_line(text, comment)}\n{text}")
     return True
 
@@ -30,13 +36,3 @@ def write_unless_edited(path, text, comment):
 def _first_line(text, comment):
     digest = hashlib.sha256(text.encode()).hexdigest()[:16]
     return comment.format(_MARK.format(digest))
-
-
-def _is_unedited(path, comment):
-    """Return whether a file is as `write_unless_edited` left it."""
-    try:
-        with open(path, encoding="utf-8", newline="") as file:
-            first, _, text = file.read().partition("\n")
-    except (OSError, UnicodeDecodeError):
-        return False
-    return first == _first_line(text, comment)

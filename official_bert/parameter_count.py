@@ -42,33 +42,24 @@ def parameter_parts(config):
     depth, h, i = config.num_hidden_layers, config.hidden_size, config.intermediate_size
     v, p, t = config.vocab_size, config.max_position_embeddings, config.type_vocab_size
     wide, written = 2 * depth * h * i, "8·L·H²" if i == 4 * h else "2·L·H·I"
-    attention = depth * (4 * h * h + 6 * h)
+    square, attention = 4 * depth * h * h, depth * (4 * h * h + 6 * h)
     feed_forward = depth * (2 * h * i + i + 3 * h)
-    transform = h * h + 3 * h + v
+    encoder = [
+        ("word embeddings", "V·H", v * h, "V·H", v * h),
+        ("position embeddings", "P·H", p * h, "P·H", p * h),
+        ("segment embeddings", "T·H", t * h, "T·H", t * h),
+        ("their LayerNorm", "", 0, "2·H", 2 * h),
+        ("attention", "4·L·H²", square, "L·(4·H² + 6·H)", attention),
+        ("feed-forward", written, wide, "L·(2·H·I + I + 3·H)", feed_forward),
+        ("pooler", "H²", h * h, "H² + H", h * h + h),
+    ]
+    heads = [
+        ("masked LM", "H²", h * h, "H² + 3·H + V", h * h + 3 * h + v),
+        ("next sentence", "2·H", 2 * h, "2·H + 2", 2 * h + 2),
+    ]
     return [
-        Part(ENCODER, "word embeddings", "V·H", v * h, "V·H", v * h),
-        Part(ENCODER, "position embeddings", "P·H", p * h, "P·H", p * h),
-        Part(ENCODER, "segment embeddings", "T·H", t * h, "T·H", t * h),
-        Part(ENCODER, "their LayerNorm", "", 0, "2·H", 2 * h),
-        Part(
-            ENCODER,
-            "attention",
-            "4·L·H²",
-            4 * depth * h * h,
-            "L·(4·H² + 6·H)",
-            attention,
-        ),
-        Part(
-            ENCODER,
-            "feed-forward",
-            written,
-            wide,
-            "L·(2·H·I + I + 3·H)",
-            feed_forward,
-        ),
-        Part(ENCODER, "pooler", "H²", h * h, "H² + H", h * h + h),
-        Part(HEADS, "masked LM", "H²", h * h, "H² + 3·H + V", transform),
-        Part(HEADS, "next sentence", "2·H", 2 * h, "2·H + 2", 2 * h + 2),
+        *(Part(ENCODER, *part) for part in encoder),
+        *(Part(HEADS, *part) for part in heads),
     ]
 
 

@@ -39,10 +39,12 @@ def split_off(paths, folder):
         return tuple(targets)
     parts, count = ([], []), 0
     for path in paths:
-        text = files.read_text(path, "a text file")
-        for document in _documents(text):
-            count += 1
-            parts[count % EVERY == 0].append(document)
+        lines = files.read_text(path, "a text file").split("\n")
+        groups = itertools.groupby(lines, lambda line: bool(line.strip()))
+        for has_text, document in groups:
+            if has_text:
+                count += 1
+                parts[count % EVERY == 0].append("\n".join(document) + "\n")
     if not parts[1]:
         raise UserError(
             f"--input_file has {count} documents, and one of {EVERY} is held out: give "
@@ -53,11 +55,3 @@ def split_off(paths, folder):
         files.write_text(target, "\n".join(documents))
     files.write_json(inputs, made_of)
     return tuple(targets)
-
-
-def _documents(text):
-    """Yield the documents of a text, each with its line ends."""
-    groups = itertools.groupby(text.split("\n"), lambda line: bool(line.strip()))
-    for has_text, lines in groups:
-        if has_text:
-            yield "\n".join(lines) + "\n"

@@ -24,7 +24,7 @@ def lines_of(table, results):
 
     Args:
       table: `tables.Table`.
-      results: what `running.run_table` returned.
+      results: what `steps.run_table` returned.
     """
     tasks = list(results[0]["scores"])
     head = [table.title.split(":")[0], "held-out perplexity"]
@@ -41,7 +41,7 @@ def lines_of(table, results):
         lines += [_line([*ours, *paper]) for ours in _our_cells(table, result, tasks)]
     for label, numbers in table.paper_rows:
         lines.append(_line([label, *empty, *numbers]))
-    if any(_is_left_to_right(result["row"]) for result in results):
+    if any(result["row"].model == LEFT_TO_RIGHT.flags for result in results):
         lines += [
             "",
             "*: of every token from those before it, which does not compare with that "
@@ -53,7 +53,7 @@ def lines_of(table, results):
 def _our_cells(table, result, tasks):
     """Yield the cells of a row; with `over_steps`, of one for each checkpoint."""
     row, scores = result["row"], result["scores"]
-    mark = "*" if _is_left_to_right(row) else ""
+    mark = "*" if row.model == LEFT_TO_RIGHT.flags else ""
     perplexity = f"{math.exp(result['loss']):.2f}{mark}"
     numbers = list(scores[tasks[0]]) if tasks else [None]
     for number in numbers:
@@ -62,10 +62,6 @@ def _our_cells(table, result, tasks):
             # The loss is that of the last step alone.
             cells = [row.label, perplexity if number == numbers[-1] else "", number]
         yield cells + [spread(scores[task][number]) for task in tasks]
-
-
-def _is_left_to_right(row):
-    return row.model == LEFT_TO_RIGHT.flags
 
 
 def _line(cells):
@@ -77,7 +73,7 @@ def draw(table, results, path):
 
     Args:
       table: `tables.Table` with `over_steps`.
-      results: what `running.run_table` returned.
+      results: what `steps.run_table` returned.
       path: of the picture.
 
     Returns:

@@ -1,9 +1,13 @@
-"""The steps of an ablation, each an ordinary command, and what each comes to."""
+"""The steps of an ablation, each an ordinary command; run those that are missing.
+
+What each came to is kept in `results.jsonl`.
+"""
 
 import dataclasses
 import json
 import math
 import os
+import time
 
 from official_bert import files
 from official_bert.ablations.tables import TASKS
@@ -13,6 +17,7 @@ from official_bert.training.logs import eval_results
 
 FOLDER = "configs/ablations"
 HELDOUT = "heldout"
+RESULTS_FILE = "results.jsonl"
 # What a fine-tuning with several seeds leaves.
 SEEDS_FILE = "runs.json"
 LOSS = "masked_lm_loss"
@@ -61,13 +66,11 @@ class Step:
     arguments: list[str]
 
 
-def flag_file(name):
-    """Return the path of a flag file, from the project's root."""
-    return f"{FOLDER}/{name}.flags"
-
-
-def _given(*flag_files):
-    return [f"--flagfile={flag_file(name)}" for name in flag_files]
+def _step(name, script, flag_files, *arguments, **values):
+    """Return a `Step` of flag files in `FOLDER`, of arguments and of flags' values."""
+    flag_files = [f"--flagfile={FOLDER}/{each}.flags" for each in flag_files]
+    values = [f"--{flag}={value}" for flag, value in values.items()]
+    return Step(name, script, [*flag_files, *arguments, *values])
 
 
 def heldout(study):
@@ -76,24 +79,22 @@ def heldout(study):
     Every pair goes on where it begins and 80/10/10 of the words to guess are
     masked, whatever a model was trained on, so that losses compare.
     """
-    return _records(study, HELDOUT, study.eval_input_file, HELDOUT)
+    return _records(study, HELDOUT, study.eval_input_file)
 
 
 def records(study, row):
     """Return the step that makes a row's training records."""
-    return _records(study, row.records, study.input_file, row.records)
+    return _records(study, row.records, study.input_file)
 
 
-def _records(study, name, text, row_flags):
-    return Step(
+def _records(study, name, text):
+    return _step(
         f"records/{name}",
         "create_pretraining_data.py",
-        [
-            *_given("records", row_flags),
-            f"--input_file={text}",
-            f"--vocab_file={study.vocab_file}",
-            f"--output_file={_record_file(study, name)}",
-        ],
+        ["records", name],
+        input_file=text,
+        vocab_file=study.vocab_file,
+        output_file=_record_file(study, name),
     )
 
 
@@ -103,40 +104,36 @@ def _record_file(study, name):
 
 def pretraining(study, row):
     """Return the step that pre-trains a row's model."""
-    number, arguments = study.num_train_steps, []
+    number, steps = study.num_train_steps, {}
     if number:
         # Warm-up a tenth of it, and about five checkpoints.
-        arguments = [
-            f"--num_train_steps={number}",
-            f"--num_warmup_steps={number // 10}",
-            f"--save_checkpoints_steps={math.ceil(number / 5)}",
-        ]
-    return Step(
+        steps = {
+            "num_train_steps": number,
+            "num_warmup_steps": number // 10,
+            "save_checkpoints_steps": math.ceil(number / 5),
+        }
+    return _step(
         f"models/{row.model}",
         "run_pretraining.py",
-        [
-            *_given("pretraining", row.model),
-            f"--input_file={_record_file(study, row.records)}",
-            f"--vocab_file={study.vocab_file}",
-            f"--output_dir={study.path('models', row.model)}",
-            *arguments,
-        ],
+        ["pretraining", row.model],
+        input_file=_record_file(study, row.records),
+        vocab_file=study.vocab_file,
+        output_dir=study.path("models", row.model),
+        **steps,
     )
 
 
 def evaluation(study, row):
     """Return the step that takes a model's held-out loss."""
     name = f"heldout/{row.model}"
-    return Step(
+    return _step(
         name,
         "run_pretraining.py",
-        [
-            *_given("evaluation"),
-            f"--init_checkpoint={study.path('models', row.model)}",
-            f"--input_file={_record_file(study, HELDOUT)}",
-            f"--vocab_file={study.vocab_file}",
-            f"--output_dir={study.path(name)}",
-        ],
+        ["evaluation"],
+        init_checkpoint=study.path("models", row.model),
+        input_file=_record_file(study, HELDOUT),
+        vocab_file=study.vocab_file,
+        output_dir=study.path(name),
     )
 
 
@@ -154,15 +151,16 @@ def fine_tuning(study, row, task, step=None):
         start = os.path.join(start, f"model.ckpt-{step}")
         label += f"_at_{step}"
     name = f"fine_tuned/{label}/{task}"
-    arguments = [
-        *_given(task, row.flags),
+    return _step(
+        name,
+        TASKS[task].script,
+        [task, row.flags],
         *study.data[task],
-        f"--init_checkpoint={start}",
-        "--seed=1",
-        f"--num_seeds={study.num_seeds}",
-        f"--output_dir={study.path(name)}",
-    ]
-    return Step(name, TASKS[task].script, arguments)
+        init_checkpoint=start,
+        seed=1,
+        num_seeds=study.num_seeds,
+        output_dir=study.path(name),
+    )
 
 
 def scores_of(study, step):
@@ -175,32 +173,128 @@ def scores_of(study, step):
       UserError: the command was stopped before its end, which is no error of its own.
     """
     kind, folder = step.name.split("/")[0], study.path(step.name)
+    stopped = UserError(
+        f"{step.name} was stopped before its end; the same command goes on with it."
+    )
     if kind == "models":
-        model = os.path.join(folder, f"{names.MODEL_PREFIX}.index")
-        if not os.path.exists(model):
-            raise _stopped(step)
-        return {"steps": _regular_checkpoints(folder)}
+        if not os.path.exists(os.path.join(folder, f"{names.MODEL_PREFIX}.index")):
+            raise stopped
+        run = files.read_json(os.path.join(folder, "run.json"), "what a run was told")
+        every = run["flags"]["save_checkpoints_steps"]
+        numbers = names.numbered_checkpoints(folder)
+        # Not those at which it was stopped.
+        regular = [each for each in numbers if each % every == 0 or each == numbers[-1]]
+        return {"steps": regular}
     if kind == HELDOUT:
         return {LOSS: eval_results.read(folder)[LOSS]}
     if kind == "fine_tuned":
         metric = TASKS[step.name.split("/")[2]].metric
-        text = files.read_text(os.path.join(folder, SEEDS_FILE), "scores")
-        rows = json.loads(text)
+        rows = json.loads(files.read_text(os.path.join(folder, SEEDS_FILE), "scores"))
         if len(rows) < study.num_seeds:
-            raise _stopped(step)
+            raise stopped
         return {metric: [row[metric] for row in rows]}
     return {}
 
 
-def _regular_checkpoints(folder):
-    """Return the steps of a run's checkpoints, but for those where it was stopped."""
-    run = files.read_json(os.path.join(folder, "run.json"), "what a run was told")
-    every = run["flags"]["save_checkpoints_steps"]
-    found = names.numbered_checkpoints(folder)
-    return [step for step in found if step % every == 0 or step == found[-1]]
+class Journal:
+    """The steps that are done, a line of `results.jsonl` for each.
+
+    Args:
+      study: `Study`.
+      run_command: function: `Step` -> None; runs it to its end or raises.
+      read_file: function: path of a flag file or a model's config -> its text.
+    """
+
+    def __init__(self, study, run_command, read_file):
+        self._study, self._run, self._read_file = study, run_command, read_file
+        self._path = study.path(RESULTS_FILE)
+        self._done = {row["step"]: row for row in read_results(self._path)}
+
+    def scores(self, step):
+        """Return what a step came to, after running it if it is not done.
+
+        A step that was killed in the middle goes on where its command stands.
+
+        Raises:
+          UserError: it is done, but with other flags.
+        """
+        made_with = self._made_with(step)
+        done = self._done.get(step.name)
+        if done is None:
+            started = time.monotonic()
+            self._run(step)
+            done = {
+                "step": step.name,
+                "made_with": made_with,
+                "seconds": round(time.monotonic() - started, 1),
+                "scores": scores_of(self._study, step),
+            }
+            with open(self._path, "a", encoding="utf-8") as output:
+                output.write(json.dumps(done) + "\n")
+            self._done[step.name] = done
+        elif done["made_with"] != made_with:
+            raise UserError(
+                f"--output_dir: {step.name} in {self._study.output_dir} was made with "
+                "other flags or flag files; choose another directory."
+            )
+        return done["scores"]
+
+    def _made_with(self, step):
+        """Return the command, with what its flag files and its config say."""
+        made_with = [step.script]
+        for argument in step.arguments:
+            name, _, path = argument.partition("=")
+            is_file = name == "--flagfile"
+            for flag in self._read_file(path).splitlines() if is_file else [argument]:
+                name, _, path = flag.partition("=")
+                if name == "--bert_config_file":
+                    flag = f"{name}={' '.join(self._read_file(path).split())}"
+                if flag.startswith("--"):
+                    made_with.append(flag)
+        return made_with
 
 
-def _stopped(step):
-    return UserError(
-        f"{step.name} was stopped before its end; the same command goes on with it."
-    )
+def read_results(path):
+    """Return the rows of a `results.jsonl`; a line that a kill cut off is left out."""
+    if not os.path.exists(path):
+        return []
+    lines = files.read_text(path, "the results of an ablation").splitlines(True)
+    if lines and not lines[-1].endswith("\n"):
+        lines.pop()
+        files.write_text(path, "".join(lines))
+    return [json.loads(line) for line in lines]
+
+
+def run_table(table, study, journal):
+    """Run all of a table that is missing.
+
+    Args:
+      table: `tables.Table`.
+      study: `Study`.
+      journal: `Journal`.
+
+    Returns:
+      list with a dict for each row: `row`, the `Row`; `loss`, held-out, in nats; and
+      `scores`, task -> {step of pre-training: a score for each seed}, of the
+      checkpoints for a figure and else of the last step.
+    """
+    tasks = [task for task in table.tasks if task in study.data]
+    if not tasks and table.over_steps:
+        raise UserError(
+            "A figure needs the data of a task: give --glue_data_dir for "
+            f"{', '.join(table.tasks)}."
+        )
+    journal.scores(heldout(study))
+    results = []
+    for row in table.rows:
+        journal.scores(records(study, row))
+        *before, last = journal.scores(pretraining(study, row))["steps"]
+        loss = journal.scores(evaluation(study, row))[LOSS]
+        scores = {task: {} for task in tasks}
+        for task in tasks:
+            # None is the finished model, which other tables have too.
+            for number in [*before, None] if table.over_steps else [None]:
+                step = fine_tuning(study, row, task, number)
+                (scores[task][number or last],) = journal.scores(step).values()
+        results.append({"row": row, "loss": loss, "scores": scores})
+    return results

@@ -23,11 +23,6 @@ class Task:
     metric: str
     title: str
 
-    @property
-    def is_glue(self):
-        """Whether it is one of GLUE's."""
-        return self.script == "run_classifier.py"
-
 
 # Name of the task, and of its flag file -> how it is run.
 TASKS = {

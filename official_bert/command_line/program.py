@@ -1,18 +1,39 @@
-"""Run a command: flags in, exit status out, a user's mistake as one sentence."""
+"""Run a command: flags in, exit status out, a user's mistake as one sentence.
+
+Flag files are read here and not by absl, which reads them from the working directory
+only, and whose messages name neither the file nor the line of a mistake.
+"""
 
 import errno
 import io
 import os
 import re
 import sys
+import textwrap
 from logging import Formatter
 
-from absl import logging
+from absl import flags, logging
 
-from official_bert.command_line.flag_files import parse_flags
-from official_bert.command_line.flag_values import own_flags
-from official_bert.command_line.help_text import help_text
+from official_bert import files
+from official_bert.command_line.flag_values import ROOT, locate, own_flags
 from official_bert.errors import UserError
+
+_FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
+# Names of flags that a command need not know. absl applies them to a whole list.
+_UNDEFOK = re.compile(r"--?undefok=")
+# What Python says of a flag that is not a number, and what is said here.
+_NOT_INT = ("invalid literal for int() with base 10:", "not a whole number:")
+_NOT_FLOAT = ("could not convert string to float:", "not a number:")
+
+_HELP_WIDTH = 80
+_HELP_TITLE = "Flags, with their defaults"
+# The help of flags that do nothing begins with this.
+_OLD = "For old commands"
+_OLD_TITLE = "Accepted for old commands"
+_FLAG_FILE_HELP = """\
+  --flagfile
+      A file of flags, one a line; looked for in the working directory,
+      then in the project's root."""
 
 
 def run(main):
@@ -27,9 +48,9 @@ def run(main):
     141, both without a traceback.
     """
     if any(re.fullmatch(r"-h|--?help(short|full)?", arg) for arg in sys.argv[1:]):
-        sys.exit(_guarded(lambda: print(help_text(main), end="")))
+        sys.exit(_guarded(lambda: print(_help_text(main), end="")))
     try:
-        parse_flags(sys.argv)
+        _parse_flags(sys.argv)
     except UserError as error:
         sys.exit(_complain(error, 2))
     own_flags()
@@ -76,18 +97,111 @@ def _guarded(main):
             1,
         )
     finally:
-        _settle_stdout()
-
-
-def _settle_stdout():
-    """Drop what stdout cannot take, lest the interpreter's last flush complain."""
-    try:
-        sys.stdout.flush()
-    except OSError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # Drop what stdout cannot take, lest the interpreter's last flush complain.
+        try:
+            sys.stdout.flush()
+        except OSError:
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _complain(message, status):
     """Print a message as one line on stderr and return the exit status."""
     print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
     return status
+
+
+def _parse_flags(argv):
+    """Set the flags from a command line; a later flag overrides an earlier one.
+
+    `--flagfile=x` or `--flagfile x` stands for the flags in the file.
+    """
+    groups = _expand(argv[1:], "", ())
+    undefok = [one for group, _ in groups for one in group if _UNDEFOK.match(one)]
+    for arguments, origin in groups:
+        try:
+            # absl takes the first one for the program's name.
+            rest = flags.FLAGS(["", *undefok, *arguments])[1:]
+        except (flags.Error, ValueError) as error:
+            message = str(error).replace(*_NOT_INT).replace(*_NOT_FLOAT)
+            raise UserError(f"{origin}{message} (--help shows the flags)") from error
+        if rest:
+            message = f"{origin}{rest[0]!r} is not a flag; flags look like --name=value"
+            if rest[0].lower() in ("true", "false"):
+                message += ", such as --do_train=true"
+            raise UserError(f"{message} (--help shows them)")
+
+
+def _expand(arguments, origin, open_files):
+    """Return a list of (arguments, their origin), flag files read.
+
+    The origin is "" or "file, line n: ", for messages; `open_files` are the flag files
+    through which the arguments were reached, so that none includes itself.
+    """
+    groups = [([], origin)]
+    arguments = iter(arguments)
+    for argument in arguments:
+        match = _FLAG_FILE.match(argument)
+        if match:
+            name = match[1] if match[1] is not None else next(arguments, "")
+            groups += _read_flag_file(name.strip(), open_files)
+            groups.append(([], origin))
+        else:
+            groups[-1][0].append(argument)
+    return groups
+
+
+def _read_flag_file(name, open_files):
+    """Return the groups of a file: a flag a line, `#` or `//` starts a comment."""
+    path = locate(os.path.expanduser(name))
+    if not os.path.isfile(path):
+        raise UserError(
+            f"--flagfile: {name!r} is neither in {os.getcwd()} nor in {ROOT}."
+        )
+    if os.path.realpath(path) in open_files:
+        raise UserError(f"--flagfile: {path} includes itself.")
+    open_files += (os.path.realpath(path),)
+    groups = []
+    text = files.read_text(path, "a flag file")
+    for number, line in enumerate(text.split("\n"), 1):
+        line = line.strip()
+        if line and not line.startswith(("#", "//")):
+            words = line.split(maxsplit=1)
+            arguments = words if _FLAG_FILE.match(words[0]) else [line]
+            groups += _expand(arguments, f"{path}, line {number}: ", open_files)
+    return groups
+
+
+def _help_text(main):
+    """Return the docstring of a command's module, and its flags with defaults.
+
+    absl's help also lists the flags of every library. Flags of a module with a
+    `HELP_TITLE` stand under that, old flags come last.
+    """
+    groups = {_HELP_TITLE: []}
+    for flag in own_flags():
+        module = sys.modules.get(flags.FLAGS.find_module_defining_flag(flag.name))
+        title = getattr(module, "HELP_TITLE", _HELP_TITLE)
+        if flag.help.startswith(_OLD):
+            title = _OLD_TITLE
+        groups.setdefault(title, []).append(_describe_flag(flag))
+    groups[_HELP_TITLE].append(_FLAG_FILE_HELP)
+    groups[_OLD_TITLE] = groups.pop(_OLD_TITLE, [])
+    texts = [
+        "\n".join([f"{title}:", *lines]) for title, lines in groups.items() if lines
+    ]
+    docstring = sys.modules[main.__module__].__doc__.strip()
+    return "\n\n".join([docstring, *texts]) + "\n"
+
+
+def _describe_flag(flag):
+    """Return `--name=default` and the wrapped help of one flag."""
+    default = flag.default
+    if isinstance(default, list):
+        default = ",".join(map(str, default))
+    default = "" if default in (None, "") else f"={default}"
+    # absl appends this to the help of flags that may be repeated.
+    text = re.sub(r";\s+repeat this option.*", "", " ".join(flag.help.split()))
+    # So that the lines can be broken between the values of an enum, not in them.
+    text = re.sub(r"^<\S*>:", lambda match: match[0].replace("|", " | "), text)
+    lines = textwrap.wrap(text, _HELP_WIDTH - 6, break_on_hyphens=False)
+    return "\n      ".join([f"  --{flag.name}{default}", *lines])

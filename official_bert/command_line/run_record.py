@@ -28,7 +28,10 @@ def write_run_json(path, inputs):
     """
     hashes = {}
     for name in map(str, filter(None, inputs)):
-        paths = _input_files(name)
+        # A directory or a checkpoint's prefix stands for its files.
+        pattern = f"{glob.escape(name)}{'/*' if os.path.isdir(name) else '.*'}"
+        paths = [name] if os.path.isfile(name) else sorted(glob.glob(pattern))
+        paths = filter(os.path.isfile, paths)
         hashes |= {path: files.sha256_of(path) for path in paths} or {name: None}
     files.write_json(
         path,
@@ -45,11 +48,3 @@ def write_run_json(path, inputs):
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
     )
-
-
-def _input_files(name):
-    """Return the files that a file, directory or checkpoint prefix stands for."""
-    if os.path.isfile(name):
-        return [name]
-    pattern = f"{glob.escape(name)}{'/*' if os.path.isdir(name) else '.*'}"
-    return [path for path in sorted(glob.glob(pattern)) if os.path.isfile(path)]

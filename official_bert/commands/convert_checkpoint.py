@@ -37,8 +37,15 @@ def main():
     source = locate(FLAGS["from"].value)
     if FLAGS.to:
         _convert(source)
-    else:
-        _list(source)
+        return
+    from official_bert.checkpoints import any_format
+
+    with any_format.opened(source) as checkpoint:
+        for name, shape in checkpoint.shapes.items():
+            print(f"{name}  {list(shape)}")
+        for note in checkpoint.notes:
+            print(note)
+        print(f"{len(checkpoint.shapes)} tensors, {checkpoint.format}.")
 
 
 def _convert(source):
@@ -46,10 +53,10 @@ def _convert(source):
     from official_bert.fine_tuning import model_card
 
     given, along = given_files(), _task_files(source)
-    task_stays = bool(along) and FLAGS.format == KERAS_HUB
-    if task_stays:
-        along = []
-    checkpoint, notes = convert(source, FLAGS.to, FLAGS.format, **given, along=along)
+    task_stays = along and FLAGS.format == KERAS_HUB
+    checkpoint, notes = convert(
+        source, FLAGS.to, FLAGS.format, **given, along=[] if task_stays else along
+    )
     if task_stays:
         notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
@@ -77,14 +84,3 @@ def _task_files(source):
     elif name not in (MODEL_PREFIX, f"{MODEL_PREFIX}.index"):
         return []
     return [os.path.join(folder, TASK_FILE)] if has_task(folder) else []
-
-
-def _list(source):
-    from official_bert.checkpoints import any_format
-
-    with any_format.opened(source) as checkpoint:
-        for name, shape in checkpoint.shapes.items():
-            print(f"{name}  {list(shape)}")
-        for note in checkpoint.notes:
-            print(note)
-        print(f"{len(checkpoint.shapes)} tensors, {checkpoint.format}.")

@@ -11,6 +11,7 @@ the size of the text, and goes on where it was after a kill; --runner=beam makes
 the same ones on a cluster. `manifest.json` beside the output says what it holds.
 """
 
+import dataclasses
 import functools
 
 from absl import flags, logging
@@ -117,18 +118,28 @@ FLAGS = flags.FLAGS
 
 def main():
     """Check the flags, make the records, describe them."""
-    from official_bert.corpus import readers
+    from official_bert.corpus import readers, text_blocks
     from official_bert.tokenization.full import FullTokenizer
+    from official_bert.tokenization.vocabulary import guess_do_lower_case
 
     require("input_file", "output_file", "vocab_file")
     settings = _settings()
     output_files = files.split_shards(FLAGS.output_file)
-    check_output_files, find_inputs, create, describe = _engine()
+    check_output_files, find_inputs, create, write_beside = _engine()
     check_output_files(output_files)
     vocab_file = locate(FLAGS.vocab_file)
     tokenizer = FullTokenizer(vocab_file, FLAGS.do_lower_case)
-    _warn_of_other_casing(tokenizer, vocab_file)
+    if tokenizer.do_lower_case != guess_do_lower_case(tokenizer.vocab):
+        logging.warning(
+            "--do_lower_case is %s, but %s looks like the vocabulary of %s text; is "
+            "it the right one?",
+            tokenizer.do_lower_case,
+            vocab_file,
+            "cased" if tokenizer.do_lower_case else "lower-cased",
+        )
     input_files, boundary_files = find_inputs(FLAGS.input_file), []
+    if input_files == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
+        raise UserError("--input_file=- needs --num_workers, be it 1.")
     if FLAGS.word_boundaries:
         boundary_files = readers.find_inputs(FLAGS.word_boundaries, "--word_boundaries")
         create = functools.partial(create, boundary_files=boundary_files)
@@ -140,44 +151,24 @@ def main():
         vocab_file,
         input_format=FLAGS.input_format,
     )
-    describe(output_files[0], [vocab_file, *input_files, *boundary_files])
+    inputs = [vocab_file, *input_files, *boundary_files]
+    write_beside(output_files[0], ".run.json", write_run_json, inputs)
 
 
 def _settings():
-    # A record that is masked anew in each epoch needs no copies.
-    dupe_factor = 1 if FLAGS.masking == "dynamic" else 10
-    if FLAGS.dupe_factor is not None:
-        dupe_factor = FLAGS.dupe_factor
-    return InstanceSettings(
-        max_seq_length=FLAGS.max_seq_length,
-        max_predictions_per_seq=FLAGS.max_predictions_per_seq,
-        dupe_factor=dupe_factor,
-        masked_lm_prob=FLAGS.masked_lm_prob,
-        short_seq_prob=FLAGS.short_seq_prob,
-        random_seed=FLAGS.random_seed,
-        do_whole_word_mask=FLAGS.do_whole_word_mask or bool(FLAGS.word_boundaries),
-        next_sentence_fix=FLAGS.next_sentence_fix,
-        masking=FLAGS.masking,
-        masking_mix=MaskingMix.parse(FLAGS.masking_mix),
-        next_sentence_prediction=FLAGS.next_sentence_prediction,
-    )
-
-
-def _warn_of_other_casing(tokenizer, vocab_file):
-    from official_bert.tokenization.vocabulary import guess_do_lower_case
-
-    if tokenizer.do_lower_case != guess_do_lower_case(tokenizer.vocab):
-        logging.warning(
-            "--do_lower_case is %s, but %s looks like the vocabulary of %s text; is "
-            "it the right one?",
-            tokenizer.do_lower_case,
-            vocab_file,
-            "cased" if tokenizer.do_lower_case else "lower-cased",
-        )
+    names = [field.name for field in dataclasses.fields(InstanceSettings)]
+    values = {name: FLAGS[name].value for name in names}
+    values["masking_mix"] = MaskingMix.parse(FLAGS.masking_mix)
+    values["do_whole_word_mask"] |= bool(FLAGS.word_boundaries)
+    if FLAGS.dupe_factor is None:
+        # A record that is masked anew in each epoch needs no copies.
+        values["dupe_factor"] = 1 if FLAGS.masking == "dynamic" else 10
+    return InstanceSettings(**values)
 
 
 def _engine():
-    """Return the functions that check outputs, find inputs, make and describe data."""
+    """Return functions: check outputs, find inputs, make data, write a file beside."""
+    from official_bert.corpus import text_blocks
     from official_bert.data import pretraining_data
     from official_bert.engines import parallel_data
 
@@ -196,31 +187,15 @@ def _engine():
             beam_pipeline.create_pretraining_data, options=beam_options
         )
         check = beam_pipeline.check_output_files
-        return check, beam_files.find_inputs, create, _describe_anywhere
+        return check, beam_files.find_inputs, create, beam_pipeline.write_beside
     create = pretraining_data.create_pretraining_data
     if FLAGS.num_workers is not None:
         create = functools.partial(
             parallel_data.create_pretraining_data, num_workers=FLAGS.num_workers
         )
-    return pretraining_data.check_output_files, _find_inputs, create, _describe
-
-
-def _describe(output_file, inputs):
-    write_run_json(f"{output_file}.run.json", inputs)
-
-
-def _describe_anywhere(output_file, inputs):
-    """Write what `_describe` does, on Beam's file systems too."""
-    from official_bert.engines.beam import pipeline as beam_pipeline
-
-    beam_pipeline.write_beside(output_file, ".run.json", write_run_json, inputs)
-
-
-def _find_inputs(patterns):
-    """Return the text files; the standard input is one called `-`."""
-    from official_bert.corpus import text_blocks
-
-    paths = text_blocks.find_inputs(patterns)
-    if paths == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
-        raise UserError("--input_file=- needs --num_workers, be it 1.")
-    return paths
+    return (
+        pretraining_data.check_output_files,
+        text_blocks.find_inputs,
+        create,
+        lambda path, ending, write, inputs: write(f"{path}{ending}", inputs),
+    )

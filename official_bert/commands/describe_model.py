@@ -37,34 +37,37 @@ def main():
         config = bert_config.BertConfig.named(FLAGS.size)
     else:
         config = bert_config.BertConfig.from_json_file(locate(FLAGS.bert_config_file))
-    print(_letters(config))
-    print()
-    print(_account(parameter_count.parameter_parts(config)))
-    print()
-    print(_operations(config, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq))
-
-
-def _letters(config):
-    return (
+    print(
         f"L={config.num_hidden_layers} layers, H={config.hidden_size} hidden, "
         f"A={config.num_attention_heads} heads of {config.head_size}, "
         f"I={config.intermediate_size} intermediate,\n"
         f"V={config.vocab_size} words, P={config.max_position_embeddings} positions, "
-        f"T={config.type_vocab_size} segment types"
+        f"T={config.type_vocab_size} segment types\n"
     )
+    print(_account(parameter_count.parameter_parts(config)))
+    length, predictions = FLAGS.max_seq_length, FLAGS.max_predictions_per_seq
+    flops = parameter_count.training_flops(config, length, predictions)
+    text = (
+        f"\nOne training sequence of {length} tokens with {predictions} masked words: "
+        f"{flops:.3g} operations\n(matrix products, forward and backward)."
+    )
+    limit = config.max_position_embeddings
+    if length > limit:
+        text += f" The model has positions for {limit} tokens, and cannot read it."
+    print(text)
 
 
 def _account(parts):
     """Return the parts as a table, with a total below each group."""
     lines = [_row("part", "on paper", "", "exactly", "")]
-    seen = []
-    for group in (parameter_count.ENCODER, parameter_count.HEADS):
+    rough = exact = 0
+    for group, name in (
+        (parameter_count.ENCODER, "encoder"),
+        (parameter_count.HEADS, "with both heads"),
+    ):
         for part in (part for part in parts if part.group == group):
-            seen.append(part)
-            _, *columns = dataclasses.astuple(part)
-            lines.append(_row(*columns))
-        name = "encoder" if group == parameter_count.ENCODER else "with both heads"
-        rough, exact = sum(p.rough for p in seen), sum(p.exact for p in seen)
+            rough, exact = rough + part.rough, exact + part.exact
+            lines.append(_row(*dataclasses.astuple(part)[1:]))
         lines += ["-" * len(lines[0]), _row(name, "", rough, "", exact)]
     return "\n".join(lines)
 
@@ -77,15 +80,3 @@ def _row(name, rough_formula, rough, formula, exact):
         f"{name:20}{rough_formula:>9}{number(rough):>14}   "
         f"{formula:20}{number(exact):>14}"
     )
-
-
-def _operations(config, length, predictions):
-    flops = parameter_count.training_flops(config, length, predictions)
-    text = (
-        f"One training sequence of {length} tokens with {predictions} masked words: "
-        f"{flops:.3g} operations\n(matrix products, forward and backward)."
-    )
-    limit = config.max_position_embeddings
-    if length > limit:
-        text += f" The model has positions for {limit} tokens, and cannot read it."
-    return text

@@ -7,6 +7,7 @@ to be broken, at what TensorFlow finds when it starts, at memory and disk.
 The exit status is 0 if all is well and 1 if something has to be mended.
 """
 
+import functools
 import importlib.util
 import json
 import os
@@ -65,6 +66,9 @@ class Finding(typing.NamedTuple):
     text: str
 
 
+OK, NOTE, BAD = (functools.partial(Finding, level) for level in ("ok", "note", "bad"))
+
+
 def main():
     """Print the report; return 1 if anything has to be mended."""
     num_bad = 0
@@ -84,8 +88,7 @@ def examine():
     """Yield the findings one by one, the quick ones first."""
     yield check_python(sys.version_info)
     if importlib.util.find_spec("packaging") is None:
-        text = "packaging is not installed: pip install -r requirements.txt"
-        yield Finding("bad", text)
+        yield BAD("packaging is not installed: pip install -r requirements.txt")
         return
     versions = machine.installed_versions([*requirements(), "tensorboard"])
     yield from check_versions(versions)
@@ -110,8 +113,8 @@ def check_python(version_info):
     low, high = PYTHON_RANGE
     text = "Python " + ".".join(map(str, version_info[:3]))
     if low <= tuple(version_info[:2]) < high:
-        return Finding("ok", text)
-    return Finding("bad", f"{text}: use Python 3.11, 3.12 or 3.13.")
+        return OK(text)
+    return BAD(f"{text}: use Python 3.11, 3.12 or 3.13.")
 
 
 def check_versions(versions):
@@ -121,30 +124,26 @@ def check_versions(versions):
         requirement = wanted.get(name)
         marker = requirement.marker if requirement else None
         if marker and not marker.evaluate():
-            yield Finding("note", f"{name} has no release for this system.")
+            yield NOTE(f"{name} has no release for this system.")
         elif version is None and name in OPTIONAL:
-            yield Finding("note", f"{name} is not installed: {OPTIONAL[name]}.")
+            yield NOTE(f"{name} is not installed: {OPTIONAL[name]}.")
         elif version is None:
-            text = f"{name} is not installed: pip install '{requirement}'"
-            yield Finding("bad", text)
+            yield BAD(f"{name} is not installed: pip install '{requirement}'")
         elif requirement and not requirement.specifier.contains(version, True):
             reason = f"the range is {requirement.specifier}"
             reason = KNOWN_BAD.get((name, version), reason)
-            text = f"{name} {version}: {reason}; pip install '{requirement}'"
-            yield Finding("bad", text)
+            yield BAD(f"{name} {version}: {reason}; pip install '{requirement}'")
         else:
-            yield Finding("ok", f"{name} {version}")
+            yield OK(f"{name} {version}")
 
 
 def check_environment(environ):
     """Yield findings on the environment variables that change what Keras is."""
     if environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
-        text = "TF_USE_LEGACY_KERAS is set, which makes tf.keras Keras 2: unset it."
-        yield Finding("bad", text)
+        yield BAD("TF_USE_LEGACY_KERAS is set, which makes tf.keras Keras 2: unset it.")
     backend = environ.get("KERAS_BACKEND", "tensorflow")
     if backend != "tensorflow":
-        text = f"KERAS_BACKEND is {backend}: unset it, or set it to tensorflow."
-        yield Finding("bad", text)
+        yield BAD(f"KERAS_BACKEND is {backend}: unset it, or set it to tensorflow.")
 
 
 def check_tensorflow(versions):
@@ -152,15 +151,16 @@ def check_tensorflow(versions):
     if not versions["tensorflow"] or not versions["keras"]:
         return
     has_text = versions.get("tensorflow-text")
-    code = PROBE + ("import tensorflow_text" if has_text else "")
-    status, output, problem = run_python(code)
+    status, output, problem = run_python(
+        PROBE + ("import tensorflow_text" if has_text else "")
+    )
     if not output:
-        yield Finding("bad", f"TensorFlow does not start: {problem}")
+        yield BAD(f"TensorFlow does not start: {problem}")
         return
     probe = json.loads(output.splitlines()[-1])
     yield from judge_probe(probe, shutil.which("nvidia-smi"))
     if status:
-        yield Finding("bad", f"tensorflow-text does not start: {problem}")
+        yield BAD(f"tensorflow-text does not start: {problem}")
 
 
 def run_python(code):
@@ -188,50 +188,41 @@ def run_python(code):
 
 
 def judge_probe(probe, nvidia_smi):
-    """Yield findings on what `PROBE` printed, a dict.
-
-    Args:
-      probe: the dict.
-      nvidia_smi: path of NVIDIA's program, or None.
-    """
+    """Yield findings on the dict of `PROBE`; `nvidia_smi` is a path or None."""
     for name in probe["gpus"]:
-        yield Finding("ok", f"GPU: {name}")
-    if not probe["gpus"]:
-        text = "No GPU: everything runs on the CPU."
-        if nvidia_smi:
-            text = (
-                "nvidia-smi is here, but TensorFlow sees no GPU: "
-                "pip install 'tensorflow[and-cuda]' brings its libraries."
-            )
-        yield Finding("note", text)
+        yield OK(f"GPU: {name}")
+    if not probe["gpus"] and nvidia_smi:
+        yield NOTE(
+            "nvidia-smi is here, but TensorFlow sees no GPU: "
+            "pip install 'tensorflow[and-cuda]' brings its libraries."
+        )
+    elif not probe["gpus"]:
+        yield NOTE("No GPU: everything runs on the CPU.")
     if probe["backend"] != "tensorflow":
-        text = f"Keras runs on {probe['backend']}: set KERAS_BACKEND=tensorflow."
-        yield Finding("bad", text)
+        yield BAD(f"Keras runs on {probe['backend']}: set KERAS_BACKEND=tensorflow.")
     if probe["onednn"]:
-        text = (
+        yield OK(
             "oneDNN is on: fast, but the last digits differ between kinds of CPU "
             "(TF_ENABLE_ONEDNN_OPTS=0 turns it off)."
         )
-        yield Finding("ok", text)
     elif probe["onednn"] is not None:
-        text = (
+        yield NOTE(
             "oneDNN is off: it is faster on Intel and AMD "
             "(TF_ENABLE_ONEDNN_OPTS=1 turns it on)."
         )
-        yield Finding("note", text)
 
 
 def check_machine(cores, memory):
     """Judge the CPU cores and the memory in bytes, None where unknown."""
     text = f"{platform.machine()}, {cores} CPU cores"
     if memory is None:
-        return Finding("note", f"{text}; this system does not tell its memory.")
+        return NOTE(f"{text}; this system does not tell its memory.")
     text += f", {memory / GB:.1f} GB of memory"
     if memory < 2 * GB:
-        return Finding("bad", f"{text}: TensorFlow needs 2 GB.")
+        return BAD(f"{text}: TensorFlow needs 2 GB.")
     if memory < 8 * GB:
-        return Finding("note", f"{text}: too little to train a BERT-base.")
-    return Finding("ok", text)
+        return NOTE(f"{text}: too little to train a BERT-base.")
+    return OK(text)
 
 
 def check_disk(folder, use):
@@ -239,9 +230,9 @@ def check_disk(folder, use):
     free = shutil.disk_usage(folder).free
     text = f"{free / GB:.1f} GB free in {folder}"
     if not os.access(folder, os.W_OK):
-        return Finding("bad", f"{text}, which is not writable: {use} another folder.")
+        return BAD(f"{text}, which is not writable: {use} another folder.")
     if free < GB:
-        return Finding("bad", f"{text}: free some, or {use} another folder.")
+        return BAD(f"{text}: free some, or {use} another folder.")
     if free < 10 * GB:
-        return Finding("note", f"{text}: a BERT-base in training needs more.")
-    return Finding("ok", text)
+        return NOTE(f"{text}: a BERT-base in training needs more.")
+    return OK(text)

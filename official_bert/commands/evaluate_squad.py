@@ -91,7 +91,14 @@ def _evaluate_v2(gold_answers, predictions):
     odds = _read("null_odds", (int, float))
     odds = {qas_id: float(value) for qas_id, value in odds.items()}
     if not FLAGS.nbest_predictions:
-        _warn_of_taken(predictions)
+        num_empty = sum(not text for text in predictions.values())
+        if num_empty:
+            logging.warning(
+                "%d of %d predictions are empty, and no threshold brings back their "
+                "texts; give --nbest_predictions, which has them.",
+                num_empty,
+                len(predictions),
+            )
         return squad.evaluate_v2(gold_answers, predictions, odds, threshold)
     nbest = _read("nbest_predictions", list)
     texts = {qas_id: _best_text(qas_id, rows) for qas_id, rows in nbest.items()}
@@ -108,17 +115,6 @@ def _evaluate_v2(gold_answers, predictions):
         return scores
     best = {name: value for name, value in scores.items() if name.startswith("best_")}
     return squad.evaluate_v2(gold_answers, predictions) | best
-
-
-def _warn_of_taken(predictions):
-    num_empty = sum(not text for text in predictions.values())
-    if num_empty:
-        logging.warning(
-            "%d of %d predictions are empty, and no threshold brings back their texts; "
-            "give --nbest_predictions, which has them.",
-            num_empty,
-            len(predictions),
-        )
 
 
 def _best_text(qas_id, rows):

@@ -115,16 +115,16 @@ ONLY_FOR = {
 def main():
     """Load, export, compare; say what was written."""
     require("model_dir", "export_dir")
+    lengths = _lengths()
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
     if FLAGS.format == TFLITE:
-        _export_tflite()
+        _export_tflite(lengths)
     else:
-        _export_saved_model()
+        _export_saved_model(lengths)
 
 
 def _check_flags():
-    _lengths()
     if FLAGS.format == SAVED_MODEL:
         _model_name()
     for file_format, names in ONLY_FOR.items():
@@ -146,7 +146,7 @@ def _check_flags():
         raise UserError("--calibration_file is for --quantization=full_int8 alone.")
 
 
-def _export_tflite():
+def _export_tflite(lengths):
     start_tensorflow()
     from official_bert.export import sources
     from official_bert.export.tflite import labeled_sets, writer
@@ -154,26 +154,24 @@ def _export_tflite():
     from official_bert.fine_tuning.tflite_model import FILE
 
     model = open_device_model(
-        locate(FLAGS.model_dir), _lengths() or sources.LENGTHS, FLAGS.max_seq_length
+        locate(FLAGS.model_dir), lengths or sources.LENGTHS, FLAGS.max_seq_length
     )
-    sets = {"calibration_file": None, "dev_file": None}
-    for name in sets:
-        if FLAGS[name].value:
-            if not model.predictor:
-                raise UserError(
-                    f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
-                    "score; leave it out."
-                )
-            path = locate(FLAGS[name].value)
-            sets[name] = labeled_sets.read(model.predictor, path, f"--{name}")
+    sets = []
+    for name in ("calibration_file", "dev_file"):
+        path = locate(FLAGS[name].value)
+        if path and not model.predictor:
+            raise UserError(
+                f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
+                "score; leave it out."
+            )
+        sets.append(path and labeled_sets.read(model.predictor, path, f"--{name}"))
     # What the converter says on its way is for nobody, unless it fails.
     report = start_tensorflow(
         lambda: writer.write(
             FLAGS.export_dir,
             model,
             FLAGS.quantization,
-            sets["calibration_file"],
-            sets["dev_file"],
+            *sets,
             FLAGS.max_accuracy_drop,
         )
     )
@@ -190,8 +188,7 @@ def _export_tflite():
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
 
 
-def _export_saved_model():
-    lengths = _lengths()
+def _export_saved_model(lengths):
     start_tensorflow()
     from official_bert.export import sources
     from official_bert.export.saved_model import check_rows, exports, writer
@@ -205,8 +202,8 @@ def _export_saved_model():
     )
     rows = []
     if FLAGS.check_file:
-        path = locate(FLAGS.check_file)
-        rows = check_rows.read(path, export.signatures[SERVING].specs)
+        specs = export.signatures[SERVING].specs
+        rows = check_rows.read(locate(FLAGS.check_file), specs)
     directory = os.path.normpath(FLAGS.export_dir)
     path, report = writer.write(directory, export, _model_name(), FLAGS.version, rows)
     print(

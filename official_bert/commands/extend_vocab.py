@@ -129,12 +129,7 @@ def _check_flags():
 
 
 def _check_model(checkpoint):
-    """Return the checkpoint with its own files or the given ones, and its tokenizer.
-
-    Raises:
-      UserError: something is missing, or weights, config and vocabulary do not
-        fit together.
-    """
+    """Return the checkpoint with its own files or the given ones, and its tokenizer."""
     from official_bert.checkpoints import initialize, model_directory
 
     given = given_files()
@@ -172,16 +167,10 @@ def _count_words(sources, tokenizer):
 
 
 def _suggest(counter, tokenizer, path, shown_path):
-    """Print suggestions, at least one, and write them into a file if there is one.
+    """Print suggestions, at least one; return their words.
 
-    Args:
-      counter: `WordCounter` of the text.
-      tokenizer: `FullTokenizer` of the model.
-      path: of the file, or None.
-      shown_path: where it will be in the end.
-
-    Returns:
-      the suggested words, list of str.
+    They are also written into the file `path`, if it is not None, which will be
+    `shown_path` in the end.
     """
     unknown = extend.unknown_words(counter, tokenizer)
     if unknown:
@@ -237,7 +226,16 @@ def _extend(checkpoint, tokenizer, sources):
         names = ("init_checkpoint", "new_words_file", "input_file")
         data = {name: FLAGS[name].value for name in names if FLAGS[name].value}
         model_card.write(directory, data)
-    _report(checkpoint, extended, tokenizer, ids)
+    print(*extended.notes, sep="\n", end="\n" if extended.notes else "")
+    num_tokens, num_rows = len(tokenizer.vocab), checkpoint.config.vocab_size
+    unused = sum(index < num_tokens for index in ids.values())
+    padding = sum(num_tokens <= index < num_rows for index in ids.values())
+    print(
+        f"{FLAGS.output_dir}: {len(ids)} words added, {unused} of them in the place of "
+        f"[unused…] tokens, {padding} in rows that padded the table, "
+        f"{len(ids) - unused - padding} in new rows; vocab_size was {num_rows} and is "
+        f"{extended.config.vocab_size}."
+    )
     _report_effect(counter, tokenizer, words)
 
 
@@ -279,21 +277,6 @@ def _write_model(checkpoint, tokenizer, ids, directory):
         )
         google.write_model(directory, extended)
     return extended
-
-
-def _report(before, after, tokenizer, ids):
-    """Print what became of the model."""
-    for note in after.notes:
-        print(note)
-    num_tokens, num_rows = len(tokenizer.vocab), before.config.vocab_size
-    unused = sum(index < num_tokens for index in ids.values())
-    padding = sum(num_tokens <= index < num_rows for index in ids.values())
-    print(
-        f"{FLAGS.output_dir}: {len(ids)} words added, {unused} of them in the place of "
-        f"[unused…] tokens, {padding} in rows that padded the table, "
-        f"{len(ids) - unused - padding} in new rows; vocab_size was {num_rows} and is "
-        f"{after.config.vocab_size}."
-    )
 
 
 def _report_effect(counter, tokenizer, words):

@@ -161,16 +161,16 @@ def _check_files():
             "Give --output_file for the vectors of tokens, or --sentence_vectors for "
             "those of whole texts: one of them."
         )
-    output = FLAGS.sentence_vectors or FLAGS.output_file
-    if FLAGS.sentence_vectors and is_stream(output):
+    flag = "sentence_vectors" if FLAGS.sentence_vectors else "output_file"
+    output = FLAGS[flag].value
+    if not is_stream(output):
+        files.require_parent(output, f"--{flag}")
+        files.require_no_input([output], [FLAGS.input_file], f"--{flag}")
+    elif FLAGS.sentence_vectors:
         raise UserError(
             "--sentence_vectors: a .npy file begins with the number of its rows, which "
             "is known in the end only, so it cannot be printed; give a file."
         )
-    if not is_stream(output):
-        flag = "--sentence_vectors" if FLAGS.sentence_vectors else "--output_file"
-        files.require_parent(output, flag)
-        files.require_no_input([output], [FLAGS.input_file], flag)
     if FLAGS.input_file != STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
     if FLAGS.use_tpu:

@@ -63,7 +63,10 @@ def main():
     from official_bert.checkpoints import model_directory
 
     bert = model_directory.load(path, **given_files(), next_sentence=bool(FLAGS.text_b))
-    for number, text in enumerate(FLAGS.text or _lines_of_input()):
+    if not FLAGS.text and sys.stdin.isatty():
+        what = "One text" if FLAGS.score else "One text with [MASK]"
+        print(f"{what} a line; Ctrl-D ends.", file=sys.stderr)
+    for number, text in enumerate(FLAGS.text or filter(None, lines_of(STANDARD))):
         answer = _answer(bert, text, FLAGS.text_b[number] if FLAGS.text_b else None)
         if FLAGS.json:
             print(json.dumps(answer, ensure_ascii=False))
@@ -74,11 +77,21 @@ def main():
 def _answer(bert, text, text_b):
     """Return what is printed of a text, as a dict for JSON."""
     from official_bert.pretrained.fill_mask import MASK, fill_mask
-    from official_bert.pretrained.likelihood import next_sentence_probability
+    from official_bert.pretrained.likelihood import (
+        next_sentence_probability,
+        pseudo_log_likelihood,
+    )
 
     answer = {"text": text}
     if FLAGS.score:
-        answer |= _score(bert, text)
+        score = pseudo_log_likelihood(bert, text, FLAGS.batch_size)
+        pairs = zip(score.tokens, score.log_probabilities, strict=True)
+        answer |= {
+            "pseudo_log_likelihood": score.pseudo_log_likelihood,
+            "pseudo_perplexity": score.pseudo_perplexity,
+            "num_tokens": len(score.tokens),
+            "tokens": [{"token": token, "log_probability": p} for token, p in pairs],
+        }
     elif MASK in text or text_b is None:
         answer["masks"] = [
             [dataclasses.asdict(candidate) for candidate in mask]
@@ -89,27 +102,6 @@ def _answer(bert, text, text_b):
         probability = next_sentence_probability(bert, text, text_b)
         answer["next_sentence_probability"] = probability
     return answer
-
-
-def _score(bert, text):
-    from official_bert.pretrained.likelihood import pseudo_log_likelihood
-
-    score = pseudo_log_likelihood(bert, text, FLAGS.batch_size)
-    pairs = zip(score.tokens, score.log_probabilities, strict=True)
-    return {
-        "pseudo_log_likelihood": score.pseudo_log_likelihood,
-        "pseudo_perplexity": score.pseudo_perplexity,
-        "num_tokens": len(score.tokens),
-        "tokens": [{"token": token, "log_probability": p} for token, p in pairs],
-    }
-
-
-def _lines_of_input():
-    """Return the lines of standard input that are not empty."""
-    if sys.stdin.isatty():
-        what = "One text" if FLAGS.score else "One text with [MASK]"
-        print(f"{what} a line; Ctrl-D ends.", file=sys.stderr)
-    return filter(None, lines_of(STANDARD))
 
 
 def _as_lines(answer):

@@ -21,6 +21,7 @@ from official_bert.command_line.flag_values import require
 from official_bert.command_line.streams import STANDARD, lines_of, opened_output
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
+from official_bert.serving import clients
 from official_bert.tables.text_pairs import split_line
 
 FLAGS = flags.FLAGS
@@ -61,7 +62,11 @@ def main():
         raise UserError("Give --text or --input_file, not both.")
     if FLAGS.input_file != STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
-    predict = _make_predict()
+    model = FLAGS.model_name, FLAGS.version, FLAGS.signature_name, FLAGS.timeout_s
+    if FLAGS.grpc:
+        predict = start_tensorflow(lambda: clients.predict_by_grpc(FLAGS.grpc, *model))
+    else:
+        predict = clients.predict_by_rest(FLAGS.url, *model)
     by_hand = FLAGS.text is None and FLAGS.input_file == STANDARD and sys.stdin.isatty()
     rows = _rows()
     with opened_output(STANDARD) as out:
@@ -69,16 +74,6 @@ def main():
             for prediction in predict(batch):
                 out.write(json.dumps(prediction, ensure_ascii=False) + "\n")
             out.flush()
-
-
-def _make_predict():
-    """Return the function from rows to predictions."""
-    from official_bert.serving import clients
-
-    model = FLAGS.model_name, FLAGS.version, FLAGS.signature_name, FLAGS.timeout_s
-    if not FLAGS.grpc:
-        return clients.predict_by_rest(FLAGS.url, *model)
-    return start_tensorflow(lambda: clients.predict_by_grpc(FLAGS.grpc, *model))
 
 
 def _rows():
@@ -92,18 +87,15 @@ def _rows():
             line = line.removeprefix("\ufeff")  # A byte order mark.
         text = split_line(line)
         if line.startswith("{"):
-            yield _parse_row(line, number)
+            try:
+                row = json.loads(line)
+            except (ValueError, RecursionError) as error:
+                raise UserError(
+                    f"Line {number} begins with {{ but is no JSON object ({error}); "
+                    'write such a text as {"text": "..."}.'
+                ) from error
+            yield row
         elif isinstance(text, str):
             yield {"text": text}
         else:
             yield dict(zip(("text", "text_b"), text, strict=True))
-
-
-def _parse_row(line, number):
-    try:
-        return json.loads(line)
-    except (ValueError, RecursionError) as error:
-        raise UserError(
-            f"Line {number} begins with {{ but is no JSON object ({error}); write "
-            'such a text as {"text": "..."}.'
-        ) from error

@@ -10,13 +10,14 @@ paper's numbers beside ours, means and deviations over the seeds. docs/ablations
 has the rows.
 """
 
+import itertools
 import os
 import subprocess
 
 from absl import flags
 
 from official_bert import files
-from official_bert.ablations import heldout_text, reports, running, steps
+from official_bert.ablations import heldout_text, reports, steps
 from official_bert.ablations.tables import TABLES, TASKS, find_table
 from official_bert.command_line.child_commands import exit_at_sigterm, run_script
 from official_bert.command_line.flag_values import locate, require
@@ -26,6 +27,7 @@ from official_bert.corpus import readers
 from official_bert.errors import UserError
 from official_bert.tasks.glue import files as glue_files
 from official_bert.tasks.glue import tasks as glue_tasks
+from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
 FLAGS = flags.FLAGS
 
@@ -79,22 +81,27 @@ def main():
     exit_at_sigterm()
     table = find_table(FLAGS.table, FLAGS.rows)
     data = _data(table)
-    _check_vocabulary()
+    vocab_file = locate(FLAGS.vocab_file)
+    config = BertConfig.from_json_file(locate(f"{steps.FOLDER}/bert_tiny.json"))
+    check_vocab_size(load_vocab(vocab_file), config, vocab_file)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     with files.locked_directory(FLAGS.output_dir):
         texts = readers.find_inputs(FLAGS.input_file)
         study = _study(texts, data)
-        journal = running.Journal(study, _run_step, _read_project_file)
-        results = running.run_table(table, study, journal)
+        journal = steps.Journal(
+            study,
+            _run_step,
+            lambda path: files.read_text(locate(path), "a file of the ablations"),
+        )
+        results = steps.run_table(table, study, journal)
         lines = reports.lines_of(table, results)
         files.write_text(study.path(f"{FLAGS.table}.md"), "\n".join(lines) + "\n")
         print("", *lines, sep="\n", flush=True)
         if table.over_steps:
             picture = reports.draw(table, results, study.path(f"{FLAGS.table}.png"))
             print(f"\nPicture: {picture or 'none, matplotlib is missing'}")
-        ner_files = filter(None, [FLAGS.ner_train_file, FLAGS.ner_dev_file])
         inputs = [*texts, *study.eval_input_file.split(","), study.vocab_file]
-        inputs += map(locate, ner_files)
+        inputs += map(locate, [FLAGS.ner_train_file, FLAGS.ner_dev_file])
         write_run_json(study.path(f"{FLAGS.table}.run.json"), inputs)
 
 
@@ -120,31 +127,16 @@ def _data(table):
         if name not in TASKS:
             raise UserError(f"--tasks: {name!r} is none of {', '.join(TASKS)}.")
     wanted = [name for name in table.tasks if name in flags_of and name in FLAGS.tasks]
-    for name in wanted:
-        if TASKS[name].is_glue:
-            _check_glue(name)
-    return {name: flags_of[name] for name in wanted}
-
-
-def _check_glue(name):
-    """Raise `UserError` unless a task's files are in --glue_data_dir."""
-    task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
-    for split in ("train", "dev"):
+    glue = [name for name in wanted if TASKS[name].script == "run_classifier.py"]
+    for name, split in itertools.product(glue, ("train", "dev")):
+        task, folder = glue_tasks.find_task(name), locate(FLAGS.glue_data_dir)
         if not glue_files.has_examples(task, folder, split):
             raise UserError(
                 f"--glue_data_dir: there is no {split} set of {name} in {folder} "
                 f"({task.directory}/{split}.tsv); leave it out with --tasks, or give "
                 "the folder of GLUE."
             )
-
-
-def _check_vocabulary():
-    """Raise `UserError` unless the vocabulary has as many entries as the models."""
-    from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
-
-    path = locate(FLAGS.vocab_file)
-    config = BertConfig.from_json_file(locate(f"{steps.FOLDER}/bert_tiny.json"))
-    check_vocab_size(load_vocab(path), config, path)
+    return {name: flags_of[name] for name in wanted}
 
 
 def _study(texts, data):
@@ -189,7 +181,3 @@ def _run_step(step):
         raise UserError(
             f"{step.script} for {step.name} ended with status {status}: {reason}"
         )
-
-
-def _read_project_file(path):
-    return files.read_text(locate(path), "a file of the ablations")

@@ -22,6 +22,7 @@ from official_bert.command_line.model_flags import (
 )
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
+from official_bert.pretrained import attention_picture
 
 FLAGS = flags.FLAGS
 
@@ -56,22 +57,16 @@ def main():
         attention.save_numbers(FLAGS.numbers, maps, layers)
         print(f"The numbers are in {FLAGS.numbers}.")
     if FLAGS.output:
-        _draw(maps, layers)
+        if FLAGS.layer is None:
+            whole = attention_picture.draw_all(FLAGS.output, maps)
+        else:
+            whole = attention_picture.draw_layer(FLAGS.output, maps, layers[0])
+        if not whole:
+            logging.warning(
+                "No font of this machine has all letters of the text, and some are "
+                "boxes; Noto Sans CJK has them (Debian: apt install fonts-noto-cjk)."
+            )
         print(f"The picture is in {FLAGS.output}.")
-
-
-def _draw(maps, layers):
-    from official_bert.pretrained import attention_picture
-
-    if FLAGS.layer is None:
-        whole = attention_picture.draw_all(FLAGS.output, maps)
-    else:
-        whole = attention_picture.draw_layer(FLAGS.output, maps, layers[0])
-    if not whole:
-        logging.warning(
-            "No font of this machine has all letters of the text, and some are boxes; "
-            "Noto Sans CJK has them (Debian: apt install fonts-noto-cjk)."
-        )
 
 
 def _check_files():
@@ -88,8 +83,6 @@ def _check_files():
             )
         files.require_parent(FLAGS.numbers, "--numbers")
     if FLAGS.output:
-        from official_bert.pretrained import attention_picture
-
         attention_picture.check_ending(FLAGS.output)
         files.require_parent(FLAGS.output, "--output")
         attention_picture.require_matplotlib()

@@ -84,34 +84,22 @@ def main():
     write_run_json(f"{FLAGS.output_file}.run.json", sources)
 
 
-def _engine():
-    """Return functions that find inputs and count their words, and how to run it.
-
-    The last one is a tuple of arguments for the second function.
-    """
-    beam_options = beam_flags.beam_options()
-    if not beam_options:
-        from official_bert.corpus import text_blocks
-        from official_bert.engines import word_counting
-
-        return (
-            text_blocks.find_inputs,
-            word_counting.count_words,
-            (FLAGS.num_workers,),
-        )
-    from official_bert.engines.beam import files as beam_files
-    from official_bert.engines.beam import runs as beam_runs
-    from official_bert.engines.beam import word_counts as beam_word_counts
-
-    folder, name = os.path.split(FLAGS.output_file)
-    folder = beam_runs.temporary_location(beam_options) or folder
-    counts = beam_files.absolute(os.path.join(folder, f"{name}.counts"))
-    return beam_files.find_inputs, beam_word_counts.count_words, (beam_options, counts)
-
-
 def _count():
     """Return (all inputs, counter of the text, counter of what is held out)."""
-    find_inputs, count_words, how = _engine()
+    beam_options = beam_flags.beam_options()
+    if beam_options:
+        from official_bert.engines.beam import runs as beam_runs
+        from official_bert.engines.beam.files import absolute, find_inputs
+        from official_bert.engines.beam.word_counts import count_words
+
+        folder, name = os.path.split(FLAGS.output_file)
+        folder = beam_runs.temporary_location(beam_options) or folder
+        how = beam_options, absolute(os.path.join(folder, f"{name}.counts"))
+    else:
+        from official_bert.corpus.text_blocks import find_inputs
+        from official_bert.engines.word_counting import count_words
+
+        how = (FLAGS.num_workers,)
     text = FLAGS.input_format, FLAGS.do_lower_case
     sources, held_out_sources = find_inputs(FLAGS.input_file), []
     if FLAGS.heldout_file:

@@ -1,6 +1,8 @@
 """Text to words: cleaning, lower case, accents, punctuation, Chinese."""
 
 import functools
+import itertools
+import re
 
 from official_bert.tokenization import characters
 
@@ -29,7 +31,9 @@ class BasicTokenizer:
             # The only two rules that look at more than one character.
             if characters.reordered_marks().search(text):
                 return [word for word, _ in self.tokenize_with_offsets(text)]
-            text = characters.resolve_sigmas(text)
+            text = re.sub(
+                "Σ", lambda match: characters.lower_sigma(text, match.start()), text
+            )
         return [word for word in text.translate(self._rewrite).split(" ") if word]
 
     def tokenize_with_offsets(self, text):
@@ -77,30 +81,25 @@ class _Rewrites(dict):
         self.do_lower_case = do_lower_case
 
     def __missing__(self, code_point):
-        self[code_point] = new = _rewrite(code_point, self.do_lower_case)
-        return new
+        table = characters.load_table()
+        category = table.category[code_point]
+        text = chr(code_point)
+        if category in characters.REMOVED:
+            text = ""
+        elif category in characters.SEPARATING:
+            text = " "
+        elif self.do_lower_case:
+            text = characters.strip_marks(table.folded.get(code_point, text))
+        if category == characters.CJK:
+            text = f" {text} "
+        # Decomposed first: U+037E is not ASCII, but its NFD is a semicolon.
+        apart = (f" {c} " if characters.is_punctuation(c) else c for c in text)
+        self[code_point] = "".join(apart)
+        return self[code_point]
 
 
-@functools.cache
-def _rewrites(do_lower_case):
-    """Return the one table of each casing; every tokenizer shares it."""
-    return _Rewrites(do_lower_case)
-
-
-def _rewrite(code_point, do_lower_case):
-    table = characters.load_table()
-    category = table.category[code_point]
-    if category in characters.REMOVED:
-        return ""
-    if category in characters.SEPARATING:
-        return " "
-    text = chr(code_point)
-    if do_lower_case:
-        text = characters.strip_marks(table.folded.get(code_point, text))
-    if category == characters.CJK:
-        return f" {text} "
-    # Decomposed first: U+037E is not ASCII, but its NFD is a semicolon.
-    return "".join(f" {c} " if characters.is_punctuation(c) else c for c in text)
+# One table for each casing, which all tokenizers share.
+_rewrites = functools.cache(_Rewrites)
 
 
 def _split_chunks(text):
@@ -145,15 +144,10 @@ def _fold(text, chunk):
 def _reorder(chunk):
     """Sort each run of combining characters by class (Unicode 14, D109)."""
     classes = characters.load_table().combining_class
-    ordered, run = [], []
-    for item in chunk:
-        if classes[ord(item[0])]:
-            run.append(item)
-            continue
-        ordered += sorted(run, key=lambda mark: classes[ord(mark[0])])
-        ordered.append(item)
-        run = []
-    return ordered + sorted(run, key=lambda mark: classes[ord(mark[0])])
+    ordered = []
+    for _, run in itertools.groupby(chunk, lambda item: classes[ord(item[0])] > 0):
+        ordered += sorted(run, key=lambda item: classes[ord(item[0])])
+    return ordered
 
 
 def _split_punctuation(chunk):

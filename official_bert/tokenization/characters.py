@@ -99,23 +99,15 @@ def lower_sigma(text, position):
     (apostrophes, accents, and those that are removed) looked through. Spaces
     and Chinese characters are neither, so the search never leaves the word.
     """
-    before = _meets_cased_letter(text, range(position - 1, -1, -1))
-    after = _meets_cased_letter(text, range(position + 1, len(text)))
+    table = load_table().sigma_context
+
+    def meets_cased_letter(positions):
+        contexts = (table[ord(text[each])] for each in positions)
+        return next((one for one in contexts if one != IGNORABLE), UNCASED) == CASED
+
+    before = meets_cased_letter(range(position - 1, -1, -1))
+    after = meets_cased_letter(range(position + 1, len(text)))
     return "ς" if before and not after else "σ"
-
-
-def _meets_cased_letter(text, positions):
-    contexts = load_table().sigma_context
-    for position in positions:
-        context = contexts[ord(text[position])]
-        if context != IGNORABLE:
-            return context == CASED
-    return False
-
-
-def resolve_sigmas(text):
-    """Lower-case each capital sigma of `text` as its neighbours ask."""
-    return re.sub("Σ", lambda match: lower_sigma(text, match.start()), text)
 
 
 def strip_marks(text):

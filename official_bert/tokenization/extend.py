@@ -103,7 +103,13 @@ def suggest_words(counter, tokenizer, num_words, min_frequency=5, keep_others=Fa
     suggestions = {}
     for word, count in counter.words().items():
         pieces = cut(word) if count >= min_frequency else ()
-        if len(pieces) > 1 and _can_add(word, tokenizer):
+        # Half of a surrogate pair cannot be written into a file, and a few letters
+        # change once more when their word is lower-cased again.
+        if (
+            len(pieces) > 1
+            and not _SURROGATE.search(word)
+            and tokenizer.basic_tokenizer.tokenize(word) == [word]
+        ):
             suggestions[word] = Suggestion(word, count, tuple(pieces))
     best_first = sorted(
         suggestions.values(), key=lambda one: (-one.saved, -one.count, one.word)
@@ -113,16 +119,6 @@ def suggest_words(counter, tokenizer, num_words, min_frequency=5, keep_others=Fa
     words = [one.word for one in best_first]
     kept = harmless_words(counter.words(), tokenizer, words, num_words)
     return [suggestions[word] for word in kept]
-
-
-def _can_add(word, tokenizer):
-    """Return whether a word can be written into a file and comes back from text.
-
-    Half of a surrogate pair cannot, and a few letters change once more when
-    their word is lower-cased again.
-    """
-    whole = tokenizer.basic_tokenizer.tokenize(word) == [word]
-    return whole and not _SURROGATE.search(word)
 
 
 def unknown_words(counter, tokenizer):
@@ -166,11 +162,10 @@ def read_words(path, tokenizer):
       UserError: some lines cannot become tokens (all are named), or no word is
         left.
     """
+    text = files.read_text(path, "a list of words")
     lines = {
         number: line.split("\t")[0].strip()
-        for number, line in enumerate(
-            files.read_text(path, "a list of words").split("\n"), 1
-        )
+        for number, line in enumerate(text.split("\n"), 1)
         if line.strip() and tuple(line.split("\t")) != COLUMNS
     }
     problems = [

@@ -1,15 +1,25 @@
 """`FullTokenizer` as TensorFlow ops, for a model that takes raw text.
 
 Only ops of TensorFlow itself, none of TensorFlow Text: every server that runs the model
-runs this too.
+runs this too. Words are made in `graph_words`, and cut into pieces here, all at once.
 """
 
 import dataclasses
 
+import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization.graph_wordpiece import Wordpieces
-from official_bert.tokenization.graph_words import BasicWords, take
+from official_bert.tokenization.graph_words import BasicWords, table, take
+from official_bert.tokenization.wordpiece import (
+    CONTINUATION,
+    MAX_INPUT_CHARS_PER_WORD,
+    UNKNOWN,
+)
+
+# A key of a trie's edge is node * 2**CHARACTER_BITS + code point.
+CHARACTER_BITS = 21
+WORD_ROOT, REST_ROOT = 0, 1
+NUM_ROOTS = 2
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -58,3 +68,162 @@ class GraphTokenizer(tf.Module):
                     for values in (ids, starts, ends)
                 )
             )
+
+
+class Wordpieces(tf.Module):
+    """Cuts words into pieces as `WordpieceTokenizer` does.
+
+    The longest piece that begins at each character is looked up for all of them
+    together, one step down the trie of the vocabulary at a time; then all words walk
+    from piece to piece. So the number of steps is that of the longest piece and the
+    most pieces of a word, not that of the words.
+    """
+
+    def __init__(self, vocab):
+        """Hold the vocabulary, a dict of piece -> id."""
+        super().__init__()
+        edges, pieces = _trie(vocab)
+        self._edges = table(edges)
+        self._pieces = table(pieces)
+        self._unknown = vocab[UNKNOWN]
+
+    def __call__(self, code_points, words):
+        """Return where pieces begin, and which.
+
+        Args:
+          code_points: int32 [characters] of the words.
+          words: int32 [characters], the number of the word of each: 0, ... 0, 1, ...
+
+        Returns:
+          (begins, ids): bool and int32 [characters]. The id counts where a piece
+          begins. A word that cannot be cut, or is too long, is one unknown piece.
+        """
+        begins_word = words != tf.concat([[-1], words], 0)[:-1]
+        starts = tf.cast(tf.where(begins_word)[:, 0], tf.int32)
+        ends = tf.concat([starts, [tf.size(words)]], 0)[1:]
+        too_long = ends - starts > MAX_INPUT_CHARS_PER_WORD
+        # What is too long ends before it begins, and is not looked at.
+        limits = tf.where(too_long, starts, ends)
+        root = tf.where(begins_word, WORD_ROOT, REST_ROOT)
+        lengths, ids = self._longest(code_points, root, tf.gather(limits, words))
+        begins, failed = _walk(starts, limits, lengths)
+        failed |= too_long
+        of_failed = tf.gather(failed, words)
+        begins = tf.where(of_failed, begins_word, begins)
+        return begins, tf.where(of_failed, self._unknown, ids)
+
+    def _longest(self, code_points, root, limit):
+        """Return the length, or 0, and the id of the longest piece at each character.
+
+        Args:
+          code_points: int32 [characters].
+          root: int32 [characters], the node where the search of each begins.
+          limit: int32 [characters], where the word of each ends.
+        """
+        places = tf.range(tf.size(code_points))
+        none = tf.zeros_like(places)
+
+        def any_left(_depth, places, *_):
+            return tf.size(places) > 0
+
+        def descend(depth, places, nodes, lengths, ids):
+            inside = places + depth < tf.gather(limit, places)
+            places, nodes = take(inside, places, nodes)
+            characters = tf.cast(tf.gather(code_points, places + depth), tf.int64)
+            keys = tf.cast(nodes, tf.int64) * 2**CHARACTER_BITS
+            keys += characters
+            edges = tf.searchsorted(self._edges, keys)
+            edges = tf.minimum(edges, tf.size(self._edges) - 1)
+            exists = tf.gather(self._edges, edges) == keys
+            places, edges = take(exists, places, edges)
+            pieces = tf.gather(self._pieces, edges)
+            at, pieces = take(pieces >= 0, places, pieces)
+            at = at[:, None]
+            lengths = tf.tensor_scatter_nd_update(
+                lengths, at, tf.fill(tf.shape(pieces), depth + 1)
+            )
+            ids = tf.tensor_scatter_nd_update(ids, at, pieces)
+            return depth + 1, places, edges + NUM_ROOTS, lengths, ids
+
+        *_, lengths, ids = _while(any_left, descend, (0, places, root, none, none))
+        return lengths, ids
+
+
+def _walk(starts, limits, lengths):
+    """Go from piece to piece through all words at once.
+
+    Args:
+      starts: int32 [words], where the characters of each begin.
+      limits: int32 [words], where they end.
+      lengths: int32 [characters], the longest piece at each, or 0.
+
+    Returns:
+      (begins, failed): bool [characters], where a piece of the walk begins, and bool
+      [words], whether it ended before the word did.
+    """
+    size = tf.size(lengths)
+    nowhere = tf.zeros([size], tf.bool)
+    not_failed = tf.zeros([tf.size(starts)], tf.bool)
+
+    def any_left(words, *_):
+        return tf.size(words) > 0
+
+    def go_on(words, places, begins, failed):
+        inside = places < tf.gather(limits, words)
+        words, places = take(inside, words, places)
+        steps = tf.gather(lengths, places)
+        begins = tf.tensor_scatter_nd_update(
+            begins, places[:, None], tf.ones_like(places, tf.bool)
+        )
+        (stuck,) = take(steps == 0, words)
+        failed = tf.tensor_scatter_nd_update(
+            failed, stuck[:, None], tf.ones_like(stuck, tf.bool)
+        )
+        return *take(steps > 0, words, places + steps), begins, failed
+
+    words = tf.range(tf.size(starts))
+    *_, begins, failed = _while(any_left, go_on, (words, starts, nowhere, not_failed))
+    return begins, failed
+
+
+def _while(condition, body, values):
+    """Return `values` after the loop; their lengths may change in it."""
+    values = [tf.convert_to_tensor(value) for value in values]
+    shapes = [tf.TensorShape([None] * value.shape.rank) for value in values]
+    return tf.while_loop(condition, body, values, shape_invariants=shapes)
+
+
+def _trie(vocab):
+    """Return two trees of a vocabulary: of words, and of what follows "##".
+
+    The child at the end of edge e is node e + 2: nodes are numbered in the order of
+    their edges, so that the keys are sorted and no array of children is needed.
+
+    Args:
+      vocab: dict of piece -> id.
+
+    Returns:
+      edges: int64 [edges], the sorted keys, node * 2**21 + code point. The words'
+        root is node 0, that of what continues a word node 1.
+      pieces: int32 [edges], the id of the piece that ends at the child, or -1.
+    """
+    ids = {(WORD_ROOT, piece): index for piece, index in vocab.items()}
+    for piece, index in vocab.items():
+        if piece.startswith(CONTINUATION):
+            ids[REST_ROOT, piece.removeprefix(CONTINUATION)] = index
+    beginnings = {
+        (root, text[:length])
+        for root, text in ids
+        for length in range(1, len(text) + 1)
+    }
+    # By length first: a child comes after its parent, and the children of one node
+    # stand together, in the order of their characters.
+    ordered = sorted(beginnings, key=lambda one: (len(one[1]), *one))
+    nodes = {(root, ""): root for root in (WORD_ROOT, REST_ROOT)}
+    nodes |= {one: number for number, one in enumerate(ordered, NUM_ROOTS)}
+    edges = [
+        (nodes[root, text[:-1]] << CHARACTER_BITS) + ord(text[-1])
+        for root, text in ordered
+    ]
+    pieces = [ids.get(one, -1) for one in ordered]
+    return np.array(edges, np.int64), np.array(pieces, np.int32)

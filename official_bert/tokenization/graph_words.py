@@ -4,11 +4,20 @@ The rules are those of `basic.py`, from the same table. No op here depends on th
 locale of the process or on the Unicode version of a library.
 """
 
+import functools
 import typing
 
+import numpy as np
 import tensorflow as tf
 
-from official_bert.tokenization import characters, graph_tables
+from official_bert.tokenization import characters
+
+BLOCK_BITS = 8
+# What the facts of a character are made of: (lowest bit, number of bits).
+CATEGORY = (0, 3)
+SIGMA_CONTEXT = (3, 2)
+COMBINING_CLASS = (5, 8)
+FOLDING = (13, 18)
 
 CAPITAL_SIGMA, SMALL_SIGMA, FINAL_SIGMA = map(ord, "Σσς")
 
@@ -18,7 +27,7 @@ class Characters(typing.NamedTuple):
 
     Attributes:
       code_points: int32.
-      facts: int32, what the table knows of each, packed as in `graph_tables`.
+      facts: int32, what the table knows of each, packed as in `character_arrays`.
       texts: int32, the number of the text of each.
       starts, ends: int32, the range of its text that became it, in decoded
         characters.
@@ -34,6 +43,46 @@ class Characters(typing.NamedTuple):
     chunks: tf.Tensor
 
 
+@functools.cache
+def character_arrays():
+    """Return the shipped table in arrays for ops; made once per process.
+
+    It has two steps: a block of 256 characters, then the character.
+
+    Returns:
+      blocks: int32 [4352], the number of each block of code points.
+      facts: int32 [number of different blocks * 256], what is known of a character,
+        packed as `CATEGORY`, `SIGMA_CONTEXT`, `COMBINING_CLASS` and `FOLDING` say.
+        The last is a row of the next two, or 0 for a character that stays.
+      folded_splits: int32 [rows + 1], where each row of `folded_values` begins.
+      folded_values: int32, the code points of each lower case in NFD.
+    """
+    table = characters.load_table()
+    # Row 0 of the foldings is not used.
+    folding = np.zeros(characters.CODE_POINTS, np.int32)
+    folding[list(table.folded)] = np.arange(1, len(table.folded) + 1)
+    facts = sum(
+        np.asarray(values).astype(np.int32) << field[0]
+        for field, values in (
+            (CATEGORY, np.frombuffer(table.category, np.uint8)),
+            (SIGMA_CONTEXT, np.frombuffer(table.sigma_context, np.uint8)),
+            (COMBINING_CLASS, np.frombuffer(table.combining_class, np.uint8)),
+            (FOLDING, folding),
+        )
+    )
+    different, blocks = np.unique(
+        facts.reshape(-1, 2**BLOCK_BITS), axis=0, return_inverse=True
+    )
+    lengths = [0, 0, *map(len, table.folded.values())]
+    values = [ord(char) for text in table.folded.values() for char in text]
+    return (
+        blocks.reshape(-1).astype(np.int32),
+        different.reshape(-1),
+        np.cumsum(lengths).astype(np.int32),
+        np.array(values, np.int32),
+    )
+
+
 class BasicWords(tf.Module):
     """Splits texts into words and punctuation as `BasicTokenizer` does."""
 
@@ -41,11 +90,11 @@ class BasicWords(tf.Module):
         """Hold the character table; `do_lower_case` as in `BasicTokenizer`."""
         super().__init__()
         self.do_lower_case = do_lower_case
-        arrays = graph_tables.character_arrays()
-        self._blocks = table(arrays.blocks)
-        self._facts = table(arrays.facts)
-        self._folded_splits = table(arrays.folded_splits)
-        self._folded_values = table(arrays.folded_values)
+        blocks, facts, folded_splits, folded_values = character_arrays()
+        self._blocks = table(blocks)
+        self._facts = table(facts)
+        self._folded_splits = table(folded_splits)
+        self._folded_values = table(folded_values)
 
     def __call__(self, texts):
         """Return the words of texts.
@@ -61,14 +110,14 @@ class BasicWords(tf.Module):
         if self.do_lower_case:
             found = _canonical_order(self._folded(found))
             found = _without_marks(found)
-        category = _field(found.facts, graph_tables.CATEGORY)
+        category = _field(found.facts, CATEGORY)
         alone = category == characters.PUNCTUATION
         begins = alone | _after(alone) | _is_new(found.chunks)
         return found, tf.cumsum(tf.cast(begins, tf.int32)) - 1
 
     def categories(self, facts):
         """Return the category classes in `Characters.facts`, of `characters`."""
-        return _field(facts, graph_tables.CATEGORY)
+        return _field(facts, CATEGORY)
 
     def _chunked(self, texts):
         """Return the `Characters` of texts without whitespace and what is removed."""
@@ -79,7 +128,7 @@ class BasicWords(tf.Module):
         code, facts = decoded.values, self._facts_of(decoded.values)
         if self.do_lower_case:
             code, facts = self._resolve_sigmas(code, facts, text)
-        category = _field(facts, graph_tables.CATEGORY)
+        category = _field(facts, CATEGORY)
         stays = ~_is_any(category, characters.REMOVED)
         code, facts, text, start, category = take(
             stays, code, facts, text, start, category
@@ -92,7 +141,7 @@ class BasicWords(tf.Module):
 
     def _facts_of(self, code_points):
         """Return what the table knows of characters, packed; int32 [characters]."""
-        size = 2**graph_tables.BLOCK_BITS
+        size = 2**BLOCK_BITS
         blocks = tf.gather(self._blocks, code_points // size)
         return tf.gather(self._facts, blocks * size + code_points % size)
 
@@ -102,7 +151,7 @@ class BasicWords(tf.Module):
         Returns:
           (code points, their facts).
         """
-        context = _field(facts, graph_tables.SIGMA_CONTEXT)
+        context = _field(facts, SIGMA_CONTEXT)
         counts = context != characters.IGNORABLE
         is_cased, of_text = take(counts, context == characters.CASED, text)
         # Before and after all texts there is no letter.
@@ -122,7 +171,7 @@ class BasicWords(tf.Module):
 
     def _folded(self, found):
         """Return `Characters` in lower case and NFD."""
-        folding = _field(found.facts, graph_tables.FOLDING)
+        folding = _field(found.facts, FOLDING)
         changes = folding > 0
         first = tf.gather(self._folded_splits, folding)
         last = tf.gather(self._folded_splits, folding + 1)
@@ -172,10 +221,10 @@ def _canonical_order(found):
     Almost all combining characters are dropped afterwards, so their order matters only
     where one of the few others stands, and only then are they sorted.
     """
-    combining = _field(found.facts, graph_tables.COMBINING_CLASS)
-    is_mark = _field(found.facts, graph_tables.CATEGORY) == characters.MARK
+    combining = _field(found.facts, COMBINING_CLASS)
+    is_mark = _field(found.facts, CATEGORY) == characters.MARK
     run = tf.cumsum(tf.cast((combining == 0) | _is_new(found.chunks), tf.int64))
-    keys = run * 2 ** graph_tables.COMBINING_CLASS[1] + tf.cast(combining, tf.int64)
+    keys = run * 2 ** COMBINING_CLASS[1] + tf.cast(combining, tf.int64)
     order = tf.cond(
         tf.reduce_any((combining > 0) & ~is_mark),
         lambda: tf.argsort(keys, stable=True),
@@ -186,7 +235,7 @@ def _canonical_order(found):
 
 def _without_marks(found):
     """Drop accents; the letter before one, if in the same chunk, ends behind it."""
-    is_mark = _field(found.facts, graph_tables.CATEGORY) == characters.MARK
+    is_mark = _field(found.facts, CATEGORY) == characters.MARK
     (letters,) = take(~is_mark, tf.range(tf.size(is_mark)))
     # The list of letters begins with none, for an accent at the very beginning.
     letters = tf.concat([[0], letters], 0)

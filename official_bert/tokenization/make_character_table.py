@@ -43,16 +43,12 @@ def categorise(code_point):
         return characters.REPLACEMENT
     if category in ("Zl", "Zp"):
         return characters.LINE_SEPARATOR
-    if category.startswith("P") or _is_ascii_symbol(code_point):
+    # $ + < = > ^ ` | ~ are symbols to Unicode.
+    if category.startswith("P") or (33 <= code_point <= 126 and not char.isalnum()):
         return characters.PUNCTUATION
     if any(first <= code_point <= last for first, last in CJK_RANGES):
         return characters.CJK
     return characters.MARK if category == "Mn" else characters.OTHER
-
-
-def _is_ascii_symbol(code_point):
-    """Tell `$ + < = > ^ ` | ~`, which Unicode calls symbols, from the rest."""
-    return 33 <= code_point <= 126 and not chr(code_point).isalnum()
 
 
 def sigma_context(code_point):
@@ -72,11 +68,6 @@ def sigma_context(code_point):
     return characters.UNCASED
 
 
-def lower_nfd(code_point):
-    """Return the decomposed lower case of one character (sigma: `σ`)."""
-    return unicodedata.normalize("NFD", chr(code_point).lower())
-
-
 def make_table():
     """Return the arrays of the table, by the names `characters` reads."""
     if unicodedata.unidata_version != UNICODE_VERSION:
@@ -86,7 +77,8 @@ def make_table():
             "Python 3.11."
         )
     everything = range(characters.CODE_POINTS)
-    folded = {c: lower_nfd(c) for c in everything}
+    # Each character's decomposed lower case (sigma: `σ`).
+    folded = {c: unicodedata.normalize("NFD", chr(c).lower()) for c in everything}
     folded = {c: text for c, text in folded.items() if text != chr(c)}
     return {
         "category": np.array([categorise(c) for c in everything], np.uint8),

@@ -63,9 +63,14 @@ def train_vocab(
     """
     if not counter.words():
         raise UserError("There are no words in the text: is it the right file?")
-    reserved = _reserved_tokens(num_unused)
+    unused = [f"[unused{index}]" for index in range(num_unused)]
+    before, after = unused[:UNUSED_BEFORE_SPECIAL], unused[UNUSED_BEFORE_SPECIAL:]
+    reserved = ["[PAD]", *before, UNKNOWN, "[CLS]", "[SEP]", "[MASK]", *after]
     alphabet = _choose_alphabet(counter.characters(), min_frequency, limit_alphabet)
-    single = alphabet + [CONTINUATION + c for c in alphabet if not _stands_alone(c)]
+    # These are always words of their own: never "##" them.
+    alone = (characters.PUNCTUATION, characters.CJK)
+    inside = [char for char in alphabet if characters.category(char) not in alone]
+    single = alphabet + [CONTINUATION + char for char in inside]
     room = vocab_size - len(reserved)
     if room < len(single):
         raise UserError(
@@ -98,12 +103,6 @@ def measure_vocab(tokens, counter):
     return VocabularyQuality(num_words, num_unknown / num_words, num_pieces / num_words)
 
 
-def _reserved_tokens(num_unused):
-    unused = [f"[unused{index}]" for index in range(num_unused)]
-    before, after = unused[:UNUSED_BEFORE_SPECIAL], unused[UNUSED_BEFORE_SPECIAL:]
-    return ["[PAD]", *before, UNKNOWN, "[CLS]", "[SEP]", "[MASK]", *after]
-
-
 def _choose_alphabet(counts, min_frequency, limit_alphabet):
     """Return the characters to keep, by code point."""
     frequent = [
@@ -114,11 +113,6 @@ def _choose_alphabet(counts, min_frequency, limit_alphabet):
     ]
     frequent.sort(key=lambda char: (-counts[char], char))
     return sorted(frequent[:limit_alphabet])
-
-
-def _stands_alone(char):
-    """Tell whether a character is always a word of its own: never "##" it."""
-    return characters.category(char) in (characters.PUNCTUATION, characters.CJK)
 
 
 def _train_pieces(words, single, room, min_frequency):

@@ -39,7 +39,13 @@ def load_vocab(vocab_file):
         for index, line in enumerate(lines):
             if index == 0:
                 line = line.removeprefix(codecs.BOM_UTF8)
-            token = _decode(line, vocab_file, index + 1).strip(characters.SPACES)
+            try:
+                token = line.decode("utf-8").strip(characters.SPACES)
+            except UnicodeDecodeError as error:
+                raise UserError(
+                    f"{vocab_file}: line {index + 1} is not UTF-8 text; is this a "
+                    "vocabulary?"
+                ) from error
             if token in vocab:
                 twice = twice or (token, vocab[token] + 1, index + 1)
             else:
@@ -69,15 +75,6 @@ def require_vocab(vocab_file):
             f"--input_file=YOUR_TEXT.txt --output_file={vocab_file}"
         )
     files.require_readable(vocab_file, "--vocab_file")
-
-
-def _decode(line, vocab_file, number):
-    try:
-        return line.decode("utf-8")
-    except UnicodeDecodeError as error:
-        raise UserError(
-            f"{vocab_file}: line {number} is not UTF-8 text; is this a vocabulary?"
-        ) from error
 
 
 def check_vocab_size(vocab, config, vocab_file):

@@ -92,8 +92,12 @@ class WordCounter:
     def _write_run(self):
         if len(self._runs) == MOST_RUNS:
             self._runs = [_write_sorted(_merge_runs(self._runs))]
-        by_bytes = sorted((_as_bytes(word), n) for word, n in self._words.items())
-        self._runs.append(_write_sorted(by_bytes))
+        encoded = (
+            # JSON can hold half a surrogate pair.
+            (word.encode("utf-8", "surrogatepass"), count)
+            for word, count in self._words.items()
+        )
+        self._runs.append(_write_sorted(sorted(encoded)))
         self._words.clear()
         self._merged = None
 
@@ -120,12 +124,12 @@ def _most_frequent(runs, most_words):
             pruned = count
             break
     words, rare_characters = collections.Counter(), collections.Counter()
-    for word, count in _merge_runs(runs):
+    for encoded, count in _merge_runs(runs):
+        word = encoded.decode("utf-8", "surrogatepass")
         if count > pruned:
-            words[word.decode("utf-8", "surrogatepass")] = count
+            words[word] = count
         else:
-            rare = word.decode("utf-8", "surrogatepass")
-            _add_characters(rare_characters, [(rare, count)])
+            _add_characters(rare_characters, [(word, count)])
     return words, rare_characters, pruned
 
 
@@ -148,11 +152,6 @@ def _read_sorted(run):
     for line in run:
         word, _, count = line.rpartition(b"\t")
         yield word, int(count)
-
-
-def _as_bytes(word):
-    # JSON can hold half a surrogate pair.
-    return word.encode("utf-8", "surrogatepass")
 
 
 def _add_characters(counts, words):

@@ -6,6 +6,7 @@ from official_bert.tokenization.basic import to_unicode
 UNKNOWN = "[UNK]"
 CONTINUATION = "##"
 MAX_INPUT_CHARS_PER_WORD = 200
+_TO_SPACE = str.maketrans(dict.fromkeys(characters.SPACES, " "))
 
 
 class WordpieceTokenizer:
@@ -39,7 +40,8 @@ class WordpieceTokenizer:
             "unaffable" becomes ["un", "##aff", "##able"].
         """
         pieces = []
-        for word in _split_whitespace(to_unicode(text)):
+        # Like `str.split()`, whatever the Unicode version of this Python.
+        for word in to_unicode(text).translate(_TO_SPACE).split(" "):
             pieces += self.tokenize_word(word)
         return pieces
 
@@ -59,11 +61,3 @@ class WordpieceTokenizer:
             else:
                 end -= 1
         return pieces if start == len(word) else [self.unk_token]
-
-
-_TO_SPACE = str.maketrans(dict.fromkeys(characters.SPACES, " "))
-
-
-def _split_whitespace(text):
-    """Split like `str.split()`, whatever the Unicode version of this Python."""
-    return [word for word in text.translate(_TO_SPACE).split(" ") if word]

@@ -16,7 +16,7 @@ import pytest
 import warm_python
 from places import MINI, ROOT
 
-from official_bert.ablations import running
+from official_bert.ablations import steps
 from official_bert.checkpoints import names
 
 WORDS = "the of in is and on water her years found light".split()  # noqa: SIM905
@@ -189,7 +189,7 @@ def test_what_ends_it_ends_the_command_within(tmp_path, number, send, ends_with)
         with contextlib.suppress(ProcessLookupError):
             os.killpg(child.pid, signal.SIGKILL)
     assert (child.returncode, errors) == ends_with
-    done = running.read_results(str(tmp_path / "x" / "results.jsonl"))
+    done = steps.read_results(str(tmp_path / "x" / "results.jsonl"))
     assert [row["step"] for row in done] == ["records/heldout", "records/bert"]
     assert names.numbered_checkpoints(tmp_path / "x" / "models" / "bert")
 

@@ -7,7 +7,7 @@ import pathlib
 import pytest
 from places import ROOT
 
-from official_bert.ablations import heldout_text, reports, running, steps
+from official_bert.ablations import heldout_text, reports, steps
 from official_bert.ablations.tables import TABLES, TASKS, find_table
 from official_bert.errors import UserError
 
@@ -49,11 +49,11 @@ class Commands:
 
 def run(folder, commands, table="table5", rows=(), data=GLUE, num_seeds=2):
     study = steps.Study(str(folder), "a.txt", "b.txt", "vocab.txt", 20, num_seeds, data)
-    journal = running.Journal(
+    journal = steps.Journal(
         study, commands, lambda path: (ROOT / path).read_text("utf-8")
     )
     table = find_table(table, rows)
-    return table, running.run_table(table, study, journal)
+    return table, steps.run_table(table, study, journal)
 
 
 def test_models_and_records_are_shared_within_a_table(tmp_path):
@@ -113,7 +113,7 @@ def test_tables_share_their_first_row(tmp_path):
 
 def test_a_line_that_a_kill_cut_off_is_made_again(tmp_path):
     run(tmp_path, Commands(tmp_path))
-    path = tmp_path / running.RESULTS_FILE
+    path = tmp_path / steps.RESULTS_FILE
     whole = path.read_text()
     path.write_text(whole[:-9])
     last = json.loads(whole.splitlines()[-1])["step"]
@@ -121,14 +121,14 @@ def test_a_line_that_a_kill_cut_off_is_made_again(tmp_path):
     (tmp_path / last).rename(tmp_path / "killed")
     run(tmp_path, again)
     assert list(again.steps) == [last]
-    assert len(running.read_results(path)) == len(whole.splitlines())
+    assert len(steps.read_results(path)) == len(whole.splitlines())
 
 
 def test_other_flags_are_refused(tmp_path):
     run(tmp_path, Commands(tmp_path), rows=["bert"])
     with pytest.raises(UserError, match="fine_tuned/bert/sst-2 .*with other flags"):
         run(tmp_path, Commands(tmp_path), rows=["bert"], num_seeds=3)
-    path = tmp_path / running.RESULTS_FILE
+    path = tmp_path / steps.RESULTS_FILE
     path.write_text(path.read_text().replace("--learning_rate=1e-3", ""))
     with pytest.raises(UserError, match="models/bert .*with other flags or flag files"):
         run(tmp_path, Commands(tmp_path), rows=["bert"])
@@ -137,7 +137,7 @@ def test_other_flags_are_refused(tmp_path):
 def test_another_config_is_refused(tmp_path):
     """Its file is named in a flag file, and keeps its name."""
     run(tmp_path, Commands(tmp_path), rows=["bert"])
-    path = tmp_path / running.RESULTS_FILE
+    path = tmp_path / steps.RESULTS_FILE
     old = path.read_text()
     path.write_text(
         old.replace('\\"num_hidden_layers\\": 2', '\\"num_hidden_layers\\": 3')

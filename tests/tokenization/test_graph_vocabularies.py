@@ -7,15 +7,15 @@ import graph_checks
 import pytest
 import tensorflow as tf
 
-from official_bert.tokenization import FullTokenizer, graph_tables
+from official_bert.tokenization import FullTokenizer, graph_words
 from official_bert.tokenization.graph import GraphTokenizer
 
 
 @pytest.fixture(scope="module", autouse=True)
 def read_the_character_table_once():
     with pytest.MonkeyPatch.context() as patch:
-        once = functools.cache(graph_tables.character_arrays)
-        patch.setattr(graph_tables, "character_arrays", once)
+        once = functools.cache(graph_words.character_arrays)
+        patch.setattr(graph_words, "character_arrays", once)
         yield
 
 

@@ -287,7 +287,9 @@ def test_words_and_tags(kind):
     texts = texts_for(kind, 20, 7)["text"]
     found = ask(kind, SERVING, {"text": texts})
     documents = [[ner_sentences.text_sentence(text)] for text in texts]
-    tags = [rows[0] for rows in load(open_kind(kind)[0]).tags(documents)]
+    predictor = load(open_kind(kind)[0])
+    outputs = predictor.outputs(documents, predictor.features(documents))
+    tags = [rows[0] for rows in outputs]
     longest = max(map(len, tags))
     for row, text in enumerate(texts):
         offsets = ner_sentences.split_words(text)

@@ -77,14 +77,14 @@ def _compare(model, path, features):
     """Return how far the numbers of all rows are apart, a str."""
     import numpy as np
 
-    from official_bert.export.tflite.writer import unpadded_row
+    from official_bert.fine_tuning.model_inputs import pad_rows
     from official_bert.fine_tuning.outputs import compile_model
     from official_bert.fine_tuning.tflite_model import TfliteModel
 
     score, answering = compile_model(model.compute), TfliteModel(path)
     greatest, cosines = 0.0, []
     for one in features:
-        row = unpadded_row(one)
+        row = pad_rows([one], len(one.input_ids))
         given, wanted = answering(row), score(row)
         for name, value in wanted.items():
             if value.dtype == np.float32:

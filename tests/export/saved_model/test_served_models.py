@@ -288,13 +288,8 @@ def test_words_and_tags(kind):
     found = ask(kind, SERVING, {"text": texts})
     documents = [[ner_sentences.text_sentence(text)] for text in texts]
     predictor = load(open_kind(kind)[0])
-<<<<<<< HEAD
     features = predictor.features(documents)
     tags = [rows[0] for rows in predictor.outputs(documents, features)]
-=======
-    outputs = predictor.outputs(documents, predictor.features(documents))
-    tags = [rows[0] for rows in outputs]
->>>>>>> wt-p
     longest = max(map(len, tags))
     for row, text in enumerate(texts):
         offsets = ner_sentences.split_words(text)

@@ -137,7 +137,7 @@ def test_task_json_says_it_only_then():
     assert "words_as_columns" not in plain.to_dict()
     for task in (plain, other):
         assert NerTask.from_dict(json.loads(json.dumps(task.to_dict()))) == task
-    with pytest.raises(TypeError, match="words_as_columns"):
+    with pytest.raises(ValueError, match="words_as_columns"):
         NerTask.from_dict(other.to_dict() | {"words_as_columns": 1})
 
 

@@ -10,7 +10,7 @@ from official_bert.errors import UserError
 from official_bert.modeling import layers, transformer
 from official_bert.modeling.dropout import NUM_INDICES
 from official_bert.modeling.embeddings import Embeddings
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -65,7 +65,7 @@ class BertEncoder(keras.layers.Layer):
         dropout_seed=None,
         output_attention_probs=False,
         output_embedding_table=False,
-        kernels=PLAIN,
+        kernels=WITH_GRADIENTS,
     ):
         """Encode a batch.
 

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from official_bert.modeling import bilstm, heads
 from official_bert.modeling.encoder_model import EncoderModel
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 
 # Of each direction of each of the two layers of the BiLSTM: "two-layer
 # 768-dimensional", both directions together.
@@ -84,7 +84,7 @@ class FeatureBasedModel(EncoderModel):
         self.classifier = heads.Scores(config, num_outputs, width, name="classifier")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
         """Score the tokens.
 
         Args:

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.modeling import layers
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 
 
 class Transform(keras.layers.Layer):
@@ -59,7 +59,11 @@ class MaskedLM(keras.layers.Layer):
             self.built = True
 
     def call(
-        self, sequence_output, masked_lm_positions, embedding_table, kernels=PLAIN
+        self,
+        sequence_output,
+        masked_lm_positions,
+        embedding_table,
+        kernels=WITH_GRADIENTS,
     ):
         """Score the vocabulary where a word was masked.
 

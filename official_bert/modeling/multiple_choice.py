@@ -6,7 +6,7 @@ import tensorflow as tf
 from official_bert.modeling import heads
 from official_bert.modeling.classification import single_label_terms
 from official_bert.modeling.encoder_model import EncoderModel
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 
 # Of a choice that is not there, in a batch whose examples have different numbers.
 NO_CHOICE = -1e9
@@ -26,7 +26,7 @@ class MultipleChoiceModel(EncoderModel):
         self.classifier = heads.Scores(self.config, 1, name="classifier")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
         """Score choices.
 
         Args:

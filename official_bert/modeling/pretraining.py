@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.losses import cross_entropy
 
 
@@ -49,7 +49,7 @@ class PretrainingModel(EncoderModel):
         self.cls = PretrainingHeads(self.config, next_sentence_prediction)
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
         """Score the masked words and the sentence pair.
 
         Args:

@@ -5,7 +5,7 @@ import tensorflow as tf
 
 from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 
 
 class SquadHead(keras.layers.Layer):
@@ -40,7 +40,7 @@ class SpanModel(EncoderModel):
         self.cls = SquadHead(self.config)
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
         """Score the tokens.
 
         Args:

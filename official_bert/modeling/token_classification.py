@@ -7,7 +7,7 @@ from official_bert.constants import IGNORED
 from official_bert.modeling import heads
 from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -35,7 +35,7 @@ class TokenClassificationModel(EncoderModel):
         )
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=PLAIN):
+    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
         """Score the tokens.
 
         Args:

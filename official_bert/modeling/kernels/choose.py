@@ -29,7 +29,8 @@ def _with_layer_norm(layer_norm, **others):
     return Kernels(layer_norm=layer_norm, residual_layer_norm=residual, **others)
 
 
-# For any device, shape and precision, compiled by XLA or not.
+# For any device, shape and precision, compiled by XLA or not: the default of a model,
+# for example in `fit`.
 WITH_GRADIENTS = _with_layer_norm(
     gradients.layer_norm,
     gelu=gradients.gelu,

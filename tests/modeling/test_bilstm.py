@@ -84,5 +84,5 @@ def test_a_task_tells_of_it_where_it_is_there(module, task):
     assert read.bilstm and read.to_dict() == values
     assert module.make_model(MINI_CONFIG, read).bilstm is not None
     assert module.make_model(MINI_CONFIG, task).bilstm is None
-    with pytest.raises(TypeError, match="bilstm is neither"):
+    with pytest.raises(ValueError, match="bilstm is 1"):
         kind.from_dict({**values, "bilstm": 1})

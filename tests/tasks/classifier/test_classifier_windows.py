@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 from official_bert.errors import UserError
+from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.fine_tuning.outputs import make_evaluate_rows
 from official_bert.tables.examples import Example
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import (
@@ -13,6 +15,7 @@ from official_bert.tasks.classifier.features import (
     convert_examples,
     convert_windows,
     encode,
+    pad_features,
 )
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tokenization.full import FullTokenizer
@@ -252,7 +255,10 @@ def test_many_windows_against_numpy():
     np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
-def test_a_prediction_breaks_off_when_asked_to():
+def test_an_evaluation_breaks_off_between_batches():
+    windows = FeatureSet([window(1), window(2), window(3)], 16, pad_features)
+    evaluate = make_evaluate_rows(sums, windows, 1, len)
     answers = iter([False, True])
-    windows = [[window(1)], [window(2)], [window(3)]]
-    assert classifier.predict(sums, windows, 1, 16, lambda: next(answers)) is None
+    assert evaluate(lambda: next(answers)) is None
+    assert next(answers, None) is None
+    assert evaluate() == 3

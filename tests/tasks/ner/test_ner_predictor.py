@@ -357,4 +357,4 @@ def test_other_labels_of_tokens_are_no_entities(hugging_face, tmp_path, change, 
     assert sources.predictor_of(str(copied)) is None
     with caplog.at_level("WARNING", logger="absl"):
         assert not sources.load_pretrained(str(copied))[1]
-    assert f"{copied} was fine-tuned, and nothing tells for what" in caplog.text
+    assert f"{copied} was fine-tuned, and no file says for what" in caplog.text

@@ -3,9 +3,9 @@
 import os
 
 import pytest
+from serving import running, saved_models
 
 from official_bert.serving import model_versions
-from serving import running, saved_models
 
 
 @pytest.fixture(scope="session")

@@ -7,11 +7,11 @@ import weakref
 
 import numpy as np
 import pytest
+from serving import saved_models
 
 from official_bert.errors import UserError
 from official_bert.serving import model_versions, saved_model
 from official_bert.serving.json_tensors import RequestError
-from serving import saved_models
 
 
 @pytest.fixture

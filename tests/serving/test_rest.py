@@ -7,10 +7,10 @@ import math
 import numpy as np
 import pytest
 import tensorflow as tf
+from serving.running import ask, predict
 
 from official_bert.serving import json_tensors
 from official_bert.serving.json_tensors import RequestError
-from serving.running import ask, predict
 
 MODEL = "/v1/models/answers"
 TEXTS = ["good", "", "naïve 老师 \U0001f40e", 'a"b\\c\n', "NUL \0 within"]

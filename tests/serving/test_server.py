@@ -9,10 +9,10 @@ import time
 import urllib.parse
 
 import pytest
-
-from official_bert.serving import model_versions, saved_model
 from serving import saved_models
 from serving.running import ask, predict, running
+
+from official_bert.serving import model_versions, saved_model
 
 LIMIT = 200_000
 ONE = {"instances": ["good"]}

@@ -177,7 +177,7 @@ def _machine():
         "with": " ".join(one for one in INSTRUCTIONS if one in known),
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        # All contenders inherit it; `official_bert` sets it where it is unset.
+        # All measured programs inherit it; `official_bert` sets it where it is unset.
         "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }
 

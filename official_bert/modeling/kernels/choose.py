@@ -93,7 +93,8 @@ def compiling_pays_off(config, precision, num_tokens):
 def for_inference():
     """Return the `Kernels` of graphs that this process runs without a gradient.
 
-    LayerNorm is one pass if oneDNN is there. Exports are `PLAIN`.
+    LayerNorm is one pass if oneDNN is there. Exports have a LayerNorm that is fast
+    without oneDNN, too.
     """
     if fused_layer_norm.has_onednn() and not tf.config.list_logical_devices("GPU"):
         return _with_layer_norm(fused_layer_norm.layer_norm)

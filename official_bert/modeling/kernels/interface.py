@@ -10,15 +10,15 @@ from official_bert.modeling import dropout, layers, losses, transformer
 
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """The functions of one pass through a model; by default the plain ones.
+    """The functions of one pass through a model; each field is plain unless given.
 
     Each has the signature of its plain form and computes the same: outputs and
     gradients differ by rounding. An optimized dropout may draw other masks.
 
-    They are an argument of a model's call, chosen once where a training step, a
-    scorer or an export is built (`choose`). The model does not hold them, since the
-    same weights are trained, evaluated, scored and exported within one run, each
-    with other kernels.
+    They are an argument of a model's call, by default `choose.WITH_GRADIENTS`, and
+    chosen once where a training step, a scorer or an export is built. The model does
+    not hold them, since the same weights are trained, evaluated, scored and exported
+    within one run, each with other kernels.
 
     Attributes:
       attention: as `transformer.attention`.

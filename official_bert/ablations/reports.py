@@ -36,9 +36,20 @@ def lines_of(table, results):
     lines.append(_line([*head, *(f"paper: {name}" for name in table.paper_columns)]))
     lines.append(_line(["---"] * (len(head) + count)))
     for result in results:
+        row, scores = result["row"], result["scores"]
+        mark = "*" if row.model == LEFT_TO_RIGHT.flags else ""
+        perplexity = f"{math.exp(result['loss']):.2f}{mark}"
         # A figure has none of the paper's numbers, and a size of our own no row there.
-        paper = (result["row"].paper or [""] * count)[:count]
-        lines += [_line([*ours, *paper]) for ours in _our_cells(table, result, tasks)]
+        paper = (row.paper or [""] * count)[:count]
+        # With `over_steps` each checkpoint has a line.
+        steps = list(scores[tasks[0]]) if tasks else [None]
+        for step in steps:
+            cells = [row.label, perplexity]
+            if table.over_steps:
+                # The loss is that of the last step alone.
+                cells = [row.label, perplexity if step == steps[-1] else "", step]
+            cells += [spread(scores[task][step]) for task in tasks]
+            lines.append(_line([*cells, *paper]))
     for label, numbers in table.paper_rows:
         lines.append(_line([label, *empty, *numbers]))
     if any(result["row"].model == LEFT_TO_RIGHT.flags for result in results):
@@ -48,20 +59,6 @@ def lines_of(table, results):
             "of masked words.",
         ]
     return lines
-
-
-def _our_cells(table, result, tasks):
-    """Yield the cells of a row; with `over_steps`, of one for each checkpoint."""
-    row, scores = result["row"], result["scores"]
-    mark = "*" if row.model == LEFT_TO_RIGHT.flags else ""
-    perplexity = f"{math.exp(result['loss']):.2f}{mark}"
-    numbers = list(scores[tasks[0]]) if tasks else [None]
-    for number in numbers:
-        cells = [row.label, perplexity]
-        if table.over_steps:
-            # The loss is that of the last step alone.
-            cells = [row.label, perplexity if number == numbers[-1] else "", number]
-        yield cells + [spread(scores[task][number]) for task in tasks]
 
 
 def _line(cells):

@@ -73,21 +73,16 @@ def _step(name, script, flag_files, *arguments, **values):
     return Step(name, script, [*flag_files, *arguments, *values])
 
 
-def heldout(study):
-    """Return the step that makes the held-out records, the same for all models.
+def records(study, name):
+    """Return the step that makes the records of a flag file.
 
-    Every pair goes on where it begins and 80/10/10 of the words to guess are
-    masked, whatever a model was trained on, so that losses compare.
+    Args:
+      study: `Study`.
+      name: of a row's flag file, or `HELDOUT`. Those are the same for all models: every
+        pair goes on where it begins and 80/10/10 of the words to guess are masked,
+        whatever a model was trained on, so that losses compare.
     """
-    return _records(study, HELDOUT, study.eval_input_file)
-
-
-def records(study, row):
-    """Return the step that makes a row's training records."""
-    return _records(study, row.records, study.input_file)
-
-
-def _records(study, name, text):
+    text = study.eval_input_file if name == HELDOUT else study.input_file
     return _step(
         f"records/{name}",
         "create_pretraining_data.py",
@@ -284,10 +279,10 @@ def run_table(table, study, journal):
             "A figure needs the data of a task: give --glue_data_dir for "
             f"{', '.join(table.tasks)}."
         )
-    journal.scores(heldout(study))
+    journal.scores(records(study, HELDOUT))
     results = []
     for row in table.rows:
-        journal.scores(records(study, row))
+        journal.scores(records(study, row.records))
         *before, last = journal.scores(pretraining(study, row))["steps"]
         loss = journal.scores(evaluation(study, row))[LOSS]
         scores = {task: {} for task in tasks}

@@ -167,12 +167,12 @@ def find_table(name, row_names=()):
     if name not in TABLES:
         raise UserError(f"There is no table {name!r}: choose from {', '.join(TABLES)}.")
     table = TABLES[name]
-    known = [row.flags for row in table.rows]
+    flag_files = [row.flags for row in table.rows]
     for row_name in row_names:
-        if row_name not in known:
+        if row_name not in flag_files:
             raise UserError(
                 f"--rows: {name} has no row {row_name!r}: choose from "
-                f"{', '.join(known)}."
+                f"{', '.join(flag_files)}."
             )
     rows = [row for row in table.rows if not row_names or row.flags in row_names]
     return dataclasses.replace(table, rows=tuple(rows))

@@ -11,6 +11,9 @@ from official_bert.errors import UserError
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
+# Defines a flag that is a whole number of at least 1: its name, default and help.
+define_positive = functools.partial(flags.DEFINE_integer, lower_bound=1)
+
 
 @functools.cache
 def own_flags():

@@ -6,6 +6,7 @@ import os
 
 from absl import flags
 
+from official_bert.command_line.flag_values import define_positive
 from official_bert.command_line.run_record import write_run_json
 from official_bert.constants import PRECISIONS, STRATEGIES
 from official_bert.errors import UserError
@@ -17,12 +18,8 @@ HELP_TITLE = "Training, with batches, optimizer, devices, saving"
 flags.DEFINE_string("output_dir", None, "Where checkpoints and the model go.")
 flags.DEFINE_bool("do_train", False, "Whether to train.")
 flags.DEFINE_bool("do_eval", False, "Whether to evaluate.")
-flags.DEFINE_integer(
-    "train_batch_size", 32, "Sequences per update, over all devices.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "eval_batch_size", 8, "Sequences per evaluation batch.", lower_bound=1
-)
+define_positive("train_batch_size", 32, "Sequences per update, over all devices.")
+define_positive("eval_batch_size", 8, "Sequences per evaluation batch.")
 flags.DEFINE_integer(
     "micro_batch_size",
     0,
@@ -40,30 +37,24 @@ flags.DEFINE_bool(
     "run has a few hundred updates (docs/finetuning.md).",
 )
 flags.DEFINE_float("learning_rate", 5e-5, "Peak learning rate.")
-flags.DEFINE_integer(
+define_positive(
     "stop_at_step",
     None,
     "End after this update, before the last; a later run can go on.",
-    lower_bound=1,
 )
-flags.DEFINE_integer(
+define_positive(
     "early_stopping_patience",
     None,
     "End after so many evaluations in a row without a better one; default: never. "
     "Fine-tuning leaves the best model then, pre-training the last.",
-    lower_bound=1,
 )
-flags.DEFINE_integer(
-    "keep_checkpoint_max",
-    5,
-    "Newest checkpoints to keep; the best is kept besides.",
-    lower_bound=1,
+define_positive(
+    "keep_checkpoint_max", 5, "Newest checkpoints to keep; the best is kept besides."
 )
-flags.DEFINE_integer(
+define_positive(
     "max_skipped_updates",
     20,
     "End the run after so many updates in a row whose gradient was not finite.",
-    lower_bound=1,
 )
 flags.DEFINE_enum(
     "strategy",

@@ -13,15 +13,10 @@ those of google-research/bert's script: tokens, layers, values of 6 digits.
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import streams
+from official_bert.command_line.flag_values import define_positive, locate, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
-from official_bert.command_line.streams import (
-    STANDARD,
-    is_stream,
-    lines_of,
-    opened_output,
-)
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.constants import LONG_TEXT, POOLINGS, TRUNCATE
 from official_bert.errors import UserError
@@ -70,15 +65,12 @@ flags.DEFINE_enum(
     "read through overlapping windows, each token taken from the one where it has "
     "the most context.",
 )
-flags.DEFINE_integer(
+define_positive(
     "doc_stride",
     None,
     "Tokens from one window's start to the next one's; default: half a window.",
-    lower_bound=1,
 )
-flags.DEFINE_integer(
-    "batch_size", 32, "Rows that go through the model together.", lower_bound=1
-)
+define_positive("batch_size", 32, "Rows that go through the model together.")
 flags.DEFINE_bool("use_tpu", False, "For old commands; a GPU or the CPU is used.")
 flags.DEFINE_string("master", None, "For old commands; it has no effect.")
 flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; it has no effect.")
@@ -96,44 +88,35 @@ def main():
     checkpoint = locate(FLAGS.init_checkpoint)
     start_tensorflow()
     from official_bert.checkpoints import model_directory
-    from official_bert.pretrained.feature_extraction import Reading
+    from official_bert.corpus import text_blocks
+    from official_bert.corpus.progress import progress
+    from official_bert.pretrained import feature_extraction, feature_files
+    from official_bert.tables.text_pairs import split_line
 
-    reading = Reading(
+    reading = feature_extraction.Reading(
         FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.long_text, FLAGS.doc_stride
     )
     bert = model_directory.load_encoder(checkpoint, **given)
-    _extract(bert, layers, reading)
-    output = FLAGS.sentence_vectors or FLAGS.output_file
-    if not is_stream(output):
-        read = None if FLAGS.input_file == STANDARD else FLAGS.input_file
-        inputs = [checkpoint, given["config_file"], given["vocab_file"], read]
-        write_run_json(f"{output}.run.json", inputs)
-
-
-def _extract(bert, layers, reading):
-    """Write what --output_file or --sentence_vectors asks for."""
-    from official_bert.corpus import text_blocks
-    from official_bert.corpus.progress import progress
-    from official_bert.pretrained import feature_files
-    from official_bert.pretrained.feature_extraction import (
-        each_sentence_vector,
-        token_features,
-    )
-    from official_bert.tables.text_pairs import split_line
-
     total = text_blocks.total_bytes([FLAGS.input_file])
     with progress(total, "extracting", "B") as on_bytes:
-        texts = map(split_line, lines_of(FLAGS.input_file, on_bytes))
+        texts = map(split_line, streams.lines_of(FLAGS.input_file, on_bytes))
         if FLAGS.sentence_vectors:
-            vectors = each_sentence_vector(bert, texts, FLAGS.pooling, layers, reading)
+            vectors = feature_extraction.each_sentence_vector(
+                bert, texts, FLAGS.pooling, layers, reading
+            )
             logging.info("%s", bert.report)
             width = bert.config.hidden_size
             feature_files.save_vectors(FLAGS.sentence_vectors, vectors, width)
         else:
-            features = token_features(bert, texts, layers, reading)
+            features = feature_extraction.token_features(bert, texts, layers, reading)
             logging.info("%s", bert.report)
-            with opened_output(FLAGS.output_file) as out:
+            with streams.opened_output(FLAGS.output_file) as out:
                 feature_files.write_json_lines(out, features, layers)
+    output = FLAGS.sentence_vectors or FLAGS.output_file
+    if not streams.is_stream(output):
+        read = None if FLAGS.input_file == streams.STANDARD else FLAGS.input_file
+        inputs = [checkpoint, given["config_file"], given["vocab_file"], read]
+        write_run_json(f"{output}.run.json", inputs)
 
 
 def _parse_layers():
@@ -163,7 +146,7 @@ def _check_files():
         )
     flag = "sentence_vectors" if FLAGS.sentence_vectors else "output_file"
     output = FLAGS[flag].value
-    if not is_stream(output):
+    if not streams.is_stream(output):
         files.require_parent(output, f"--{flag}")
         files.require_no_input([output], [FLAGS.input_file], f"--{flag}")
     elif FLAGS.sentence_vectors:
@@ -171,7 +154,7 @@ def _check_files():
             "--sentence_vectors: a .npy file begins with the number of its rows, which "
             "is known in the end only, so it cannot be printed; give a file."
         )
-    if FLAGS.input_file != STANDARD:
+    if FLAGS.input_file != streams.STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")
     if FLAGS.use_tpu:
         logging.warning("--use_tpu has no effect here: a GPU or the CPU is used.")

@@ -16,18 +16,15 @@ import sys
 
 from absl import flags
 
-from official_bert.command_line.model_flags import (
-    define_model_path,
-    given_files,
-    model_path,
-)
+from official_bert.command_line import model_flags
+from official_bert.command_line.flag_values import define_positive
 from official_bert.command_line.streams import STANDARD, lines_of
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-define_model_path()
+model_flags.define_model_path()
 flags.DEFINE_multi_string("text", [], "Text with [MASK]; may be given several times.")
 flags.DEFINE_multi_string(
     "text_b",
@@ -41,19 +38,18 @@ flags.DEFINE_bool(
     "Instead of masked words, print how likely each text is: its pseudo-log-"
     "likelihood, the sum of each token's log-probability where that token is masked.",
 )
-flags.DEFINE_integer("top_k", 5, "Word pieces to print for each [MASK].", lower_bound=1)
-flags.DEFINE_integer(
+define_positive("top_k", 5, "Word pieces to print for each [MASK].")
+define_positive(
     "batch_size",
     32,
     "Masked copies of a text that go through the model together for --score.",
-    lower_bound=1,
 )
 flags.DEFINE_bool("json", False, "Print one JSON object per text.")
 
 
 def main():
     """Print the answers for each text."""
-    path = model_path()
+    path = model_flags.model_path()
     if FLAGS.text_b and len(FLAGS.text_b) != len(FLAGS.text):
         raise UserError(
             f"--text_b is given {len(FLAGS.text_b)} times and --text "
@@ -62,7 +58,9 @@ def main():
     start_tensorflow()
     from official_bert.checkpoints import model_directory
 
-    bert = model_directory.load(path, **given_files(), next_sentence=bool(FLAGS.text_b))
+    bert = model_directory.load(
+        path, **model_flags.given_files(), next_sentence=bool(FLAGS.text_b)
+    )
     if not FLAGS.text and sys.stdin.isatty():
         what = "One text" if FLAGS.score else "One text with [MASK]"
         print(f"{what} a line; Ctrl-D ends.", file=sys.stderr)
@@ -76,15 +74,12 @@ def main():
 
 def _answer(bert, text, text_b):
     """Return what is printed of a text, as a dict for JSON."""
+    from official_bert.pretrained import likelihood
     from official_bert.pretrained.fill_mask import MASK, fill_mask
-    from official_bert.pretrained.likelihood import (
-        next_sentence_probability,
-        pseudo_log_likelihood,
-    )
 
     answer = {"text": text}
     if FLAGS.score:
-        score = pseudo_log_likelihood(bert, text, FLAGS.batch_size)
+        score = likelihood.pseudo_log_likelihood(bert, text, FLAGS.batch_size)
         pairs = zip(score.tokens, score.log_probabilities, strict=True)
         answer |= {
             "pseudo_log_likelihood": score.pseudo_log_likelihood,
@@ -99,7 +94,7 @@ def _answer(bert, text, text_b):
         ]
     if text_b is not None:
         answer["text_b"] = text_b
-        probability = next_sentence_probability(bert, text, text_b)
+        probability = likelihood.next_sentence_probability(bert, text, text_b)
         answer["next_sentence_probability"] = probability
     return answer
 

@@ -17,7 +17,7 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import training_flags
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_positive, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -59,24 +59,17 @@ flags.DEFINE_integer(
     None,
     "Masked words per record at most; default: what the records have.",
 )
-flags.DEFINE_integer(
+define_positive(
     "num_train_steps",
     100000,
     "Updates in all; the learning rate reaches 0 with the last.",
-    lower_bound=1,
 )
 flags.DEFINE_integer(
     "num_warmup_steps", 10000, "Updates of linear warm-up.", lower_bound=0
 )
-flags.DEFINE_integer(
-    "save_checkpoints_steps", 1000, "Updates between checkpoints.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "iterations_per_loop", 100, "Updates between two log lines.", lower_bound=1
-)
-flags.DEFINE_integer(
-    "max_eval_steps", 100, "Evaluation batches at most.", lower_bound=1
-)
+define_positive("save_checkpoints_steps", 1000, "Updates between checkpoints.")
+define_positive("iterations_per_loop", 100, "Updates between two log lines.")
+define_positive("max_eval_steps", 100, "Evaluation batches at most.")
 flags.DEFINE_bool(
     "next_sentence_prediction",
     True,
@@ -96,60 +89,40 @@ def main():
     require("input_file", "output_dir")
     _check_flags()
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
-    config_file = locate(FLAGS.bert_config_file)
-    init_checkpoint = locate(FLAGS.init_checkpoint)
-    continue_from = locate(FLAGS.continue_from)
-    vocab_file = locate(FLAGS.vocab_file)
+    names = ("bert_config_file", "init_checkpoint", "continue_from", "vocab_file")
+    paths = {name: locate(FLAGS[name].value) for name in names}
+    config_file = paths["bert_config_file"]
     config = BertConfig.from_json_file(config_file) if config_file else None
     strategy = start_tensorflow(training_flags.make_strategy)
     from official_bert.training import strategies
 
-    config = config or _config_of(init_checkpoint)
-    train_set, eval_set = _open_records(config, vocab_file)
-    if FLAGS.do_train and not vocab_file:
-        logging.warning(
-            "Without --vocab_file the model directory gets no vocab.txt, and the model "
-            "cannot be asked anything: give the vocabulary of the records."
-        )
-    if vocab_file:
-        from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
+    if config is None:
+        from official_bert.checkpoints import any_format, model_directory
 
-        check_vocab_size(load_vocab(vocab_file), config, vocab_file)
-    if FLAGS.do_train and train_set.unchecked_files:
-        logging.warning(
-            "The vocabulary of the records could not be checked: no manifest.json "
-            "describes %s.",
-            files.named(train_set.unchecked_files),
-        )
+        with any_format.opened(paths["init_checkpoint"]) as checkpoint:
+            config = model_directory.config_of(checkpoint)
+    train_set, eval_set = _open_records(config, paths["vocab_file"])
     if FLAGS.do_train:
+        if train_set.unchecked_files:
+            logging.warning(
+                "The vocabulary of the records could not be checked: no manifest.json "
+                "describes %s.",
+                files.named(train_set.unchecked_files),
+            )
         train_set.check_batch_size(FLAGS.train_batch_size)
         strategies.check_shares(
             strategy, FLAGS.train_batch_size, FLAGS.micro_batch_size
         )
     from official_bert.training import pretraining
 
-    settings = training_flags.settings(
-        pretraining.PretrainingSettings,
-        init_checkpoint=init_checkpoint,
-        continue_from=continue_from,
-        vocab_file=vocab_file,
-    )
+    settings = training_flags.settings(pretraining.PretrainingSettings, **paths)
     complete = pretraining.run(strategy, config, train_set, eval_set, settings)
     if not strategies.is_chief(strategy) or not complete:
         return
-    inputs = [config_file, init_checkpoint, continue_from, vocab_file]
-    inputs += train_set.index.files
+    inputs = [*paths.values(), *train_set.index.files]
     if FLAGS.eval_input_file:
         inputs += eval_set.index.files
     training_flags.describe_run(("input_file", "eval_input_file", "vocab_file"), inputs)
-
-
-def _config_of(init_checkpoint):
-    """Return the `BertConfig` that came with a checkpoint."""
-    from official_bert.checkpoints import any_format, model_directory
-
-    with any_format.opened(init_checkpoint) as checkpoint:
-        return model_directory.config_of(checkpoint)
 
 
 def _check_flags():
@@ -180,8 +153,9 @@ def _check_flags():
 
 
 def _open_records(config, vocab_file):
-    """Return the training and the evaluation records."""
+    """Return the training and the evaluation records, whose vocabulary fits."""
     from official_bert.data.records.record_set import check_agreement, open_record_set
+    from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
     def open_set(flag):
         return open_record_set(
@@ -193,9 +167,15 @@ def _open_records(config, vocab_file):
             vocab_file,
         )
 
-    train_set = open_set("input_file")
-    if not FLAGS.eval_input_file:
-        return train_set, train_set
-    eval_set = open_set("eval_input_file")
-    check_agreement({**train_set.manifests, **eval_set.manifests})
+    train_set = eval_set = open_set("input_file")
+    if FLAGS.eval_input_file:
+        eval_set = open_set("eval_input_file")
+        check_agreement({**train_set.manifests, **eval_set.manifests})
+    if vocab_file:
+        check_vocab_size(load_vocab(vocab_file), config, vocab_file)
+    elif FLAGS.do_train:
+        logging.warning(
+            "Without --vocab_file the model directory gets no vocab.txt, and the model "
+            "cannot be asked anything: give the vocabulary of the records."
+        )
     return train_set, eval_set

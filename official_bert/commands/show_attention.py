@@ -14,19 +14,15 @@ it looks at; a row sums to 1.
 from absl import flags, logging
 
 from official_bert import files
+from official_bert.command_line import model_flags
 from official_bert.command_line.flag_values import require
-from official_bert.command_line.model_flags import (
-    define_model_path,
-    given_files,
-    model_path,
-)
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 from official_bert.pretrained import attention_picture
 
 FLAGS = flags.FLAGS
 
-define_model_path()
+model_flags.define_model_path()
 flags.DEFINE_string("text", None, "The text; [MASK] in it is the token.")
 flags.DEFINE_string("text_b", None, "The second text of a pair.")
 flags.DEFINE_integer(
@@ -40,14 +36,14 @@ flags.DEFINE_string(
 
 def main():
     """Check the flags, ask the model, draw."""
-    path = model_path()
+    path = model_flags.model_path()
     require("text")
     _check_files()
     start_tensorflow()
     from official_bert.checkpoints import model_directory
     from official_bert.pretrained import attention
 
-    bert = model_directory.load_encoder(path, **given_files())
+    bert = model_directory.load_encoder(path, **model_flags.given_files())
     number_of_layers = bert.config.num_hidden_layers
     layers = list(range(number_of_layers))
     if FLAGS.layer is not None:
@@ -83,6 +79,5 @@ def _check_files():
             )
         files.require_parent(FLAGS.numbers, "--numbers")
     if FLAGS.output:
-        attention_picture.check_ending(FLAGS.output)
+        attention_picture.check_output(FLAGS.output)
         files.require_parent(FLAGS.output, "--output")
-        attention_picture.require_matplotlib()

@@ -20,21 +20,17 @@ COLOURS, INK, QUIET = "BuPu", "#222222", "#8a8a8a"
 FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "Noto Sans", "Arial")
 
 
-def require_matplotlib():
-    """Raise `UserError` where the pictures' package is not installed."""
-    if importlib.util.find_spec("matplotlib") is None:
-        raise UserError(
-            "The picture is drawn with matplotlib, which is not installed: pip install "
-            "matplotlib, or give --numbers without --output."
-        )
-
-
-def check_ending(path):
-    """Raise `UserError` unless a picture can be written under that name."""
+def check_output(path):
+    """Raise `UserError` unless a picture can be drawn and written under that name."""
     if not path.endswith(ENDINGS):
         raise UserError(
             f"--output: {path} must end with {', '.join(ENDINGS[:-1])} or "
             f"{ENDINGS[-1]}, which tells the kind of picture."
+        )
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UserError(
+            "The picture is drawn with matplotlib, which is not installed: pip install "
+            "matplotlib, or give --numbers without --output."
         )
 
 
@@ -44,8 +40,8 @@ def _fonts():
     import matplotlib
     from matplotlib import font_manager
 
-    known = {font.name for font in font_manager.fontManager.ttflist}
-    names = [name for name in FONTS if name in known]
+    installed = {font.name for font in font_manager.fontManager.ttflist}
+    names = [name for name in FONTS if name in installed]
     with matplotlib.rc_context({"font.family": names}):
         yield
 
@@ -98,7 +94,7 @@ def draw_layer(path, maps, layer):
     figure, grid = _panels(
         math.ceil(heads / columns), columns, side, gap=0.25 + words, head=0.2
     )
-    for head, axes in enumerate(axes for row in grid for axes in row):
+    for head, axes in enumerate(grid.flat):
         if head >= heads:
             axes.remove()
             continue
@@ -119,29 +115,22 @@ def draw_layer(path, maps, layer):
 
 
 def _panels(rows, columns, side, gap, head=0.0):
-    """Return (figure, rows of axes): square panels, distances in inches."""
+    """Return (figure, array of axes): square panels, distances in inches."""
     from matplotlib.figure import Figure
 
     left, top, right, bottom = gap + 0.15, 0.7 + head, 0.85, gap + 0.15
-    down = side + gap + head
     width = left + columns * (side + gap) - gap + right
-    height = top + rows * down - gap - head + bottom
+    height = top + rows * (side + gap + head) - gap - head + bottom
     figure = Figure(figsize=(width, height))
-    grid = [
-        [
-            figure.add_axes(
-                (
-                    (left + column * (side + gap)) / width,
-                    1 - (top + row * down + side) / height,
-                    side / width,
-                    side / height,
-                )
-            )
-            for column in range(columns)
-        ]
-        for row in range(rows)
-    ]
-    return figure, grid
+    figure.subplots_adjust(
+        left / width,
+        bottom / height,
+        1 - right / width,
+        1 - top / height,
+        gap / side,
+        (gap + head) / side,
+    )
+    return figure, figure.subplots(rows, columns, squeeze=False)
 
 
 def _draw(axes, maps, layer, head):

@@ -8,6 +8,7 @@ are held in memory.
 
 import dataclasses
 import functools
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -124,13 +125,12 @@ def token_features(bert, texts, layers=LAYERS, reading=DEFAULT_READING):
     """
     _check_layers(layers, bert.config)
     reading = _fitting(reading, bert.config)
-    width = len(layers) * bert.config.hidden_size
+    shape = (len(layers), bert.config.hidden_size)
     run = _compiled(bert.model, tuple(layers))
-    chunks = _chunks(bert, texts, reading, READ_AHEAD_BYTES // (4 * width))
+    chunks = _chunks(bert, texts, reading, READ_AHEAD_BYTES // (4 * math.prod(shape)))
 
     def features():
         for chunk in chunks:
-            shape = (len(layers), bert.config.hidden_size)
             vectors_of_texts = [
                 np.empty((len(text.input_ids), *shape), np.float32) for text in chunk
             ]
@@ -178,7 +178,13 @@ def each_sentence_vector(
       UserError: there is no such layer, the model reads no such length, or
         its pooler was never trained.
     """
-    _check_pooling(pooling, bert)
+    if pooling not in POOLINGS:
+        raise UserError(f"pooling is {pooling!r}: choose from {', '.join(POOLINGS)}.")
+    if pooling == "pooler" and "pooled_output" not in bert.vectors:
+        raise UserError(
+            f"{bert.report.path} has no pooler (bert/pooler/dense), and a random one "
+            "means nothing; give --pooling=mean or cls."
+        )
     _check_layers(layers, bert.config)
     reading = _fitting(reading, bert.config)
     run = _compiled(bert.model, tuple(layers), pooling)
@@ -225,15 +231,14 @@ def _run(model, layers, pooling, features, kept):
     return tf.matmul(kept[:, tf.newaxis], mean)[:, 0]
 
 
-def _chunks(bert, texts, reading, max_tokens=None):
+def _chunks(bert, texts, reading, max_tokens=math.inf):
     """Yield lists of `_Text` that are run together, of bounded size."""
     max_rows = READ_AHEAD_BATCHES * reading.batch_size
     chunk, num_rows, num_tokens = [], 0, 0
     for text in _read(bert, texts, reading):
         num_rows += len(text.rows)
         num_tokens += len(text.input_ids)
-        too_large = max_tokens is not None and num_tokens > max_tokens
-        if chunk and (num_rows > max_rows or too_large):
+        if chunk and (num_rows > max_rows or num_tokens > max_tokens):
             yield chunk
             chunk, num_rows, num_tokens = [], len(text.rows), len(text.input_ids)
         chunk.append(text)
@@ -293,7 +298,7 @@ def _read_by_windows(vocab, ids_a, ids_b, number, reading):
     """Return the `_Text` of what is too long for one row."""
     input_ids, _ = join_texts(vocab, ids_a, ids_b)
     document = ids_b or ids_a
-    first = len(ids_a) + 2 if ids_b else 1  # Place of the document's first token.
+    first = len(ids_a) + 2 if ids_b else 1  # Position of the document's first token.
     room = reading.max_seq_length - first - 1
     if room < 1:
         raise UserError(
@@ -322,13 +327,7 @@ def _read_by_windows(vocab, ids_a, ids_b, number, reading):
 def _outputs(run, chunk, reading):
     """Run the rows of a chunk, the longest first.
 
-    Args:
-      run: of `_compiled`.
-      chunk: list of `_Text`.
-      reading: `Reading`.
-
-    Yields:
-      (the text's number in the chunk, `_Row`, what `run` gave for the row).
+    Yield (the text's number in the chunk, `_Row`, the output of `run` for the row).
     """
     rows = [(number, row) for number, text in enumerate(chunk) for row in text.rows]
     rows.sort(key=lambda numbered: -len(numbered[1].input_ids))
@@ -371,22 +370,10 @@ def _check_layers(layers, config):
 def _fitting(reading, config):
     """Return a `Reading` with a length, which the model reads."""
     limit = config.max_position_embeddings
-    if reading.max_seq_length is None:
-        length = min(DEFAULT_LENGTH, limit)
-        return dataclasses.replace(reading, max_seq_length=length)
-    if reading.max_seq_length > limit:
+    length = reading.max_seq_length or min(DEFAULT_LENGTH, limit)
+    if length > limit:
         raise UserError(
-            f"max_seq_length {reading.max_seq_length} is larger than the model's "
+            f"max_seq_length {length} is larger than the model's "
             f"max_position_embeddings {limit}; give a smaller --max_seq_length."
         )
-    return reading
-
-
-def _check_pooling(pooling, bert):
-    if pooling not in POOLINGS:
-        raise UserError(f"pooling is {pooling!r}: choose from {', '.join(POOLINGS)}.")
-    if pooling == "pooler" and "pooled_output" not in bert.vectors:
-        raise UserError(
-            f"{bert.report.path} has no pooler (bert/pooler/dense), and a random one "
-            "means nothing; give --pooling=mean or cls."
-        )
+    return dataclasses.replace(reading, max_seq_length=length)

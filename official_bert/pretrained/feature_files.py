@@ -20,22 +20,16 @@ def write_json_lines(out, features, layers):
         out.write(f'{{"linex_index": {index}, "features": [')
         between = ""
         for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
+            # `round(float(x), 6)` of each number: a float32 times 1e6 is exact in
+            # float64, so this ties to even and equals Python's `round` to the last bit.
+            rounded = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
             named = [
                 {"index": layer, "values": values}
-                for layer, values in zip(layers, _rounded(vectors), strict=True)
+                for layer, values in zip(layers, rounded.tolist(), strict=True)
             ]
             out.write(between + json.dumps({"token": token, "layers": named}))
             between = ", "
         out.write("]}\n")
-
-
-def _rounded(vectors):
-    """Return float32 numbers as lists of floats, `round(float(x), 6)` each.
-
-    A float32 times 1e6 is exact in float64, so this ties to even and comes
-    out to the last bit as Python's `round` does.
-    """
-    return (np.rint(vectors.astype(np.float64) * 1e6) / 1e6).tolist()
 
 
 def save_vectors(path, vectors, width):

@@ -8,12 +8,7 @@ import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import NEXT_SENTENCE
 from official_bert.errors import UserError
-from official_bert.pretrained.fill_mask import (
-    MASK,
-    check_fits,
-    encode_pair,
-    encode_with_masks,
-)
+from official_bert.pretrained import fill_mask
 
 # Class of the next-sentence head: the original's 0 is "is next", 1 "random".
 IS_NEXT = 0
@@ -63,19 +58,19 @@ def pseudo_log_likelihood(bert, text, batch_size=32):
     """
     if batch_size < 1:
         raise UserError(f"batch_size is {batch_size}: it must be at least 1.")
-    if MASK in text:
+    if fill_mask.MASK in text:
         raise UserError(
-            f"There is a {MASK} in the text {text!r}, which has no likelihood; write "
-            "the word in its place."
+            f"There is a {fill_mask.MASK} in the text {text!r}, which has no "
+            "likelihood; write the word in its place."
         )
-    input_ids = np.array(encode_with_masks(bert.tokenizer, text), np.int32)
+    input_ids = np.array(fill_mask.encode_with_masks(bert.tokenizer, text), np.int32)
     positions = np.arange(1, len(input_ids) - 1, dtype=np.int32)
     if not len(positions):
         raise UserError(f"There is nothing to score in the text {text!r}.")
-    check_fits(input_ids, bert.config)
+    fill_mask.check_fits(input_ids, bert.config)
     vocab_size = len(bert.tokenizer.vocab)
     masked = np.repeat(input_ids[np.newaxis], len(positions), axis=0)
-    masked[np.arange(len(positions)), positions] = bert.tokenizer.vocab[MASK]
+    masked[np.arange(len(positions)), positions] = bert.tokenizer.vocab[fill_mask.MASK]
     log_probabilities = []
     for start in range(0, len(positions), batch_size):
         part = slice(start, start + batch_size)
@@ -93,23 +88,12 @@ def pseudo_log_likelihood(bert, text, batch_size=32):
 
 @tf.function(reduce_retracing=True)
 def _masked_log_probabilities(model, input_ids, positions, targets, vocab_size):
-    """Return log p(target) at the one masked position of each row.
-
-    Args:
-      model: `PretrainingModel`.
-      input_ids: int32 [B, S].
-      positions: int32 [B].
-      targets: int32 [B].
-      vocab_size: int32, of the vocabulary; the table's rows behind it are
-        padding and no words.
-
-    Returns:
-      float32 [B].
-    """
+    """Return log p(target) at the one masked position of each row, float32 [B]."""
     encoded = model.bert({"input_ids": input_ids})
     logits = model.cls.predictions(
         encoded["sequence_output"], positions[:, tf.newaxis], model.bert.embedding_table
     )
+    # The table's rows after the vocabulary are padding and no words.
     words = logits[:, 0, :vocab_size]
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(targets, words)
 
@@ -135,7 +119,7 @@ def next_sentence_probability(bert, text_a, text_b):
             f"{bert.report.path} has no next-sentence head (it lacks {new[0]}), so "
             "there is no next-sentence probability; take a checkpoint that has one."
         )
-    input_ids, segment_ids = encode_pair(bert, text_a, text_b)
+    input_ids, segment_ids = fill_mask.encode_pair(bert, text_a, text_b)
     num_second = sum(segment_ids)
     if num_second == 1 or len(segment_ids) - num_second == 2:
         raise UserError(

@@ -60,12 +60,9 @@ def _device_name(strategy):
     if strategies.is_tpu(strategy):
         return "TPU"
     gpus = tf.config.list_physical_devices("GPU")
-    if not gpus:
-        return _cpu_name()
-    return tf.config.experimental.get_device_details(gpus[0]).get("device_name", "GPU")
-
-
-def _cpu_name():
+    if gpus:
+        details = tf.config.experimental.get_device_details(gpus[0])
+        return details.get("device_name", "GPU")
     info = pathlib.Path("/proc/cpuinfo")
     lines = info.read_text().splitlines() if info.exists() else []
     names = [line.partition(":")[2].strip() for line in lines if "model name" in line]

@@ -50,14 +50,13 @@ def make_loss_evaluate(strategy, model, objective, batches):
         return {name: float(value) for name, value in report.items()}
 
     def summarize(reports):
-        losses = [_total_loss(objective, report) for report in reports]
+        losses = [
+            sum(
+                report[name] / (report[name + WEIGHT] + added)
+                for name, added in objective.losses.items()
+            )
+            for report in reports
+        ]
         return {"loss": sum(losses) / len(losses), **weighted_means(reports)}
 
     return make_evaluate(evaluate_batch, lambda: batches, summarize)
-
-
-def _total_loss(objective, report):
-    return sum(
-        report[name] / (report[name + WEIGHT] + added)
-        for name, added in objective.losses.items()
-    )

@@ -56,11 +56,9 @@ class Guard:
         bad = tf.cast(~finite, tf.int64)
         self.skipped.assign_add(bad)
         self.skipped_in_row.assign((self.skipped_in_row + bad) * bad)
-        if self.scaled:
-            self._adapt(finite)
-
-    def _adapt(self, finite):
-        """Halve the scale after an overflow, double it after many updates."""
+        if not self.scaled:
+            return
+        # Halve the scale after an overflow, double it after many updates.
         scale, good = self.loss_scale.read_value(), self.good_updates + 1
         grown = finite & (good >= GROWTH_STEPS)
         up = tf.where(grown, scale * 2.0, scale)

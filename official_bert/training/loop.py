@@ -91,7 +91,12 @@ def train(
         if is_whole and state.step < last and not training.has_ended_early():
             is_whole = training.make_updates(objective, dataset, kernels)
         if not is_whole:
-            training.say_stopped()
+            log.say(
+                f"Stopped at step {state.step} and saved; the same command goes on "
+                "from here."
+            )
+            if request.signal == signal.SIGINT:
+                raise KeyboardInterrupt
         return is_whole
 
 
@@ -114,11 +119,7 @@ class _Training:
         return self.settings.output_dir
 
     def make_updates(self, objective, dataset, kernels):
-        """Make all updates that are left, or those until a stop is asked for.
-
-        Returns:
-          whether they came to their end, and the last evaluation with them.
-        """
+        """Make the updates that are left; return whether they came to their end."""
         state, loop = self.state, self.settings.loop
         train_step = make_train_step(
             self.strategy,
@@ -146,8 +147,11 @@ class _Training:
                 self.log.training(step, row)
                 self._check_finite(step, row, dataset)
             pause = time.monotonic()
-            if saves or stop:
-                self._save()
+            if (saves or stop) and strategies.is_chief(self.strategy):
+                # Rows before the checkpoint are not made again from it.
+                self.log.sync()
+                keep = loop.keep_checkpoint_max
+                saving.save_state(self.directory, state, self.run_id, keep)
             # One that broke off is made up when the run goes on from here.
             if saves and not self._evaluate(step):
                 return False
@@ -159,21 +163,10 @@ class _Training:
         return True
 
     def has_ended_early(self):
-        """Like `is_out_of_patience`; says so."""
-        if not self.is_out_of_patience():
-            return False
-        self.log.say(
-            f"Ended at step {self.state.step}: "
-            f"{self.settings.loop.early_stopping_patience} evaluations in a row were "
-            "no better than the best before."
-        )
-        return True
+        """Return, on all workers alike, whether patience is at its end; say so.
 
-    def is_out_of_patience(self):
-        """Return, on all workers alike, whether the evaluations ask for an end.
-
-        They are taken from the log, so that a run that goes on decides as it
-        would have without a pause.
+        The evaluations are taken from the log, so that a run that goes on decides as
+        it would have without a pause.
         """
         patience, name = self.settings.loop.early_stopping_patience, self.best_by
         if patience is None:
@@ -181,51 +174,37 @@ class _Training:
         since_best = 0
         if strategies.is_chief(self.strategy):
             rows = read_metrics(self.directory)
-            values = [row.get(f"eval_{name}") for row in rows if f"eval_{name}" in row]
+            values = [row[f"eval_{name}"] for row in rows if f"eval_{name}" in row]
             since_best = saving.evaluations_since_best(values, name)
-        return strategies.from_chief(self.strategy, since_best) >= patience
+        if strategies.from_chief(self.strategy, since_best) < patience:
+            return False
+        self.log.say(
+            f"Ended at step {self.state.step}: {patience} evaluations in a row were "
+            "no better than the best before."
+        )
+        return True
 
     def make_up_for_a_kill(self):
-        """Do what follows a checkpoint, where a kill has left it undone.
-
-        Returns:
-          whether that came to its end.
-        """
+        """Do what a kill left undone after a checkpoint; return whether all is done."""
         step, owed = self.state.step, False
-        if self._has_saved(step) and strategies.is_chief(self.strategy):
-            values = self._evaluated(step)
+        is_saved = step in names.numbered_checkpoints(self.directory)
+        if is_saved and strategies.is_chief(self.strategy):
+            name, rows = f"eval_{self.best_by}", read_metrics(self.directory)
+            values = [row[name] for row in rows if row["step"] == step and name in row]
             if values:
-                self._note(step, values[0])
-            keep = self.settings.loop.keep_checkpoint_max
-            saving.forget_old(self.directory, keep)
+                saving.note_evaluation(self.directory, step, values[0], self.best_by)
+            saving.forget_old(self.directory, self.settings.loop.keep_checkpoint_max)
             owed = self._is_to_save(step) and not values
         owed = strategies.from_chief(self.strategy, int(owed))
         return not owed or self._evaluate(step)
 
-    def _has_saved(self, step):
-        return step in names.numbered_checkpoints(self.directory)
-
-    def _evaluated(self, step):
-        """Return the measure of a step in the log that tells the best: 1 or 0."""
-        name = f"eval_{self.best_by}"
-        return [
-            row[name]
-            for row in read_metrics(self.directory)
-            if row["step"] == step and name in row
-        ]
-
-    def _note(self, step, value):
-        saving.note_evaluation(self.directory, step, value, self.best_by)
-
     def _shares(self, dataset, step):
-        """Yield each step's batch, shared out to the replicas.
-
-        Workers have to stop at the same step, so with its batch each tells
-        all whether it was asked to.
-        """
+        """Yield each step's batch, shared out to the replicas."""
         size, seed = self.settings.loop.train_batch_size, self.settings.step.seed
         start, stop = rows = strategies.local_rows(self.strategy, size)
         for batch in dataset.training_batches(size, seed, step, rows):
+            # Workers have to stop at the same step, so with its batch each says to all
+            # whether it was asked to.
             if strategies.is_multi_worker(self.strategy):
                 batch[STOP] = tf.constant(float(bool(self.request)))
             yield strategies.distribute(self.strategy, batch, size, start)
@@ -233,13 +212,6 @@ class _Training:
     def _is_to_save(self, step):
         is_last = step == self.settings.last_step
         return is_last or step % self.settings.loop.save_checkpoints_steps == 0
-
-    def _save(self):
-        if strategies.is_chief(self.strategy):
-            # Rows before the checkpoint are not made again from it.
-            self.log.sync()
-            keep = self.settings.loop.keep_checkpoint_max
-            saving.save_state(self.directory, self.state, self.run_id, keep)
 
     def _evaluate(self, step):
         """Evaluate and log; return whether it came to its end."""
@@ -251,17 +223,9 @@ class _Training:
         if row is not None:
             self.log.evaluation(step, row)
             if strategies.is_chief(self.strategy):
-                self._note(step, row[self.best_by])
+                measure = row[self.best_by]
+                saving.note_evaluation(self.directory, step, measure, self.best_by)
         return row is not None
-
-    def say_stopped(self):
-        """Say where the run stands; after Ctrl-C raise `KeyboardInterrupt`."""
-        self.log.say(
-            f"Stopped at step {self.state.step} and saved; the same command goes on "
-            "from here."
-        )
-        if self.request.signal == signal.SIGINT:
-            raise KeyboardInterrupt
 
     def _check_finite(self, step, row, dataset):
         """Raise `UserError` if the last updates were all skipped."""

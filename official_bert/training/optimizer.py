@@ -112,7 +112,14 @@ class BertAdam(keras.optimizers.Optimizer):
         if isinstance(variable, keras.Variable):
             variable = variable.value
         rate = tf.cast(learning_rate, variable.dtype)
-        power_1, power_2, epsilon = self._correction(variable.dtype)
+        power_1 = power_2 = tf.zeros([], variable.dtype)
+        epsilon = tf.cast(self.epsilon, variable.dtype)
+        if self.bias_correction:
+            step = tf.cast(self.iterations + 1, variable.dtype)
+            power_1, power_2 = self.beta_1**step, self.beta_2**step
+            # The operation corrects √v through the learning rate, so that ε has to be
+            # scaled in the same way to be added to the corrected √v.
+            epsilon = self.epsilon * tf.sqrt(1.0 - power_2)
         if self._decayed[index] and self.weight_decay_rate:
             # The decay is of the old weights, so it goes first.
             variable.assign(variable * (1.0 - rate * self.weight_decay_rate))
@@ -128,17 +135,6 @@ class BertAdam(keras.optimizers.Optimizer):
             epsilon=epsilon,
             grad=tf.cast(gradient, variable.dtype),
         )
-
-    def _correction(self, dtype):
-        """Return (β1^t, β2^t, ε) as the fused operation wants them."""
-        if not self.bias_correction:
-            zero = tf.zeros([], dtype)
-            return zero, zero, tf.cast(self.epsilon, dtype)
-        step = tf.cast(self.iterations + 1, dtype)
-        power_1, power_2 = self.beta_1**step, self.beta_2**step
-        # The operation corrects √v through the learning rate, so that ε has
-        # to be scaled for it to stand beside the corrected √v.
-        return power_1, power_2, self.epsilon * tf.sqrt(1.0 - power_2)
 
     def get_config(self):
         """Return the constructor's arguments."""

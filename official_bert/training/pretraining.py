@@ -20,29 +20,14 @@ from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
 
-def _masked_lm_weights(features):
-    return {"masked_lm_loss": tf.reduce_sum(features["masked_lm_weights"])}
-
-
-def _weights(features):
-    rows = tf.shape(features["next_sentence_labels"])[0]
-    return _masked_lm_weights(features) | {
-        "next_sentence_loss": tf.cast(rows, tf.float32)
-    }
-
-
 def describe(row):
     """Return the losses and accuracies of a row, for people."""
-    text = (
-        f"loss {row['loss']:.3f}  mlm {row['masked_lm_loss']:.3f} "
-        f"({row['masked_lm_accuracy']:.1%})"
-    )
-    if "next_sentence_loss" not in row:
-        return text
-    return (
-        f"{text}  nsp {row['next_sentence_loss']:.3f} "
-        f"({row['next_sentence_accuracy']:.1%})"
-    )
+    text = f"loss {row['loss']:.3f}"
+    for task, name in (("masked_lm", "mlm"), ("next_sentence", "nsp")):
+        if f"{task}_loss" in row:
+            loss, accuracy = row[f"{task}_loss"], row[f"{task}_accuracy"]
+            text += f"  {name} {loss:.3f} ({accuracy:.1%})"
+    return text
 
 
 def make_objective(next_sentence_prediction=True, kernels=WITH_GRADIENTS):
@@ -56,24 +41,25 @@ def make_objective(next_sentence_prediction=True, kernels=WITH_GRADIENTS):
       next_sentence_prediction: False leaves that loss out (Table 5, "No NSP").
       kernels: `Kernels`.
     """
-    losses, weights = {"masked_lm_loss": 1e-5}, _masked_lm_weights
+    losses = {"masked_lm_loss": 1e-5}
     if next_sentence_prediction:
-        losses, weights = losses | {"next_sentence_loss": 0.0}, _weights
+        losses["next_sentence_loss"] = 0.0
+
+    def weights(features):
+        sums = {"masked_lm_loss": tf.reduce_sum(features["masked_lm_weights"])}
+        if next_sentence_prediction:
+            batch_size = tf.shape(features["next_sentence_labels"])[0]
+            sums["next_sentence_loss"] = tf.cast(batch_size, tf.float32)
+        return sums
+
     terms = functools.partial(pretraining_terms, cross_entropy=kernels.cross_entropy)
     return Objective(losses, weights, terms, describe)
 
 
 PRETRAINING = make_objective()
 
-# What `eval_results.txt` holds beside `global_step`, as the original's; without
-# next-sentence prediction the last two are not there.
-RESULTS = (
-    "loss",
-    "masked_lm_accuracy",
-    "masked_lm_loss",
-    "next_sentence_accuracy",
-    "next_sentence_loss",
-)
+# The scores that the original's `eval_results.txt` does not have.
+BASELINE = ("unigram_entropy", "most_frequent_share")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -108,27 +94,22 @@ def run(strategy, config, train_set, eval_set, settings):
     """
     with contextlib.ExitStack() as stack:
         if settings.do_train:
-            directory = opened_directory(strategy, settings.output_dir)
-            stack.enter_context(directory)
+            stack.enter_context(opened_directory(strategy, settings.output_dir))
         stack.enter_context(runs.device_errors(strategy, settings))
-        for records in (train_set, eval_set):
-            stack.enter_context(_record_errors(records))
-        return _train_and_evaluate(strategy, config, train_set, eval_set, settings)
-
-
-@contextlib.contextmanager
-def _record_errors(records):
-    """Turn what goes wrong with a data set's records into a `UserError`."""
-    try:
-        yield
-    except tf.errors.OpError as error:
-        found = input_pipeline.user_error(error, records.index, records.format)
-        if found:
-            raise found from error
-        raise
+        try:
+            return _train_and_evaluate(strategy, config, train_set, eval_set, settings)
+        except tf.errors.OpError as error:
+            for records in (eval_set, train_set):
+                user_error = input_pipeline.user_error(
+                    error, records.index, records.format
+                )
+                if user_error:
+                    raise user_error from error
+            raise
 
 
 def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
+    next_sentence = settings.next_sentence_prediction
     can_skip_padding = runs.can_skip_padding(strategy, settings)
     if settings.skip_padding and not can_skip_padding:
         raise UserError(
@@ -136,16 +117,20 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
             "and every TPU) cannot compile: leave one of the two out."
         )
     for records in (train_set, eval_set):
-        records.check_next_sentence_prediction(settings.next_sentence_prediction)
+        records.check_next_sentence_prediction(next_sentence)
     state = runs.make_state(
         strategy,
-        lambda: PretrainingModel(
-            config, settings.recompute, settings.next_sentence_prediction
-        ),
+        lambda: PretrainingModel(config, settings.recompute, next_sentence),
         settings,
     )
     skip_padding = can_skip_padding and settings.skip_padding is not False
-    unigram = functools.cache(lambda: _without_context(train_set, eval_set))
+    # The loss and the accuracy without any context. The loss is the unigram entropy of
+    # the training words: that of a few held-out ones would be too low, because rare
+    # words are missing there. The accuracy is that of always predicting the held-out
+    # data's most frequent token.
+    unigram = functools.cache(
+        lambda: (train_set.label_statistics()[0], eval_set.label_statistics()[1])
+    )
     evaluate = _make_evaluate(strategy, state.model, eval_set, unigram, settings)
     runs.check_workers_agree(strategy, _fingerprint(eval_set, settings), settings)
     if settings.do_train:
@@ -156,7 +141,7 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         if not loop.train(
             strategy,
             state,
-            make_objective(settings.next_sentence_prediction, kernels),
+            make_objective(next_sentence, kernels),
             train_set,
             settings,
             run_id,
@@ -168,10 +153,7 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         runs.restore_to_evaluate(state, settings)
     row = evaluate() if settings.do_eval else None
     if strategies.is_chief(strategy):
-        if settings.do_train:
-            _finish(state.model, train_set, unigram, settings)
-        if row:
-            _write_results(settings.output_dir, state.step, row)
+        _write_outputs(state, train_set, unigram, row, settings)
     # No worker leaves while the chief still writes.
     strategies.end_together(strategy)
     return True
@@ -194,18 +176,8 @@ def _fingerprint(records, settings):
     return values
 
 
-def _without_context(train_set, eval_set):
-    """Return the loss and the accuracy that knowing no context gives.
-
-    The loss is the unigram entropy of the training words: that of a few
-    held-out ones would be too low, because rare words are missing there. The
-    accuracy is of always giving the held-out data's most frequent token.
-    """
-    return train_set.label_statistics()[0], eval_set.label_statistics()[1]
-
-
 def _make_evaluate(strategy, model, eval_set, unigram, settings):
-    """Return the function that evaluates, with what no context gives beside it."""
+    """Return the function that evaluates the model and the unigram baseline."""
     evaluate = make_loss_evaluate(
         strategy,
         model,
@@ -215,38 +187,26 @@ def _make_evaluate(strategy, model, eval_set, unigram, settings):
 
     def evaluate_beside_unigram(break_off=lambda: False):
         row = evaluate(break_off)
-        if row is None:
-            return None
-        entropy, share = unigram()
-        return row | {"unigram_entropy": entropy, "most_frequent_share": share}
+        return row and row | dict(zip(BASELINE, unigram(), strict=True))
 
     return evaluate_beside_unigram
 
 
-def _finish(model, train_set, unigram, settings):
-    """Draw the curves and write the model directory."""
-    path = curves.draw(settings.output_dir, unigram()[0])
-    print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
-    model_directory.save(
-        settings.output_dir, model, settings.vocab_file, train_set.do_lower_case
-    )
-
-
-def _write_results(directory, step, row):
-    """Write `eval_results.txt`; print it and what knowing no context gives.
-
-    Args:
-      directory: it is created if it does not exist.
-      step: of the model.
-      row: of the evaluation.
-    """
-    scores = {name: row[name] for name in RESULTS if name in row}
-    results = {"global_step": step, **scores}
-    files.make_directory(directory, "--output_dir")
-    eval_results.write(directory, results)
-    print(
-        f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} (unigram "
-        f"entropy), masked_lm_accuracy {row['most_frequent_share']:.4f} (always the "
-        "most frequent token).",
-        flush=True,
-    )
+def _write_outputs(state, train_set, unigram, row, settings):
+    """Write curves and model after a training; write and print an evaluation's row."""
+    directory = settings.output_dir
+    if settings.do_train:
+        path = curves.draw(directory, unigram()[0])
+        print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
+        casing = train_set.do_lower_case
+        model_directory.save(directory, state.model, settings.vocab_file, casing)
+    if row:
+        scores = {name: row[name] for name in row if name not in BASELINE}
+        files.make_directory(directory, "--output_dir")
+        eval_results.write(directory, {"global_step": state.step, **scores})
+        print(
+            f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} "
+            "(unigram entropy), masked_lm_accuracy "
+            f"{row['most_frequent_share']:.4f} (always the most frequent token).",
+            flush=True,
+        )

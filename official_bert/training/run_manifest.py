@@ -37,8 +37,14 @@ def open_run(directory, settings, allow_changes=False):
     path = os.path.join(directory, MANIFEST_FILE)
     begun = bool(names.numbered_checkpoints(directory)) and os.path.exists(path)
     if not begun:
-        _refuse_a_finished_model(directory)
-        return _begin(path, settings)
+        if any_format.holds_model(directory):
+            raise UserError(
+                f"--output_dir: {directory} holds a model and no run to continue; "
+                "choose another directory, or give it as --init_checkpoint."
+            )
+        run_id = secrets.randbits(63)
+        files.write_json(path, {"run_id": run_id, "settings": settings, "history": []})
+        return run_id
     manifest = files.read_json(path, "the manifest of a run")
     before = manifest.get("settings", {})
     differences = list(_differences(before, settings))
@@ -50,8 +56,12 @@ def open_run(directory, settings, allow_changes=False):
             f"({_kind(before)}); choose another directory."
         )
     if not allow_changes:
+        name, old, new = differences[0]
+        difference = f"{name} {reprlib.repr(old)}, and now it is {reprlib.repr(new)}"
+        if name.endswith(_OF_DATA):
+            difference = f"other data ({difference})"
         raise UserError(
-            f"--output_dir: {directory} holds a run with {_tell_first(differences)}; "
+            f"--output_dir: {directory} holds a run with {difference}; "
             "choose another directory, give the same flags to continue that run, or "
             "--allow_changed_settings to continue it with these."
         )
@@ -92,21 +102,6 @@ def note_start(directory, step, settings, environment):
     files.write_json(path, manifest | {"settings": settings, "history": history})
 
 
-def _begin(path, settings):
-    run_id = secrets.randbits(63)
-    manifest = {"run_id": run_id, "settings": settings, "history": []}
-    files.write_json(path, manifest)
-    return run_id
-
-
-def _refuse_a_finished_model(directory):
-    if any_format.holds_model(directory):
-        raise UserError(
-            f"--output_dir: {directory} holds a model and no run to continue; "
-            "choose another directory, or give it as --init_checkpoint."
-        )
-
-
 def _kind(settings):
     """Return the name of what is trained."""
     return settings.get("task", {}).get("task", "pre-training")
@@ -120,12 +115,6 @@ def _differences(before, now, prefix=""):
             yield from _differences(old, new, f"{name}: ")
         elif old != new:
             yield prefix + name, old, new
-
-
-def _tell_first(differences):
-    name, old, new = differences[0]
-    told = f"{name} {reprlib.repr(old)}, and now it is {reprlib.repr(new)}"
-    return f"other data ({told})" if name.endswith(_OF_DATA) else told
 
 
 def _tell(differences):

@@ -17,12 +17,7 @@ import tensorflow as tf
 from official_bert.checkpoints import initialize, names
 from official_bert.errors import UserError
 from official_bert.modeling.kernels import choose
-from official_bert.training import (
-    environment,
-    run_manifest,
-    saving,
-    strategies,
-)
+from official_bert.training import environment, run_manifest, saving, strategies
 from official_bert.training.guard import Guard
 from official_bert.training.loop import LoopSettings
 from official_bert.training.optimizer import OptimizationSettings, make_optimizer
@@ -59,33 +54,32 @@ def device_errors(strategy, settings):
     try:
         yield
     except tf.errors.OpError as error:
-        sentence = _device_error(error, strategy, settings)
-        if sentence:
-            raise UserError(sentence) from error
+        if isinstance(error, tf.errors.ResourceExhaustedError):
+            raise UserError(
+                "Out of memory with "
+                f"--train_batch_size={settings.loop.train_batch_size} and "
+                f"--micro_batch_size={settings.step.micro_batch_size}; give a smaller "
+                "--micro_batch_size (the update stays the same), or --recompute."
+            ) from error
+        lost_worker = (
+            tf.errors.UnavailableError,
+            tf.errors.AbortedError,
+            tf.errors.InternalError,
+            tf.errors.CancelledError,
+            tf.errors.DeadlineExceededError,
+        )
+        if strategies.is_multi_worker(strategy) and isinstance(error, lost_worker):
+            reason = error.message.strip().partition("\n")[0]
+            steps = names.numbered_checkpoints(settings.output_dir)
+            # An internal error may also be one of this worker's own device.
+            is_internal = isinstance(error, tf.errors.InternalError)
+            raise UserError(
+                f"Worker {strategies.worker_number(strategy)} "
+                f"{'failed, or ' if is_internal else ''}has lost another worker; start "
+                "all workers again with the same commands, and the run goes on from "
+                f"step {steps[-1] if steps else 0}. TensorFlow says: {reason}"
+            ) from error
         raise
-
-
-def _device_error(error, strategy, settings):
-    if isinstance(error, tf.errors.ResourceExhaustedError):
-        return (
-            f"Out of memory with --train_batch_size={settings.loop.train_batch_size} "
-            f"and --micro_batch_size={settings.step.micro_batch_size}; give a smaller "
-            "--micro_batch_size (the update stays the same), or --recompute."
-        )
-    lost = (tf.errors.UnavailableError, tf.errors.AbortedError, tf.errors.InternalError)
-    if strategies.is_multi_worker(strategy) and isinstance(
-        error, (*lost, tf.errors.CancelledError, tf.errors.DeadlineExceededError)
-    ):
-        steps = names.numbered_checkpoints(settings.output_dir)
-        # An internal error may also be one of this worker's own device.
-        what = "failed, or " if isinstance(error, tf.errors.InternalError) else ""
-        reason = error.message.strip().partition("\n")[0]
-        return (
-            f"Worker {strategies.worker_number(strategy)} {what}has lost another "
-            "worker; start all workers again with the same commands, and the run goes "
-            f"on from step {steps[-1] if steps else 0}. TensorFlow says: {reason}"
-        )
-    return None
 
 
 def make_state(strategy, make_model, settings):
@@ -179,9 +173,17 @@ def resume_or_begin(strategy, state, fingerprint, settings):
       UserError: the directory holds another run or model, a checkpoint does not
         fit, or workers were started with different flags or directories.
     """
-    run_id = _open(strategy, fingerprint, settings)
+    check_workers_agree(strategy, fingerprint, settings)
+    directory, is_chief, run_id = settings.output_dir, strategies.is_chief(strategy), 0
+    if is_chief:
+        run_id = run_manifest.open_run(
+            directory, fingerprint, settings.allow_changed_settings
+        )
+    run_id = strategies.from_chief(strategy, run_id)
+    if not is_chief:
+        _wait_for_run(strategy, directory, run_id)
     step = _restore(strategy, state, run_id, settings)
-    if strategies.is_chief(strategy):
+    if is_chief:
         _say_that_a_model_is_older(settings, step)
         described = environment.describe(
             strategy,
@@ -191,7 +193,7 @@ def resume_or_begin(strategy, state, fingerprint, settings):
             deterministic=settings.deterministic,
             micro_batch_size=settings.step.micro_batch_size,
         )
-        run_manifest.note_start(settings.output_dir, step, fingerprint, described)
+        run_manifest.note_start(directory, step, fingerprint, described)
     return run_id
 
 
@@ -204,20 +206,6 @@ def _say_that_a_model_is_older(settings, step):
             "when this run ends.",
             flush=True,
         )
-
-
-def _open(strategy, fingerprint, settings):
-    """Check the run's settings, on the chief; return its id, on all workers."""
-    check_workers_agree(strategy, fingerprint, settings)
-    run_id = 0
-    if strategies.is_chief(strategy):
-        run_id = run_manifest.open_run(
-            settings.output_dir, fingerprint, settings.allow_changed_settings
-        )
-    run_id = strategies.from_chief(strategy, run_id)
-    if not strategies.is_chief(strategy):
-        _wait_for_run(strategy, settings.output_dir, run_id)
-    return run_id
 
 
 def _wait_for_run(strategy, directory, run_id):
@@ -275,7 +263,9 @@ def _restore(strategy, state, run_id, settings):
     elif settings.continue_from:
         step = _continue_other(state, settings)
     elif settings.init_checkpoint:
-        _load_weights(state, settings)
+        print(
+            initialize.load_weights(state.model, settings.init_checkpoint), flush=True
+        )
     return step
 
 
@@ -288,25 +278,20 @@ def _continue_other(state, settings):
         step = saving.restore_prefix(path, state)
     if not step:
         raise UserError(
-            f"--continue_from: {settings.continue_from} holds no checkpoint of a "
-            "training run (model.ckpt-N); give its output directory."
+            f"--continue_from: {path} holds no checkpoint of a training run "
+            "(model.ckpt-N); give its output directory."
         )
     if step >= settings.last_step:
         raise UserError(
-            f"--continue_from: {settings.continue_from} stands at step {step}, and "
-            f"this run ends at step {settings.last_step}, counted from the first of "
-            "all (--num_train_steps, --stop_at_step); give a larger number."
+            f"--continue_from: {path} stands at step {step}, and this run ends at step "
+            f"{settings.last_step}, counted from the first of all (--num_train_steps, "
+            "--stop_at_step); give a larger number."
         )
     print(
-        f"Going on from step {step} of {settings.continue_from}, with its weights "
-        "and moments.",
+        f"Going on from step {step} of {path}, with its weights and moments.",
         flush=True,
     )
     return step
-
-
-def _load_weights(state, settings):
-    print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)
 
 
 def restore_to_evaluate(state, settings):
@@ -322,4 +307,4 @@ def restore_to_evaluate(state, settings):
             f"--output_dir: {settings.output_dir} holds no checkpoint to evaluate "
             "(model.ckpt-N); train first, or give --init_checkpoint."
         )
-    _load_weights(state, settings)
+    print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)

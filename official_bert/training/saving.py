@@ -47,12 +47,13 @@ class State:
 
     def slots(self):
         """Return name -> Keras variable of the moments."""
-        variables = {}
-        for index, weight in enumerate(self.model.trainable_variables):
-            name = names.google_name(weight)
-            for slot, values in self.optimizer.slots().items():
-                variables[f"{name}/{slot}"] = values[index]
-        return variables
+        weights = map(names.google_name, self.model.trainable_variables)
+        slots = self.optimizer.slots().items()
+        return {
+            f"{name}/{slot}": values[index]
+            for index, name in enumerate(weights)
+            for slot, values in slots
+        }
 
     def guard_variables(self):
         """Return name -> variable, for what no original checkpoint holds."""
@@ -88,7 +89,10 @@ def forget_old(directory, keep):
     kept = [
         step for step in steps if step in steps[-keep:] or step == best_step(directory)
     ]
-    _write_latest(directory, kept)
+    # The `checkpoint` file is what `tf.train.latest_checkpoint` reads.
+    lines = [f'model_checkpoint_path: "model.ckpt-{kept[-1]}"']
+    lines += [f'all_model_checkpoint_paths: "model.ckpt-{step}"' for step in kept]
+    files.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
     for step in sorted(set(steps) - set(kept)):
         google.delete_checkpoint(_prefix(directory, step))
 
@@ -134,23 +138,25 @@ def note_evaluation(directory, step, value, name="loss"):
       value: its held-out measure; None if it was not finite.
       name: of the measure, see `is_better`.
     """
-    path = os.path.join(directory, BEST_FILE)
     if value is None or not math.isfinite(value):
         return
-    if best_step(directory) is not None:
-        best = files.read_json(path, "the note of the best checkpoint").get(name)
-        if not is_better(value, best, name):
-            return
-    files.write_json(path, {"step": step, name: value})
+    if is_better(value, _best(directory).get(name), name):
+        path = os.path.join(directory, BEST_FILE)
+        files.write_json(path, {"step": step, name: value})
 
 
 def best_step(directory):
     """Return the step of the best checkpoint so far, or None."""
+    return _best(directory).get("step")
+
+
+def _best(directory):
+    """Return the note of the best checkpoint; {} if that checkpoint does not exist."""
     path = os.path.join(directory, BEST_FILE)
     if not os.path.exists(path):
-        return None
-    step = files.read_json(path, "the note of the best checkpoint").get("step")
-    return step if step in names.numbered_checkpoints(directory) else None
+        return {}
+    note = files.read_json(path, "the note of the best checkpoint")
+    return note if note.get("step") in names.numbered_checkpoints(directory) else {}
 
 
 def restore_state(
@@ -177,12 +183,17 @@ def restore_state(
     steps = names.numbered_checkpoints(directory) if step is None else [step]
     damaged = []
     for number in reversed(steps):
-        try:
-            values = _read(_prefix(directory, number), state, weights_only)
-        except _DamagedError as error:
-            damaged.append(str(error))
+        values = _read(_prefix(directory, number), state, weights_only)
+        if values is None:
+            damaged.append(f"{_prefix(directory, number)} is damaged.")
             continue
-        _check_run(directory, number, values.pop(RUN_ID, None), run_id)
+        own_id = values.pop(RUN_ID, None)
+        if None not in (own_id, run_id) and int(own_id) != run_id:
+            raise UserError(
+                f"--output_dir: {_prefix(directory, number)} belongs to another run "
+                f"than the training.json beside it (run_id {int(own_id)}, and "
+                f"{run_id}); choose another directory, or take that checkpoint away."
+            )
         for sentence in damaged:
             print(f"{sentence} Going on from model.ckpt-{number}.", flush=True)
         _assign(state, values, number)
@@ -216,10 +227,9 @@ def restore_prefix(prefix, state):
             "go on with; --init_checkpoint takes its weights."
         )
     step = google.read_tensor(reader, names.GLOBAL_STEP, prefix)
-    try:
-        values = _read(prefix, state)
-    except _DamagedError as error:
-        raise UserError(f"{error} Give another checkpoint.") from error
+    values = _read(prefix, state)
+    if values is None:
+        raise UserError(f"{prefix} is damaged. Give another checkpoint.")
     values.pop(RUN_ID, None)
     _assign(state, values, int(step))
     return int(step)
@@ -232,19 +242,21 @@ def set_aside_newer(directory, step):
             google.set_aside(_prefix(directory, newer))
 
 
-class _DamagedError(Exception):
-    """A checkpoint cannot be read; the message is a sentence."""
-
-
 def _read(prefix, state, weights_only=False):
-    """Return name -> array of all that the state needs, or of its weights."""
+    """Return name -> array of all that the state needs; None if that is damaged."""
     try:
         reader = google.open_checkpoint(prefix)
-    except UserError as error:
-        raise _DamagedError(f"{prefix} is damaged.") from error
+    except UserError:
+        return None
     shapes = reader.get_variable_to_shape_map()
     required = state.weights() if weights_only else state.weights_and_slots()
-    _check_shapes(prefix, shapes, required)
+    for name, variable in required.items():
+        if tuple(shapes.get(name, ())) != tuple(variable.shape):
+            raise UserError(
+                f"{prefix} is of the training of a different model or optimizer "
+                f"({name} is {shapes.get(name, 'missing')} there, and "
+                f"{list(variable.shape)} now); choose another one."
+            )
     wanted = [*required, RUN_ID]
     if not weights_only:
         wanted += state.guard_variables()
@@ -254,27 +266,8 @@ def _read(prefix, state, weights_only=False):
             for name in wanted
             if name in shapes
         }
-    except UserError as error:
-        raise _DamagedError(f"{prefix} is damaged.") from error
-
-
-def _check_shapes(prefix, shapes, variables):
-    for name, variable in variables.items():
-        if tuple(shapes.get(name, ())) != tuple(variable.shape):
-            raise UserError(
-                f"{prefix} is of the training of a different model or optimizer "
-                f"({name} is {shapes.get(name, 'missing')} there, and "
-                f"{list(variable.shape)} now); choose another one."
-            )
-
-
-def _check_run(directory, step, found, expected):
-    if None not in (found, expected) and int(found) != expected:
-        raise UserError(
-            f"--output_dir: {_prefix(directory, step)} belongs to another run than "
-            f"the training.json beside it (run_id {int(found)}, and {expected}); "
-            "choose another directory, or take that checkpoint away."
-        )
+    except UserError:
+        return None
 
 
 def _assign(state, values, step):
@@ -286,10 +279,3 @@ def _assign(state, values, step):
 
 def _prefix(directory, step):
     return os.path.join(directory, f"model.ckpt-{step}")
-
-
-def _write_latest(directory, steps):
-    """Write the `checkpoint` file that `tf.train.latest_checkpoint` reads."""
-    lines = [f'model_checkpoint_path: "model.ckpt-{steps[-1]}"']
-    lines += [f'all_model_checkpoint_paths: "model.ckpt-{step}"' for step in steps]
-    files.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")

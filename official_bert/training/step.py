@@ -84,8 +84,8 @@ def step_seed(seed, step, replica):
     4096 replicas; the lowest bits are left to micro-batches and dropout
     indices (`modeling.dropout.index_seed`).
     """
-    place = tf.cast(step, tf.int64) * STEP + tf.cast(replica, tf.int64) * REPLICA
-    return tf.stack([tf.constant(seed, tf.int64), place])
+    offset = tf.cast(step, tf.int64) * STEP + tf.cast(replica, tf.int64) * REPLICA
+    return tf.stack([tf.constant(seed, tf.int64), offset])
 
 
 def make_train_step(
@@ -168,9 +168,8 @@ def make_train_step(
 def _make_gradients_of(model, objective, settings, kernels):
     """Return the function that computes the gradients of one replica's rows.
 
-    Returns:
-      function: (features, denominators, dropout seed, loss scale or None) ->
-      (dense float32 gradients, terms), summed over the micro-batches.
+    It is (features, denominators, dropout seed, loss scale or None) -> (dense float32
+    gradients, terms), summed over the micro-batches.
     """
     variables, micro_batch_size = model.trainable_variables, settings.micro_batch_size
 
@@ -199,16 +198,13 @@ def _make_gradients_of(model, objective, settings, kernels):
                 name: _rows(value, number * micro_batch_size, micro_batch_size)
                 for name, value in features.items()
             }
-            own = seed + tf.stack([tf.constant(0, tf.int64), _micro_place(number)])
+            offset = tf.cast(number, tf.int64) * MICRO_BATCH
+            own = seed + tf.stack([tf.constant(0, tf.int64), offset])
             return of_rows(part, denominators, own, scale)
 
         return _sum_over(rows // micro_batch_size, of_micro_batch)
 
     return of_share
-
-
-def _micro_place(number):
-    return tf.cast(number, tf.int64) * MICRO_BATCH
 
 
 def _rows(value, start, count):
@@ -222,9 +218,7 @@ def _rows(value, start, count):
 def _sum_over(count, function):
     """Return function(0) + … + function(count - 1), one after the other.
 
-    Args:
-      count: int.
-      function: int32 scalar tensor -> nest of tensors.
+    `function` maps an int32 scalar tensor to a nest of tensors.
     """
     traced = tf.function(function, autograph=False)
     number = tf.TensorSpec([], tf.int32)
@@ -263,11 +257,9 @@ def _make_update(strategy, optimizer, guard, variables, kernels):
     """Return the function that lets the optimizer apply gradients already summed.
 
     `optimizer.apply` would sum them over the replicas once more, so its
-    per-variable step is called on each device directly.
-
-    Returns:
-      function: (whether to do it, bool scalar; what clips the gradients, float32
-      scalar; gradients), for each replica.
+    per-variable step is called on each device directly. The function's arguments on
+    each replica are whether to do it, bool scalar; the clipping factor, float32 scalar;
+    and the gradients.
     """
 
     def on_device(step, finite, factor, *gradients):
@@ -286,9 +278,8 @@ def _make_update(strategy, optimizer, guard, variables, kernels):
         step.assign_add(1)
 
     def on_all_devices(strategy, *values):
-        strategy.extended.update(
-            optimizer.iterations.value, on_device, args=values, group=False
-        )
+        step = optimizer.iterations.value
+        strategy.extended.update(step, on_device, args=values, group=False)
 
     def update(finite, factor, gradients):
         tf.__internal__.distribute.interim.maybe_merge_call(

@@ -38,7 +38,10 @@ def make_strategy(
     if name not in STRATEGIES:
         raise UserError(f"--strategy is {name!r}: give one of {', '.join(STRATEGIES)}.")
     if name == "auto":
-        name = _choose(num_devices)
+        gpus = len(tf.config.list_physical_devices("GPU"))
+        name = "mirrored" if (num_devices or gpus) > 1 else "one_device"
+        if len(_workers(os.environ.get("TF_CONFIG"))) > 1:
+            name = "multi_worker"
     if name == "tpu":
         return _tpu_strategy(tpu_name, tpu_zone, gcp_project)
     if name == "multi_worker":
@@ -69,7 +72,7 @@ def is_tpu(strategy):
 
 
 def worker_number(strategy):
-    """Return this process' place among the workers, the chief's being 0."""
+    """Return this process' number among the workers, the chief's being 0."""
     if not is_multi_worker(strategy):
         return 0
     resolver = strategy.cluster_resolver
@@ -197,13 +200,6 @@ def end_together(strategy):
         from_chief(strategy, 0)
 
 
-def _choose(num_devices):
-    if len(_workers(os.environ.get("TF_CONFIG"))) > 1:
-        return "multi_worker"
-    gpus = len(tf.config.list_physical_devices("GPU"))
-    return "mirrored" if (num_devices or gpus) > 1 else "one_device"
-
-
 def _local_devices(num_devices):
     """Return the names of the devices to use, GPUs if there are any."""
     gpus = tf.config.list_physical_devices("GPU")
@@ -220,22 +216,18 @@ def _local_devices(num_devices):
         f"the CPU as {count} devices" if count > 1 else "the CPU",
     )
     if count > 1:
-        _split_cpu(count)
+        cpu = tf.config.list_physical_devices("CPU")[0]
+        logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
+        try:
+            tf.config.set_logical_device_configuration(cpu, logical)
+        except RuntimeError as error:
+            started = len(tf.config.list_logical_devices("CPU"))
+            if started < count:
+                raise UserError(
+                    f"--num_devices is {count}, but TensorFlow has already started "
+                    f"with {started} CPU device(s)."
+                ) from error
     return [f"CPU:{number}" for number in range(count)]
-
-
-def _split_cpu(count):
-    cpu = tf.config.list_physical_devices("CPU")[0]
-    logical = [tf.config.LogicalDeviceConfiguration() for _ in range(count)]
-    try:
-        tf.config.set_logical_device_configuration(cpu, logical)
-    except RuntimeError as error:
-        found = len(tf.config.list_logical_devices("CPU"))
-        if found < count:
-            raise UserError(
-                f"--num_devices is {count}, but TensorFlow has already started with "
-                f"{found} CPU device(s)."
-            ) from error
 
 
 EXAMPLE = (
@@ -251,15 +243,15 @@ def _workers(tf_config):
     try:
         config = json.loads(tf_config)
         cluster, task = config.get("cluster", {}), config.get("task", {})
-        found = [*cluster.get("chief", []), *cluster.get("worker", [])]
-        if found and int(task["index"]) not in range(len(cluster[task["type"]])):
+        addresses = [*cluster.get("chief", []), *cluster.get("worker", [])]
+        if addresses and int(task["index"]) not in range(len(cluster[task["type"]])):
             raise IndexError(f"no {task['type']} {task['index']}")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(
             f"TF_CONFIG is {tf_config!r}, which names no worker of a cluster "
             f"({type(error).__name__}: {error}); it looks like {EXAMPLE}."
         ) from error
-    return found
+    return addresses
 
 
 def _multi_worker_strategy(num_devices):

@@ -82,12 +82,14 @@ class RunLog:
             rows = [row for row in read_metrics(directory) if row["step"] <= first_step]
             text = "".join(json.dumps(row) + "\n" for row in rows)
             files.write_text(self._path, text)
-        self._events = _event_writer(directory) if writes else None
-        self._started, self._first, self._total = (
-            time.monotonic(),
-            first_step,
-            total_steps,
-        )
+        self._events = None
+        if writes and importlib.util.find_spec("tensorboard") is not None:
+            import tensorflow as tf
+
+            folder = os.path.join(directory, "events")
+            self._events = tf.summary.create_file_writer(folder)
+        self._started, self._first = time.monotonic(), first_step
+        self._total = total_steps
         self._bar = None
         if writes and sys.stderr.isatty():
             self._bar = tqdm(
@@ -119,8 +121,10 @@ class RunLog:
             text += f"  {row['skipped_updates']:.0f} updates skipped"
         if self._bar is not None:
             self._bar.set_postfix_str(text)
-        else:
-            print(f"step {step}/{self._total}  {text}  {self._eta(step)}", flush=True)
+            return
+        elapsed, done = time.monotonic() - self._started, step - self._first
+        left = datetime.timedelta(seconds=int(elapsed / done * (self._total - step)))
+        print(f"step {step}/{self._total}  {text}  ETA {left}", flush=True)
 
     def evaluation(self, step, row):
         """Log an evaluation; its names get the prefix `eval_`."""
@@ -141,11 +145,6 @@ class RunLog:
             self._bar.write(text)
         else:
             print(text, flush=True)
-
-    def _eta(self, step):
-        done = step - self._first
-        left = (time.monotonic() - self._started) / done * (self._total - step)
-        return f"ETA {datetime.timedelta(seconds=int(left))}"
 
     def _write(self, row):
         # JSON has no word for NaN and infinity.
@@ -172,12 +171,3 @@ def read_metrics(directory):
                 except json.JSONDecodeError:
                     break
     return rows
-
-
-def _event_writer(directory):
-    """Return a TensorBoard writer, or None where TensorBoard is not installed."""
-    if importlib.util.find_spec("tensorboard") is None:
-        return None
-    import tensorflow as tf
-
-    return tf.summary.create_file_writer(os.path.join(directory, "events"))

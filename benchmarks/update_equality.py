@@ -213,15 +213,11 @@ def _glue(checkpoint):
     from official_bert.tasks.classifier import data as classifier_data
     from official_bert.tasks.classifier import features as classifier_features
     from official_bert.tasks.classifier import training as classifier
-    from official_bert.tasks.glue import files as glue_files
     from official_bert.tasks.glue.tasks import find_task
 
-    source = classifier_data.GlueSource(
-        lambda task, split: glue_files.read_examples(task, FLAGS.data_dir, split),
-        lambda task, split: glue_files.has_examples(task, FLAGS.data_dir, split),
-    )
+    glue_task = find_task(FLAGS.task_name)
     data = classifier_data.read_glue(
-        find_task(FLAGS.task_name), source, MAX_SEQ_LENGTH, TRUNCATE, ["train"]
+        glue_task, FLAGS.data_dir, MAX_SEQ_LENGTH, TRUNCATE, ["train"]
     )
     tokenizer = _tokenizer(checkpoint)
     windows = classifier_features.encode(data.task, data.train, tokenizer)

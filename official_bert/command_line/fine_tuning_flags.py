@@ -1,6 +1,5 @@
 """The flags of every script that fine-tunes: epochs, seeds, the grid; and the run."""
 
-import contextlib
 import itertools
 import math
 import os
@@ -13,6 +12,7 @@ from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
+from official_bert.fine_tuning.task_file import has_task
 
 FLAGS = flags.FLAGS
 MOST_EPOCHS = 1_000_000
@@ -65,15 +65,63 @@ flags.DEFINE_list("grid_batch_sizes", [], "Of --grid; default: --train_batch_siz
 flags.DEFINE_list("grid_epochs", [], "Of --grid; default: --num_train_epochs.")
 
 
-def check(evaluates):
-    """Raise `UserError` where these flags contradict each other.
+def run(file_flags, check_flags, read_data, make_job, evaluate_and_predict):
+    """Run a fine-tuning command: check, read, train, evaluate and predict.
+
+    Only the chief of several processes evaluates, predicts and writes.
 
     Args:
-      evaluates: whether the best model can be told.
+      file_flags: names of the flags that name the command's data, for `run.json`.
+      check_flags: function; raises `UserError` where its own flags are wrong.
+      read_data: function: () -> its data.
+      make_job: function: (`job.Start`, the data) -> `FineTuningJob`.
+      evaluate_and_predict: function of the data; uses the model that is left. Called
+        with --do_eval or --do_predict.
     """
+    require("output_dir")
+    training_flags.require_one_of("do_train", "do_eval", "do_predict")
+    check_flags()
+    _check()
+    # Reading the data may take minutes, so this comes first.
+    files.require_possible_directory(FLAGS.output_dir, "--output_dir")
+    strategy = start_tensorflow(training_flags.make_strategy)
+    data = read_data()
+    from official_bert.fine_tuning import job
+    from official_bert.training import strategies
+
+    if FLAGS.do_train:
+        for size in _grid("grid_batch_sizes", int, "train_batch_size"):
+            strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
+        checkpoint = locate(FLAGS.init_checkpoint)
+        with job.opened_start(checkpoint, **given_files()) as start:
+            if not _fine_tune(strategy, make_job(start, data)):
+                return
+    if strategies.is_chief(strategy):
+        if FLAGS.do_eval or FLAGS.do_predict:
+            evaluate_and_predict(data)
+        names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
+        values = [FLAGS[name].value for name in names]
+        listed = [each if isinstance(each, list) else [each] for each in values]
+        inputs = [locate(path) for paths in listed for path in paths]
+        training_flags.describe_run(file_flags, inputs)
+
+
+def _check():
+    """Raise `UserError` where these flags contradict each other."""
     training_flags.check()
-    _check_sweep(evaluates)
-    _say_which_model_is_used()
+    _check_sweep()
+    checkpoint, directory = locate(FLAGS.init_checkpoint), FLAGS.output_dir
+    if (
+        not FLAGS.do_train
+        and checkpoint
+        and has_task(directory)
+        and os.path.realpath(checkpoint) != os.path.realpath(directory)
+    ):
+        print(
+            f"It is the fine-tuned model in {directory} that is asked, not "
+            "--init_checkpoint; to ask that, give another --output_dir.",
+            flush=True,
+        )
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
         if not 0 <= FLAGS[name].value <= most:
             raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
@@ -89,29 +137,14 @@ def check(evaluates):
         )
 
 
-def _say_which_model_is_used():
-    """Say so where both flags name one that could be."""
-    from official_bert.fine_tuning.task_file import has_task
-
-    checkpoint, directory = FLAGS.init_checkpoint, FLAGS.output_dir
-    if FLAGS.do_train or not checkpoint or not has_task(directory):
-        return
-    if os.path.realpath(locate(checkpoint)) != os.path.realpath(directory):
-        print(
-            f"It is the fine-tuned model in {directory} that is asked, not "
-            "--init_checkpoint; to ask that, give another --output_dir.",
-            flush=True,
-        )
-
-
-def _check_sweep(evaluates):
+def _check_sweep():
     if not FLAGS.grid:
         for name in ("grid_learning_rates", "grid_batch_sizes", "grid_epochs"):
             if FLAGS[name].present:
                 raise UserError(f"--{name} is for --grid; give that, too.")
     if not _is_sweep():
         return
-    if not (FLAGS.do_train and evaluates):
+    if not (FLAGS.do_train and FLAGS.do_eval):
         raise UserError(
             "--num_seeds and --grid are for --do_train with --do_eval, which tells the "
             "best model."
@@ -131,38 +164,8 @@ def _is_sweep():
     return FLAGS.grid or FLAGS.num_seeds > 1
 
 
-def start():
-    """Start TensorFlow; return the `tf.distribute` strategy.
-
-    Raises:
-      UserError: --output_dir cannot be written: reading the data may take minutes.
-    """
-    files.require_possible_directory(FLAGS.output_dir, "--output_dir")
-    return start_tensorflow(training_flags.make_strategy)
-
-
-@contextlib.contextmanager
-def opened_start(strategy):
-    """Yield the `job.Start` that the flags name, for as long as the training lasts."""
-    from official_bert.fine_tuning import job
-    from official_bert.training import strategies
-
-    for size in _batch_sizes():
-        strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
-    with job.opened_start(locate(FLAGS.init_checkpoint), **given_files()) as start:
-        yield start
-
-
-def fine_tune(strategy, job):
-    """Fine-tune once, or as often as --num_seeds and --grid say.
-
-    Args:
-      strategy: a `tf.distribute` strategy.
-      job: `FineTuningJob`.
-
-    Returns:
-      whether the training is complete; not after SIGTERM.
-    """
+def _fine_tune(strategy, job):
+    """Fine-tune as often as the flags say; return whether no SIGTERM ended it."""
     from official_bert.fine_tuning.job import fine_tune
     from official_bert.fine_tuning.sweep import run_trials
 
@@ -172,69 +175,61 @@ def fine_tune(strategy, job):
     return fine_tune(strategy, job, trials[0].settings) is not None
 
 
-def is_chief(strategy):
-    """Return whether this process evaluates, predicts and writes: one of all."""
-    from official_bert.training import strategies
-
-    return strategies.is_chief(strategy)
-
-
-def describe_run(*file_flags):
-    """Write the model card of a training, and `run.json`, into --output_dir.
-
-    Args:
-      *file_flags: names of the flags that name files.
-    """
-    names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
-    values = [FLAGS[name].value for name in names]
-    listed = [each if isinstance(each, list) else [each] for each in values]
-    inputs = [locate(path) for paths in listed for path in paths]
-    training_flags.describe_run(file_flags, inputs)
+def used(train, dev, test):
+    """Return those of three names that --do_train, --do_eval, --do_predict use."""
+    uses = (FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict)
+    return list(itertools.compress((train, dev, test), uses))
 
 
-def require_files(**uses):
-    """Raise `UserError` unless the files that are used are named and readable.
-
-    Args:
-      **uses: name of a file's flag = whether it is used.
-    """
-    used = [name for name, is_used in uses.items() if is_used]
-    require(*used)
-    for name in used:
+def require_files(*names):
+    """Raise `UserError` unless the files of these flags are named and readable."""
+    require(*names)
+    for name in names:
         files.require_readable(locate(FLAGS[name].value), f"--{name}")
 
 
 def model_path():
     """Return the fine-tuned model to use: --output_dir's, or --init_checkpoint."""
-    from official_bert.fine_tuning.task_file import has_task
-
     if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
         return FLAGS.output_dir
     return locate(FLAGS.init_checkpoint)
 
 
-def _trials(num_examples):
-    """Return the runs that the flags ask for, a list of `sweep.Trial`.
+def load_predictor(predictor_class, task):
+    """Load the model to use, after a training with its own vocabulary and casing.
 
     Args:
-      num_examples: that an epoch has.
+      predictor_class: subclass of `TaskPredictor`.
+      task: see there.
     """
+    given = {} if FLAGS.do_train else given_files()
+    return predictor_class(model_path(), FLAGS.predict_batch_size, task, **given)
+
+
+def _trials(num_examples):
+    """Return the list of `sweep.Trial` for epochs of `num_examples`."""
     from official_bert.fine_tuning.job import FineTuningSettings
     from official_bert.fine_tuning.sweep import Trial
 
-    rates, epochs = [FLAGS.learning_rate], []
-    if FLAGS.grid:
-        rates = _numbers("grid_learning_rates", float)
-        epochs = _numbers("grid_epochs", float)
     trials = []
     for batch_size, learning_rate, num_train_epochs, seed in itertools.product(
-        _batch_sizes(),
-        rates,
-        epochs or [FLAGS.num_train_epochs],
+        _grid("grid_batch_sizes", int, "train_batch_size"),
+        _grid("grid_learning_rates", float, "learning_rate"),
+        _grid("grid_epochs", float, "num_train_epochs"),
         range(FLAGS.seed, FLAGS.seed + FLAGS.num_seeds),
     ):
         num_train_steps = int(num_examples / batch_size * num_train_epochs)
-        _check_steps(num_train_steps, num_examples, batch_size)
+        if num_train_steps < 1:
+            raise UserError(
+                f"{num_examples} examples in batches of {batch_size} make no update in "
+                f"{FLAGS.num_train_epochs:g} epochs; give a smaller --train_batch_size "
+                "or more --num_train_epochs."
+            )
+        if FLAGS.stop_at_step and FLAGS.stop_at_step > num_train_steps:
+            raise UserError(
+                f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
+                f"step {num_train_steps}; give a smaller one."
+            )
         an_epoch = math.ceil(num_examples / batch_size)
         settings = training_flags.settings(
             FineTuningSettings,
@@ -251,35 +246,16 @@ def _trials(num_examples):
     return trials
 
 
-def _batch_sizes():
-    sizes = _numbers("grid_batch_sizes", int) if FLAGS.grid else []
-    return sizes or [FLAGS.train_batch_size]
-
-
-def _check_steps(num_train_steps, num_examples, batch_size):
-    if num_train_steps < 1:
-        raise UserError(
-            f"{num_examples} examples in batches of {batch_size} make no update in "
-            f"{FLAGS.num_train_epochs:g} epochs; give a smaller --train_batch_size or "
-            "more --num_train_epochs."
-        )
-    if FLAGS.stop_at_step and FLAGS.stop_at_step > num_train_steps:
-        raise UserError(
-            f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, step "
-            f"{num_train_steps}; give a smaller one."
-        )
-
-
-def _numbers(flag, kind):
-    """Return the numbers that a list flag holds, all above 0."""
+def _grid(flag, kind, other_flag):
+    """Return the numbers of a list flag, or else that of another flag."""
     numbers = []
-    for text in FLAGS[flag].value:
+    for text in FLAGS[flag].value if FLAGS.grid else ():
         try:
             numbers.append(kind(text))
         except ValueError:
             numbers.append(0)
         if not 0 < numbers[-1] < math.inf:
             raise UserError(f"--{flag}: {text!r} is no number above 0.")
-    if not numbers and FLAGS[flag].default:
+    if FLAGS.grid and FLAGS[flag].default and not numbers:
         raise UserError(f"--{flag} is empty; give numbers with commas between them.")
-    return numbers
+    return numbers or [FLAGS[other_flag].value]

@@ -45,6 +45,10 @@ from official_bert.command_line.streams import (
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.constants import CLASSIFIER, MULTIPLE_CHOICE, NER
 from official_bert.errors import UserError
+from official_bert.tables.text_pairs import split_line
+from official_bert.tasks import prediction_inputs
+from official_bert.tasks.choice.files import read_prompts
+from official_bert.tasks.classifier.data import OwnFiles, read_texts
 
 # Texts of a file that are answered together, those of like length side by side.
 CHUNK = 1024
@@ -98,9 +102,12 @@ def main():
     from official_bert.tasks.predictor import load
 
     predictor = load(locate(FLAGS.model_dir), FLAGS.batch_size)
-    inputs = _inputs_for(predictor.task)
+    inputs, size = iter(_inputs_for(predictor.task)), CHUNK
+    if FLAGS.input_file == STANDARD:
+        # From a terminal each line is predicted at once.
+        size = 1 if sys.stdin.isatty() else FLAGS.batch_size
     with opened_output(FLAGS.output_file) as out:
-        for chunk in _chunks(inputs):
+        while chunk := list(itertools.islice(inputs, size)):
             results = predictor.predict_all(chunk)
             for one, result in zip(chunk, results, strict=True):
                 record = predictor.to_json(one, result)
@@ -140,9 +147,6 @@ def _inputs_for(task):
     Args:
       task: the model's; None for a pre-trained encoder.
     """
-    from official_bert.tables.text_pairs import split_line
-    from official_bert.tasks import prediction_inputs
-
     is_table = _ends_with(TABLES + JSON_LINES)
     if task is None or (task.TASK == CLASSIFIER and not is_table):
         return map(split_line, lines_of(FLAGS.input_file))
@@ -153,66 +157,29 @@ def _inputs_for(task):
             f"{_columns()} is for classifiers, and the model in {FLAGS.model_dir} is "
             f"of the task {task.TASK}; leave it out."
         )
+    is_stdin = FLAGS.input_file == STANDARD
+    name = "Standard input" if is_stdin else FLAGS.input_file
     if task.TASK == MULTIPLE_CHOICE:
-        return _prompts()
-    return _lines(
-        prediction_inputs.texts if task.TASK == NER else prediction_inputs.questions
-    )
-
-
-def _texts_of_table(task):
-    from official_bert.tasks.classifier.data import OwnFiles, read_texts
-
-    own = OwnFiles(
-        None,
-        None,
-        FLAGS.input_file,
-        FLAGS.text_column,
-        FLAGS.text_b_column,
-        has_header=FLAGS.has_header,
-    )
-    examples = read_texts(task, own, "--input_file")
-    return (
-        each.text_a if each.text_b is None else (each.text_a, each.text_b)
-        for each in examples
-    )
-
-
-def _lines(read):
-    """Return what lines hold; of JSON lines all are read before the first answer.
-
-    Args:
-      read: a function of `prediction_inputs`.
-    """
+        if is_stdin:
+            return prediction_inputs.prompts(lines_of(STANDARD), name)
+        return read_prompts(FLAGS.input_file, "--input_file")
     if _ends_with(TABLES):
         raise UserError(
             f"--input_file: {FLAGS.input_file} is a table, which the model in "
             f"{FLAGS.model_dir} does not read; give lines of text or of JSON."
         )
+    read = prediction_inputs.texts if task.TASK == NER else prediction_inputs.questions
     is_json = _ends_with(JSON_LINES)
-    inputs = read(lines_of(FLAGS.input_file), _input_name(), is_json)
+    inputs = read(lines_of(FLAGS.input_file), name, is_json)
+    # Of JSON lines all are read before the first prediction.
     return list(inputs) if is_json else inputs
 
 
-def _prompts():
-    """Return the prompts and choices; those of a file all at once."""
-    from official_bert.tasks import prediction_inputs
-    from official_bert.tasks.choice.files import read_prompts
-
-    if FLAGS.input_file == STANDARD:
-        return prediction_inputs.prompts(lines_of(STANDARD), _input_name())
-    return read_prompts(FLAGS.input_file, "--input_file")
-
-
-def _input_name():
-    return "Standard input" if FLAGS.input_file == STANDARD else FLAGS.input_file
-
-
-def _chunks(texts):
-    """Yield lists of texts: single ones from a terminal, many from a file."""
-    size = CHUNK
-    if FLAGS.input_file == STANDARD:
-        size = 1 if sys.stdin.isatty() else FLAGS.batch_size
-    texts = iter(texts)
-    while chunk := list(itertools.islice(texts, size)):
-        yield chunk
+def _texts_of_table(task):
+    columns = (FLAGS.text_column, FLAGS.text_b_column)
+    own = OwnFiles(None, None, FLAGS.input_file, *columns, has_header=FLAGS.has_header)
+    examples = read_texts(task, own, "--input_file")
+    return (
+        each.text_a if each.text_b is None else (each.text_a, each.text_b)
+        for each in examples
+    )

@@ -15,11 +15,15 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import fine_tuning_flags, training_flags
-from official_bert.command_line.flag_values import locate, require
-from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.flag_values import locate
 from official_bert.constants import FEATURE_LAYERS
 from official_bert.errors import UserError
+from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.tasks.ner import features as ner_features
+from official_bert.tasks.ner import sentences as ner_sentences
+from official_bert.tasks.ner.files import has_tags, read_ner_file
 
+FILES = ("train_file", "dev_file", "test_file")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
@@ -71,27 +75,15 @@ TRAINING = ("label_all_pieces", "feature_based", "bilstm")
 
 def main():
     """Check everything that can be checked, then train, evaluate and tag."""
-    require("output_dir")
-    _check_flags()
-    strategy = fine_tuning_flags.start()
-    data = _read_data()
-    if FLAGS.do_train:
-        with fine_tuning_flags.opened_start(strategy) as start:
-            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
-                return
-    if fine_tuning_flags.is_chief(strategy):
-        _evaluate_and_predict(data)
-        fine_tuning_flags.describe_run("train_file", "dev_file", "test_file")
+    fine_tuning_flags.run(
+        FILES, _check_flags, _read_data, _make_job, _evaluate_and_predict
+    )
 
 
 def _check_flags():
-    training_flags.require_one_of("do_train", "do_eval", "do_predict")
     if FLAGS.bilstm and FLAGS.feature_based:
         raise UserError("--feature_based has a BiLSTM of its own; leave --bilstm out.")
-    fine_tuning_flags.require_files(
-        train_file=FLAGS.do_train, dev_file=FLAGS.do_eval, test_file=FLAGS.do_predict
-    )
-    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
+    fine_tuning_flags.require_files(*fine_tuning_flags.used(*FILES))
 
 
 def _read_data():
@@ -112,21 +104,12 @@ def _read_data():
 
 def _read_asked(labels):
     """Return a dict of flag name -> `NerData`, of what is evaluated and tagged."""
-    from official_bert.tasks.ner.files import has_tags
-
-    data = {}
-    if FLAGS.do_eval:
-        data["dev_file"] = _read("dev_file", labels)
-    if FLAGS.do_predict:
-        is_tagged = has_tags(locate(FLAGS.test_file), "--test_file")
-        data["test_file"] = _read("test_file", labels, is_tagged)
-    return data
+    used = fine_tuning_flags.used(*FILES)
+    return {flag: _read(flag, labels) for flag in used if flag != "train_file"}
 
 
 def _make_job(start, data):
     """Return the `FineTuningJob` of the command."""
-    from official_bert.tasks.ner import features as ner_features
-    from official_bert.tasks.ner import sentences as ner_sentences
     from official_bert.tasks.ner import training as ner
 
     train = data["train_file"]
@@ -151,7 +134,6 @@ def _known_task(path):
     It is None where nothing tells its tags; the model's loader says what is wrong.
     """
     from official_bert.checkpoints import any_format
-    from official_bert.fine_tuning.task_file import has_task, read_task
     from official_bert.tasks.ner import training as ner
 
     if has_task(path):
@@ -170,11 +152,10 @@ def _known_task(path):
     return dataclasses.replace(known, **training_flags.given(*READING))
 
 
-def _read(flag, labels=None, with_tags=True):
-    """Return the `NerData` of a file; tell what was found in it."""
-    from official_bert.tasks.ner.files import read_ner_file
-
+def _read(flag, labels=None):
+    """Return the `NerData` of a file; log what it contains."""
     path = locate(FLAGS[flag].value)
+    with_tags = flag != "test_file" or has_tags(path, "--test_file")
     data = read_ner_file(path, f"--{flag}", labels, with_tags)
     for note in data.notes:
         logging.info("%s", note)
@@ -186,18 +167,15 @@ def _evaluate_and_predict(data):
     from official_bert.tasks.ner import reports as ner_reports
     from official_bert.tasks.ner.predictor import NerPredictor
 
-    if not (FLAGS.do_eval or FLAGS.do_predict):
-        return
-    given = {} if FLAGS.do_train else given_files()
-    path = fine_tuning_flags.model_path()
-    task = _known_task(path)
-    predictor = NerPredictor(path, FLAGS.eval_batch_size, task, **given)
+    task = _known_task(fine_tuning_flags.model_path())
+    predictor = fine_tuning_flags.load_predictor(NerPredictor, task)
     data = data or _read_asked(predictor.task.labels)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if FLAGS.do_eval:
         documents = data["dev_file"].documents
-        ner_reports.evaluate(predictor, documents, FLAGS.output_dir)
-    predictor.batch_size = FLAGS.predict_batch_size
+        ner_reports.evaluate(
+            predictor, documents, FLAGS.output_dir, FLAGS.eval_batch_size
+        )
     if FLAGS.do_predict:
         documents = data["test_file"].documents
         ner_reports.predict(predictor, documents, FLAGS.output_dir)

@@ -18,9 +18,13 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import fine_tuning_flags, training_flags
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import locate
 from official_bert.command_line.model_flags import given_files
 from official_bert.errors import UserError
+from official_bert.fine_tuning import task_file
+from official_bert.tasks.squad import features as squad_features
+from official_bert.tasks.squad import files as squad_files
+from official_bert.tasks.squad import reports as squad_reports
 
 FLAGS = flags.FLAGS
 
@@ -86,43 +90,29 @@ flags.DEFINE_bool("verbose_logging", False, "For old commands; it has no effect.
 
 def main():
     """Check everything that can be checked, then train and answer."""
-    require("output_dir")
-    _check_flags()
-    strategy = fine_tuning_flags.start()
-    questions = _read_questions()
-    if FLAGS.do_train:
-        with fine_tuning_flags.opened_start(strategy) as start:
-            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, questions)):
-                return
-    if fine_tuning_flags.is_chief(strategy):
-        _evaluate_and_predict(questions)
-        fine_tuning_flags.describe_run("train_file", "predict_file", "ensemble_dirs")
+    data_flags = ("train_file", "predict_file", "ensemble_dirs")
+    fine_tuning_flags.run(
+        data_flags, _check_flags, _read_questions, _make_job, _evaluate_and_predict
+    )
 
 
 def _check_flags():
-    training_flags.require_one_of("do_train", "do_eval", "do_predict")
-    fine_tuning_flags.require_files(
-        train_file=FLAGS.do_train or FLAGS.train_file,
-        predict_file=FLAGS.do_predict or FLAGS.do_eval or FLAGS.predict_file,
-    )
-    _check_ensemble()
-    threshold = FLAGS.null_score_diff_threshold
-    if threshold is not None and not math.isfinite(threshold):
-        raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
-    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
-
-
-def _check_ensemble():
-    if not FLAGS.ensemble_dirs:
-        return
-    if FLAGS.do_train:
+    uses = {
+        "train_file": FLAGS.do_train or FLAGS.train_file,
+        "predict_file": FLAGS.do_predict or FLAGS.do_eval or FLAGS.predict_file,
+    }
+    fine_tuning_flags.require_files(*filter(uses.get, uses))
+    if FLAGS.ensemble_dirs and FLAGS.do_train:
         raise UserError("--ensemble_dirs is for models that are asked; train first.")
     for name in ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case"):
-        if FLAGS[name].value not in (None, ""):
+        if FLAGS.ensemble_dirs and FLAGS[name].value not in (None, ""):
             raise UserError(
                 f"--{name} is for one model; leave it out beside --ensemble_dirs, "
                 "whose directories have their own."
             )
+    threshold = FLAGS.null_score_diff_threshold
+    if threshold is not None and not math.isfinite(threshold):
+        raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
 
 
 def _read_questions():
@@ -130,7 +120,6 @@ def _read_questions():
     if not FLAGS.predict_file:
         return None
     from official_bert.checkpoints import any_format
-    from official_bert.tasks.squad import files as squad_files
     from official_bert.tasks.squad import training as squad
 
     path, flag = locate(FLAGS.predict_file), "--predict_file"
@@ -168,8 +157,6 @@ def _task(known):
 
 def _make_job(start, questions):
     """Return the `FineTuningJob` of the command."""
-    from official_bert.tasks.squad import features as squad_features
-    from official_bert.tasks.squad import files as squad_files
     from official_bert.tasks.squad import training as squad
 
     task = _task(squad.SquadTask())
@@ -186,10 +173,12 @@ def _make_job(start, questions):
     print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
     dev = None
     if FLAGS.do_eval:
-        asked, gold_answers = questions
-        windows = squad_features.convert_examples(asked, start.tokenizer, *task.lengths)
+        dev_examples, gold_answers = questions
+        windows = squad_features.convert_examples(
+            dev_examples, start.tokenizer, *task.lengths
+        )
         dev = squad.AnsweredQuestions(
-            asked, windows, gold_answers, FLAGS.pad_to_max_seq_length
+            dev_examples, windows, gold_answers, FLAGS.pad_to_max_seq_length
         )
     # As in the original, an epoch is as many windows as there are questions.
     return squad.make_job(start, task, features, dev, epoch_size=len(examples))
@@ -200,21 +189,25 @@ def _evaluate_and_predict(questions):
 
     --do_eval without a training finds the best threshold first.
     """
-    if not (FLAGS.do_eval or FLAGS.do_predict):
-        return
+    from official_bert.tasks.squad.predictor import SquadPredictor
+
     searches = FLAGS.do_eval and not FLAGS.do_train
     examples, gold_answers = questions
-    from official_bert.tasks.squad import reports as squad_reports
-
-    predictors = _predictors()
+    paths = _model_paths()
+    size = FLAGS.predict_batch_size if FLAGS.do_predict else FLAGS.eval_batch_size
+    given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
+    # Those of an ensemble must read alike, so the first one's lengths are all's.
+    task = _task(_known_task(paths[0]))
+    pads = FLAGS.pad_to_max_seq_length
+    predictors = [SquadPredictor(path, size, task, pads, **given) for path in paths]
     task = predictors[0].task
     predictions = squad_reports.answer(predictors, examples)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if searches and task.decoding.version_2_with_negative:
-        found = squad_reports.best_threshold(task, predictions, gold_answers)
-        _keep(found)
+        best = squad_reports.best_threshold(task, predictions, gold_answers)
+        _keep(best)
         if FLAGS.null_score_diff_threshold is None:
-            task, predictions = squad_reports.at_threshold(task, predictions, found)
+            task, predictions = squad_reports.at_threshold(task, predictions, best)
     if FLAGS.do_predict:
         with_negative = task.decoding.version_2_with_negative
         squad_reports.write(FLAGS.output_dir, examples, predictions, with_negative)
@@ -224,7 +217,6 @@ def _evaluate_and_predict(questions):
 
 def _keep(threshold):
     """Write a threshold into the `task.json` of --output_dir, or say why not."""
-    from official_bert.fine_tuning import task_file
     from official_bert.tasks.squad.training import SquadTask
 
     directory = FLAGS.output_dir
@@ -251,20 +243,8 @@ def _model_paths():
 
 def _known_task(path):
     """Return the `SquadTask` of a model; what it does not tell is the default."""
-    from official_bert.fine_tuning.task_file import has_task, read_task
     from official_bert.tasks.squad.training import SquadTask
 
-    return read_task(path, SquadTask)[0] if has_task(path) else SquadTask()
-
-
-def _predictors():
-    """Return the `SquadPredictor` of the model, or of each of the ensemble."""
-    from official_bert.tasks.squad.predictor import SquadPredictor
-
-    paths = _model_paths()
-    size = FLAGS.predict_batch_size if FLAGS.do_predict else FLAGS.eval_batch_size
-    given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
-    # Those of an ensemble must read alike, so the first one's lengths are all's.
-    task = _task(_known_task(paths[0]))
-    pads = FLAGS.pad_to_max_seq_length
-    return [SquadPredictor(path, size, task, pads, **given) for path in paths]
+    if task_file.has_task(path):
+        return task_file.read_task(path, SquadTask)[0]
+    return SquadTask()

@@ -19,9 +19,12 @@ from absl import flags
 
 from official_bert import files
 from official_bert.command_line import fine_tuning_flags, training_flags
-from official_bert.command_line.flag_values import locate, require
-from official_bert.command_line.model_flags import given_files
+from official_bert.command_line.flag_values import locate
 from official_bert.errors import UserError
+from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.tasks.choice import files as choice_files
+from official_bert.tasks.choice.features import convert_choices
+from official_bert.tasks.choice.files import is_json_lines
 
 FILES = ("train_file", "dev_file", "test_file")
 FLAGS = flags.FLAGS
@@ -70,23 +73,15 @@ FLAGS["micro_batch_size"].help = (
 
 def main():
     """Check everything that can be checked, then train, evaluate and predict."""
-    require("output_dir")
-    _check_flags()
-    strategy = fine_tuning_flags.start()
-    data = _read_data()
-    if FLAGS.do_train:
-        with fine_tuning_flags.opened_start(strategy) as start:
-            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
-                return
-    if fine_tuning_flags.is_chief(strategy):
-        _evaluate_and_predict(data)
-        fine_tuning_flags.describe_run(*FILES)
+    fine_tuning_flags.run(
+        FILES, _check_flags, _read_data, _make_job, _evaluate_and_predict
+    )
 
 
 def _check_flags():
-    training_flags.require_one_of("do_train", "do_eval", "do_predict")
-    fine_tuning_flags.require_files(**_uses())
-    is_json = _are_json_lines(name for name, is_used in _uses().items() if is_used)
+    names = fine_tuning_flags.used(*FILES)
+    fine_tuning_flags.require_files(*names)
+    is_json = [is_json_lines(locate(FLAGS[each].value), f"--{each}") for each in names]
     if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
         raise UserError(
             "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
@@ -96,28 +91,12 @@ def _check_flags():
             "--leave_out_damaged is for JSON lines; leave it out, since none of the "
             "files is."
         )
-    fine_tuning_flags.check(evaluates=FLAGS.do_eval)
-
-
-def _uses():
-    """Return a dict of a file's flag -> whether it is used, in order."""
-    uses = FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict
-    return dict(zip(FILES, uses, strict=True))
-
-
-def _are_json_lines(names):
-    """Return a list that tells of each flag's file whether it is JSON lines."""
-    from official_bert.tasks.choice.files import is_json_lines
-
-    return [is_json_lines(locate(FLAGS[name].value), f"--{name}") for name in names]
 
 
 def _read_data():
     """Return a dict of flag name -> list of `ChoiceExample`; say what was left out."""
-    from official_bert.tasks.choice import files as choice_files
-
     data = {}
-    for name in (name for name, is_used in _uses().items() if is_used):
+    for name in fine_tuning_flags.used(*FILES):
         data[name], notes = choice_files.read_swag(
             locate(FLAGS[name].value),
             f"--{name}",
@@ -132,9 +111,8 @@ def _read_data():
 def _make_job(start, data):
     """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.choice import training as choice
-    from official_bert.tasks.choice.features import convert_choices
 
-    task = _task(choice.ChoiceTask())
+    task = choice.ChoiceTask(**training_flags.given("max_seq_length"))
     start.check_length(task.max_seq_length)
     train, dev = (
         convert_choices(data[name], start.tokenizer, task.max_seq_length)
@@ -145,29 +123,20 @@ def _make_job(start, data):
     return choice.make_job(start, task, train, dev)
 
 
-def _task(known):
-    """Return the `ChoiceTask` that the flags, or else a known one, say."""
-    return dataclasses.replace(known, **training_flags.given("max_seq_length"))
-
-
 def _evaluate_and_predict(data):
     """Evaluate and predict as the flags say, with the model that is left."""
-    from official_bert.fine_tuning.task_file import has_task, read_task
     from official_bert.tasks.choice import reports as choice_reports
     from official_bert.tasks.choice.predictor import ChoicePredictor
     from official_bert.tasks.choice.training import ChoiceTask
 
-    if not (FLAGS.do_eval or FLAGS.do_predict):
-        return
-    given = {} if FLAGS.do_train else given_files()
     path = fine_tuning_flags.model_path()
-    known = read_task(path, ChoiceTask)[0] if has_task(path) else ChoiceTask()
-    predictor = ChoicePredictor(path, FLAGS.eval_batch_size, _task(known), **given)
+    task = read_task(path, ChoiceTask)[0] if has_task(path) else ChoiceTask()
+    task = dataclasses.replace(task, **training_flags.given("max_seq_length"))
+    predictor = fine_tuning_flags.load_predictor(ChoicePredictor, task)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if FLAGS.do_eval:
         choice_reports.evaluate(
             predictor, data["dev_file"], FLAGS.output_dir, FLAGS.eval_batch_size
         )
-    predictor.batch_size = FLAGS.predict_batch_size
     if FLAGS.do_predict:
         choice_reports.predict(predictor, data["test_file"], FLAGS.output_dir)

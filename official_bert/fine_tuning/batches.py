@@ -10,6 +10,7 @@ continued sees what it would have seen.
 
 import dataclasses
 import functools
+import itertools
 from collections.abc import Callable
 
 import numpy as np
@@ -74,12 +75,10 @@ class FeatureSet:
         start, stop = rows or (0, batch_size)
 
         def batches():
-            batch = first_batch
-            while True:
+            for batch in itertools.count(first_batch):
                 chosen = _numbers(len(self.features), batch_size, seed, batch)
                 padded = self._padded(chosen)
                 yield {name: value[start:stop] for name, value in padded.items()}
-                batch += 1
 
         return tf.data.Dataset.from_generator(
             batches, output_signature=self._signature(stop - start)
@@ -90,11 +89,17 @@ class FeatureSet:
 
         The bytes are those of a `tf.train.Example` with the features of `pad`.
         """
-        numbers = _numbers(len(self.features), batch_size, seed, batch)
-        return [
-            ("the training examples", int(number), self._record(number))
-            for number in numbers
-        ]
+        records = []
+        for number in _numbers(len(self.features), batch_size, seed, batch):
+            one, example = self.features[number], tf.train.Example()
+            for name, value in self.pad([one], self.length_of(one)).items():
+                feature = example.features.feature[name]
+                is_integer = np.issubdtype(value.dtype, np.integer)
+                values = feature.int64_list if is_integer else feature.float_list
+                values.value.extend(np.ravel(value))
+            content = example.SerializeToString()
+            records.append(("the training examples", int(number), content))
+        return records
 
     def ordered_batches(self, batch_size):
         """Yield all examples once, those of like length together, longest first.
@@ -117,55 +122,25 @@ class FeatureSet:
         length = -(-longest // self.length_step) * self.length_step
         return self.pad(chosen, max(longest, min(length, self.max_seq_length)))
 
-    def _signature(self, rows):
-        """Return the types of a batch: of any length, of `rows` rows."""
+    def _signature(self, batch_size):
+        """Return the types of a batch of any length."""
         first = self.features[:1]
         length = self.length_of(first[0])
         shorter, longer = self.pad(first, length), self.pad(first, length + 1)
-        return {
-            name: tf.TensorSpec(
-                [
-                    rows,
-                    *(
-                        size if size == other else None
-                        for size, other in zip(
-                            value.shape[1:], longer[name].shape[1:], strict=True
-                        )
-                    ),
-                ],
-                value.dtype,
-            )
-            for name, value in shorter.items()
-        }
-
-    def _record(self, number):
-        """Return an example's features as a serialized `tf.train.Example`."""
-        one = self.features[number]
-        values = self.pad([one], self.length_of(one))
-        return tf.train.Example(
-            features=tf.train.Features(
-                feature={name: _feature(value) for name, value in values.items()}
-            )
-        ).SerializeToString()
-
-
-def _feature(value):
-    flat = np.ravel(value)
-    if np.issubdtype(flat.dtype, np.integer):
-        return tf.train.Feature(int64_list=tf.train.Int64List(value=flat))
-    return tf.train.Feature(float_list=tf.train.FloatList(value=flat))
+        signature = {}
+        for name, value in shorter.items():
+            sizes = zip(value.shape[1:], longer[name].shape[1:], strict=True)
+            shape = [size if size == other else None for size, other in sizes]
+            signature[name] = tf.TensorSpec([batch_size, *shape], value.dtype)
+        return signature
 
 
 def _numbers(size, batch_size, seed, batch):
     """Return which examples make up a batch, an int array [batch_size]."""
-    places = np.arange(batch * batch_size, (batch + 1) * batch_size)
-    passes, places = np.divmod(places, size)
-    orders = {number: _order(size, seed, number) for number in np.unique(passes)}
-    return np.array([orders[n][at] for n, at in zip(passes, places, strict=True)])
-
-
-def _order(size, seed, number):
-    """Return the order of the examples in pass `number`, a permutation."""
-    return np.random.Generator(
-        np.random.Philox(np.random.SeedSequence([seed, ORDER, number]))
-    ).permutation(size)
+    positions = np.arange(batch * batch_size, (batch + 1) * batch_size)
+    passes, positions = np.divmod(positions, size)
+    orders = {}
+    for number in np.unique(passes):
+        seeds = np.random.SeedSequence([seed, ORDER, number])
+        orders[number] = np.random.Generator(np.random.Philox(seeds)).permutation(size)
+    return np.array([orders[n][at] for n, at in zip(passes, positions, strict=True)])

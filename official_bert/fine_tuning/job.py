@@ -2,10 +2,12 @@
 
 import contextlib
 import dataclasses
+import functools
 import os
 import zlib
 from collections.abc import Callable
 
+from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory, names
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -18,7 +20,7 @@ from official_bert.training import loop, runs, saving, strategies
 from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
-# What a fine-tuned model is, the weights last.
+# The files of a fine-tuned model: the task first, the weights last.
 MODEL_FILES = (
     task_file.TASK_FILE,
     google.CONFIG_FILE,
@@ -166,9 +168,13 @@ class FineTuningJob:
 
 
 def _holds(directory, step):
-    """Return whether a directory has the whole model of an update."""
-    is_there = (os.path.exists(os.path.join(directory, name)) for name in MODEL_FILES)
-    return all(is_there) and task_file.written_step(directory) == step
+    """Return whether a directory has the whole model of a training step."""
+    paths = [os.path.join(directory, name) for name in MODEL_FILES]
+    try:
+        task = files.read_json(paths[0], "a task")
+    except UserError:  # It is missing or damaged.
+        return False
+    return all(map(os.path.exists, paths)) and task.get("global_step") == step
 
 
 def _write_model(directory, model, job, step, row):
@@ -183,10 +189,7 @@ def _write_model(directory, model, job, step, row):
 
 def crc32_of(arrays):
     """Return a number that distinguishes arrays, for `FineTuningJob.fingerprint`."""
-    digest = 0
-    for array in arrays:
-        digest = zlib.crc32(array.tobytes(), digest)
-    return digest
+    return functools.reduce(lambda crc, one: zlib.crc32(one.tobytes(), crc), arrays, 0)
 
 
 def fingerprint(job, settings):

@@ -31,7 +31,8 @@ class TaskPredictor:
       task: an instance of `task_class`.
       tokenizer: `FullTokenizer`.
       global_step: training steps of the model; None if unknown.
-      batch_size: inputs that go through the model together.
+      batch_size: inputs that go through the model together, unless `outputs` gets
+        another number.
     """
 
     task_class: ClassVar[type]
@@ -158,7 +159,7 @@ class TaskPredictor:
         """Return the features of a list of examples, as the task reads them."""
         raise NotImplementedError
 
-    def outputs(self, examples, features):
+    def outputs(self, examples, features, batch_size=None):
         """Return what the model computes for N examples: logits, tags or spans."""
         raise NotImplementedError
 

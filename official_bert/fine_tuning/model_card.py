@@ -71,11 +71,6 @@ def write(directory, data):
     Raises:
       UserError: a file of the model is damaged.
     """
-    path = os.path.join(directory, CARD_FILE)
-    return write_unless_edited(path, _text(directory, data), "<!-- {} -->")
-
-
-def _text(directory, data):
     task = None
     if has_task(directory):
         path = os.path.join(directory, TASK_FILE)
@@ -86,16 +81,24 @@ def _text(directory, data):
     title = _title_of_task(task) if task else _title_of_pretrained(config, shapes)
     lines = [f"# {title}", ""]
     if task:
-        lines += [*_task_lines(task), ""]
+        labels = task.get("labels") or task.get("tags")
+        if labels:
+            lines.append(f"Its labels: {_some(labels)}.")
+        lines += [f"It reads {task['max_seq_length']} tokens at once.", ""]
     lines += [*_table(sizes), "", "## How it was trained", ""]
-    lines += _table([*_training(directory, task), *_data_rows(data)])
+    rows = _training(directory, task)
+    for flag, value in data.items():
+        paths = [os.path.normpath(part) for part in value.split(",")]
+        rows.append((f"`--{flag}`", _some(list(map(os.path.basename, paths)))))
+    lines += _table(rows)
     lines += ["", *_scores(directory), "## How to use it", ""]
     commands = _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS
     # A left-to-right model knows no [MASK], an encoder alone no words.
     fills = _has(shapes, "cls/predictions/") and not config.causal_attention
     for command in commands if task or fills else commands[1:]:
         lines.append(f"    python run_scripts/{command}")
-    return "\n".join([*lines, "", _BLANKS])
+    text = "\n".join([*lines, "", _BLANKS])
+    return write_unless_edited(os.path.join(directory, CARD_FILE), text, "<!-- {} -->")
 
 
 def _has(shapes, prefix):
@@ -121,14 +124,6 @@ def _title_of_task(task):
     }
     name = f" ({task['name']})" if task.get("name") else ""
     return f"BERT, fine-tuned: {what.get(task['task'], task['task'])}{name}"
-
-
-def _task_lines(task):
-    """Return what a model answers, and how much it reads at once."""
-    labels = task.get("labels") or task.get("tags")
-    if labels:
-        yield f"Its labels: {_some(labels)}."
-    yield f"It reads {task['max_seq_length']} tokens at once."
 
 
 def _some(names, most=20):
@@ -172,10 +167,12 @@ def _training(directory, task):
     manifest = files.read_json(path, "the manifest of a run")
     run, environment = manifest["settings"], manifest["history"][-1]["environment"]
     steps, warmup = run["num_train_steps"], run["num_warmup_steps"]
-    kept = task["global_step"] if task else _newest_step(directory) or steps
+    newest = max(names.numbered_checkpoints(directory), default=0)
+    kept = task["global_step"] if task else newest or steps
     optimizer = run["optimizer"]
     if optimizer == "adam":
         optimizer += f", {'with' if run['bias_correction'] else 'no'} bias correction"
+    packages = ("official_bert", "tensorflow", "keras", "python")
     start = run["init_checkpoint"] or run["continue_from"] or "random weights"
     rows = [
         ("started from", _cell(start)),
@@ -189,28 +186,12 @@ def _training(directory, task):
         ("seed", run["seed"]),
         ("precision", environment["precision"]),
         ("devices", f"{environment['replicas']} × {_cell(environment['device'])}"),
-        (
-            "versions",
-            ", ".join(
-                f"{name} {environment[name]}"
-                for name in ("official_bert", "tensorflow", "keras", "python")
-            ),
-        ),
+        ("versions", ", ".join(f"{name} {environment[name]}" for name in packages)),
     ]
     for name in ("num_records", "num_examples"):
         if name in run:
             rows.append((name.replace("num_", "training "), f"{run[name]:,}"))
     return rows
-
-
-def _newest_step(directory):
-    return max(names.numbered_checkpoints(directory), default=0)
-
-
-def _data_rows(data):
-    for flag, value in data.items():
-        names = [os.path.basename(os.path.normpath(part)) for part in value.split(",")]
-        yield f"`--{flag}`", _some(names)
 
 
 def _scores(directory):

@@ -75,13 +75,20 @@ def make_evaluate_rows(score, feature_set, batch_size, measure):
     )
 
 
-def mean_of_batches(loss_of, num_examples, batch_size):
+def mean_loss(terms, loss, logits, labels, batch_size=None):
     """Return the mean of the losses of batches, the `loss` of the original.
 
     Args:
-      loss_of: function: slice of the examples -> their mean loss.
-      num_examples: number of examples.
-      batch_size: examples of a batch; the last may have fewer.
+      terms: see `step.Objective`; reads `logits` and `label_ids`.
+      loss: name of the loss in `terms`.
+      logits: array [N, ...].
+      labels: array [N, ...].
+      batch_size: examples of a batch; the last may have fewer. None for all.
     """
-    starts = range(0, num_examples, batch_size)
-    return float(np.mean([loss_of(slice(n, n + batch_size)) for n in starts]))
+    size, losses = batch_size or len(logits), []
+    for start in range(0, len(logits), size):
+        part = slice(start, start + size)
+        features = {"label_ids": tf.constant(labels[part])}
+        total, weight = terms({"logits": tf.constant(logits[part])}, features)[loss]
+        losses.append(float(total / weight))
+    return float(np.mean(losses))

@@ -111,9 +111,17 @@ def run_trials(strategy, job, trials):
                 files.write_json(os.path.join(directory, SUMMARY_FILE), rows)
         if chief:
             lines = summary(rows, job.task.metrics, job.trouble)
-            best = _row_of_model(directory, job.best_by)
-            print(*lines, _describe_best(best, job.best_by), sep="\n", flush=True)
-            _copy_manifest(directory, best)
+            best, metric = _row_of_model(directory, job.best_by), job.best_by
+            lines.append(
+                f"Best {metric} {best[metric]:.4f}: batch {best['train_batch_size']}, "
+                f"rate {best['learning_rate']:g}, {best['num_train_epochs']:g} epochs, "
+                f"seed {best['seed']}."
+            )
+            print(*lines, sep="\n", flush=True)
+            # That of the model's run goes beside the model.
+            name = run_manifest.MANIFEST_FILE
+            source = os.path.join(directory, _name_of(best), name)
+            files.copy(source, os.path.join(directory, name))
     return True
 
 
@@ -139,18 +147,28 @@ def _run(strategy, job, trial):
         "precision": settings.precision,
         "early_stopping_patience": settings.loop.early_stopping_patience,
     }
-    _check_other_results(sweep_directory, fixed)
-    row = _known_row(directory, fixed)
-    if row:
+    results = _results(sweep_directory)
+    _check_results(sweep_directory, results.values(), fixed)
+    done = results.get(os.path.basename(directory))
+    if done and done.settings != fixed:
+        raise UserError(
+            f"--output_dir: {directory} holds the result of a run with other settings "
+            "or data; choose another directory."
+        )
+    if done:
+        row = done.row
         if chief:
             print(f"It is done: {job.objective.describe(row)}", flush=True)
     else:
         scores = fine_tuning.fine_tune(strategy, job, settings)
         if scores is None:
             return None
-        row = trial.columns | scores
+        row, name = trial.columns | scores, job.best_by
         if chief:
-            is_best = _is_best(row, _results(sweep_directory), job.best_by)
+            is_best = all(
+                saving.is_better(row[name], other.row[name], name)
+                for other in results.values()
+            )
             if is_best:
                 _move_model(directory, sweep_directory)
             result = _Result(fixed, row, is_best)
@@ -167,28 +185,9 @@ def _run(strategy, job, trial):
     return row
 
 
-def _known_row(directory, fixed):
-    """Return the row of a run that is done, or None."""
-    path = os.path.join(directory, RESULT_FILE)
-    if not os.path.exists(path):
-        return None
-    known = _read_result(path)
-    if known.settings != fixed:
-        raise UserError(
-            f"--output_dir: {directory} holds the result of a run with other settings "
-            "or data; choose another directory."
-        )
-    return known.row
-
-
-def _check_other_results(directory, fixed):
-    """Raise `UserError` unless all results are of runs that can be compared.
-
-    Args:
-      directory: the sweep's.
-      fixed: what `_run` writes of a run's settings.
-    """
-    for result in _results(directory):
+def _check_results(directory, results, fixed):
+    """Raise `UserError` unless all results are of runs like one with `fixed`."""
+    for result in results:
         known = result.settings
         varied = _VARIED
         # It follows from the number of updates, unless its share is another.
@@ -207,29 +206,23 @@ def _check_other_results(directory, fixed):
 
 
 def _results(directory):
-    """Return the results of all runs that are done, earlier commands' too."""
-    paths = glob.glob(os.path.join(glob.escape(directory), "*", RESULT_FILE))
-    return list(map(_read_result, paths))
-
-
-def _read_result(path):
-    result = files.read_json(path, "the result of a run")
-    try:
-        return from_json(_Result, result)
-    except (KeyError, ValueError) as error:
-        raise UserError(
-            f"{path} is damaged; remove its folder, and it is run again."
-        ) from error
-
-
-def _is_best(row, results, name):
-    """Tell whether a row is better than those of all results."""
-    return all(saving.is_better(row[name], r.row[name], name) for r in results)
+    """Return folder -> `_Result` of all runs that are done, earlier commands' too."""
+    results = {}
+    for path in glob.glob(os.path.join(glob.escape(directory), "*", RESULT_FILE)):
+        values = files.read_json(path, "the result of a run")
+        try:
+            result = from_json(_Result, values)
+        except (KeyError, ValueError) as error:
+            raise UserError(
+                f"{path} is damaged; remove its folder, and it is run again."
+            ) from error
+        results[os.path.basename(os.path.dirname(path))] = result
+    return results
 
 
 def _row_of_model(directory, name):
     """Return the row of the run whose model is left in a sweep's directory."""
-    rows = [result.row for result in _results(directory) if result.was_best]
+    rows = [result.row for result in _results(directory).values() if result.was_best]
     # Each was better than the one before it, so that none is as good as the last.
     return next(
         row
@@ -243,15 +236,6 @@ def _move_model(source, target):
     google.delete_checkpoint(os.path.join(target, names.MODEL_PREFIX))
     for name in fine_tuning.MODEL_FILES:
         os.replace(os.path.join(source, name), os.path.join(target, name))
-
-
-def _copy_manifest(directory, row):
-    """Put the `training.json` of the model's run beside the model."""
-    source = os.path.join(directory, _name_of(row))
-    files.copy(
-        os.path.join(source, run_manifest.MANIFEST_FILE),
-        os.path.join(directory, run_manifest.MANIFEST_FILE),
-    )
 
 
 def _remove_weights(directory):
@@ -282,25 +266,15 @@ def summary(rows, metrics, trouble):
     for row in rows:
         cells.setdefault(tuple(row[name] for name in names), []).append(row)
     for (batch, rate, epochs), same in cells.items():
-        scores = "  ".join(
-            f"{name} {_spread([row[name] for row in same])}" for name in metrics
-        )
-        lines.append(
-            f"batch {batch}, rate {rate:g}, {epochs:g} epochs, {len(same)} seeds: "
-            f"{scores}"
-        )
+        parts = [f"{name} {_spread([row[name] for row in same])}" for name in metrics]
         failed = sum(trouble(row) is not None for row in same)
         if failed:
-            lines[-1] += f"  ({failed} learned nothing)"
+            parts.append(f"({failed} learned nothing)")
+        lines.append(
+            f"batch {batch}, rate {rate:g}, {epochs:g} epochs, {len(same)} seeds: "
+            + "  ".join(parts)
+        )
     return lines
-
-
-def _describe_best(row, name):
-    return (
-        f"Best {name} {row[name]:.4f}: batch {row['train_batch_size']}, rate "
-        f"{row['learning_rate']:g}, {row['num_train_epochs']:g} epochs, seed "
-        f"{row['seed']}."
-    )
 
 
 def _spread(values):

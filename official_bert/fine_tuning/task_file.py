@@ -35,15 +35,6 @@ def write_task(directory, task, global_step):
     files.write_json(os.path.join(directory, TASK_FILE), content)
 
 
-def written_step(directory):
-    """Return the updates that the model of a `task.json` has had; None without one."""
-    path = os.path.join(directory, TASK_FILE)
-    try:
-        return files.read_json(path, "a task").get("global_step")
-    except UserError:
-        return None  # It is missing or damaged.
-
-
 def read_task(directory, *classes):
     """Read `task.json`.
 

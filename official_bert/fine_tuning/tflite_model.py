@@ -21,19 +21,13 @@ ENDING = ".tflite"
 # What it is called in the folder that is exported.
 FILE = f"model{ENDING}"
 # What `zipfile` raises for bytes that are no archive, or a damaged one.
-_DAMAGE = (
-    zipfile.BadZipFile,
-    zlib.error,
-    EOFError,
-    RuntimeError,
-    UnicodeDecodeError,
-)
+_DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
 _IDENTIFIER = b"TFL3"
 # Carried: the SHA-256 of the model.
 HASH_FILE = "model.sha256"
 # A signature for each length of rows.
 SIGNATURE = "length_{}"
-# These outputs have a place for each token.
+# These outputs have a value for each token.
 OF_TOKENS = ("start_logits", "end_logits", "tags", "tag_logits", "sequence_output")
 
 
@@ -60,14 +54,22 @@ def read_files(path):
     """
     try:
         with open(path, "rb") as source:
-            _check_identifier(path, source.read(8))
+            if source.read(8)[4:] != _IDENTIFIER:
+                raise UserError(
+                    f"{path} is no model for TFLite; give a .tflite of export_model.py "
+                    "--format=tflite."
+                )
             with zipfile.ZipFile(source) as packed:
                 contents = {name: packed.read(name) for name in packed.namelist()}
                 offsets = (one.header_offset for one in packed.infolist())
                 model_size = min(offsets, default=0)
             source.seek(0)
-            _check_hash(contents, source.read(model_size))
-            return contents
+            model = source.read(model_size)
+        # The interpreter does not look: a damaged model ends the process, or answers.
+        expected = contents.get(HASH_FILE)
+        if expected and expected.decode() != hashlib.sha256(model).hexdigest():
+            raise EOFError("its SHA-256 is not what it was")
+        return contents
     except OSError as error:
         raise UserError(
             f"Cannot read a model from {path}: {error.strerror}."
@@ -77,25 +79,6 @@ def read_files(path):
             f"{path} carries no files, or is damaged: {error}; export it with "
             "export_model.py --format=tflite, or copy it again if that made it."
         ) from error
-
-
-def _check_hash(contents, model):
-    """Raise `EOFError` if a model is not the one that its files were packed with.
-
-    The interpreter does not look: a damaged model ends the process, or answers.
-    """
-    expected = contents.get(HASH_FILE)
-    if expected and expected.decode() != hashlib.sha256(model).hexdigest():
-        raise EOFError("its SHA-256 is not what it was")
-
-
-def _check_identifier(path, start):
-    """Raise `UserError` if a file's first 8 bytes are not those of a `.tflite`."""
-    if start[4:] != _IDENTIFIER:
-        raise UserError(
-            f"{path} is no model for TFLite; give a .tflite of export_model.py "
-            "--format=tflite."
-        )
 
 
 @contextlib.contextmanager
@@ -173,29 +156,25 @@ class TfliteModel:
           dict of float32 or int32 arrays [B, …]; those of tokens are [B, S, …], 0
           where there is padding.
         """
-        size = batch["input_ids"].shape[1]
-        rows = [
-            self._answer({name: batch[name][index] for name in INPUTS}, size)
-            for index in range(len(batch["input_ids"]))
-        ]
-        return {name: np.stack([row[name] for row in rows]) for name in rows[0]}
-
-    def _answer(self, row, size):
-        """Return the outputs of one row.
-
-        Args:
-          row: dict of `INPUTS`, int32 [S].
-          size: S.
-        """
-        used = max(1, int(np.flatnonzero(row["input_mask"]).max(initial=-1)) + 1)
-        length = next(each for each in self.lengths if each >= used)
-        inputs = {name: _fitted(row[name][:used], length)[None] for name in INPUTS}
-        with self._lock:
-            outputs = self._runner(length)(**inputs)
-        return {
-            name: _fitted(value[0][:used], size) if name in OF_TOKENS else value[0]
-            for name, value in outputs.items()
-        }
+        size, outputs = batch["input_ids"].shape[1], []
+        for index, mask in enumerate(batch["input_mask"]):
+            used = max(1, int(np.flatnonzero(mask).max(initial=-1)) + 1)
+            length = next(each for each in self.lengths if each >= used)
+            inputs = {
+                name: _fitted(batch[name][index][:used], length)[None]
+                for name in INPUTS
+            }
+            with self._lock:
+                results = self._runner(length)(**inputs)
+            outputs.append(
+                {
+                    name: _fitted(value[0][:used], size)
+                    if name in OF_TOKENS
+                    else value[0]
+                    for name, value in results.items()
+                }
+            )
+        return {name: np.stack([one[name] for one in outputs]) for name in outputs[0]}
 
     def _runner(self, length):
         """Return the signature of a length; memory is taken with the first call."""

@@ -29,8 +29,12 @@ def texts(lines, name, is_json=False):
       UserError: a line cannot be read; names it.
     """
     advice = 'write lines like {"text": "In Rome."}'
-    of_text = _no_json if is_json else _same
-    return _read(lines, name, of_text, _text_of_json, advice, keep_blank=not is_json)
+    of_text = _no_json if is_json else str
+
+    def of_json(line):
+        return _text_of(parse_object(line), "text")
+
+    return _read(lines, name, of_text, of_json, advice, keep_blank=not is_json)
 
 
 def questions(lines, name, is_json=False):
@@ -49,16 +53,10 @@ def prompts(lines, name):
 
 
 def _read(lines, name, of_text, of_json, advice, keep_blank=False):
-    """Yield what lines hold.
+    """Yield what lines hold; see `texts`.
 
-    Args:
-      lines: iterable of str.
-      name: of what they are from.
-      of_text: function of a line that is no JSON; its `ValueError` says what
-        is wrong.
-      of_json: likewise, of one that is.
-      advice: how lines must be, without a full stop.
-      keep_blank: whether blank lines are read as well.
+    `of_text` converts a line without JSON, `of_json` one with it; their `ValueError`
+    says what is wrong. `advice` says how lines must be.
     """
     for number, line in enumerate(lines, 1):
         if number == 1:
@@ -72,10 +70,6 @@ def _read(lines, name, of_text, of_json, advice, keep_blank=False):
         yield value
 
 
-def _same(line):
-    return line
-
-
 def _no_json(line):
     raise ValueError("is not a JSON object")
 
@@ -86,10 +80,6 @@ def _pair_of_text(line):
     if not mark:
         raise ValueError(f"has no {SEPARATOR.strip()} between two texts")
     return question, context
-
-
-def _text_of_json(line):
-    return _text_of(parse_object(line), "text")
 
 
 def _pair_of_json(line):

@@ -70,24 +70,22 @@ def load(path, batch_size=32):
     """
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be 1 or more.")
-    return _predictor_class(path)(path, batch_size)
-
-
-def _predictor_class(path):
     if find_file(path):
         with carried_files(find_file(path)) as folder:
-            return _of_task(folder) if has_task(folder) else EncoderPredictor
-    if has_task(path):
-        return _of_task(path)
-    with any_format.opened(path) as checkpoint:
-        # Task unknown: the classifier predictor raises the error that says what is
-        # missing.
-        return class_of(checkpoint) or ClassifierPredictor
+            predictor_class = _class_of_task(folder) or EncoderPredictor
+    elif not (predictor_class := _class_of_task(path)):
+        with any_format.opened(path) as checkpoint:
+            # Task unknown: the classifier predictor raises the error that says what
+            # is missing.
+            predictor_class = class_of(checkpoint) or ClassifierPredictor
+    return predictor_class(path, batch_size)
 
 
-def _of_task(directory):
-    task, _ = read_task(directory, *_BY_TASK)
-    return _BY_TASK[type(task)]
+def _class_of_task(directory):
+    """Return the predictor class of a `task.json`; None without one."""
+    if has_task(directory):
+        return _BY_TASK[type(read_task(directory, *_BY_TASK)[0])]
+    return None
 
 
 def class_of(checkpoint):

@@ -30,6 +30,7 @@ from official_bert.tables.delimited import read_csv, read_tsv
 from official_bert.tables.json_lines import parse_object
 from official_bert.tables.reading import (
     as_cell,
+    convert_rows,
     fail_for_rows,
     name_lines,
     numbered_lines,
@@ -45,8 +46,6 @@ _ANSWER_KEY = "answerKey"
 # Those that a table begins with: without their spaces they are no rows.
 _BLANK_LINES = re.compile(r"\A\s*[\r\n]")
 _BLANKS = re.compile(r"[^\r\n]")
-_OF_PROMPTS = "a row is a question and two choices or more"
-_OF_EXAMPLES = "a row is a question, two choices or more, and the right one of them"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -58,7 +57,7 @@ class ChoiceExample:
         its file in which it starts.
       context: the first text, common to all choices.
       choices: tuple of C str, C >= 2, the second texts.
-      label: the place of the right one, or None where it is not known.
+      label: the index of the right one, or None where it is not known.
     """
 
     guid: str | int
@@ -108,7 +107,8 @@ def read_swag(
     path = str(path)
     text = read_text(path, flag)
     if _begins_with_object(text):
-        return _read_json_lines(path, text, is_test, leave_out_damaged)
+        rows = numbered_lines(text)
+        return _examples(path, rows, _example_of_line, is_test, leave_out_damaged)
     rows = _swag_rows(path, text, not is_test, leave_out_generated)
     num_rows, notes = len(rows), []
     if leave_out_generated:
@@ -117,11 +117,8 @@ def read_swag(
             f"{path}: {num_rows - len(rows)} of {num_rows} rows were left out, "
             "whose right ending was generated."
         )
-
-    def example_of(line, record):
-        return _example_of_swag(record, line, is_test)
-
-    return _examples(path, rows, example_of, notes)
+    examples, _ = _examples(path, rows, _example_of_swag, is_test)
+    return examples, notes
 
 
 def read_choices(path, flag="--train_file", is_test=False, leave_out_damaged=False):
@@ -146,15 +143,13 @@ def read_choices(path, flag="--train_file", is_test=False, leave_out_damaged=Fal
     path = str(path)
     text = read_text(path, flag)
     if _begins_with_object(text):
-        return _read_json_lines(path, text, is_test, leave_out_damaged)
-    rows = [(row.line, row.cells) for row in _table_rows(path, text)]
-    if rows[0][1][0].strip().lower() in _QUESTIONS:
-        rows = rows[1:]
-
-    def example_of(line, cells):
-        return _example_of_cells(cells, line, is_test)
-
-    return _examples(path, rows, example_of, leave_out_damaged=leave_out_damaged)
+        rows, example_of = numbered_lines(text), _example_of_line
+    else:
+        rows = [(row.line, row.cells) for row in _table_rows(path, text)]
+        if rows[0][1][0].strip().lower() in _QUESTIONS:
+            rows = rows[1:]
+        example_of = _example_of_cells
+    return _examples(path, rows, example_of, is_test, leave_out_damaged)
 
 
 def read_prompts(path, flag="--input_file"):
@@ -176,7 +171,8 @@ def read_prompts(path, flag="--input_file"):
         rows, parse = numbered_lines(text), parse_prompt
     else:
         rows, parse = _swag_rows(path, text), _prompt_of_record
-    return _examples(path, rows, lambda _, row: parse(row), advice=_OF_PROMPTS)[0]
+    advice = "a row is a question and two choices or more"
+    return convert_rows(path, rows, lambda _, content: parse(content), advice)
 
 
 def parse_prompt(line):
@@ -192,21 +188,13 @@ def parse_prompt(line):
 
 
 def _prompt_of_record(record):
-    known = record | {LABEL: "", _ANSWER_KEY: ""}
-    example = _example_of_record(known, 0, is_test=True)
+    unanswered = record | {LABEL: "", _ANSWER_KEY: ""}
+    example = _example_of_record(0, unanswered, is_test=True)
     return example.context, example.choices
 
 
 def _begins_with_object(text):
     return text.lstrip().startswith("{")
-
-
-def _read_json_lines(path, text, is_test, leave_out_damaged=False):
-    def example_of(line, content):
-        return _example_of_record(_parse(content), line, is_test)
-
-    rows = numbered_lines(text)
-    return _examples(path, rows, example_of, leave_out_damaged=leave_out_damaged)
 
 
 def _parse(content):
@@ -229,25 +217,13 @@ def _table_rows(path, text):
 
 
 def _swag_rows(path, text, with_label=False, with_source=False):
-    """Return the (line, dict of column -> cell) of the rows of SWAG's table.
-
-    Raises:
-      UserError: it is no such table, or lacks columns.
-    """
+    """Return the (line, dict of column -> cell) of the rows of SWAG's table."""
     if text.lstrip().startswith("["):
         raise UserError(
             f"{path} holds one JSON list; write JSON lines, one object a line."
         )
     header, *rows = _table_rows(path, text)
     columns = [cell.strip() for cell in header.cells]
-    _check_columns(path, columns, with_label, with_source)
-    if not rows:
-        raise UserError(f"{path} holds a header and no rows; add rows below it.")
-    return [(row.line, dict(zip(columns, row.cells, strict=True))) for row in rows]
-
-
-def _check_columns(path, columns, with_label, with_source):
-    """Raise `UserError` if columns of SWAG are missing, some or all."""
     needed = [SENTENCE, START, *_ending_names(columns)]
     if not set(needed) & set(columns):
         raise UserError(
@@ -266,6 +242,9 @@ def _check_columns(path, columns, with_label, with_source):
             f"{path} has no column {', '.join(missing)}; SWAG's regular files "
             "(train.csv, val.csv, test.csv) have them in their first row."
         )
+    if not rows:
+        raise UserError(f"{path} holds a header and no rows; add rows below it.")
+    return [(row.line, dict(zip(columns, row.cells, strict=True))) for row in rows]
 
 
 def _ending_names(columns):
@@ -278,31 +257,23 @@ def _ending_names(columns):
     return names[: max([2, *ends])]
 
 
-def _examples(
-    path, rows, example_of, notes=(), leave_out_damaged=False, advice=_OF_EXAMPLES
-):
-    """Return the (examples, notes) of rows; `UserError` if some are damaged.
+def _examples(path, rows, example_of, is_test, leave_out_damaged=False):
+    """Return (examples, notes) of rows, (line, content); see `read_choices`.
 
-    Args:
-      path: of the file, for messages.
-      rows: list of (line, what it holds).
-      example_of: makes an example of these two; its `ValueError` says what is
-        wrong.
-      notes: iterable of str.
-      leave_out_damaged: see `read_choices`.
-      advice: what a row must be, without a full stop.
+    `example_of` makes an example of (line, content, is_test). Its `ValueError` says
+    what is wrong with the row.
     """
-    examples, problems = [], []
+    examples, problems, notes = [], [], []
     for line, content in rows:
         try:
-            examples.append(example_of(line, content))
+            examples.append(example_of(line, content, is_test))
         except ValueError as error:
             problems.append((line, str(error)))
     if problems and not (leave_out_damaged and examples):
+        advice = "a row is a question, two choices or more, and the right one of them"
         fail_for_rows(path, problems, advice)
     if not examples:
         raise UserError(f"{path} has no rows that are examples.")
-    notes = list(notes)
     if problems:
         lines = name_lines([line for line, _ in problems])
         notes.append(
@@ -312,7 +283,7 @@ def _examples(
     return examples, notes
 
 
-def _example_of_swag(record, line, is_test):
+def _example_of_swag(line, record, is_test):
     """Return the `ChoiceExample` of a row of SWAG, a dict of column -> cell."""
     sentence, start = record[SENTENCE], record.get(START)
     _require_text(sentence, SENTENCE)
@@ -322,30 +293,33 @@ def _example_of_swag(record, line, is_test):
     for name, text in endings:
         _require_text(text, name)
     choices = tuple(f"{start} {text}" for _, text in endings)
-    answer = record.get(LABEL, "")
-    if is_test and not answer:
-        return ChoiceExample(line, sentence, choices)
-    label = _place_of(answer, list(map(str, range(len(choices)))))
+    answer, label = record.get(LABEL, ""), None
+    if answer or not is_test:
+        label = _index_of(answer, list(map(str, range(len(choices)))))
     return ChoiceExample(line, sentence, choices, label)
 
 
-def _example_of_cells(cells, line, is_test):
+def _example_of_cells(line, cells, is_test):
     """Return the `ChoiceExample` of a row: question, choices, answer."""
     if len(cells) < 2:
         raise ValueError("has 1 cell")
     question, *texts, answer = cells
     while texts and not texts[-1].strip():
         texts.pop()
-    choices = _checked(question, texts)
-    if is_test and not answer.strip():
-        return ChoiceExample(line, question, choices)
-    return ChoiceExample(line, question, choices, _counted(answer, choices, first=1))
+    choices, label = _checked(question, texts), None
+    if answer.strip() or not is_test:
+        label = _counted(answer, choices, first=1)
+    return ChoiceExample(line, question, choices, label)
 
 
-def _example_of_record(record, line, is_test):
+def _example_of_line(line, content, is_test):
+    return _example_of_record(line, _parse(content), is_test)
+
+
+def _example_of_record(line, record, is_test):
     """Return the `ChoiceExample` of a line of JSON, or of a row of SWAG."""
     if SENTENCE in record:
-        return _example_of_swag(record, line, is_test)
+        return _example_of_swag(line, record, is_test)
     question = next((record[key] for key in _QUESTIONS if record.get(key)), "")
     listed = record.get("choices") or ""
     if isinstance(question, dict):
@@ -355,12 +329,11 @@ def _example_of_record(record, line, is_test):
     guid = str(record.get("id") or "") or line
     key, label = record.get(_ANSWER_KEY) or "", record.get(LABEL) or ""
     if is_test and not (key or label):
-        return ChoiceExample(guid, question, choices)
-    if own_labels:
-        return ChoiceExample(
-            guid, question, choices, _place_of(key or label, own_labels)
-        )
-    index = _counted(key, choices, 1) if key else _counted(label, choices, 0)
+        index = None
+    elif own_labels:
+        index = _index_of(key or label, own_labels)
+    else:
+        index = _counted(key or label, choices, first=1 if key else 0)
     return ChoiceExample(guid, question, choices, index)
 
 
@@ -405,22 +378,18 @@ def _require_text(text, what):
 def _counted(answer, choices, first):
     """Return the index that a letter means, or a number counted from `first`."""
     letters = list(string.ascii_uppercase[: len(choices)])
-    if isinstance(answer, str) and answer.strip().upper() in letters:
-        return letters.index(answer.strip().upper())
     numbers = [str(first + index) for index in range(len(choices))]
-    if isinstance(answer, str) and answer.strip() in numbers:
-        return numbers.index(answer.strip())
-    return _place_of(answer, letters)
+    text = answer.strip() if isinstance(answer, str) else None
+    if text and text.upper() in letters:
+        return letters.index(text.upper())
+    return numbers.index(text) if text in numbers else _index_of(answer, letters)
 
 
-def _place_of(answer, labels):
-    """Return the place of an answer among labels."""
+def _index_of(answer, labels):
+    """Return the index of an answer among labels."""
     if answer == "":
         raise ValueError("has no answer")
     if not isinstance(answer, str) or answer.strip() not in labels:
-        raise ValueError(f"has the answer {answer!r}, which is none of {_all(labels)}")
+        listed = f"{', '.join(labels[:-1])} and {labels[-1]}"
+        raise ValueError(f"has the answer {answer!r}, which is none of {listed}")
     return labels.index(answer.strip())
-
-
-def _all(labels):
-    return f"{', '.join(labels[:-1])} and {labels[-1]}"

@@ -66,9 +66,8 @@ class ChoicePredictor(TaskPredictor):
             )
         prompt, choices = parts
         message = f"The choices of question {number} are {choices!r}"
-        if not isinstance(choices, list | tuple) or not all(
-            isinstance(text, str) for text in choices
-        ):
+        is_list = isinstance(choices, list | tuple)
+        if not is_list or not all(isinstance(text, str) for text in choices):
             raise TypeError(f"{message}: not a list of str.")
         if len(choices) < 2:
             raise TypeError(f"{message}: give two or more.")
@@ -78,10 +77,10 @@ class ChoicePredictor(TaskPredictor):
         """Return the features of a list of `ChoiceExample`, a list for each."""
         return convert_choices(examples, self.tokenizer, self.task.max_seq_length)
 
-    def outputs(self, examples, features):
+    def outputs(self, examples, features, batch_size=None):
         """Return the logits of examples, float32 [N, C]; see `training.predict`."""
-        length = self.task.max_seq_length
-        return training.predict(self._run_batch, features, self.batch_size, length)
+        size, length = batch_size or self.batch_size, self.task.max_seq_length
+        return training.predict(self._run_batch, features, size, length)
 
     def results(self, examples, outputs):
         """Return the `ChoiceAnswer` that each row of logits [N, C] stands for."""

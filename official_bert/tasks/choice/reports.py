@@ -16,12 +16,12 @@ def evaluate(predictor, examples, directory, batch_size):
 
     Args:
       predictor: `ChoicePredictor`.
-      examples: list of labelled `ChoiceExample`.
+      examples: list of labeled `ChoiceExample`.
       directory: for the file.
-      batch_size: see `training.results`.
+      batch_size: of the evaluation, see also `training.results`.
     """
     features = predictor.features(examples)
-    logits = predictor.outputs(examples, features)
+    logits = predictor.outputs(examples, features, batch_size)
     results = training.results(logits, features, batch_size)
     if predictor.global_step is not None:
         results["global_step"] = predictor.global_step

@@ -4,6 +4,7 @@ Legend: `N` examples, `C` choices of the example that has most.
 """
 
 import dataclasses
+import functools
 import itertools
 from typing import ClassVar
 
@@ -92,10 +93,7 @@ def feature_set(features, max_seq_length):
       max_seq_length: see `FeatureSet`.
     """
     num_choices = max(map(len, features))
-
-    def pad(chosen, length):
-        return pad_choice_features(chosen, length, num_choices)
-
+    pad = functools.partial(pad_choice_features, num_choices=num_choices)
     return FeatureSet(features, max_seq_length, pad, length_of)
 
 
@@ -169,11 +167,12 @@ def evaluate(logits, features):
     """
     labels = _labels(features)
     accuracy = glue.accuracy(labels, logits.argmax(axis=1))
-    return {"loss": _mean_loss(logits, labels), "accuracy": accuracy}
+    loss = outputs.mean_loss(choice_terms, LOSS, logits, labels)
+    return {"loss": loss, "accuracy": accuracy}
 
 
 def results(logits, features, batch_size):
-    """Return what `eval_results.txt` says of a set, beside `global_step`.
+    """Return the entries of `eval_results.txt`, except `global_step`.
 
     Args:
       logits: float32 [N, C], as of `predict`.
@@ -185,20 +184,12 @@ def results(logits, features, batch_size):
       dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
     """
     row, labels = evaluate(logits, features), _labels(features)
-    loss = outputs.mean_of_batches(
-        lambda part: _mean_loss(logits[part], labels[part]), len(logits), batch_size
-    )
+    loss = outputs.mean_loss(choice_terms, LOSS, logits, labels, batch_size)
     return {f"eval_{name}": value for name, value in row.items()} | {"loss": loss}
 
 
 def _labels(features):
     return np.array([choices[0].label_id for choices in features], np.int32)
-
-
-def _mean_loss(logits, labels):
-    terms = choice_terms({"logits": tf.constant(logits)}, {"label_ids": labels})
-    total, weight = terms[LOSS]
-    return float(total / weight)
 
 
 def make_job(start, task, train_features, dev_features=None):
@@ -223,20 +214,15 @@ def make_job(start, task, train_features, dev_features=None):
         make_model=lambda recompute: MultipleChoiceModel(start.config, recompute),
         objective=OBJECTIVE,
         train_set=feature_set(train_features, task.max_seq_length),
-        fingerprint=_fingerprint(task, train_features, dev_features),
+        fingerprint={
+            "task": task_content(task),
+            "num_examples": len(train_features),
+            "examples_crc32": crc32_of(_parts_of(train_features)),
+            "num_dev_examples": len(dev_features or []),
+            "dev_examples_crc32": crc32_of(_parts_of(dev_features or [])),
+        },
         dev_set=dev_set,
     )
-
-
-def _fingerprint(task, train_features, dev_features):
-    """Return what distinguishes a task and examples from others, as a dict."""
-    return {
-        "task": task_content(task),
-        "num_examples": len(train_features),
-        "examples_crc32": crc32_of(_parts_of(train_features)),
-        "num_dev_examples": len(dev_features or []),
-        "dev_examples_crc32": crc32_of(_parts_of(dev_features or [])),
-    }
 
 
 def _parts_of(features):

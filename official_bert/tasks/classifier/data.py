@@ -1,7 +1,6 @@
 """What a classifier is trained, evaluated and asked on, wherever it comes from."""
 
 import dataclasses
-from collections.abc import Callable
 
 from absl import logging
 
@@ -20,6 +19,8 @@ from official_bert.tables.labels import (
     Labels,
 )
 from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.glue import files as glue_files
+from official_bert.tasks.glue import tfds as glue_tfds
 from official_bert.tasks.glue.tasks import find_task
 
 # A user's own data are scored by these; the first tells the best model.
@@ -50,11 +51,6 @@ class ClassifierData:
     dev: dict[str, list[Example]]
     test: dict[str, list[Example]]
 
-    def with_bilstm(self, bilstm):
-        """Return the same for a model with or without a BiLSTM on top."""
-        task = dataclasses.replace(self.task, bilstm=bilstm)
-        return dataclasses.replace(self, task=task)
-
 
 @dataclasses.dataclass(frozen=True)
 class OwnFiles:
@@ -82,19 +78,6 @@ class OwnFiles:
     dev_fraction: float = 0.1
 
 
-@dataclasses.dataclass(frozen=True)
-class GlueSource:
-    """Where GLUE's sets come from.
-
-    Attributes:
-      read: function: (`GlueTask`, "train", "dev" or "test") -> list of `Example`.
-      has: function of the same -> whether there is such a set.
-    """
-
-    read: Callable
-    has: Callable
-
-
 def glue_classifier_task(glue_task, max_seq_length, long_text):
     """Return the `ClassifierTask` of a `GlueTask`."""
     return ClassifierTask(
@@ -107,7 +90,7 @@ def glue_classifier_task(glue_task, max_seq_length, long_text):
     )
 
 
-def read_glue(glue_task, source, max_seq_length, long_text, wanted):
+def read_glue(glue_task, data_dir, max_seq_length, long_text, wanted, tfds=False):
     """Read the sets of a GLUE task, and of those that go with it.
 
     MNLI has a second dev set, and three test sets: matched, mismatched and the
@@ -115,10 +98,11 @@ def read_glue(glue_task, source, max_seq_length, long_text, wanted):
 
     Args:
       glue_task: `GlueTask`.
-      source: `GlueSource`.
+      data_dir: see `glue.files.read_examples`, or `glue.tfds.read_examples`.
       max_seq_length: of the `ClassifierTask`.
       long_text: likewise.
       wanted: which of "train", "dev" and "test".
+      tfds: whether the sets are those of `tensorflow-datasets`.
 
     Returns:
       `ClassifierData`, whose sets are named as the tasks are.
@@ -126,18 +110,21 @@ def read_glue(glue_task, source, max_seq_length, long_text, wanted):
     Raises:
       UserError: a set of the task itself is missing, or a file cannot be read.
     """
+    source = glue_tfds if tfds else glue_files
 
     def read_all(split):
         if split not in wanted:
             return {}
-        sets = {glue_task.name: source.read(glue_task, split)}
+        sets = {glue_task.name: source.read_examples(glue_task, data_dir, split)}
         for other in map(find_task, glue_task.companions):
-            if split in other.layouts and source.has(other, split):
-                sets[other.name] = source.read(other, split)
+            if split in other.layouts and source.has_examples(other, data_dir, split):
+                sets[other.name] = source.read_examples(other, data_dir, split)
         return sets
 
     task = glue_classifier_task(glue_task, max_seq_length, long_text)
-    train = source.read(glue_task, TRAIN) if TRAIN in wanted else None
+    train = None
+    if TRAIN in wanted:
+        train = source.read_examples(glue_task, data_dir, TRAIN)
     return ClassifierData(task, train, read_all(DEV), read_all(TEST))
 
 
@@ -177,26 +164,25 @@ def read_own(own, max_seq_length, long_text, wanted):
         label_separator=labels.separator,
         columns=columns,
     )
-    sets = {TRAIN: train}
-    if DEV in wanted:
-        if own.dev_file:
-            sets[DEV] = _read(own.dev_file, columns, labels, "--dev_file")
-        else:
-            sets[TRAIN], sets[DEV] = dev_split.split_off_dev(
-                train, labels.kind, SPLIT_SEED, own.dev_fraction
-            )
-            logging.info(
-                "%s: %d of %d rows were split off as the dev set (--dev_file gives "
-                "one of your own).",
-                own.train_file,
-                len(sets[DEV]),
-                len(train),
-            )
+    num_rows, dev, test = len(train), {}, {}
+    if DEV in wanted and own.dev_file:
+        dev[DEV] = _read(own.dev_file, columns, labels, "--dev_file")
+    elif DEV in wanted:
+        train, dev[DEV] = dev_split.split_off_dev(
+            train, labels.kind, SPLIT_SEED, own.dev_fraction
+        )
+        logging.info(
+            "%s: %d of %d rows were split off as the dev set (--dev_file gives one of "
+            "your own).",
+            own.train_file,
+            len(dev[DEV]),
+            num_rows,
+        )
     if TEST in wanted:
-        sets[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)
-    _warn_of_shared_texts(sets)
-    _log(dev_split.class_balance(sets, labels))
-    return _own_sets(task, sets, TRAIN in wanted)
+        test[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)
+    _warn_of_shared_texts(train, dev | test)
+    _log(dev_split.class_balance({TRAIN: train} | dev | test, labels))
+    return ClassifierData(task, train if TRAIN in wanted else None, dev, test)
 
 
 def read_own_for(task, own, max_seq_length, long_text, wanted, dev_flag="--dev_file"):
@@ -222,13 +208,13 @@ def read_own_for(task, own, max_seq_length, long_text, wanted, dev_flag="--dev_f
         "--text_column (and --text_b_column and --label_column, if there are such)",
     )
     labels = Labels(task.kind, task.labels, own.label_separator or task.label_separator)
-    sets = {}
+    dev, test = {}, {}
     if DEV in wanted:
-        sets[DEV] = _read(own.dev_file, columns, labels, dev_flag)
+        dev[DEV] = _read(own.dev_file, columns, labels, dev_flag)
     if TEST in wanted:
-        sets[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)
+        test[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)
     task = dataclasses.replace(task, max_seq_length=max_seq_length, long_text=long_text)
-    return _own_sets(task, sets, False)
+    return ClassifierData(task, None, dev, test)
 
 
 def read_texts(task, own, flag):
@@ -246,22 +232,16 @@ def read_texts(task, own, flag):
     Raises:
       UserError: the file cannot be used; names the rows.
     """
-    asked = "--text_column (and --text_b_column, if there is one)"
-    columns = dataclasses.replace(_columns_of(own, task.columns, asked), label=None)
+    flags = "--text_column (and --text_b_column, if there is one)"
+    columns = dataclasses.replace(_columns_of(own, task.columns, flags), label=None)
     labels = Labels(task.kind, task.labels, task.label_separator)
     return _read(own.test_file, columns, labels, flag, is_test=True)
 
 
-def _columns_of(own, known, asked):
-    """Return `Columns`: those that flags name, and else those of the training.
-
-    Args:
-      own: `OwnFiles`.
-      known: `Columns` of the training, or None.
-      asked: the flags that name columns, for the message.
-    """
+def _columns_of(own, known, flags):
+    """Return `Columns`: those of `own`, and else `known`, those of the training."""
     if known is None and own.text_column is None:
-        raise UserError(f"The model was not fine-tuned on a table: give {asked}.")
+        raise UserError(f"The model was not fine-tuned on a table: give {flags}.")
     known = known or Columns("", None, None, own.has_header)
     has_header = own.has_header
     # A name is that of a header; of a file whose columns have numbers only its looks
@@ -302,21 +282,14 @@ def check_same_answers(model_task, task, path):
       path: the model's, for the message.
     """
     if (model_task.kind, model_task.labels) != (task.kind, task.labels):
-        raise UserError(
-            f"{path} was fine-tuned for {_tell(model_task)}, and {task.name} has "
-            f"{_tell(task)}; choose another model, or train one (--do_train)."
+        has, needs = (
+            f"the labels {list_some(one.labels)}" if one.labels else "numbers"
+            for one in (model_task, task)
         )
-
-
-def _tell(task):
-    if task.kind == REGRESSION:
-        return "numbers"
-    return f"the labels {list_some(task.labels)}"
-
-
-def _own_sets(task, sets, do_train):
-    named = [{name: sets[name]} if name in sets else {} for name in (DEV, TEST)]
-    return ClassifierData(task, sets[TRAIN] if do_train else None, *named)
+        raise UserError(
+            f"{path} was fine-tuned for {has}, and {task.name} has {needs}; choose "
+            "another model, or train one (--do_train)."
+        )
 
 
 def _read(path, columns, labels, flag, is_test=False):
@@ -325,11 +298,9 @@ def _read(path, columns, labels, flag, is_test=False):
     return examples
 
 
-def _warn_of_shared_texts(sets):
+def _warn_of_shared_texts(train, sets):
     for name, examples in sets.items():
-        shared = 0
-        if name != TRAIN:
-            shared = dev_split.count_shared_texts(examples, sets[TRAIN])
+        shared = dev_split.count_shared_texts(examples, train)
         if shared:
             logging.warning(
                 "%d of %d %s texts are also in the training set: their scores say "

@@ -21,7 +21,7 @@ class Features(NamedTuple):
     Attributes:
       input_ids: int32 [T], `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
       segment_ids: int32 [T], 0 and, from `b` on, 1.
-      label_id: int, the place of the label among the task's labels; where
+      label_id: int, the index of the label among the task's labels; where
         several may hold, a tuple of C int, 1 for those that do; float for a
         regression task; None where the label is not known.
       num_cut: how many tokens did not fit and were cut off.
@@ -109,13 +109,8 @@ def convert_example(example, tokenizer, max_seq_length, labels=()):
 
 
 def _features(tokenizer, ids_a, ids_b, label_id, num_cut):
-    input_ids, segment_ids = join_texts(tokenizer.vocab, ids_a, ids_b)
-    return Features(
-        np.array(input_ids, np.int32),
-        np.array(segment_ids, np.int32),
-        label_id,
-        num_cut,
-    )
+    ids = np.array(join_texts(tokenizer.vocab, ids_a, ids_b), np.int32)
+    return Features(*ids, label_id, num_cut)
 
 
 def convert_windows(examples, tokenizer, max_seq_length, labels=()):

@@ -45,6 +45,18 @@ class PredictedValue:
         return {"label": round(self.value, 6)}
 
 
+def example_of(number, text):
+    """Return the `Example` of a text, or of a pair of them.
+
+    Raises:
+      TypeError: it is neither.
+    """
+    parts = tuple(text) if isinstance(text, list | tuple) else (text,)
+    if len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
+        raise TypeError(f"Text {number} is {text!r}: neither a str nor a pair of str.")
+    return Example(number, *parts)
+
+
 class ClassifierPredictor(TaskPredictor):
     """A fine-tuned classifier; see `TaskPredictor`.
 
@@ -57,43 +69,27 @@ class ClassifierPredictor(TaskPredictor):
     make_model = staticmethod(training.make_model)
     compile_model = staticmethod(training.compile_model)
     task_of = staticmethod(task_of)
-
-    def make_example(self, number, value):
-        """Return the `Example` of a text, or of a pair of them."""
-        return example_of(number, value)
+    make_example = staticmethod(example_of)
 
     def features(self, examples):
         """Return the windows of examples; see `features.encode`."""
         return encode(self.task, examples, self.tokenizer)
 
-    def outputs(self, examples, features):
+    def outputs(self, examples, features, batch_size=None):
         """Return the logits of N >= 1 examples, float32 [N, C]."""
-        length = self.task.max_seq_length
-        return training.predict(self._run_batch, features, self.batch_size, length)
+        size, length = batch_size or self.batch_size, self.task.max_seq_length
+        return training.predict(self._run_batch, features, size, length)
 
     def results(self, examples, outputs):
         """Return what each row of logits [N, C] stands for."""
-        rows = training.probabilities(self.task, outputs)
-        return [self._result(row.tolist()) for row in rows]
-
-    def _result(self, row):
-        task = self.task
-        if task.kind == REGRESSION:
-            return PredictedValue(row[0])
-        named = dict(zip(task.labels, row, strict=True))
-        if task.kind == MULTI_LABEL:
-            holding = tuple(name for name, p in named.items() if p >= task.threshold)
-            return Prediction(holding, named)
-        return Prediction(max(named, key=named.get), named)
-
-
-def example_of(number, text):
-    """Return the `Example` of a text, or of a pair of them.
-
-    Raises:
-      TypeError: it is neither.
-    """
-    parts = tuple(text) if isinstance(text, list | tuple) else (text,)
-    if len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
-        raise TypeError(f"Text {number} is {text!r}: neither a str nor a pair of str.")
-    return Example(number, *parts)
+        task, predictions = self.task, []
+        for values in training.probabilities(task, outputs).tolist():
+            if task.kind == REGRESSION:
+                predictions.append(PredictedValue(values[0]))
+                continue
+            named = dict(zip(task.labels, values, strict=True))
+            label = max(named, key=named.get)
+            if task.kind == MULTI_LABEL:
+                label = tuple(name for name, p in named.items() if p >= task.threshold)
+            predictions.append(Prediction(label, named))
+        return predictions

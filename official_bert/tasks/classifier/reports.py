@@ -29,16 +29,16 @@ def evaluate(predictor, sets, directory, batch_size):
 
     Args:
       predictor: `ClassifierPredictor`.
-      sets: dict of name -> list of labelled `Example`.
+      sets: dict of name -> list of labeled `Example`.
       directory: for the file.
-      batch_size: see `training.results`.
+      batch_size: of the evaluation, see also `training.results`.
     """
     task, results = predictor.task, {}
     if predictor.global_step is not None:
         results["global_step"] = predictor.global_step
     for number, (name, examples) in enumerate(sets.items()):
         windows = predictor.features(examples)
-        logits = predictor.outputs(examples, windows)
+        logits = predictor.outputs(examples, windows, batch_size)
         label = training.only_class(task, logits, windows)
         if label is not None:
             print(training.one_class_warning(len(logits), label), flush=True)

@@ -18,16 +18,18 @@ from official_bert.training.step import mean_over_examples
 # Batch -> dict with `logits`, float32 [B, C].
 compile_model = outputs.compile_model
 
-_TERMS = {
-    SINGLE_LABEL: ("classification_loss", classification.single_label_terms),
-    MULTI_LABEL: ("classification_loss", classification.multi_label_terms),
-    REGRESSION: ("regression_loss", classification.regression_terms),
+# Kind of labels -> terms and name of the loss.
+_LOSSES = {
+    SINGLE_LABEL: (classification.single_label_terms, "classification_loss"),
+    MULTI_LABEL: (classification.multi_label_terms, "classification_loss"),
+    REGRESSION: (classification.regression_terms, "regression_loss"),
 }
 
 
 def objective(task):
     """Return the `Objective` of a `ClassifierTask`: the mean loss over texts."""
-    return mean_over_examples(*_TERMS[task.kind], describe)
+    terms, loss = _LOSSES[task.kind]
+    return mean_over_examples(loss, terms, describe)
 
 
 def describe(row):
@@ -89,15 +91,15 @@ def evaluate(task, logits, windows):
       dict of name -> float, `loss` among them.
     """
     labels = _label_ids(windows)
-    row = {"loss": _mean_loss(task, logits, labels)}
+    row = {"loss": outputs.mean_loss(*_LOSSES[task.kind], logits, labels)}
     if task.kind == MULTI_LABEL:
         predicted = (probabilities(task, logits) >= task.threshold).astype(int)
         right = (predicted == labels).all(axis=1)
-        found = {
+        scores = {
             "f1": glue.f1(labels.ravel(), predicted.ravel()),
             "accuracy": float(right.mean()),
         }
-        return row | {name: found[name] for name in task.metrics}
+        return row | {name: scores[name] for name in task.metrics}
     if task.kind == REGRESSION:
         return row | glue.score(task.metrics, labels, logits[:, 0])
     predictions = logits.argmax(axis=1)
@@ -108,7 +110,7 @@ def evaluate(task, logits, windows):
 
 
 def results(task, logits, windows, batch_size):
-    """Return what `eval_results.txt` says of a set, beside `global_step`.
+    """Return the entries of `eval_results.txt`, except `global_step`.
 
     Args:
       task: `ClassifierTask`.
@@ -124,16 +126,12 @@ def results(task, logits, windows, batch_size):
     """
     row = evaluate(task, logits, windows)
     labels = _label_ids(windows)
-    loss = outputs.mean_of_batches(
-        lambda part: _mean_loss(task, logits[part], labels[part]),
-        len(logits),
-        batch_size,
-    )
+    loss = outputs.mean_loss(*_LOSSES[task.kind], logits, labels, batch_size)
     row.pop("predicted_classes", None)
-    found = {"eval_loss": row.pop("loss"), "loss": loss}
+    written = {"eval_loss": row.pop("loss"), "loss": loss}
     if task.kind == SINGLE_LABEL:
-        found["eval_accuracy"] = glue.accuracy(labels, logits.argmax(axis=1))
-    return found | {f"eval_{name}": value for name, value in row.items()}
+        written["eval_accuracy"] = glue.accuracy(labels, logits.argmax(axis=1))
+    return written | {f"eval_{name}": value for name, value in row.items()}
 
 
 def probabilities(task, logits):
@@ -153,13 +151,6 @@ def probabilities(task, logits):
 
 def _label_ids(windows):
     return np.array([each[0].label_id for each in windows])
-
-
-def _mean_loss(task, logits, labels):
-    name, terms = _TERMS[task.kind]
-    found = terms({"logits": tf.constant(logits)}, {"label_ids": tf.constant(labels)})
-    total, weight = found[name]
-    return float(total / weight)
 
 
 def only_class(task, logits, windows):

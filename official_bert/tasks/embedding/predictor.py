@@ -13,6 +13,8 @@ from official_bert.tasks.classifier.predictor import example_of
 class EncoderPredictor(TaskPredictor):
     """The `.tflite` of a pre-trained model, which has no task: `task` is None."""
 
+    make_example = staticmethod(example_of)
+
     def __init__(self, path, batch_size=32):
         """Load a model.
 
@@ -37,18 +39,14 @@ class EncoderPredictor(TaskPredictor):
         width = self.model.outputs()["pooled_output"][1][-1]
         return np.reshape(np.array(vectors, np.float32), (-1, width))
 
-    def make_example(self, number, value):
-        """Return the `Example` of a text, or of a pair of them."""
-        return example_of(number, value)
-
     def features(self, examples):
         """Return the `Features` of examples, cut to the longest signature."""
         return convert_examples(examples, self.tokenizer, self.model.lengths[-1])
 
-    def outputs(self, examples, features):
+    def outputs(self, examples, features, batch_size=None):
         """Return the dict of the model's outputs for each example."""
         feature_set = FeatureSet(features, self.model.lengths[-1], pad_features)
-        return run_examples(self.model, feature_set, self.batch_size)
+        return run_examples(self.model, feature_set, batch_size or self.batch_size)
 
     def results(self, examples, outputs):
         """Return the pooled output of each example, float32 [H]."""

@@ -5,6 +5,8 @@ original's `_read_tsv`. A byte order mark and carriage returns at line ends are
 left out, and so are bytes that are not UTF-8, of which a warning tells.
 """
 
+import codecs
+import math
 import os
 import pathlib
 
@@ -13,8 +15,6 @@ from absl import logging
 from official_bert.errors import UserError, list_some
 from official_bert.tables.examples import Example
 from official_bert.tasks.glue.tasks import MSR_TRAIN
-
-BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 # More row numbers than these are not listed in a warning.
 LISTED_ROWS = 10
@@ -39,7 +39,13 @@ def read_examples(task, data_dir, split):
         raise UserError(
             f"{task.name} has no {split} set, only {', '.join(task.layouts)}."
         )
-    path = _find_file(task, data_dir, split)
+    path = _path_of(task, data_dir, split)
+    if not path:
+        raise UserError(
+            f"--data_dir: there is no {' or '.join(task.layouts[split].files)} in "
+            f"{data_dir}, nor in its folder {task.directory}; name the folder of "
+            f"{task.name}'s data."
+        )
     # Both the train and the dev set are in Microsoft's file.
     wanted = None
     if os.path.basename(path) == MSR_TRAIN:
@@ -54,24 +60,12 @@ def has_examples(task, data_dir, split):
 
 def _path_of(task, data_dir, split):
     """Return the path of a split's file, or None."""
-    folders = (data_dir, os.path.join(data_dir, task.directory))
     for name in task.layouts[split].files:
-        for folder in folders:
+        for folder in (data_dir, os.path.join(data_dir, task.directory)):
             path = os.path.normpath(os.path.join(folder, name))
             if os.path.isfile(path):
                 return path
     return None
-
-
-def _find_file(task, data_dir, split):
-    """Return the path of a split's file; `UserError` if there is none."""
-    path, names = _path_of(task, data_dir, split), task.layouts[split].files
-    if path:
-        return path
-    raise UserError(
-        f"--data_dir: there is no {' or '.join(names)} in {data_dir}, nor in "
-        f"its folder {task.directory}; name the folder of {task.name}'s data."
-    )
 
 
 def read_file(path, task, split, wanted=None):
@@ -108,12 +102,15 @@ def read_file(path, task, split, wanted=None):
         if layout.language and cells[0] != layout.language:
             continue
         if wanted is None or wanted(cells):
-            where = f"{path}: row {number}"
-            examples.append(
-                _example(cells, task, layout, f"{split}-{number - 1}", where)
-            )
+            text_b = None if layout.text_b is None else cells[layout.text_b]
+            label = None
+            if layout.label is not None:
+                label = _label(cells[layout.label], task, f"{path}: row {number}")
+            guid = f"{split}-{number - 1}"
+            examples.append(Example(guid, cells[layout.text_a], text_b, label))
     if malformed:
-        _warn_of_malformed(path, malformed, num_columns, split)
+        what = "what is missing is empty" if split == "test" else "they were left out"
+        _warn_of(path, malformed, f"do not have {num_columns} cells; {what}")
     if not examples:
         raise UserError(f"{path} has no rows that are examples of {task.name}.")
     return examples
@@ -121,8 +118,12 @@ def read_file(path, task, split, wanted=None):
 
 def _read_rows(path):
     """Yield (number from 1, cells) of each row that is not blank."""
+    try:
+        content = pathlib.Path(path).read_bytes().removeprefix(codecs.BOM_UTF8)
+    except OSError as error:
+        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
     invalid = []
-    for number, line in enumerate(_read_bytes(path).split(b"\n"), 1):
+    for number, line in enumerate(content.split(b"\n"), 1):
         try:
             text = line.decode("utf-8")
         except UnicodeDecodeError:
@@ -132,19 +133,12 @@ def _read_rows(path):
         if text:
             yield number, text.split("\t")
     if invalid:
-        logging.warning(
-            "%s: %d rows have bytes that are not UTF-8; these were left out: rows %s.",
-            path,
-            len(invalid),
-            list_some(map(str, invalid), LISTED_ROWS),
-        )
+        _warn_of(path, invalid, "have bytes that are not UTF-8; these were left out")
 
 
-def _read_bytes(path):
-    try:
-        return pathlib.Path(path).read_bytes().removeprefix(BYTE_ORDER_MARK)
-    except OSError as error:
-        raise UserError(f"Cannot read {path}: {error.strerror}.") from error
+def _warn_of(path, numbers, what):
+    listed = list_some(map(str, numbers), LISTED_ROWS)
+    logging.warning("%s: %d rows %s: rows %s.", path, len(numbers), what, listed)
 
 
 def _header_size(rows, path, layout, task):
@@ -160,51 +154,28 @@ def _header_size(rows, path, layout, task):
     return len(header)
 
 
-def _example(cells, task, layout, guid, where):
-    text_b = None if layout.text_b is None else cells[layout.text_b]
-    label = None
-    if layout.label is not None:
-        label = _label(cells[layout.label], task, where)
-    return Example(guid, cells[layout.text_a], text_b, label)
-
-
 def _label(text, task, where):
     """Return the label that a cell says, a str or a float."""
-    if task.label_range:
-        return _score(text, task.label_range, where)
-    label = task.aliases.get(text, text)
-    if label not in task.labels:
-        raise UserError(
-            f"{where}: the label {text!r} is none of {', '.join(task.labels)}, the "
-            f"labels of {task.name}; correct the row or take it out."
-        )
-    return label
-
-
-def _score(text, label_range, where):
-    low, high = label_range
+    if not task.label_range:
+        label = task.aliases.get(text, text)
+        if label not in task.labels:
+            raise UserError(
+                f"{where}: the label {text!r} is none of {', '.join(task.labels)}, the "
+                f"labels of {task.name}; correct the row or take it out."
+            )
+        return label
+    low, high = task.label_range
     try:
         number = float(text)
     except ValueError:
-        number = None
+        number = math.nan
     # Written so that nan is refused, too.
-    if number is None or not low <= number <= high:
+    if not low <= number <= high:
         raise UserError(
             f"{where}: the label {text!r} is no number from {low:g} to {high:g}; "
             "correct the row or take it out."
         )
     return number
-
-
-def _warn_of_malformed(path, rows, num_columns, split):
-    logging.warning(
-        "%s: %d rows do not have %d cells; %s: rows %s.",
-        path,
-        len(rows),
-        num_columns,
-        "what is missing is empty" if split == "test" else "they were left out",
-        list_some(map(str, rows), LISTED_ROWS),
-    )
 
 
 def _msr_rows_of(path, split):

@@ -14,6 +14,7 @@ from official_bert.errors import UserError
 from official_bert.tasks.glue.tasks import TASKS
 
 ARCHIVE = "submission.zip"
+_SERVER_FILES = [task.submission for task in TASKS.values() if task.submission]
 
 
 def write_test_results(path, outputs):
@@ -46,30 +47,22 @@ def write_submission(directory, task, predictions):
       ValueError: a score is nan.
     """
     path = os.path.join(directory, task.submission)
-    answers = _answers(task, np.asarray(predictions))
+    if not task.label_range:
+        answers = [task.labels[number] for number in predictions]
+    elif np.isnan(predictions).any():
+        raise ValueError(f"A predicted score of {task.name} is nan.")
+    else:
+        scores = np.clip(predictions, *task.label_range)
+        answers = [f"{score:.3f}" for score in scores]
     rows = [f"{index}\t{answer}\n" for index, answer in enumerate(answers)]
     files.write_text(path, "index\tprediction\n" + "".join(rows))
     return path
 
 
-def _answers(task, predictions):
-    """Return predictions as the str that the server wants."""
-    if not task.label_range:
-        return [task.labels[number] for number in predictions]
-    if np.isnan(predictions).any():
-        raise ValueError(f"A predicted score of {task.name} is nan.")
-    return [f"{number:.3f}" for number in np.clip(predictions, *task.label_range)]
-
-
 def missing_submissions(directory):
     """Return the names of the server's files that are not in a folder yet."""
-    return [
-        n for n in _server_files() if not os.path.isfile(os.path.join(directory, n))
-    ]
-
-
-def _server_files():
-    return [task.submission for task in TASKS.values() if task.submission]
+    paths = {name: os.path.join(directory, name) for name in _SERVER_FILES}
+    return [name for name, path in paths.items() if not os.path.isfile(path)]
 
 
 def zip_submission(directory):
@@ -95,6 +88,6 @@ def zip_submission(directory):
         files.atomic_path(path) as temporary,
         zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED) as archive,
     ):
-        for name in _server_files():
+        for name in _SERVER_FILES:
             archive.write(os.path.join(directory, name), name)
     return path

@@ -70,120 +70,106 @@ class GlueTask:
     companions: tuple[str, ...] = ()
 
 
-def _same_layouts(train, test):
-    """Return the layouts of a task with train.tsv, dev.tsv and test.tsv.
-
-    Args:
-      train: columns of text_a, text_b and the label, also those of dev.tsv.
-      test: columns of text_a and text_b.
-    """
-    return {
-        "train": Layout(("train.tsv",), *train),
-        "dev": Layout(("dev.tsv",), *train),
-        "test": Layout(("test.tsv",), *test),
-    }
-
-
-def _cola_layouts():
-    return {
-        "train": Layout(("train.tsv",), 3, label=1, num_columns=4),
-        "dev": Layout(("dev.tsv",), 3, label=1, num_columns=4),
-        "test": Layout(("test.tsv",), 1),
-    }
-
-
 # Microsoft's own files, which GLUE's train.tsv and dev.tsv are made from: the
 # rows that dev_ids.tsv names are the dev set.
 MSR_TRAIN = "msr_paraphrase_train.txt"
 MSR_TEST = "msr_paraphrase_test.txt"
 
 
-def _mrpc_layouts():
+def _layouts(train, test, dev_files=("dev.tsv",), test_files=("test.tsv",), more=()):
+    """Return the layouts of a task with train.tsv, or one of `more` in its place.
+
+    `train` and `test` are fields of `Layout` after the files; a dev set has those of
+    `train`.
+    """
     return {
-        "train": Layout(("train.tsv", MSR_TRAIN), 3, 4, 0),
-        "dev": Layout(("dev.tsv", MSR_TRAIN), 3, 4, 0),
-        "test": Layout(("test.tsv", MSR_TEST), 3, 4),
+        "train": Layout(("train.tsv", *more), *train),
+        "dev": Layout(dev_files, *train),
+        "test": Layout(test_files, *test),
     }
 
 
-def _mnli_layouts(half):
-    return {
-        "train": Layout(("train.tsv",), 8, 9, -1),
-        "dev": Layout((f"dev_{half}.tsv",), 8, 9, -1),
-        "test": Layout((f"test_{half}.tsv",), 8, 9),
-    }
-
-
-def _ax_layouts():
-    # Whoever predicts it has trained on MNLI, and may have named its folder.
-    files = ("diagnostic.tsv", "../diagnostic/diagnostic.tsv")
-    return {"test": Layout(files, 1, 2)}
-
-
-def _xnli_layouts(language):
-    train = f"multinli.train.{language}.tsv"
-    return {
-        "train": Layout((f"multinli/{train}", train), 0, 1, 2),
-        "dev": Layout(("xnli.dev.tsv",), 6, 7, 1, language=language),
-        "test": Layout(("xnli.test.tsv",), 6, 7, 1, language=language),
-    }
-
+# Number, two texts and label.
+_NUMBERED_PAIRS = _layouts((1, 2, 3), (1, 2))
 
 _ALL = (
-    GlueTask("cola", "CoLA", _cola_layouts(), TWO, MATTHEWS, "CoLA.tsv"),
+    GlueTask(
+        "cola", "CoLA", _layouts((3, None, 1, 4), (1,)), TWO, MATTHEWS, "CoLA.tsv"
+    ),
     GlueTask(
         "sst-2",
         "SST-2",
-        _same_layouts((0, None, 1), (1, None)),
+        _layouts((0, None, 1), (1, None)),
         TWO,
         ACCURACY,
         "SST-2.tsv",
     ),
-    GlueTask("mrpc", "MRPC", _mrpc_layouts(), TWO, F1_AND_ACCURACY, "MRPC.tsv"),
+    GlueTask(
+        "mrpc",
+        "MRPC",
+        _layouts(
+            (3, 4, 0),
+            (3, 4),
+            ("dev.tsv", MSR_TRAIN),
+            ("test.tsv", MSR_TEST),
+            more=(MSR_TRAIN,),
+        ),
+        TWO,
+        F1_AND_ACCURACY,
+        "MRPC.tsv",
+    ),
     GlueTask(
         "sts-b",
         "STS-B",
-        _same_layouts((-3, -2, -1), (-2, -1)),
+        _layouts((-3, -2, -1), (-2, -1)),
         (),
         CORRELATIONS,
         "STS-B.tsv",
         label_range=(0.0, 5.0),
     ),
     GlueTask(
-        "qqp", "QQP", _same_layouts((3, 4, 5), (1, 2)), TWO, F1_AND_ACCURACY, "QQP.tsv"
+        "qqp", "QQP", _layouts((3, 4, 5), (1, 2)), TWO, F1_AND_ACCURACY, "QQP.tsv"
     ),
     GlueTask(
         "mnli",
         "MNLI",
-        _mnli_layouts("matched"),
+        _layouts((8, 9, -1), (8, 9), ("dev_matched.tsv",), ("test_matched.tsv",)),
         THREE,
         ACCURACY,
         "MNLI-m.tsv",
         companions=("mnli-mm", "ax"),
     ),
     GlueTask(
-        "mnli-mm", "MNLI", _mnli_layouts("mismatched"), THREE, ACCURACY, "MNLI-mm.tsv"
-    ),
-    GlueTask("ax", "diagnostic", _ax_layouts(), THREE, MATTHEWS, "AX.tsv"),
-    GlueTask(
-        "qnli",
-        "QNLI",
-        _same_layouts((1, 2, 3), (1, 2)),
-        ENTAILMENT,
+        "mnli-mm",
+        "MNLI",
+        _layouts((8, 9, -1), (8, 9), ("dev_mismatched.tsv",), ("test_mismatched.tsv",)),
+        THREE,
         ACCURACY,
-        "QNLI.tsv",
+        "MNLI-mm.tsv",
     ),
     GlueTask(
-        "rte", "RTE", _same_layouts((1, 2, 3), (1, 2)), ENTAILMENT, ACCURACY, "RTE.tsv"
+        "ax",
+        "diagnostic",
+        # Whoever predicts it has trained on MNLI, and may have named its folder.
+        {"test": Layout(("diagnostic.tsv", "../diagnostic/diagnostic.tsv"), 1, 2)},
+        THREE,
+        MATTHEWS,
+        "AX.tsv",
     ),
-    GlueTask(
-        "wnli", "WNLI", _same_layouts((1, 2, 3), (1, 2)), TWO, ACCURACY, "WNLI.tsv"
-    ),
+    GlueTask("qnli", "QNLI", _NUMBERED_PAIRS, ENTAILMENT, ACCURACY, "QNLI.tsv"),
+    GlueTask("rte", "RTE", _NUMBERED_PAIRS, ENTAILMENT, ACCURACY, "RTE.tsv"),
+    GlueTask("wnli", "WNLI", _NUMBERED_PAIRS, TWO, ACCURACY, "WNLI.tsv"),
     # Chinese, trained on MNLI as it was translated: the original's setting.
     GlueTask(
         "xnli",
         "XNLI",
-        _xnli_layouts("zh"),
+        {
+            "train": Layout(
+                ("multinli/multinli.train.zh.tsv", "multinli.train.zh.tsv"), 0, 1, 2
+            ),
+            "dev": Layout(("xnli.dev.tsv",), 6, 7, 1, language="zh"),
+            "test": Layout(("xnli.test.tsv",), 6, 7, 1, language="zh"),
+        },
         THREE,
         ACCURACY,
         None,

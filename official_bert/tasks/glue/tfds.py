@@ -38,28 +38,28 @@ def require_tfds():
         )
 
 
-def has_examples(task, split):
-    """Tell whether a task has such a set there."""
+def has_examples(task, data_dir, split):
+    """Return whether a task has such a set there, wherever it is kept."""
     return task.name in _SETS and (task.name != "mnli-mm" or split != "train")
 
 
-def read_examples(task, split, data_dir=None):
+def read_examples(task, data_dir, split):
     """Return the examples of one split of a task.
 
     Args:
       task: `GlueTask`.
-      split: "train", "dev" or "test".
       data_dir: where data sets are kept; None for the package's default.
+      split: "train", "dev" or "test".
 
     Returns:
-      list of `Example` in the order of GLUE's own numbers, labelled as those of
+      list of `Example` in the order of GLUE's own numbers, labeled as those of
       `files.read_examples`.
 
     Raises:
       UserError: there is no such set, or it cannot be had.
     """
     require_tfds()
-    if not has_examples(task, split):
+    if not has_examples(task, data_dir, split):
         raise UserError(
             f"--tfds: there is no {split} set of {task.name}; the tasks there are "
             f"{', '.join(_SETS)}."

@@ -67,11 +67,10 @@ class NerPredictor(TaskPredictor):
         """Return the `NerFeatures` of documents, without labels."""
         return training.convert(self.task, examples, self.tokenizer, with_labels=False)
 
-    def outputs(self, examples, features):
+    def outputs(self, examples, features, batch_size=None):
         """Return the tags of all words; see `training.predict`."""
-        return training.predict(
-            self._run_batch, self.task, examples, features, self.batch_size
-        )
+        size = batch_size or self.batch_size
+        return training.predict(self._run_batch, self.task, examples, features, size)
 
     def results(self, examples, outputs):
         """Return the `FoundEntity`s of documents of one sentence each, lists."""

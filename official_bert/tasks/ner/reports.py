@@ -15,15 +15,16 @@ from official_bert.tasks.ner.json_lines import write_entities
 from official_bert.training.logs import eval_results
 
 
-def evaluate(predictor, documents, directory):
+def evaluate(predictor, documents, directory, batch_size):
     """Score a tagged set; write `eval_results.txt`, print `conlleval`'s table.
 
     Args:
       predictor: `NerPredictor`.
       documents: list of lists of `Sentence` with tags.
       directory: for the file.
+      batch_size: windows that go through the model together.
     """
-    tags = predictor.outputs(documents, predictor.features(documents))
+    tags = predictor.outputs(documents, predictor.features(documents), batch_size)
     scores = training.evaluate(documents, tags)
     row = training.row_of(scores)
     results = {f"eval_{name}": value for name, value in row.items()}

@@ -12,7 +12,6 @@ from official_bert.tables.columns import Columns
 from official_bert.tables.examples import Example
 from official_bert.tasks.classifier import data as classifier_data
 from official_bert.tasks.classifier.data import (
-    GlueSource,
     OwnFiles,
     check_same_answers,
     glue_classifier_task,
@@ -23,6 +22,7 @@ from official_bert.tasks.classifier.data import (
     read_texts,
 )
 from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.glue import files as glue_files
 from official_bert.tasks.glue.tasks import TASKS
 
 ALL = ("train", "dev", "test")
@@ -30,28 +30,35 @@ ALL = ("train", "dev", "test")
 ROWS = [(f"text number {i}", "good" if i % 2 else "bad") for i in range(20)]
 
 
-def source(missing=()):
-    """Return (`GlueSource`, list of what was read); `missing`: (task, split)."""
+FOLDER = "glue_data"
+
+
+def imitate_files(monkeypatch, missing=()):
+    """Return a list that grows with what is read; `missing`: (task, split)."""
     calls = []
 
-    def read(task, split):
+    def read(task, data_dir, split):
+        assert data_dir == FOLDER
         calls.append((task.name, split))
         if (task.name, split) in missing:
             raise UserError(f"no {split} of {task.name}.")
         return [Example(f"{split}-0", f"{task.name} {split}")]
 
-    return GlueSource(
-        read, lambda task, split: (task.name, split) not in missing
-    ), calls
+    def has(task, data_dir, split):
+        return data_dir == FOLDER and (task.name, split) not in missing
+
+    monkeypatch.setattr(glue_files, "read_examples", read)
+    monkeypatch.setattr(glue_files, "has_examples", has)
+    return calls
 
 
 def texts_of(sets):
     return {name: [each.text_a for each in found] for name, found in sets.items()}
 
 
-def test_a_glue_task():
-    given, calls = source()
-    data = read_glue(TASKS["rte"], given, 99, "window", ALL)
+def test_a_glue_task(monkeypatch):
+    calls = imitate_files(monkeypatch)
+    data = read_glue(TASKS["rte"], FOLDER, 99, "window", ALL)
     assert data.task == ClassifierTask(
         "single_label",
         ("entailment", "not_entailment"),
@@ -73,18 +80,18 @@ def test_a_glue_task_of_numbers():
 
 
 @pytest.mark.parametrize("wanted", [(), ("train",), ("dev",), ("test",), ALL])
-def test_nothing_is_read_that_is_not_wanted(wanted):
-    given, calls = source()
-    data = read_glue(TASKS["cola"], given, 128, "truncate", wanted)
+def test_nothing_is_read_that_is_not_wanted(wanted, monkeypatch):
+    calls = imitate_files(monkeypatch)
+    data = read_glue(TASKS["cola"], FOLDER, 128, "truncate", wanted)
     assert sorted(calls) == sorted(("cola", split) for split in wanted)
     assert (data.train is None) == ("train" not in wanted)
     assert bool(data.dev) == ("dev" in wanted)
     assert bool(data.test) == ("test" in wanted)
 
 
-def test_mnli_with_its_companions():
-    given, calls = source()
-    data = read_glue(TASKS["mnli"], given, 128, "truncate", ALL)
+def test_mnli_with_its_companions(monkeypatch):
+    calls = imitate_files(monkeypatch)
+    data = read_glue(TASKS["mnli"], FOLDER, 128, "truncate", ALL)
     # In this order: the first decides on the best model, and has the plain names.
     assert list(data.dev) == ["mnli", "mnli-mm"]
     assert list(data.test) == ["mnli", "mnli-mm", "ax"]
@@ -92,14 +99,14 @@ def test_mnli_with_its_companions():
     assert ("ax", "dev") not in calls and ("mnli-mm", "train") not in calls
 
 
-def test_companions_may_be_missing_but_not_the_task_itself():
-    given, _ = source({("mnli-mm", "dev"), ("ax", "test")})
-    data = read_glue(TASKS["mnli"], given, 128, "truncate", ALL)
+def test_companions_may_be_missing_but_not_the_task_itself(monkeypatch):
+    imitate_files(monkeypatch, {("mnli-mm", "dev"), ("ax", "test")})
+    data = read_glue(TASKS["mnli"], FOLDER, 128, "truncate", ALL)
     assert list(data.dev) == ["mnli"]
     assert list(data.test) == ["mnli", "mnli-mm"]
-    given, _ = source({("mnli", "dev")})
+    imitate_files(monkeypatch, {("mnli", "dev")})
     with pytest.raises(UserError, match="no dev of mnli."):
-        read_glue(TASKS["mnli"], given, 128, "truncate", ALL)
+        read_glue(TASKS["mnli"], FOLDER, 128, "truncate", ALL)
 
 
 def write(folder, name, rows, header=("text", "label")):

@@ -203,8 +203,8 @@ def test_it_is_traced_once_whatever_comes(path, monkeypatch):
     predictor = ClassifierPredictor(path, batch_size=4)
     for texts in (TEXTS, TEXTS[:1], TEXTS[2:3] * 9, ["a"], [""], PAIRS, TEXTS * 5):
         predictor.predict(texts)
-    predictor.batch_size = 3
-    predictor.predict(TEXTS)
+    examples = [Example(number, text) for number, text in enumerate(TEXTS)]
+    predictor.outputs(examples, predictor.features(examples), batch_size=3)
     assert len(calls) == 1
 
 

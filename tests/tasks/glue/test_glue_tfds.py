@@ -87,7 +87,7 @@ def there(monkeypatch):
 
 
 def read(name, split, folder=None):
-    return glue_tfds.read_examples(TASKS[name], split, folder)
+    return glue_tfds.read_examples(TASKS[name], folder, split)
 
 
 @pytest.mark.parametrize("name", [name for name in TASKS if name != "xnli"])
@@ -97,9 +97,9 @@ def test_every_set_can_be_had(there, name, split):
     if split not in task.layouts:
         return
     if name == "mnli-mm" and split == "train":
-        assert not glue_tfds.has_examples(task, split)
+        assert not glue_tfds.has_examples(task, None, split)
         return
-    assert glue_tfds.has_examples(task, split)
+    assert glue_tfds.has_examples(task, None, split)
     (example,) = read(name, split)
     assert example.guid == f"{split}-0"
     assert (example.text_b is not None) == (name not in ("cola", "sst-2"))
@@ -205,7 +205,7 @@ def message_of(name, split):
 
 def test_what_is_not_there(there):
     for name, split in (("xnli", "dev"), ("mnli-mm", "train")):
-        assert not glue_tfds.has_examples(TASKS[name], split)
+        assert not glue_tfds.has_examples(TASKS[name], None, split)
         message = message_of(name, split)
         assert f"--tfds: there is no {split} set of {name}; the tasks" in message
         assert "cola, sst-2, mrpc" in message
@@ -256,7 +256,7 @@ def test_the_package_itself(name):
     policy = tfds.testing.MockPolicy.USE_CODE
     with tfds.testing.mock_data(num_examples=3, policy=policy):
         for split in TASKS[name].layouts:
-            if glue_tfds.has_examples(TASKS[name], split):
+            if glue_tfds.has_examples(TASKS[name], None, split):
                 found = read(name, split)
                 assert len(found) == 3 and all(one.text_a for one in found)
                 labels = TASKS[name].labels or [one.label for one in found]

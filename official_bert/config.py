@@ -3,6 +3,9 @@
 import dataclasses
 import difflib
 import json
+import os
+from collections.abc import Mapping
+from typing import Any, Self
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -55,9 +58,9 @@ class BertConfig:
     initializer_range: float = 0.02
     layer_norm_eps: float = ORIGINAL_EPSILON
     causal_attention: bool = False
-    extra: dict = dataclasses.field(default_factory=dict)
+    extra: dict[str, Any] = dataclasses.field(default_factory=dict)
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for field in dataclasses.fields(self):
             if field.name != "extra":
                 _check_value(field, getattr(self, field.name))
@@ -68,12 +71,12 @@ class BertConfig:
             )
 
     @property
-    def head_size(self):
+    def head_size(self) -> int:
         """D = H / A, the width of one attention head."""
         return self.hidden_size // self.num_attention_heads
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: Mapping[str, Any]) -> Self:
         """Build a config from a dict with the keys of `bert_config.json`.
 
         Raises:
@@ -91,12 +94,12 @@ class BertConfig:
         return cls(**own, extra=extra)
 
     @classmethod
-    def of(cls, config):
+    def of(cls, config: Self | dict[str, Any]) -> Self:
         """Return a config for a `BertConfig` or its `to_dict()`, which Keras keeps."""
         return cls.from_dict(config) if isinstance(config, dict) else config
 
     @classmethod
-    def from_json_file(cls, path):
+    def from_json_file(cls, path: str | os.PathLike[str]) -> Self:
         """Read a `bert_config.json`; a `UserError` names the file."""
         try:
             return cls.from_dict(files.read_json(path, "a BERT config"))
@@ -105,7 +108,7 @@ class BertConfig:
                 raise
             raise UserError(f"{path}: {error}") from error
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return a plain dict with the keys of `bert_config.json`."""
         values = {
             field.name: getattr(self, field.name)
@@ -118,12 +121,12 @@ class BertConfig:
             del values["causal_attention"]
         return {**values, **self.extra}
 
-    def to_json_string(self):
+    def to_json_string(self) -> str:
         """Serialise byte for byte as the original's `to_json_string`."""
         return json.dumps(self.to_dict(), indent=2, sort_keys=True) + "\n"
 
     @classmethod
-    def named(cls, size, vocab_size=30522):
+    def named(cls, size: str, vocab_size: int = 30522) -> Self:
         """Return the released config called `size` (a key of `SIZES`)."""
         if size not in SIZES:
             raise UserError(f"Unknown size {size!r}: choose from {', '.join(SIZES)}.")

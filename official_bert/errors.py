@@ -1,5 +1,7 @@
 """The one exception for mistakes a user can mend, and lists in its messages."""
 
+from collections.abc import Iterable
+
 
 class UserError(ValueError):
     """A mistake in what the user gave: its message is the whole answer.
@@ -10,7 +12,7 @@ class UserError(ValueError):
     """
 
 
-def list_some(items, most=5, separator=", "):
+def list_some(items: Iterable[str], most: int = 5, separator: str = ", ") -> str:
     """Return the first of some texts and how many more there are, for messages."""
     items = list(items)
     more = f" and {len(items) - most} more" if len(items) > most else ""

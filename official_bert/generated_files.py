@@ -10,7 +10,7 @@ from official_bert import files
 _MARK = "By official_bert; each run writes it anew, unless a word was changed: {}"
 
 
-def write_unless_edited(path, text, comment):
+def write_unless_edited(path: str | os.PathLike[str], text: str, comment: str) -> bool:
     """Write a text below a line that shows later whether somebody edited it.
 
     Args:

@@ -4,9 +4,18 @@ import dataclasses
 import math
 import types
 import typing
+from collections.abc import Container
+from typing import TYPE_CHECKING, Any, TypeVar
+
+if TYPE_CHECKING:
+    from _typeshed import DataclassInstance
+
+_Record = TypeVar("_Record", bound="DataclassInstance")
 
 
-def from_json(record_class, values, optional=()):
+def from_json(
+    record_class: type[_Record], values: Any, optional: Container[str] = ()
+) -> _Record:
     """Return a dataclass of the JSON object that `dataclasses.asdict` became.
 
     Other keys are ignored: a later version may write more.
@@ -40,7 +49,7 @@ def _convert(value, kind, name):
         kind = next(
             each for each in typing.get_args(kind) if each is not types.NoneType
         )
-    if dataclasses.is_dataclass(kind):
+    if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return from_json(kind, value)
     if typing.get_origin(kind) is tuple and isinstance(value, list):
         return tuple(_convert(each, typing.get_args(kind)[0], name) for each in value)

@@ -4,19 +4,20 @@ import contextlib
 import importlib.metadata
 import os
 import pathlib
+from collections.abc import Iterable
 
 # How much memory a container may use, or "max".
 _CONTAINER_LIMIT = pathlib.Path("/sys/fs/cgroup/memory.max")
 
 
-def available_cores():
+def available_cores() -> int | None:
     """Return how many CPU cores this process may use."""
     if hasattr(os, "sched_getaffinity"):  # Only Linux has it.
         return len(os.sched_getaffinity(0))
     return os.cpu_count()
 
 
-def total_memory():
+def total_memory() -> int | None:
     """Return the bytes of memory that processes may use; None if nobody tells."""
     try:
         memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -28,7 +29,7 @@ def total_memory():
         return None
 
 
-def installed_versions(packages):
+def installed_versions(packages: Iterable[str]) -> dict[str, str | None]:
     """Return a dict, package -> its version, or None if it is not installed."""
     versions = dict.fromkeys(packages)
     for name in versions:

@@ -7,6 +7,8 @@ I intermediate size (4H in the paper), P positions, T segment types.
 
 import dataclasses
 
+from official_bert.config import BertConfig
+
 ENCODER, HEADS = "encoder", "pre-training heads"
 
 
@@ -32,7 +34,7 @@ class Part:
     exact: int
 
 
-def parameter_parts(config):
+def parameter_parts(config: BertConfig) -> list[Part]:
     """Return the account of a `BertConfig` as a list of `Part`.
 
     The masked-LM head has no matrix of its own: it is tied to the word
@@ -63,7 +65,7 @@ def parameter_parts(config):
     ]
 
 
-def encoder_flops(config, max_seq_length):
+def encoder_flops(config: BertConfig, max_seq_length: int) -> int:
     """Return the floating-point operations of the encoder's outputs of one sequence.
 
     Matrix products only, two operations for each multiply-add.
@@ -79,7 +81,9 @@ def encoder_flops(config, max_seq_length):
     return config.num_hidden_layers * (projections + scores) + pooler
 
 
-def training_flops(config, max_seq_length, max_predictions_per_seq):
+def training_flops(
+    config: BertConfig, max_seq_length: int, max_predictions_per_seq: int
+) -> int:
     """Return the floating-point operations of one training sequence.
 
     Those of the matrix products, and the backward pass as two forward passes:

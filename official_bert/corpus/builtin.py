@@ -22,6 +22,7 @@ import re
 import sys
 import sysconfig
 import warnings
+from collections.abc import Iterable
 
 from absl import logging
 
@@ -78,7 +79,7 @@ _NOT_PROSE = re.compile(
 )
 
 
-def corpus_file(name, flag="--input_file"):
+def corpus_file(name: str, flag: str = "--input_file") -> str:
     """Return the path of an embedded corpus, made now if it is not yet cached.
 
     Args:
@@ -112,7 +113,9 @@ def corpus_file(name, flag="--input_file"):
     return paths[name]
 
 
-def split_documents(documents):
+def split_documents(
+    documents: Iterable[tuple[str, list[str]]],
+) -> tuple[list[list[str]], list[list[str]]]:
     """Split documents into training and held-out, no line in both or twice.
 
     Args:
@@ -122,7 +125,8 @@ def split_documents(documents):
       (training, held_out): lists of lists of str; documents left with one
       sentence or none are dropped, since they have no next sentence.
     """
-    seen, parts = set(), ([], [])
+    seen: set[str] = set()
+    parts: tuple[list[list[str]], list[list[str]]] = ([], [])
     # What training has is not held out, so that all of training is first.
     for name, lines in sorted(documents, key=lambda document: is_held_out(document[0])):
         fresh = [line for line in dict.fromkeys(lines) if line not in seen]
@@ -132,7 +136,7 @@ def split_documents(documents):
     return parts
 
 
-def is_held_out(name):
+def is_held_out(name: str) -> bool:
     """Tell by its name, and so for ever, whether a module is held out."""
     digest = hashlib.sha256(name.encode()).digest()
     return int.from_bytes(digest[:8], "big") % _HELD_OUT_SHARE == 0
@@ -198,7 +202,7 @@ def _fingerprint():
     return hashlib.sha256(text.encode()).hexdigest()[:16]
 
 
-def prose_sentences(docstring):
+def prose_sentences(docstring: str) -> list[str]:
     """Return the sentences of a docstring that read as plain English, a list.
 
     Kept are complete sentences of 5 to 60 words, of which at least 85 % are
@@ -216,7 +220,7 @@ def prose_sentences(docstring):
     ]
 
 
-def is_prose(sentence):
+def is_prose(sentence: str) -> bool:
     """Tell whether a sentence is complete and of ordinary words."""
     words = sentence.split()
     if not _SHORTEST <= len(words) <= _LONGEST:
@@ -229,7 +233,8 @@ def is_prose(sentence):
 
 def _paragraphs(docstring):
     """Yield paragraphs, list items and parameter descriptions, each one line."""
-    lines, last_indent = [], 0
+    lines: list[str] = []
+    last_indent = 0
     for line in _text_lines(docstring):
         text = line.strip()
         indent = len(line) - len(line.lstrip())

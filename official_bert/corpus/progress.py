@@ -3,6 +3,7 @@
 import contextlib
 import sys
 import time
+from collections.abc import Callable, Iterator
 
 from tqdm import tqdm
 
@@ -10,7 +11,9 @@ SECONDS_BETWEEN_LINES = 10
 
 
 @contextlib.contextmanager
-def progress(total, description, unit, things=None):
+def progress(
+    total: float | None, description: str, unit: str, things: str | None = None
+) -> Iterator[Callable[..., None]]:
     """Show how far a piece of work is, how fast it goes and when it ends.
 
     Args:
@@ -37,8 +40,8 @@ def progress(total, description, unit, things=None):
         done += units
         num_things += count
         now = time.monotonic()
-        rate = tqdm.format_sizeof(num_things / max(now - start, 0.001))
-        rate = f"{rate} {things}/s" if things else None
+        speed = tqdm.format_sizeof(num_things / max(now - start, 0.001))
+        rate = f"{speed} {things}/s" if things else None
         if not bar.disable:
             bar.set_postfix_str(rate or "", refresh=False)
             bar.update(units)
@@ -46,7 +49,7 @@ def progress(total, description, unit, things=None):
             last = now
             meter = tqdm.format_meter(
                 done,
-                total,
+                total,  # type: ignore[arg-type] # It may be None, as in tqdm's docs.
                 now - start,
                 ncols=0,
                 prefix=description,

@@ -24,6 +24,8 @@ import itertools
 import json
 import os
 import zlib
+from collections.abc import Callable, Iterable, Iterator
+from typing import IO, Any, TypeVar
 
 from absl import logging
 
@@ -36,8 +38,10 @@ BUILTIN = "builtin:"
 REPORT = ".report.txt"
 FORMATS = ("lines", "raw", "wikiextractor")
 
+_Sentence = TypeVar("_Sentence")
 
-def find_inputs(patterns, flag="--input_file"):
+
+def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> list[str]:
     """Expand a list of globs and of embedded corpora (`builtin:python`).
 
     Args:
@@ -70,7 +74,11 @@ def find_inputs(patterns, flag="--input_file"):
     return found
 
 
-def read_documents(input_files, input_format="lines", on_bytes=None):
+def read_documents(
+    input_files: Iterable[str],
+    input_format: str = "lines",
+    on_bytes: Callable[[int], object] | None = None,
+) -> Iterator[list[str]]:
     """Yield the documents of files, one after another.
 
     Args:
@@ -96,9 +104,9 @@ def read_documents(input_files, input_format="lines", on_bytes=None):
     return group_documents(itertools.chain.from_iterable(parts))
 
 
-def group_documents(sentences):
+def group_documents(sentences: Iterable[_Sentence | None]) -> Iterator[list[_Sentence]]:
     """Yield the non-empty lists of what stands between false values."""
-    document = []
+    document: list[_Sentence] = []
     for sentence in sentences:
         if sentence:
             document.append(sentence)
@@ -109,7 +117,13 @@ def group_documents(sentences):
         yield document
 
 
-def split_lines(lines, input_format, path, first_line=1, inside=False):
+def split_lines(
+    lines: Iterable[str],
+    input_format: str,
+    path: str,
+    first_line: int = 1,
+    inside: bool = False,
+) -> Iterable[str]:
     """Yield sentences, and "" wherever a document ends.
 
     Args:
@@ -136,12 +150,12 @@ class LineCounts:
     lines: int = 0
     invalid: int = 0
 
-    def add(self, lines, invalid):
+    def add(self, lines: int, invalid: int) -> None:
         """Count lines that were read elsewhere."""
         self.lines += lines
         self.invalid += invalid
 
-    def warn(self, path):
+    def warn(self, path: str) -> None:
         """Log what could not be read."""
         if self.invalid:
             logging.warning(
@@ -153,7 +167,9 @@ class LineCounts:
             )
 
 
-def read_text_lines(path, on_bytes=None):
+def read_text_lines(
+    path: str, on_bytes: Callable[[int], object] | None = None
+) -> Iterator[str]:
     """Yield the stripped lines of a file; warn of what could not be read."""
     counts = LineCounts()
     with opened(path) as source:
@@ -163,7 +179,7 @@ def read_text_lines(path, on_bytes=None):
         logging.warning("%s is empty.", path)
 
 
-def not_utf_16(byte_lines, name):
+def not_utf_16(byte_lines: Iterable[bytes], name: str) -> Iterator[bytes]:
     """Yield lines of bytes; `UserError` if they begin with the mark of UTF-16."""
     lines = iter(byte_lines)
     first = next(lines, None)
@@ -173,18 +189,22 @@ def not_utf_16(byte_lines, name):
         yield from lines
 
 
-def check_not_utf_16(beginning, name):
+def check_not_utf_16(beginning: bytes, name: str) -> None:
     """Raise `UserError` if the first bytes of a text are the mark of UTF-16."""
     if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
         raise UserError(f"{name} is UTF-16; save it as UTF-8.")
 
 
-def without_mark(line):
+def without_mark(line: str) -> str:
     """Return the first line of a file without a byte order mark, which is no text."""
     return line.removeprefix("\ufeff").strip()
 
 
-def decode_lines(byte_lines, counts, on_bytes=None):
+def decode_lines(
+    byte_lines: Iterable[bytes],
+    counts: LineCounts,
+    on_bytes: Callable[[int], object] | None = None,
+) -> Iterator[str]:
     """Yield lines of bytes as stripped str; bytes that are not UTF-8 drop out.
 
     Args:
@@ -205,19 +225,19 @@ def decode_lines(byte_lines, counts, on_bytes=None):
 
 
 @contextlib.contextmanager
-def opened(path):
+def opened(path: str) -> Iterator[IO[bytes]]:
     """Open a file to read its bytes, unpacked if its name ends in `.gz`.
 
     Raises:
       UserError: it cannot be read, now or later.
     """
-    open_file = gzip.open if path.endswith(".gz") else open
+    open_file: Callable[..., Any] = gzip.open if path.endswith(".gz") else open
     with reading_errors(path), open_file(path, "rb") as source:
         yield source
 
 
 @contextlib.contextmanager
-def reading_errors(path):
+def reading_errors(path: str) -> Iterator[None]:
     """Turn what goes wrong while a file is read into a `UserError`."""
     try:
         yield

@@ -33,7 +33,7 @@ _LAST_WORD = re.compile(r"[^\s(\[\"“‘]*$")
 _LOOK_BACK = max(map(len, ABBREVIATIONS)) + 1
 
 
-def split_sentences(text):
+def split_sentences(text: str) -> list[str]:
     """Split running text into a list of sentences, none of them empty.
 
     Args:
@@ -56,6 +56,8 @@ def _ends_sentence(text, start, match):
     if match.group() != ".":
         return True
     start = max(start, match.start() - _LOOK_BACK)
-    word = _LAST_WORD.search(text[start : match.start()]).group()
+    last = _LAST_WORD.search(text[start : match.start()])
+    assert last is not None  # It matches the empty word, too.
+    word = last.group()
     is_initial = len(word) == 1 and word.isupper() and word != "I"
     return not is_initial and word.lower() not in ABBREVIATIONS

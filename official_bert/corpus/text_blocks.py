@@ -12,7 +12,8 @@ import io
 import os
 import re
 import sys
-from typing import NamedTuple
+from collections.abc import Callable, Collection, Iterable, Iterator
+from typing import IO, NamedTuple
 
 from absl import logging
 
@@ -37,7 +38,7 @@ class TextUnit(NamedTuple):
     """
 
     number: int
-    paths: tuple
+    paths: tuple[str, ...]
 
 
 class TextPart(NamedTuple):
@@ -68,15 +69,15 @@ class TextBlock(NamedTuple):
 
     unit: int
     number: int
-    parts: tuple
+    parts: tuple[TextPart, ...]
     num_cut: int
 
     @property
-    def num_bytes(self):
+    def num_bytes(self) -> int:
         """The size of its text."""
         return sum(len(part.data) for part in self.parts)
 
-    def digest(self):
+    def digest(self) -> str:
         """Return the SHA-256, hex, of all that its documents depend on."""
         digest = hashlib.sha256()
         for part in self.parts:
@@ -85,7 +86,9 @@ class TextBlock(NamedTuple):
         return digest.hexdigest()
 
 
-def total_bytes(paths, size_of=os.path.getsize):
+def total_bytes(
+    paths: Collection[str], size_of: Callable[[str], int] = os.path.getsize
+) -> int | None:
     """Return the size of the text of files, None where nobody knows it.
 
     Neither compressed files nor the standard input tell how much text they hold.
@@ -99,21 +102,24 @@ def total_bytes(paths, size_of=os.path.getsize):
     return sum(map(size_of, paths))
 
 
-def find_inputs(patterns, flag="--input_file"):
+def find_inputs(patterns: str, flag: str = "--input_file") -> list[str]:
     """Return what `readers.find_inputs` does; `-` alone is the standard input."""
     if patterns.strip() == STANDARD_INPUT:
         return [STANDARD_INPUT]
     return readers.find_inputs(patterns, flag)
 
 
-def group_files(paths, size_of=os.path.getsize):
+def group_files(
+    paths: Iterable[str], size_of: Callable[[str], int] = os.path.getsize
+) -> list[TextUnit]:
     """Return the `TextUnit`s of files: small ones together, a large one alone.
 
     Args:
       paths: list of names, `-` for the standard input.
       size_of: function, name -> bytes.
     """
-    groups, room = [], 0
+    groups: list[list[str]] = []
+    room = 0
     for path in paths:
         size = BLOCK_BYTES if path == STANDARD_INPUT else size_of(path)
         if not groups or size > room:
@@ -124,20 +130,26 @@ def group_files(paths, size_of=os.path.getsize):
     return [TextUnit(number, tuple(group)) for number, group in enumerate(groups)]
 
 
-def open_text(path):
+def open_text(path: str) -> contextlib.AbstractContextManager[IO[bytes]]:
     """Open a file or the standard input to read its bytes, see `readers.opened`."""
     if path == STANDARD_INPUT:
         return contextlib.nullcontext(sys.stdin.buffer)
     return readers.opened(path)
 
 
-def blocks_of_files(paths, input_format):
+def blocks_of_files(paths: Iterable[str], input_format: str) -> Iterator[TextBlock]:
     """Yield the `TextBlock`s of files, one file after another, see `blocks_of`."""
     for unit in group_files(paths):
         yield from blocks_of(unit, input_format)
 
 
-def blocks_of(unit, input_format, open_file=open_text):
+def blocks_of(
+    unit: TextUnit,
+    input_format: str,
+    open_file: Callable[
+        [str], contextlib.AbstractContextManager[IO[bytes]]
+    ] = open_text,
+) -> Iterator[TextBlock]:
     """Yield the blocks of a unit; which they are depends on its bytes only.
 
     Args:
@@ -152,7 +164,8 @@ def blocks_of(unit, input_format, open_file=open_text):
     Raises:
       UserError: a file cannot be read.
     """
-    number, parts, size = 0, [], 0
+    number, size = 0, 0
+    parts: list[TextPart] = []
     for path in unit.paths:
         for part, is_cut in _parts_of(path, input_format, open_file):
             if parts and size + len(part.data) > BLOCK_BYTES:
@@ -235,7 +248,9 @@ def _end_of_word(data):
     return end
 
 
-def documents_of(block, input_format, counts=None):
+def documents_of(
+    block: TextBlock, input_format: str, counts: readers.LineCounts | None = None
+) -> Iterator[list[str]]:
     """Yield the documents of a block, as `readers.read_documents` does.
 
     Args:
@@ -256,6 +271,6 @@ def documents_of(block, input_format, counts=None):
         )
 
 
-def name_of(path):
+def name_of(path: str) -> str:
     """Return what messages call a file."""
     return "standard input" if path == STANDARD_INPUT else path

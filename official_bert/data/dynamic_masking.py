@@ -10,6 +10,7 @@ of S tokens and P predictions; a row has at most S words.
 """
 
 import dataclasses
+from typing import Any
 
 import tensorflow as tf
 
@@ -44,7 +45,7 @@ class MaskingRules:
     vocab_size: int
     masking_mix: MaskingMix = MaskingMix()
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return the rules as a dict; without a mix that is the paper's."""
         rules = dataclasses.asdict(self)
         if self.masking_mix == MaskingMix():
@@ -52,7 +53,13 @@ class MaskingRules:
         return rules
 
 
-def mask(features, rules, seed, purpose, first_row):
+def mask(
+    features: dict[str, tf.Tensor],
+    rules: MaskingRules,
+    seed: int,
+    purpose: int,
+    first_row: int | tf.Tensor,
+) -> dict[str, tf.Tensor]:
     """Mask rows whose numbers follow one another.
 
     Args:
@@ -99,7 +106,13 @@ def mask(features, rules, seed, purpose, first_row):
     }
 
 
-def random_rows(seed, purpose, first_row, rows, width):
+def random_rows(
+    seed: int,
+    purpose: int,
+    first_row: int | tf.Tensor,
+    rows: int | tf.Tensor,
+    width: int,
+) -> tf.Tensor:
     """Return random numbers, a row of which is a function of the row's number.
 
     Philox makes its numbers of a key and of a counter that goes up by one for

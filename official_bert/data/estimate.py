@@ -7,10 +7,12 @@ and 512, one core of a 2020s server); expect the truth within a factor of two.
 import dataclasses
 import os
 import shutil
+from collections.abc import Iterable
 
 from absl import logging
 
 from official_bert import machine
+from official_bert.data.instances import InstanceSettings
 
 BYTES_PER_TOKEN = 4.4
 COMPRESSION = 3
@@ -43,7 +45,7 @@ class Estimate:
     seconds: float
 
 
-def estimate(input_files, settings):
+def estimate(input_files: Iterable[str], settings: InstanceSettings) -> Estimate:
     """Return the `Estimate` that follows from the sizes of the input files.
 
     Args:
@@ -72,7 +74,7 @@ def estimate(input_files, settings):
     )
 
 
-def bytes_of_records(num_tokens, settings):
+def bytes_of_records(num_tokens: float, settings: InstanceSettings) -> float:
     """Return about how many bytes the records of so many tokens are."""
     # Ids take two or three bytes, the other numbers one, a weight four.
     size = 200 + 4.1 * settings.max_seq_length
@@ -85,7 +87,7 @@ def _count_records(num_tokens, settings):
     return num_tokens * settings.dupe_factor / (FILL * settings.max_seq_length)
 
 
-def announce(expected, output_file):
+def announce(expected: Estimate, output_file: str | os.PathLike[str]) -> None:
     """Log an estimate; warn when the disk or the memory looks too small.
 
     Args:
@@ -109,7 +111,7 @@ def announce(expected, output_file):
         )
 
 
-def warn_of_disk(num_bytes, output_file):
+def warn_of_disk(num_bytes: float, output_file: str | os.PathLike[str]) -> None:
     """Log a warning if so many bytes may not fit on the disk of a file."""
     folder = os.path.dirname(os.path.abspath(output_file))
     free = shutil.disk_usage(folder).free

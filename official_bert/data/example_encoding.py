@@ -10,11 +10,16 @@ values into field 1. Names are in order, so the bytes equal
 
 import functools
 import struct
+from collections.abc import Callable
+
+from official_bert.data.instances import TrainingInstance
 
 ONE_BYTE = 0x80
 
 
-def make_encoder(max_seq_length, max_predictions_per_seq, vocab_size):
+def make_encoder(
+    max_seq_length: int, max_predictions_per_seq: int, vocab_size: int
+) -> Callable[[TrainingInstance], bytes]:
     """Return a function that encodes instances of these lengths.
 
     Args:

@@ -13,7 +13,7 @@ _ODD = np.uint64(0x9E3779B97F4A7C15)
 _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
-def permuted(places, size, seed):
+def permuted(places: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Return what stands at places of a random order of 0 … size - 1.
 
     A Feistel network permutes the numbers of 2n bits, the fewest that hold
@@ -31,7 +31,7 @@ def permuted(places, size, seed):
     return _walk(places, size, seed, inverse=False)
 
 
-def places_of(numbers, size, seed):
+def places_of(numbers: np.ndarray, size: int, seed: int) -> np.ndarray:
     """Return at which places numbers stand; the inverse of `permuted`."""
     return _walk(numbers, size, seed, inverse=True)
 

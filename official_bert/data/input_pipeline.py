@@ -18,7 +18,7 @@ from official_bert.data import dynamic_masking, left_to_right
 from official_bert.data.lanes import Lane, split_into_lanes
 from official_bert.data.records import index as record_index
 from official_bert.data.records.examples import compression_of
-from official_bert.data.records.index import CHUNK
+from official_bert.data.records.index import CHUNK, RecordIndex
 from official_bert.errors import UserError
 
 # Chunks that are shuffled together, in all lanes: 64 * 256 records, some 20 MB
@@ -53,14 +53,21 @@ class RecordFormat:
         guessed; there is no `masking` then.
     """
 
-    spec: dict
+    spec: dict[str, tf.io.FixedLenFeature]
     names: dict[str, str]
     limits: dict[str, int]
     masking: dynamic_masking.MaskingRules | None = None
     left_to_right: bool = False
 
 
-def training_batches(index, record_format, batch_size, seed, first_batch=0, rows=None):
+def training_batches(
+    index: RecordIndex,
+    record_format: RecordFormat,
+    batch_size: int,
+    seed: int,
+    first_batch: int = 0,
+    rows: tuple[int, int] | None = None,
+) -> tf.data.Dataset:
     """Return the endless stream of training batches from batch `first_batch`.
 
     Args:
@@ -87,7 +94,9 @@ def training_batches(index, record_format, batch_size, seed, first_batch=0, rows
     return _parsed(batches, index.files, record_format, batch_size, first_row, random)
 
 
-def batch_records(index, batch_size, seed, batch):
+def batch_records(
+    index: RecordIndex, batch_size: int, seed: int, batch: int
+) -> list[tuple[str, int, bytes]]:
     """Return one batch as B tuples (path, number of the record in it, its bytes).
 
     Args:
@@ -108,7 +117,7 @@ def batch_records(index, batch_size, seed, batch):
     ]
 
 
-def check_batch_size(index, batch_size):
+def check_batch_size(index: RecordIndex, batch_size: int) -> None:
     """Raise `UserError` if a batch is larger than the data."""
     if batch_size > index.num_records:
         raise UserError(
@@ -118,7 +127,9 @@ def check_batch_size(index, batch_size):
         )
 
 
-def evaluation_batches(index, record_format, batch_size, max_batches):
+def evaluation_batches(
+    index: RecordIndex, record_format: RecordFormat, batch_size: int, max_batches: int
+) -> tf.data.Dataset:
     """Return the records in file order, once, as `training_batches` does.
 
     The last batch may be smaller. Masks that are dynamic are always the same here: a
@@ -291,6 +302,7 @@ def _parsed(batches, paths, record_format, batch_size, first_row, random):
     `first_row` is the number of the first row of the first batch, and `random` the
     seed and purpose of the masks, see `dynamic_masking.mask`.
     """
+    seed, purpose = random
 
     def parse(batch, columns):
         serialized, file, number = columns
@@ -312,7 +324,9 @@ def _parsed(batches, paths, record_format, batch_size, first_row, random):
         if record_format.masking is None:
             return features
         first = first_row + batch * batch_size
-        return dynamic_masking.mask(features, record_format.masking, *random, first)
+        return dynamic_masking.mask(
+            features, record_format.masking, seed, purpose, first
+        )
 
     numbered = batches.enumerate()
     return numbered.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)
@@ -332,7 +346,9 @@ def _check_below(limit, values, name, paths, file, number):
     return tf.debugging.Assert(~tf.reduce_any(wrong), [message], summarize=-1)
 
 
-def user_error(error, index, record_format):
+def user_error(
+    error: tf.errors.OpError, index: RecordIndex, record_format: RecordFormat
+) -> UserError | None:
     """Return what the pipeline raised as a `UserError`; None if the data is all right.
 
     Args:

@@ -3,6 +3,8 @@
 import bisect
 import dataclasses
 import itertools
+import random
+from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
 from official_bert.data import masking
@@ -24,14 +26,14 @@ class TrainingInstance(NamedTuple):
         it; None but with dynamic masking of whole words.
     """
 
-    input_ids: list
+    input_ids: list[int]
     num_segment_a: int
-    masked_lm_positions: list | None
-    masked_lm_ids: list | None
+    masked_lm_positions: list[int] | None
+    masked_lm_ids: list[int] | None
     is_random_next: bool
-    continues_word: list | None = None
+    continues_word: list[int] | None = None
 
-    def labels(self):
+    def labels(self) -> list[int]:
         """Return the ids that are to be guessed, or with dynamic masking may be."""
         if self.masked_lm_ids is not None:
             return self.masked_lm_ids
@@ -74,7 +76,7 @@ class InstanceSettings:
     masking_mix: MaskingMix = MaskingMix()
     next_sentence_prediction: bool = True
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         _require(self.max_seq_length >= 5, "max_seq_length", self, "at least 5")
         _require(self.dupe_factor >= 1, "dupe_factor", self, "at least 1")
         _require(0 < self.masked_lm_prob < 1, "masked_lm_prob", self, "between 0 and 1")
@@ -89,7 +91,7 @@ class InstanceSettings:
             f"{self.max_seq_length} has beside [CLS] and two [SEP]",
         )
 
-    def always_follows(self, num_documents):
+    def always_follows(self, num_documents: int) -> bool:
         """Tell whether no B is random, in a corpus of so many documents."""
         is_alone = self.next_sentence_fix and num_documents == 1
         return is_alone or not self.next_sentence_prediction
@@ -118,7 +120,13 @@ class Pair(NamedTuple):
     room: int
 
 
-def create_instances_from_document(documents, document_index, settings, vocab, rng):
+def create_instances_from_document(
+    documents: Sequence[Sequence[Sequence[int]]],
+    document_index: int,
+    settings: InstanceSettings,
+    vocab: masking.MaskingIds,
+    rng: random.Random,
+) -> Iterator[TrainingInstance]:
     """Yield the `TrainingInstance`s of one pass over one document.
 
     Follows `create_instances_from_document` in google-research/bert
@@ -150,7 +158,12 @@ def create_instances_from_document(documents, document_index, settings, vocab, r
         )
 
 
-def draw_pairs(starts, settings, num_documents, rng):
+def draw_pairs(
+    starts: Sequence[int],
+    settings: InstanceSettings,
+    num_documents: int,
+    rng: random.Random,
+) -> Iterator[Pair]:
     """Yield the `Pair`s of one pass over one document.
 
     Segments consist of complete sentences. If a document were one long list of
@@ -189,7 +202,7 @@ def draw_pairs(starts, settings, num_documents, rng):
         start = a_end if is_random_next else end
 
 
-def draw_target_length(settings, rng):
+def draw_target_length(settings: InstanceSettings, rng: random.Random) -> int:
     """Draw the length that the chunks of one document pass aim at.
 
     Mostly it is all that fits: a shorter sequence is padded, and its padding costs
@@ -203,19 +216,23 @@ def draw_target_length(settings, rng):
     return max_num_tokens
 
 
-def chunk_end(starts, start, target_length):
+def chunk_end(starts: Sequence[int], start: int, target_length: int) -> int:
     """Return the end of the fewest sentences from `start` that reach a length."""
     end = bisect.bisect_left(starts, starts[start] + target_length, start + 1)
     return min(end, len(starts) - 1)
 
 
-def draw_other_document(document, num_documents, settings, rng):
+def draw_other_document(
+    document: int, num_documents: int, settings: InstanceSettings, rng: random.Random
+) -> int:
     """Draw the number of another document, for a random B.
 
     After ten draws of the same document the original takes it and still calls
     the text random; `next_sentence_fix` draws until it is another one.
     """
-    for attempt in itertools.count(1):
+    attempt = 0
+    while True:
+        attempt += 1
         other = rng.randint(0, num_documents - 1)
         if other != document or (attempt >= 10 and not settings.next_sentence_fix):
             return other
@@ -229,7 +246,14 @@ def _join(sentences):
     return list(itertools.chain.from_iterable(sentences))
 
 
-def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
+def make_instance(
+    tokens_a: list[int],
+    tokens_b: list[int],
+    is_random_next: bool,
+    settings: InstanceSettings,
+    vocab: masking.MaskingIds,
+    rng: random.Random,
+) -> TrainingInstance:
     """Return the `TrainingInstance` of a pair: cut, joined, masked if masks are static.
 
     Args:
@@ -264,7 +288,9 @@ def make_instance(tokens_a, tokens_b, is_random_next, settings, vocab, rng):
     return TrainingInstance(tokens, num_segment_a, positions, labels, is_random_next)
 
 
-def truncate_seq_pair(tokens_a, tokens_b, max_num_tokens, rng):
+def truncate_seq_pair(
+    tokens_a: list[int], tokens_b: list[int], max_num_tokens: int, rng: random.Random
+) -> tuple[list[int], list[int]]:
     """Return both lists, the longer one cut at a random end until they fit.
 
     Follows `truncate_seq_pair` in google-research/bert

@@ -12,6 +12,8 @@ import typing
 
 import numpy as np
 
+from official_bert.data.records.index import RecordIndex
+
 # How many lanes there may be: powers of two, as numbers of workers mostly are.
 NUMBERS = (16, 8, 4, 2, 1)
 
@@ -32,7 +34,9 @@ class Lane(typing.NamedTuple):
     seed: int
 
 
-def split_into_lanes(index, batch_size, seed):
+def split_into_lanes(
+    index: RecordIndex, batch_size: int, seed: int
+) -> tuple[RecordIndex, list[Lane]]:
     """Deal the files to as many lanes as batch size and file sizes allow.
 
     Args:
@@ -53,7 +57,7 @@ def split_into_lanes(index, batch_size, seed):
         for lane, (first, count) in enumerate(zip(firsts, chunks, strict=False))
     ]
     order = np.argsort(lane_of, kind="stable")
-    columns = {
+    columns: dict[str, typing.Any] = {
         name: column[order]
         for name, column in vars(index).items()
         if isinstance(column, np.ndarray)

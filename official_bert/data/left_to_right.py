@@ -3,7 +3,7 @@
 import tensorflow as tf
 
 
-def predict_next(features):
+def predict_next(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
     """Make each token the label of the one before it.
 
     Args:

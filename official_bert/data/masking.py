@@ -2,6 +2,9 @@
 
 import dataclasses
 import itertools
+from collections.abc import Mapping, MutableSequence
+from random import Random
+from typing import Any, Self
 
 from official_bert.errors import UserError
 
@@ -29,16 +32,16 @@ class MaskingMix:
     same: int = 10
     random: int = 10
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         shares = dataclasses.astuple(self)
         if min(shares) < 0 or sum(shares) != 100:
             raise UserError(_IMPOSSIBLE_MIX.format(self))
 
-    def __str__(self):
+    def __str__(self) -> str:
         return "/".join(map(str, dataclasses.astuple(self)))
 
     @classmethod
-    def parse(cls, text):
+    def parse(cls, text: str) -> Self:
         """Return the mix that a text as "80/10/10" stands for; or a `UserError`."""
         shares = text.split("/")
         if len(shares) != 3 or not all(map(str.isdecimal, shares)):
@@ -61,17 +64,17 @@ class MaskingIds:
     cls_id: int
     sep_id: int
     mask_id: int
-    vocab_ids: tuple
+    vocab_ids: tuple[int, ...]
 
     @classmethod
-    def of(cls, vocab):
+    def of(cls, vocab: Mapping[str, int]) -> Self:
         """Take the ids from an ordered dict, token -> id."""
         return cls(
             vocab["[CLS]"], vocab["[SEP]"], vocab["[MASK]"], tuple(vocab.values())
         )
 
 
-def shuffle(items, rng):
+def shuffle(items: MutableSequence[Any], rng: Random) -> None:
     """Shuffle a list in place, exactly as `rng.shuffle(items)` would.
 
     The standard library draws each index with a call of its own. Here the
@@ -94,7 +97,9 @@ def shuffle(items, rng):
                     break
 
 
-def count_to_predict(num_tokens, masked_lm_prob, max_predictions_per_seq):
+def count_to_predict(
+    num_tokens: int, masked_lm_prob: float, max_predictions_per_seq: int
+) -> int:
     """Return how many tokens of a sequence to mask, at least 1.
 
     Args:
@@ -106,7 +111,14 @@ def count_to_predict(num_tokens, masked_lm_prob, max_predictions_per_seq):
     return min(max_predictions_per_seq, max(1, int(round(num_tokens * masked_lm_prob))))
 
 
-def mask_tokens(ids, candidates, num_to_predict, vocab, rng, mix=MaskingMix()):
+def mask_tokens(
+    ids: list[int],
+    candidates: list[int],
+    num_to_predict: int,
+    vocab: MaskingIds,
+    rng: Random,
+    mix: MaskingMix = MaskingMix(),
+) -> tuple[list[int], list[int]]:
     """Mask single tokens: 80 % `[MASK]`, 10 % unchanged, 10 % random.
 
     Follows `create_masked_lm_predictions` in google-research/bert
@@ -129,7 +141,14 @@ def mask_tokens(ids, candidates, num_to_predict, vocab, rng, mix=MaskingMix()):
     return _replace(ids, picked, vocab, rng, mix)
 
 
-def mask_words(tokens, candidates, num_to_predict, vocab, rng, mix=MaskingMix()):
+def mask_words(
+    tokens: list[int],
+    candidates: list[int],
+    num_to_predict: int,
+    vocab: MaskingIds,
+    rng: Random,
+    mix: MaskingMix = MaskingMix(),
+) -> tuple[list[int], list[int]]:
     """Mask whole words; each of their tokens draws its own 80/10/10.
 
     Follows `create_masked_lm_predictions` in google-research/bert
@@ -153,7 +172,7 @@ def mask_words(tokens, candidates, num_to_predict, vocab, rng, mix=MaskingMix())
     words = _group_words(tokens, candidates)
     tokens[:] = [token & ID_BITS for token in tokens]
     shuffle(words, rng)
-    picked = []
+    picked: list[int] = []
     for word in words:
         if len(picked) >= num_to_predict:
             break
@@ -170,7 +189,7 @@ def _group_words(tokens, candidates):
     masked, the others of the word would mostly give the answer away. The task
     itself stays: each piece is predicted for itself, from all of the vocabulary.
     """
-    words = []
+    words: list[list[int]] = []
     for position in candidates:
         if words and tokens[position] & CONTINUES:
             words[-1].append(position)

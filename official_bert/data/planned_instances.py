@@ -21,14 +21,18 @@ starts[i + 1]]`.
 
 import hashlib
 import random
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from official_bert.data.instances import (
+    InstanceSettings,
+    TrainingInstance,
     chunk_end,
     draw_other_document,
     draw_pairs,
     make_instance,
 )
+from official_bert.data.masking import MaskingIds
 
 NEXT = -1
 
@@ -61,7 +65,13 @@ class PairPlan(NamedTuple):
     fraction: float
 
 
-def plan_document(starts, document, num_documents, pass_number, settings):
+def plan_document(
+    starts: Sequence[int],
+    document: int,
+    num_documents: int,
+    pass_number: int,
+    settings: InstanceSettings,
+) -> list[PairPlan]:
     """Return the `PairPlan`s of one pass over one document, a list.
 
     Args:
@@ -72,7 +82,7 @@ def plan_document(starts, document, num_documents, pass_number, settings):
       settings: `instances.InstanceSettings`.
     """
     rng = _rng(settings.random_seed, pass_number, document)
-    plans = []
+    plans: list[PairPlan] = []
     for pair in draw_pairs(starts, settings, num_documents, rng):
         other, fraction = NEXT, 0.0
         if pair.is_random_next:
@@ -84,7 +94,7 @@ def plan_document(starts, document, num_documents, pass_number, settings):
     return plans
 
 
-def sentences_of_b(starts, plan):
+def sentences_of_b(starts: Sequence[int], plan: PairPlan) -> tuple[int, int]:
     """Return which sentences of the document `plan.other` are B: (first, end).
 
     Args:
@@ -95,7 +105,13 @@ def sentences_of_b(starts, plan):
     return first, chunk_end(starts, first, plan.room)
 
 
-def finish(plan, tokens_a, tokens_b, settings, vocab):
+def finish(
+    plan: PairPlan,
+    tokens_a: list[int],
+    tokens_b: list[int],
+    settings: InstanceSettings,
+    vocab: MaskingIds,
+) -> TrainingInstance:
     """Cut, join and mask one pair; return the `instances.TrainingInstance`.
 
     Args:

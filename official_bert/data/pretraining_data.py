@@ -6,6 +6,8 @@ import dataclasses
 import itertools
 import os
 import random
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
 
 from absl import logging
 
@@ -18,18 +20,19 @@ from official_bert.data import estimate, instances, masking, word_boundaries
 from official_bert.data.example_encoding import make_encoder
 from official_bert.data.records import manifest, tfrecord
 from official_bert.errors import UserError
+from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.wordpiece import UNKNOWN
 
 
 def create_pretraining_data(
-    input_files,
-    output_files,
-    tokenizer,
-    settings,
-    vocab_file,
-    input_format="lines",
-    boundary_files=None,
-):
+    input_files: list[str],
+    output_files: list[str],
+    tokenizer: FullTokenizer,
+    settings: instances.InstanceSettings,
+    vocab_file: str,
+    input_format: str = "lines",
+    boundary_files: list[str] | None = None,
+) -> dict[str, dict[str, Any]]:
     """Write the training instances of text files as TFRecords.
 
     Same files, settings and seed give the same records in the same files and
@@ -81,7 +84,14 @@ def create_pretraining_data(
     return entries
 
 
-def describe(settings, tokenizer, vocab_file, corpus, share_random_next, label_counts):
+def describe(
+    settings: instances.InstanceSettings,
+    tokenizer: FullTokenizer,
+    vocab_file: str,
+    corpus: CorpusStatistics,
+    share_random_next: float,
+    label_counts: Sequence[int],
+) -> dict[str, Any]:
     """Return what the manifest says of all record files alike.
 
     Args:
@@ -106,7 +116,9 @@ def describe(settings, tokenizer, vocab_file, corpus, share_random_next, label_c
     }
 
 
-def check_output_files(output_files, input_files=()):
+def check_output_files(
+    output_files: Sequence[str], input_files: Iterable[str] = ()
+) -> None:
     """Raise `UserError` unless all of these paths can be written."""
     if not output_files:
         raise UserError("--output_file is empty: name at least one file.")
@@ -132,20 +144,26 @@ def _load_documents(
     total = text_blocks.total_bytes(input_files + (boundary_files or []))
     with progress(total, "reading", "B") as on_bytes:
         if boundary_files:
-            documents = word_boundaries.read_documents(
+            encoded = word_boundaries.read_documents(
                 input_files, boundary_files, tokenizer, on_bytes, corpus
             )
         else:
             texts = readers.read_documents(input_files, input_format, on_bytes)
-            documents = encode_documents(
+            encoded = encode_documents(
                 texts, tokenizer, settings.do_whole_word_mask, corpus
             )
-        documents = list(documents)
+        documents = list(encoded)
     check_documents(len(documents), input_files, settings)
     return documents
 
 
-def encode_documents(documents, tokenizer, whole_words=False, corpus=None, place=""):
+def encode_documents(
+    documents: Iterable[Sequence[str]],
+    tokenizer: FullTokenizer,
+    whole_words: bool = False,
+    corpus: CorpusStatistics | None = None,
+    place: str = "",
+) -> Iterator[list[list[int]]]:
     """Yield documents as lists of lists of ids; those without tokens drop out.
 
     Args:
@@ -171,7 +189,7 @@ def encode_documents(documents, tokenizer, whole_words=False, corpus=None, place
             yield encoded
 
 
-def write_records(records, output_files):
+def write_records(records: Sequence[bytes], output_files: Sequence[str]) -> None:
     """Write records to files in turn; all of the files appear, or none.
 
     Args:
@@ -212,7 +230,7 @@ def _make_records(documents, settings, tokenizer, rng, corpus):
     return records, num_random, label_counts
 
 
-def check_records(num_records):
+def check_records(num_records: int) -> None:
     """Raise `UserError` if documents gave no records."""
     if not num_records:
         raise UserError(
@@ -222,7 +240,9 @@ def check_records(num_records):
         )
 
 
-def check_documents(num_documents, input_files, settings):
+def check_documents(
+    num_documents: int, input_files: Iterable[str], settings: instances.InstanceSettings
+) -> None:
     """Raise `UserError` if there is no text; warn if there is one document."""
     if not num_documents:
         named = files.named(map(text_blocks.name_of, input_files))

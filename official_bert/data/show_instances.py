@@ -2,6 +2,7 @@
 
 import itertools
 import textwrap
+from collections.abc import Iterable, Iterator, Sequence
 
 from official_bert.data.records import examples
 from official_bert.errors import UserError
@@ -12,7 +13,13 @@ _SEGMENT_COLOURS = ("\033[36m", "\033[33m")  # A cyan, B yellow.
 _MASKED, _LABEL = "\033[1;31m", "\033[1;32m"
 
 
-def describe_instances(record_files, vocab, skip, count, in_colour):
+def describe_instances(
+    record_files: Iterable[str],
+    vocab: Sequence[str],
+    skip: int,
+    count: int,
+    in_colour: bool,
+) -> Iterator[str]:
     """Yield a text of several lines for each of some records.
 
     Args:

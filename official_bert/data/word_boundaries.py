@@ -7,13 +7,22 @@ tokens stay those of the text itself; the copy only says which belong together.
 """
 
 import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 from official_bert.corpus import readers
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import masking
 from official_bert.errors import UserError
+from official_bert.tokenization.full import FullTokenizer
 
 
-def read_documents(input_files, boundary_files, tokenizer, on_bytes=None, corpus=None):
+def read_documents(
+    input_files: Sequence[str],
+    boundary_files: Sequence[str],
+    tokenizer: FullTokenizer,
+    on_bytes: Callable[[int], object] | None = None,
+    corpus: CorpusStatistics | None = None,
+) -> Iterator[list[list[int]]]:
     """Yield documents of ids, with `masking.CONTINUES` where a token continues a word.
 
     Args:
@@ -36,7 +45,7 @@ def read_documents(input_files, boundary_files, tokenizer, on_bytes=None, corpus
     return _counted(readers.group_documents(sentences), corpus)
 
 
-def mark_words(line, segmented, tokenizer):
+def mark_words(line: str, segmented: str, tokenizer: FullTokenizer) -> list[int] | None:
     """Return the ids of a line, marked where a token continues a word.
 
     Args:
@@ -75,9 +84,9 @@ def _counted(documents, corpus):
         if corpus:
             plain = [[index & masking.ID_BITS for index in line] for line in ids]
             corpus.add_document(lines, plain, str(number))
-        ids = [line_ids for line_ids in ids if line_ids]
-        if ids:
-            yield ids
+        with_tokens = [line_ids for line_ids in ids if line_ids]
+        if with_tokens:
+            yield with_tokens
 
 
 def _read_sentences(pairs, tokenizer, on_bytes):

@@ -10,6 +10,8 @@ import gzip
 import hashlib
 import json
 import pathlib
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, Self
 
 from absl import logging
 
@@ -18,6 +20,7 @@ from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import pretraining_data
+from official_bert.data.instances import InstanceSettings
 from official_bert.engines import token_store, workers
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.wordpiece import UNKNOWN
@@ -52,7 +55,15 @@ class Encoding:
     expected_lines: int
 
     @classmethod
-    def of(cls, vocab_file, tokenizer, settings, input_format, input_files, size_of):
+    def of(
+        cls,
+        vocab_file: str,
+        tokenizer: FullTokenizer,
+        settings: InstanceSettings,
+        input_format: str,
+        input_files: Iterable[str],
+        size_of: Callable[[str], int],
+    ) -> Self:
         """Take what there is to know from a `FullTokenizer` and `InstanceSettings`.
 
         Of the standard input, which may have any number of lines, none are expected.
@@ -68,7 +79,7 @@ class Encoding:
             expected_lines=sum(map(size_of, known)) // BYTES_OF_A_LINE,
         )
 
-    def digest_of(self, block):
+    def digest_of(self, block: text_blocks.TextBlock) -> str:
         """Return the SHA-256, hex, of all that a block's ids depend on."""
         made_with = {**dataclasses.asdict(self), "format": FORMAT}
         del made_with["vocab_file"]
@@ -88,19 +99,21 @@ class EncodedCorpus:
       digest: SHA-256, hex, of all that the ids depend on.
     """
 
-    paths: list
-    sizes: list
+    paths: list[str]
+    sizes: list[token_store.BlockSize]
     statistics: CorpusStatistics
     num_bytes: int
     digest: str
 
     @property
-    def num_documents(self):
+    def num_documents(self) -> int:
         """Documents of the corpus."""
         return sum(size.documents for size in self.sizes)
 
 
-def encode_corpus(input_files, encoding, folder, num_workers):
+def encode_corpus(
+    input_files: Sequence[str], encoding: Encoding, folder: str, num_workers: int
+) -> EncodedCorpus:
     """Write all text as ids, showing how far it is; return the `EncodedCorpus`.
 
     Args:
@@ -116,7 +129,8 @@ def encode_corpus(input_files, encoding, folder, num_workers):
     files.remove_leftovers(folder)
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
     statistics, counts = new_statistics(encoding, tokenizer), readers.LineCounts()
-    digests, blocks = [], {}
+    digests: list[str] = []
+    blocks: dict[int, dict[str, Any]] = {}
     total = text_blocks.total_bytes(input_files)
     with progress(total, "reading", "B", "documents") as update:
 
@@ -169,7 +183,7 @@ def _paths(folder, number):
     )
 
 
-def new_statistics(encoding, tokenizer):
+def new_statistics(encoding: Encoding, tokenizer: FullTokenizer) -> CorpusStatistics:
     """Return `CorpusStatistics` in which nothing is counted yet."""
     return CorpusStatistics(
         tokenizer.vocab[UNKNOWN], encoding.max_seq_length, encoding.expected_lines
@@ -208,7 +222,13 @@ def _make_block_encoder(encoding, folder):
     return encode
 
 
-def encode_block(block, encoding, tokenizer, statistics, counts):
+def encode_block(
+    block: text_blocks.TextBlock,
+    encoding: Encoding,
+    tokenizer: FullTokenizer,
+    statistics: CorpusStatistics,
+    counts: readers.LineCounts,
+) -> Iterator[list[list[int]]]:
     """Yield the documents of a block as lists of lists of ids.
 
     Args:

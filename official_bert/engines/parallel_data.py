@@ -14,27 +14,32 @@ import json
 import os
 import shutil
 from collections import Counter
+from collections.abc import Iterable
+from typing import Any
 
 from absl import logging
 
 from official_bert import files
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import estimate, masking, pretraining_data
+from official_bert.data.instances import InstanceSettings
 from official_bert.data.records import manifest, tfrecord
 from official_bert.engines import corpus_encoding, record_pieces, shards, workers
 from official_bert.errors import UserError
+from official_bert.tokenization.full import FullTokenizer
 
 
 def create_pretraining_data(
-    input_files,
-    output_files,
-    tokenizer,
-    settings,
-    vocab_file,
-    input_format="lines",
-    num_workers=1,
-):
+    input_files: list[str],
+    output_files: list[str],
+    tokenizer: FullTokenizer,
+    settings: InstanceSettings,
+    vocab_file: str,
+    input_format: str = "lines",
+    num_workers: int = 1,
+) -> dict[str, dict[str, Any]]:
     """Write the training instances of text files as TFRecords.
 
     This is `pretraining_data.create_pretraining_data` with other draws, see
@@ -142,8 +147,8 @@ def _keep_if_same(folder, corpus, settings, output_files):
         "settings": dataclasses.asdict(settings),
         "output_files": [os.path.abspath(path) for path in output_files],
     }
-    made_of = json.dumps(made_of, sort_keys=True).encode()
-    digest = {"sha256": hashlib.sha256(made_of).hexdigest()}
+    text = json.dumps(made_of, sort_keys=True).encode()
+    digest = {"sha256": hashlib.sha256(text).hexdigest()}
     path = os.path.join(folder, "made_of.json")
     if os.path.exists(path):
         if files.read_json(path, "what records are made of") == digest:
@@ -155,7 +160,14 @@ def _keep_if_same(folder, corpus, settings, output_files):
     files.write_json(path, digest)
 
 
-def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):
+def describe(
+    pieces: Iterable[tuple[str, record_pieces.PieceFacts]],
+    output_files: Iterable[str],
+    statistics: CorpusStatistics,
+    tokenizer: FullTokenizer,
+    settings: InstanceSettings,
+    vocab_file: str,
+) -> dict[str, dict[str, Any]]:
     """Return what the manifest says of each file.
 
     Args:
@@ -169,7 +181,9 @@ def describe(pieces, output_files, statistics, tokenizer, settings, vocab_file):
     Raises:
       UserError: there are no records.
     """
-    num_records, num_bytes, num_random_next = Counter(), Counter(), 0
+    num_records: Counter[str] = Counter()
+    num_bytes: Counter[str] = Counter()
+    num_random_next = 0
     labels = [0] * len(tokenizer.vocab)
     for path, facts in pieces:
         num_records[path] += facts.num_records

@@ -11,16 +11,19 @@ import collections
 import dataclasses
 import hashlib
 import json
+import os
 import random
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from official_bert import files
 from official_bert.data import estimate, index_permutation, masking, planned_instances
 from official_bert.data.example_encoding import make_encoder
+from official_bert.data.instances import InstanceSettings, TrainingInstance
 from official_bert.data.records import tfrecord
-from official_bert.engines.token_store import TokenStore
+from official_bert.engines.token_store import BlockSize, TokenStore
 
 # Goes up when the bytes of a finished piece would be others.
 FORMAT = 1
@@ -63,27 +66,27 @@ class PieceFacts:
     num_records: int
     num_random_next: int
     num_bytes: int
-    labels: dict
-    lengths: dict
+    labels: dict[int, int]
+    lengths: dict[int, int]
 
     @classmethod
-    def read(cls, path):
+    def read(cls, path: str | os.PathLike[str]) -> Self:
         """Read what `make_piece_maker` wrote."""
         return cls.from_dict(files.read_json(path, "facts of record files"))
 
     @classmethod
-    def from_dict(cls, saved):
+    def from_dict(cls, saved: dict[str, Any]) -> Self:
         """Take what JSON made of `dataclasses.asdict`."""
         for name in ("labels", "lengths"):
             saved[name] = {int(key): count for key, count in saved[name].items()}
         return cls(**saved)
 
-    def in_short(self):
+    def in_short(self) -> Self:
         """Return the same without the counts, which take a megabyte of memory."""
         return dataclasses.replace(self, labels={}, lengths={})
 
 
-def count_pieces(num_tokens, num_shards, settings):
+def count_pieces(num_tokens: int, num_shards: int, settings: InstanceSettings) -> int:
     """Return how many pieces each record file is made of.
 
     Args:
@@ -95,7 +98,12 @@ def count_pieces(num_tokens, num_shards, settings):
     return max(1, -(-int(num_bytes) // (num_shards * PIECE_BYTES)))
 
 
-def make_piece_maker(paths, sizes, settings, ids):
+def make_piece_maker(
+    paths: Sequence[str],
+    sizes: Sequence[BlockSize],
+    settings: InstanceSettings,
+    ids: masking.MaskingIds,
+) -> Callable[[Piece], PieceFacts]:
     """Return the function that makes one piece, for `workers.run_tasks`.
 
     Its result is what the piece's facts are in short; all of them are in their file.
@@ -118,7 +126,12 @@ def make_piece_maker(paths, sizes, settings, ids):
     return make
 
 
-def shuffled_records(number, instances, settings, ids):
+def shuffled_records(
+    number: int,
+    instances: Iterable[TrainingInstance],
+    settings: InstanceSettings,
+    ids: masking.MaskingIds,
+) -> tuple[list[bytes], PieceFacts]:
     """Encode the instances of a piece and shuffle them.
 
     Args:
@@ -136,7 +149,8 @@ def shuffled_records(number, instances, settings, ids):
         max(ids.vocab_ids) + 1,
     )
     records, num_random_next = [], 0
-    labels, lengths = collections.Counter(), collections.Counter()
+    labels: collections.Counter[int] = collections.Counter()
+    lengths: collections.Counter[int] = collections.Counter()
     for instance in instances:
         records.append(encode(instance))
         num_random_next += instance.is_random_next

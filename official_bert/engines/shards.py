@@ -10,6 +10,7 @@ to be appended, and one with facts alone is in the record file.
 import errno
 import os
 import shutil
+from collections.abc import Sequence
 
 from official_bert import files
 from official_bert.data.records import tfrecord
@@ -33,7 +34,7 @@ class Shard:
       facts: list of `PieceFacts` in short, or None, of each of the pieces.
     """
 
-    def __init__(self, path, folder, number, pieces):
+    def __init__(self, path: str, folder: str, number: int, pieces: list[Piece]):
         self.path = path
         self._partial = os.path.join(folder, f"{number:05d}.partial")
         self.pieces = pieces
@@ -55,13 +56,13 @@ class Shard:
                 self.facts[number] = None
         self._grow()
 
-    def missing(self):
+    def missing(self) -> list[Piece]:
         """Return the pieces that are to be made."""
         return [
             p for p, facts in zip(self.pieces, self.facts, strict=True) if not facts
         ]
 
-    def add(self, facts):
+    def add(self, facts: PieceFacts) -> None:
         """Take the facts in short of a piece that has just been finished."""
         self.facts[facts.number - self.pieces[0].number] = facts
         self._grow()
@@ -91,7 +92,7 @@ class Shard:
 
     def _settle(self):
         """Cut what was appended in part; return whether the rest is there."""
-        size = sum(facts.num_bytes for facts in self.facts[: self._appended])
+        size = sum(facts.num_bytes for facts in self.facts[: self._appended] if facts)
         is_whole = self._appended == len(self.pieces)
         if is_whole and not os.path.exists(self._partial):
             return os.path.isfile(self.path) and os.path.getsize(self.path) == size
@@ -116,7 +117,9 @@ class Shard:
             os.remove(self._partial)
 
 
-def make_shards(output_files, folder, pieces_per_shard, num_pairs):
+def make_shards(
+    output_files: Sequence[str], folder: str, pieces_per_shard: int, num_pairs: int
+) -> list[Shard]:
     """Return the `Shard`s of record files, among which a corpus is divided.
 
     Args:

@@ -11,10 +11,13 @@ import bisect
 import dataclasses
 import itertools
 import os
+from collections.abc import Iterable, Sequence
+from typing import IO
 
 from official_bert import files
 from official_bert.data import masking
 from official_bert.errors import UserError
+from official_bert.tokenization.full import FullTokenizer
 
 # Files that are kept open, of the 1024 that a process commonly may have.
 MOST_OPEN = 256
@@ -40,7 +43,11 @@ class BlockSize:
     token_bytes: int
 
 
-def write_block(path, documents, highest):
+def write_block(
+    path: str | os.PathLike[str],
+    documents: Iterable[Iterable[Iterable[int]]],
+    highest: int,
+) -> BlockSize:
     """Write one block, atomically; return its `BlockSize`.
 
     Args:
@@ -48,7 +55,7 @@ def write_block(path, documents, highest):
       documents: iterable of lists of lists of int, none of them empty.
       highest: no token is larger.
     """
-    tokens = array.array(code_of(highest))
+    tokens: array.array[int] = array.array(code_of(highest))
     sentence_starts = array.array(_POSITION, [0])
     document_starts = array.array(_POSITION, [0])
     for document in documents:
@@ -63,12 +70,12 @@ def write_block(path, documents, highest):
     return BlockSize(num_documents, num_sentences, len(tokens), tokens.itemsize)
 
 
-def code_of(highest):
+def code_of(highest: int) -> str:
     """Return the `array` code that holds tokens up to a number."""
     return "H" if highest < 1 << 16 else _POSITION
 
 
-def highest_token(tokenizer, whole_words):
+def highest_token(tokenizer: FullTokenizer, whole_words: bool) -> int:
     """Return the largest token that a tokenizer's text can hold."""
     highest = max(tokenizer.vocab.values())
     return highest | masking.CONTINUES if whole_words else highest
@@ -85,15 +92,15 @@ class TokenStore:
       num_documents: D.
     """
 
-    def __init__(self, paths, sizes):
+    def __init__(self, paths: Sequence[str], sizes: Sequence[BlockSize]):
         self._paths = paths
         self._sizes = sizes
         counts = (size.documents for size in sizes)
         self._first = list(itertools.accumulate(counts, initial=0))
-        self._open = {}
+        self._open: dict[int, IO[bytes]] = {}
         self.num_documents = self._first[-1]
 
-    def starts_of(self, document):
+    def starts_of(self, document: int) -> list[int]:
         """Return where a document's sentences begin, a list of n + 1 int.
 
         They count the tokens of its block, for `tokens_of`.
@@ -104,7 +111,7 @@ class TokenStore:
         offset = (self._sizes[block].documents + 1 + first) * _POSITION_BYTES
         return self._read(block, _POSITION, offset, end - first + 1)
 
-    def tokens_of(self, document, start, end):
+    def tokens_of(self, document: int, start: int, end: int) -> list[int]:
         """Return the tokens of a document's block from `start` to `end`, a list."""
         block = self._block_of(document)
         size = self._sizes[block]

@@ -7,6 +7,7 @@ a hash of each sentence, so that its repetitions are held out as well.
 
 import itertools
 import zlib
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from official_bert import files
@@ -29,13 +30,15 @@ class BlockWords(NamedTuple):
       num_bytes: the size of the block's text.
     """
 
-    text: tuple
-    held_out: tuple
+    text: tuple[dict[str, int], int]
+    held_out: tuple[dict[str, int], int]
     lines: readers.LineCounts
     num_bytes: int
 
 
-def count_block(block, input_format, do_lower_case, hold_out):
+def count_block(
+    block: text_blocks.TextBlock, input_format: str, do_lower_case: bool, hold_out: bool
+) -> BlockWords:
     """Return the `BlockWords` of a block.
 
     Args:
@@ -50,8 +53,10 @@ def count_block(block, input_format, do_lower_case, hold_out):
     documents = text_blocks.documents_of(block, input_format, lines)
     for sentence in itertools.chain.from_iterable(documents):
         counters[hold_out and _is_held_out(sentence)].add(sentence)
-    counts = ((dict(counter.words()), counter.num_too_long()) for counter in counters)
-    return BlockWords(*counts, lines, block.num_bytes)
+    text, held_out = (
+        (dict(counter.words()), counter.num_too_long()) for counter in counters
+    )
+    return BlockWords(text, held_out, lines, block.num_bytes)
 
 
 def _is_held_out(sentence):
@@ -59,7 +64,13 @@ def _is_held_out(sentence):
     return number % HOLD_OUT_EVERY == 0
 
 
-def count_words(paths, input_format, do_lower_case, hold_out, num_workers=1):
+def count_words(
+    paths: Sequence[str],
+    input_format: str,
+    do_lower_case: bool,
+    hold_out: bool,
+    num_workers: int = 1,
+) -> tuple[WordCounter, WordCounter]:
     """Return the `WordCounter`s of files' text and of what is held out.
 
     Args:

@@ -13,13 +13,25 @@ import multiprocessing
 import os
 import signal
 import threading
+from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures.process import BrokenProcessPool
 from multiprocessing import connection, context
+from typing import Any, TypeVar
 
 from official_bert.errors import UserError
 
+_Task = TypeVar("_Task")
+_Result = TypeVar("_Result")
+# In a worker process, what returns its function, task -> result.
+_make_work: Callable[[], Callable[[Any], Any]]
 
-def run_tasks(make_work, arguments, tasks, num_workers):
+
+def run_tasks(
+    make_work: Callable[..., Callable[[_Task], _Result]],
+    arguments: tuple[Any, ...],
+    tasks: Iterable[_Task],
+    num_workers: int,
+) -> Iterator[_Result]:
     """Do tasks, each by one of several workers; yield the results as they are done.
 
     Args:
@@ -50,9 +62,9 @@ class _Context(context.SpawnContext):
 
     def __init__(self):
         super().__init__()
-        self.processes = []
+        self.processes: list[context.SpawnProcess] = []
 
-    def Process(self, *args, **kwargs):
+    def Process(self, *args, **kwargs):  # type: ignore[override] # It is a class there.
         self.processes.append(context.SpawnProcess(*args, **kwargs))
         return self.processes[-1]
 
@@ -75,8 +87,10 @@ def _run_in_processes(make_work, arguments, tasks, num_workers):
     except BrokenProcessPool as error:
         _stop(executor, spawning.processes)
         # The others were terminated for it.
-        codes = {process.exitcode for process in spawning.processes}
-        code = next(iter(codes - {None, 0, -signal.SIGTERM}), -signal.SIGTERM)
+        codes = {
+            status for process in spawning.processes if (status := process.exitcode)
+        }
+        code = next(iter(codes - {-signal.SIGTERM}), -signal.SIGTERM)
         how = f"ended with status {code}"
         if code < 0:
             how = f"was killed by signal {-code}"
@@ -134,5 +148,7 @@ def _do(task):
 
 def _end_with_parent():
     """End this process when its parent does, be it in the midst of a task."""
-    connection.wait([multiprocessing.parent_process().sentinel])
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    connection.wait([parent.sentinel])
     os._exit(1)

@@ -9,6 +9,8 @@ import json
 import urllib.error
 import urllib.parse
 import urllib.request
+from collections.abc import Callable
+from typing import Any
 
 from official_bert.errors import UserError
 
@@ -16,7 +18,13 @@ from official_bert.errors import UserError
 MAX_MESSAGE_BYTES = 1 << 30
 
 
-def predict_by_rest(url, name, version=None, signature=None, timeout_s=60.0):
+def predict_by_rest(
+    url: str,
+    name: str,
+    version: int | None = None,
+    signature: str | None = None,
+    timeout_s: float = 60.0,
+) -> Callable[[list[dict[str, Any]]], list[Any]]:
     """Return a function of rows that returns the prediction for each.
 
     Rows are dicts of input name -> what JSON can hold. The function raises
@@ -98,7 +106,13 @@ def _too_slow(server, timeout_s):
     )
 
 
-def predict_by_grpc(address, name, version=None, signature=None, timeout_s=60.0):
+def predict_by_grpc(
+    address: str,
+    name: str,
+    version: int | None = None,
+    signature: str | None = None,
+    timeout_s: float = 60.0,
+) -> Callable[[list[dict[str, Any]]], list[Any]]:
     """Return a function of rows, as `predict_by_rest` does.
 
     `address` is "host:port" of the gRPC side, for example "127.0.0.1:8500"; the other

@@ -10,6 +10,8 @@ import base64
 import functools
 import json
 import math
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -33,12 +35,12 @@ class RequestError(Exception):
       status: the HTTP status that TF Serving gives in this case.
     """
 
-    def __init__(self, message, status=400):
+    def __init__(self, message: str, status: int = 400):
         super().__init__(message)
         self.status = status
 
 
-def parse_request(body):
+def parse_request(body: bytes) -> dict[str, Any]:
     """Return the JSON object in the body of a request, bytes.
 
     TF Serving passes bytes that are not UTF-8 on to the model. In the result they are
@@ -78,7 +80,9 @@ def _refuse_escaped_surrogates(value, body):
         raise RequestError(message) from error
 
 
-def read_inputs(request, specs):
+def read_inputs(
+    request: Mapping[str, Any], specs: Mapping[str, tf.TensorSpec]
+) -> dict[str, np.ndarray]:
     """Convert the values of a request, as `parse_request` returned it, to arrays.
 
     `specs` is a dict of input name -> `tf.TensorSpec`, at least one.
@@ -131,7 +135,9 @@ def _read_columns(inputs, specs):
     return {name: _to_array(inputs[name], spec.dtype) for name, spec in specs.items()}
 
 
-def read_rows(rows, specs):
+def read_rows(
+    rows: Sequence[Any], specs: Mapping[str, tf.TensorSpec]
+) -> dict[str, np.ndarray]:
     """Convert rows to dict of input name -> array [rows, ...].
 
     Args:
@@ -148,7 +154,7 @@ def read_rows(rows, specs):
             "instances is a plain list, but expecting list of objects as multiple "
             "input tensors required as per tensorinfo_map"
         )
-    columns = {name: [] for name in specs}
+    columns: dict[str, list[np.ndarray]] = {name: [] for name in specs}
     for number, row in enumerate(rows):
         if _is_named(row) != named:
             expected = "object but got list" if named else "value/list but got object"
@@ -230,7 +236,8 @@ def _shape_error(values, level):
 def _check_numbers(values, dtype):
     """Refuse values of another type, and numbers that the type cannot hold."""
     name, is_float = _type_name(dtype), dtype in _FLOATS
-    low, limits = -math.inf, {bool: True}
+    low: float = -math.inf
+    limits: dict[type, float] = {bool: True}
     if is_float:
         info = np.finfo(dtype.as_numpy_dtype)
         # Of larger integers the type keeps only the first digits.
@@ -295,7 +302,7 @@ def _brackets(shape):
     return f"[{','.join('-1' if size is None else str(size) for size in shape)}]"
 
 
-def to_rows(outputs):
+def to_rows(outputs: Mapping[str, np.ndarray]) -> list[Any]:
     """Return `predictions`, the outputs of each row.
 
     Of a dict of output name -> array [rows, ...] that is a list of a value for each
@@ -321,7 +328,7 @@ def to_rows(outputs):
     return [dict(zip(columns, row, strict=True)) for row in rows]
 
 
-def to_columns(outputs):
+def to_columns(outputs: Mapping[str, np.ndarray]) -> Any:
     """Return `outputs`: the value of the only output, or a dict by name."""
     columns = {name: _to_lists(outputs[name], name) for name in sorted(outputs)}
     return next(iter(columns.values())) if len(columns) == 1 else columns
@@ -350,7 +357,7 @@ def _to_lists(array, name):
     return array.astype(np.float32).astype(str).astype(np.float64).tolist()
 
 
-def dump(value):
+def dump(value: Any) -> bytes:
     """Return the body of an answer, UTF-8.
 
     Not-a-number and infinities are `NaN`, `Infinity` and `-Infinity`, as TF Serving

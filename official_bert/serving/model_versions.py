@@ -11,6 +11,7 @@ before it stays. A request keeps the model that it began with.
 import gc
 import os
 import pathlib
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from absl import logging
@@ -38,15 +39,15 @@ class ModelVersions:
       statuses: dict of version -> `VersionStatus`.
     """
 
-    def __init__(self, name, directory):
+    def __init__(self, name: str, directory: str | os.PathLike[str]):
         self.name = name
         self.directory = directory
-        self.current = None
-        self.statuses = {}
+        self.current: saved_model.SavedModel | None = None
+        self.statuses: dict[int, VersionStatus] = {}
         # Version that is served or could not be loaded -> `_file_states` at the time.
-        self._tried = {}
+        self._tried: dict[int, set[tuple[pathlib.Path, int, int]]] = {}
 
-    def refresh(self):
+    def refresh(self) -> None:
         """Load the newest version, if it is not served or its files have changed.
 
         One thread may call this while others serve.
@@ -94,7 +95,7 @@ class ModelVersions:
         # A new dict: another thread may be iterating over the old one.
         self.statuses = {**self.statuses, version: VersionStatus(state, error)}
 
-    def get(self, name, version=None):
+    def get(self, name: str, version: int | None = None) -> saved_model.SavedModel:
         """Return the `SavedModel` for a request; version None is the one served.
 
         Raises:
@@ -109,7 +110,7 @@ class ModelVersions:
         raise RequestError(f"Servable not found for request: {wanted}", 404)
 
 
-def find_versions(directory):
+def find_versions(directory: str | os.PathLike[str]) -> Iterator[tuple[int, str]]:
     """Yield (version, folder) of the SavedModels in numbered folders."""
     for path in pathlib.Path(directory).glob(f"*/{saved_model.FILE}"):
         name = path.parent.name
@@ -129,7 +130,9 @@ def _file_states(folder):
     return states
 
 
-def open_model(name, directory, flag="--model_dir"):
+def open_model(
+    name: str, directory: str | os.PathLike[str], flag: str = "--model_dir"
+) -> ModelVersions:
     """Return `ModelVersions` with the newest version loaded.
 
     Raises:

@@ -5,11 +5,12 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from tensorflow.core.protobuf import saved_model_pb2
+from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 
 from official_bert.serving.json_tensors import RequestError
 
@@ -41,10 +42,10 @@ class SavedModel:
 
     version: int
     root: Any
-    signatures: dict
+    signatures: dict[str, meta_graph_pb2.SignatureDef]
 
 
-def load(folder, version):
+def load(folder: str | os.PathLike[str], version: int) -> SavedModel:
     """Load a SavedModel; TensorFlow's exceptions say why it cannot be loaded."""
     with open(os.path.join(folder, FILE), "rb") as source:
         graphs = saved_model_pb2.SavedModel.FromString(source.read()).meta_graphs
@@ -55,7 +56,7 @@ def load(folder, version):
     return SavedModel(version, root, dict(serving[0].signature_def))
 
 
-def input_specs(signature_def):
+def input_specs(signature_def: meta_graph_pb2.SignatureDef) -> dict[str, tf.TensorSpec]:
     """Return the inputs of a signature: dict of name -> `tf.TensorSpec`."""
     return {
         name: tf.TensorSpec(info.tensor_shape, info.dtype)
@@ -63,7 +64,9 @@ def input_specs(signature_def):
     }
 
 
-def run(model, signature, arrays):
+def run(
+    model: SavedModel, signature: str, arrays: Mapping[str, np.ndarray]
+) -> dict[str, np.ndarray]:
     """Run a signature of a `SavedModel`. Several threads may call this.
 
     Takes a dict of input name -> array of the types of `input_specs`, and returns one

@@ -14,7 +14,10 @@ import contextlib
 import logging as python_logging
 import re
 import signal
+import socket
 import urllib.parse
+from collections.abc import Callable
+from typing import Any
 
 from absl import logging
 from aiohttp import web
@@ -22,6 +25,7 @@ from google.protobuf import json_format
 
 from official_bert.serving import json_tensors, saved_model
 from official_bert.serving.json_tensors import RequestError
+from official_bert.serving.model_versions import ModelVersions
 
 _PATH = re.compile(
     r"/v1/models(?:/(?P<name>[^/:]+)"
@@ -48,11 +52,11 @@ class Server:
 
     def __init__(
         self,
-        versions,
-        max_request_bytes=32 << 20,
-        timeout_s=30.0,
-        max_concurrent=4,
-        poll_s=1.0,
+        versions: ModelVersions,
+        max_request_bytes: int = 32 << 20,
+        timeout_s: float = 30.0,
+        max_concurrent: int = 4,
+        poll_s: float = 1.0,
     ):
         """Set the limits.
 
@@ -65,13 +69,15 @@ class Server:
           poll_s: seconds between checks for new versions.
         """
         self.versions = versions
-        self.unfinished = set()
+        self.unfinished: set[concurrent.futures.Future[bytes]] = set()
         self._max_request_bytes = max_request_bytes
         self._timeout_s = timeout_s
         self._poll_s = poll_s
         self._pool = concurrent.futures.ThreadPoolExecutor(max_concurrent)
 
-    def run(self, listener, announce, **options):
+    def run(
+        self, listener: socket.socket, announce: Callable[[], None], **options: Any
+    ) -> None:
         """Serve until SIGINT or SIGTERM, then answer the requests that have come in.
 
         A second signal ends the process.
@@ -115,6 +121,7 @@ class Server:
     @web.middleware
     async def _with_errors(self, request, handler):
         """Answer a request; errors have TF Serving's form."""
+        message: str | None
         status = 400
         try:
             async with asyncio.timeout(self._timeout_s):
@@ -189,7 +196,7 @@ async def _let_next_signal_kill(app):
             signal.signal(number, signal.SIG_DFL)
 
 
-def predict(model, body):
+def predict(model: saved_model.SavedModel, body: bytes) -> bytes:
     """Return the body of the answer of a `SavedModel` to `:predict`, both bytes.
 
     Raises:

@@ -14,7 +14,7 @@ class BasicTokenizer:
     tokens are ordinary text here: "[MASK]" becomes "[", "mask", "]".
     """
 
-    def __init__(self, do_lower_case=True):
+    def __init__(self, do_lower_case: bool = True):
         """Set the casing.
 
         Args:
@@ -24,7 +24,7 @@ class BasicTokenizer:
         self.do_lower_case = do_lower_case
         self._rewrite = _rewrites(do_lower_case)
 
-    def tokenize(self, text):
+    def tokenize(self, text: str | bytes) -> list[str]:
         """Return the words of a str (or of UTF-8 bytes) as a list of str."""
         text = to_unicode(text)
         if self.do_lower_case and not text.isascii():
@@ -36,7 +36,9 @@ class BasicTokenizer:
             )
         return [word for word in text.translate(self._rewrite).split(" ") if word]
 
-    def tokenize_with_offsets(self, text):
+    def tokenize_with_offsets(
+        self, text: str | bytes
+    ) -> list[tuple[str, list[tuple[int, int]]]]:
         """Return the words of a text and where each of their characters was.
 
         Args:
@@ -57,7 +59,7 @@ class BasicTokenizer:
         return words
 
 
-def to_unicode(text):
+def to_unicode(text: str | bytes) -> str:
     """Return `text` as str; bytes are read as UTF-8, bad ones skipped.
 
     Follows `convert_to_unicode` in google-research/bert tokenization.py.
@@ -107,7 +109,7 @@ def _split_chunks(text):
 
     Characters to be removed are gone, and each Chinese character is a chunk.
     """
-    chunk = []
+    chunk: list[tuple[str, int, int]] = []
     for start, char in enumerate(text):
         category = characters.category(char)
         if category in characters.REMOVED:
@@ -152,7 +154,7 @@ def _reorder(chunk):
 
 def _split_punctuation(chunk):
     """Return the (word, spans) of a chunk; punctuation stands alone."""
-    words = []
+    words: list[tuple[list[str], list[tuple[int, int]]]] = []
     starts_word = True
     for char, start, end in chunk:
         alone = characters.is_punctuation(char)

@@ -58,11 +58,11 @@ class CharacterTable:
     category: bytes
     combining_class: bytes
     sigma_context: bytes
-    folded: dict
+    folded: dict[int, str]
 
 
 @functools.cache
-def load_table():
+def load_table() -> CharacterTable:
     """Read the shipped table; once per process."""
     with np.load(TABLE_PATH, allow_pickle=False) as arrays:
         values = "".join(map(chr, arrays["folded_values"].tolist()))
@@ -81,17 +81,17 @@ def load_table():
         )
 
 
-def category(char):
+def category(char: str) -> int:
     """Return the category class of a one-character string."""
     return load_table().category[ord(char)]
 
 
-def is_punctuation(char):
+def is_punctuation(char: str) -> bool:
     """Follows `_is_punctuation` in google-research/bert tokenization.py."""
     return category(char) == PUNCTUATION
 
 
-def lower_sigma(text, position):
+def lower_sigma(text: str, position: int) -> str:
     """Return the lower case of the capital sigma at `position` of `text`.
 
     A sigma that ends a word is `ς`, any other `σ`. It ends a word when a cased
@@ -110,13 +110,13 @@ def lower_sigma(text, position):
     return "ς" if before and not after else "σ"
 
 
-def strip_marks(text):
+def strip_marks(text: str) -> str:
     """Drop the nonspacing marks (Mn) of a text in NFD."""
     return "".join(char for char in text if category(char) != MARK)
 
 
 @functools.cache
-def reordered_marks():
+def reordered_marks() -> re.Pattern[str]:
     """Return a pattern of the characters whose order NFD may change.
 
     Canonical reordering moves combining characters past each other. Almost all

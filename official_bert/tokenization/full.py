@@ -1,6 +1,8 @@
 """`FullTokenizer`: text to the ids that a model reads."""
 
 import itertools
+import os
+from collections.abc import Iterable
 
 from official_bert.tokenization.basic import BasicTokenizer, to_unicode
 from official_bert.tokenization.vocabulary import load_vocab
@@ -24,7 +26,7 @@ class FullTokenizer:
       do_lower_case: whether text is lower-cased and loses its accents.
     """
 
-    def __init__(self, vocab_file, do_lower_case=True):
+    def __init__(self, vocab_file: str | os.PathLike[str], do_lower_case: bool = True):
         """Read the vocabulary.
 
         Args:
@@ -43,11 +45,11 @@ class FullTokenizer:
         self._word_ids = _Memory(self._look_up_word)
         self._chunk_ids = _Memory(self._look_up_chunk)
 
-    def tokenize(self, text):
+    def tokenize(self, text: str | bytes) -> list[str]:
         """Return the pieces of a str (or of UTF-8 bytes) as a list of str."""
         return self.convert_ids_to_tokens(self.encode(text))
 
-    def encode(self, text):
+    def encode(self, text: str | bytes) -> list[int]:
         """Return the ids of `tokenize(text)`, a list of int; the fast way."""
         text = to_unicode(text)
         if "\n" in text:
@@ -58,7 +60,9 @@ class FullTokenizer:
         chunks = map(self._chunk_ids.__getitem__, text.split(" "))
         return list(itertools.chain.from_iterable(chunks))
 
-    def tokenize_with_offsets(self, text):
+    def tokenize_with_offsets(
+        self, text: str | bytes
+    ) -> tuple[list[str], list[tuple[int, int]]]:
         """Return the pieces of a text and where they are in it.
 
         Args:
@@ -76,11 +80,11 @@ class FullTokenizer:
             offsets += _piece_offsets(word_pieces, spans)
         return pieces, offsets
 
-    def convert_tokens_to_ids(self, tokens):
+    def convert_tokens_to_ids(self, tokens: Iterable[str]) -> list[int]:
         """Return the ids of pieces; KeyError for one not in the vocabulary."""
         return [self.vocab[token] for token in tokens]
 
-    def convert_ids_to_tokens(self, ids):
+    def convert_ids_to_tokens(self, ids: Iterable[int]) -> list[str]:
         """Return the pieces of ids; KeyError for one not in the vocabulary."""
         return [self.inv_vocab[index] for index in ids]
 
@@ -104,7 +108,7 @@ def _piece_offsets(pieces, spans):
     """
     if len(pieces) == 1:
         return [_cover(spans)]
-    offsets = []
+    offsets: list[tuple[int, int]] = []
     for piece in pieces:
         length = len(piece) - (len(CONTINUATION) if offsets else 0)
         offsets.append(_cover(spans[:length]))

@@ -5,6 +5,7 @@ runs this too. Words are made in `graph_words`, and cut into pieces here, all at
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 import tensorflow as tf
@@ -40,7 +41,7 @@ class Pieces:
 class GraphTokenizer(tf.Module):
     """Texts to WordPieces, the same as `FullTokenizer`'s for every string."""
 
-    def __init__(self, vocab, do_lower_case):
+    def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
         """Hold the tables.
 
         Args:
@@ -51,7 +52,7 @@ class GraphTokenizer(tf.Module):
         self._words = BasicWords(do_lower_case)
         self._wordpieces = Wordpieces(vocab)
 
-    def __call__(self, texts):
+    def __call__(self, texts: tf.Tensor) -> Pieces:
         """Return the `Pieces` of texts, string [texts] in UTF-8."""
         with tf.device("CPU:0"):
             found, words = self._words(texts)
@@ -79,7 +80,7 @@ class Wordpieces(tf.Module):
     most pieces of a word, not that of the words.
     """
 
-    def __init__(self, vocab):
+    def __init__(self, vocab: Mapping[str, int]):
         """Hold the vocabulary, a dict of piece -> id."""
         super().__init__()
         edges, pieces = _trie(vocab)
@@ -87,7 +88,9 @@ class Wordpieces(tf.Module):
         self._pieces = table(pieces)
         self._unknown = vocab[UNKNOWN]
 
-    def __call__(self, code_points, words):
+    def __call__(
+        self, code_points: tf.Tensor, words: tf.Tensor
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Return where pieces begin, and which.
 
         Args:

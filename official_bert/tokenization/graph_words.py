@@ -44,7 +44,7 @@ class Characters(typing.NamedTuple):
 
 
 @functools.cache
-def character_arrays():
+def character_arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the shipped table in arrays for ops; made once per process.
 
     It has two steps: a block of 256 characters, then the character.
@@ -61,7 +61,7 @@ def character_arrays():
     # Row 0 of the foldings is not used.
     folding = np.zeros(characters.CODE_POINTS, np.int32)
     folding[list(table.folded)] = np.arange(1, len(table.folded) + 1)
-    facts = sum(
+    facts: typing.Any = sum(
         np.asarray(values).astype(np.int32) << field[0]
         for field, values in (
             (CATEGORY, np.frombuffer(table.category, np.uint8)),
@@ -86,7 +86,7 @@ def character_arrays():
 class BasicWords(tf.Module):
     """Splits texts into words and punctuation as `BasicTokenizer` does."""
 
-    def __init__(self, do_lower_case):
+    def __init__(self, do_lower_case: bool):
         """Hold the character table; `do_lower_case` as in `BasicTokenizer`."""
         super().__init__()
         self.do_lower_case = do_lower_case
@@ -96,7 +96,7 @@ class BasicWords(tf.Module):
         self._folded_splits = table(folded_splits)
         self._folded_values = table(folded_values)
 
-    def __call__(self, texts):
+    def __call__(self, texts: tf.Tensor) -> tuple[Characters, tf.Tensor]:
         """Return the words of texts.
 
         Args:
@@ -115,7 +115,7 @@ class BasicWords(tf.Module):
         begins = alone | _after(alone) | _is_new(found.chunks)
         return found, tf.cumsum(tf.cast(begins, tf.int32)) - 1
 
-    def categories(self, facts):
+    def categories(self, facts: tf.Tensor) -> tf.Tensor:
         """Return the category classes in `Characters.facts`, of `characters`."""
         return _field(facts, CATEGORY)
 
@@ -183,13 +183,13 @@ class BasicWords(tf.Module):
         return found._replace(code_points=code, facts=self._facts_of(code))
 
 
-def table(values):
+def table(values: np.ndarray) -> tf.Variable:
     """Return an array for ops to read: a variable, so that an export has it once."""
     with tf.device("CPU:0"):
         return tf.Variable(values, trainable=False)
 
 
-def take(mask, *arrays):
+def take(mask: tf.Tensor, *arrays: tf.Tensor) -> list[tf.Tensor]:
     """Return the entries of each array where the mask is True."""
     where = tf.where(mask)[:, 0]
     return [tf.gather(array, where) for array in arrays]

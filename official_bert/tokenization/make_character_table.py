@@ -9,6 +9,7 @@ and shipped, so that ids do not depend on the Python a user happens to have.
 
 import sys
 import unicodedata
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +32,7 @@ CJK_RANGES = (
 )
 
 
-def categorise(code_point):
+def categorise(code_point: int) -> int:
     """Return the category class of a code point, one of `characters`."""
     char = chr(code_point)
     category = unicodedata.category(char)
@@ -51,7 +52,7 @@ def categorise(code_point):
     return characters.MARK if category == "Mn" else characters.OTHER
 
 
-def sigma_context(code_point):
+def sigma_context(code_point: int) -> int:
     """Return how a character counts when it stands beside a capital sigma.
 
     Unicode's properties Cased and Case_Ignorable are not in `unicodedata`;
@@ -68,7 +69,7 @@ def sigma_context(code_point):
     return characters.UNCASED
 
 
-def make_table():
+def make_table() -> dict[str, np.ndarray]:
     """Return the arrays of the table, by the names `characters` reads."""
     if unicodedata.unidata_version != UNICODE_VERSION:
         raise UserError(
@@ -92,10 +93,10 @@ def make_table():
     }
 
 
-def main():
+def main() -> None:
     """Write the table to where `characters` reads it."""
     try:
-        table = make_table()
+        table: dict[str, Any] = make_table()
     except UserError as error:
         sys.exit(f"error: {error}")
     # Given an open file, numpy does not add a suffix to the temporary name.

@@ -2,9 +2,11 @@
 
 import dataclasses
 import itertools
+from collections.abc import Iterable
 
 from official_bert.errors import UserError
 from official_bert.tokenization import characters
+from official_bert.tokenization.word_counts import WordCounter
 from official_bert.tokenization.wordpiece import (
     CONTINUATION,
     UNKNOWN,
@@ -37,8 +39,12 @@ class VocabularyQuality:
 
 
 def train_vocab(
-    counter, vocab_size, num_unused=99, min_frequency=2, limit_alphabet=None
-):
+    counter: WordCounter,
+    vocab_size: int,
+    num_unused: int = 99,
+    min_frequency: int = 2,
+    limit_alphabet: int | None = None,
+) -> list[str]:
     """Return the tokens of a WordPiece vocabulary, most useful ones first.
 
     The pieces are made by the Rust trainer of `tokenizers` (byte-pair merges
@@ -84,7 +90,7 @@ def train_vocab(
     return reserved + _train_pieces(words, single, room, min_frequency)
 
 
-def measure_vocab(tokens, counter):
+def measure_vocab(tokens: Iterable[str], counter: WordCounter) -> VocabularyQuality:
     """Return the `VocabularyQuality` of a vocabulary on a counted text.
 
     Args:
@@ -135,7 +141,7 @@ def _train_pieces(words, single, room, min_frequency):
     tokenizer.pre_tokenizer = pre_tokenizers.WhitespaceSplit()
     tokenizer.train_from_iterator(_repeat_words(words, scale), trainer)
     ids = tokenizer.get_vocab()
-    return sorted(ids, key=ids.get)
+    return sorted(ids, key=ids.__getitem__)
 
 
 def _repeat_words(words, scale):

@@ -2,8 +2,10 @@
 
 import codecs
 import os
+from collections.abc import Collection, Iterable
 
 from official_bert import files
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.tokenization import characters
 
@@ -14,7 +16,7 @@ SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 LARGEST_PADDING = 128
 
 
-def load_vocab(vocab_file):
+def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
     """Read a vocabulary: one token a line, whose id is the line's number - 1.
 
     Follows `load_vocab` in google-research/bert tokenization.py: each line is
@@ -34,7 +36,8 @@ def load_vocab(vocab_file):
       UserError: unreadable, not UTF-8, a token twice, a special one missing.
     """
     require_vocab(vocab_file)
-    vocab, twice, index = {}, None, -1
+    vocab: dict[str, int] = {}
+    twice, index = None, -1
     with open(vocab_file, "rb") as lines:
         for index, line in enumerate(lines):
             if index == 0:
@@ -66,7 +69,7 @@ def load_vocab(vocab_file):
     return vocab
 
 
-def require_vocab(vocab_file):
+def require_vocab(vocab_file: str | os.PathLike[str]) -> None:
     """Raise `UserError`, which says how to make one, unless the file is there."""
     if not os.path.exists(vocab_file):
         raise UserError(
@@ -77,7 +80,9 @@ def require_vocab(vocab_file):
     files.require_readable(vocab_file, "--vocab_file")
 
 
-def check_vocab_size(vocab, config, vocab_file):
+def check_vocab_size(
+    vocab: Collection[str], config: BertConfig, vocab_file: str | os.PathLike[str]
+) -> None:
     """Raise `UserError` unless the vocabulary and the model agree in size.
 
     A model may have up to 127 more rows than the vocabulary has tokens, if
@@ -105,7 +110,7 @@ def check_vocab_size(vocab, config, vocab_file):
     )
 
 
-def guess_do_lower_case(vocab):
+def guess_do_lower_case(vocab: Iterable[str]) -> bool:
     """Tell from a vocabulary whether its text was lower-cased.
 
     Lower-casing and decomposing leave no capital and no accented letter, so

@@ -5,6 +5,8 @@ import heapq
 import itertools
 import operator
 import tempfile
+from collections.abc import Mapping
+from typing import IO
 
 from official_bert.tokenization.basic import BasicTokenizer
 from official_bert.tokenization.wordpiece import MAX_INPUT_CHARS_PER_WORD
@@ -32,46 +34,46 @@ class WordCounter:
         all are.
     """
 
-    def __init__(self, do_lower_case=True, most_words=MOST_WORDS):
+    def __init__(self, do_lower_case: bool = True, most_words: int = MOST_WORDS):
         self.most_words = most_words
         self._num_too_long = 0
         self._tokenize = BasicTokenizer(do_lower_case).tokenize
-        self._chunks = collections.Counter()
-        self._words = collections.Counter()
-        self._runs = []
+        self._chunks: collections.Counter[str] = collections.Counter()
+        self._words: collections.Counter[str] = collections.Counter()
+        self._runs: list[IO[bytes]] = []
         self._merged = None
 
-    def add(self, line):
+    def add(self, line: str) -> None:
         """Count the words of a str; line ends in it separate words."""
         # Only a space or line end is sure to separate: see FullTokenizer.encode.
         self._chunks.update(line.replace("\n", " ").split(" "))
         if len(self._chunks) >= MOST_CHUNKS:
             self._count_chunks()
 
-    def add_counts(self, words, num_too_long=0):
+    def add_counts(self, words: Mapping[str, int], num_too_long: int = 0) -> None:
         """Add what was counted elsewhere: a dict of word -> occurrences."""
         self._words.update(words)
         self._num_too_long += num_too_long
         self._bound_memory()
 
-    def words(self):
+    def words(self) -> collections.Counter[str]:
         """Return a Counter of word -> occurrences, the most frequent ones."""
         return self._merge()[0]
 
-    def characters(self):
+    def characters(self) -> collections.Counter[str]:
         """Return a Counter of character -> occurrences, of all words."""
         words, rare_characters, _ = self._merge()
         counts = rare_characters.copy()
         _add_characters(counts, words.items())
         return counts
 
-    def num_too_long(self):
+    def num_too_long(self) -> int:
         """Return the occurrences of words too long for any WordPiece."""
         self._count_chunks()
         return self._num_too_long
 
     @property
-    def pruned(self):
+    def pruned(self) -> int:
         """How often the most frequent word that is not given out occurred."""
         return self._merge()[2]
 
@@ -123,7 +125,8 @@ def _most_frequent(runs, most_words):
             # Words that are equally frequent stay or go together.
             pruned = count
             break
-    words, rare_characters = collections.Counter(), collections.Counter()
+    words: collections.Counter[str] = collections.Counter()
+    rare_characters: collections.Counter[str] = collections.Counter()
     for encoded, count in _merge_runs(runs):
         word = encoded.decode("utf-8", "surrogatepass")
         if count > pruned:

@@ -1,5 +1,7 @@
 """Words to pieces: the longest match first, from the left."""
 
+from collections.abc import Collection
+
 from official_bert.tokenization import characters
 from official_bert.tokenization.basic import to_unicode
 
@@ -17,9 +19,9 @@ class WordpieceTokenizer:
 
     def __init__(
         self,
-        vocab,
-        unk_token=UNKNOWN,
-        max_input_chars_per_word=MAX_INPUT_CHARS_PER_WORD,
+        vocab: Collection[str],
+        unk_token: str = UNKNOWN,
+        max_input_chars_per_word: int = MAX_INPUT_CHARS_PER_WORD,
     ):
         """Set the vocabulary.
 
@@ -32,7 +34,7 @@ class WordpieceTokenizer:
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
 
-    def tokenize(self, text):
+    def tokenize(self, text: str | bytes) -> list[str]:
         """Return the pieces of a text of words between whitespace.
 
         Args:
@@ -45,7 +47,7 @@ class WordpieceTokenizer:
             pieces += self.tokenize_word(word)
         return pieces
 
-    def tokenize_word(self, word):
+    def tokenize_word(self, word: str) -> list[str]:
         """Return the pieces of one word; [unk_token] if one is missing."""
         if len(word) > self.max_input_chars_per_word:
             return [self.unk_token]

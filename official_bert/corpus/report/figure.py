@@ -1,11 +1,13 @@
 """The figure of a corpus report: lengths of sequences and of documents."""
 
 import importlib.util
+import os
 
+from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.files import atomic_path
 
 
-def draw(statistics, path):
+def draw(statistics: CorpusStatistics, path: str | os.PathLike[str]) -> bool:
     """Draw the histograms of a corpus as a PNG; False if matplotlib is missing.
 
     Args:

@@ -7,15 +7,17 @@ documents and the settings, not on which process counted what.
 
 import collections
 import itertools
+import os
 import textwrap
 import types
 import unicodedata
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from official_bert import files
 from official_bert.corpus import readers
 from official_bert.corpus.report import figure
-from official_bert.corpus.report.statistics import COUNTED
+from official_bert.corpus.report.statistics import COUNTED, CorpusStatistics
+from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.wordpiece import CONTINUATION, UNKNOWN
 
 WIDTH = 88
@@ -121,11 +123,15 @@ class Frequent(NamedTuple):
     """
 
     text: str
-    count: int
+    count: int  # type: ignore[assignment] # `tuple.count` is not needed.
     exact: bool
 
 
-def write_report(statistics, tokenizer, output_file):
+def write_report(
+    statistics: CorpusStatistics,
+    tokenizer: FullTokenizer,
+    output_file: str | os.PathLike[str],
+) -> None:
     """Print the report and write it next to a file.
 
     Args:
@@ -141,7 +147,7 @@ def write_report(statistics, tokenizer, output_file):
     print(f"{text}Picture of the lengths: {picture}", flush=True)
 
 
-def summary(statistics):
+def summary(statistics: CorpusStatistics) -> dict[str, Any]:
     """Return the report's numbers, a dict for the manifest.
 
     Args:
@@ -166,7 +172,7 @@ def summary(statistics):
     }
 
 
-def report_lines(statistics, tokenizer):
+def report_lines(statistics: CorpusStatistics, tokenizer: FullTokenizer) -> list[str]:
     """Return the report as a list of lines.
 
     Args:
@@ -212,10 +218,11 @@ def report_lines(statistics, tokenizer):
     ]
 
 
-def frequent_lines(statistics):
+def frequent_lines(statistics: CorpusStatistics) -> list[Frequent]:
     """Return the lines that occur most often, a list of `Frequent`."""
     counted, sample = statistics.different_lines, statistics.any_lines
-    hits, texts = collections.Counter(), {}
+    hits: collections.Counter[int] = collections.Counter()
+    texts: dict[int, str] = {}
     for position, (line_hash, text) in sample.values.items():
         hits[line_hash] += sample.counts[position]
         texts[line_hash] = text
@@ -230,7 +237,9 @@ def frequent_lines(statistics):
     return _most([line for line in lines if line.count > 1])
 
 
-def unknown_words(statistics, tokenizer):
+def unknown_words(
+    statistics: CorpusStatistics, tokenizer: FullTokenizer
+) -> tuple[list[Frequent], list[Frequent]]:
     """Find what became `[UNK]`, in the lines that were kept for it.
 
     Args:
@@ -241,7 +250,8 @@ def unknown_words(statistics, tokenizer):
       (words, characters that the vocabulary lacks): lists of `Frequent`, the most
       frequent first; the second one is empty if both are the same.
     """
-    words, characters = collections.Counter(), collections.Counter()
+    words: collections.Counter[str] = collections.Counter()
+    characters: collections.Counter[str] = collections.Counter()
     vocab = tokenizer.vocab
     sample = statistics.lines_with_unknown
     for position, (_, text) in sample.values.items():

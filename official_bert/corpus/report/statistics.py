@@ -8,6 +8,8 @@ corpus, a `HashSample` holds some of the lines.
 import collections
 import hashlib
 import itertools
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Self
 
 import numpy as np
 
@@ -21,7 +23,7 @@ SEARCHED = 500
 
 # What `CorpusStatistics.counts` counts. Long lines are those that no sequence can
 # hold, and the tokens too many are those beyond its length.
-COUNTED = ("documents", "one_line_documents", "cut_documents", "lines")
+COUNTED: tuple[str, ...] = ("documents", "one_line_documents", "cut_documents", "lines")
 COUNTED += ("lines_without_tokens", "long_lines", "tokens", "tokens_too_many")
 COUNTED += ("unknown_tokens",)
 _COUNTERS = ("counts", "document_lengths", "sequence_lengths")
@@ -43,14 +45,16 @@ class HashSample:
       values: dict, hash -> its value, if it has one.
     """
 
-    def __init__(self, capacity, level=0):
+    def __init__(self, capacity: int, level: int = 0):
         self.capacity = capacity
         self.level = level
         self.limit = 2**64 >> level
-        self.counts = collections.Counter()
-        self.values = {}
+        self.counts: collections.Counter[int] = collections.Counter()
+        self.values: dict[int, tuple[int, str]] = {}
 
-    def add(self, key, value=None, count=1):
+    def add(
+        self, key: int, value: tuple[int, str] | None = None, count: int = 1
+    ) -> None:
         """Count an item of hash `key`, from 0 to 2**64 - 1."""
         if key < self.limit:
             self.counts[key] += count
@@ -59,13 +63,13 @@ class HashSample:
                 self.values[key] = min(value, self.values.get(key, value))
             self._thin_out(self.level)
 
-    def add_all(self, keys):
+    def add_all(self, keys: Iterable[int]) -> None:
         """Count items without values, given by their hashes."""
         limit = self.limit
         self.counts.update(key for key in keys if key < limit)
         self._thin_out(self.level)
 
-    def merge(self, other):
+    def merge(self, other: "HashSample") -> None:
         """Add what another sample of the same capacity holds."""
         self._thin_out(max(self.level, other.level))
         for key, count in other.counts.items():
@@ -80,7 +84,7 @@ class HashSample:
                 for key in [key for key in items if key >= self.limit]:
                     del items[key]
 
-    def to_list(self):
+    def to_list(self) -> list[Any]:
         """Return [level, hashes, counts above 1, values], sorted, fit for JSON."""
         keys = sorted(self.counts)
         hashes = np.array(keys, "<u8").tobytes().hex()
@@ -88,7 +92,7 @@ class HashSample:
         return [self.level, hashes, counts, [v for _, v in sorted(self.values.items())]]
 
     @classmethod
-    def from_list(cls, capacity, saved):
+    def from_list(cls, capacity: int, saved: Sequence[Any]) -> Self:
         """Return the sample that `to_list` saved; all or none have values."""
         level, hashes, counts, values = saved
         sample = cls(capacity, level)
@@ -112,7 +116,14 @@ class CorpusStatistics:
       lines_with_unknown: the same of lines with unknown tokens.
     """
 
-    def __init__(self, unknown_id, max_seq_length, expected_lines=0):
+    counts: collections.Counter[str]
+    document_lengths: collections.Counter[int]
+    sequence_lengths: collections.Counter[int]
+    different_lines: HashSample
+    any_lines: HashSample
+    lines_with_unknown: HashSample
+
+    def __init__(self, unknown_id: int, max_seq_length: int, expected_lines: int = 0):
         """Begin with nothing, as a part of a corpus of about `expected_lines`.
 
         The parts of a large one keep less from the start.
@@ -127,7 +138,9 @@ class CorpusStatistics:
             level = (expected // (2 * capacity)).bit_length()
             setattr(self, name, HashSample(capacity, level))
 
-    def add_document(self, sentences, ids, document):
+    def add_document(
+        self, sentences: Sequence[str], ids: Sequence[Sequence[int]], document: str
+    ) -> None:
         """Count one document.
 
         Args:
@@ -163,7 +176,7 @@ class CorpusStatistics:
         if tokens:
             self.document_lengths[(tokens**4).bit_length() - 1] += 1
 
-    def sequence_bins(self, num_bins):
+    def sequence_bins(self, num_bins: int) -> list[tuple[int, int, int]]:
         """Return (low, high, count) of the tokens of a sequence, about `num_bins`."""
         length, counts = self.max_seq_length, self.sequence_lengths
         edges = sorted({length * number // num_bins for number in range(num_bins + 1)})
@@ -172,22 +185,22 @@ class CorpusStatistics:
             for low, high in itertools.pairwise(edges)
         ]
 
-    def document_bins(self):
+    def document_bins(self) -> list[tuple[int, int, int]]:
         """Return (low, high, count) of the tokens of a document, in powers of 4."""
-        counts = collections.Counter()
+        counts: collections.Counter[int] = collections.Counter()
         for log_length, count in self.document_lengths.items():
             counts[log_length // 8] += count
         powers = range(min(counts, default=0), max(counts, default=-1) + 1)
         return [(4**power, 4 ** (power + 1) - 1, counts[power]) for power in powers]
 
-    def merge(self, other):
+    def merge(self, other: "CorpusStatistics") -> None:
         """Add the statistics of another part of the corpus."""
         for name in _COUNTERS:
             getattr(self, name).update(getattr(other, name))
         for name in CAPACITIES:
             getattr(self, name).merge(getattr(other, name))
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return a dict fit for JSON; the same statistics give the same dict."""
         return {
             "unknown_id": self.unknown_id,
@@ -199,7 +212,7 @@ class CorpusStatistics:
         }
 
     @classmethod
-    def from_dict(cls, saved):
+    def from_dict(cls, saved: Mapping[str, Any]) -> Self:
         """Return the statistics that `to_dict` saved."""
         statistics = cls(saved["unknown_id"], saved["max_seq_length"])
         for name in _COUNTERS:

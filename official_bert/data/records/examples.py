@@ -1,12 +1,17 @@
 """Training instances as TFRecords, under the original's feature names."""
 
 import os
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
 
 from official_bert.data.records.tfrecord import is_packed
 from official_bert.errors import UserError
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 # What each record holds: name -> (which length it has, or 1; its dtype).
-FEATURES = {
+FEATURES: dict[str, tuple[str | int, str]] = {
     "input_ids": ("max_seq_length", "int64"),
     "input_mask": ("max_seq_length", "int64"),
     "segment_ids": ("max_seq_length", "int64"),
@@ -25,7 +30,11 @@ CONTINUES_WORD = "continues_word"
 MODEL_GARDEN_NAMES = {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}
 
 
-def feature_spec(max_seq_length, max_predictions_per_seq, names=None):
+def feature_spec(
+    max_seq_length: int,
+    max_predictions_per_seq: int | None,
+    names: Mapping[str, str] | None = None,
+) -> "dict[str, tf.io.FixedLenFeature]":
     """Return what `tf.io.parse_example` needs to read our records.
 
     Args:
@@ -40,7 +49,7 @@ def feature_spec(max_seq_length, max_predictions_per_seq, names=None):
     """
     import tensorflow as tf
 
-    lengths = {
+    lengths: dict[str | int, int | None] = {
         "max_seq_length": max_seq_length,
         "max_predictions_per_seq": max_predictions_per_seq,
     }
@@ -53,7 +62,7 @@ def feature_spec(max_seq_length, max_predictions_per_seq, names=None):
     return spec
 
 
-def infer_lengths(record_path):
+def infer_lengths(record_path: str) -> dict[str, Any]:
     """Read lengths and feature names off the first record of a file.
 
     Args:
@@ -82,12 +91,12 @@ def infer_lengths(record_path):
     }
 
 
-def compression_of(record_path):
+def compression_of(record_path: str) -> str:
     """Return what TensorFlow calls the compression of a file of that name."""
     return "GZIP" if is_packed(record_path) else ""
 
 
-def read_examples(record_path):
+def read_examples(record_path: str) -> "Iterator[tf.train.Example]":
     """Yield the `tf.train.Example`s of a TFRecord file.
 
     Raises:
@@ -142,6 +151,6 @@ def _names_in(example, record_path):
     return names
 
 
-def feature_values(feature):
+def feature_values(feature: "tf.train.Feature") -> Sequence[int] | Sequence[float]:
     """Return the numbers of a `tf.train.Feature`, of either kind."""
     return feature.int64_list.value or feature.float_list.value

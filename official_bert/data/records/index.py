@@ -13,6 +13,7 @@ import dataclasses
 import mmap
 import os
 import zlib
+from collections.abc import Sequence
 
 import numpy as np
 from absl import logging
@@ -64,12 +65,12 @@ class RecordIndex:
     skip: np.ndarray | None = None
 
     @property
-    def num_records(self):
+    def num_records(self) -> int:
         """Records in all files together."""
         return int(self.count.sum())
 
 
-def index_files(paths):
+def index_files(paths: Sequence[str]) -> RecordIndex:
     """Return the `RecordIndex` of TFRecord files, checking that each is whole.
 
     Args:
@@ -94,12 +95,14 @@ def index_files(paths):
             f"{files.named(paths)}: no records in there; create them with "
             "create_pretraining_data.py."
         )
-    *columns, skip = np.array(rows, np.int64).T
+    file_of, offset, first, count, skip = np.array(rows, np.int64).T
     is_plain = not any(map(is_packed, paths))
-    return RecordIndex(tuple(paths), *columns, None if is_plain else skip)
+    return RecordIndex(
+        tuple(paths), file_of, offset, first, count, None if is_plain else skip
+    )
 
 
-def read_chunk(index, chunk):
+def read_chunk(index: RecordIndex, chunk: int) -> np.ndarray:
     """Return the records, object [count], of a chunk of partly compressed files.
 
     Args:
@@ -107,6 +110,7 @@ def read_chunk(index, chunk):
       chunk: its number there.
     """
     path = index.files[index.file_of[chunk]]
+    assert index.skip is not None
     place = [int(column[chunk]) for column in (index.offset, index.skip, index.count)]
     return np.array(_read_records(path, *place), object)
 
@@ -116,7 +120,8 @@ def _plain_chunks(path):
     size = os.path.getsize(path)
     if not size:
         return []
-    chunks, position, records = [], 0, 0
+    chunks: list[list[int]] = []
+    position, records = 0, 0
     with (
         open(path, "rb") as source,
         mmap.mmap(source.fileno(), 0, access=mmap.ACCESS_READ) as data,
@@ -144,7 +149,8 @@ def _packed_chunks(path):
     Each is the offset of a gzip member, the bytes from its beginning to the first
     record when unpacked, the number of that record, and how many there are.
     """
-    chunks, num_records = [], 0
+    chunks: list[list[int]] = []
+    num_records = 0
     member, inside, rest = 0, 0, b""
     is_new = True
     for start, piece in _unpacked_pieces(path):
@@ -165,7 +171,8 @@ def _packed_chunks(path):
 
 def _read_records(path, offset, skip, count):
     """Return `count` records, bytes, after `skip` unpacked bytes from an offset on."""
-    framed, data, position = [], b"", 0
+    framed: list[bytes] = []
+    data, position = b"", 0
     for _, piece in _unpacked_pieces(path, offset):
         data, position = data[position:] + piece, 0
         if skip:

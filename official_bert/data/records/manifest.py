@@ -6,6 +6,8 @@ write into one: `{"format": 1, "files": {"train.tfrecord": {...}, ...}}`.
 
 import contextlib
 import os
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import filelock
 import numpy as np
@@ -18,12 +20,12 @@ NAME = "manifest.json"
 FORMAT = 1
 
 
-def manifest_path(record_path):
+def manifest_path(record_path: str | os.PathLike[str]) -> str:
     """Return where the manifest of a record file is."""
     return os.path.join(os.path.dirname(os.path.abspath(record_path)), NAME)
 
 
-def read_manifest(record_path):
+def read_manifest(record_path: str | os.PathLike[str]) -> dict[str, Any] | None:
     """Return what the manifest says of a record file.
 
     Args:
@@ -53,7 +55,9 @@ def read_manifest(record_path):
     return entry
 
 
-def check_vocabulary(entries, vocab_file):
+def check_vocabulary(
+    entries: Mapping[str, Mapping[str, Any] | None], vocab_file: str | os.PathLike[str]
+) -> None:
     """Raise `UserError` if records were made with another vocabulary.
 
     Args:
@@ -72,12 +76,12 @@ def check_vocabulary(entries, vocab_file):
             )
 
 
-def check_manifest(record_path):
+def check_manifest(record_path: str | os.PathLike[str]) -> None:
     """Raise `UserError` if a file that is no manifest has a manifest's name."""
     _read_files(manifest_path(record_path))
 
 
-def write_manifest(entries):
+def write_manifest(entries: Mapping[str, Mapping[str, Any]]) -> None:
     """Add record files to the manifests of their folders.
 
     Args:
@@ -85,7 +89,7 @@ def write_manifest(entries):
         entries of the same name are replaced, others stay. The size of a file
         that is elsewhere is given as "num_bytes".
     """
-    by_manifest = {}
+    by_manifest: dict[str, dict[str, Mapping[str, Any]]] = {}
     for record_path, entry in entries.items():
         if "num_bytes" not in entry:
             entry = {**entry, "num_bytes": os.path.getsize(record_path)}
@@ -97,7 +101,7 @@ def write_manifest(entries):
             files.write_json(path, {"format": FORMAT, "files": described})
 
 
-def label_statistics(counts):
+def label_statistics(counts: Sequence[int] | np.ndarray) -> tuple[float, float]:
     """Return the loss and the accuracy of the best model without context.
 
     Args:
@@ -114,7 +118,9 @@ def label_statistics(counts):
     return float(-(shares * np.log(shares)).sum()), float(shares.max())
 
 
-def describe_labels(counts, inv_vocab):
+def describe_labels(
+    counts: Sequence[int] | np.ndarray, inv_vocab: Mapping[int, str]
+) -> dict[str, Any]:
     """Describe the labels of masked tokens for a manifest.
 
     Args:

@@ -2,10 +2,13 @@
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from official_bert import files
+from official_bert.config import BertConfig
 from official_bert.data import input_pipeline
 from official_bert.data.dynamic_masking import MaskingRules
 from official_bert.data.masking import MaskingMix
@@ -18,6 +21,9 @@ from official_bert.data.records.manifest import (
 )
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import require_vocab
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # Records that the unigram statistics are taken from.
 SAMPLED = 20_000
@@ -41,26 +47,26 @@ class RecordSet:
     format: input_pipeline.RecordFormat
     max_seq_length: int
     max_predictions_per_seq: int
-    manifests: dict
+    manifests: dict[str, dict[str, Any]]
 
     @property
-    def do_lower_case(self):
+    def do_lower_case(self) -> bool | None:
         """The casing of the vocabulary; None where no manifest tells."""
         told = (m.get("do_lower_case") for m in self.manifests.values())
         return next((each for each in told if each is not None), None)
 
     @property
-    def unchecked_files(self):
+    def unchecked_files(self) -> list[str]:
         """The files of which no manifest says what vocabulary they were made with."""
         entries = self.manifests.items()
         return [path for path, entry in entries if "vocab_sha256" not in entry]
 
     @property
-    def tokens_per_row(self):
+    def tokens_per_row(self) -> int:
         """How many tokens, and padding, a row has."""
         return self.max_seq_length
 
-    def check_next_sentence_prediction(self, wanted):
+    def check_next_sentence_prediction(self, wanted: bool) -> None:
         """Raise `UserError` if records are not made for it, or for it alone.
 
         Args:
@@ -74,27 +80,37 @@ class RecordSet:
                     "records again."
                 )
 
-    def check_batch_size(self, batch_size):
+    def check_batch_size(self, batch_size: int) -> None:
         """See `input_pipeline.check_batch_size`."""
         input_pipeline.check_batch_size(self.index, batch_size)
 
-    def training_batches(self, batch_size, seed, first_batch, rows=None):
+    def training_batches(
+        self,
+        batch_size: int,
+        seed: int,
+        first_batch: int,
+        rows: tuple[int, int] | None = None,
+    ) -> "tf.data.Dataset":
         """See `input_pipeline.training_batches`."""
         return input_pipeline.training_batches(
             self.index, self.format, batch_size, seed, first_batch, rows
         )
 
-    def batch_records(self, batch_size, seed, batch):
+    def batch_records(
+        self, batch_size: int, seed: int, batch: int
+    ) -> list[tuple[str, int, bytes]]:
         """See `input_pipeline.batch_records`."""
         return input_pipeline.batch_records(self.index, batch_size, seed, batch)
 
-    def evaluation_batches(self, batch_size, max_batches):
+    def evaluation_batches(
+        self, batch_size: int, max_batches: int
+    ) -> "tf.data.Dataset":
         """See `input_pipeline.evaluation_batches`."""
         return input_pipeline.evaluation_batches(
             self.index, self.format, batch_size, max_batches
         )
 
-    def label_statistics(self):
+    def label_statistics(self) -> tuple[float, float]:
         """See `manifest.label_statistics`; of the first `SAMPLED` records."""
         size = 256
         counts = np.zeros(self.format.limits["input_ids"], np.int64)
@@ -105,13 +121,13 @@ class RecordSet:
 
 
 def open_record_set(
-    patterns,
-    config,
-    flag="--input_file",
-    max_seq_length=None,
-    max_predictions_per_seq=None,
-    vocab_file=None,
-):
+    patterns: str,
+    config: BertConfig,
+    flag: str = "--input_file",
+    max_seq_length: int | None = None,
+    max_predictions_per_seq: int | None = None,
+    vocab_file: str | None = None,
+) -> RecordSet:
     """Find, index and check record files; return the `RecordSet`.
 
     Args:
@@ -280,7 +296,7 @@ def _tell_masking(rules):
     )
 
 
-def check_agreement(manifests):
+def check_agreement(manifests: Mapping[str, Mapping[str, Any]]) -> None:
     """Raise `UserError` if records were made with different text settings.
 
     Args:

@@ -7,7 +7,9 @@ that the checksum of data that contains checksums stays meaningful.
 
 import gzip
 import itertools
+import os
 import struct
+from collections.abc import Iterable, Iterator
 
 import google_crc32c
 
@@ -27,12 +29,14 @@ RECORDS_PER_MEMBER = 256
 _GZIP_LEVEL = 6
 
 
-def is_packed(path):
+def is_packed(path: str) -> bool:
     """Whether a record file is gzip-compressed, which its name says."""
     return path.endswith(".gz")
 
 
-def write_records(records, path, name):
+def write_records(
+    records: Iterable[bytes], path: str | os.PathLike[str], name: str
+) -> int:
     """Write records to a TFRecord file, and return how many bytes it has.
 
     Args:
@@ -53,7 +57,7 @@ def write_records(records, path, name):
         ) from error
 
 
-def framed_records(records, packed):
+def framed_records(records: Iterable[bytes], packed: bool) -> Iterator[bytes]:
     """Yield the bytes of a TFRecord file; the same records give the same ones.
 
     Args:

@@ -10,6 +10,8 @@ import gzip
 import os
 import shutil
 import uuid
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
 
 from official_bert import files
 from official_bert.corpus import readers, text_blocks
@@ -18,12 +20,12 @@ from official_bert.errors import UserError
 _COPIED_AT_ONCE = 1 << 20
 
 
-def is_remote(path):
+def is_remote(path: str) -> bool:
     """Tell whether a path is one of Beam's file systems, such as gs://."""
     return "://" in path
 
 
-def find_inputs(patterns, flag="--input_file"):
+def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> list[str]:
     """Return the paths that names and globs stand for, also on gs:// and the like.
 
     Raises:
@@ -45,7 +47,7 @@ def find_inputs(patterns, flag="--input_file"):
     return paths
 
 
-def size_of(path):
+def size_of(path: str) -> int:
     """Return the bytes of a file."""
     if not is_remote(path):
         return os.path.getsize(path)
@@ -68,14 +70,15 @@ def _match(pattern, flag):
 
 
 @contextlib.contextmanager
-def open_text(path):
+def open_text(path: str) -> Iterator[IO[bytes]]:
     """Open a file to read its bytes, unpacked if its name ends in `.gz`."""
     if not is_remote(path):
         with text_blocks.open_text(path) as source:
             yield source
         return
     with readers.reading_errors(path), _opened(path) as source:
-        yield gzip.GzipFile(fileobj=source) if path.endswith(".gz") else source
+        unpacked: Any = gzip.GzipFile(fileobj=source)
+        yield unpacked if path.endswith(".gz") else source
 
 
 def _opened(path):
@@ -87,14 +90,14 @@ def _opened(path):
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
-def read_lines(path):
+def read_lines(path: str) -> Iterator[bytes]:
     """Yield the lines of a file, as bytes."""
     with _opened(path) as source:
         yield from source
 
 
 @contextlib.contextmanager
-def temporary_folder(path):
+def temporary_folder(path: str) -> Iterator[str]:
     """Make a folder, yield its path, and remove it with all that is in it.
 
     Raises:
@@ -121,7 +124,7 @@ def temporary_folder(path):
 
 
 @contextlib.contextmanager
-def written(path):
+def written(path: str) -> Iterator[IO[bytes]]:
     """Open a file to write bytes; it gets its name when it is whole.
 
     Several workers may do the same at once: each writes a file of its own.
@@ -149,18 +152,18 @@ def written(path):
                 FileSystems.delete([temporary])
 
 
-def append(path, target):
+def append(path: str, target: IO[bytes]) -> None:
     """Write all bytes of a file to an open one."""
     with _opened(path) as source:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
 
 
-def absolute(path):
+def absolute(path: str) -> str:
     """Return a path that means the same to workers in other folders."""
     return path if is_remote(path) else os.path.abspath(path)
 
 
-def fetch(path, local_path):
+def fetch(path: str, local_path: str | os.PathLike[str]) -> None:
     """Copy a file to this machine, if it exists."""
     from apache_beam.io.filesystems import FileSystems
 
@@ -169,7 +172,7 @@ def fetch(path, local_path):
             append(path, target)
 
 
-def send(local_path, path):
+def send(local_path: str | os.PathLike[str], path: str) -> None:
     """Copy a file of this machine to where Beam's file systems reach."""
     with open(local_path, "rb") as source, written(path) as target:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)

@@ -9,6 +9,8 @@ import contextlib
 import json
 import os
 import tempfile
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
@@ -17,6 +19,7 @@ from official_bert.corpus import readers
 from official_bert.corpus.report import report as corpus_report
 from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import masking, pretraining_data
+from official_bert.data.instances import InstanceSettings
 from official_bert.data.records import manifest
 from official_bert.engines import (
     corpus_encoding,
@@ -28,17 +31,21 @@ from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import runs as beam_runs
 from official_bert.engines.beam import steps as beam_steps
 from official_bert.errors import UserError
+from official_bert.tokenization.full import FullTokenizer
+
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 
 def create_pretraining_data(
-    input_files,
-    output_files,
-    tokenizer,
-    settings,
-    vocab_file,
-    input_format="lines",
-    options=None,
-):
+    input_files: list[str],
+    output_files: list[str],
+    tokenizer: FullTokenizer,
+    settings: InstanceSettings,
+    vocab_file: str,
+    input_format: str = "lines",
+    options: "PipelineOptions | None" = None,
+) -> dict[str, dict[str, Any]]:
     """Write the training instances of text files as TFRecords.
 
     Arguments, result and errors are those of `pretraining_data`'s function, but for
@@ -82,7 +89,9 @@ def create_pretraining_data(
     return entries
 
 
-def check_output_files(output_files, input_files=()):
+def check_output_files(
+    output_files: Sequence[str], input_files: Sequence[str] = ()
+) -> None:
     """Raise `UserError` unless these paths can be written, as far as we know."""
     remote = [path for path in output_files if beam_files.is_remote(path)]
     if len(remote) != len(set(remote)):
@@ -97,21 +106,23 @@ def check_output_files(output_files, input_files=()):
 def _build(pipeline, job, encoding, tokenizer):
     """Add all steps to a `beam.Pipeline`."""
     import apache_beam as beam
+    from apache_beam.typehints.decorators import no_annotations
 
+    # Beam would choose coders by annotations, which are for readers here.
     text = beam_runs.read_blocks(pipeline, job.input_files, encoding.input_format)
     encoded = text | "Encode block" >> beam.FlatMap(
-        beam_steps.encode_block, encoding, tokenizer, job.token_code
+        no_annotations(beam_steps.encode_block), encoding, tokenizer, job.token_code
     ).with_outputs(beam_steps.SIZES, beam_steps.FACTS, main="documents")
     layout = beam.pvalue.AsSingleton(
         encoded[beam_steps.SIZES]
         | "List blocks" >> beam.CombineGlobally(beam.combiners.ToListCombineFn())
-        | "Lay out" >> beam.Map(beam_steps.lay_out, job)
+        | "Lay out" >> beam.Map(no_annotations(beam_steps.lay_out), job)
     )
     _ = (
         encoded[beam_steps.FACTS]
-        | "Merge facts" >> beam.CombineGlobally(beam_steps.merge_facts)
+        | "Merge facts" >> beam.CombineGlobally(no_annotations(beam_steps.merge_facts))
         | "Known facts" >> beam.Filter(bool)
-        | "As JSON" >> beam.Map(beam_steps.facts_as_json, layout)
+        | "As JSON" >> beam.Map(no_annotations(beam_steps.facts_as_json), layout)
         | "Write facts"
         >> beam.io.WriteToText(f"{job.folder}/facts", shard_name_template="")
     )
@@ -120,15 +131,17 @@ def _build(pipeline, job, encoding, tokenizer):
         # Encoding is done once, whoever asks for what it made.
         | "Spread ids" >> beam.Reshuffle()
         | "Number documents"
-        >> beam.FlatMap(beam_steps.number_documents, layout, job.settings)
+        >> beam.FlatMap(
+            no_annotations(beam_steps.number_documents), layout, job.settings
+        )
     )
     planned = documents | "Plan" >> beam.FlatMap(
-        beam_steps.plan_document, layout, job
+        no_annotations(beam_steps.plan_document), layout, job
     ).with_outputs(beam_steps.REQUESTS, main="instances")
     answered = (
         {"documents": documents, "requests": planned[beam_steps.REQUESTS]}
         | "Meet" >> beam.CoGroupByKey()
-        | "Answer" >> beam.FlatMap(beam_steps.answer_requests, job)
+        | "Answer" >> beam.FlatMap(no_annotations(beam_steps.answer_requests), job)
     )
     _write_records(pipeline, (planned["instances"], answered), layout, job)
 
@@ -136,6 +149,7 @@ def _build(pipeline, job, encoding, tokenizer):
 def _write_records(pipeline, instances, layout, job):
     """Write pieces, record files, and the facts of the pieces."""
     import apache_beam as beam
+    from apache_beam.typehints.decorators import no_annotations
 
     pieces = (
         pipeline
@@ -151,9 +165,10 @@ def _write_records(pipeline, instances, layout, job):
         (*instances, pieces)
         | "All instances" >> beam.Flatten()
         | "Collect pieces" >> beam.GroupByKey()
-        | "Write piece" >> beam.Map(beam_steps.write_piece, layout, job)
+        | "Write piece" >> beam.Map(no_annotations(beam_steps.write_piece), layout, job)
         | "Collect record files" >> beam.GroupByKey()
-        | "Write record file" >> beam.FlatMap(beam_steps.join_pieces, layout, job)
+        | "Write record file"
+        >> beam.FlatMap(no_annotations(beam_steps.join_pieces), layout, job)
         | "Write facts of pieces"
         >> beam.io.WriteToText(f"{job.folder}/pieces", shard_name_template="")
     )
@@ -184,7 +199,9 @@ def _read_pieces(job, num_pieces):
     beam_runs.check_complete(num_read, num_pieces, "pieces")
 
 
-def write_beside(output_file, ending, write, *arguments):
+def write_beside(
+    output_file: str, ending: str, write: Callable[..., object], *arguments: Any
+) -> None:
     """Call `write(path, *arguments)` for a file beside an output, be it remote."""
     folder, name = os.path.split(beam_files.absolute(output_file))
     with _local_copy(folder) as local:

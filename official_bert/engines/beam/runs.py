@@ -11,11 +11,17 @@ import pathlib
 import re
 import shlex
 import traceback
+from collections.abc import Callable, Collection, Iterable
+from typing import TYPE_CHECKING
 
 import official_bert
 from official_bert.corpus import text_blocks
 from official_bert.engines.beam import files as beam_files
 from official_bert.errors import UserError
+
+if TYPE_CHECKING:
+    import apache_beam as beam
+    from apache_beam.options.pipeline_options import PipelineOptions
 
 # What a message of ours ends with when it has passed through a runner.
 _WHERE = re.compile(r" \[while running .*")
@@ -26,7 +32,7 @@ _OUR_CODE = re.compile(
 _SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
 
 
-def make_options(beam_options):
+def make_options(beam_options: str) -> "PipelineOptions":
     """Return Beam's `PipelineOptions`.
 
     Args:
@@ -66,7 +72,9 @@ def make_options(beam_options):
         ) from error
 
 
-def run_pipeline(options, build):
+def run_pipeline(
+    options: "PipelineOptions | None", build: "Callable[[beam.Pipeline], object]"
+) -> None:
     """Run a pipeline to its end.
 
     Args:
@@ -93,7 +101,7 @@ def run_pipeline(options, build):
         raise UserError(f"Beam's pipeline was not finished: its state is {state}.")
 
 
-def check_complete(num_arrived, num_sent, what):
+def check_complete(num_arrived: int, num_sent: int, what: str) -> None:
     """Raise `UserError` unless all of what was sent has arrived."""
     if num_arrived != num_sent:
         raise UserError(
@@ -103,7 +111,7 @@ def check_complete(num_arrived, num_sent, what):
         )
 
 
-def check_text_complete(num_bytes, paths):
+def check_text_complete(num_bytes: int, paths: Collection[str]) -> None:
     """Raise `UserError` unless so many bytes are the text of some files."""
     total = text_blocks.total_bytes(paths, beam_files.size_of)
     if total is not None:
@@ -137,23 +145,27 @@ def _importable_by_children():
             os.environ["PYTHONPATH"] = old
 
 
-def temporary_location(options):
+def temporary_location(options: "PipelineOptions") -> str | None:
     """Return what Beam's `--temp_location` says, None if it says nothing."""
     from apache_beam.options.pipeline_options import GoogleCloudOptions
 
     return options.view_as(GoogleCloudOptions).temp_location
 
 
-def read_blocks(pipeline, paths, input_format):
+def read_blocks(
+    pipeline: "beam.Pipeline", paths: Iterable[str], input_format: str
+) -> "beam.PCollection":
     """Return the PCollection of the `TextBlock`s of files."""
     import apache_beam as beam
+    from apache_beam.typehints.decorators import no_annotations
 
+    # Beam would choose coders by the annotations, which are for readers.
+    cut = no_annotations(text_blocks.blocks_of)
     return (
         pipeline
         | "Files" >> beam.Create(text_blocks.group_files(paths, beam_files.size_of))
         | "Spread files" >> beam.Reshuffle()
-        | "Cut blocks"
-        >> beam.FlatMap(text_blocks.blocks_of, input_format, beam_files.open_text)
+        | "Cut blocks" >> beam.FlatMap(cut, input_format, beam_files.open_text)
         # A file is read by one worker; what is done with its blocks is not.
         | "Spread blocks" >> beam.Reshuffle()
     )

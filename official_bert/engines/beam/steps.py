@@ -13,11 +13,12 @@ import array
 import dataclasses
 import itertools
 import json
-from typing import NamedTuple
+from collections.abc import Iterable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from official_bert.corpus import readers
+from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.report.statistics import CorpusStatistics
 from official_bert.data import (
     index_permutation,
@@ -30,8 +31,14 @@ from official_bert.data.records import tfrecord
 from official_bert.engines import corpus_encoding, record_pieces
 from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import runs as beam_runs
+from official_bert.tokenization.full import FullTokenizer
 
 FACTS, SIZES, REQUESTS = "facts", "sizes", "requests"
+
+# What is known of some blocks; (unit, number) of a block; a document that travels.
+Facts = tuple[CorpusStatistics, readers.LineCounts, int]
+BlockKey = tuple[int, int]
+Packed = tuple[bytes, bytes]
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,8 +54,8 @@ class Job:
       token_code: the `array` code of a document's tokens, "H" or "I".
     """
 
-    input_files: list
-    output_files: list
+    input_files: list[str]
+    output_files: list[str]
     folder: str
     settings: InstanceSettings
     ids: masking.MaskingIds
@@ -65,21 +72,26 @@ class Layout(NamedTuple):
       num_pieces: of all record files together.
     """
 
-    first_documents: dict
+    first_documents: dict[BlockKey, int]
     num_documents: int
     num_pairs: int
     num_pieces: int
 
-    def piece_of(self, place):
+    def piece_of(self, place: int) -> int:
         """Return which piece has the pair at a place, see `shards.make_shards`."""
         return ((place + 1) * self.num_pieces - 1) // self.num_pairs
 
-    def first_pair(self, piece):
+    def first_pair(self, piece: int) -> int:
         """Return the place of the first pair of a piece."""
         return self.num_pairs * piece // self.num_pieces
 
 
-def encode_block(block, encoding, tokenizer, token_code):
+def encode_block(
+    block: text_blocks.TextBlock,
+    encoding: corpus_encoding.Encoding,
+    tokenizer: FullTokenizer,
+    token_code: str,
+) -> Iterator[Any]:
     """Make the ids of a block, see `corpus_encoding.encode_block` and `Job`.
 
     Yields:
@@ -112,7 +124,7 @@ def _unpack(code, packed):
     return memoryview(packed).cast(code).tolist()
 
 
-def merge_facts(facts):
+def merge_facts(facts: Iterable[Facts | None]) -> Facts | None:
     """Merge what is known of blocks; None if there are none."""
     merged, lines, total_bytes = None, readers.LineCounts(), 0
     for statistics, counts, num_bytes in filter(None, facts):
@@ -121,10 +133,10 @@ def merge_facts(facts):
         merged.merge(statistics)
         lines.add(counts.lines, counts.invalid)
         total_bytes += num_bytes
-    return merged and (merged, lines, total_bytes)
+    return (merged, lines, total_bytes) if merged else None
 
 
-def facts_as_json(facts, layout):
+def facts_as_json(facts: Facts, layout: Layout) -> str:
     """Return merged facts, and how much there should be, as a line of JSON."""
     statistics, lines, num_bytes = facts
     return json.dumps(
@@ -138,7 +150,7 @@ def facts_as_json(facts, layout):
     )
 
 
-def lay_out(sizes, job):
+def lay_out(sizes: list[tuple[BlockKey, int, int]], job: Job) -> Layout:
     """Divide the corpus; return the `Layout`.
 
     Args:
@@ -165,7 +177,9 @@ def lay_out(sizes, job):
     )
 
 
-def number_documents(encoded, layout, settings):
+def number_documents(
+    encoded: tuple[BlockKey, list[Packed]], layout: Layout, settings: InstanceSettings
+) -> Iterator[tuple[int, tuple[Packed, list[int]]]]:
     """Yield (number, (document, places of its passes in the order)) of a block."""
     block, documents = encoded
     numbers = layout.first_documents[block] + np.arange(len(documents))
@@ -178,7 +192,9 @@ def number_documents(encoded, layout, settings):
     )
 
 
-def plan_document(numbered, layout, job):
+def plan_document(
+    numbered: tuple[int, tuple[Packed, list[int]]], layout: Layout, job: Job
+) -> Iterator[Any]:
     """Plan all passes over a document, and make what needs no other text.
 
     Args:
@@ -211,7 +227,9 @@ def plan_document(numbered, layout, job):
                 yield TaggedOutput(REQUESTS, (plan.other, request))
 
 
-def answer_requests(met, job):
+def answer_requests(
+    met: tuple[int, dict[str, Any]], job: Job
+) -> Iterator[tuple[int, tuple[Any, ...]]]:
     """Yield (piece, instance) for the requests that met their document."""
     _, both = met
     # One, or there would be no requests for it.
@@ -229,7 +247,9 @@ def _instance(plan, place, tokens_a, tokens_b, job):
     return plan.document, place, plan.number, *instance
 
 
-def write_piece(collected, layout, job):
+def write_piece(
+    collected: tuple[int, Iterable[Any]], layout: Layout, job: Job
+) -> tuple[int, dict[str, Any]]:
     """Write the records of a piece; return (shard, facts as a dict)."""
     number, values = collected
     instances = _complete_instances(number, values, layout)
@@ -258,7 +278,9 @@ def _complete_instances(piece, values, layout):
     return sorted(instances, key=lambda instance: instance[:3])
 
 
-def join_pieces(collected, layout, job):
+def join_pieces(
+    collected: tuple[int, Iterable[dict[str, Any]]], layout: Layout, job: Job
+) -> Iterator[str]:
     """Write a record file of its pieces; yield their facts as lines of JSON."""
     shard, facts = collected
     facts = sorted(facts, key=lambda piece: piece["number"])

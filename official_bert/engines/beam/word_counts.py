@@ -5,6 +5,8 @@ cluster, and the sums are read here one after another.
 """
 
 import collections
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from absl import logging
 
@@ -15,6 +17,9 @@ from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import runs as beam_runs
 from official_bert.tokenization.word_counts import WordCounter
 
+if TYPE_CHECKING:
+    from apache_beam.options.pipeline_options import PipelineOptions
+
 # What a count is of, as the first byte of its key: words of the text, words of
 # what is held out, totals (all words, bytes, lines, lines that are not UTF-8).
 # Words too long for WordPieces count as b"".
@@ -22,7 +27,14 @@ TEXT, HELD_OUT, TOTALS = b"t", b"h", b"s"
 SUMS_AT_ONCE = 100_000
 
 
-def count_words(paths, input_format, do_lower_case, hold_out, options, folder):
+def count_words(
+    paths: Sequence[str],
+    input_format: str,
+    do_lower_case: bool,
+    hold_out: bool,
+    options: "PipelineOptions",
+    folder: str,
+) -> tuple[WordCounter, WordCounter]:
     """Count the words of files with Apache Beam, as `word_counting.count_words`.
 
     `paths` are from `beam_files.find_inputs` and `options` from
@@ -75,11 +87,12 @@ def _as_line(key, count):
 def _read_sums(path, do_lower_case, text_files):
     """Return the counters that the lines of a file make."""
     counters = {kind: WordCounter(do_lower_case) for kind in (TEXT, HELD_OUT)}
-    sums = {kind: {} for kind in counters}
-    totals, num_words = collections.Counter(), 0
+    sums: dict[bytes, dict[str, int]] = {kind: {} for kind in counters}
+    totals: collections.Counter[bytes] = collections.Counter()
+    num_words = 0
     for line in beam_files.read_lines(path):
-        key, _, count = line.rstrip(b"\n").rpartition(b"\t")
-        kind, word, count = key[:1], key[1:], int(count)
+        key, _, digits = line.rstrip(b"\n").rpartition(b"\t")
+        kind, word, count = key[:1], key[1:], int(digits)
         if kind == TOTALS:
             totals[word] = count
         elif not word:

@@ -129,7 +129,8 @@ def _load(path, make_model, config_file, vocab_file, do_lower_case):
     with any_format.opened(path) as checkpoint:
         config = config_of(checkpoint, config_file)
         tokenizer = tokenizer_of(checkpoint, vocab_file, do_lower_case)
-        check_vocab_size(tokenizer.vocab, config, vocab_file or checkpoint.vocab_file)
+        vocab_file = vocab_file or checkpoint.vocab_file
+        check_vocab_size(tokenizer.vocab, config, vocab_file)
         model = make_model(config)
         return Bert(model, tokenizer, config, load_opened(model, checkpoint))
 

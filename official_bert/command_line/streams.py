@@ -37,9 +37,7 @@ def is_stream(path: str | os.PathLike[str]) -> bool:
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def lines_of(
-    path: str | os.PathLike[str], on_bytes: Callable[[int], None] | None = None
-) -> Iterator[str]:
+def lines_of(path: str, on_bytes: Callable[[int], None] | None = None) -> Iterator[str]:
     """Yield the stripped lines of a file or of standard input.
 
     Args:

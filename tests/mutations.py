@@ -349,8 +349,8 @@ BREAKS = [
     Break(
         "a tar file may write outside of its folder",
         "checkpoints/any_format.py",
-        'options = {} if path.endswith(".zip") else {"filter": "data"}',
-        "options = {}",
+        '= {} if path.endswith(".zip") else {"filter": "data"}',
+        "= {}",
         "checkpoints/test_any_format.py",
     ),
     Break(

@@ -7,8 +7,11 @@ import tarfile
 import tempfile
 import zipfile
 import zlib
+from collections.abc import Iterator
+from typing import Any
 
 from official_bert.checkpoints import google, model_garden, names
+from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.checkpoints.huggingface import transformers_model
 from official_bert.checkpoints.keras_hub import preset
 from official_bert.checkpoints.keras_hub.detection import is_preset
@@ -27,7 +30,7 @@ DAMAGED = (
 
 
 @contextlib.contextmanager
-def opened(path):
+def opened(path: str | os.PathLike[str]) -> Iterator[Checkpoint]:
     """Open a checkpoint; use it as `with any_format.opened(path) as checkpoint`.
 
     Args:
@@ -62,7 +65,7 @@ def opened(path):
 def _unpack(path, folder):
     """Unpack an archive; return the folder within that holds the checkpoint."""
     # It keeps files of a tar inside of the folder; zip files need none.
-    options = {} if path.endswith(".zip") else {"filter": "data"}
+    options: dict[str, Any] = {} if path.endswith(".zip") else {"filter": "data"}
     if options and not hasattr(tarfile, "data_filter"):  # Python before 3.11.4.
         raise UserError(
             f"{path} cannot be unpacked safely by this Python; unpack it and give the "
@@ -85,7 +88,7 @@ def _unpack(path, folder):
     return models[0]
 
 
-def holds_model(directory):
+def holds_model(directory: str | os.PathLike[str]) -> bool:
     """Return whether a directory is a model that training has not left half-way.
 
     Numbered checkpoints alone are a run, which can be continued.

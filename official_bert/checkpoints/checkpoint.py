@@ -35,14 +35,14 @@ class Checkpoint:
     path: str
     format: str
     shapes: dict[str, tuple[int, ...]]
-    read: Callable
+    read: Callable[[str], np.ndarray]
     config: BertConfig | None = None
     vocab_file: str | None = None
     do_lower_case: bool | None = None
     notes: tuple[str, ...] = ()
     global_step: int | None = None
 
-    def tensors(self):
+    def tensors(self) -> dict[str, np.ndarray]:
         """Return all weights: dict of name -> float32 array."""
         return {name: self.read(name) for name in self.shapes}
 

@@ -1,10 +1,13 @@
 """From any format to any other: a reader, a writer, and no model in between."""
 
 import dataclasses
+import os
 import shutil
+from collections.abc import Iterable
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, initialize, model_directory
+from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.checkpoints.huggingface import transformers_model
 from official_bert.checkpoints.keras_hub import preset
 from official_bert.constants import GOOGLE, HUGGINGFACE, KERAS_HUB
@@ -17,14 +20,14 @@ WRITERS = {
 
 
 def convert(
-    path,
-    directory,
-    to,
-    config_file=None,
-    vocab_file=None,
-    do_lower_case=None,
-    along=(),
-):
+    path: str | os.PathLike[str],
+    directory: str | os.PathLike[str],
+    to: str,
+    config_file: str | os.PathLike[str] | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+    along: Iterable[str | os.PathLike[str]] = (),
+) -> tuple[Checkpoint, list[str]]:
     """Write a checkpoint's weights in another format, bit for bit.
 
     Optimizer slots and the step are left behind: what comes out is a model.

@@ -6,6 +6,8 @@ The project's own format too; whatever is trained here is written in it.
 import glob
 import os
 import shutil
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
@@ -26,7 +28,7 @@ TOKENIZER_FILE = "tokenizer_config.json"
 ENDINGS = (".index", ".data-00000-of-00001")
 
 
-def find_prefix(path):
+def find_prefix(path: str | os.PathLike[str]) -> str:
     """Return the checkpoint prefix that a path stands for.
 
     Args:
@@ -65,7 +67,7 @@ def find_prefix(path):
     )
 
 
-def open_weights(prefix, path):
+def open_weights(prefix: str, path: str) -> Checkpoint:
     """Open the weights at a prefix, with the files of a model beside them.
 
     Returns:
@@ -95,7 +97,7 @@ def open_weights(prefix, path):
     )
 
 
-def write_model(directory, checkpoint):
+def write_model(directory: str | os.PathLike[str], checkpoint: Checkpoint) -> list[str]:
     """Write a model directory: config, vocabulary, casing, and last the weights.
 
     No optimizer state goes into it. The directory exists already.
@@ -114,7 +116,7 @@ def write_model(directory, checkpoint):
     return []
 
 
-def read_casing(directory):
+def read_casing(directory: str | os.PathLike[str]) -> bool | None:
     """Return the `do_lower_case` that a directory states, or None."""
     path = os.path.join(directory, TOKENIZER_FILE)
     if not os.path.exists(path):
@@ -122,14 +124,14 @@ def read_casing(directory):
     return files.read_json(path, "a tokenizer config").get("do_lower_case")
 
 
-def write_casing(directory, do_lower_case):
+def write_casing(directory: str | os.PathLike[str], do_lower_case: bool | None) -> None:
     """Write a tokenizer's casing, unless it is None, which is not known."""
     if do_lower_case is not None:
         path = os.path.join(directory, TOKENIZER_FILE)
         files.write_json(path, {"do_lower_case": do_lower_case})
 
 
-def open_checkpoint(prefix):
+def open_checkpoint(prefix: str) -> Any:
     """Return a `tf.train` reader of the checkpoint at `prefix`.
 
     Raises:
@@ -143,7 +145,7 @@ def open_checkpoint(prefix):
         ) from error
 
 
-def read_tensor(reader, name, prefix):
+def read_tensor(reader: Any, name: str, prefix: str) -> np.ndarray:
     """Return one tensor as an array; a `UserError` names file and tensor."""
     try:
         return reader.get_tensor(name)
@@ -153,7 +155,9 @@ def read_tensor(reader, name, prefix):
         ) from error
 
 
-def write_checkpoint(prefix, tensors):
+def write_checkpoint(
+    prefix: str, tensors: Mapping[str, np.ndarray | np.generic]
+) -> None:
     """Write tensors under their names, readable by any TensorFlow 1 tool.
 
     The data file is put in place before the index, which is what makes a
@@ -197,21 +201,21 @@ def write_checkpoint(prefix, tensors):
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def delete_checkpoint(prefix):
+def delete_checkpoint(prefix: str) -> None:
     """Remove a checkpoint, index first."""
     for ending in ENDINGS:
         if os.path.exists(prefix + ending):
             os.remove(prefix + ending)
 
 
-def set_aside(prefix):
+def set_aside(prefix: str) -> None:
     """Add `.damaged` to the names of a checkpoint's files, index first."""
     for ending in ENDINGS:
         if os.path.exists(prefix + ending):
             os.replace(prefix + ending, f"{prefix}{ending}.damaged")
 
 
-def remove_halves(directory):
+def remove_halves(directory: str | os.PathLike[str]) -> None:
     """Remove the data of checkpoints whose index was never put in place."""
     pattern = os.path.join(
         glob.escape(os.fspath(directory)), "model.ckpt-*" + ENDINGS[1]

@@ -3,9 +3,15 @@
 import collections
 import dataclasses
 import difflib
+import os
 import re
+from collections.abc import Mapping
+
+import keras
 
 from official_bert.checkpoints import any_format, names
+from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
 # A task's own layer: if it is of another size, it is for other labels.
@@ -33,7 +39,7 @@ class Report:
     unused: list[str]
     notes: list[str]
 
-    def __str__(self):
+    def __str__(self) -> str:
         # How many variables have the same first two parts of their names.
         parts = collections.Counter("/".join(n.split("/")[:2]) for n in self.loaded)
         counts = ", ".join(f"{part} ({count})" for part, count in parts.items())
@@ -50,7 +56,9 @@ class Report:
         return "\n".join([*lines, *self.notes])
 
 
-def load_weights(model, path):
+def load_weights(
+    model: keras.Model | keras.layers.Layer, path: str | os.PathLike[str]
+) -> Report:
     """Set a model's variables from a checkpoint of any format.
 
     Optimizer slots and the step are not read: a run that starts from a
@@ -72,7 +80,9 @@ def load_weights(model, path):
         return load_opened(model, checkpoint)
 
 
-def load_opened(model, checkpoint):
+def load_opened(
+    model: keras.Model | keras.layers.Layer, checkpoint: Checkpoint
+) -> Report:
     """Like `load_weights`, from a `Checkpoint`."""
     shapes = checkpoint.shapes
     wanted = {names.google_name(v): v for v in model.weights}
@@ -120,7 +130,7 @@ def _check_config(checkpoint, config):
     ]
 
 
-def sizes(shapes):
+def sizes(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
     """Return the lines of a `bert_config.json` that a checkpoint's shapes show.
 
     From a dict of Google's name -> shape follows one of name -> int.
@@ -143,7 +153,7 @@ def sizes(shapes):
     return sizes
 
 
-def check_size(checkpoint, config):
+def check_size(checkpoint: Checkpoint, config: BertConfig) -> None:
     """Raise `UserError`, in the config's words, for a model of another size."""
     different = [
         f"{key} is {size} in the checkpoint and {getattr(config, key)} in the model"

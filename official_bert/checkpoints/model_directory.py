@@ -1,6 +1,9 @@
 """A model is a directory: config, vocabulary, casing, weights."""
 
 import dataclasses
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import keras
 
@@ -14,12 +17,20 @@ from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size, guess_do_lower_case
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 # What a model without the next-sentence head may lack.
 NEXT_SENTENCE = ("bert/pooler/", "cls/seq_relationship/")
 # The report of a model that was not read from a checkpoint.
 IN_MEMORY = Report("memory", loaded=[], new=[], unused=[], notes=[])
 # Used when there is no checkpoint: config and vocabulary come from flags only.
-NO_CHECKPOINT = Checkpoint("the command line", "google", {}, lambda name: None)
+NO_CHECKPOINT = Checkpoint(
+    "the command line",
+    "google",
+    shapes={},
+    read=lambda name: None,  # type: ignore[arg-type, return-value]
+)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,7 +51,7 @@ class Bert:
     report: Report = IN_MEMORY
 
     @property
-    def vectors(self):
+    def vectors(self) -> tuple[str, ...]:
         """Names of the encoder's outputs that are of trained weights.
 
         Masked-LM models of Hugging Face have lost the pooler, and a new one is random.
@@ -50,19 +61,25 @@ class Bert:
         return ("pooled_output", "sequence_output")
 
     @property
-    def encoder(self):
+    def encoder(self) -> BertEncoder:
         """The `BertEncoder`."""
         return getattr(self.model, "bert", self.model)
 
-    def encode(self, inputs, **options):
+    def encode(
+        self, inputs: Mapping[str, Any], **options: Any
+    ) -> dict[str, "tf.Tensor"]:
         """Return dict of `vectors` for a dict of `INPUTS`; see `BertEncoder.call`."""
         outputs = self.encoder(inputs, **options)
         return {name: outputs[name] for name in self.vectors}
 
 
 def load(
-    path, config_file=None, vocab_file=None, do_lower_case=None, next_sentence=True
-):
+    path: str | os.PathLike[str],
+    config_file: str | os.PathLike[str] | None = None,
+    vocab_file: str | os.PathLike[str] | None = None,
+    do_lower_case: bool | None = None,
+    next_sentence: bool = True,
+) -> Bert:
     """Load a pre-trained model, with its heads, from any format.
 
     Args:
@@ -98,7 +115,12 @@ def load(
     return bert
 
 
-def load_encoder(path, config_file=None, vocab_file=None, do_lower_case=None):
+def load_encoder(
+    path: str | os.PathLike[str],
+    config_file: str | os.PathLike[str] | None = None,
+    vocab_file: str | os.PathLike[str] | None = None,
+    do_lower_case: bool | None = None,
+) -> Bert:
     """Load the encoder alone; see `load`. Its pooler is new where there is none."""
     return _load(path, BertEncoder, config_file, vocab_file, do_lower_case)
 
@@ -107,12 +129,15 @@ def _load(path, make_model, config_file, vocab_file, do_lower_case):
     with any_format.opened(path) as checkpoint:
         config = config_of(checkpoint, config_file)
         tokenizer = tokenizer_of(checkpoint, vocab_file, do_lower_case)
-        check_vocab_size(tokenizer.vocab, config, vocab_file or checkpoint.vocab_file)
+        vocab_file = vocab_file or checkpoint.vocab_file
+        check_vocab_size(tokenizer.vocab, config, vocab_file)
         model = make_model(config)
         return Bert(model, tokenizer, config, load_opened(model, checkpoint))
 
 
-def config_of(checkpoint, config_file=None):
+def config_of(
+    checkpoint: Checkpoint, config_file: str | os.PathLike[str] | None = None
+) -> BertConfig:
     """Return the `BertConfig` of a file, or else of a `Checkpoint`.
 
     Raises:
@@ -128,7 +153,11 @@ def config_of(checkpoint, config_file=None):
     return checkpoint.config
 
 
-def tokenizer_of(checkpoint, vocab_file=None, do_lower_case=None):
+def tokenizer_of(
+    checkpoint: Checkpoint,
+    vocab_file: str | os.PathLike[str] | None = None,
+    do_lower_case: bool | None = None,
+) -> FullTokenizer:
     """Return the `FullTokenizer` of a `Checkpoint`, with its casing.
 
     `vocab_file` is another vocabulary than the checkpoint's, and `do_lower_case`
@@ -161,7 +190,13 @@ def tokenizer_of(checkpoint, vocab_file=None, do_lower_case=None):
     return FullTokenizer(vocab_file, do_lower_case)
 
 
-def save(directory, model, vocab_file=None, do_lower_case=None, config=None):
+def save(
+    directory: str | os.PathLike[str],
+    model: keras.Model | keras.layers.Layer,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+    config: BertConfig | None = None,
+) -> None:
     """Write a model of this package into a directory that exists already.
 
     No optimizer state goes into it. The vocabulary and the casing are written if they
@@ -173,7 +208,11 @@ def save(directory, model, vocab_file=None, do_lower_case=None, config=None):
     google.write_model(directory, checkpoint)
 
 
-def checkpoint_of(model, vocab_file=None, do_lower_case=None):
+def checkpoint_of(
+    model: keras.Model | keras.layers.Layer,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+) -> Checkpoint:
     """Return a model in memory as a `Checkpoint`, to be written in any format."""
     variables = {names.google_name(v): v for v in model.weights}
     return Checkpoint(

@@ -8,6 +8,10 @@ here.
 import glob
 import math
 import os
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import keras
 
 # Google's optimizer slots are `<variable>/adam_m` and `<variable>/adam_v`.
 FIRST_MOMENT, SECOND_MOMENT = "adam_m", "adam_v"
@@ -23,19 +27,19 @@ MODEL_PREFIX = "bert_model.ckpt"
 CLASSIFIER = "classifier/"
 
 
-def google_name(variable):
+def google_name(variable: "keras.Variable") -> str:
     """Return the TensorFlow 1 name of a Keras variable."""
     return variable.path.removeprefix(CLASSIFIER)
 
 
-def is_weight(name):
+def is_weight(name: str) -> bool:
     """Whether a name in a checkpoint is a model's, not the optimizer's."""
     leaf = name.rsplit("/", 1)[-1]
     of_optimizer = leaf in (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, GLOBAL_STEP)
     return not of_optimizer and not name.startswith(TRAINING)
 
 
-def numbered_checkpoints(directory):
+def numbered_checkpoints(directory: str | os.PathLike[str]) -> list[int]:
     """Return the steps N of the files `model.ckpt-N.index`, ascending."""
     pattern = os.path.join(glob.escape(os.fspath(directory)), "model.ckpt-*.index")
     numbers = [
@@ -45,12 +49,12 @@ def numbered_checkpoints(directory):
     return sorted(int(number) for number in numbers if number.isdigit())
 
 
-def leaves_of(layer):
+def leaves_of(layer: str) -> tuple[str, str]:
     """Return what the variables of a dense or LayerNorm layer are called."""
     return ("gamma", "beta") if layer.endswith("LayerNorm") else ("kernel", "bias")
 
 
-def without_heads(name, shape):
+def without_heads(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
     """Return Google's shape for a tensor that may have an axis for the heads.
 
     In attention kernels are [H, A, D] elsewhere and, after it, [A, D, H], biases

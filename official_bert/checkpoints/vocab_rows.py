@@ -13,16 +13,18 @@ new words would lack what the model knows of how frequent their pieces are.
 """
 
 import dataclasses
+from collections.abc import Mapping
 
 import numpy as np
 
+from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.errors import UserError
 
 WORD_EMBEDDINGS = "bert/embeddings/word_embeddings"
 MLM_BIAS = "cls/predictions/output_bias"
 
 
-def extend(checkpoint, pieces):
+def extend(checkpoint: Checkpoint, pieces: Mapping[int, list[int]]) -> Checkpoint:
     """Return a checkpoint with rows for new tokens; all else stays, bit for bit.
 
     Hidden states of texts without the new tokens do not depend on the new rows,
@@ -49,6 +51,7 @@ def extend(checkpoint, pieces):
         raise UserError(
             f"{checkpoint.path} has no {WORD_EMBEDDINGS}; is it a BERT checkpoint?"
         )
+    assert checkpoint.config is not None
     old_size = checkpoint.config.vocab_size
     size = max(old_size, max(pieces, default=0) + 1)
     followed = [

@@ -1,5 +1,7 @@
 """Flags of the scripts that can work on a cluster, with Apache Beam."""
 
+from typing import Any
+
 from absl import flags
 
 FLAGS = flags.FLAGS
@@ -21,7 +23,7 @@ flags.DEFINE_string(
 )
 
 
-def beam_options():
+def beam_options() -> Any:
     """Return Beam's options with --runner=beam, else None.
 
     Raises:

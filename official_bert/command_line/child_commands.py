@@ -3,11 +3,13 @@
 import signal
 import subprocess
 import sys
+from collections.abc import Iterable
+from typing import Any
 
 from official_bert.command_line.flag_values import ROOT
 
 
-def exit_at_sigterm():
+def exit_at_sigterm() -> None:
     """Let SIGTERM end a command as an exception does.
 
     By itself it ends this process alone, and those that it started go on.
@@ -15,7 +17,7 @@ def exit_at_sigterm():
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
-def run_script(name, arguments, **options):
+def run_script(name: str, arguments: Iterable[str], **options: Any) -> tuple[int, Any]:
     """Run another command; if this process is stopped, let it save and end first.
 
     `subprocess.run` would kill it.

@@ -4,6 +4,7 @@ import functools
 import glob
 import os
 import pathlib
+from typing import overload
 
 from absl import flags
 
@@ -16,7 +17,7 @@ define_positive = functools.partial(flags.DEFINE_integer, lower_bound=1)
 
 
 @functools.cache
-def own_flags():
+def own_flags() -> list[flags.Flag]:
     """Return the flags that a command or its helpers defined, absl's left out.
 
     The command's own come first. All are as they are at the first call:
@@ -30,14 +31,22 @@ def own_flags():
     return [flag for module in own for flag in modules[module]]
 
 
-def require(*names):
+def require(*names: str) -> None:
     """Raise `UserError` for the first of these flags that was not given."""
     for name in names:
         if not flags.FLAGS[name].value:
             raise UserError(f"Give --{name}: {flags.FLAGS[name].help}")
 
 
-def locate(path):
+@overload
+def locate(path: str) -> str: ...
+
+
+@overload
+def locate(path: None) -> None: ...
+
+
+def locate(path: str | None) -> str | None:
     """Return `path`, or what has that name or fits that glob under the root.
 
     So `configs/base.flags` and what it names work from any directory.

@@ -1,5 +1,7 @@
 """The flags of every script that reads a model: what its files may not say."""
 
+from typing import Any
+
 from absl import flags
 
 from official_bert.command_line.flag_values import locate, require
@@ -18,7 +20,7 @@ flags.DEFINE_bool(
 )
 
 
-def given_files():
+def given_files() -> dict[str, Any]:
     """Return these flags as the arguments that `model_directory.load` calls them."""
     values = flags.FLAGS
     return {
@@ -28,7 +30,7 @@ def given_files():
     }
 
 
-def define_model_path():
+def define_model_path() -> None:
     """Define the two flags that `model_path` reads."""
     flags.DEFINE_string(
         "model_dir", None, "The model: a directory, prefix or zip file of any format."
@@ -36,7 +38,7 @@ def define_model_path():
     flags.DEFINE_string("init_checkpoint", None, "Another name of --model_dir.")
 
 
-def model_path():
+def model_path() -> str:
     """Return what --model_dir or --init_checkpoint names, where both mean one."""
     values = flags.FLAGS
     if not values.init_checkpoint:

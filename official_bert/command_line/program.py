@@ -10,7 +10,9 @@ import os
 import re
 import sys
 import textwrap
+from collections.abc import Callable
 from logging import Formatter
+from typing import NoReturn
 
 from absl import flags, logging
 
@@ -36,7 +38,7 @@ _FLAG_FILE_HELP = """\
       then in the project's root."""
 
 
-def run(main):
+def run(main: Callable[[], int | None]) -> NoReturn:
     """Parse the command line, call `main()` and exit with its status.
 
     `absl.app.run` prints a traceback for mistakes of users, and its help lists the
@@ -137,7 +139,7 @@ def _expand(arguments, origin, open_files):
     The origin is "" or "file, line n: ", for messages; `open_files` are the flag files
     through which the arguments were reached, so that none includes itself.
     """
-    groups = [([], origin)]
+    groups: list[tuple[list[str], str]] = [([], origin)]
     arguments = iter(arguments)
     for argument in arguments:
         match = _FLAG_FILE.match(argument)
@@ -177,9 +179,10 @@ def _help_text(main):
     absl's help also lists the flags of every library. Flags of a module with a
     `HELP_TITLE` stand under that, old flags come last.
     """
-    groups = {_HELP_TITLE: []}
+    groups: dict[str, list[str]] = {_HELP_TITLE: []}
     for flag in own_flags():
-        module = sys.modules.get(flags.FLAGS.find_module_defining_flag(flag.name))
+        defining = flags.FLAGS.find_module_defining_flag(flag.name)
+        module = sys.modules.get(defining or "")
         title = getattr(module, "HELP_TITLE", _HELP_TITLE)
         if flag.help.startswith(_OLD):
             title = _OLD_TITLE
@@ -189,8 +192,9 @@ def _help_text(main):
     texts = [
         "\n".join([f"{title}:", *lines]) for title, lines in groups.items() if lines
     ]
-    docstring = sys.modules[main.__module__].__doc__.strip()
-    return "\n\n".join([docstring, *texts]) + "\n"
+    docstring = sys.modules[main.__module__].__doc__
+    assert docstring is not None
+    return "\n\n".join([docstring.strip(), *texts]) + "\n"
 
 
 def _describe_flag(flag):

@@ -4,6 +4,7 @@ import glob
 import os
 import sys
 import time
+from collections.abc import Iterable
 
 import official_bert
 from official_bert import files, machine
@@ -13,7 +14,9 @@ from official_bert.command_line.flag_values import own_flags
 PACKAGES = ("tensorflow", "keras", "numpy", "tokenizers", "absl-py")
 
 
-def write_run_json(path, inputs):
+def write_run_json(
+    path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]
+) -> None:
     """Write what it takes to repeat this run: command, flags, versions, hashes.
 
     Every byte that went in is hashed, about a second per gigabyte: a hash of
@@ -26,12 +29,12 @@ def write_run_json(path, inputs):
         checkpoint prefixes (`<prefix>.*` is taken). What is not on the disk,
         is recorded with null; None is left out.
     """
-    hashes = {}
+    hashes: dict[str, str | None] = {}
     for name in map(str, filter(None, inputs)):
         # A directory or a checkpoint's prefix stands for its files.
         pattern = f"{glob.escape(name)}{'/*' if os.path.isdir(name) else '.*'}"
         paths = [name] if os.path.isfile(name) else sorted(glob.glob(pattern))
-        paths = filter(os.path.isfile, paths)
+        paths = list(filter(os.path.isfile, paths))
         hashes |= {path: files.sha256_of(path) for path in paths} or {name: None}
     files.write_json(
         path,

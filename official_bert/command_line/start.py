@@ -2,9 +2,10 @@
 
 import importlib
 import sys
+from typing import NoReturn
 
 
-def run_command(name):
+def run_command(name: str) -> NoReturn:
     """Parse the command line, run a command and exit with its status.
 
     Args:

@@ -4,6 +4,8 @@ import contextlib
 import io
 import os
 import sys
+from collections.abc import Callable, Iterator
+from typing import TextIO
 
 from absl import logging
 
@@ -13,7 +15,7 @@ STANDARD = "-"
 
 
 @contextlib.contextmanager
-def opened_output(path):
+def opened_output(path: str | os.PathLike[str]) -> Iterator[TextIO]:
     """Yield a text stream for an output; a file is there when it is whole."""
     with contextlib.ExitStack() as stack:
         if path == STANDARD:
@@ -28,14 +30,14 @@ def opened_output(path):
         yield stack.enter_context(open(path, "w", encoding="utf-8", newline="\n"))
 
 
-def is_stream(path):
+def is_stream(path: str | os.PathLike[str]) -> bool:
     """Whether an output is a pipe or device, which no new file may replace."""
     if path == STANDARD:
         return True
     return os.path.exists(path) and not os.path.isfile(path) and not os.path.isdir(path)
 
 
-def lines_of(path, on_bytes=None):
+def lines_of(path: str, on_bytes: Callable[[int], None] | None = None) -> Iterator[str]:
     """Yield the stripped lines of a file or of standard input.
 
     Args:

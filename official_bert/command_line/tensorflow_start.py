@@ -4,13 +4,15 @@ import contextlib
 import os
 import sys
 import tempfile
+from collections.abc import Callable
+from typing import Any
 
 from absl import logging
 
 from official_bert.errors import UserError
 
 
-def start_tensorflow(use=None):
+def start_tensorflow(use: Callable[[], Any] | None = None) -> Any:
     """Import TensorFlow and find its devices, without its start-up messages.
 
     Args:

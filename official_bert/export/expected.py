@@ -4,13 +4,25 @@ Each function takes what a signature takes, lists of str, and returns a dict of 
 with the names and shapes of its outputs.
 """
 
+from collections.abc import Sequence
+
 import numpy as np
 
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.pretrained.fill_mask import fill_mask
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
+from official_bert.tasks.choice.predictor import ChoicePredictor
+from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.ner.predictor import NerPredictor
+from official_bert.tasks.squad.predictor import SquadPredictor
+from official_bert.tokenization.full import FullTokenizer
 
 
-def of_classifier(predictor, text, text_b=None):
+def of_classifier(
+    predictor: ClassifierPredictor,
+    text: Sequence[str],
+    text_b: Sequence[str] | None = None,
+) -> dict[str, np.ndarray]:
     """Return the outputs of `ServedClassifier`, by a `ClassifierPredictor`."""
     pairs = list(text) if text_b is None else list(zip(text, text_b, strict=True))
     task, predictions = predictor.task, predictor.predict(pairs)
@@ -25,7 +37,9 @@ def of_classifier(predictor, text, text_b=None):
     return {"label": _encoded(labels), "probabilities": probabilities}
 
 
-def of_squad(predictor, question, context):
+def of_squad(
+    predictor: SquadPredictor, question: Sequence[str], context: Sequence[str]
+) -> dict[str, np.ndarray]:
     """Return the outputs of `ServedSquad`, by a `SquadPredictor`."""
     answers = predictor.predict_all(zip(question, context, strict=True))
     outputs = {
@@ -40,7 +54,7 @@ def of_squad(predictor, question, context):
     return outputs
 
 
-def of_tagger(predictor, text):
+def of_tagger(predictor: NerPredictor, text: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the entities of `ServedTagger`, by a `NerPredictor`."""
     entities = predictor.predict(list(text))
 
@@ -55,7 +69,9 @@ def of_tagger(predictor, text):
     }
 
 
-def of_choice(predictor, prompt, choices):
+def of_choice(
+    predictor: ChoicePredictor, prompt: Sequence[str], choices: Sequence[Sequence[str]]
+) -> dict[str, np.ndarray]:
     """Return the outputs of `ServedChoice`, by a `ChoicePredictor`."""
     answers = predictor.predict_all(zip(prompt, map(list, choices), strict=True))
     return {
@@ -65,7 +81,9 @@ def of_choice(predictor, prompt, choices):
     }
 
 
-def of_encoder(bert, lengths, text):
+def of_encoder(
+    bert: Bert, lengths: Sequence[int], text: Sequence[str]
+) -> dict[str, np.ndarray]:
     """Return the vectors of `ServedEncoder`, by the model of a `Bert`.
 
     Texts are cut at the last of the lengths of `rows.Layout`.
@@ -76,7 +94,7 @@ def of_encoder(bert, lengths, text):
     return {name: value.numpy() for name, value in bert.encode(inputs).items()}
 
 
-def of_fill_mask(bert, text):
+def of_fill_mask(bert: Bert, text: Sequence[str]) -> dict[str, np.ndarray]:
     """Return the outputs of `ServedMaskedLM.fill_mask`."""
     rows = [fill_mask(bert, one) for one in text]
     depth = max((len(mask) for row in rows for mask in row), default=0)
@@ -91,7 +109,9 @@ def of_fill_mask(bert, text):
     }
 
 
-def token_rows(tokenizer, texts, size):
+def token_rows(
+    tokenizer: FullTokenizer, texts: Sequence[str], size: int
+) -> tuple[np.ndarray, np.ndarray]:
     """Return texts as `[CLS] tokens [SEP]`, cut and padded to a length.
 
     Returns:

@@ -1,6 +1,7 @@
 """Texts to try an export on: what people write, and what breaks tokenizers."""
 
 import itertools
+from collections.abc import Container, Iterable
 
 from official_bert.export.saved_model.signatures import FILL_MASK, SERVING
 
@@ -22,7 +23,9 @@ MASKED = (
 )
 
 
-def rows_of(signature, specs, lengths):
+def rows_of(
+    signature: str, specs: Container[str], lengths: Iterable[int]
+) -> list[dict[str, str | list[str]]]:
     """Return rows for a signature, some for each length that it pads to.
 
     Returns:
@@ -32,7 +35,7 @@ def rows_of(signature, specs, lengths):
         return [{"text": text} for text in MASKED]
     texts = [*TEXTS, *(TEXTS[0] * (1 + length // 16) for length in lengths)]
     others = itertools.cycle(reversed(TEXTS))
-    rows = []
+    rows: list[dict[str, str | list[str]]] = []
     for text in texts:
         if "choices" in specs:
             rows.append({"prompt": text, "choices": [TEXTS[0], TEXTS[3], next(others)]})
@@ -45,7 +48,7 @@ def rows_of(signature, specs, lengths):
     return rows
 
 
-def first_row(specs):
+def first_row(specs: Container[str]) -> dict[str, str | list[str]]:
     """Return one plain row, to show a request to `SERVING`."""
     row = rows_of(SERVING, specs, ())[0]
     if "text_b" in row:

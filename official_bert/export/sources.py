@@ -1,22 +1,28 @@
 """What an export is made of: a model's directory, of any kind."""
 
 import os
+from collections.abc import Iterable, Sequence
 
 from absl import logging
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.errors import UserError
 from official_bert.fine_tuning import tflite_model
+from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.fine_tuning.task_file import TASK_FILE, has_task
 from official_bert.tasks.predictor import class_of, load
+from official_bert.tokenization.full import FullTokenizer
 
 LABELS_FILE = "labels.txt"
 # Rows are padded to the first of these that fits; see `rows.Layout`.
 LENGTHS = (16, 32, 64, 128, 256, 512)
 
 
-def predictor_of(path, max_seq_length=None):
+def predictor_of(
+    path: str | os.PathLike[str], max_seq_length: int | None = None
+) -> TaskPredictor | None:
     """Return what answers for a fine-tuned model; None for a pre-trained one.
 
     Args:
@@ -45,7 +51,9 @@ def predictor_of(path, max_seq_length=None):
     return predictor
 
 
-def load_pretrained(path, max_seq_length=None):
+def load_pretrained(
+    path: str | os.PathLike[str], max_seq_length: int | None = None
+) -> tuple[Bert, bool, int]:
     """Load a pre-trained model, with its masked-LM head where it has one.
 
     The longest row is `max_seq_length`, or all that the model reads.
@@ -78,7 +86,7 @@ def load_pretrained(path, max_seq_length=None):
     return bert, has_head, longest
 
 
-def files_of(path):
+def files_of(path: str | os.PathLike[str]) -> dict[str, str]:
     """Return the files that go along: those of a directory that say what it is.
 
     Returns:
@@ -90,7 +98,9 @@ def files_of(path):
     return {name: path for name, path in paths.items() if os.path.isfile(path)}
 
 
-def write_names(folder, tokenizer, labels):
+def write_names(
+    folder: str | os.PathLike[str], tokenizer: FullTokenizer, labels: Sequence[str]
+) -> None:
     """Write `vocab.txt` and, where a model has labels, `labels.txt`: a name a line.
 
     Raises:
@@ -108,6 +118,6 @@ def write_names(folder, tokenizer, labels):
             files.write_text(os.path.join(folder, name), text)
 
 
-def up_to(lengths, longest):
+def up_to(lengths: Iterable[int], longest: int) -> tuple[int, ...]:
     """Return the lengths below the longest, and that."""
     return (*(n for n in sorted(set(lengths)) if n < longest), longest)

@@ -3,8 +3,12 @@
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 
-def make_bilstm(width, units, return_sequences=True, name="bilstm"):
+
+def make_bilstm(
+    width: int, units: int, return_sequences: bool = True, name: str = "bilstm"
+) -> keras.layers.Bidirectional:
     """Return a built layer that reads texts in both directions.
 
     Args:
@@ -28,7 +32,9 @@ def make_bilstm(width, units, return_sequences=True, name="bilstm"):
     return layer
 
 
-def make_top(config, return_sequences):
+def make_top(
+    config: BertConfig, return_sequences: bool
+) -> tuple[keras.layers.Bidirectional, int]:
     """Return the BiLSTM of Table 5, which is put on a BERT that is fine-tuned.
 
     The paper states no size. This is one layer whose output is as wide as the
@@ -45,7 +51,7 @@ def make_top(config, return_sequences):
     return make_bilstm(config.hidden_size, units, return_sequences), 2 * units
 
 
-def read(layer, x, input_mask):
+def read(layer: keras.layers.Layer, x: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
     """Return a BiLSTM's outputs; padding is passed over.
 
     Args:

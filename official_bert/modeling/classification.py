@@ -1,12 +1,17 @@
 """The model of the sentence tasks: encoder and one layer of scores (Sec. 4.1)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.modeling import heads
 from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -24,7 +29,14 @@ class ClassificationModel(EncoderModel):
         scored instead (Table 5, "+ BiLSTM").
     """
 
-    def __init__(self, config, num_outputs, recompute=False, bilstm=False, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        num_outputs: int,
+        recompute: bool = False,
+        bilstm: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(config, recompute, pooled=not bilstm, **kwargs)
         self.num_outputs = num_outputs
         self.bilstm, width = None, self.config.hidden_size
@@ -35,7 +47,13 @@ class ClassificationModel(EncoderModel):
         )
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, tf.Tensor]:
         """Score texts.
 
         Args:
@@ -58,13 +76,15 @@ class ClassificationModel(EncoderModel):
         pooled = self.dropped(pooled, training, dropout_seed, kernels)
         return {"logits": self.classifier(pooled)}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         own = {"num_outputs": self.num_outputs, "bilstm": self.bilstm is not None}
         return {**super().get_config(), **own}
 
 
-def single_label_terms(outputs, features):
+def single_label_terms(
+    outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over texts of which each has one label.
 
     Args:
@@ -84,7 +104,9 @@ def single_label_terms(outputs, features):
     }
 
 
-def multi_label_terms(outputs, features):
+def multi_label_terms(
+    outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over texts with any number of labels.
 
     Args:
@@ -106,7 +128,9 @@ def multi_label_terms(outputs, features):
     }
 
 
-def regression_terms(outputs, features):
+def regression_terms(
+    outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over texts with a number each.
 
     Args:

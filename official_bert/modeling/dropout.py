@@ -16,12 +16,14 @@ MAX_GROUPS = 4
 GROUP_INDICES = NUM_INDICES // MAX_GROUPS
 
 
-def index_seed(seed, dropout_index):
+def index_seed(seed: tf.Tensor, dropout_index: int) -> tf.Tensor:
     """Return the int64 [2] seed of one dropout (0 <= index < NUM_INDICES)."""
     return seed + tf.constant([0, dropout_index], tf.int64)
 
 
-def dropout(x, rate, seed, dropout_index):
+def dropout(
+    x: tf.Tensor, rate: float, seed: tf.Tensor | None, dropout_index: int
+) -> tf.Tensor:
     """Zero each element with probability `rate`, scale the rest by 1/(1-rate).
 
     The mask is a pure function of (seed, index, shape). Each element is decided by 16

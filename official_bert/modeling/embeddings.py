@@ -1,9 +1,14 @@
 """Word + position + segment embeddings (Sec. 3, Figure 2)."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.modeling import layers
+from official_bert.modeling.kernels.interface import Kernels
+from official_bert.modeling.kernels.packing import Packing
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -18,14 +23,14 @@ class Embeddings(keras.layers.Layer):
       config: `BertConfig`.
     """
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
         self.layer_norm = layers.LayerNorm(
             config.layer_norm_eps, name="LayerNorm", dtype=self.dtype_policy
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the tables [V, H], [types, H], [max positions, H]."""
         config, width = self.config, self.config.hidden_size
 
@@ -45,7 +50,14 @@ class Embeddings(keras.layers.Layer):
         )
         self.layer_norm.build((None, width))
 
-    def call(self, input_ids, segment_ids, kernels, packing=None, dropout_seed=None):
+    def call(
+        self,
+        input_ids: tf.Tensor,
+        segment_ids: tf.Tensor,
+        kernels: Kernels,
+        packing: Packing | None = None,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         """Embed tokens.
 
         Args:

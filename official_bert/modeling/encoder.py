@@ -1,6 +1,8 @@
 """`BertEncoder`: token ids in, contextual vectors out."""
 
 import functools
+from collections.abc import Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -11,6 +13,7 @@ from official_bert.modeling import layers, transformer
 from official_bert.modeling.dropout import NUM_INDICES
 from official_bert.modeling.embeddings import Embeddings
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -34,7 +37,13 @@ class BertEncoder(keras.layers.Layer):
       name: "bert", the root of the original's variable names.
     """
 
-    def __init__(self, config, recompute=False, name="bert", **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        recompute: bool = False,
+        name: str = "bert",
+        **kwargs: Any,
+    ):
         super().__init__(name=name, **kwargs)
         self.config = config = BertConfig.of(config)
         self.embeddings = Embeddings(config, name="embeddings")
@@ -45,28 +54,28 @@ class BertEncoder(keras.layers.Layer):
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create all variables; the config alone decides their shapes."""
         if not self.built:
             self.embeddings.build()
             self.encoder.build()
             self.pooler.build()
-            self.built = True
+            self.built: bool = True
 
     @property
-    def embedding_table(self):
+    def embedding_table(self) -> keras.Variable:
         """The word embeddings [V, H], which the masked-LM head shares."""
         return self.embeddings.word_embeddings
 
     def call(
         self,
-        inputs,
-        training=False,
-        dropout_seed=None,
-        output_attention_probs=False,
-        output_embedding_table=False,
-        kernels=WITH_GRADIENTS,
-    ):
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        output_attention_probs: bool = False,
+        output_embedding_table: bool = False,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, Any]:
         """Encode a batch.
 
         Args:
@@ -151,7 +160,7 @@ class BertEncoder(keras.layers.Layer):
         state = tf.cast(self.seed_generator.next(), tf.int64)
         return state * tf.constant([1, NUM_INDICES], tf.int64)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         own = {"config": self.config.to_dict(), "recompute": self.recompute}
         return {**super().get_config(), **own}
@@ -160,7 +169,7 @@ class BertEncoder(keras.layers.Layer):
 class Encoder(keras.layers.Layer):
     """The stack of Transformer blocks (`encoder/`)."""
 
-    def __init__(self, config, recompute=False, **kwargs):
+    def __init__(self, config: BertConfig, recompute: bool = False, **kwargs: Any):
         super().__init__(**kwargs)
         self.recompute = recompute
         self.blocks = [
@@ -168,12 +177,18 @@ class Encoder(keras.layers.Layer):
             for index in range(config.num_hidden_layers)
         ]
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the blocks' variables."""
         for block in self.blocks:
             block.build()
 
-    def call(self, x, bias, kernels, dropout_seed=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | list[tf.Tensor],
+        kernels: Kernels,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[list[tf.Tensor], list[tf.Tensor | None]]:
         """Return (the output of each block [T, H], their probabilities)."""
         how = {"kernels": kernels, "dropout_seed": dropout_seed}
         all_layers, all_probs = [], []
@@ -199,15 +214,15 @@ def _recomputed(block, x, bias, how):
 class Pooler(keras.layers.Layer):
     """tanh(dense) of a token's vector; of `[CLS]` that is C, the text's (Sec. 3)."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
         self.dense = layers.dense(config.hidden_size, config, "dense")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the projection [H, H]."""
         self.dense.build((None, self.config.hidden_size))
 
-    def call(self, token):
+    def call(self, token: tf.Tensor) -> tf.Tensor:
         """Map [B, H] to [B, H]."""
         return tf.tanh(self.dense(token))

@@ -1,9 +1,13 @@
 """The base of every model for a task: the encoder, to which a class adds its head."""
 
+from typing import Any
+
 import keras
+import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.modeling.encoder import BertEncoder
+from official_bert.modeling.kernels.interface import Kernels
 
 # Before the head in training. The original has it as a constant.
 DROPOUT = 0.1
@@ -19,7 +23,13 @@ class EncoderModel(keras.Model):
         no part in training and stays as it is.
     """
 
-    def __init__(self, config, recompute=False, pooled=True, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        recompute: bool = False,
+        pooled: bool = True,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         self.config = config = BertConfig.of(config)
         # Encoder and head are complete before the model opens a name scope of
@@ -27,7 +37,13 @@ class EncoderModel(keras.Model):
         self.bert = BertEncoder(config, recompute)
         self.bert.pooler.trainable = pooled
 
-    def dropped(self, x, training, dropout_seed, kernels):
+    def dropped(
+        self,
+        x: tf.Tensor,
+        training: bool,
+        dropout_seed: tf.Tensor | None,
+        kernels: Kernels,
+    ) -> tf.Tensor:
         """Return an output of the encoder, with dropout before the head.
 
         Args:
@@ -40,7 +56,7 @@ class EncoderModel(keras.Model):
         index = 1 + 3 * self.config.num_hidden_layers
         return kernels.dropout(x, DROPOUT, dropout_seed if training else None, index)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         own = {"config": self.config.to_dict(), "recompute": self.bert.recompute}
         return {**super().get_config(), **own}

@@ -1,11 +1,16 @@
 """The feature-based approach (Sec. 5.3, Table 7): a BiLSTM on a frozen BERT."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.modeling import bilstm, heads
 from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 
 # Of each direction of each of the two layers of the BiLSTM: "two-layer
 # 768-dimensional", both directions together.
@@ -20,19 +25,19 @@ class LayerMix(keras.layers.Layer):
       num_layers: L, of the encoder.
     """
 
-    def __init__(self, kind, num_layers, **kwargs):
+    def __init__(self, kind: str, num_layers: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.kind, self.num_layers = kind, num_layers
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create a weight for each layer of a weighted sum."""
         if self.kind.startswith("weighted_sum") and not self.built:
             last_four = self.kind.endswith("four")
             count = min(4, self.num_layers) if last_four else self.num_layers
             self.weight = self.add_weight((count,), "zeros", name="weight")
-        self.built = True
+        self.built: bool = True
 
-    def call(self, encoded):
+    def call(self, encoded: Mapping[str, Any]) -> tf.Tensor:
         """Mix.
 
         Args:
@@ -65,7 +70,13 @@ class FeatureBasedModel(EncoderModel):
       kind: one of `constants.FEATURE_LAYERS`.
     """
 
-    def __init__(self, config, num_outputs, kind, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        num_outputs: int,
+        kind: str,
+        **kwargs: Any,
+    ):
         kwargs.pop("recompute", None)  # There is nothing to compute again.
         super().__init__(config, **kwargs)
         config = self.config
@@ -84,7 +95,13 @@ class FeatureBasedModel(EncoderModel):
         self.classifier = heads.Scores(config, num_outputs, width, name="classifier")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, tf.Tensor]:
         """Score the tokens.
 
         Args:
@@ -101,7 +118,7 @@ class FeatureBasedModel(EncoderModel):
             x = bilstm.read(layer, x, inputs["input_mask"])
         return {"logits": self.classifier.of_tokens(x)}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         own = {"num_outputs": self.num_outputs, "kind": self.kind}
         return {**super().get_config(), **own}

@@ -1,28 +1,31 @@
 """The heads: masked LM (Sec. 3.1), and scores of classes."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
 from official_bert.config import BertConfig
 from official_bert.modeling import layers
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 
 
 class Transform(keras.layers.Layer):
     """LayerNorm(act(dense(x))) before the vocabulary (`transform/`)."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
         self.dense = layers.dense(config.hidden_size, config, "dense")
         self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the projection [H, H] and the normalization."""
         self.dense.build((None, self.config.hidden_size))
         self.layer_norm.build((None, self.config.hidden_size))
 
-    def call(self, x, kernels):
+    def call(self, x: tf.Tensor, kernels: Kernels) -> tf.Tensor:
         """Map [N, H] to [N, H]."""
         x = kernels.activation(self.config.hidden_act)(self.dense(x))
         return self.layer_norm(x, layer_norm=kernels.layer_norm)
@@ -39,13 +42,18 @@ class MaskedLM(keras.layers.Layer):
       config: `BertConfig`, or its `to_dict()`.
     """
 
-    def __init__(self, config, name="predictions", **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        name: str = "predictions",
+        **kwargs: Any,
+    ):
         super().__init__(name=name, **kwargs)
         self.config = config = BertConfig.of(config)
         self.transform = Transform(config, name="transform")
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the transform and the bias [V]."""
         if not self.built:
             self.transform.build()
@@ -56,15 +64,15 @@ class MaskedLM(keras.layers.Layer):
                 # The scores it is added to are float32 in every precision.
                 autocast=False,
             )
-            self.built = True
+            self.built: bool = True
 
     def call(
         self,
-        sequence_output,
-        masked_lm_positions,
-        embedding_table,
-        kernels=WITH_GRADIENTS,
-    ):
+        sequence_output: tf.Tensor,
+        masked_lm_positions: tf.Tensor,
+        embedding_table: tf.Tensor | keras.Variable,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> tf.Tensor:
         """Score the vocabulary where a word was masked.
 
         Args:
@@ -88,7 +96,7 @@ class MaskedLM(keras.layers.Layer):
         shape = tf.shape(masked_lm_positions)
         return tf.reshape(logits, [shape[0], shape[1], self.config.vocab_size])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         return {**super().get_config(), "config": self.config.to_dict()}
 
@@ -106,14 +114,20 @@ class Scores(keras.layers.Layer):
       width: of the vectors; by default H.
     """
 
-    def __init__(self, config, num_outputs, width=None, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        num_outputs: int,
+        width: int | None = None,
+        **kwargs: Any,
+    ):
         super().__init__(**kwargs)
         config = BertConfig.of(config)
         self.config, self.num_outputs = config, num_outputs
         self.width = width or config.hidden_size
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the weights [C, H] (the original's orientation) and bias [C]."""
         if not self.built:
             self.output_weights = self.add_weight(
@@ -127,21 +141,21 @@ class Scores(keras.layers.Layer):
                 name="output_bias",
                 autocast=False,
             )
-            self.built = True
+            self.built: bool = True
 
-    def call(self, x):
+    def call(self, x: tf.Tensor) -> tf.Tensor:
         """Map vectors [B, width] to float32 logits [B, C]."""
         weights = tf.convert_to_tensor(self.output_weights)
         logits = tf.matmul(x, weights, transpose_b=True)
         return tf.cast(logits, tf.float32) + self.output_bias
 
-    def of_tokens(self, tokens):
+    def of_tokens(self, tokens: tf.Tensor) -> tf.Tensor:
         """Map the vectors of tokens [B, S, width] to float32 logits [B, S, C]."""
         shape = tf.shape(tokens)
         logits = self(tf.reshape(tokens, [-1, self.width]))
         return tf.reshape(logits, [shape[0], shape[1], self.num_outputs])
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         own = {
             "config": self.config.to_dict(),

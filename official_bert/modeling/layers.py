@@ -6,17 +6,19 @@ heads, D head size, H hidden, V vocabulary; T tokens: B * S, or those that
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
 
-from official_bert.config import ORIGINAL_EPSILON
+from official_bert.config import ORIGINAL_EPSILON, BertConfig
 from official_bert.modeling.dropout import dropout
 
 SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
-def initializer(config):
+def initializer(config: BertConfig) -> keras.initializers.Initializer:
     """Return the truncated normal of `initializer_range`, for tables and kernels.
 
     Values beyond two standard deviations are drawn again, so the real standard
@@ -25,7 +27,7 @@ def initializer(config):
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
 
-def dense(units, config, name):
+def dense(units: int, config: BertConfig, name: str) -> keras.layers.Dense:
     """Return a `keras.layers.Dense` for 2-D inputs [T, in] -> [T, units].
 
     On 3-D inputs TensorFlow fuses neither the bias nor the activation into
@@ -34,7 +36,7 @@ def dense(units, config, name):
     return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
 
 
-def gelu(x):
+def gelu(x: tf.Tensor) -> tf.Tensor:
     """GELU in the tanh form of the original's last version.
 
     0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). oneDNN recognizes these operations
@@ -49,7 +51,7 @@ def gelu(x):
     return 0.5 * x * (1.0 + tf.tanh(SQRT_2_OVER_PI * (x + 0.044715 * (x * x * x))))
 
 
-def gelu_erf(x):
+def gelu_erf(x: tf.Tensor) -> tf.Tensor:
     """GELU as the normal distribution's: x Φ(x), the original's first version.
 
     Args:
@@ -61,7 +63,9 @@ def gelu_erf(x):
     return 0.5 * x * (1.0 + tf.math.erf(x * math.sqrt(0.5)))
 
 
-def layer_norm(x, gamma, beta, epsilon):
+def layer_norm(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tf.Tensor:
     """Normalize each row to mean 0 and variance 1, then scale and shift it.
 
     Args:
@@ -82,18 +86,18 @@ def layer_norm(x, gamma, beta, epsilon):
 
 
 def residual_layer_norm(
-    x,
-    residual,
-    gamma,
-    beta,
-    epsilon,
-    rate,
-    dropout_seed,
-    dropout_index,
+    x: tf.Tensor,
+    residual: tf.Tensor,
+    gamma: tf.Tensor,
+    beta: tf.Tensor,
+    epsilon: float,
+    rate: float,
+    dropout_seed: tf.Tensor | None,
+    dropout_index: int,
     *,
-    layer_norm=layer_norm,
-    dropout=dropout,
-):
+    layer_norm: Callable[..., tf.Tensor] = layer_norm,
+    dropout: Callable[..., tf.Tensor] = dropout,
+) -> tf.Tensor:
     """LayerNorm(residual + dropout(x)).
 
     Args:
@@ -127,11 +131,11 @@ class LayerNorm(keras.layers.Layer):
         float16, one reason why this always computes in float32.
     """
 
-    def __init__(self, epsilon=ORIGINAL_EPSILON, **kwargs):
+    def __init__(self, epsilon: float = ORIGINAL_EPSILON, **kwargs: Any):
         super().__init__(**kwargs)
         self.epsilon = epsilon
 
-    def build(self, input_shape):
+    def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Create gamma [H] of ones and beta [H] of zeros."""
         width = (input_shape[-1],)
         # Held in float32 under every precision policy: no autocast.
@@ -142,19 +146,23 @@ class LayerNorm(keras.layers.Layer):
             shape=width, initializer="zeros", name="beta", autocast=False
         )
 
-    def call(self, x, layer_norm=layer_norm):
+    def call(
+        self, x: tf.Tensor, layer_norm: Callable[..., tf.Tensor] = layer_norm
+    ) -> tf.Tensor:
         """Normalize `x` [T, H], by the plain function or another form of it."""
         return layer_norm(x, *self.parameters())
 
-    def parameters(self):
+    def parameters(self) -> tuple[tf.Tensor, tf.Tensor, float]:
         """Return (gamma [H], beta [H], epsilon), as `layer_norm` takes them."""
         gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
         return gamma, beta, self.epsilon
 
-    def compute_output_shape(self, input_shape):
+    def compute_output_shape(
+        self, input_shape: tuple[int | None, ...]
+    ) -> tuple[int | None, ...]:
         """Return the shape of the input."""
         return input_shape
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         return {**super().get_config(), "epsilon": self.epsilon}

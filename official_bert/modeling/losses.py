@@ -3,7 +3,9 @@
 import tensorflow as tf
 
 
-def cross_entropy(logits, labels):
+def cross_entropy(
+    logits: tf.Tensor, labels: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return each row's loss, -log softmax(logits)[label].
 
     `tf.nn.sparse_softmax_cross_entropy_with_logits` computes the same, but its CPU
@@ -24,6 +26,6 @@ def cross_entropy(logits, labels):
     return tf.math.log(total[:, 0]) + best[:, 0] - own, best[:, 0], own
 
 
-def label_positions(labels):
+def label_positions(labels: tf.Tensor) -> tf.Tensor:
     """Return the (row, column) of each label in its logits, int32 [N, 2]."""
     return tf.stack([tf.range(tf.shape(labels)[0]), labels], axis=1)

@@ -1,12 +1,17 @@
 """The model of multiple choice: a score C · V for each continuation (Sec. 4.4)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.modeling import heads
 from official_bert.modeling.classification import single_label_terms
 from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 
 # Of a choice that is not there, in a batch whose examples have different numbers.
 NO_CHOICE = -1e9
@@ -21,12 +26,23 @@ class MultipleChoiceModel(EncoderModel):
       recompute: see `BertEncoder`.
     """
 
-    def __init__(self, config, recompute=False, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        recompute: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(config, recompute, **kwargs)
         self.classifier = heads.Scores(self.config, 1, name="classifier")
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, tf.Tensor]:
         """Score choices.
 
         Args:
@@ -52,7 +68,9 @@ class MultipleChoiceModel(EncoderModel):
         return {"logits": tf.where(is_there, logits, NO_CHOICE)}
 
 
-def choice_terms(outputs, features):
+def choice_terms(
+    outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over examples, each of which has one right choice.
 
     Args:

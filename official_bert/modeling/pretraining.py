@@ -1,24 +1,35 @@
 """The model that is pre-trained: encoder and both heads."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 from official_bert.modeling.losses import cross_entropy
 
 
 class PretrainingHeads(keras.layers.Layer):
     """The two heads under their common scope `cls/`; or that of masked words alone."""
 
-    def __init__(self, config, next_sentence_prediction=True, name="cls", **kwargs):
+    def __init__(
+        self,
+        config: BertConfig,
+        next_sentence_prediction: bool = True,
+        name: str = "cls",
+        **kwargs: Any,
+    ):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.next_sentence_prediction = next_sentence_prediction
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the heads."""
         if not self.built:
             self.predictions = heads.MaskedLM(self.config)
@@ -27,7 +38,7 @@ class PretrainingHeads(keras.layers.Layer):
                 self.seq_relationship = heads.Scores(
                     self.config, 2, name="seq_relationship"
                 )
-            self.built = True
+            self.built: bool = True
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -42,14 +53,24 @@ class PretrainingModel(EncoderModel):
     """
 
     def __init__(
-        self, config, recompute=False, next_sentence_prediction=True, **kwargs
+        self,
+        config: BertConfig | dict[str, Any],
+        recompute: bool = False,
+        next_sentence_prediction: bool = True,
+        **kwargs: Any,
     ):
         super().__init__(config, recompute, next_sentence_prediction, **kwargs)
         self.next_sentence_prediction = next_sentence_prediction
         self.cls = PretrainingHeads(self.config, next_sentence_prediction)
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, tf.Tensor]:
         """Score the masked words and the sentence pair.
 
         Args:
@@ -80,13 +101,19 @@ class PretrainingModel(EncoderModel):
             outputs["next_sentence_logits"] = self.cls.seq_relationship(pooled)
         return outputs
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         own = {"next_sentence_prediction": self.next_sentence_prediction}
         return {**super().get_config(), **own}
 
 
-def masked_lm_terms(logits, features, cross_entropy=cross_entropy):
+def masked_lm_terms(
+    logits: tf.Tensor,
+    features: Mapping[str, tf.Tensor],
+    cross_entropy: Callable[
+        ..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+    ] = cross_entropy,
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over the masked words of a batch.
 
     Args:
@@ -112,7 +139,9 @@ def masked_lm_terms(logits, features, cross_entropy=cross_entropy):
     }
 
 
-def next_sentence_terms(logits, features):
+def next_sentence_terms(
+    logits: tf.Tensor, features: Mapping[str, tf.Tensor]
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over the sentence pairs of a batch.
 
     Args:
@@ -134,7 +163,13 @@ def next_sentence_terms(logits, features):
     }
 
 
-def pretraining_terms(outputs, features, cross_entropy=cross_entropy):
+def pretraining_terms(
+    outputs: Mapping[str, tf.Tensor],
+    features: Mapping[str, tf.Tensor],
+    cross_entropy: Callable[
+        ..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]
+    ] = cross_entropy,
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Return all sums of a pre-training batch; see the two functions above.
 
     Those of the next sentence are there if the model has that head.

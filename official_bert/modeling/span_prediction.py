@@ -1,26 +1,31 @@
 """The model of question answering: encoder and two scores a token (Sec. 4.2)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.modeling import heads
 from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 
 
 class SquadHead(keras.layers.Layer):
     """The scores under their scope `cls/squad/`."""
 
-    def __init__(self, config, name="cls", **kwargs):
+    def __init__(self, config: BertConfig, name: str = "cls", **kwargs: Any):
         super().__init__(name=name, **kwargs)
         self.config = config
         self.build()
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the vectors of start and end, [2, H], and their bias."""
         if not self.built:
             self.squad = heads.Scores(self.config, 2, name="squad")
-            self.built = True
+            self.built: bool = True
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -35,12 +40,23 @@ class SpanModel(EncoderModel):
       recompute: see `BertEncoder`.
     """
 
-    def __init__(self, config, recompute=False, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        recompute: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(config, recompute, pooled=False, **kwargs)
         self.cls = SquadHead(self.config)
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, tf.Tensor]:
         """Score the tokens.
 
         Args:
@@ -61,7 +77,9 @@ class SpanModel(EncoderModel):
         return {"start_logits": logits[..., 0], "end_logits": logits[..., 1]}
 
 
-def span_terms(outputs, features):
+def span_terms(
+    outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over the windows of a batch.
 
     Args:

@@ -1,13 +1,18 @@
 """The model of tagging: encoder and a layer of scores for each token (Sec. 5.3)."""
 
+from collections.abc import Mapping
+from typing import Any
+
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.constants import IGNORED
 from official_bert.modeling import heads
 from official_bert.modeling.bilstm import make_top, read
 from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 
 
 @keras.saving.register_keras_serializable("official_bert")
@@ -24,7 +29,14 @@ class TokenClassificationModel(EncoderModel):
         (Table 5, "+ BiLSTM").
     """
 
-    def __init__(self, config, num_outputs, recompute=False, bilstm=False, **kwargs):
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        num_outputs: int,
+        recompute: bool = False,
+        bilstm: bool = False,
+        **kwargs: Any,
+    ):
         super().__init__(config, recompute, pooled=False, **kwargs)
         self.num_outputs = num_outputs
         self.bilstm, width = None, self.config.hidden_size
@@ -35,7 +47,13 @@ class TokenClassificationModel(EncoderModel):
         )
         self.built = True
 
-    def call(self, inputs, training=False, dropout_seed=None, kernels=WITH_GRADIENTS):
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, tf.Tensor]:
         """Score the tokens.
 
         Args:
@@ -57,13 +75,15 @@ class TokenClassificationModel(EncoderModel):
         tokens = self.dropped(tokens, training, dropout_seed, kernels)
         return {"logits": self.classifier.of_tokens(tokens)}
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
         own = {"num_outputs": self.num_outputs, "bilstm": self.bilstm is not None}
         return {**super().get_config(), **own}
 
 
-def token_terms(outputs, features):
+def token_terms(
+    outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
+) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
     """Sums over the tokens of a batch that are scored.
 
     Args:

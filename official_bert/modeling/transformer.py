@@ -8,10 +8,13 @@ name: `attention/self/query/kernel`, `attention/output/LayerNorm/gamma`,
 """
 
 import math
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling import layers
 from official_bert.modeling.dropout import GROUP_INDICES, dropout
@@ -22,7 +25,9 @@ from official_bert.modeling.dropout import GROUP_INDICES, dropout
 MASKED_SCORE = -10000.0
 
 
-def attention_bias(input_mask, masked_score=MASKED_SCORE, causal=False):
+def attention_bias(
+    input_mask: tf.Tensor, masked_score: float = MASKED_SCORE, causal: bool = False
+) -> tf.Tensor:
     """Return what to add to attention scores so that padding is not seen.
 
     Follows `create_attention_mask_from_input_mask`: padded positions are
@@ -46,7 +51,7 @@ def attention_bias(input_mask, masked_score=MASKED_SCORE, causal=False):
     return (1.0 - visible) * masked_score
 
 
-def last_token(x, input_mask):
+def last_token(x: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
     """Return the vector of each text's last token.
 
     Args:
@@ -63,17 +68,17 @@ def last_token(x, input_mask):
 
 
 def attention(
-    query,
-    key,
-    value,
-    bias,
-    num_heads,
-    rate,
-    dropout_seed,
-    dropout_index,
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    bias: tf.Tensor,
+    num_heads: int,
+    rate: float,
+    dropout_seed: tf.Tensor | None,
+    dropout_index: int,
     *,
-    dropout=dropout,
-):
+    dropout: Callable[..., tf.Tensor] = dropout,
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Compute dropout(softmax(Q · Kᵀ / √D + bias)) · V in each head.
 
     Args:
@@ -96,7 +101,7 @@ def attention(
     return merge_heads(tf.matmul(dropped, value)), probs
 
 
-def attention_probs(query, key, bias):
+def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """Return softmax(Q · Kᵀ / √D + bias), float32 [B, A, S, S].
 
     The sum of D products grows with √D; divided by it, scores stay where the softmax
@@ -107,19 +112,19 @@ def attention_probs(query, key, bias):
     return tf.nn.softmax(scores * score_factor(query) + tf.cast(bias, tf.float32))
 
 
-def score_factor(query):
+def score_factor(query: tf.Tensor) -> float:
     """Return 1 / √D for float [B, A, S, D]."""
     return 1.0 / math.sqrt(query.shape[-1])
 
 
-def split_heads(x, bias, num_heads):
+def split_heads(x: tf.Tensor, bias: tf.Tensor, num_heads: int) -> tf.Tensor:
     """Return [T, H] as [B, A, S, D]; B and S are those of `bias`."""
     batch, length = tf.shape(bias)[0], tf.shape(bias)[-1]
     x = tf.reshape(x, [batch, length, num_heads, x.shape[-1] // num_heads])
     return tf.transpose(x, [0, 2, 1, 3])  # [B, A, S, D]
 
 
-def merge_heads(x):
+def merge_heads(x: tf.Tensor) -> tf.Tensor:
     """Return [B, A, S, D] as [T, H]."""
     width = x.shape[1] * x.shape[3]
     return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [-1, width])  # [T, H]
@@ -133,19 +138,25 @@ class SelfAttention(keras.layers.Layer):
       dropout_index: number of this layer's dropout within the model.
     """
 
-    def __init__(self, config, dropout_index, **kwargs):
+    def __init__(self, config: BertConfig, dropout_index: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.config, self.dropout_index = config, dropout_index
         self.query = layers.dense(config.hidden_size, config, "query")
         self.key = layers.dense(config.hidden_size, config, "key")
         self.value = layers.dense(config.hidden_size, config, "value")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the three projections [H, H]."""
         for projection in (self.query, self.key, self.value):
             projection.build((None, self.config.hidden_size))
 
-    def call(self, x, bias, kernels, dropout_seed=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | list[tf.Tensor],
+        kernels: Any,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
         """Attend: softmax(Q · Kᵀ / √D + bias) · V, see `attention`.
 
         Args:
@@ -180,19 +191,27 @@ class ResidualOutput(keras.layers.Layer):
       dropout_index: number of this layer's dropout within the model.
     """
 
-    def __init__(self, config, input_width, dropout_index, **kwargs):
+    def __init__(
+        self, config: BertConfig, input_width: int, dropout_index: int, **kwargs: Any
+    ):
         super().__init__(**kwargs)
         self.config, self.input_width = config, input_width
         self.dropout_index = dropout_index
         self.dense = layers.dense(config.hidden_size, config, "dense")
         self.layer_norm = layers.LayerNorm(config.layer_norm_eps, name="LayerNorm")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the projection and the normalization."""
         self.dense.build((None, self.input_width))
         self.layer_norm.build((None, self.config.hidden_size))
 
-    def call(self, x, residual, kernels, dropout_seed=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        residual: tf.Tensor,
+        kernels: Any,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tf.Tensor:
         """Map x [T, input_width] and residual [T, H] to [T, H]."""
         return kernels.residual_layer_norm(
             self.dense(x),
@@ -207,19 +226,25 @@ class ResidualOutput(keras.layers.Layer):
 class Attention(keras.layers.Layer):
     """Self-attention and its output projection (`attention/`)."""
 
-    def __init__(self, config, dropout_index, **kwargs):
+    def __init__(self, config: BertConfig, dropout_index: int, **kwargs: Any):
         super().__init__(**kwargs)
         self.self_attention = SelfAttention(config, dropout_index, name="self")
         self.attention_output = ResidualOutput(
             config, config.hidden_size, dropout_index + 1, name="output"
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create both parts."""
         self.self_attention.build()
         self.attention_output.build()
 
-    def call(self, x, bias, kernels, dropout_seed=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | list[tf.Tensor],
+        kernels: Any,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
         """Return (output [T, H], probabilities [B, A, S, S])."""
         how = {"kernels": kernels, "dropout_seed": dropout_seed}
         context, probs = self.self_attention(x, bias, **how)
@@ -229,16 +254,16 @@ class Attention(keras.layers.Layer):
 class Intermediate(keras.layers.Layer):
     """The wide half of the feed-forward layer (`intermediate/`)."""
 
-    def __init__(self, config, **kwargs):
+    def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
         self.config = config
         self.dense = layers.dense(config.intermediate_size, config, "dense")
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the projection [H, intermediate]."""
         self.dense.build((None, self.config.hidden_size))
 
-    def call(self, x, kernels):
+    def call(self, x: tf.Tensor, kernels: Any) -> tf.Tensor:
         """Map [T, H] to [T, intermediate]: GELU(x W + b)."""
         return kernels.activation(self.config.hidden_act)(self.dense(x))
 
@@ -251,7 +276,7 @@ class TransformerBlock(keras.layers.Layer):
       index: number of the block, from 0.
     """
 
-    def __init__(self, config, index, **kwargs):
+    def __init__(self, config: BertConfig, index: int, **kwargs: Any):
         super().__init__(name=f"layer_{index}", **kwargs)
         # Dropout index 0 is the embeddings'; each block has three of its own.
         first = 1 + 3 * index
@@ -266,13 +291,19 @@ class TransformerBlock(keras.layers.Layer):
             config, config.intermediate_size, first + 2, name="output"
         )
 
-    def build(self, input_shape=None):
+    def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
         """Create the three parts."""
         self.attention.build()
         self.intermediate.build()
         self.block_output.build()
 
-    def call(self, x, bias, kernels, dropout_seed=None):
+    def call(
+        self,
+        x: tf.Tensor,
+        bias: tf.Tensor | list[tf.Tensor],
+        kernels: Any,
+        dropout_seed: tf.Tensor | None = None,
+    ) -> tuple[tf.Tensor, tf.Tensor | None]:
         """Return (output [T, H], attention probabilities [B, A, S, S])."""
         how = {"kernels": kernels, "dropout_seed": dropout_seed}
         attended, probs = self.attention(x, bias, **how)

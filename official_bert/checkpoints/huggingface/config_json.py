@@ -8,6 +8,8 @@ text, versions of software and the like are left out.
 
 import dataclasses
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from official_bert import files
 from official_bert.config import BertConfig
@@ -34,7 +36,11 @@ ACTIVATIONS = {
 WRITTEN_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 
 # Where its defaults are not those of the original.
-DEFAULTS = {"vocab_size": 30522, "type_vocab_size": 2, "hidden_act": "gelu"}
+DEFAULTS: dict[str, Any] = {
+    "vocab_size": 30522,
+    "type_vocab_size": 2,
+    "hidden_act": "gelu",
+}
 
 # What goes into `extra`, unless the value is null or the usual one. The last
 # six are Google's own, in the configs of the multilingual and Chinese models.
@@ -78,7 +84,9 @@ LABELED = {
 }
 
 
-def read(directory):
+def read(
+    directory: str | os.PathLike[str],
+) -> tuple[str, dict[str, Any]] | tuple[None, None]:
     """Read the config of a model's directory.
 
     Returns:
@@ -127,7 +135,9 @@ def _stated_architecture(values):
     return str(stated[0]).removeprefix("TF")
 
 
-def from_dict(values, path, shapes):
+def from_dict(
+    values: dict[str, Any], path: str, shapes: Mapping[str, tuple[int, ...]]
+) -> BertConfig:
     """Return the `BertConfig` of the dict in a `config.json`.
 
     Args:
@@ -172,7 +182,9 @@ def _extra(values, shapes):
     return extra
 
 
-def architecture(shapes, stated=None):
+def architecture(
+    shapes: Mapping[str, tuple[int, ...]], stated: str | None = None
+) -> str:
     """Return the name of the class that a checkpoint is one of.
 
     Args:
@@ -184,7 +196,9 @@ def architecture(shapes, stated=None):
     return stated if stated in fitting and stated != "BertModel" else fitting[0]
 
 
-def to_dict(config, shapes):
+def to_dict(
+    config: BertConfig, shapes: Mapping[str, tuple[int, ...]]
+) -> dict[str, Any]:
     """Return what to write as `config.json` for weights of these Google's shapes."""
     meant = architecture(shapes, _stated_architecture(config.extra))
     values = config.to_dict() | {

@@ -72,7 +72,7 @@ _ROOTS = {
 }
 
 
-def google_name(own, layout):
+def google_name(own: str, layout: str) -> str:
     """Return Google's name for a name in a file, or the name itself if unknown.
 
     `layout` is `TORCH` or `TENSORFLOW`; older spellings are known too.
@@ -87,7 +87,7 @@ def google_name(own, layout):
     return _GOOGLE_OF[pattern].replace("#", number) if pattern in _GOOGLE_OF else own
 
 
-def torch_name(name, prefix):
+def torch_name(name: str, prefix: bool) -> str:
     """Return PyTorch's name for a Google name, or the name itself if unknown.
 
     `prefix` is whether the encoder's names begin with `bert.`, unlike a `BertModel`'s.
@@ -124,18 +124,18 @@ def _torch_spelling(name):
     return ".".join([*scopes, leaf])
 
 
-def is_known(name):
+def is_known(name: str) -> bool:
     """Whether a name is Google's for a part of BERT."""
     return _split_number(name)[0] in _TORCH_OF
 
 
-def is_transposed(name, layout):
+def is_transposed(name: str, layout: str) -> bool:
     """Whether Google has a tensor the other way round than a file of this layout."""
     leaf = {TORCH: "kernel", TENSORFLOW: "output_weights"}[layout]
     return is_known(name) and name.rpartition("/")[2] == leaf
 
 
-def google_shape(name, shape, layout):
+def google_shape(name: str, shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
     """Return the shape that Google has for a tensor of a file.
 
     Transformers 4.1 and 4.2 wrote the attention of `TFBert*` with an axis for

@@ -11,6 +11,7 @@ import tempfile
 from typing import NamedTuple
 
 from official_bert import files
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.tokenization.vocabulary import SPECIAL_TOKENS, guess_do_lower_case
 
@@ -32,7 +33,7 @@ class Tokenizer(NamedTuple):
     notes: tuple[str, ...]
 
 
-def read(directory):
+def read(directory: str | os.PathLike[str]) -> Tokenizer:
     """Return the `Tokenizer` of a directory.
 
     Raises:
@@ -112,7 +113,7 @@ def _find_vocab(directory, fast):
     ids = dict((is_wordpiece and model.get("vocab")) or {})
     if ids:
         ids |= {each["content"]: each["id"] for each in fast.get("added_tokens") or ()}
-    tokens = sorted(ids, key=ids.get)
+    tokens = sorted(ids, key=ids.__getitem__)
     is_vocab = tokens and [ids[token] for token in tokens] == list(range(len(tokens)))
     # A token with a line end in it has no line of a file.
     if not is_vocab or any("\n" in token for token in tokens):
@@ -126,7 +127,12 @@ def _find_vocab(directory, fast):
     return path, None
 
 
-def write(directory, vocab_file, do_lower_case, config):
+def write(
+    directory: str | os.PathLike[str],
+    vocab_file: str | None,
+    do_lower_case: bool | None,
+    config: BertConfig,
+) -> None:
     """Write `vocab.txt` and `tokenizer_config.json`.
 
     Without a `vocab_file` to copy neither can be complete, and the second is written

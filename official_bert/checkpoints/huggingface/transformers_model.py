@@ -14,7 +14,7 @@ import safetensors
 import safetensors.numpy
 
 from official_bert import files
-from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.checkpoint import Checkpoint, StoredTensor
 from official_bert.checkpoints.huggingface import (
     config_json,
     tensor_names,
@@ -26,12 +26,12 @@ from official_bert.errors import UserError
 WEIGHTS_FILE = "model.safetensors"
 
 
-def is_model(path):
+def is_model(path: str | os.PathLike[str]) -> bool:
     """Whether a directory or file holds weights as Hugging Face names them."""
     return weight_files.find_file(os.fspath(path)) is not None
 
 
-def open_model(path, given_path):
+def open_model(path: str | os.PathLike[str], given_path: str) -> Checkpoint:
     """Return the `Checkpoint` of a directory or file that `is_model`.
 
     Messages name `given_path`; `path` may have been unpacked from it.
@@ -44,13 +44,16 @@ def open_model(path, given_path):
     with _named(path, given_path):
         config_path, values = config_json.read(directory)
         weights = weight_files.find_file(path)
+        assert weights is not None
         stored, layout = weight_files.open_tensors(weights)
         tensors, notes = _rename(stored, layout, weights)
         shapes = {
             name: tensor_names.google_shape(name, tensor.shape, layout)
             for name, tensor in tensors.items()
         }
-        config = config_path and config_json.from_dict(values, config_path, shapes)
+        config = None
+        if config_path is not None and values is not None:
+            config = config_json.from_dict(values, config_path, shapes)
         tokenizer = tokenizer_files.read(directory)
 
     def read(name):
@@ -83,7 +86,8 @@ def _named(path, given_path):
 
 def _rename(stored, layout, weights):
     """Return (dict of Google's name -> `StoredTensor`, sorted, and notes)."""
-    tensors, notes = {}, []
+    tensors: dict[str, StoredTensor] = {}
+    notes: list[str] = []
     # Copies last, so that what they should be copies of is there.
     for own in sorted(stored, key=lambda own: own in tensor_names.COPIES):
         # Computed, not learned.
@@ -117,7 +121,7 @@ def _rename(stored, layout, weights):
     return {name: tensors[name] for name in sorted(tensors)}, notes
 
 
-def write_model(directory, checkpoint):
+def write_model(directory: str | os.PathLike[str], checkpoint: Checkpoint) -> list[str]:
     """Write a model that transformers loads; the weights come last.
 
     The directory exists already; without a vocabulary there will be no `vocab.txt`.
@@ -130,6 +134,7 @@ def write_model(directory, checkpoint):
         checkpoint is damaged.
     """
     _require_possible(checkpoint)
+    assert checkpoint.config is not None
     weights = os.path.join(directory, WEIGHTS_FILE)
     tensors = _torch_tensors(checkpoint)
     # While there are weights, the directory is a model.

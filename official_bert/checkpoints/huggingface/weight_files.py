@@ -49,7 +49,7 @@ DTYPES = {
 }
 
 
-def find_file(path):
+def find_file(path: str) -> str | None:
     """Return the file of weights that a path is, or has as a directory, or None."""
     if os.path.isdir(path):
         candidates = [os.path.join(path, name) for name in FILES]
@@ -57,7 +57,7 @@ def find_file(path):
     return path if path.endswith(ENDINGS) and os.path.isfile(path) else None
 
 
-def open_tensors(path):
+def open_tensors(path: str) -> tuple[dict[str, StoredTensor], str]:
     """Open a file of weights with one of `ENDINGS`, or an index of several.
 
     Returns:
@@ -92,7 +92,7 @@ def _open_shards(path):
     if not isinstance(shard_of, dict) or not shard_of:
         raise UserError(f"{path} is no index of weights: it has no weight_map.")
     shards = sorted({os.path.basename(str(shard)) for shard in shard_of.values()})
-    tensors = {}
+    tensors: dict[str, StoredTensor] = {}
     for shard in shards:
         shard_path = os.path.join(os.path.dirname(path), shard)
         if not os.path.isfile(shard_path):
@@ -147,7 +147,7 @@ def _safetensor(path, name, kind, shape):
 
 def _open_h5(path):
     """Open what Keras 2 wrote: groups of layers, which hold the variables."""
-    tensors = {}
+    tensors: dict[str, StoredTensor] = {}
 
     def add(name, item):
         # Not what only an optimizer remembers, in a model saved as a whole.

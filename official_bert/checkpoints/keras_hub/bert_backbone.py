@@ -4,12 +4,19 @@ Its attention has kernels with an axis for the heads; all else is a matter of
 names. It computes the tanh GELU, whatever a model was trained with.
 """
 
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from official_bert.checkpoints import google, names
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import ORIGINAL_EPSILON, BertConfig
 from official_bert.errors import UserError
+
+if TYPE_CHECKING:
+    import keras
+    import keras_hub
 
 # `BertConfig` -> `BertBackbone`. `dropout` is that of the attention as well.
 SIZES = {
@@ -26,7 +33,7 @@ SIZES = {
 POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 
 
-def from_backbone(backbone):
+def from_backbone(backbone: "keras_hub.models.BertBackbone") -> Checkpoint:
     """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`, read when that is.
 
     Raises:
@@ -43,7 +50,7 @@ def from_backbone(backbone):
     return checkpoint_of("the BertBackbone", config, encoder_variables(backbone))
 
 
-def to_backbone(checkpoint):
+def to_backbone(checkpoint: Checkpoint) -> "keras_hub.models.BertBackbone":
     """Return a `keras_hub.models.BertBackbone` with a checkpoint's encoder.
 
     Where the checkpoint has no pooler, the backbone's is 0.
@@ -54,6 +61,7 @@ def to_backbone(checkpoint):
         config's.
     """
     _require_possible(checkpoint)
+    assert checkpoint.config is not None
     backbone = new_backbone(checkpoint.config)
     variables = encoder_variables(backbone)
     for name in POOLER:
@@ -92,7 +100,7 @@ def _require_possible(checkpoint):
             )
 
 
-def config_from(values, where):
+def config_from(values: Mapping[str, Any], where: str) -> BertConfig:
     """Return the `BertConfig` of a `BertBackbone`'s config."""
     missing = [theirs for theirs in SIZES.values() if theirs not in values]
     if missing:
@@ -104,7 +112,7 @@ def config_from(values, where):
         raise UserError(f"{where}: {error}") from error
 
 
-def new_backbone(config):
+def new_backbone(config: BertConfig) -> "keras_hub.models.BertBackbone":
     """Return a `BertBackbone` of random weights, of a `BertConfig`'s sizes."""
     import keras_hub
 
@@ -112,7 +120,9 @@ def new_backbone(config):
     return keras_hub.models.BertBackbone(**sizes, dtype="float32", name="bert_backbone")
 
 
-def encoder_variables(backbone):
+def encoder_variables(
+    backbone: "keras_hub.models.BertBackbone",
+) -> dict[str, "keras.Variable"]:
     """Return Google's name -> variable of a `BertBackbone`, in its own shape."""
     scope = "bert/embeddings/"
     variables = {
@@ -137,7 +147,9 @@ def encoder_variables(backbone):
     return variables | layer_variables(layers)
 
 
-def layer_variables(layers):
+def layer_variables(
+    layers: Mapping[str, "keras.layers.Layer"],
+) -> dict[str, "keras.Variable"]:
     """Return Google's name -> variable of named dense and LayerNorm layers."""
     return {
         f"{name}/{leaf}": getattr(layer, leaf)
@@ -158,8 +170,14 @@ def _google_shape(name, variable):
 
 
 def checkpoint_of(
-    path, config, variables, others=None, vocab_file=None, casing=None, notes=()
-):
+    path: str,
+    config: BertConfig,
+    variables: Mapping[str, "keras.Variable"],
+    others: Mapping[str, np.ndarray] | None = None,
+    vocab_file: str | None = None,
+    casing: bool | None = None,
+    notes: Iterable[str] = (),
+) -> Checkpoint:
     """Return a `Checkpoint` of variables of KerasHub, and of other arrays.
 
     Args are the attributes of `Checkpoint`, but for `variables`, a dict of Google's
@@ -167,24 +185,24 @@ def checkpoint_of(
     """
     from keras import ops
 
-    others = {n: v for n, v in (others or {}).items() if n not in variables}
+    arrays = {n: v for n, v in (others or {}).items() if n not in variables}
     shapes = {name: _google_shape(name, one) for name, one in variables.items()}
 
     def read(name):
-        if name in others:
-            return others[name]
+        if name in arrays:
+            return arrays[name]
         value = np.asarray(ops.convert_to_numpy(variables[name]), np.float32)
         if name == "output_weights":
             return np.ascontiguousarray(value.T)
         return value.reshape(shapes[name])
 
-    shapes |= {name: value.shape for name, value in others.items()}
+    shapes |= {name: value.shape for name, value in arrays.items()}
     return Checkpoint(
         path, "keras_hub", shapes, read, config, vocab_file, casing, tuple(notes)
     )
 
 
-def assign(variables, checkpoint):
+def assign(variables: Mapping[str, "keras.Variable"], checkpoint: Checkpoint) -> None:
     """Set variables of KerasHub from a checkpoint, all or none of them."""
     for name, variable in variables.items():
         expected = _google_shape(name, variable)

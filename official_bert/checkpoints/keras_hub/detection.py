@@ -10,7 +10,7 @@ CONFIG_FILE = "config.json"
 PACKAGES = ("keras_hub>", "keras_nlp>")
 
 
-def is_preset(directory):
+def is_preset(directory: str | os.PathLike[str]) -> bool:
     """Whether a path is a directory with a KerasHub model, BERT or not."""
     path = os.path.join(directory, CONFIG_FILE)
     if not os.path.isfile(path):

@@ -21,6 +21,7 @@ from safetensors.numpy import save_file
 
 from official_bert import files
 from official_bert.checkpoints import google
+from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.checkpoints.keras_hub import bert_backbone
 from official_bert.checkpoints.keras_hub.detection import CONFIG_FILE
 from official_bert.config import BertConfig
@@ -56,7 +57,7 @@ ACCENTS_NOTE = (
 )
 
 
-def open_preset(directory, given_path):
+def open_preset(directory: str | os.PathLike[str], given_path: str) -> Checkpoint:
     """Open a preset, with the head of its task if it has one.
 
     Returns:
@@ -99,7 +100,9 @@ def open_preset(directory, given_path):
     )
 
 
-def write_preset(directory, checkpoint):
+def write_preset(
+    directory: str | os.PathLike[str], checkpoint: Checkpoint
+) -> list[str]:
     """Write a preset that KerasHub's `from_preset` loads, and `open_preset`.
 
     With a vocabulary there is a tokenizer in it; with a classifier it is one of
@@ -114,6 +117,7 @@ def write_preset(directory, checkpoint):
       UserError: see `bert_backbone.to_backbone`.
     """
     backbone = bert_backbone.to_backbone(checkpoint)
+    assert checkpoint.config is not None
     task = _new_task(checkpoint, backbone)
     (task or backbone).save_to_preset(directory, max_shard_size=None)
     if checkpoint.vocab_file is None:

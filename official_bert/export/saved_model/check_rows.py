@@ -1,13 +1,22 @@
 """A user's own rows to compare an export with Python on."""
 
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.tables.json_lines import parse_object
 
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 WHAT = "a file of rows to compare"
 
 
-def read(path, specs):
+def read(
+    path: str | os.PathLike[str], specs: Mapping[str, "tf.TensorSpec"]
+) -> list[dict[str, str | list[str]]]:
     """Return the rows of a file.
 
     Args:

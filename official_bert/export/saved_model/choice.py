@@ -1,11 +1,14 @@
 """A fine-tuned model of multiple choice as a graph that takes raw text."""
 
+from collections.abc import Iterable, Mapping
+
 import tensorflow as tf
 
 from official_bert.constants import INPUTS
 from official_bert.export.saved_model import rows, signatures
 from official_bert.export.saved_model.served_model import ServedModel
-from official_bert.export.saved_model.signatures import SERVING, TOKENS
+from official_bert.export.saved_model.signatures import SERVING, TOKENS, Signature
+from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.choice.training import outputs_of
 
 
@@ -14,18 +17,18 @@ class ServedChoice(ServedModel):
 
     what = "multiple choice"
 
-    def __init__(self, predictor, lengths):
+    def __init__(self, predictor: ChoicePredictor, lengths: Iterable[int]):
         """Hold the model of a `ChoicePredictor`; see `ServedModel`."""
         super().__init__(predictor, lengths, outputs_of(predictor.model))
 
-    def signatures(self):
+    def signatures(self) -> dict[str, Signature]:
         """Return a dict of name -> `Signature`; a record cannot hold several rows."""
         return {
             SERVING: signatures.of_strings(self.of_text, ("prompt",), ("choices",)),
             TOKENS: signatures.of_tokens(self.of_tokens, rank=3),
         }
 
-    def of_text(self, prompt, choices):
+    def of_text(self, prompt: tf.Tensor, choices: tf.Tensor) -> dict[str, tf.Tensor]:
         """Choose for each prompt.
 
         Args:
@@ -49,7 +52,7 @@ class ServedChoice(ServedModel):
         text = tf.gather(choices, best["index"], axis=1, batch_dims=1)
         return {**best, "choice": text}
 
-    def of_tokens(self, inputs):
+    def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Choose among rows of ids, a dict of `INPUTS` int32 [B, C, S].
 
         Returns:

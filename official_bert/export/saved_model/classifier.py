@@ -1,17 +1,22 @@
 """A fine-tuned classifier as a graph that takes raw text."""
 
+from collections.abc import Iterable, Mapping
+
 import tensorflow as tf
 
 from official_bert.constants import WINDOW
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
+from official_bert.tasks.classifier.predictor import ClassifierPredictor
 
 
 class ServedClassifier(ServedModel):
     """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers."""
 
-    def __init__(self, predictor, lengths, is_pair):
+    def __init__(
+        self, predictor: ClassifierPredictor, lengths: Iterable[int], is_pair: bool
+    ):
         """Hold the model of a `ClassifierPredictor`; see `ServedModel`.
 
         `is_pair` is whether there is an input for a second text.
@@ -21,7 +26,9 @@ class ServedClassifier(ServedModel):
         self.text_names = ("text", "text_b") if is_pair else ("text",)
         self.labels = self.task.labels
 
-    def of_text(self, text, text_b=None):
+    def of_text(
+        self, text: tf.Tensor, text_b: tf.Tensor | None = None
+    ) -> dict[str, tf.Tensor]:
         """Answer texts, string [B]; see `of_tokens`."""
         ids_a = self._tokenizer(text).ids
         ids_b = rows.no_tokens(tf.size(text))
@@ -40,7 +47,7 @@ class ServedClassifier(ServedModel):
         ids_a, ids_b = rows.truncate_pairs(ids_a, ids_b, room)
         return self.of_tokens(self._layout.lay_out(ids_a, ids_b))
 
-    def of_tokens(self, inputs):
+    def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Answer rows of ids, a dict of `INPUTS` int32 [B, S].
 
         Returns:

@@ -1,11 +1,14 @@
 """A pre-trained model as a graph that takes raw text."""
 
+from collections.abc import Iterable, Mapping
+
 import tensorflow as tf
 
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.export.saved_model import rows
 from official_bert.export.saved_model.row_model import RowModel
 from official_bert.export.saved_model.served_model import ServedModel
-from official_bert.export.saved_model.signatures import FILL_MASK, of_strings
+from official_bert.export.saved_model.signatures import FILL_MASK, Signature, of_strings
 from official_bert.export.saved_model.texts import per_text
 from official_bert.pretrained.fill_mask import MASK
 
@@ -16,11 +19,11 @@ TOP_K = 5
 class ServedEncoder(ServedModel):
     """Texts to their vectors; those longer than the last of the lengths are cut."""
 
-    def __init__(self, bert, lengths):
+    def __init__(self, bert: Bert, lengths: Iterable[int]):
         """Hold the model of a `Bert`; see `ServedModel`."""
         super().__init__(bert, lengths, bert.encode)
 
-    def of_text(self, text):
+    def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encode texts, string [B].
 
         Returns:
@@ -32,7 +35,7 @@ class ServedEncoder(ServedModel):
         names = ("input_ids", "input_mask")
         return {**self._model(inputs), **{name: inputs[name] for name in names}}
 
-    def of_tokens(self, inputs):
+    def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Encode rows of ids, a dict of `INPUTS` int32 [B, S].
 
         Returns:
@@ -48,7 +51,7 @@ class ServedEncoder(ServedModel):
 class ServedMaskedLM(ServedEncoder):
     """Texts to their vectors, and `[MASK]` to words; what `fill_mask` answers."""
 
-    def __init__(self, bert, lengths):
+    def __init__(self, bert: Bert, lengths: Iterable[int]):
         """Hold the `PretrainingModel` of a `Bert`; see `ServedModel`."""
         super().__init__(bert, lengths)
         model, tokenizer = bert.model, bert.tokenizer
@@ -69,12 +72,12 @@ class ServedMaskedLM(ServedEncoder):
         specs = {"vectors": tf.TensorSpec([None, width], tf.float32, "vectors")}
         self._head = RowModel(fill, model.weights, specs)
 
-    def signatures(self):
+    def signatures(self) -> dict[str, Signature]:
         """Return a dict of name -> `Signature`."""
         fill_mask = of_strings(self.fill_mask, self.text_names)
         return {**super().signatures(), FILL_MASK: fill_mask}
 
-    def fill_mask(self, text):
+    def fill_mask(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Find the likeliest pieces for each `[MASK]` of texts, string [B].
 
         Returns:

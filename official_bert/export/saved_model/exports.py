@@ -2,23 +2,29 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable, Mapping
 
+import numpy as np
 import tensorflow as tf
 
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.errors import UserError
 from official_bert.export import expected, sources
 from official_bert.export.saved_model.choice import ServedChoice
 from official_bert.export.saved_model.classifier import ServedClassifier
 from official_bert.export.saved_model.encoder import ServedEncoder, ServedMaskedLM
 from official_bert.export.saved_model.ner import ServedTagger
-from official_bert.export.saved_model.signatures import FILL_MASK, SERVING
+from official_bert.export.saved_model.signatures import FILL_MASK, SERVING, Signature
 from official_bert.export.saved_model.squad import ServedSquad
+from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue.tasks import find_task
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
+from official_bert.tokenization.full import FullTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -40,16 +46,21 @@ class Export:
 
     what: str
     module: tf.Module
-    keras_model: Callable
-    signatures: dict
-    answers: dict[str, Callable]
+    keras_model: Callable[..., dict[str, tf.Tensor]]
+    signatures: dict[str, Signature]
+    answers: Mapping[str, Callable[..., dict[str, np.ndarray]]]
     labels: tuple[str, ...]
-    tokenizer: object
+    tokenizer: FullTokenizer
     lengths: tuple[int, ...]
     files: dict[str, str]
 
 
-def open_export(path, is_pair=None, lengths=sources.LENGTHS, max_seq_length=None):
+def open_export(
+    path: str | os.PathLike[str],
+    is_pair: bool | None = None,
+    lengths: Iterable[int] = sources.LENGTHS,
+    max_seq_length: int | None = None,
+) -> Export:
     """Load a model of any kind and make its graph.
 
     Args:
@@ -65,6 +76,7 @@ def open_export(path, is_pair=None, lengths=sources.LENGTHS, max_seq_length=None
     Raises:
       UserError: something is missing or does not fit.
     """
+    source: Bert | TaskPredictor
     predictor = sources.predictor_of(path, max_seq_length)
     if predictor is None:
         source, has_head, longest = sources.load_pretrained(path, max_seq_length)
@@ -107,7 +119,7 @@ def _serve(predictor, lengths, is_pair):
     return served(predictor, lengths), answer
 
 
-def takes_pairs(task):
+def takes_pairs(task: ClassifierTask) -> bool:
     """Tell whether a `ClassifierTask` is known to be of pairs of texts."""
     if task.columns:
         return task.columns.text_b is not None

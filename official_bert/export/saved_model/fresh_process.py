@@ -9,15 +9,16 @@ package nor Keras, and fails if something that it loads does.
 
 import json
 import sys
+from typing import Any
 
 if __name__ == "__main__":
     # TensorFlow takes Keras along where it is installed; an export must not need it.
-    sys.modules["keras"] = None
+    sys.modules["keras"] = None  # type: ignore[assignment]
 
 import tensorflow as tf  # noqa: E402
 
 
-def main(export, requests_path, answers_path):
+def main(export: str, requests_path: str, answers_path: str) -> None:
     """Answer all requests."""
     model = tf.saved_model.load(export)
     with open(requests_path, encoding="utf-8") as file:
@@ -29,7 +30,7 @@ def main(export, requests_path, answers_path):
         sys.exit("The export needs the package it was made with.")
 
 
-def run(model, request):
+def run(model: Any, request: dict[str, Any]) -> dict[str, list]:
     """Return the outputs of one request as lists."""
     function = model.signatures[request["signature"]]
     _, specs = function.structured_input_signature

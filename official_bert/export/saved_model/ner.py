@@ -1,5 +1,7 @@
 """A fine-tuned tagger as a graph that takes raw text."""
 
+from collections.abc import Iterable, Mapping
+
 import tensorflow as tf
 
 from official_bert.export.saved_model import rows
@@ -7,6 +9,7 @@ from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.texts import parts_of, per_text
 from official_bert.metrics import entities
 from official_bert.tasks.ner import words as ner_words
+from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tokenization.graph_words import BasicWords
 from official_bert.tokenization.wordpiece import UNKNOWN
 
@@ -16,7 +19,7 @@ class ServedTagger(ServedModel):
 
     what = "entity tagger"
 
-    def __init__(self, predictor, lengths):
+    def __init__(self, predictor: NerPredictor, lengths: Iterable[int]):
         """Hold the model of a `NerPredictor`; see `ServedModel`."""
         super().__init__(predictor, lengths)
         self.labels = self.task.tags
@@ -24,7 +27,7 @@ class ServedTagger(ServedModel):
         self._words = BasicWords(do_lower_case=False)
         self._unknown = predictor.tokenizer.vocab[UNKNOWN]
 
-    def of_text(self, text):
+    def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Find entities in texts, string [B].
 
         Returns:
@@ -46,7 +49,7 @@ class ServedTagger(ServedModel):
         }
         return outputs | self._entities(text, tags, of_text, starts, ends)
 
-    def of_tokens(self, inputs):
+    def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Tag rows of ids, a dict of `INPUTS` int32 [B, S].
 
         Returns:

@@ -1,5 +1,8 @@
 """A model in a graph, through which rows go a few at a time."""
 
+from collections.abc import Callable, Iterable, Mapping
+
+import keras
 import tensorflow as tf
 
 from official_bert.constants import INPUTS
@@ -13,7 +16,13 @@ TOKENS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}
 class RowModel(tf.Module):
     """A function of rows and the weights it reads."""
 
-    def __init__(self, compute, weights, specs=None, rows_at_once=ROWS_AT_ONCE):
+    def __init__(
+        self,
+        compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
+        weights: Iterable[keras.Variable],
+        specs: Mapping[str, tf.TensorSpec] | None = None,
+        rows_at_once: int = ROWS_AT_ONCE,
+    ):
         """Hold a function and the Keras variables that it reads.
 
         It takes a dict of tensors [B, …] with these specs, by default `TOKENS`, and B
@@ -31,7 +40,7 @@ class RowModel(tf.Module):
 
         self._of_rows = of_rows
 
-    def __call__(self, inputs):
+    def __call__(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Return the outputs [N, …] of a dict of inputs [N, …], N >= 0."""
         compute = self._of_rows.get_concrete_function()
         specs = dict(sorted(compute.structured_outputs.items()))

@@ -5,6 +5,7 @@ What the Python code does one example at a time (`classifier_features`,
 """
 
 import dataclasses
+from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
@@ -24,7 +25,12 @@ class Windows:
     lengths: tf.Tensor
 
 
-def slice_rows(rows, starts, lengths, of_rows=None):
+def slice_rows(
+    rows: tf.RaggedTensor,
+    starts: tf.Tensor,
+    lengths: tf.Tensor,
+    of_rows: tf.Tensor | None = None,
+) -> tf.RaggedTensor:
     """Return tokens starts … starts + lengths - 1 of ragged rows [N, (tokens)].
 
     `starts`, `lengths` and `of_rows`, the numbers of the rows to cut from (None for all
@@ -37,19 +43,21 @@ def slice_rows(rows, starts, lengths, of_rows=None):
     return positions.with_values(tf.gather(rows.values, positions.values))
 
 
-def no_tokens(number):
+def no_tokens(number: tf.Tensor) -> tf.RaggedTensor:
     """Return ragged [number, (0)]: as many rows without a token."""
     return tf.RaggedTensor.from_row_lengths(
         tf.zeros([0], tf.int32), tf.zeros([number], tf.int32)
     )
 
 
-def row_lengths(rows):
+def row_lengths(rows: tf.RaggedTensor) -> tf.Tensor:
     """Return the tokens of each row, int32 [N]."""
     return tf.cast(rows.row_lengths(), tf.int32)
 
 
-def truncate_pairs(ids_a, ids_b, room):
+def truncate_pairs(
+    ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: tf.Tensor
+) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
     """Cut pairs, ragged [N, (tokens)] each, as `windows.truncate_pair` does.
 
     `room`, [N], is how many tokens both have together at most.
@@ -65,7 +73,7 @@ def truncate_pairs(ids_a, ids_b, room):
     )
 
 
-def make_windows(num_tokens, room, stride):
+def make_windows(num_tokens: tf.Tensor, room: tf.Tensor, stride: tf.Tensor) -> Windows:
     """Return the `Windows` over rows, as `windows.make_spans` makes them.
 
     Args:
@@ -83,7 +91,9 @@ def make_windows(num_tokens, room, stride):
     return Windows(rows, starts, lengths)
 
 
-def best_positions(windows, num_tokens):
+def best_positions(
+    windows: Windows, num_tokens: tf.Tensor
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Return for each token the window in which it has maximal context.
 
     See `windows.best_spans`.
@@ -119,13 +129,15 @@ class Layout(tf.Module):
     that little is computed for padding and there are few different shapes.
     """
 
-    def __init__(self, vocab, lengths):
+    def __init__(self, vocab: Mapping[str, int], lengths: Iterable[int]):
         """Set the vocabulary, and the lengths, rising; no row exceeds the last."""
         super().__init__()
         self._cls, self._sep = vocab["[CLS]"], vocab["[SEP]"]
         self.lengths = tuple(lengths)
 
-    def lay_out(self, ids_a, ids_b):
+    def lay_out(
+        self, ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor
+    ) -> dict[str, tf.Tensor]:
         """Return the inputs of a model for two ragged [N, (tokens)].
 
         A row without tokens in the second gets no `[SEP]` for it.
@@ -154,7 +166,7 @@ class Layout(tf.Module):
         }
 
 
-def with_token(rows, where, token):
+def with_token(rows: tf.RaggedTensor, where: tf.Tensor, token: int) -> tf.RaggedTensor:
     """Return ragged rows [N, (tokens)] with a token added at the end of some.
 
     `where`, bool [N], says which rows get it.
@@ -164,7 +176,9 @@ def with_token(rows, where, token):
     return tf.concat([rows, tf.RaggedTensor.from_row_lengths(tokens, counts)], axis=1)
 
 
-def joined(parts, of_row, number):
+def joined(
+    parts: tf.RaggedTensor, of_row: tf.Tensor, number: tf.Tensor
+) -> tf.RaggedTensor:
     """Return ragged rows [number, (tokens)], of ragged parts [P, (tokens)] in order.
 
     `of_row`, [P], rising, is the row that each part belongs to.
@@ -173,7 +187,7 @@ def joined(parts, of_row, number):
     return tf.RaggedTensor.from_row_lengths(parts.values, lengths)
 
 
-def placed(rows, starts, size):
+def placed(rows: tf.RaggedTensor, starts: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
     """Return int32 [N, size]: rows from the given positions on, and else 0."""
     row = tf.cast(rows.value_rowids(), tf.int32)
     inside = tf.range(tf.size(row)) - tf.gather(

@@ -1,10 +1,20 @@
 """Base of the models that take raw text."""
 
+from collections.abc import Callable, Iterable
+from typing import Any
+
 import tensorflow as tf
 
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.export.saved_model import rows, signatures
 from official_bert.export.saved_model.row_model import RowModel
-from official_bert.export.saved_model.signatures import EXAMPLES, SERVING, TOKENS
+from official_bert.export.saved_model.signatures import (
+    EXAMPLES,
+    SERVING,
+    TOKENS,
+    Signature,
+)
+from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tokenization.graph import GraphTokenizer
 
 
@@ -21,24 +31,29 @@ class ServedModel(tf.Module):
       task: of the predictor; None for a pre-trained model.
     """
 
-    what = "pre-trained encoder"
-    text_names = ("text",)
-    labels = ()
+    what: str = "pre-trained encoder"
+    text_names: tuple[str, ...] = ("text",)
+    labels: tuple[str, ...] = ()
 
-    def __init__(self, source, lengths, compute=None):
+    def __init__(
+        self,
+        source: Bert | TaskPredictor,
+        lengths: Iterable[int],
+        compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]] | None = None,
+    ):
         """Hold the model of a predictor or `checkpoints.model_directory.Bert`.
 
         `lengths` are those of `rows.Layout`; `compute` is a function of a dict of
         `INPUTS`, by default the model itself.
         """
         super().__init__()
-        self.task = getattr(source, "task", None)
+        self.task: Any = getattr(source, "task", None)
         vocab, do_lower_case = source.tokenizer.vocab, source.tokenizer.do_lower_case
         self._tokenizer = GraphTokenizer(vocab, do_lower_case)
         self._layout = rows.Layout(vocab, lengths)
         self._model = RowModel(compute or source.model, source.model.weights)
 
-    def signatures(self):
+    def signatures(self) -> dict[str, Signature]:
         """Return a dict of name -> `Signature`."""
         return {
             SERVING: signatures.of_strings(self.of_text, self.text_names),

@@ -2,11 +2,13 @@
 
 import json
 import os
+from typing import Any
 
 import tensorflow as tf
 
 from official_bert import files
 from official_bert.export import samples, sources
+from official_bert.export.saved_model.exports import Export
 from official_bert.export.saved_model.signatures import SERVING
 from official_bert.export.saved_model.verify import columns_of
 from official_bert.generated_files import write_unless_edited
@@ -39,7 +41,7 @@ services:
 """
 
 
-def write_assets(directory, export):
+def write_assets(directory: str | os.PathLike[str], export: Export) -> None:
     """Write what the model is made with into `assets/` of a version's folder."""
     assets = os.path.join(directory, "assets")
     os.makedirs(assets, exist_ok=True)
@@ -48,7 +50,9 @@ def write_assets(directory, export):
         files.copy(path, os.path.join(assets, name))
 
 
-def write_warmup(directory, export, model_name):
+def write_warmup(
+    directory: str | os.PathLike[str], export: Export, model_name: str
+) -> bool:
     """Write requests that a server makes of itself before it takes others.
 
     There is one for each length that rows are padded to.
@@ -77,7 +81,9 @@ def write_warmup(directory, export, model_name):
     return True
 
 
-def write_server_files(directory, export, model_name, answer):
+def write_server_files(
+    directory: str | os.PathLike[str], export: Export, model_name: str, answer: Any
+) -> list[str]:
     """Write what is beside the versions' folders, but for what people have changed.
 
     `answer` is what the model gave to `samples.first_row`, as REST shows a row.

@@ -1,7 +1,7 @@
 """The signatures of an export: their names, inputs and functions."""
 
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import tensorflow as tf
 
@@ -17,10 +17,10 @@ class Signature:
     """One way to run a model."""
 
     # Function: tensors by the names of `specs` -> dict of tensors.
-    compute: Callable
+    compute: Callable[..., dict[str, tf.Tensor]]
     specs: dict[str, tf.TensorSpec]
 
-    def traced(self):
+    def traced(self) -> Callable[..., dict[str, tf.Tensor]]:
         """Return it as a function that can be saved."""
         named = [tf.TensorSpec.from_spec(spec, n) for n, spec in self.specs.items()]
 
@@ -31,7 +31,11 @@ class Signature:
         return run
 
 
-def of_strings(compute, names, pairs=()):
+def of_strings(
+    compute: Callable[..., dict[str, tf.Tensor]],
+    names: Iterable[str],
+    pairs: Iterable[str] = (),
+) -> Signature:
     """Return the `Signature` of a function of raw text.
 
     It takes string tensors, those of `names` [B], those of `pairs` [B, C].
@@ -43,7 +47,9 @@ def of_strings(compute, names, pairs=()):
     )
 
 
-def of_tokens(compute, rank=2):
+def of_tokens(
+    compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]], rank: int = 2
+) -> Signature:
     """Return the `Signature` of a function of a dict of `INPUTS`, int32, of a rank."""
     spec = tf.TensorSpec([None] * rank, tf.int32)
 
@@ -58,7 +64,9 @@ def of_tokens(compute, rank=2):
     return Signature(check_and_compute, dict.fromkeys(INPUTS, spec))
 
 
-def of_examples(compute):
+def of_examples(
+    compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
+) -> Signature:
     """Return the `Signature` of a function of a dict of `INPUTS`, in records.
 
     Its input `examples` is string [B], each a serialized `tf.train.Example` with

@@ -1,5 +1,7 @@
 """A fine-tuned model of SQuAD as a graph that takes raw text."""
 
+from collections.abc import Mapping
+
 import tensorflow as tf
 
 from official_bert.export.saved_model import rows
@@ -15,7 +17,7 @@ class ServedSquad(ServedModel):
     what = "question answering"
     text_names = ("question", "context")
 
-    def of_text(self, question, context):
+    def of_text(self, question: tf.Tensor, context: tf.Tensor) -> dict[str, tf.Tensor]:
         """Answer questions on contexts, string [B] each.
 
         Returns:
@@ -42,10 +44,10 @@ class ServedSquad(ServedModel):
             ),
             rows.slice_rows(read.ids, windows.starts, windows.lengths, windows.rows),
         )
-        logits = self._model(inputs)
+        outputs = self._model(inputs)
         logits = [
             tf.cast(
-                tf.where(inputs["input_mask"] > 0, logits[f"{name}_logits"], _NEVER),
+                tf.where(inputs["input_mask"] > 0, outputs[f"{name}_logits"], _NEVER),
                 tf.float64,
             )
             for name in ("start", "end")
@@ -64,7 +66,7 @@ class ServedSquad(ServedModel):
         nulls = tf.math.unsorted_segment_min(nulls, windows.rows, number)
         return self._answers(context, span, nulls, lengths > 0)
 
-    def of_tokens(self, inputs):
+    def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
         """Return the model's logits of rows, a dict of `INPUTS` int32 [B, S].
 
         Returns:

@@ -6,7 +6,9 @@ import tensorflow as tf
 MOST_CELLS = 2**22
 
 
-def parts_of(texts, of_text, starts, ends):
+def parts_of(
+    texts: tf.Tensor, of_text: tf.Tensor, starts: tf.Tensor, ends: tf.Tensor
+) -> tf.Tensor:
     """Return parts of texts, string [M].
 
     Args:
@@ -24,7 +26,9 @@ def parts_of(texts, of_text, starts, ends):
     )
 
 
-def per_text(values, of_text, number, default):
+def per_text(
+    values: tf.Tensor, of_text: tf.Tensor, number: tf.Tensor, default: str | float
+) -> tf.Tensor:
     """Return values by text, [N, the most of one text], padded.
 
     Args:

@@ -6,6 +6,8 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 
@@ -13,13 +15,20 @@ from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 from official_bert.export import expected, samples
 from official_bert.export.saved_model import fresh_process
+from official_bert.export.saved_model.exports import Export
 from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
 # The greatest difference of a number, or, above 1, of one part of it.
 TOLERANCE = 1e-5
 
 
-def verify(directory, export, rows=None, python=sys.executable, tolerance=TOLERANCE):
+def verify(
+    directory: str | os.PathLike[str],
+    export: Export,
+    rows: Iterable[dict[str, str | list[str]]] | None = None,
+    python: str = sys.executable,
+    tolerance: float = TOLERANCE,
+) -> dict[str, Any]:
     """Compare an export on the disk with Python.
 
     Args:
@@ -62,18 +71,22 @@ def verify(directory, export, rows=None, python=sys.executable, tolerance=TOLERA
 
 def _batches(rows):
     """Yield rows as inputs, those with as many choices together."""
-    groups = {}
+    groups: dict[int, list] = {}
     for row in rows:
         groups.setdefault(len(row.get("choices", ())), []).append(row)
     yield from map(columns_of, groups.values())
 
 
-def columns_of(rows):
+def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
     """Return rows, dicts with the same keys, as a dict of lists."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
-def ask_fresh_process(directory, requests, python=sys.executable):
+def ask_fresh_process(
+    directory: str | os.PathLike[str],
+    requests: Sequence[Mapping[str, Any]],
+    python: str = sys.executable,
+) -> list[dict[str, list]]:
     """Return the answers of an export in a process of its own.
 
     See `fresh_process`.
@@ -117,7 +130,7 @@ def _difference(signature, outputs, wanted, tolerance):
     return max(errors.values(), default=0.0)
 
 
-def error_of(output, wanted):
+def error_of(output: list | None, wanted: np.ndarray) -> float:
     """Return by how much an output, as lists, differs from a wanted array."""
     if output is None:
         return float("inf")

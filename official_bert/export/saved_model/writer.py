@@ -2,6 +2,8 @@
 
 import logging
 import os
+from collections.abc import Iterable
+from typing import Any
 
 import tensorflow as tf
 
@@ -9,11 +11,12 @@ from official_bert import files
 from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.saved_model import server_files
+from official_bert.export.saved_model.exports import Export
 from official_bert.export.saved_model.signatures import SERVING
 from official_bert.export.saved_model.verify import columns_of, verify
 
 
-def next_version(directory):
+def next_version(directory: str | os.PathLike[str]) -> int:
     """Return the number behind the last version in a folder; 1 for the first."""
     if not os.path.isdir(directory):
         return 1
@@ -25,7 +28,13 @@ def next_version(directory):
     return max(numbers, default=0) + 1
 
 
-def write(directory, export, model_name, version=None, rows=None):
+def write(
+    directory: str | os.PathLike[str],
+    export: Export,
+    model_name: str,
+    version: int | None = None,
+    rows: Iterable[dict[str, str | list[str]]] | None = None,
+) -> tuple[str, dict[str, Any]]:
     """Write a version, once it answers in a fresh process what Python answers.
 
     A server that watches the folder sees the whole version or nothing.

@@ -11,6 +11,7 @@ import functools
 
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.modeling import layers
 from official_bert.modeling.kernels import (
     element_wise,
@@ -39,7 +40,9 @@ WITH_GRADIENTS = _with_layer_norm(
 )
 
 
-def for_training(config, precision, num_tokens, skip_padding, xla):
+def for_training(
+    config: BertConfig, precision: str, num_tokens: int, skip_padding: bool, xla: bool
+) -> Kernels:
     """Return the `Kernels` of a training step.
 
     Args:
@@ -53,7 +56,9 @@ def for_training(config, precision, num_tokens, skip_padding, xla):
     return training_kernels(pays_off, skip_padding, xla)
 
 
-def training_kernels(is_compiled=False, skip_padding=False, xla=False):
+def training_kernels(
+    is_compiled: bool = False, skip_padding: bool = False, xla: bool = False
+) -> Kernels:
     """Return the `Kernels` of a training step.
 
     Args:
@@ -83,14 +88,14 @@ def _in_few_passes():
     )
 
 
-def compiling_pays_off(config, precision, num_tokens):
+def compiling_pays_off(config: BertConfig, precision: str, num_tokens: int) -> bool:
     """Return whether a training run gains from `element_wise`; see `for_training`."""
     work = num_tokens * config.num_hidden_layers * config.hidden_size
     devices = {device.device_type for device in tf.config.list_logical_devices()}
     return work >= LEAST_WORK and precision == "float32" and devices == {"CPU"}
 
 
-def for_inference():
+def for_inference() -> Kernels:
     """Return the `Kernels` of graphs that this process runs without a gradient.
 
     LayerNorm is one pass if oneDNN is there. Exports have a LayerNorm that is fast

@@ -6,6 +6,8 @@ faster than XLA's. What XLA compiles is for one shape, so each new one costs a m
 """
 
 import functools
+from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -15,7 +17,7 @@ from official_bert.modeling.kernels.hashed_dropout import hashed_dropout, mask_k
 
 
 @functools.cache
-def compiled(function, **settings):
+def compiled(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
     """Return a function whose work is element-wise, compiled by XLA.
 
     It is computed a second time for its gradient, from its arguments: that takes less
@@ -55,8 +57,15 @@ def compiled(function, **settings):
 
 
 def residual_layer_norm(
-    x, residual, gamma, beta, epsilon, rate, dropout_seed, dropout_index
-):
+    x: tf.Tensor,
+    residual: tf.Tensor,
+    gamma: tf.Tensor,
+    beta: tf.Tensor,
+    epsilon: float,
+    rate: float,
+    dropout_seed: tf.Tensor | None,
+    dropout_index: int,
+) -> tf.Tensor:
     """Compute `layers.residual_layer_norm` for float32, with `hashed_dropout`."""
     if dropout_seed is None:
         return gradients.layer_norm(x + residual, gamma, beta, epsilon)
@@ -65,13 +74,30 @@ def residual_layer_norm(
     return compute(x, residual, gamma, beta, key)
 
 
-def normalize_dropped_sum(x, residual, gamma, beta, key, rate, epsilon):
+def normalize_dropped_sum(
+    x: tf.Tensor,
+    residual: tf.Tensor,
+    gamma: tf.Tensor,
+    beta: tf.Tensor,
+    key: tf.Tensor,
+    rate: float,
+    epsilon: float,
+) -> tf.Tensor:
     """Return LayerNorm(residual + dropout(x)), float32 [T, H]; to be compiled."""
     total = hashed_dropout(x, key, rate=rate) + residual
     return gradients.layer_norm(total, gamma, beta, epsilon)
 
 
-def attention(query, key, value, bias, num_heads, rate, dropout_seed, dropout_index):
+def attention(
+    query: tf.Tensor,
+    key: tf.Tensor,
+    value: tf.Tensor,
+    bias: tf.Tensor,
+    num_heads: int,
+    rate: float,
+    dropout_seed: tf.Tensor | None,
+    dropout_index: int,
+) -> tuple[tf.Tensor, tf.Tensor]:
     """Compute `transformer.attention` for float32; no gradient for probabilities.
 
     After a softmax each row of the gradient loses its mean over the S keys, weighted
@@ -111,7 +137,14 @@ def attention(query, key, value, bias, num_heads, rate, dropout_seed, dropout_in
     return transformer.merge_heads(context), probs
 
 
-def score_gradient(probs, d_dropped, along, mask, rate, factor):
+def score_gradient(
+    probs: tf.Tensor,
+    d_dropped: tf.Tensor,
+    along: tf.Tensor,
+    mask: tf.Tensor,
+    rate: float,
+    factor: float,
+) -> tf.Tensor:
     """Return the gradient of the scores before their factor, [B, A, S, S]."""
     d_probs = hashed_dropout(d_dropped, mask, rate=rate)
     return probs * (d_probs - along) * factor

@@ -11,7 +11,7 @@ import tensorflow as tf
 from official_bert.modeling import layers
 
 
-def has_onednn():
+def has_onednn() -> bool | None:
     """Return whether TensorFlow computes with oneDNN; None if it does not say."""
     try:
         from tensorflow.python.util import _pywrap_util_port
@@ -21,7 +21,9 @@ def has_onednn():
         return None
 
 
-def layer_norm(x, gamma, beta, epsilon):
+def layer_norm(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tf.Tensor:
     """Compute `layers.layer_norm` as the operations that oneDNN fuses.
 
     With a known T, TensorFlow simplifies what it would recognize. Then, and in half

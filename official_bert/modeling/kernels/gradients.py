@@ -5,6 +5,7 @@ memory for each operation. These keep a few, and use what cancels out.
 """
 
 import math
+from collections.abc import Callable
 
 import tensorflow as tf
 
@@ -13,7 +14,7 @@ from official_bert.modeling.losses import label_positions
 
 
 @tf.custom_gradient
-def gelu(x):
+def gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tf.Tensor]]:
     """Compute `layers.gelu`; of seven tensors, keep x, its square and the tanh."""
     square = x * x
     tanh = tf.tanh(SQRT_2_OVER_PI * (x + 0.044715 * (square * x)))
@@ -26,7 +27,7 @@ def gelu(x):
 
 
 @tf.custom_gradient
-def gelu_erf(x):
+def gelu_erf(x: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tf.Tensor]]:
     """Compute `layers.gelu_erf`; keep x and the erf."""
     erf = tf.math.erf(x * math.sqrt(0.5))
 
@@ -37,7 +38,9 @@ def gelu_erf(x):
     return 0.5 * x * (1.0 + erf), gradient
 
 
-def layer_norm(x, gamma, beta, epsilon):
+def layer_norm(
+    x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
+) -> tf.Tensor:
     """Compute `layers.layer_norm`; keep the normalized rows and their scales."""
 
     @tf.custom_gradient
@@ -62,7 +65,11 @@ def layer_norm(x, gamma, beta, epsilon):
 
 
 @tf.custom_gradient
-def cross_entropy(logits, labels):
+def cross_entropy(
+    logits: tf.Tensor, labels: tf.Tensor
+) -> tuple[
+    tuple[tf.Tensor, tf.Tensor, tf.Tensor], Callable[..., tuple[tf.Tensor, None]]
+]:
     """Compute `losses.cross_entropy`; only the first of its outputs has a gradient.
 
     The gradient is softmax(logits) less 1 at the label.

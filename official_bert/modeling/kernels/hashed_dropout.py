@@ -5,14 +5,14 @@ import tensorflow as tf
 from official_bert.modeling.dropout import index_seed
 
 
-def mask_key(seed, dropout_index):
+def mask_key(seed: tf.Tensor, dropout_index: int) -> tf.Tensor:
     """Return the uint32 [2] key of one dropout's mask in one training step."""
     return tf.random.stateless_uniform(
         [2], index_seed(seed, dropout_index), minval=None, maxval=None, dtype=tf.uint32
     )
 
 
-def hashed_dropout(x, key, rate):
+def hashed_dropout(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
     """Dropout that decides each element by a hash of its position and the key.
 
     Random bits of a generator would be written and read, a pass each; a hash is

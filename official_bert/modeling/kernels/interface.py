@@ -2,6 +2,7 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
@@ -38,18 +39,20 @@ class Kernels:
       compiles_update: whether XLA compiles the optimizer's element-wise work.
     """
 
-    attention: Callable = transformer.attention
-    dropout: Callable = dropout.dropout
-    layer_norm: Callable = layers.layer_norm
-    residual_layer_norm: Callable = layers.residual_layer_norm
-    gelu: Callable = layers.gelu
-    gelu_erf: Callable = layers.gelu_erf
-    cross_entropy: Callable = losses.cross_entropy
-    pack: Callable | None = None
+    attention: Callable[..., tuple[tf.Tensor, tf.Tensor | None]] = transformer.attention
+    dropout: Callable[..., tf.Tensor] = dropout.dropout
+    layer_norm: Callable[..., tf.Tensor] = layers.layer_norm
+    residual_layer_norm: Callable[..., tf.Tensor] = layers.residual_layer_norm
+    gelu: Callable[[tf.Tensor], tf.Tensor] = layers.gelu
+    gelu_erf: Callable[[tf.Tensor], tf.Tensor] = layers.gelu_erf
+    cross_entropy: Callable[..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]] = (
+        losses.cross_entropy
+    )
+    pack: Callable[[tf.Tensor], Any] | None = None
     masked_score: float = transformer.MASKED_SCORE
     compiles_update: bool = False
 
-    def activation(self, name):
+    def activation(self, name: str) -> Callable[[tf.Tensor], tf.Tensor]:
         """Return the function for a `hidden_act` of `BertConfig`."""
         return {
             "gelu": self.gelu,

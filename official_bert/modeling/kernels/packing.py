@@ -2,10 +2,12 @@
 
 import dataclasses
 import math
+from typing import Self
 
 import tensorflow as tf
 
 from official_bert.modeling.dropout import GROUP_INDICES, MAX_GROUPS
+from official_bert.modeling.kernels.interface import Kernels
 
 # Into how many groups texts are sorted, and what divides their lengths. Each group is
 # some forty operations more in each layer, which take a while to trace.
@@ -30,15 +32,15 @@ class Packing:
     in_batch: "Positions"
     in_groups: "Positions"
 
-    def pack(self, x):
+    def pack(self, x: tf.Tensor) -> tf.Tensor:
         """Return the tokens [T, H] of `x` [B * S, H]."""
         return self.in_batch.pack(x)
 
-    def unpack(self, x):
+    def unpack(self, x: tf.Tensor) -> tf.Tensor:
         """Return tokens [T, H] at their positions, [B * S, H]; the others are 0."""
         return self.in_batch.unpack(x)
 
-    def wrap(self, kernels):
+    def wrap(self, kernels: Kernels) -> Kernels:
         """Return `Kernels` whose attention takes packed tokens.
 
         Its bias is a list, one for each group. It returns no probabilities. Each group
@@ -46,12 +48,12 @@ class Packing:
         """
 
         def attend(query, key, value, biases, *settings):
-            *settings, dropout_index = settings
+            *others, dropout_index = settings
             parts = zip(*map(self._split, (query, key, value)), biases, strict=True)
             contexts = []
             for number, part in enumerate(parts):
                 index = dropout_index + number * GROUP_INDICES
-                context, _ = kernels.attention(*part, *settings, index)
+                context, _ = kernels.attention(*part, *others, index)
                 contexts.append(context)  # [B_g * S_g, H]
             context = contexts[0] if len(contexts) == 1 else tf.concat(contexts, axis=0)
             return self.in_groups.pack(context), None
@@ -79,17 +81,17 @@ class Positions:
     token_of: tf.Tensor
 
     @classmethod
-    def where(cls, chosen):
+    def where(cls, chosen: tf.Tensor) -> Self:
         """Pack the positions where bool [N] is true, in their order."""
         position_of = tf.cast(tf.where(chosen)[:, 0], tf.int32)
         before = tf.cumsum(tf.cast(chosen, tf.int32), exclusive=True)
         return cls(position_of, tf.where(chosen, before, tf.size(position_of)))
 
-    def pack(self, x):
+    def pack(self, x: tf.Tensor) -> tf.Tensor:
         """Return the tokens [T, H] of `x` [N, H], 0 for a token without a position."""
         return _rearranged(x, self.position_of, self.token_of)
 
-    def unpack(self, x):
+    def unpack(self, x: tf.Tensor) -> tf.Tensor:
         """Return tokens [T, H] at their positions, [N, H], 0 where there is none."""
         return _rearranged(x, self.token_of, self.position_of)
 
@@ -108,13 +110,13 @@ def _rearranged(x, there, back):
     )
 
 
-def pack_tokens(input_mask):
+def pack_tokens(input_mask: tf.Tensor) -> Packing:
     """Return the `Packing` of the tokens of `input_mask` int [B, S], as one group."""
     in_batch = Positions.where(tf.reshape(input_mask, [-1]) != 0)
     return Packing([input_mask], in_batch, in_batch)
 
 
-def pack_in_groups(input_mask):
+def pack_in_groups(input_mask: tf.Tensor) -> Packing:
     """Return the `Packing` of `input_mask` int [B, S], for compiled shapes.
 
     Some padding is packed too, so that only a few T occur. There are `GROUPS` groups.

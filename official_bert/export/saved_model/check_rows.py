@@ -2,7 +2,7 @@
 
 from official_bert import files
 from official_bert.errors import UserError
-from official_bert.tables.json_lines import parse_object
+from official_bert.tables.table_files import parse_object
 
 WHAT = "a file of rows to compare"
 

@@ -14,7 +14,7 @@ from collections.abc import Callable
 
 from official_bert.errors import UserError
 from official_bert.metrics import entities
-from official_bert.tables import reading as tables
+from official_bert.tables import table_files as tables
 from official_bert.tasks.choice import files as choice_files
 from official_bert.tasks.glue import tasks as glue_tasks
 from official_bert.tasks.ner import conll as ner_conll

@@ -202,8 +202,8 @@ BREAKS = [
     Break(
         "the null score is that of the highest window",
         "tasks/squad/answers.py",
-        "null = min(pairs, key=sum)",
-        "null = max(pairs, key=sum)",
+        "null = min(pairs, key=sum, default=(0.0, 0.0))",
+        "null = max(pairs, key=sum, default=(0.0, 0.0))",
         "tasks/squad/test_squad_answers.py",
     ),
     Break(
@@ -251,8 +251,8 @@ BREAKS = [
     Break(
         "IOB1 is read as if it were IOB2",
         "tasks/ner/conll.py",
-        "entities.iob1_to_iob2([cells[-1] for _, cells in rows]), -1",
-        "[cells[-1] for _, cells in rows], -1",
+        "entities.convert_tags([cells[-1] for _, cells in rows], IOB2)",
+        "[cells[-1] for _, cells in rows]",
         "tasks/ner/test_ner_files.py",
     ),
     Break(

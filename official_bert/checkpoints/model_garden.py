@@ -42,18 +42,16 @@ EMBEDDINGS = {
 }
 EMBEDDINGS_NORM = ("_embedding_norm_layer", NUMBERED + "3")
 FIRST_BLOCK = 4
+# Where there are two paths, a space is between them.
 BLOCK = {
-    "attention/self/query": ("_attention_layer/_query_dense",),
-    "attention/self/key": ("_attention_layer/_key_dense",),
-    "attention/self/value": ("_attention_layer/_value_dense",),
-    "attention/output/dense": (
-        "_attention_layer/_output_dense",
-        "_attention_output_dense",
-    ),
-    "attention/output/LayerNorm": ("_attention_layer_norm",),
-    "intermediate/dense": ("_intermediate_dense",),
-    "output/dense": ("_output_dense",),
-    "output/LayerNorm": ("_output_layer_norm",),
+    "attention/self/query": "_attention_layer/_query_dense",
+    "attention/self/key": "_attention_layer/_key_dense",
+    "attention/self/value": "_attention_layer/_value_dense",
+    "attention/output/dense": "_attention_layer/_output_dense _attention_output_dense",
+    "attention/output/LayerNorm": "_attention_layer_norm",
+    "intermediate/dense": "_intermediate_dense",
+    "output/dense": "_output_dense",
+    "output/LayerNorm": "_output_layer_norm",
 }
 MASKED_LM = {
     "cls/predictions/transform/dense": ("dense",),
@@ -69,9 +67,6 @@ TRANSPOSED = (
     "cls/squad/output_weights",
     "output_weights",
 )
-
-# What the keys of an optimizer's and Keras' own variables have in them.
-NO_WEIGHTS = ("optimizer", "_optimizer", "keras_api", ".OPTIMIZER_SLOT")
 
 # `params.yaml`, which a training run of Model Garden writes -> `BertConfig`.
 PARAMS_FILE = "params.yaml"
@@ -216,7 +211,8 @@ def _model_keys(graph, shapes, path):
     keys |= _layer(graph, encoder, EMBEDDINGS_NORM, "bert/embeddings/LayerNorm")
     for index, block in enumerate(blocks):
         for name, paths in BLOCK.items():
-            keys |= _layer(graph, block, paths, f"bert/encoder/layer_{index}/{name}")
+            layer = f"bert/encoder/layer_{index}/{name}"
+            keys |= _layer(graph, block, paths.split(), layer)
     missing = [name for name, key in keys.items() if key not in shapes]
     if missing:
         raise UserError(
@@ -328,6 +324,8 @@ def _logits(graph, head, scope):
 
 def _other_keys(reader, used):
     """Return own name -> key for all other weights."""
+    # What the keys of an optimizer's and Keras' own variables have in them.
+    no_weights = {"optimizer", "_optimizer", "keras_api", ".OPTIMIZER_SLOT"}
     dtypes = reader.get_variable_to_dtype_map()
     shapes = reader.get_variable_to_shape_map()
     return {
@@ -337,7 +335,7 @@ def _other_keys(reader, used):
         and key not in used
         # A scalar is a step, a rate or a metric.
         and (dtypes[key].is_floating and shapes[key])
-        and not set(key.split("/")) & set(NO_WEIGHTS)
+        and not set(key.split("/")) & no_weights
     }
 
 

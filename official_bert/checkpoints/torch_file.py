@@ -26,9 +26,6 @@ import numpy as np
 from official_bert.checkpoints.checkpoint import StoredTensor
 from official_bert.errors import UserError
 
-# The first pickle of the older layout.
-MAGIC_NUMBER = 0x1950A86A20F9469CFC6C
-
 # PyTorch's classes of storages: what type the numbers have.
 STORAGES = {
     "FloatStorage": np.dtype(np.float32),
@@ -138,7 +135,8 @@ def _open_older(path):
         if file.read(2) == b"PK":
             raise _damaged(path, "its end, the list of its parts, is missing")
         file.seek(0)
-        if _Unpickler(path, file).load() != MAGIC_NUMBER:
+        # A file of this layout begins with this number.
+        if _Unpickler(path, file).load() != 0x1950A86A20F9469CFC6C:
             raise _damaged(path, "it does not begin as one")
         _Unpickler(path, file).load()
         machine = _Unpickler(path, file).load()

@@ -140,17 +140,11 @@ def main():
     input_files, boundary_files = find_inputs(FLAGS.input_file), []
     if input_files == [text_blocks.STANDARD_INPUT] and FLAGS.num_workers is None:
         raise UserError("--input_file=- needs --num_workers, be it 1.")
+    options = {"input_format": FLAGS.input_format}
     if FLAGS.word_boundaries:
         boundary_files = readers.find_inputs(FLAGS.word_boundaries, "--word_boundaries")
-        create = functools.partial(create, boundary_files=boundary_files)
-    create(
-        input_files,
-        output_files,
-        tokenizer,
-        settings,
-        vocab_file,
-        input_format=FLAGS.input_format,
-    )
+        options["boundary_files"] = boundary_files
+    create(input_files, output_files, tokenizer, settings, vocab_file, **options)
     inputs = [vocab_file, *input_files, *boundary_files]
     write_beside(output_files[0], ".run.json", write_run_json, inputs)
 

@@ -25,9 +25,6 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-# Null odds are differences of logits.
-_LARGEST = 1e300
-
 flags.DEFINE_string("data_file", None, "SQuAD JSON with the right answers, also .gz.")
 flags.DEFINE_string("predictions", None, "JSON object: question id -> answer.")
 flags.DEFINE_bool(
@@ -133,17 +130,12 @@ def _read(flag, kind):
     path = locate(FLAGS[flag].value)
     files.require_readable(path, f"--{flag}")
     values = files.read_json(path, "a file of answers")
-    wrong = [
-        key
-        for key, value in values.items()
-        if not isinstance(value, kind)
-        or isinstance(value, bool)
-        or (isinstance(value, (int, float)) and not abs(value) < _LARGEST)
-    ]
-    if wrong:
-        raise UserError(
-            f"--{flag}: {path} has {reprlib.repr(values[wrong[0]])} for question "
-            f"{wrong[0]}; it must hold one value for each question, as run_squad.py "
-            "writes it."
-        )
+    for qas_id, value in values.items():
+        # Numbers are null odds, differences of logits: never as large as this.
+        is_wild = isinstance(value, (int, float)) and not abs(value) < 1e300
+        if is_wild or isinstance(value, bool) or not isinstance(value, kind):
+            raise UserError(
+                f"--{flag}: {path} has {reprlib.repr(value)} for question {qas_id}; it "
+                "must hold one value for each question, as run_squad.py writes it."
+            )
     return values

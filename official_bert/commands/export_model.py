@@ -105,17 +105,16 @@ flags.DEFINE_float(
     lower_bound=0.0,
 )
 
-# What means nothing for the other format.
-ONLY_FOR = {
-    SAVED_MODEL: ("model_name", "version", "pairs", "check_file"),
-    TFLITE: ("quantization", "calibration_file", "dev_file", "max_accuracy_drop"),
-}
-
 
 def main():
     """Load, export, compare; say what was written."""
     require("model_dir", "export_dir")
-    lengths = _lengths()
+    try:
+        lengths = [int(value) for value in FLAGS.lengths or ()]
+    except ValueError as error:
+        raise UserError(f"--lengths: {FLAGS.lengths} are not whole numbers.") from error
+    if any(length < 3 for length in lengths):
+        raise UserError("--lengths: no row is shorter than 3 tokens.")
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
     if FLAGS.format == TFLITE:
@@ -127,7 +126,11 @@ def main():
 def _check_flags():
     if FLAGS.format == SAVED_MODEL:
         _model_name()
-    for file_format, names in ONLY_FOR.items():
+    only_for = {
+        SAVED_MODEL: ("model_name", "version", "pairs", "check_file"),
+        TFLITE: ("quantization", "calibration_file", "dev_file", "max_accuracy_drop"),
+    }
+    for file_format, names in only_for.items():
         given = [f"--{name}" for name in names if FLAGS[name].present]
         if given and FLAGS.format != file_format:
             raise UserError(
@@ -166,15 +169,8 @@ def _export_tflite(lengths):
             )
         sets.append(path and labeled_sets.read(model.predictor, path, f"--{name}"))
     # What the converter says on its way is for nobody, unless it fails.
-    report = start_tensorflow(
-        lambda: writer.write(
-            FLAGS.export_dir,
-            model,
-            FLAGS.quantization,
-            *sets,
-            FLAGS.max_accuracy_drop,
-        )
-    )
+    settings = FLAGS.quantization, *sets, FLAGS.max_accuracy_drop
+    report = start_tensorflow(lambda: writer.write(FLAGS.export_dir, model, *settings))
     path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
@@ -232,13 +228,3 @@ def _model_name():
             "dots."
         )
     return name
-
-
-def _lengths():
-    try:
-        lengths = [int(value) for value in FLAGS.lengths or ()]
-    except ValueError as error:
-        raise UserError(f"--lengths: {FLAGS.lengths} are not whole numbers.") from error
-    if any(length < 3 for length in lengths):
-        raise UserError("--lengths: no row is shorter than 3 tokens.")
-    return lengths

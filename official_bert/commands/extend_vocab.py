@@ -16,6 +16,7 @@ and their hidden states, bit for bit.
 
 import dataclasses
 import os
+import pathlib
 import tempfile
 
 from absl import flags
@@ -133,20 +134,13 @@ def _check_model(checkpoint):
     from official_bert.checkpoints import initialize, model_directory
 
     given = given_files()
-    config = model_directory.config_of(checkpoint, given["config_file"])
-    tokenizer = model_directory.tokenizer_of(
-        checkpoint, given["vocab_file"], given["do_lower_case"]
-    )
+    config = model_directory.config_of(checkpoint, given.pop("config_file"))
+    tokenizer = model_directory.tokenizer_of(checkpoint, **given)
     vocab_file = given["vocab_file"] or checkpoint.vocab_file
     initialize.check_size(checkpoint, config)
     check_vocab_size(tokenizer.vocab, config, vocab_file)
-    checkpoint = dataclasses.replace(
-        checkpoint,
-        config=config,
-        vocab_file=vocab_file,
-        do_lower_case=tokenizer.do_lower_case,
-    )
-    return checkpoint, tokenizer
+    vocab = {"vocab_file": vocab_file, "do_lower_case": tokenizer.do_lower_case}
+    return dataclasses.replace(checkpoint, config=config, **vocab), tokenizer
 
 
 def _count_words(sources, tokenizer):
@@ -269,11 +263,10 @@ def _write_model(checkpoint, tokenizer, ids, directory):
         index: tokenizer.convert_tokens_to_ids(cut(word)) for word, index in ids.items()
     }
     with tempfile.TemporaryDirectory() as folder:
-        vocab_file = os.path.join(folder, google.VOCAB_FILE)
-        with open(vocab_file, "wb") as file:
-            file.write(extend.extended_vocab(checkpoint.vocab_file, ids))
+        vocab_file = pathlib.Path(folder, google.VOCAB_FILE)
+        vocab_file.write_bytes(extend.extended_vocab(checkpoint.vocab_file, ids))
         extended = dataclasses.replace(
-            vocab_rows.extend(checkpoint, pieces), vocab_file=vocab_file
+            vocab_rows.extend(checkpoint, pieces), vocab_file=str(vocab_file)
         )
         google.write_model(directory, extended)
     return extended
@@ -287,9 +280,8 @@ def _report_effect(counter, tokenizer, words):
             "to see the effect on a text."
         )
         return
-    tokens = list(tokenizer.vocab)
-    old = train.measure_vocab(tokens, counter)
-    new = train.measure_vocab(tokens + words, counter)
+    old = train.measure_vocab([*tokenizer.vocab], counter)
+    new = train.measure_vocab([*tokenizer.vocab, *words], counter)
     before, after = (round(q.num_words * q.pieces_per_word) for q in (old, new))
     print(
         f"Tokens of the text: {before} before, {after} with the new words, "

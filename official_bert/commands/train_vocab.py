@@ -72,13 +72,8 @@ def main():
 
     files.require_parent(FLAGS.output_file, "--output_file")
     sources, counter, held_out = _count()
-    tokens = train.train_vocab(
-        counter,
-        FLAGS.vocab_size,
-        FLAGS.num_unused,
-        FLAGS.min_frequency,
-        FLAGS.limit_alphabet,
-    )
+    limits = FLAGS.num_unused, FLAGS.min_frequency, FLAGS.limit_alphabet
+    tokens = train.train_vocab(counter, FLAGS.vocab_size, *limits)
     files.write_text(FLAGS.output_file, "".join(f"{token}\n" for token in tokens))
     _report(tokens, counter, held_out)
     write_run_json(f"{FLAGS.output_file}.run.json", sources)

@@ -120,11 +120,6 @@ def convert_tags(tags, scheme):
     return to_tags(to_spans(tags), len(tags), scheme)
 
 
-def iob1_to_iob2(tags):
-    """Return the tags of a sentence so that each entity begins with B."""
-    return convert_tags(tags, IOB2)
-
-
 @dataclasses.dataclass(frozen=True)
 class Score:
     """How many entities there are, were found, and were found rightly.
@@ -194,7 +189,8 @@ def score(gold, predicted):
         raise ValueError(
             f"There are {len(gold)} sentences, but predictions for {len(predicted)}."
         )
-    num_gold, num_predicted, num_correct = (collections.Counter() for _ in range(3))
+    # Of the entities that there are, were predicted, and are both.
+    counters = [collections.Counter() for _ in range(3)]
     num_words = num_right_words = 0
     for number, pair in enumerate(zip(gold, predicted, strict=True)):
         lengths = tuple(map(len, pair))
@@ -206,15 +202,14 @@ def score(gold, predicted):
         num_words += lengths[0]
         num_right_words += sum(a == b for a, b in zip(*pair, strict=True))
         right, predictions = map(to_spans, pair)
-        num_gold.update(entity.label for entity in right)
-        num_predicted.update(entity.label for entity in predictions)
         both = set(right) & set(predictions)
-        num_correct.update(entity.label for entity in both)
+        for counter, spans in zip(counters, (right, predictions, both), strict=True):
+            counter.update(entity.label for entity in spans)
     types = {
-        label: Score(num_gold[label], num_predicted[label], num_correct[label])
-        for label in sorted(num_gold | num_predicted)
+        label: Score(*(counter[label] for counter in counters))
+        for label in sorted(counters[0] | counters[1])
     }
-    overall = Score(num_gold.total(), num_predicted.total(), num_correct.total())
+    overall = Score(*(counter.total() for counter in counters))
     return EntityScores(overall, types, num_words, num_right_words)
 
 

@@ -76,12 +76,14 @@ def matthews_correlation(labels, predictions):
     labels, predictions = _checked(labels, predictions)
     classes = np.union1d(labels, predictions)
     # Python's numbers: the products exceed 64 bits for a few 100,000 rows.
-    label_counts = [int(np.sum(labels == one)) for one in classes]
-    predicted_counts = [int(np.sum(predictions == one)) for one in classes]
+    label_counts, predicted_counts = (
+        np.array([int(np.sum(values == one)) for one in classes], object)
+        for values in (labels, predictions)
+    )
     total, right = len(labels), int(np.sum(labels == predictions))
-    covariance = right * total - _dot(label_counts, predicted_counts)
-    label_variance = total**2 - _dot(label_counts, label_counts)
-    predicted_variance = total**2 - _dot(predicted_counts, predicted_counts)
+    covariance = right * total - label_counts @ predicted_counts
+    label_variance = total**2 - label_counts @ label_counts
+    predicted_variance = total**2 - predicted_counts @ predicted_counts
     if not label_variance or not predicted_variance:
         return 0.0
     return covariance / math.sqrt(label_variance * predicted_variance)
@@ -127,10 +129,6 @@ def _checked(labels, predictions, dtype=None):
             f"{predictions.shape} cannot be compared: both must be [N], N >= 1."
         )
     return labels, predictions
-
-
-def _dot(left, right):
-    return sum(a * b for a, b in zip(left, right, strict=True))
 
 
 def _ranks(values):

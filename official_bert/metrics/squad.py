@@ -142,10 +142,12 @@ def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
             )
     raw = exact, f1
     if na_probs is not None and na_prob_thresh is not None:
-        exact, f1 = (
-            _apply_threshold(scores, na_probs, gold_answers, na_prob_thresh)
-            for scores in raw
-        )
+        silenced = {
+            qas_id: float(not gold_answers[qas_id])
+            for qas_id in exact
+            if na_probs[qas_id] > na_prob_thresh
+        }
+        exact, f1 = exact | silenced, f1 | silenced
     results = _averages(exact, f1, list(exact))
     for name, has_answer in (("HasAns", True), ("NoAns", False)):
         ids = [qas_id for qas_id in exact if bool(gold_answers[qas_id]) == has_answer]
@@ -245,15 +247,6 @@ def _best_scores(prediction, golds):
     prediction = normalize_answer(prediction)
     scores = [_compare(prediction, normalize_answer(gold)) for gold in golds]
     return tuple(map(max, zip(*scores, strict=True)))
-
-
-def _apply_threshold(scores, na_probs, gold_answers, threshold):
-    return {
-        qas_id: float(not gold_answers[qas_id])
-        if na_probs[qas_id] > threshold
-        else score
-        for qas_id, score in scores.items()
-    }
 
 
 def _averages(exact, f1, ids):

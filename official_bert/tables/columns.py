@@ -20,14 +20,11 @@ import dataclasses
 import statistics
 
 from official_bert.errors import UserError, list_some
-from official_bert.tables.reading import JSON_LINES, is_number
+from official_bert.tables.table_files import JSON_LINES, is_number
 
 TEXT_FLAG = "--text_column"
 TEXT_B_FLAG = "--text_b_column"
 LABEL_FLAG = "--label_column"
-_TEXT_NAMES = ("text", "sentence")
-_LABEL_NAMES = ("label", "labels")
-_NUMBER_NAMES = ("", "id", "idx", "index")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -68,17 +65,10 @@ def choose_columns(table, text_column=None, text_b_column=None, label_column=Non
     Raises:
       UserError: a column is not there, is given twice, or cannot be guessed.
     """
-    text, text_b, label = (
-        None if name is None else find_column(table, name, flag)
-        for name, flag in [
-            (text_column, TEXT_FLAG),
-            (text_b_column, TEXT_B_FLAG),
-            (label_column, LABEL_FLAG),
-        ]
-    )
+    text, text_b, label = find_columns(table, text_column, text_b_column, label_column)
     notes = []
     if label is None:
-        label = _only_column_named(table, _LABEL_NAMES, {text, text_b})
+        label = _only_column_named(table, ("label", "labels"), {text, text_b})
     if text is None:
         text = _guess_text(table, {text_b, label})
         notes.append(_note(table, TEXT_FLAG, text))
@@ -95,6 +85,15 @@ def choose_columns(table, text_column=None, text_b_column=None, label_column=Non
     second = None if text_b is None else _name_of(table, text_b)
     names = _name_of(table, text), second, _name_of(table, label)
     return Columns(*names, table.has_header), notes
+
+
+def find_columns(table, *names):
+    """Return the numbers of the columns of text, second text and label, or None."""
+    flags = TEXT_FLAG, TEXT_B_FLAG, LABEL_FLAG
+    return [
+        None if name is None else find_column(table, name, flag)
+        for name, flag in zip(names, flags, strict=True)
+    ]
 
 
 def find_column(table, name, flag):
@@ -166,36 +165,30 @@ def _only_column_named(table, names, taken):
 
 
 def _guess_text(table, taken):
-    named = _only_column_named(table, _TEXT_NAMES, taken)
+    named = _only_column_named(table, ("text", "sentence"), taken)
     if named is not None:
         return named
     lengths = {}
     for index in _free_columns(table, taken):
         cells = _cells(table, index)
-        if all(isinstance(cell, str) for cell in cells) and not _are_numbers(cells):
+        is_text = not cells or not all(map(is_number, cells))
+        if is_text and all(isinstance(cell, str) for cell in cells):
             lengths[index] = statistics.fmean(map(len, cells)) if cells else 0
     varied = {i: lengths[i] for i in lengths if not _has_few_values(table, i)}
     longest = sorted(varied or lengths, key=lengths.get, reverse=True)
     if not longest:
         _ask_for(table, TEXT_FLAG, "no column looks like a text")
-    others = longest[1:]
-    if any(
-        2 * lengths[index] > lengths[longest[0]] or _mean_words(table, index) >= 3
-        for index in others
-    ):
-        _ask_for(table, TEXT_FLAG, "more than one column may be the text")
+    for index in longest[1:]:
+        words = [len(cell.split()) for cell in _cells(table, index)] or [0]
+        if 2 * lengths[index] > lengths[longest[0]] or statistics.fmean(words) >= 3:
+            _ask_for(table, TEXT_FLAG, "more than one column may be the text")
     return longest[0]
-
-
-def _mean_words(table, index):
-    return statistics.fmean(len(cell.split()) for cell in _cells(table, index) or [""])
 
 
 def _guess_label(table, taken):
     free = _free_columns(table, taken)
-    likely = [index for index in free if _has_few_values(table, index)]
     if len(free) != 1:
-        free = likely
+        free = [index for index in free if _has_few_values(table, index)]
     if not free:
         _ask_for(table, LABEL_FLAG, "no column looks like a label")
     if len(free) > 1:
@@ -224,7 +217,8 @@ def _free_columns(table, taken):
 
 
 def _numbers_rows(table, index):
-    if table.has_header and table.columns[index].lower() in _NUMBER_NAMES:
+    names = ("", "id", "idx", "index")
+    if table.has_header and table.columns[index].lower() in names:
         return True
     cells = [row.cells[index] for row in table.rows]
     if len(cells) < 10 or not all(map(is_number, cells)):
@@ -237,10 +231,6 @@ def _cells(table, index):
     """Return the cells of a column that are not empty."""
     cells = (row.cells[index] for row in table.rows)
     return [cell for cell in cells if not isinstance(cell, str) or cell.strip()]
-
-
-def _are_numbers(cells):
-    return bool(cells) and all(map(is_number, cells))
 
 
 def _has_few_values(table, index):

@@ -10,8 +10,6 @@
   not swallow the lines behind it.
 """
 
-import collections
-import contextlib
 import csv
 import dataclasses
 import io
@@ -46,17 +44,10 @@ def read_csv(text):
     if records and len(records[0].cells) == 1:
         for delimiter in ";\t":
             others, other_problems = _read_records(text, delimiter)
-            if _agree_with_first(others):
-                records, problems = others, other_problems
-                break
+            widths = [len(record.cells) for record in others] or [0]
+            if widths[0] > 1 and 2 * widths.count(widths[0]) > len(widths):
+                return _rectangular(others, other_problems)
     return _rectangular(records, problems)
-
-
-def _agree_with_first(records):
-    """Tell whether most records have the cells of the first: two or more."""
-    widths = collections.Counter(len(record.cells) for record in records)
-    width = len(records[0].cells) if records else 0
-    return width > 1 and 2 * widths[width] > len(records)
 
 
 def read_tsv(text):
@@ -74,16 +65,14 @@ def read_tsv(text):
 
 
 def _read_records(text, delimiter, quoting=csv.QUOTE_MINIMAL):
-    """Split a text into records.
-
-    Returns:
-      (list of `Row`, list of (line, what is wrong)); blank lines are left out.
-    """
+    """Return (list of `Row`, list of (line, what is wrong)), without blank lines."""
     # A line may end with a line feed, a carriage return, or both.
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     records, problems = [], []
-    with _long_cells():
+    # A cell may be longer than the 131,072 characters of the csv module.
+    limit = csv.field_size_limit(2**31 - 1)
+    try:
         while True:
             line = reader.line_num + 1
             try:
@@ -95,16 +84,8 @@ def _read_records(text, delimiter, quoting=csv.QUOTE_MINIMAL):
                 continue
             if cells:
                 records.append(Row(line, tuple(cells)))
-
-
-@contextlib.contextmanager
-def _long_cells():
-    """Let a cell be longer than the 131,072 characters of the csv module."""
-    before = csv.field_size_limit(2**31 - 1)
-    try:
-        yield
     finally:
-        csv.field_size_limit(before)
+        csv.field_size_limit(limit)
 
 
 def _what_is_wrong(error):

@@ -2,6 +2,7 @@
 
 import collections
 import hashlib
+import itertools
 import json
 import statistics
 
@@ -43,13 +44,12 @@ def split_off_dev(examples, kind, seed, dev_fraction=0.1):
     groups = collections.defaultdict(list)
     for example in examples:
         groups[_texts(example)].append(example)
-    strata = collections.defaultdict(list)
+    strata = collections.defaultdict(dict)
     stratum_of = _stratifier(examples, kind)
     for texts, group in groups.items():
-        strata[stratum_of(group[0])].append(texts)
+        strata[stratum_of(group[0])][texts] = len(group)
     in_dev = set()
-    for stratum in strata.values():
-        sizes = {texts: len(groups[texts]) for texts in stratum}
+    for sizes in strata.values():
         in_dev |= _choose_texts(sizes, seed, dev_fraction)
     if not in_dev:
         raise UserError(
@@ -77,18 +77,19 @@ def _stratifier(examples, kind):
 def _choose_texts(sizes, seed, dev_fraction):
     """Return the texts of a stratum that go to the dev set.
 
-    Args:
-      sizes: dict from texts to the number of rows that have them.
-      seed: int.
-      dev_fraction: of the rows, rounded.
+    `sizes` is a dict from texts to the number of rows that have them.
     """
+
+    def hashed(texts):
+        return hashlib.sha256(json.dumps([seed, *texts]).encode()).digest()
+
     wanted = round(dev_fraction * sum(sizes.values()))
-    chosen, rows = set(), 0
-    in_order = sorted(sizes, key=lambda texts: _hash(texts, seed))
+    chosen, num_rows = set(), 0
+    in_order = sorted(sizes, key=hashed)
     for texts in in_order[:-1]:  # One text is left to train on.
-        if rows + sizes[texts] <= wanted:
+        if num_rows + sizes[texts] <= wanted:
             chosen.add(texts)
-            rows += sizes[texts]
+            num_rows += sizes[texts]
     if not chosen and len(in_order) > 1:
         # The stratum is small, or every text in it is repeated too often.
         # Of equally frequent ones this is the first.
@@ -100,10 +101,6 @@ def _texts(example):
     """Return what makes examples the same: their texts but for white space."""
     texts = example.text_a, example.text_b or ""
     return tuple(" ".join(text.split()) for text in texts)
-
-
-def _hash(texts, seed):
-    return hashlib.sha256(json.dumps([seed, *texts]).encode()).digest()
 
 
 def count_shared_texts(examples, others):
@@ -134,24 +131,23 @@ def class_balance(sets, labels):
         header = ["label", "rows", "mean", "deviation", "min", "max"]
         rows = [[name, *_summary(numbers)] for name, numbers in by_set.items()]
         return _align([header, *rows])
-    counts = {name: _count(known, labels.kind) for name, known in by_set.items()}
+    counts = {}
+    for name, known in by_set.items():
+        if labels.kind == MULTI_LABEL:
+            known = itertools.chain.from_iterable(names or [_NONE] for names in known)
+        counts[name] = collections.Counter(known)
     shown, rest = labels.names[:_MOST_LABELS_SHOWN], labels.names[_MOST_LABELS_SHOWN:]
     rows = [["label", *by_set]]
     for label in shown:
-        rows.append([_one_line(label), *_shares(counts, by_set, [label])])
+        name = " ".join(label.split())
+        name = name if len(name) <= 40 else name[:39] + "…"
+        rows.append([name, *_shares(counts, by_set, [label])])
     if rest:
         rows.append([f"({len(rest)} more)", *_shares(counts, by_set, rest)])
     if any(count[_NONE] for count in counts.values()):
         rows.append(["(none)", *_shares(counts, by_set, [_NONE])])
     rows.append(["rows", *(str(len(known)) for known in by_set.values())])
     return _align(rows)
-
-
-def _count(labels, kind):
-    """Return how often each label occurs, a `Counter`."""
-    if kind != MULTI_LABEL:
-        return collections.Counter(labels)
-    return collections.Counter(name for names in labels for name in names or [_NONE])
 
 
 def _shares(counts, by_set, names):
@@ -173,18 +169,8 @@ def _summary(numbers):
     return [str(len(numbers)), *(f"{value:.4g}" for value in values)]
 
 
-def _one_line(label):
-    label = " ".join(label.split())
-    return label if len(label) <= 40 else label[:39] + "…"
-
-
 def _align(rows):
     """Return lines in which the columns stand below each other."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for first, *others in rows:
-        right = [
-            cell.rjust(width) for cell, width in zip(others, widths[1:], strict=True)
-        ]
-        lines.append("  ".join([first.ljust(widths[0]), *right]).rstrip())
-    return lines
+    width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
+    line = "  ".join([f"{{:<{width}}}", *(f"{{:>{each}}}" for each in widths)])
+    return [line.format(*row).rstrip() for row in rows]

@@ -19,13 +19,10 @@ import math
 import re
 
 from official_bert.errors import list_some
-from official_bert.tables.reading import as_cell, is_number
+from official_bert.tables.table_files import as_cell, is_number
 
 SINGLE_LABEL, MULTI_LABEL, REGRESSION = "single_label", "multi_label", "regression"
 KINDS = (SINGLE_LABEL, MULTI_LABEL, REGRESSION)
-# Up to so many different numbers are taken for labels, as stars and grades are.
-_MOST_NUMBERED_LABELS = 20
-_MOST_LABELS_LISTED = 20
 
 
 @dataclasses.dataclass(frozen=True)
@@ -70,7 +67,8 @@ def infer_kind(cells, separator=None):
     if not all(map(is_number, cells)):
         return SINGLE_LABEL, "not every label is a number or a list"
     numbers = set(map(float, cells))
-    many = len(numbers) > _MOST_NUMBERED_LABELS
+    # Up to 20 different numbers are taken for labels, as stars and grades are.
+    many = len(numbers) > 20
     if all(number.is_integer() for number in numbers):
         amounts = many and len(cells) < 5 * len(numbers)
     else:
@@ -116,24 +114,18 @@ def parse_label(cell, labels):
             raise ValueError(f"has the label {show(cell)} where one text belongs")
         chosen = [cell.strip()]
     else:
-        chosen = _split_labels(cell, labels.separator)
+        listed = _as_list(cell)
+        if listed is None and labels.separator is None:
+            raise ValueError(f"has the label {show(cell)}, which is no list")
+        if listed is None:
+            listed = cell.split(labels.separator) if isinstance(cell, str) else [cell]
+        if not all(isinstance(name, str | int | float | None) for name in listed):
+            raise ValueError(f"has the label {show(cell)}, which is no list of texts")
+        chosen = list(filter(None, (as_cell(name).strip() for name in listed)))
     for name in chosen:
         if labels.names and name not in labels.names:
             raise ValueError(f"has the unknown label {show(name)}")
     return chosen[0] if labels.kind == SINGLE_LABEL else tuple(dict.fromkeys(chosen))
-
-
-def _split_labels(cell, separator):
-    """Return the labels of a multi-label cell, list of str."""
-    listed = _as_list(cell)
-    if listed is None and separator is None:
-        raise ValueError(f"has the label {show(cell)}, which is no list")
-    if listed is None:
-        listed = cell.split(separator) if isinstance(cell, str) else [cell]
-    if not all(name is None or isinstance(name, str | int | float) for name in listed):
-        raise ValueError(f"has the label {show(cell)}, which is no list of texts")
-    names = (as_cell(name).strip() for name in listed)
-    return [name for name in names if name]
 
 
 def _as_list(cell):
@@ -166,8 +158,8 @@ def advice_on(labels):
             "--label_column"
         )
     if labels.names:
-        known = list_some(map(repr, labels.names), _MOST_LABELS_LISTED)
-        return f"the training file has only the labels {known}"
+        names = list_some(map(repr, labels.names), most=20)
+        return f"the training file has only the labels {names}"
     if labels.kind == MULTI_LABEL:
         return 'write lists such as ["a", "b"], or give --label_separator'
     return "write one label a row, or give --label_kind=multi_label"

@@ -9,8 +9,7 @@ What else its object holds is not looked at. Blank lines are no questions; of te
 for a tagger a blank line is a text without words.
 """
 
-from official_bert.tables.json_lines import parse_object
-from official_bert.tables.reading import fail_for_rows
+from official_bert.tables.table_files import fail_for_rows, parse_object
 from official_bert.tables.text_pairs import SEPARATOR
 from official_bert.tasks.choice.files import parse_prompt
 

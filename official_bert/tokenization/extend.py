@@ -14,7 +14,6 @@ characters that stand alone. But words can be left out until no other word of a
 given text changes (`harmless_words`).
 """
 
-import collections
 import dataclasses
 import itertools
 import re
@@ -30,9 +29,6 @@ from official_bert.tokenization.wordpiece import (
 
 # Of the file of suggestions; the first one is what is read back.
 COLUMNS = ("word", "count", "pieces", "saved", "cut")
-
-# A list with more mistakes than this is the wrong file.
-MOST_PROBLEMS = 100
 
 _UNUSED = re.compile(r"\[unused\d+\]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
@@ -174,9 +170,10 @@ def read_words(path, tokenizer):
         if (problem := _problem(text, tokenizer))
     ]
     if problems:
+        # A list with more mistakes than 100 is the wrong file.
         raise UserError(
             f"{path}: {len(problems)} of its {len(lines)} words cannot become tokens; "
-            f"mend or remove these lines: {list_some(problems, MOST_PROBLEMS, '; ')}."
+            f"mend or remove these lines: {list_some(problems, 100, '; ')}."
         )
     words, notes = _sort_out(lines, tokenizer)
     notes = [f"{path}: {note}" for note in notes]
@@ -300,39 +297,20 @@ def harmless_words(words, tokenizer, candidates, num_words):
     Returns:
       list of str. Each word of the text is one of them, or is cut as before.
     """
+    counts = dict.fromkeys(words, 1)
     while True:
         chosen = candidates[:num_words]
-        harmful = _harmful_words(words, tokenizer, set(chosen))
-        if not harmful:
+        changes = changed_words(counts, tokenizer, chosen)
+        if not changes:
             return chosen
+        # Only the first piece of a word can be a new word, and of those that it begins
+        # with that is the longest.
+        new = set(chosen)
+        harmful = {list(_beginnings(change.word, new))[-1] for change in changes}
         # What is left out is another word again, which a shorter one may change.
         candidates = [word for word in candidates if word not in harmful]
 
 
-def _harmful_words(words, tokenizer, new_words):
-    """Return those of a set of new words that change other words of a text.
-
-    It is enough to look at one new word at a time: only the first piece of a
-    word can be one, and of those it begins with that is the longest.
-    """
-    begun = collections.defaultdict(list)
-    for word in words:
-        if word not in new_words:
-            beginnings = list(_beginnings(word, new_words))
-            if beginnings:
-                begun[beginnings[-1]].append(word)
-    before = tokenizer.wordpiece_tokenizer.tokenize_word
-    pieces = set(tokenizer.vocab)
-    after = WordpieceTokenizer(pieces).tokenize_word
-    harmful = set()
-    for new_word, others in begun.items():
-        pieces.add(new_word)
-        if any(before(other) != after(other) for other in others):
-            harmful.add(new_word)
-        pieces.remove(new_word)
-    return harmful
-
-
 def _beginnings(word, new_words):
-    """Yield the new words that a longer word begins with."""
+    """Yield the new words that a longer word begins with, the shortest first."""
     return (word[:n] for n in range(1, len(word)) if word[:n] in new_words)

@@ -160,7 +160,8 @@ def test_predicted_entities(first):
     data = read_ner_file(path.with_suffix(".jsonl"), "--test_file")
     tags = [list(sentence.tags) for (sentence,) in data.documents]
     assert tags == [
-        entities.iob1_to_iob2([cells[-1] for cells in block]) for block in found
+        entities.convert_tags([cells[-1] for cells in block], entities.IOB2)
+        for block in found
     ]
 
 

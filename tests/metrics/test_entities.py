@@ -73,10 +73,10 @@ def test_tags_of_each_scheme():
             assert converted == expected[other].split()
 
 
-def test_iob1_to_iob2():
+def test_from_iob1_to_iob2():
     tags = words("I-X I-X B-X O I-Y I-X")
-    assert entities.iob1_to_iob2(tags) == words("B-X I-X B-X O B-Y B-X")
-    assert entities.iob1_to_iob2(["I", "B", "O"]) == ["B", "B", "O"]
+    assert entities.convert_tags(tags, IOB2) == words("B-X I-X B-X O B-Y B-X")
+    assert entities.convert_tags(["I", "B", "O"], IOB2) == ["B", "B", "O"]
 
 
 @pytest.mark.parametrize(

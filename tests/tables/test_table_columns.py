@@ -5,7 +5,7 @@ import pytest
 from official_bert.errors import UserError
 from official_bert.tables.columns import Columns, choose_columns, find_column
 from official_bert.tables.delimited import Row
-from official_bert.tables.reading import CSV, TSV, Table
+from official_bert.tables.table_files import CSV, TSV, Table
 
 TEXTS = ["A fine film.", "Not a good film.", "Dull.", "I slept.", "Lovely!", "Bad."]
 OTHERS = ["The plot is thin.", "Who wrote it?", "So it goes.", "Hm.", "Yes.", "No."]

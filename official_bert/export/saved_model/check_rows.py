@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from official_bert import files
 from official_bert.errors import UserError
-from official_bert.tables.json_lines import parse_object
+from official_bert.tables.table_files import parse_object
 
 if TYPE_CHECKING:
     import tensorflow as tf

@@ -81,7 +81,7 @@ class ServedTagger(ServedModel):
         last = tf.math.unsorted_segment_max(where, word, number)
         words = parts_of(text, of_text, starts, ends)
         touches = (starts == _before(ends, -1)) & (of_text == _before(of_text, -1))
-        facts = ner_words.make_facts(
+        return ner_words.joins(
             touches,
             self._words.categories(tf.gather(characters.facts, first)),
             tf.gather(characters.code_points, first),
@@ -91,9 +91,6 @@ class ServedTagger(ServedModel):
             lambda points, marks: tf.reduce_any(
                 points[:, tf.newaxis] == list(map(ord, marks)), axis=1
             ),
-        )
-        return ner_words.joins(
-            facts,
             lambda values: _before(values, False),
             lambda values: tf.concat([values, [False]], 0)[1:],
         )

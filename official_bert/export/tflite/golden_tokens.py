@@ -134,10 +134,6 @@ PAIRS = (
     ("Où est-ce ?", "在车站。😀", 24),
 )
 
-# How many pieces of a vocabulary are tried, spread over all of it.
-TRIED_PIECES = 240
-PIECES_A_TEXT = 12
-
 
 def write(path, tokenizer):
     """Write the golden vectors of a vocabulary, the same for the same vocabulary.
@@ -167,43 +163,30 @@ def make(tokenizer):
     vectors = []
     for text in dict.fromkeys([*TEXTS, *vocabulary_texts(tokenizer.vocab)]):
         tokens, offsets = tokenizer.tokenize_with_offsets(text)
-        vectors.append(
-            {
-                "text": text,
-                "words": tokenizer.basic_tokenizer.tokenize(text),
-                "tokens": tokens,
-                "ids": tokenizer.encode(text),
-                "offsets": offsets,
-            }
-        )
+        words, ids = tokenizer.basic_tokenizer.tokenize(text), tokenizer.encode(text)
+        vector = {"text": text, "words": words, "tokens": tokens, "ids": ids}
+        vectors.append(vector | {"offsets": offsets})
+    # The SHA-256 is that of `vocab.txt` itself, unless that has other line ends, spaces
+    # that are stripped, or no end of its last line.
+    lines = "".join(f"{piece}\n" for piece in tokenizer.vocab)
     return {
         "do_lower_case": tokenizer.do_lower_case,
         "vocab_size": len(tokenizer.vocab),
-        "vocab_sha256": vocab_sha256(tokenizer.vocab),
+        "vocab_sha256": hashlib.sha256(lines.encode("utf-8")).hexdigest(),
         "texts": vectors,
         "pairs": [pair_vector(tokenizer, *pair) for pair in PAIRS],
     }
 
 
-def vocab_sha256(vocab):
-    """Return the SHA-256 of the pieces in order, each with a line end after it.
-
-    It is that of `vocab.txt` itself, unless that has other line ends, spaces
-    that are stripped, or no end of its last line.
-    """
-    lines = "".join(f"{piece}\n" for piece in vocab)
-    return hashlib.sha256(lines.encode("utf-8")).hexdigest()
-
-
 def vocabulary_texts(vocab):
-    """Return texts of a vocabulary's own pieces, apart and in one word."""
+    """Return texts of a vocabulary's own pieces, apart and in one word.
+
+    About 240 pieces are tried, spread over all of it, 12 in a text.
+    """
     pieces = [piece.removeprefix("##") for piece in vocab]
-    pieces = pieces[:: max(1, len(pieces) // TRIED_PIECES)]
-    texts = []
-    for first in range(0, len(pieces), PIECES_A_TEXT):
-        some = pieces[first : first + PIECES_A_TEXT]
-        texts += [" ".join(some), "".join(some)]
-    return texts
+    pieces = pieces[:: max(1, len(pieces) // 240)]
+    parts = [pieces[first : first + 12] for first in range(0, len(pieces), 12)]
+    return [joint.join(part) for part in parts for joint in (" ", "")]
 
 
 def pair_vector(tokenizer, text, text_b, max_seq_length):

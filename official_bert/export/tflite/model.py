@@ -61,26 +61,16 @@ def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
     Raises:
       UserError: something is missing or does not fit.
     """
-    predictor = sources.predictor_of(path, max_seq_length)
+    predictor = loaded = sources.predictor_of(path, max_seq_length)
     if predictor is None:
-        bert, _, longest = sources.load_pretrained(path, max_seq_length)
-        return DeviceModel(
-            "pre-trained encoder",
-            bert.encode,
-            bert.model,
-            bert.tokenizer,
-            (),
-            sources.up_to(lengths, longest),
-        )
-    what, compute, labels = _fine_tuned(predictor)
+        loaded, _, longest = sources.load_pretrained(path, max_seq_length)
+        what, compute, labels = "pre-trained encoder", loaded.encode, ()
+    else:
+        what, compute, labels = _fine_tuned(predictor)
+        longest = predictor.task.max_seq_length
+    lengths = sources.up_to(lengths, longest)
     return DeviceModel(
-        what,
-        compute,
-        predictor.model,
-        predictor.tokenizer,
-        labels,
-        sources.up_to(lengths, predictor.task.max_seq_length),
-        predictor,
+        what, compute, loaded.model, loaded.tokenizer, labels, lengths, predictor
     )
 
 

@@ -2,6 +2,7 @@
 
 import dataclasses
 import hashlib
+import itertools
 import os
 import pathlib
 
@@ -51,8 +52,6 @@ TENSORS = {
 # -10000 among them, scores less than 39 apart would be the same number. e^-40 is
 # nothing beside what any token of a trained model gets.
 CLIPPED_SCORE = -40.0
-# More rows, of all parts of the file, tell hardly more about the sizes of numbers.
-CALIBRATION_ROWS = 200
 # How far a number may be from Python's where nothing is rounded; above 1, how large a
 # part of it.
 TOLERANCE = 1e-4
@@ -108,7 +107,8 @@ def write(directory, model, quantization, calibration=None, dev_set=None, max_dr
     """
     rows = ()
     if calibration:
-        step = -(-len(calibration.features) // CALIBRATION_ROWS)
+        # More than 200, of all parts of the file, tell hardly more about sizes.
+        step = -(-len(calibration.features) // 200)
         features = calibration.features[::step]
         rows = [_row(one, length) for length in model.lengths for one in features]
     kernels = PLAIN
@@ -179,26 +179,20 @@ def _write_model(path, model, content):
 
 def _row(one, length=None):
     """Return features, cut or padded, as a dict of `INPUTS` int32 [1, length]."""
-    length = len(one.input_ids) if length is None else length
-    size = min(len(one.input_ids), length)
-    values = one.input_ids, np.ones(size), one.segment_ids
-    return {
-        name: np.pad(value[:size], (0, length - size))[None].astype(np.int32)
-        for name, value in zip(INPUTS, values, strict=True)
-    }
+    length = length or len(one.input_ids)
+    values = one.input_ids, np.ones(len(one.input_ids)), one.segment_ids
+    inputs = {name: np.zeros((1, length), np.int32) for name in INPUTS}
+    for row, value in zip(inputs.values(), values, strict=True):
+        row[0, : len(value)] = value[:length]
+    return inputs
 
 
 def _difference(path, model, quantization):
-    """Return the greatest difference from Python, on samples of each length.
-
-    Raises:
-      UserError: the `.tflite` is something else than the model.
-    """
+    """Return the greatest difference from Python, on samples of each length."""
     score, tflite_model = compile_model(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
-    pairs = zip(texts, [*texts[1:], None], strict=True)
     greatest = 0.0
-    for pair in pairs:
+    for pair in itertools.pairwise([*texts, None]):
         example = Example(0, *pair)
         row = _row(convert_example(example, model.tokenizer, model.lengths[-1]))
         outputs = tflite_model(row)
@@ -222,11 +216,7 @@ def _difference(path, model, quantization):
 
 
 def _scored(report, path, model, dev_set, max_drop):
-    """Return the report with the scores before and after.
-
-    Raises:
-      UserError: the second is too low.
-    """
+    """Return the report with the scores before and after, if the second will do."""
     predictor = model.predictor
     expected, before = dev_set.evaluate(predictor)
     predictions, after = dev_set.evaluate(type(predictor)(path))

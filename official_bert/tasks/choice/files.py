@@ -17,8 +17,8 @@ is read by `read_choices` alone, from Python.
   answer, a letter from A or a number from 1. Where there are fewer choices, the
   cells behind them are empty. A header is known by `question` in its first cell.
 
-Text is UTF-8 as `reading.read_text` reads it, plain or gzipped. A table whose first
-line has a tab in it is TSV. A key that a line of JSON lacks, or null, is empty.
+Text is UTF-8 as `table_files.read_text` reads it, plain or gzipped. A table whose
+first line has a tab in it is TSV. A key that a line of JSON lacks, or null, is empty.
 """
 
 import dataclasses
@@ -27,13 +27,13 @@ import string
 
 from official_bert.errors import UserError
 from official_bert.tables.delimited import read_csv, read_tsv
-from official_bert.tables.json_lines import parse_object
-from official_bert.tables.reading import (
+from official_bert.tables.table_files import (
     as_cell,
     convert_rows,
     fail_for_rows,
     name_lines,
     numbered_lines,
+    parse_object,
     read_text,
 )
 

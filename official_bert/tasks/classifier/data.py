@@ -8,15 +8,15 @@ from official_bert.errors import UserError, list_some
 from official_bert.tables import dev_split
 from official_bert.tables.columns import Columns
 from official_bert.tables.examples import Example
-from official_bert.tables.labeled_examples import (
-    read_examples,
-    read_training_examples,
-)
 from official_bert.tables.labels import (
     MULTI_LABEL,
     REGRESSION,
     SINGLE_LABEL,
     Labels,
+)
+from official_bert.tables.user_data import (
+    read_examples,
+    read_training_examples,
 )
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue import files as glue_files

@@ -1,18 +1,14 @@
 """CoNLL columns, read and written; see `files`."""
 
+import itertools
 import re
 
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics import entities
-from official_bert.metrics.entities import BIOES, IOB1, IOB2
-from official_bert.tables.reading import fail_for_rows, name_lines
-from official_bert.tasks.ner.sentences import (
-    CONLL,
-    NerData,
-    labels_of,
-    word_sentence,
-)
+from official_bert.metrics.entities import IOB2
+from official_bert.tables.table_files import fail_for_rows, name_lines
+from official_bert.tasks.ner.sentences import CONLL, NerData, word_sentence
 
 DOCUMENT_START = "-DOCSTART-"
 BLANKS = re.compile("[ \t]+")
@@ -30,9 +26,8 @@ def read_conll(path, text, labels, with_tags):
     Raises:
       UserError: see there.
     """
-    documents, rows, problems, has_borders = [[]], [], [], False
-    width = None
-    # Whatever the last line is, a sentence ends behind it.
+    documents, rows, problems, width = [[]], [], [], None
+    # Whatever the last line is, a sentence ends after it.
     for line, content in enumerate([*text.split("\n"), ""], 1):
         cells = BLANKS.split(content.strip(" \t"))
         is_border = cells[0] == DOCUMENT_START
@@ -42,7 +37,6 @@ def read_conll(path, text, labels, with_tags):
                 rows = []
             if is_border:
                 documents.append([])
-                has_borders = True
             continue
         width = width or len(cells)
         problem = _what_is_wrong(cells, width, labels, with_tags)
@@ -51,6 +45,7 @@ def read_conll(path, text, labels, with_tags):
         rows.append((line, cells))
     if problems:
         fail_for_rows(path, problems, _advice_on_columns(problems))
+    has_borders = len(documents) > 1
     documents = [document for document in documents if document]
     if not documents:
         raise UserError(f"{path} holds no words; give a file with a word a line.")
@@ -64,15 +59,10 @@ def read_conll(path, text, labels, with_tags):
 
 
 def has_tag(row):
-    """Tell whether a row of columns ends with a tag behind its word."""
-    first, *others = BLANKS.split(row.strip(" \t"))
-    if first == DOCUMENT_START or not others:
-        return False
-    try:
-        entities.split_tag(others[-1])
-    except ValueError:
-        return False
-    return True
+    """Tell whether a row of columns ends with a tag after its word."""
+    cells = BLANKS.split(row.strip(" \t"))
+    is_border = cells[0] == DOCUMENT_START
+    return not is_border and not _what_is_wrong(cells, len(cells), None, True)
 
 
 def _what_is_wrong(cells, width, labels, with_tags):
@@ -104,29 +94,25 @@ def _advice_on_columns(problems):
 
 def _tagged_data(path, documents, with_tags, notes):
     """Return the `NerData` of documents whose sentences are (line, cells) rows."""
-    scheme, tag_notes = None, []
     if with_tags:
-        every = [sentence for document in documents for sentence in document]
-        scheme, tag_notes = _scheme_of(path, every)
-    converted = [
-        [_sentence_of_rows(rows, with_tags) for rows in document]
-        for document in documents
-    ]
-    labels = labels_of(converted)
-    return NerData(path, CONLL, converted, labels, scheme, notes + tag_notes)
+        scheme = _scheme_of(itertools.chain.from_iterable(documents))
+        notes = [*notes, f"{path}: the tags are {scheme}."]
+
+    def sentence_of(rows):
+        tags, end = None, None
+        if with_tags:
+            end = -1
+            tags = entities.convert_tags([cells[-1] for _, cells in rows], IOB2)
+        words = [cells[0] for _, cells in rows]
+        columns = [tuple(cells[1:end]) for _, cells in rows]
+        return word_sentence(words, tags, rows[0][0], columns)
+
+    converted = [list(map(sentence_of, document)) for document in documents]
+    return NerData(CONLL, converted, notes)
 
 
-def _sentence_of_rows(rows, with_tags):
-    words = [cells[0] for _, cells in rows]
-    tags, behind = None, None
-    if with_tags:
-        tags, behind = entities.iob1_to_iob2([cells[-1] for _, cells in rows]), -1
-    columns = [tuple(cells[1:behind]) for _, cells in rows]
-    return word_sentence(words, tags, rows[0][0], columns)
-
-
-def _scheme_of(path, sentences):
-    """Return the scheme of tags, and notes on it.
+def _scheme_of(sentences):
+    """Return which scheme tags have, for a note.
 
     Only in IOB1 do entities begin with I, and only in IOB2 with B where none
     of their type ends just before.
@@ -135,8 +121,7 @@ def _scheme_of(path, sentences):
     for rows in sentences:
         tags = [cells[-1] for _, cells in rows]
         if any(tag[0] in "ESLU" for tag in tags):
-            note = f"{path}: the tags are BIOES and were converted to IOB2."
-            return BIOES, [note]
+            return "BIOES and were converted to IOB2"
         before = None
         for entity in entities.to_spans(tags):
             touches = before and before[1:] == (entity.start, entity.label)
@@ -146,13 +131,13 @@ def _scheme_of(path, sentences):
                 begun += 1
             before = entity
     if not inside:
-        return IOB2, [f"{path}: the tags are IOB2."]
+        return "IOB2"
     if not begun:
-        return IOB1, [f"{path}: the tags are IOB1 and were converted to IOB2."]
-    return IOB2, [
-        f"{path}: the tags are IOB2, but {len(inside)} of {len(inside) + begun} "
-        f"entities begin with I; they were made to begin with B: {name_lines(inside)}."
-    ]
+        return "IOB1 and were converted to IOB2"
+    return (
+        f"IOB2, but {len(inside)} of {len(inside) + begun} entities begin with I; they "
+        f"were made to begin with B: {name_lines(inside)}"
+    )
 
 
 def write_conll(path, documents, tags):
@@ -170,30 +155,28 @@ def write_conll(path, documents, tags):
     """
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):
-        rows = [
+        blocks = [
             _conll_rows(sentence, predicted)
             for sentence, predicted in zip(sentences, tags_of_document, strict=True)
+            if sentence.words
         ]
         # Rows of all documents are as long as each other, and so is the border.
-        if len(documents) > 1 and any(rows):
-            width = len(next(filter(None, rows))[0])
+        if len(documents) > 1 and blocks:
             num_tags = 1 if sentences[0].tags is None else 2
-            border = [DOCUMENT_START, *["-X-"] * (width - num_tags - 1)]
-            rows.insert(0, [[*border, *["O"] * num_tags]])
-        for of_sentence in filter(None, rows):
-            lines += [" ".join(row) + "\n" for row in of_sentence]
-            lines.append("\n")
+            border = ["-X-"] * (len(blocks[0][0]) - num_tags) + ["O"] * num_tags
+            blocks.insert(0, [[DOCUMENT_START, *border[1:]]])
+        for rows in blocks:
+            lines += [" ".join(row) + "\n" for row in rows] + ["\n"]
     files.write_text(path, "".join(lines))
 
 
 def _conll_rows(sentence, tags):
     """Return the rows of a sentence, lists of str."""
-    empty = [()] * len(sentence.words)
-    known = [()] * len(sentence.words)
+    parts = [sentence.words, tags]
     if sentence.tags is not None:
-        known = [(tag,) for tag in sentence.tags]
-    parts = (sentence.words, sentence.columns or empty, known, tags)
+        parts.insert(1, sentence.tags)
+    columns = sentence.columns or [()] * len(sentence.words)
     return [
-        [word, *columns, *tag, predicted]
-        for word, columns, tag, predicted in zip(*parts, strict=True)
+        [word, *further, *known_and_predicted]
+        for further, word, *known_and_predicted in zip(columns, *parts, strict=True)
     ]

@@ -45,19 +45,12 @@ class NerFeatures(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """The P pieces of W words in a row.
+    """The P pieces of W words in a row."""
 
-    Attributes:
-      ids: int32 [P].
-      labels: int32 [P], that of its word for each piece.
-      firsts: int64 [W], the first piece of each word.
-      words: int32 [W, 2], as in `NerFeatures`.
-    """
-
-    ids: np.ndarray
-    labels: np.ndarray
-    firsts: np.ndarray
-    words: np.ndarray
+    ids: np.ndarray  # int32 [P].
+    labels: np.ndarray  # int32 [P], that of its word for each piece.
+    firsts: np.ndarray  # int64 [W], the first piece of each word.
+    words: np.ndarray  # int32 [W, 2], as in `NerFeatures`.
 
 
 def tag_names(labels):
@@ -115,8 +108,9 @@ def convert_documents(
         groups = [[each] for each in numbered] if one_sentence else [numbered]
         for group in groups:
             pieces = _pieces_of(group, tokenizer, label_ids)
-            for window in _windows(pieces, room, stride, label_all_pieces):
-                features.append(_features(tokenizer.vocab, number, *window))
+            spans = make_spans(len(pieces.ids), room, stride)
+            windows = _windows(pieces, spans, label_all_pieces, tokenizer.vocab, number)
+            features.extend(windows)
     return features
 
 
@@ -125,7 +119,15 @@ def _pieces_of(sentences, tokenizer, label_ids):
     unknown = [tokenizer.vocab[UNKNOWN]]
     ids, labels, firsts, words = [], [], [], []
     for sentence_number, sentence in sentences:
-        sentence_labels = _label_ids_of(sentence, label_ids)
+        sentence_labels = [IGNORED] * len(sentence.words)
+        if sentence.tags is not None and label_ids:
+            unknown_tags = [tag for tag in sentence.tags if tag not in label_ids]
+            if unknown_tags:
+                raise ValueError(
+                    f"The sentence of line {sentence.line} has the tag "
+                    f"{unknown_tags[0]!r}, none of {', '.join(label_ids)}."
+                )
+            sentence_labels = [label_ids[tag] for tag in sentence.tags]
         for word_number, word in enumerate(sentence.words):
             word_ids = tokenizer.encode(word) or unknown
             firsts.append(len(ids))
@@ -140,30 +142,12 @@ def _pieces_of(sentences, tokenizer, label_ids):
     )
 
 
-def _label_ids_of(sentence, label_ids):
-    """Return the number of each word's tag, `IGNORED` if it is not known."""
-    if sentence.tags is None or not label_ids:
-        return [IGNORED] * len(sentence.words)
-    unknown = [tag for tag in sentence.tags if tag not in label_ids]
-    if unknown:
-        raise ValueError(
-            f"The sentence of line {sentence.line} has the tag {unknown[0]!r}, none of "
-            f"{', '.join(label_ids)}."
-        )
-    return [label_ids[tag] for tag in sentence.tags]
-
-
-def _windows(pieces, room, stride, label_all_pieces):
-    """Yield (ids, labels, positions of scored words, these words) of each window.
-
-    Windows in which no word is scored are left out.
-    """
+def _windows(pieces, spans, label_all_pieces, vocab, document):
+    """Yield the `NerFeatures` of the windows in which a word is scored."""
     num_pieces = len(pieces.ids)
-    spans = make_spans(num_pieces, room, stride)
     best = best_spans(spans, num_pieces)[pieces.firsts]
-    word_of_piece = np.zeros(num_pieces, np.int64)
-    word_of_piece[pieces.firsts[1:]] = 1
-    word_of_piece = np.cumsum(word_of_piece)
+    # The window that scores the word of each piece.
+    best_of_pieces = np.repeat(best, np.diff(pieces.firsts, append=num_pieces))
     for number, (start, length) in enumerate(spans):
         first, end = np.searchsorted(pieces.firsts, [start, start + length])
         scored = first + np.flatnonzero(best[first:end] == number)
@@ -171,25 +155,20 @@ def _windows(pieces, room, stride, label_all_pieces):
             continue
         inside = slice(start, start + length)
         positions = pieces.firsts[scored] - start
-        labelled = np.zeros(length, bool)
+        is_labeled = np.zeros(length, bool)
         if label_all_pieces:
-            labelled = np.isin(word_of_piece[inside], scored)
-        labelled[positions] = True
-        labels = np.where(labelled, pieces.labels[inside], IGNORED)
-        yield pieces.ids[inside], labels, positions, pieces.words[scored]
-
-
-def _features(vocab, document, ids, labels, positions, words):
-    """Return the `NerFeatures` of a window, `[CLS]` and `[SEP]` around it."""
-    input_ids = np.concatenate([[vocab["[CLS]"]], ids, [vocab["[SEP]"]]])
-    return NerFeatures(
-        input_ids.astype(np.int32),
-        np.zeros(len(input_ids), np.int32),
-        np.pad(labels, 1, constant_values=IGNORED).astype(np.int32),
-        document,
-        (positions + 1).astype(np.int32),
-        words,
-    )
+            is_labeled = best_of_pieces[inside] == number
+        is_labeled[positions] = True
+        labels = np.where(is_labeled, pieces.labels[inside], IGNORED)
+        input_ids = [vocab["[CLS]"], *pieces.ids[inside].tolist(), vocab["[SEP]"]]
+        yield NerFeatures(
+            np.array(input_ids, np.int32),
+            np.zeros(len(input_ids), np.int32),
+            np.pad(labels, 1, constant_values=IGNORED).astype(np.int32),
+            document,
+            (positions + 1).astype(np.int32),
+            pieces.words[scored],
+        )
 
 
 def word_tags(documents, features, predictions, tags):

@@ -6,21 +6,20 @@
   to IOB2. Without `-DOCSTART-` a file is one document.
 * JSON lines: `{"text": …, "entities": [{"start": …, "end": …, "label": …}]}`, each
   line a document of one sentence. Offsets count characters (code points), and the
-  end is behind the last one. The words are those of `split_words`; an entity that
+  end is after the last one. The words are those of `split_words`; an entity that
   ends within one is read as the whole word, and a note tells where that was.
 
-Text is UTF-8 as `reading.read_text` reads it, plain or gzipped. Whatever cannot be
+Text is UTF-8 as `table_files.read_text` reads it, plain or gzipped. Whatever cannot be
 used is collected over the whole file and reported once.
 """
 
+import contextlib
 import json
 import os
 
-from official_bert.tables.reading import read_text
+from official_bert.tables.table_files import read_text
 from official_bert.tasks.ner.conll import has_tag, read_conll
 from official_bert.tasks.ner.json_lines import has_entities, read_json_lines
-
-_ENDINGS = (".jsonl", ".ndjson", ".json")
 
 
 def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
@@ -44,8 +43,7 @@ def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
         the text, overlap, or share a word. Names the lines.
     """
     path = os.fspath(path)
-    text = _read_lines(path, flag)
-    is_json = _is_json_lines(path, text)
+    text, is_json = _read(path, flag)
     read = read_json_lines if is_json else read_conll
     return read(path, text, None if labels is None else set(labels), with_tags)
 
@@ -58,24 +56,15 @@ def has_tags(path, flag):
     Raises:
       UserError: the file cannot be read.
     """
-    path = os.fspath(path)
-    text = _read_lines(path, flag)
-    if _is_json_lines(path, text):
-        return any(map(has_entities, text.split("\n")))
-    return any(map(has_tag, text.split("\n")))
+    text, is_json = _read(os.fspath(path), flag)
+    return any(map(has_entities if is_json else has_tag, text.split("\n")))
 
 
-def _read_lines(path, flag):
-    return read_text(path, flag).replace("\r\n", "\n").replace("\r", "\n")
-
-
-def _is_json_lines(path, text):
-    is_json = path.removesuffix(".gz").lower().endswith(_ENDINGS)
-    return is_json or _begins_with_object(text)
-
-
-def _begins_with_object(text):
-    try:
-        return isinstance(json.loads(text.lstrip().partition("\n")[0]), dict)
-    except (ValueError, RecursionError):
-        return False
+def _read(path, flag):
+    """Return a file's text with line ends as on Unix, and whether it is JSON lines."""
+    text = read_text(path, flag).replace("\r\n", "\n").replace("\r", "\n")
+    is_json = path.removesuffix(".gz").lower().endswith((".jsonl", ".ndjson", ".json"))
+    with contextlib.suppress(ValueError, RecursionError):
+        first_line = text.lstrip().partition("\n")[0]
+        is_json = is_json or isinstance(json.loads(first_line), dict)
+    return text, is_json

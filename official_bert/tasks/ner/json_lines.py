@@ -7,12 +7,15 @@ import json
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics import entities
-from official_bert.tables.json_lines import parse_object
-from official_bert.tables.reading import convert_rows, name_lines, numbered_lines
+from official_bert.tables.table_files import (
+    convert_rows,
+    name_lines,
+    numbered_lines,
+    parse_object,
+)
 from official_bert.tasks.ner.sentences import (
     JSON_LINES,
     NerData,
-    labels_of,
     text_entities,
     text_sentence,
 )
@@ -27,19 +30,19 @@ def read_json_lines(path, text, labels, with_tags):
         'write lines like {"text": "In Rome.", "entities": [{"start": 3, "end": 7, '
         '"label": "LOC"}]}, with offsets in characters',
     )
-    documents = [[sentence] for sentence, _, _ in parsed]
-    count = sum(num_entities for _, num_entities, _ in parsed)
-    widened = [one.line for one, _, number in parsed for _ in range(number)]
-    if not documents:
+    if not parsed:
         raise UserError(f"{path} is empty; it needs at least one line with a text.")
+    documents = [[sentence] for sentence, _, _ in parsed]
+    widened_lines = [one.line for one, _, num_widened in parsed if num_widened]
     notes = []
-    if widened:
+    if widened_lines:
+        count = sum(num_entities for _, num_entities, _ in parsed)
+        num_widened = sum(number for _, _, number in parsed)
         notes.append(
-            f"{path}: {len(widened)} of {count} entities do not begin and end with a "
-            "word; they are read as the whole words: "
-            f"{name_lines(list(dict.fromkeys(widened)))}."
+            f"{path}: {num_widened} of {count} entities do not begin and end with a "
+            f"word; they are read as the whole words: {name_lines(widened_lines)}."
         )
-    return NerData(path, JSON_LINES, documents, labels_of(documents), None, notes)
+    return NerData(JSON_LINES, documents, notes)
 
 
 def has_entities(content):
@@ -51,11 +54,7 @@ def has_entities(content):
 
 
 def _parse_line(content, line, labels, with_tags):
-    """Return (`Sentence`, number of entities, how many were widened).
-
-    Raises:
-      ValueError: says what is wrong.
-    """
+    """Return (`Sentence`, number of entities, how many were widened)."""
     record = parse_object(content, numbers_as_text=False)
     if not isinstance(record.get("text"), str):
         raise ValueError('has no "text" that is a string')
@@ -66,17 +65,19 @@ def _parse_line(content, line, labels, with_tags):
     if not isinstance(listed, list):
         raise ValueError('has no list of "entities"')
     parsed = sorted(_parse_entity(each, sentence.text, labels) for each in listed)
-    spans, num_widened, end_before = [], 0, 0
+    spans, num_widened, end_before, offsets = [], 0, 0, sentence.offsets
     for start, end, label in parsed:
         if start < end_before:
             raise ValueError(f"has entities that overlap (at character {start})")
-        first, behind, is_whole = _words_of(sentence.offsets, start, end)
-        if first == behind:
+        # The words that the characters belong to. Those of no word do not matter.
+        first = bisect.bisect_right(offsets, start, key=lambda word: word[1])
+        last = bisect.bisect_left(offsets, end, key=lambda word: word[0]) - 1
+        if last < first:
             raise ValueError(f"has an entity without a word (at character {start})")
         if spans and first < spans[-1][1]:
             raise ValueError(f"has two entities in one word (at character {start})")
-        spans.append((first, behind, label))
-        num_widened += not is_whole
+        spans.append((first, last + 1, label))
+        num_widened += offsets[first][0] < start or end < offsets[last][1]
         end_before = end
     tags = entities.to_tags(spans, len(sentence.words))
     return dataclasses.replace(sentence, tags=tuple(tags)), len(spans), num_widened
@@ -100,18 +101,6 @@ def _parse_entity(record, text, labels):
     return start, end, label
 
 
-def _words_of(offsets, start, end):
-    """Return which words characters belong to: (first, behind, are they whole).
-
-    Characters of no word, as spaces, do not matter.
-    """
-    first = bisect.bisect_right(offsets, start, key=lambda word: word[1])
-    behind = bisect.bisect_left(offsets, end, key=lambda word: word[0])
-    words = offsets[first:behind]
-    is_whole = bool(words) and start <= words[0][0] and words[-1][1] <= end
-    return first, max(first, behind), is_whole
-
-
 def write_entities(path, documents, tags):
     """Write predictions as JSON lines, one of each sentence, atomically.
 
@@ -120,10 +109,8 @@ def write_entities(path, documents, tags):
     """
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):
-        for sentence, tags_of_sentence in zip(sentences, tags_of_document, strict=True):
-            record = {
-                "text": sentence.text,
-                "entities": text_entities(sentence, tags_of_sentence),
-            }
+        for sentence, predicted in zip(sentences, tags_of_document, strict=True):
+            entities_of_text = text_entities(sentence, predicted)
+            record = {"text": sentence.text, "entities": entities_of_text}
             lines.append(json.dumps(record, ensure_ascii=False) + "\n")
     files.write_text(path, "".join(lines))

@@ -1,6 +1,8 @@
 """Sentences, their words and tags: what all files of tagged text hold."""
 
 import dataclasses
+import functools
+import itertools
 
 from official_bert.metrics import entities
 from official_bert.tasks.ner.words import joined
@@ -41,21 +43,22 @@ class NerData:
     """What a file holds.
 
     Attributes:
-      path: the file.
       format: `CONLL` or `JSON_LINES`.
       documents: list of documents, each a list of `Sentence`, at least one.
-      labels: tuple of str, the types of the entities, sorted.
-      scheme: of the tags before they were converted, one of
-        `entities.SCHEMES`; None for JSON lines and without tags.
       notes: list of str, a sentence each: what was found by looks or changed.
     """
 
-    path: str
     format: str
     documents: list[list[Sentence]]
-    labels: tuple[str, ...]
-    scheme: str | None
     notes: list[str]
+
+    @functools.cached_property
+    def labels(self):
+        """The types of the entities, a sorted tuple of str."""
+        sentences = itertools.chain.from_iterable(self.documents)
+        tags = {tag for sentence in sentences for tag in sentence.tags or ()}
+        types = {entities.split_tag(tag) for tag in tags - {entities.OUTSIDE}}
+        return tuple(sorted({label for _, label in types}))
 
 
 def split_words(text):
@@ -130,15 +133,7 @@ def has_joined_words(documents):
 
     It takes `MANY` of them, so that an address on the web does not count.
     """
-    sentences = (sentence for document in documents for sentence in document)
+    sentences = itertools.chain.from_iterable(documents)
     words = [word for sentence in sentences for word in sentence.words]
     cut = sum(len(split_words(word)) > 1 for word in words)
     return cut >= MANY * len(words) > 0
-
-
-def labels_of(documents):
-    """Return the sorted types of the entities of documents."""
-    every = (sentence for document in documents for sentence in document)
-    tags = {tag for sentence in every for tag in sentence.tags or ()}
-    split = map(entities.split_tag, tags)
-    return tuple(sorted({label for letter, label in split if letter != "O"}))

@@ -206,14 +206,12 @@ def evaluate(documents, tags):
       tags: as of `predict`.
     """
     gold = [sentence.tags for document in documents for sentence in document]
-    found = [sentence for document in tags for sentence in document]
-    return entities.score(gold, found)
+    return entities.score(gold, [of_one for document in tags for of_one in document])
 
 
 def row_of(scores):
     """Return `EntityScores` as a row of measures, from 0 to 1."""
-    overall = scores.overall
-    row = {name: getattr(overall, name) for name in METRICS}
+    row = {name: getattr(scores.overall, name) for name in METRICS}
     return row | {"word_accuracy": scores.accuracy}
 
 

@@ -7,7 +7,9 @@ an answer, the answer is "".
 
 import collections
 import dataclasses
+import functools
 import math
+import operator
 
 import numpy as np
 
@@ -168,18 +170,14 @@ def _checked(feature, logits):
 
 
 def _predict(example, windows, texts, decoding):
-    """Return the `SquadPrediction` of one example.
-
-    Args:
-      example: `SquadExample`.
-      windows: list of (`SquadFeatures`, start logits, end logits).
-      texts: `WindowTexts`.
-      decoding: `Decoding`.
-    """
+    """Return the `SquadPrediction` of an example, whose windows have their logits."""
     windows = [
         (one, _checked(one, start), _checked(one, end)) for one, start, end in windows
     ]
-    null_score, null = _null(windows)
+    # The two logits of "no answer": those of the window with the lowest score.
+    pairs = [(float(start[0]), float(end[0])) for _, start, end in windows]
+    null = min(pairs, key=sum, default=(0.0, 0.0))
+    null_score = sum(null) if pairs else NO_CANDIDATE
     by_text = {}  # By their texts, the best first.
     for window, start, end, *logits in _candidates(windows, null, decoding):
         text = texts.text(example, window, start, end) if window else ""
@@ -202,15 +200,6 @@ def _predict(example, windows, texts, decoding):
     return dataclasses.replace(prediction, answer=answer)
 
 
-def _null(windows):
-    """Return the score of "no answer" and its two logits: of the lowest window."""
-    pairs = [(float(start[0]), float(end[0])) for _, start, end in windows]
-    if not pairs:
-        return NO_CANDIDATE, (0.0, 0.0)
-    null = min(pairs, key=sum)
-    return sum(null), null
-
-
 def _candidates(windows, null, decoding):
     """Yield (`SquadFeatures`, start, end, start logit, end logit), best first.
 
@@ -218,25 +207,19 @@ def _candidates(windows, null, decoding):
     end is first. "No answer", where it is allowed, comes after all others of
     its score, with None for the window and its logits.
     """
-    parts = [_spans_of_window(*window, decoding) for window in windows]
-    sizes = [len(starts) for starts, *_ in parts]
-    window_indexes = np.repeat(np.arange(len(parts)), sizes)
-    columns = [np.concatenate(column) for column in zip(*parts, strict=True)]
+    features = [feature for feature, _, _ in windows]
+    spans = [_spans_of_window(*window, decoding) for window in windows]
     if decoding.version_2_with_negative:
-        window_indexes = np.append(window_indexes, -1)
-        null_row = (0, 0, *null)
-        columns = columns or [np.zeros(0)] * len(null_row)
-        columns = [
-            np.append(column, value)
-            for column, value in zip(columns, null_row, strict=True)
-        ]
-    if not len(window_indexes):
+        features.append(None)
+        spans.append(([0], [0], *([logit] for logit in null)))
+    if not spans:
         return
+    indexes = np.repeat(np.arange(len(spans)), [len(starts) for starts, *_ in spans])
+    columns = map(np.concatenate, zip(*spans, strict=True))
     starts, ends, start_logits, end_logits = columns
     for row in np.argsort(-(start_logits + end_logits), kind="stable").tolist():
-        index = window_indexes[row]
         yield (
-            None if index < 0 else windows[index][0],
+            features[indexes[row]],
             int(starts[row]),
             int(ends[row]),
             float(start_logits[row]),
@@ -265,18 +248,17 @@ def _spans_of_window(feature, start_logits, end_logits, decoding):
 
 
 def _best_indexes(logits, count):
-    """Return the places of the largest values, the largest first; ties in order."""
+    """Return the indexes of the largest values, the largest first; ties in order."""
     return np.argsort(-logits, kind="stable")[:count]
 
 
 def _with_probabilities(candidates):
     """Return the tuple of `SquadAnswer`s of tuples that lack the probability."""
-    # Added one by one, as in the original, whose last digits this keeps.
     scores = [start_logit + end_logit for *_, start_logit, end_logit in candidates]
-    best, total = max(scores), 0.0
+    best = max(scores)
     exponentials = [math.exp(score - best) for score in scores]
-    for exponential in exponentials:
-        total += exponential
+    # Added one by one, as in the original; `sum` would give other last digits.
+    total = functools.reduce(operator.add, exponentials)
     return tuple(
         SquadAnswer(*each, exponential / total)
         for each, exponential in zip(candidates, exponentials, strict=True)

@@ -86,10 +86,9 @@ def convert_examples(
     documents, features, cut = {}, [], []
     for index, example in enumerate(examples):
         # Training shuffles examples, so those on one context may be far apart.
-        document = documents.get(example.context)
-        if document is None:
-            document = _tokenize(example.doc_tokens, tokenizer)
-            documents[example.context] = document
+        if example.context not in documents:
+            documents[example.context] = _tokenize(example.doc_tokens, tokenizer)
+        document = documents[example.context]
         query = tokenizer.encode(example.question_text)
         if len(query) > max_query_length:
             cut.append(len(query) - max_query_length)
@@ -124,33 +123,26 @@ def convert_examples(
 
 
 def _window(head, document, span, is_best):
-    """Return the four arrays [T] of a window.
+    """Return the four arrays [T] of a window, which begins with the ids `head`.
 
-    Args:
-      head: int32 array, the ids of `[CLS] question [SEP]`.
-      document: `_Document`.
-      span: `Span` of the window.
-      is_best: bool [D], the tokens that have maximal context here.
+    `is_best`, bool [D], is true for the tokens that have maximal context here.
     """
-    start, length = span
-    first, inside = len(head), slice(start, start + length)
+    inside = slice(span.start, span.start + span.length)
+    context = slice(len(head), len(head) + span.length)
     input_ids = np.concatenate([head, document.ids[inside], head[-1:]])
     segment_ids = np.ones(len(input_ids), np.int32)
-    segment_ids[:first] = 0
+    segment_ids[: len(head)] = 0
     to_word = np.full(len(input_ids), NO_WORD, np.int32)
-    to_word[first : first + length] = document.token_to_word[inside]
+    to_word[context] = document.token_to_word[inside]
     is_max_context = np.zeros(len(input_ids), bool)
-    is_max_context[first : first + length] = is_best[inside]
+    is_max_context[context] = is_best[inside]
     return input_ids, segment_ids, to_word, is_max_context
 
 
 def _positions(answer, span, first):
-    """Return the first and last place of the answer in a window.
+    """Return the positions in a window of the first and last token of the answer.
 
-    Args:
-      answer: see `_answer_tokens`.
-      span: `Span` of the window.
-      first: the place of the window's first token of the context.
+    The answer is one of `_answer_tokens`; the window's context begins at `first`.
     """
     start, end = answer
     if start is None:
@@ -189,18 +181,9 @@ def _answer_tokens(example, document, tokenizer):
 def _improve_span(ids, start, end, answer):
     """Narrow a span of whole words to the tokens that are the answer.
 
-    An answer may be a part of a word: of "(1895-1943)." the year 1895. Follows
+    An answer may be a part of a word: of "(1895-1943)." the year 1895. The span stays
+    if the answer's ids are not in it ("Japan" of "Japanese"). Follows
     `_improve_answer_span` in google-research/bert `run_squad.py`.
-
-    Args:
-      ids: int32 [D], of the context.
-      start: the first token of the answer's first word.
-      end: the last token of its last word.
-      answer: int32 [A], the ids of the answer's text.
-
-    Returns:
-      (start, end) of the first place in the span where the answer's ids
-      stand, or those given if there is none ("Japan" of "Japanese").
     """
     length = len(answer)
     if length:
@@ -230,10 +213,8 @@ def pad_squad_features(features, length):
 
 
 def _check_lengths(max_seq_length, doc_stride, max_query_length):
-    for name, value in (
-        ("doc_stride", doc_stride),
-        ("max_query_length", max_query_length),
-    ):
+    lengths = {"doc_stride": doc_stride, "max_query_length": max_query_length}
+    for name, value in lengths.items():
         if value < 1:
             raise UserError(f"{name} is {value}: it must be at least 1.")
     if max_seq_length <= max_query_length + 3:

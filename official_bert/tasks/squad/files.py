@@ -19,12 +19,11 @@ from typing import NamedTuple
 from absl import logging
 
 from official_bert.errors import UserError, list_some
-from official_bert.tables.reading import read_text
+from official_bert.tables.table_files import read_text
 
 # What separates words: fewer characters than `str.split()` takes.
 WHITESPACE = " \t\r\n\u202f"
 
-_TO_SPACE = str.maketrans(dict.fromkeys(WHITESPACE, " "))
 _MOST_OF_A_NAME = 60
 _SURROGATE = re.compile("[\ud800-\udfff]")
 
@@ -69,21 +68,14 @@ def split_words(context):
     Returns:
       (words, offsets): tuples of W str and W int, see `SquadExample`.
     """
-    words, offsets, start = [], [], 0
-    for word in context.translate(_TO_SPACE).split(" "):
-        if word:
-            words.append(word)
-            offsets.append(start)
-        start += len(word) + 1
-    return tuple(words), tuple(offsets)
+    words = list(re.finditer(f"[^{WHITESPACE}]+", context))
+    return tuple(word[0] for word in words), tuple(word.start() for word in words)
 
 
 def make_example(question, context, qas_id="0"):
     """Return a `SquadExample` to be answered, of a text at hand."""
-    words, offsets = split_words(context)
-    return SquadExample(
-        qas_id, question, words, None, None, None, False, context, offsets
-    )
+    paragraph = _Paragraph(context, *split_words(context))
+    return _example(_Question(qas_id, question, paragraph, {}, ""))
 
 
 def read_examples(
@@ -115,16 +107,15 @@ def read_examples(
     examples, misplaced = [], []
     for question in _read_questions(path, flag, unique=not is_training):
         if not is_training:
-            examples.append(_example(question, None, None, None, False))
-            continue
-        if version_2_with_negative and _get(question, "is_impossible", bool):
-            examples.append(_example(question, "", -1, -1, True))
-            continue
-        text, start, end = _read_answer(question, version_2_with_negative)
-        if start is None:
-            misplaced.append(question.qas_id)
+            examples.append(_example(question))
+        elif version_2_with_negative and _get(question, "is_impossible", bool):
+            examples.append(_example(question, "", -1, -1, is_impossible=True))
         else:
-            examples.append(_example(question, text, start, end, False))
+            answer = _read_answer(question, version_2_with_negative)
+            if answer:
+                examples.append(_example(question, *answer))
+            else:
+                misplaced.append(question.qas_id)
     if misplaced:
         logging.warning(
             "%s: %d of %d questions are left out, since their answer is not where "
@@ -181,25 +172,18 @@ class _Question(NamedTuple):
     where: str  # For messages.
 
 
-def _example(question, answer_text, start, end, is_impossible):
+def _example(question, text=None, start=None, end=None, is_impossible=False):
     context, words, offsets = question.paragraph
+    answer = text, start, end, is_impossible
     return SquadExample(
-        question.qas_id,
-        question.text,
-        words,
-        answer_text,
-        start,
-        end,
-        is_impossible,
-        context,
-        offsets,
+        question.qas_id, question.text, words, *answer, context, offsets
     )
 
 
 def _read_answer(question, version_2_with_negative):
     """Return (text, first word, last word) of the one answer of a question.
 
-    The words are None if the answer is not there.
+    None if the answer is not where the file says it is.
     """
     answers = _get(question, "answers", list)
     if len(answers) != 1:
@@ -213,29 +197,19 @@ def _read_answer(question, version_2_with_negative):
     where = f"{question.where}, its answer"
     text = _get_from(answers[0], "text", str, where)
     start = _get_from(answers[0], "answer_start", int, where)
-    return text, *_find_words(question.paragraph, text, start)
-
-
-def _find_words(paragraph, text, start):
-    """Return the first and last word of an answer, or (None, None)."""
+    context, words, offsets = question.paragraph
     last = start + len(text) - 1
-    if not text.split() or not 0 <= start <= last < len(paragraph.context):
-        return None, None
-    first_word = _word_at(paragraph, start)
-    last_word = _word_at(paragraph, last)
-    if first_word < 0:
-        return None, None
+    if not text.split() or not 0 <= start <= last < len(context):
+        return None
+    # The words at the answer's first and last character, or before these.
+    first_word = bisect.bisect_right(offsets, start) - 1
+    last_word = bisect.bisect_right(offsets, last) - 1
     # All of Unicode's whitespace, unlike that between words: an answer with
     # another kind of it is not found, and left out as in the original.
-    span = " ".join(paragraph.words[first_word : last_word + 1])
-    if " ".join(text.split()) not in span:
-        return None, None
-    return first_word, last_word
-
-
-def _word_at(paragraph, position):
-    """Return the number of the word at a position, or before it; -1 if none."""
-    return bisect.bisect_right(paragraph.offsets, position) - 1
+    span = " ".join(words[first_word : last_word + 1])
+    if first_word < 0 or " ".join(text.split()) not in span:
+        return None
+    return text, first_word, last_word
 
 
 def _read_questions(path, flag, unique):

@@ -34,10 +34,10 @@ class Answer:
     def to_dict(self):
         """Return it fit for JSON; numbers to six places."""
         record = {"answer": self.text, "start": self.start, "end": self.end}
-        record["score"] = round(self.score, 6)
-        if self.null_score is not None:
-            record["null_score"] = round(self.null_score, 6)
-        return {**record, "probability": round(self.probability, 6)}
+        for name in ("score", "null_score", "probability"):
+            if getattr(self, name) is not None:
+                record[name] = round(getattr(self, name), 6)
+        return record
 
 
 class SquadPredictor(TaskPredictor):
@@ -83,7 +83,7 @@ class SquadPredictor(TaskPredictor):
 
     def make_example(self, number, value):
         """Return the `SquadExample` of a (question, context)."""
-        parts = tuple(value) if isinstance(value, list | tuple) else (value,)
+        parts = value if isinstance(value, list | tuple) else (value,)
         if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
             raise TypeError(
                 f"Question {number} is {value!r}: not a question and a context, two "
@@ -113,33 +113,19 @@ class SquadPredictor(TaskPredictor):
           features: list of their `SquadFeatures`.
           logits: instead of the model's own, as those of several models.
         """
-        start_logits, end_logits = logits or self.logits(features)
-        return decode(
-            examples,
-            features,
-            start_logits,
-            end_logits,
-            self.tokenizer,
-            self.task.decoding,
-        )
+        logits = logits or self.logits(features)
+        return decode(examples, features, *logits, self.tokenizer, self.task.decoding)
 
     def results(self, examples, outputs):
         """Return the `Answer` that each `SquadPrediction` stands for."""
-        return [
-            _answer(prediction, example.context)
-            for prediction, example in zip(outputs, examples, strict=True)
-        ]
-
-
-def _answer(prediction, context):
-    answer, null_score = prediction.answer, None
-    if prediction.null_odds is not None:
-        null_score = next(one for one in prediction.nbest if not one.text).score
-    return Answer(
-        context[answer.start : answer.end],
-        answer.start,
-        answer.end,
-        answer.score,
-        null_score,
-        answer.probability,
-    )
+        answers = []
+        for prediction, example in zip(outputs, examples, strict=True):
+            answer, null_score = prediction.answer, None
+            if prediction.null_odds is not None:
+                null_score = next(one for one in prediction.nbest if not one.text).score
+            start, end, score = answer.start, answer.end, answer.score
+            text = example.context[start:end]
+            answers.append(
+                Answer(text, start, end, score, null_score, answer.probability)
+            )
+        return answers

@@ -1,9 +1,4 @@
-"""What models answer to a whole SQuAD file, and how that is scored.
-
-* `predictions.json`, `nbest_predictions.json`, `null_odds.json`: the original's;
-* `predictions.jsonl`: a line for each question, with its answer's offsets;
-* `eval_results.txt`: the official scores, `key = value`.
-"""
+"""What models answer to a whole SQuAD file, and how that is scored."""
 
 import dataclasses
 import json
@@ -32,7 +27,14 @@ def answer(predictors, examples):
       UserError: the models do not read the same tokens.
     """
     first = predictors[0]
-    _check_same_tokens(predictors)
+    tokenizers = [
+        (one.tokenizer.vocab, one.tokenizer.do_lower_case) for one in predictors
+    ]
+    if any(tokenizer != tokenizers[0] for tokenizer in tokenizers):
+        raise UserError(
+            "--ensemble_dirs: the models have different vocabularies or casing, so "
+            "their logits are of different tokens; take models of one kind."
+        )
     features = first.features(examples)
     by_model = [one.logits(features) for one in predictors]
     # Models, then start and end, then windows.
@@ -41,17 +43,6 @@ def answer(predictors, examples):
         for of_models in zip(*by_model, strict=True)
     ]
     return first.outputs(examples, features, logits)
-
-
-def _check_same_tokens(predictors):
-    first = predictors[0].tokenizer
-    for one in predictors[1:]:
-        other = one.tokenizer
-        if (other.vocab, other.do_lower_case) != (first.vocab, first.do_lower_case):
-            raise UserError(
-                "--ensemble_dirs: the models have different vocabularies or casing, so "
-                "their logits are of different tokens; take models of one kind."
-            )
 
 
 def best_threshold(task, predictions, gold_answers):
@@ -136,7 +127,7 @@ def _write(path, value):
 
 
 def score(directory, task, predictions, gold_answers):
-    """Score predictions officially; write and print `eval_results.txt`.
+    """Score predictions officially; write and print `eval_results.txt`, `key = value`.
 
     Args:
       directory: for the file.
@@ -144,8 +135,8 @@ def score(directory, task, predictions, gold_answers):
       predictions: list of `SquadPrediction`.
       gold_answers: dict, of `files.read_gold_answers`.
     """
-    scores = evaluate_predictions(task.decoding, predictions, gold_answers)
-    if task.decoding.version_2_with_negative:
-        threshold = task.decoding.null_score_diff_threshold
-        scores["null_score_diff_threshold"] = threshold
+    decoding = task.decoding
+    scores = evaluate_predictions(decoding, predictions, gold_answers)
+    if decoding.version_2_with_negative:
+        scores["null_score_diff_threshold"] = decoding.null_score_diff_threshold
     eval_results.write(directory, scores)

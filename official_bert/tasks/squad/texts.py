@@ -37,7 +37,8 @@ class WindowTexts:
         last = feature.token_to_orig_map[end]
         words = example.doc_tokens[first : last + 1]
         ids = feature.input_ids[start : end + 1].tolist()
-        pieces = _join(map(self.tokenizer.inv_vocab.__getitem__, ids))
+        pieces = " ".join(map(self.tokenizer.inv_vocab.__getitem__, ids))
+        pieces = " ".join(pieces.replace(" ##", "").replace("##", "").split())
         (first_word, left), (last_word, right) = self._bounds(pieces, words)
         shown = list(words[first_word : last_word + 1])
         shown[-1] = shown[-1][: right + 1]
@@ -47,11 +48,7 @@ class WindowTexts:
     def span(self, example, feature, start, end):
         """Return where in the context the tokens start … end of a window are.
 
-        Args:
-          example: `SquadExample`.
-          feature: `SquadFeatures` of it.
-          start: the first token.
-          end: the last token.
+        The arguments are those of `text`.
 
         Returns:
           (start, end), so that context[start:end] is all they were made from.
@@ -91,35 +88,20 @@ class WindowTexts:
         return offsets
 
     def _bounds(self, text, words):
-        """Return the first and last character of a tokenized text in words.
+        """Return where a text of tokens begins and ends in the words it comes from.
 
-        Args:
-          text: str, the tokens of an answer.
-          words: tuple of str, the words they come from.
-
-        Returns:
-          two pairs of (number of the word, number of the character in it).
+        That is two pairs of (number of the word, number of the character in it).
         """
         whole = (0, 0), (len(words) - 1, len(words[-1]) - 1)
         tokenized = " ".join(filter(None, map(self._tokenized, words)))
-        if text == tokenized:  # By far the commonest, and quickly told.
+        if text == tokenized:  # By far the commonest, and quickly seen.
             return whole
         position = tokenized.find(text)
-        if position < 0 or _num_characters(tokenized) != sum(map(len, words)):
+        if position < 0 or len(tokenized.replace(" ", "")) != sum(map(len, words)):
             return whole
-        first = _num_characters(tokenized[:position])
-        last = first + _num_characters(text) - 1
+        first = len(tokenized[:position].replace(" ", ""))
+        last = first + len(text.replace(" ", "")) - 1
         return _locate(first, words), _locate(last, words)
-
-
-def _join(pieces):
-    """Return the text of WordPieces."""
-    text = " ".join(pieces).replace(" ##", "").replace("##", "")
-    return " ".join(text.split())
-
-
-def _num_characters(text):
-    return len(text) - text.count(" ")
 
 
 def _locate(number, words):

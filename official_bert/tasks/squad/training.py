@@ -27,8 +27,6 @@ compile_model = outputs.compile_model
 
 LOSS = "span_loss"
 ARCHITECTURE = "BertForQuestionAnswering"
-# What a log line shows of an evaluation, as far as a row has it.
-_SHOWN = ("exact_match", "exact", "best_exact", "f1", "best_f1", "best_f1_thresh")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -104,7 +102,8 @@ def describe(row):
     """Return the loss or the scores of a row, for people."""
     if "loss" in row:
         return f"loss {row['loss']:.3f}  span accuracy {row['span_accuracy']:.4f}"
-    return "  ".join(f"{name} {row[name]:.2f}" for name in _SHOWN if name in row)
+    shown = ("exact_match", "exact", "best_exact", "f1", "best_f1", "best_f1_thresh")
+    return "  ".join(f"{name} {row[name]:.2f}" for name in shown if name in row)
 
 
 OBJECTIVE = mean_over_examples(LOSS, span_terms, describe)

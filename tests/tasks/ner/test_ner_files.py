@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from official_bert.errors import UserError
 from official_bert.metrics import entities
-from official_bert.metrics.entities import BIOES, IOB1, IOB2
+from official_bert.metrics.entities import IOB1, IOB2
 from official_bert.tasks.ner import conll as ner_conll
 from official_bert.tasks.ner import json_lines as ner_json
 from official_bert.tasks.ner import sentences as ner_sentences
@@ -73,7 +73,7 @@ def tags_of(data):
 
 def test_columns(tmp_path):
     data = read(tmp_path, CONLL_TEXT)
-    assert data.format == CONLL and data.scheme == IOB2
+    assert data.format == CONLL
     assert data.labels == ("LOC", "ORG", "PER")
     assert tags_of(data) == [
         [("B-ORG", "O"), ("B-PER", "I-PER")],
@@ -84,7 +84,7 @@ def test_columns(tmp_path):
     assert first.words == ("EU", "rejects") and first.text == "EU rejects"
     assert first.offsets == ((0, 2), (3, 10))
     assert first.columns == (("NNP",), ("VBZ",))
-    assert data.notes == [f"{data.path}: the tags are IOB2."]
+    assert data.notes == [f"{tmp_path / 'data.txt'}: the tags are IOB2."]
 
 
 @pytest.mark.parametrize(
@@ -119,21 +119,21 @@ def test_other_whitespace_is_part_of_a_word(tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("tags", "scheme", "expected", "note"),
+    ("tags", "expected", "note"),
     [
-        ("I-X I-X B-X O", IOB1, "B-X I-X B-X O", "are IOB1 and were converted to IOB2"),
-        ("B-X I-X O B-X", IOB2, "B-X I-X O B-X", "are IOB2."),
-        ("B-X B-X O O", IOB2, "B-X B-X O O", "are IOB2."),
-        ("O O O O", IOB2, "O O O O", "are IOB2."),
-        ("S-X B-X E-X O", BIOES, "B-X B-X I-X O", "are BIOES and were converted"),
-        ("B-X O I-X I-Y", IOB2, "B-X O B-X B-Y", "but 2 of 3 entities begin with I"),
+        ("I-X I-X B-X O", "B-X I-X B-X O", "are IOB1 and were converted to IOB2"),
+        ("B-X I-X O B-X", "B-X I-X O B-X", "are IOB2."),
+        ("B-X B-X O O", "B-X B-X O O", "are IOB2."),
+        ("O O O O", "O O O O", "are IOB2."),
+        ("S-X B-X E-X O", "B-X B-X I-X O", "are BIOES and were converted"),
+        ("B-X O I-X I-Y", "B-X O B-X B-Y", "IOB2, but 2 of 3 entities begin with I"),
     ],
 )
-def test_schemes(tmp_path, tags, scheme, expected, note):
+def test_schemes(tmp_path, tags, expected, note):
     rows = [f"w {tag}\n" for tag in tags.split()]
     data = read(tmp_path, "".join(rows))
     assert tags_of(data) == [[tuple(expected.split())]]
-    assert data.scheme == scheme and note in data.notes[-1]
+    assert note in data.notes[-1]
 
 
 def test_an_entity_that_begins_with_i_is_named_by_its_line(tmp_path):
@@ -151,7 +151,7 @@ def test_words_without_tags(tmp_path):
     data = read(tmp_path, "EU NNP\nrejects VBZ\n", with_tags=False)
     assert data.documents[0][0].columns == (("NNP",), ("VBZ",))
     assert data.documents[0][0].tags is None
-    assert data.labels == () and data.scheme is None and data.notes == []
+    assert data.labels == () and data.notes == []
     assert read(tmp_path, "EU\nit\n", with_tags=False).documents[0][0].words == (
         "EU",
         "it",
@@ -231,8 +231,8 @@ def test_entities_within_words_are_widened_and_named(tmp_path):
         ("B-LOC",),
     ]
     assert data.notes == [
-        f"{data.path}: 3 of 5 entities do not begin and end with a word; they are read "
-        "as the whole words: lines 2, 3."
+        f"{tmp_path / 'data.jsonl'}: 3 of 5 entities do not begin and end with a word; "
+        "they are read as the whole words: lines 2, 3."
     ]
 
 
@@ -246,7 +246,7 @@ def test_characters_of_no_word_do_not_cut_one(tmp_path):
 
 def test_json_without_entities(tmp_path):
     data = read_json(tmp_path, {"text": "In Rome"}, with_tags=False)
-    assert data.documents[0][0].tags is None and data.scheme is None
+    assert data.documents[0][0].tags is None and data.notes == []
     assert data.documents[0][0].words == ("In", "Rome")
 
 
@@ -358,7 +358,7 @@ def test_predictions_come_back_from_json_lines(tmp_path_factory, text, data):
     drawn = data.draw(
         st.lists(st.sampled_from(["O", "B-X", "I-X"]), min_size=size, max_size=size)
     )
-    tags = entities.iob1_to_iob2(drawn)
+    tags = entities.convert_tags(drawn, IOB2)
     for entity in ner_sentences.text_entities(sentence, tags):
         assert entity["text"] == text[entity["start"] : entity["end"]] != ""
     path = tmp_path_factory.getbasetemp() / "predicted.jsonl"
@@ -450,7 +450,7 @@ def test_conll_2003_holds_what_it_should(shared, tmp_path, split):
     assert sum(len(sentence.words) for sentence in sentences) == num_words
     found = [entity for s in sentences for entity in entities.to_spans(s.tags)]
     assert collections.Counter(entity.label for entity in found) == of_types
-    assert data.scheme == IOB2 and data.labels == tuple(of_types)
+    assert "the tags are IOB2." in data.notes[-1] and data.labels == tuple(of_types)
     if split == "test":
         check_iob1(tmp_path, data)
 
@@ -464,4 +464,4 @@ def check_iob1(folder, data):
     ]
     ner_conll.write_conll(path, data.documents, tags)
     again = read_ner_file(path)
-    assert again.scheme == IOB1 and tags_of(again) == tags_of(data)
+    assert "the tags are IOB1" in again.notes[-1] and tags_of(again) == tags_of(data)

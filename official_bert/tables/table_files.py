@@ -26,7 +26,6 @@ import zlib
 from official_bert import files
 from official_bert.errors import UserError, list_some
 from official_bert.tables.delimited import Row, read_csv, read_tsv
-from official_bert.tables.json_lines import parse_object
 
 CSV, TSV, JSON_LINES = "CSV", "TSV", "JSON lines"
 _ENDINGS = {
@@ -95,7 +94,10 @@ def read_table(path, flag="--train_file", has_header=None, names=()):
         return _read_json_lines(path, text)
     rows, problems = read_csv(text) if kind == CSV else read_tsv(text)
     if problems:
-        fail_for_rows(path, problems, _advice_on(problems))
+        advice = "mend them, and put quotes around cells that hold the delimiter"
+        if any("quote" in what for _, what in problems):
+            advice = 'put quotes around the whole cell and double those inside ("")'
+        fail_for_rows(path, problems, advice)
     if not rows:
         raise UserError(f"{path} is empty; it needs at least one row with a text.")
     if has_header is None:
@@ -126,27 +128,22 @@ def read_text(path, flag):
         raise UserError(f"{path} is UTF-16; save it as UTF-8 (in Excel, CSV UTF-8).")
     if content[:4] == b"PK\x03\x04":
         raise UserError(f"{path} is an archive or a workbook; save it as CSV (UTF-8).")
-    lines = content.split(b"\n")
-    bad = [number for number, line in enumerate(lines, 1) if not _is_utf8(line)]
-    if bad:
-        raise UserError(f"{path} is not UTF-8 in {name_lines(bad)}; save it as UTF-8.")
-    bad = [number for number, line in enumerate(lines, 1) if b"\0" in line]
-    if bad:
+    try:
+        text = content.decode()
+    except UnicodeDecodeError as error:
+        # Bytes that are not UTF-8 become halves of surrogate pairs.
+        lines = enumerate(content.decode(errors="surrogateescape").split("\n"), 1)
+        bad = [number for number, line in lines if re.search("[\udc80-\udcff]", line)]
+        raise UserError(
+            f"{path} is not UTF-8 in {name_lines(bad)}; save it as UTF-8."
+        ) from error
+    if "\0" in text:
+        bad = [i for i, line in enumerate(text.split("\n"), 1) if "\0" in line]
         raise UserError(
             f"{path} holds NUL characters in {name_lines(bad)}; it is damaged or no "
             "text: save it again as UTF-8, or remove them."
         )
-    return content.decode().removeprefix(_BOM)
-
-
-def _is_utf8(line):
-    # No byte of a character of UTF-8 is a line feed, so lines can be looked at
-    # one by one.
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
+    return text.removeprefix(_BOM)
 
 
 def _format_of(path, text):
@@ -240,12 +237,6 @@ def fail_for_rows(path, problems, advice):
     raise UserError(f"{path}: {count} cannot be used: {list_some(listed)}; {advice}.")
 
 
-def _advice_on(problems):
-    if any("quote" in what for _, what in problems):
-        return 'put quotes around the whole cell and double those inside ("")'
-    return "mend them, and put quotes around cells that hold the delimiter"
-
-
 def _read_json_lines(path, text):
     """Return the `Table` of a text of JSON lines."""
     if text.lstrip().startswith("["):
@@ -267,6 +258,48 @@ def _read_json_lines(path, text):
     ]
     columns = tuple(key.strip() for key in keys)
     return Table(path, JSON_LINES, columns, True, rows)
+
+
+def parse_object(content, numbers_as_text=True):
+    """Return the dict on a line.
+
+    Args:
+      content: str.
+      numbers_as_text: whether numbers stay as they are written, as str: 1.0 and 1
+        may be two labels.
+
+    Raises:
+      ValueError: says what is wrong with the line, "is not JSON (...)".
+    """
+    parsers = {"parse_int": _whole_number}
+    if numbers_as_text:
+        parsers = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), str)
+    try:
+        record = json.loads(content, object_pairs_hook=_without_duplicates, **parsers)
+        json.dumps(record, ensure_ascii=False).encode()
+    except RecursionError as error:
+        raise ValueError("is nested too deeply") from error
+    except json.JSONDecodeError as error:
+        raise ValueError(f"is not JSON ({error.msg})") from error
+    except UnicodeEncodeError as error:
+        raise ValueError("holds half a character (a lone surrogate)") from error
+    if not isinstance(record, dict):
+        raise ValueError("is not a JSON object")
+    return record
+
+
+def _whole_number(digits):
+    try:
+        return int(digits)
+    except ValueError as error:
+        raise ValueError("has a whole number of too many digits") from error
+
+
+def _without_duplicates(pairs):
+    record = dict(pairs)
+    if len(record) < len(pairs):
+        raise ValueError("has a key twice")
+    return record
 
 
 def as_cell(value):

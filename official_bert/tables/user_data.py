@@ -1,4 +1,4 @@
-"""A user's own data: the rows of CSV, TSV and JSON lines as labelled examples.
+"""A user's own data: the rows of CSV, TSV and JSON lines as labeled examples.
 
 Labels are of one of three kinds, see `labels`. The training file makes the list of
 them, and every other file must keep to it.
@@ -8,16 +8,15 @@ counted. Test files keep every row, so that each gets a prediction, and need no
 labels; those that are there must be valid.
 """
 
-import collections
 import dataclasses
+import itertools
 
 from official_bert.errors import UserError
 from official_bert.tables.columns import (
     LABEL_FLAG,
-    TEXT_B_FLAG,
     TEXT_FLAG,
     choose_columns,
-    find_column,
+    find_columns,
     has_column,
 )
 from official_bert.tables.examples import Example
@@ -33,7 +32,7 @@ from official_bert.tables.labels import (
     parse_label,
     show,
 )
-from official_bert.tables.reading import (
+from official_bert.tables.table_files import (
     JSON_LINES,
     convert_rows,
     fail_for_rows,
@@ -55,14 +54,14 @@ def read_training_examples(
     """Read a training file, and learn from it what the other files look like.
 
     Args:
-      path: the file, see `tables`.
+      path: the file, see `table_files`.
       text_column: str or int, name or number of a column; None guesses, see
         `columns`.
       text_b_column: likewise, the second text of pairs; None for no pairs.
       label_column: likewise; None guesses.
       kind: one of `KINDS`; None infers it.
       separator: str between the labels of a cell; makes it multi-label.
-      has_header: bool; None looks, see `reading.read_table`.
+      has_header: bool; None looks, see `table_files.read_table`.
 
     Returns:
       (list of `Example`, `Columns`, `Labels`, list of str: what was guessed,
@@ -76,23 +75,27 @@ def read_training_examples(
     names = [name for name in given if name is not None]
     table = read_table(path, "--train_file", has_header, names)
     columns, notes = choose_columns(table, *given)
-    rows, left_out = _usable_rows(table, columns)
+    rows, left_out = _leave_out(path, "a text", _lacks_text, _select(table, columns))
     if kind is None:
         cells = [row.label for row in rows if not _is_blank(row.label)]
         kind, reason = infer_kind(cells, separator)
         notes.append(f"{path}: the labels are read as {kind} ({reason}).")
     labels = Labels(kind, (), separator)
-    examples, more_notes = _labelled_examples(path, rows, left_out, labels)
-    labels = Labels(kind, _label_names(examples, kind), separator)
+    examples, unlabeled = _labeled_examples(path, rows, labels)
+    if kind != REGRESSION:
+        known = (each.label for each in examples)
+        if kind == MULTI_LABEL:
+            known = itertools.chain.from_iterable(known)
+        labels = dataclasses.replace(labels, names=tuple(natural_sorted(set(known))))
     _check_label_count(path, examples, labels)
-    return examples, columns, labels, notes + more_notes
+    return examples, columns, labels, notes + left_out + unlabeled
 
 
 def read_examples(path, columns, labels, flag, is_test=False):
     """Read a dev or test file as the training file told.
 
     Args:
-      path: the file, see `tables`.
+      path: the file, see `table_files`.
       columns: `Columns` of the training file.
       labels: `Labels` of the training file.
       flag: the flag the file came from, "--dev_file".
@@ -109,12 +112,15 @@ def read_examples(path, columns, labels, flag, is_test=False):
     names = columns.names + ([] if is_test else [columns.label])
     table = read_table(path, flag, columns.has_header, names)
     if not is_test:
-        rows, left_out = _usable_rows(table, columns)
-        return _labelled_examples(path, rows, left_out, labels)
+        rows = _select(table, columns)
+        rows, left_out = _leave_out(path, "a text", _lacks_text, rows)
+        examples, unlabeled = _labeled_examples(path, rows, labels)
+        return examples, left_out + unlabeled
     if columns.label is None or not has_column(table, columns.label):
         columns = dataclasses.replace(columns, label=None)
     rows = _select(table, columns)
-    notes = _notes_on(path, "without a text", _without_text(rows), "kept all the same")
+    textless = list(filter(_lacks_text, rows))
+    notes = _notes_on(path, "a text", textless, "kept all the same")
     notes += _notes_on_header(table, columns)
     return _with_labels(path, rows, labels), notes
 
@@ -125,28 +131,20 @@ def _notes_on_header(table, columns):
         return []
     if columns.has_header is None:
         what = "names the columns" if table.has_header else "is one like the others"
-        told = f"by its looks, the first row {what}; --has_header, --nohas_header tell"
+        note = f"by its looks, the first row {what}; --has_header, --nohas_header tell"
     elif not table.has_header and looks_like_header(table.rows):
-        told = (
+        note = (
             "the first row looks like a header and is read like the others, as there "
             "was none in training; --has_header leaves it out"
         )
     else:
         return []
-    return [f"{table.path}: {told}."]
+    return [f"{table.path}: {note}."]
 
 
 def _select(table, columns):
     """Return an `Example` of every row, whose label is the cell as it is."""
-    finders = [
-        (columns.text, TEXT_FLAG),
-        (columns.text_b, TEXT_B_FLAG),
-        (columns.label, LABEL_FLAG),
-    ]
-    indexes = [
-        None if name is None else find_column(table, name, flag)
-        for name, flag in finders
-    ]
+    indexes = find_columns(table, columns.text, columns.text_b, columns.label)
     rows, problems = [], []
     for row in table.rows:
         cells = [None if index is None else row.cells[index] for index in indexes]
@@ -158,41 +156,35 @@ def _select(table, columns):
     return rows
 
 
-def _without_text(rows):
-    """Return the lines of rows that lack a text."""
-    return [row.guid for row in rows if _is_blank(row.text_a) or _is_blank(row.text_b)]
+def _lacks_text(row):
+    return _is_blank(row.text_a) or _is_blank(row.text_b)
 
 
-def _usable_rows(table, columns):
-    """Return the rows that have their texts, and notes on the others."""
-    rows = _select(table, columns)
-    bad = _without_text(rows)
-    notes = _notes_on(table.path, "without a text", bad, "left out")
-    return _without_lines(rows, bad), notes
+def _leave_out(path, what, lacks, rows):
+    """Return the rows that do not lack something, and notes on the others."""
+    usable = [row for row in rows if not lacks(row)]
+    return usable, _notes_on(path, what, list(filter(lacks, rows)), "left out")
 
 
-def _without_lines(rows, lines):
-    lines = set(lines)
-    return [row for row in rows if row.guid not in lines]
-
-
-def _notes_on(path, which, lines, done):
-    if not lines:
+def _notes_on(path, what, rows, done):
+    if not rows:
         return []
-    rows = f"{len(lines)} rows {which} were" if len(lines) > 1 else f"1 row {which} was"
-    return [f"{path}: {rows} {done} ({name_lines(lines)})."]
+    count = f"{len(rows)} rows without {what} were"
+    if len(rows) == 1:
+        count = f"1 row without {what} was"
+    return [f"{path}: {count} {done} ({name_lines([row.guid for row in rows])})."]
 
 
-def _labelled_examples(path, rows, notes, labels):
+def _labeled_examples(path, rows, labels):
     """Return examples of the rows that have a label, and notes on the others."""
-    bad = [row.guid for row in rows if _has_no_label(row, labels)]
-    rows = _without_lines(rows, bad)
+    rows, notes = _leave_out(
+        path, "a label", lambda row: _has_no_label(row, labels), rows
+    )
     if not rows:
         raise UserError(
             f"{path}: no row has both a text and a label; fill them in, or check "
             f"{TEXT_FLAG} and {LABEL_FLAG}."
         )
-    notes = notes + _notes_on(path, "without a label", bad, "left out")
     return _with_labels(path, rows, labels), notes
 
 
@@ -200,8 +192,8 @@ def _with_labels(path, rows, labels):
     """Replace the cells of rows by labels; a `UserError` lists the bad ones."""
 
     def with_label(_, row):
-        is_blank = _has_no_label(row, labels)
-        label = None if is_blank else parse_label(row.label, labels)
+        is_missing = _has_no_label(row, labels)
+        label = None if is_missing else parse_label(row.label, labels)
         return dataclasses.replace(row, label=label)
 
     numbered = [(row.guid, row) for row in rows]
@@ -211,15 +203,6 @@ def _with_labels(path, rows, labels):
 def _has_no_label(row, labels):
     # Split at a separator, an empty cell is the way to write no label at all.
     return row.label is None or (labels.separator is None and _is_blank(row.label))
-
-
-def _label_names(examples, kind):
-    """Return the labels of examples in natural order, tuple of str."""
-    if kind == REGRESSION:
-        return ()
-    if kind == SINGLE_LABEL:
-        return tuple(natural_sorted({example.label for example in examples}))
-    return tuple(natural_sorted({name for each in examples for name in each.label}))
 
 
 def _is_blank(cell):
@@ -248,8 +231,7 @@ def _check_label_count(path, examples, labels):
         raise UserError(f"{path}: no row has any label; a classifier needs some.")
     if labels.kind == REGRESSION and len({each.label for each in examples}) < 2:
         raise UserError(f"{path}: every row has the same number as its label.")
-    counts = collections.Counter(each.label for each in examples)
-    if labels.kind == SINGLE_LABEL and 10 < len(examples) == len(counts):
+    if labels.kind == SINGLE_LABEL and 10 < len(examples) == len(labels.names):
         raise UserError(
             f"{path}: every row has a label of its own, such as "
             f"{show(examples[0].label)}; choose another "

@@ -2,7 +2,7 @@
 
 import pytest
 
-from official_bert.tables.json_lines import parse_object
+from official_bert.tables.table_files import parse_object
 
 
 def test_values():

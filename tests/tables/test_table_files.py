@@ -9,9 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from official_bert.errors import UserError
-from official_bert.tables import reading as tables
+from official_bert.tables import table_files as tables
 from official_bert.tables.delimited import Row, read_csv, read_tsv
-from official_bert.tables.reading import CSV, JSON_LINES, TSV, read_table
+from official_bert.tables.table_files import CSV, JSON_LINES, TSV, read_table
 
 
 def write(folder, content, name="data.csv"):

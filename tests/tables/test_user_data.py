@@ -12,10 +12,6 @@ from hypothesis import strategies as st
 from official_bert.errors import UserError
 from official_bert.tables.columns import Columns
 from official_bert.tables.examples import Example
-from official_bert.tables.labeled_examples import (
-    read_examples,
-    read_training_examples,
-)
 from official_bert.tables.labels import (
     KINDS,
     MULTI_LABEL,
@@ -25,6 +21,10 @@ from official_bert.tables.labels import (
     infer_kind,
     natural_sorted,
     parse_label,
+)
+from official_bert.tables.user_data import (
+    read_examples,
+    read_training_examples,
 )
 
 COLUMNS = Columns("text", None, "label", True)

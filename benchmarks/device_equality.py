@@ -77,9 +77,9 @@ def _compare(model, path, features):
     """Return how far the numbers of all rows are apart, a str."""
     import numpy as np
 
-    from official_bert.fine_tuning.model_inputs import pad_rows
     from official_bert.fine_tuning.outputs import compile_model
     from official_bert.fine_tuning.tflite_model import TfliteModel
+    from official_bert.tokenization.model_inputs import pad_rows
 
     score, answering = compile_model(model.compute), TfliteModel(path)
     greatest, cosines = 0.0, []

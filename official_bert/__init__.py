@@ -8,18 +8,55 @@ import importlib
 import os
 import platform
 import sys
+from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from official_bert.checkpoints.model_directory import load, load_encoder
+    from official_bert.config import BertConfig
+    from official_bert.modeling.classification import ClassificationModel
+    from official_bert.modeling.encoder import BertEncoder
+    from official_bert.modeling.multiple_choice import MultipleChoiceModel
+    from official_bert.modeling.pretraining import PretrainingModel
+    from official_bert.modeling.span_prediction import SpanModel
+    from official_bert.modeling.token_classification import TokenClassificationModel
+    from official_bert.tasks.predictor import Predictor
+    from official_bert.tokenization.full import FullTokenizer
+    from official_bert.training.optimizer import BertAdam
+    from official_bert.training.schedule import WarmupLinearDecay
+
+__version__ = "0.2.0"
+
+__all__ = [
+    "BertAdam",
+    "BertConfig",
+    "BertEncoder",
+    "ClassificationModel",
+    "FullTokenizer",
+    "MultipleChoiceModel",
+    "Predictor",
+    "PretrainingModel",
+    "SpanModel",
+    "TokenClassificationModel",
+    "WarmupLinearDecay",
+    "load",
+    "load_encoder",
+]
 
 _HOME = {
+    "BertAdam": "official_bert.training.optimizer",
     "BertConfig": "official_bert.config",
-    "FullTokenizer": "official_bert.tokenization.full",
     "BertEncoder": "official_bert.modeling.encoder",
+    "ClassificationModel": "official_bert.modeling.classification",
+    "FullTokenizer": "official_bert.tokenization.full",
+    "MultipleChoiceModel": "official_bert.modeling.multiple_choice",
+    "Predictor": "official_bert.tasks.predictor",
+    "PretrainingModel": "official_bert.modeling.pretraining",
+    "SpanModel": "official_bert.modeling.span_prediction",
+    "TokenClassificationModel": "official_bert.modeling.token_classification",
+    "WarmupLinearDecay": "official_bert.training.schedule",
     "load": "official_bert.checkpoints.model_directory",
     "load_encoder": "official_bert.checkpoints.model_directory",
-    "Predictor": "official_bert.tasks.predictor",
 }
-__all__ = list(_HOME)
 
 # TensorFlow reads this once, while it is imported, and by itself enables oneDNN only
 # on processors with AVX-512 VNNI or better. oneDNN's kernels are faster on the others,
@@ -28,7 +65,7 @@ if platform.machine() in ("x86_64", "AMD64") and "tensorflow" not in sys.modules
     os.environ.setdefault("TF_ENABLE_ONEDNN_OPTS", "1")
 
 
-def __getattr__(name):
+def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(importlib.import_module(_HOME[name]), name)

@@ -94,7 +94,7 @@ BREAKS = [
     ),
     Break(
         "segments of a pair are all 0",
-        "fine_tuning/model_inputs.py",
+        "tokenization/model_inputs.py",
         "[0] * len(first) + [1] * len(second)",
         "[0] * len(first) + [0] * len(second)",
         "tasks/classifier/test_classifier_features.py",

@@ -72,9 +72,10 @@ def test_imports_go_up():
     against = [
         f"{name} imports {other}"
         for name, others in graph().items()
+        # The package itself names its public classes for type checkers.
+        if name != "official_bert.__init__"
         for other in others
         if layer_of(other) is not None
-        # The package itself imports a name's module when it is first used.
         and (layer_of(name) is None or layer_of(other) > layer_of(name))
     ]
     assert against == []

@@ -42,7 +42,7 @@ def flags_of(script):
     for helper in helpers:
         if re.search(rf"command_line(\.| import.*){helper}\b", text):
             text += (package / "command_line" / f"{helper}.py").read_text("utf-8")
-    defined = re.findall(r'DEFINE_\w+\(\s*"(\w+)"', text)
+    defined = re.findall(r'(?:DEFINE|define)_\w+\(\s*"(\w+)"', text)
     return {"flagfile", "help", *defined}
 
 

@@ -1,4 +1,4 @@
-"""Texts longer than a model reads: cut short, or read through windows.
+"""Texts longer than a model reads, read through windows.
 
 A window is a run of the text's tokens. Windows overlap, so a token is in
 several of them, and its vector or score is taken from the one in which it has
@@ -15,30 +15,6 @@ class Span(NamedTuple):
 
     start: int
     length: int
-
-
-def truncate_pair(tokens_a, tokens_b, max_tokens):
-    """Cut two lists until both together have at most `max_tokens`.
-
-    The longer loses its last token again and again, the second if both are
-    equally long. Follows `_truncate_seq_pair` in google-research/bert
-    `run_classifier.py` and `extract_features.py`.
-
-    Args:
-      tokens_a: list.
-      tokens_b: list.
-      max_tokens: int >= 0.
-
-    Returns:
-      (tokens_a, tokens_b), new lists.
-    """
-    length_a, length_b = len(tokens_a), len(tokens_b)
-    while length_a + length_b > max_tokens:
-        if length_a > length_b:
-            length_a -= 1
-        else:
-            length_b -= 1
-    return tokens_a[:length_a], tokens_b[:length_b]
 
 
 def make_spans(num_tokens, max_tokens, doc_stride):

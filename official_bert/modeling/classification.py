@@ -60,12 +60,13 @@ class ClassificationModel(EncoderModel):
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; labels
             are ignored.
           training: whether dropout is active.
-          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          dropout_seed: see `BertEncoder.call`.
           kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `logits` [B, C].
         """
+        dropout_seed = self.bert.draw_dropout_seed(training, dropout_seed)
         encoded = self.bert(
             inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
         )
@@ -73,7 +74,7 @@ class ClassificationModel(EncoderModel):
         if self.bilstm:
             tokens = encoded["sequence_output"]
             pooled = read(self.bilstm, tokens, inputs["input_mask"])
-        pooled = self.dropped(pooled, training, dropout_seed, kernels)
+        pooled = self.dropped(pooled, dropout_seed, kernels)
         return {"logits": self.classifier(pooled)}
 
     def get_config(self) -> dict[str, Any]:

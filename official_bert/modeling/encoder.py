@@ -109,7 +109,7 @@ class BertEncoder(keras.layers.Layer):
             input_mask = tf.ones_like(input_ids)
         if segment_ids is None:
             segment_ids = tf.zeros_like(input_ids)
-        seed = self._dropout_seed(training, dropout_seed)
+        seed = self.draw_dropout_seed(training, dropout_seed)
 
         causal = self.config.causal_attention
         bias_of = functools.partial(
@@ -152,7 +152,18 @@ class BertEncoder(keras.layers.Layer):
                 f"max_position_embeddings {limit}; use shorter sequences."
             )
 
-    def _dropout_seed(self, training, dropout_seed):
+    def draw_dropout_seed(
+        self, training: bool, dropout_seed: tf.Tensor | None = None
+    ) -> tf.Tensor | None:
+        """Return the seed of one call, int64 [2], or None for no dropout.
+
+        A model whose head drops out calls this, so that the encoder and the head use
+        the same seed with different dropout indices.
+
+        Args:
+          training: whether dropout is active.
+          dropout_seed: the seed of the caller; None to draw one.
+        """
         if not training:
             return None
         if dropout_seed is not None:

@@ -38,23 +38,18 @@ class EncoderModel(keras.Model):
         self.bert.pooler.trainable = pooled
 
     def dropped(
-        self,
-        x: tf.Tensor,
-        training: bool,
-        dropout_seed: tf.Tensor | None,
-        kernels: Kernels,
+        self, x: tf.Tensor, dropout_seed: tf.Tensor | None, kernels: Kernels
     ) -> tf.Tensor:
         """Return an output of the encoder, with dropout before the head.
 
         Args:
           x: float tensor.
-          training: whether dropout is active.
-          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          dropout_seed: of `BertEncoder.draw_dropout_seed`; None for no dropout.
           kernels: `Kernels`.
         """
         # The first dropout index that the encoder leaves free.
         index = 1 + 3 * self.config.num_hidden_layers
-        return kernels.dropout(x, DROPOUT, dropout_seed if training else None, index)
+        return kernels.dropout(x, DROPOUT, dropout_seed, index)
 
     def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""

@@ -50,7 +50,7 @@ class MultipleChoiceModel(EncoderModel):
             `choice_mask` int [B, C], 1 for choices that are there; labels are
             ignored.
           training: whether dropout is active.
-          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          dropout_seed: see `BertEncoder.call`.
           kernels: see `BertEncoder.call`.
 
         Returns:
@@ -59,10 +59,11 @@ class MultipleChoiceModel(EncoderModel):
         shape = tf.shape(inputs["input_ids"])
         names = ("input_ids", "input_mask", "segment_ids")
         texts = {name: tf.reshape(inputs[name], [-1, shape[2]]) for name in names}
+        dropout_seed = self.bert.draw_dropout_seed(training, dropout_seed)
         encoded = self.bert(
             texts, training=training, dropout_seed=dropout_seed, kernels=kernels
         )
-        pooled = self.dropped(encoded["pooled_output"], training, dropout_seed, kernels)
+        pooled = self.dropped(encoded["pooled_output"], dropout_seed, kernels)
         logits = tf.reshape(self.classifier(pooled), shape[:2])  # [B, C]
         is_there = tf.cast(inputs["choice_mask"], tf.bool)
         return {"logits": tf.where(is_there, logits, NO_CHOICE)}

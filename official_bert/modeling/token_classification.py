@@ -60,19 +60,20 @@ class TokenClassificationModel(EncoderModel):
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; labels
             are ignored.
           training: whether dropout is active.
-          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          dropout_seed: see `BertEncoder.call`.
           kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `logits` [B, S, C].
         """
+        dropout_seed = self.bert.draw_dropout_seed(training, dropout_seed)
         encoded = self.bert(
             inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
         )
         tokens = encoded["sequence_output"]
         if self.bilstm:
             tokens = read(self.bilstm, tokens, inputs["input_mask"])
-        tokens = self.dropped(tokens, training, dropout_seed, kernels)
+        tokens = self.dropped(tokens, dropout_seed, kernels)
         return {"logits": self.classifier.of_tokens(tokens)}
 
     def get_config(self) -> dict[str, Any]:

@@ -17,9 +17,14 @@ from absl import logging
 
 from official_bert.constants import INPUTS, LONG_TEXT, POOLINGS, TRUNCATE, WINDOW
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import check_length, join_texts, pad_rows
-from official_bert.fine_tuning.windows import best_spans, make_spans, truncate_pair
+from official_bert.fine_tuning.windows import best_spans, make_spans
 from official_bert.modeling.kernels.choose import for_inference
+from official_bert.tokenization.model_inputs import (
+    check_length,
+    join_texts,
+    pad_rows,
+    truncate_pair,
+)
 
 LAYERS = (-1, -2, -3, -4)
 DEFAULT_LENGTH = 128

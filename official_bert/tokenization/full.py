@@ -2,9 +2,18 @@
 
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from types import SimpleNamespace
+
+import numpy as np
 
 from official_bert.tokenization.basic import BasicTokenizer, to_unicode
+from official_bert.tokenization.model_inputs import (
+    check_length,
+    join_texts,
+    pad_rows,
+    truncate_pair,
+)
 from official_bert.tokenization.vocabulary import load_vocab
 from official_bert.tokenization.wordpiece import CONTINUATION, WordpieceTokenizer
 
@@ -59,6 +68,37 @@ class FullTokenizer:
         # other whitespace: a vertical tab is removed, and joins its sides.)
         chunks = map(self._chunk_ids.__getitem__, text.split(" "))
         return list(itertools.chain.from_iterable(chunks))
+
+    def encode_batch(
+        self, texts: Sequence[str | tuple[str, str]], max_seq_length: int = 512
+    ) -> dict[str, np.ndarray]:
+        """Return texts as the arrays that the models read.
+
+        A text becomes `[CLS] text [SEP]`, a pair `[CLS] a [SEP] b [SEP]`. A text that
+        is too long loses its end, and a pair the end of its longer text. Follows
+        `convert_single_example` in google-research/bert `run_classifier.py`, except
+        that the arrays are as long as the longest text.
+
+        Args:
+          texts: B texts or pairs of texts.
+          max_seq_length: tokens per text at most, `[CLS]` and `[SEP]` included.
+
+        Returns:
+          dict of `input_ids`, `input_mask`, `segment_ids`, int32 arrays [B, S].
+
+        Raises:
+          UserError: `max_seq_length` is below 3.
+        """
+        check_length(max_seq_length)
+        rows = []
+        for text in texts:
+            text_a, text_b = (text, "") if isinstance(text, str) else text
+            ids_a, ids_b = self.encode(text_a), self.encode(text_b)
+            room = max_seq_length - (3 if ids_b else 2)
+            pair = truncate_pair(ids_a, ids_b, room)
+            input_ids, segment_ids = join_texts(self.vocab, *pair)
+            rows.append(SimpleNamespace(input_ids=input_ids, segment_ids=segment_ids))
+        return pad_rows(rows, max((len(row.input_ids) for row in rows), default=0))
 
     def tokenize_with_offsets(
         self, text: str | bytes

@@ -7,13 +7,9 @@ import numpy as np
 import pytest
 from record_files import MINI
 
-from official_bert.fine_tuning.windows import (
-    Span,
-    best_spans,
-    make_spans,
-    truncate_pair,
-)
+from official_bert.fine_tuning.windows import Span, best_spans, make_spans
 from official_bert.tokenization.full import FullTokenizer
+from official_bert.tokenization.model_inputs import truncate_pair
 
 SIZES = [(1, 1, 1), (5, 5, 2), (6, 5, 2), (17, 5, 3), (40, 9, 4), (40, 9, 1)]
 

@@ -58,7 +58,7 @@ def row_lengths(rows: tf.RaggedTensor) -> tf.Tensor:
 def truncate_pairs(
     ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: tf.Tensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Cut pairs, ragged [N, (tokens)] each, as `windows.truncate_pair` does.
+    """Cut pairs, ragged [N, (tokens)] each, as `model_inputs.truncate_pair` does.
 
     `room`, [N], is how many tokens both have together at most.
     """

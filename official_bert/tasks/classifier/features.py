@@ -11,8 +11,13 @@ from absl import logging
 
 from official_bert.constants import WINDOW
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import check_length, join_texts, pad_rows
-from official_bert.fine_tuning.windows import make_spans, truncate_pair
+from official_bert.fine_tuning.windows import make_spans
+from official_bert.tokenization.model_inputs import (
+    check_length,
+    join_texts,
+    pad_rows,
+    truncate_pair,
+)
 
 
 class Features(NamedTuple):

@@ -15,9 +15,9 @@ import numpy as np
 
 from official_bert.constants import IGNORED
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import check_length, pad_rows
 from official_bert.fine_tuning.windows import best_spans, make_spans
 from official_bert.metrics.entities import OUTSIDE
+from official_bert.tokenization.model_inputs import check_length, pad_rows
 from official_bert.tokenization.wordpiece import UNKNOWN
 
 

@@ -11,8 +11,8 @@ import numpy as np
 from absl import logging
 
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import pad_rows
 from official_bert.fine_tuning.windows import best_spans, make_spans
+from official_bert.tokenization.model_inputs import pad_rows
 
 FIRST_UNIQUE_ID = 1000000000
 NO_WORD = -1

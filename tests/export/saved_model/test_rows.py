@@ -14,6 +14,7 @@ from official_bert.export.saved_model.row_model import RowModel
 from official_bert.export.saved_model.texts import parts_of, per_text
 from official_bert.fine_tuning import windows
 from official_bert.tasks.classifier.features import Features, pad_features
+from official_bert.tokenization import model_inputs
 
 STRINGS = tf.TensorSpec([None], tf.string)
 NUMBERS = tf.TensorSpec([None], tf.int32)
@@ -53,7 +54,7 @@ def test_truncate_pairs(size, times):
         room = numbers(draw, size, 0, 30)
         pairs = [ids(draw, numbers(draw, size, 0, 40)) for _ in range(2)]
         found = truncate(*map(ragged, pairs), tf.constant(room, tf.int32))
-        wanted = list(map(windows.truncate_pair, *pairs, room))
+        wanted = list(map(model_inputs.truncate_pair, *pairs, room))
         assert list(zip(*(each.to_list() for each in found), strict=True)) == wanted
 
 
@@ -63,7 +64,7 @@ def test_truncate_all_small_pairs():
     second = [list(range(size)) for _, size, _ in cases]
     room = [case[2] for case in cases]
     found = truncate(ragged(first), ragged(second), tf.constant(room))
-    wanted = list(map(windows.truncate_pair, first, second, room))
+    wanted = list(map(model_inputs.truncate_pair, first, second, room))
     assert list(zip(*(each.to_list() for each in found), strict=True)) == wanted
 
 

@@ -9,7 +9,7 @@ import pytest
 
 from official_bert.constants import INPUTS
 from official_bert.errors import UserError
-from official_bert.fine_tuning.model_inputs import check_length, pad_rows
+from official_bert.tokenization.model_inputs import check_length, pad_rows
 
 
 def test_padding():

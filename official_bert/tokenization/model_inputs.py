@@ -1,12 +1,15 @@
 """What every model reads: rows of tokens, padded to the arrays of a batch."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 import numpy as np
 
 from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 
 
-def pad_rows(rows, length):
+def pad_rows(rows: Sequence[Any], length: int) -> dict[str, np.ndarray]:
     """Return rows of tokens as the arrays of one batch.
 
     Args:
@@ -25,7 +28,35 @@ def pad_rows(rows, length):
     return batch
 
 
-def join_texts(vocab, ids_a, ids_b=()):
+def truncate_pair(
+    tokens_a: list[int], tokens_b: list[int], max_tokens: int
+) -> tuple[list[int], list[int]]:
+    """Cut two lists until both together have at most `max_tokens`.
+
+    The longer loses its last token again and again, the second if both are
+    equally long. Follows `_truncate_seq_pair` in google-research/bert
+    `run_classifier.py` and `extract_features.py`.
+
+    Args:
+      tokens_a: list.
+      tokens_b: list.
+      max_tokens: int >= 0.
+
+    Returns:
+      (tokens_a, tokens_b), new lists.
+    """
+    length_a, length_b = len(tokens_a), len(tokens_b)
+    while length_a + length_b > max_tokens:
+        if length_a > length_b:
+            length_a -= 1
+        else:
+            length_b -= 1
+    return tokens_a[:length_a], tokens_b[:length_b]
+
+
+def join_texts(
+    vocab: Mapping[str, int], ids_a: Sequence[int], ids_b: Sequence[int] = ()
+) -> tuple[list[int], list[int]]:
     """Return ids and segments of `[CLS] a [SEP]`, or of `[CLS] a [SEP] b [SEP]`.
 
     Args:
@@ -41,7 +72,7 @@ def join_texts(vocab, ids_a, ids_b=()):
     return first + second, [0] * len(first) + [1] * len(second)
 
 
-def check_length(max_seq_length):
+def check_length(max_seq_length: int) -> None:
     """Raise `UserError` for rows that hold no token of a text."""
     if max_seq_length < 3:
         raise UserError(

@@ -1,0 +1,115 @@
+"""What `import official_bert` offers, and that Keras users can train with it."""
+
+import ast
+import contextlib
+import io
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import tiny_model
+from code_blocks import blocks_of
+from places import ROOT
+from record_files import MINI_CONFIG
+
+import official_bert
+from official_bert.checkpoints import google
+from official_bert.errors import UserError
+
+README_BLOCK = "model.compile"
+
+
+def keras_lines():
+    """Return the README's program for Keras users."""
+    (block,) = [
+        block.text
+        for block in blocks_of(ROOT / "README.md")
+        if block.language == "python" and README_BLOCK in block.text
+    ]
+    return block
+
+
+def test_names_are_declared_once_for_people_and_once_for_type_checkers():
+    tree = ast.parse((ROOT / "official_bert/__init__.py").read_text("utf-8"))
+    declared = {
+        alias.name: node.module
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and "official_bert" in str(node.module)
+        for alias in node.names
+    }
+    assert declared == official_bert._HOME
+    assert sorted(declared) == sorted(official_bert.__all__)
+
+
+def test_every_name_exists_and_says_what_it_is():
+    for name in official_bert.__all__:
+        assert getattr(official_bert, name).__doc__, name
+    with pytest.raises(AttributeError, match="no attribute 'Bert'"):
+        official_bert.Bert  # noqa: B018
+
+
+def test_importing_is_cheap():
+    code = (
+        "import json, sys, official_bert; official_bert.BertConfig;"
+        "print(json.dumps([m for m in ('tensorflow', 'keras') if m in sys.modules]))"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
+    assert json.loads(done.stdout) == []
+
+
+def test_the_package_says_that_it_is_typed():
+    assert (ROOT / "official_bert" / "py.typed").exists()
+
+
+def test_fifteen_lines_of_keras(tmp_path, monkeypatch):
+    """Build, compile, fit, save and reload a classifier, as the README prints it."""
+    lines = [line for line in keras_lines().splitlines() if line.strip()]
+    assert len(lines) <= 15
+    (tmp_path / "output" / "first").mkdir(parents=True)
+    google.write_model(str(tmp_path / "output/first"), tiny_model.checkpoint())
+    monkeypatch.chdir(tmp_path)
+    printed = io.StringIO()
+    names = {}
+    with contextlib.redirect_stdout(printed):
+        exec(compile(keras_lines(), "README.md", "exec"), names)
+    assert os.path.exists("films.keras")
+    inputs = names["inputs"]
+    found = names["again"].predict(inputs, verbose=0)["logits"]
+    wanted = names["model"].predict(inputs, verbose=0)["logits"]
+    np.testing.assert_array_equal(found, wanted)
+    assert printed.getvalue().splitlines()[-1] == str(wanted.argmax(-1))
+    # It has learned the two texts.
+    assert wanted.argmax(-1).tolist() == names["labels"].tolist()
+
+
+def test_dropout_of_the_head_is_active_in_fit():
+    """With all of the encoder's dropout off, only that of the head is left."""
+    off = {"hidden_dropout_prob": 0.0, "attention_probs_dropout_prob": 0.0}
+    config = {**MINI_CONFIG.to_dict(), **off}
+    model = official_bert.ClassificationModel(config, num_outputs=3)
+    inputs = {"input_ids": np.ones((4, 5), np.int32)}
+    inputs |= {"input_mask": inputs["input_ids"], "segment_ids": inputs["input_ids"]}
+    first, second = (model(inputs, training=True)["logits"] for _ in range(2))
+    assert np.abs(first - second).max() > 1e-4
+    np.testing.assert_array_equal(model(inputs)["logits"], model(inputs)["logits"])
+
+
+def test_encode_batch():
+    tokenizer = official_bert.FullTokenizer(str(tiny_model.VOCAB))
+    ids = tokenizer.encode("the water")
+    cls, sep = (tokenizer.vocab[token] for token in ("[CLS]", "[SEP]"))
+    batch = tokenizer.encode_batch(["the water", ("the", "water"), ""])
+    the, water = ids
+    assert {name: array.tolist() for name, array in batch.items()} == {
+        "input_ids": [[cls, the, water, sep, 0], [cls, the, sep, water, sep]]
+        + [[cls, sep, 0, 0, 0]],
+        "input_mask": [[1, 1, 1, 1, 0], [1] * 5, [1, 1, 0, 0, 0]],
+        "segment_ids": [[0] * 5, [0, 0, 0, 1, 1], [0] * 5],
+    }
+    cut = tokenizer.encode_batch(["the water", ("the", "water")], max_seq_length=4)
+    assert cut["input_ids"].tolist() == [[cls, the, water, sep], [cls, the, sep, 0]]
+    with pytest.raises(UserError, match="max_seq_length is 2"):
+        tokenizer.encode_batch(["the"], max_seq_length=2)

@@ -86,10 +86,11 @@ def run(file_flags, check_flags, read_data, make_job, evaluate_and_predict):
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
     strategy = start_tensorflow(training_flags.make_strategy)
     data = read_data()
-    from official_bert.fine_tuning import job
     from official_bert.training import strategies
 
     if FLAGS.do_train:
+        from official_bert.fine_tuning import job
+
         for size in _grid("grid_batch_sizes", int, "train_batch_size"):
             strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
         checkpoint = locate(FLAGS.init_checkpoint)

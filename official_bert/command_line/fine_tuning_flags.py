@@ -3,6 +3,9 @@
 import itertools
 import math
 import os
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from typing import TYPE_CHECKING
 
 from absl import flags, logging
 
@@ -13,6 +16,11 @@ from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 from official_bert.fine_tuning.task_file import has_task
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
+    from official_bert.fine_tuning.job import FineTuningJob, Start
 
 FLAGS = flags.FLAGS
 MOST_EPOCHS = 1_000_000
@@ -65,46 +73,59 @@ flags.DEFINE_list("grid_batch_sizes", [], "Of --grid; default: --train_batch_siz
 flags.DEFINE_list("grid_epochs", [], "Of --grid; default: --num_train_epochs.")
 
 
-def run(file_flags, check_flags, read_data, make_job, evaluate_and_predict):
-    """Run a fine-tuning command: check, read, train, evaluate and predict.
-
-    Only the chief of several processes evaluates, predicts and writes.
-
-    Args:
-      file_flags: names of the flags that name the command's data, for `run.json`.
-      check_flags: function; raises `UserError` where its own flags are wrong.
-      read_data: function: () -> its data.
-      make_job: function: (`job.Start`, the data) -> `FineTuningJob`.
-      evaluate_and_predict: function of the data; uses the model that is left. Called
-        with --do_eval or --do_predict.
-    """
+def check_actions() -> None:
+    """Raise `UserError` unless the flags say what to do, and where."""
     require("output_dir")
     training_flags.require_one_of("do_train", "do_eval", "do_predict")
-    check_flags()
+
+
+def start() -> "tf.distribute.Strategy":
+    """Check the shared flags, start TensorFlow, and return the strategy of the run.
+
+    Raises:
+      UserError: flags contradict each other, or the output directory cannot be made.
+    """
     _check()
     # Reading the data may take minutes, so this comes first.
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
-    strategy = start_tensorflow(training_flags.make_strategy)
-    data = read_data()
+    return start_tensorflow(training_flags.make_strategy)
+
+
+def opened_start(strategy: "tf.distribute.Strategy") -> AbstractContextManager["Start"]:
+    """Open what the training starts from: weights, config and vocabulary."""
+    from official_bert.fine_tuning import job
+    from official_bert.training.strategies import check_shares
+
+    for size in _grid("grid_batch_sizes", int, "train_batch_size"):
+        check_shares(strategy, size, FLAGS.micro_batch_size)
+    return job.opened_start(locate(FLAGS.init_checkpoint), **given_files())
+
+
+def fine_tune(strategy: "tf.distribute.Strategy", job: "FineTuningJob") -> bool:
+    """Fine-tune as often as the flags say; return whether no SIGTERM ended it."""
+    from official_bert.fine_tuning.job import fine_tune
+    from official_bert.fine_tuning.sweep import run_trials
+
+    trials = _trials(job.num_examples)
+    if _is_sweep():
+        return run_trials(strategy, job, trials)
+    return fine_tune(strategy, job, trials[0].settings) is not None
+
+
+def is_chief(strategy: "tf.distribute.Strategy") -> bool:
+    """Whether this process is the one that evaluates, predicts and writes."""
     from official_bert.training import strategies
 
-    if FLAGS.do_train:
-        from official_bert.fine_tuning import job
+    return strategies.is_chief(strategy)
 
-        for size in _grid("grid_batch_sizes", int, "train_batch_size"):
-            strategies.check_shares(strategy, size, FLAGS.micro_batch_size)
-        checkpoint = locate(FLAGS.init_checkpoint)
-        with job.opened_start(checkpoint, **given_files()) as start:
-            if not _fine_tune(strategy, make_job(start, data)):
-                return
-    if strategies.is_chief(strategy):
-        if FLAGS.do_eval or FLAGS.do_predict:
-            evaluate_and_predict(data)
-        names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
-        values = [FLAGS[name].value for name in names]
-        listed = [each if isinstance(each, list) else [each] for each in values]
-        inputs = [locate(path) for paths in listed for path in paths]
-        training_flags.describe_run(file_flags, inputs)
+
+def describe_run(file_flags: Sequence[str]) -> None:
+    """Write `run.json`; `file_flags` name the command's data."""
+    names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
+    values = [FLAGS[name].value for name in names]
+    listed = [each if isinstance(each, list) else [each] for each in values]
+    inputs = [locate(path) for paths in listed for path in paths]
+    training_flags.describe_run(file_flags, inputs)
 
 
 def _check():
@@ -124,7 +145,7 @@ def _check():
             flush=True,
         )
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
-        if not 0 <= FLAGS[name].value <= most:
+        if not 0 <= getattr(FLAGS, name) <= most:
             raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
     if FLAGS.do_train and not FLAGS.init_checkpoint:
         if not FLAGS.bert_config_file:
@@ -165,31 +186,20 @@ def _is_sweep():
     return FLAGS.grid or FLAGS.num_seeds > 1
 
 
-def _fine_tune(strategy, job):
-    """Fine-tune as often as the flags say; return whether no SIGTERM ended it."""
-    from official_bert.fine_tuning.job import fine_tune
-    from official_bert.fine_tuning.sweep import run_trials
-
-    trials = _trials(job.num_examples)
-    if _is_sweep():
-        return run_trials(strategy, job, trials)
-    return fine_tune(strategy, job, trials[0].settings) is not None
-
-
-def used(train, dev, test):
+def used(train: str, dev: str, test: str) -> list[str]:
     """Return those of three names that --do_train, --do_eval, --do_predict use."""
     uses = (FLAGS.do_train, FLAGS.do_eval, FLAGS.do_predict)
     return list(itertools.compress((train, dev, test), uses))
 
 
-def require_files(*names):
+def require_files(*names: str) -> None:
     """Raise `UserError` unless the files of these flags are named and readable."""
     require(*names)
     for name in names:
         files.require_readable(locate(FLAGS[name].value), f"--{name}")
 
 
-def model_path():
+def model_path() -> str:
     """Return the fine-tuned model to use: --output_dir's, or --init_checkpoint."""
     if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
         return FLAGS.output_dir
@@ -250,7 +260,7 @@ def _trials(num_examples):
 def _grid(flag, kind, other_flag):
     """Return the numbers of a list flag, or else that of another flag."""
     numbers = []
-    for text in FLAGS[flag].value if FLAGS.grid else ():
+    for text in getattr(FLAGS, flag) if FLAGS.grid else ():
         try:
             numbers.append(kind(text))
         except ValueError:

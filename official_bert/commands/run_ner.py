@@ -73,11 +73,21 @@ READING = ("max_seq_length", "doc_stride", "one_sentence")
 TRAINING = ("label_all_pieces", "feature_based", "bilstm")
 
 
-def main():
+def main() -> None:
     """Check everything that can be checked, then train, evaluate and tag."""
-    fine_tuning_flags.run(
-        FILES, _check_flags, _read_data, _make_job, _evaluate_and_predict
-    )
+    fine_tuning_flags.check_actions()
+    _check_flags()
+    strategy = fine_tuning_flags.start()
+    data = _read_data()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if not fine_tuning_flags.is_chief(strategy):
+        return
+    if FLAGS.do_eval or FLAGS.do_predict:
+        _evaluate_and_predict(data)
+    fine_tuning_flags.describe_run(FILES)
 
 
 def _check_flags():

@@ -88,12 +88,21 @@ flags.DEFINE_list(
 flags.DEFINE_bool("verbose_logging", False, "For old commands; it has no effect.")
 
 
-def main():
+def main() -> None:
     """Check everything that can be checked, then train and answer."""
-    data_flags = ("train_file", "predict_file", "ensemble_dirs")
-    fine_tuning_flags.run(
-        data_flags, _check_flags, _read_questions, _make_job, _evaluate_and_predict
-    )
+    fine_tuning_flags.check_actions()
+    _check_flags()
+    strategy = fine_tuning_flags.start()
+    data = _read_questions()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if not fine_tuning_flags.is_chief(strategy):
+        return
+    if FLAGS.do_eval or FLAGS.do_predict:
+        _evaluate_and_predict(data)
+    fine_tuning_flags.describe_run(("train_file", "predict_file", "ensemble_dirs"))
 
 
 def _check_flags():

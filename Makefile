@@ -12,31 +12,35 @@ WORKERS = 2
 
 IN_RANGE = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
 
-.PHONY: help test quickstart torture mutations old-tensorflow lint format clean
+.PHONY: help test commands quickstart torture mutations old-tensorflow lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
 
-test: lint $(REAL_WEIGHTS) ## Check the style and run the tests
-	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile
+test: lint $(REAL_WEIGHTS) ## Check style and types, and run the tests
+	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile -m "not slow"
+
+commands: $(REAL_WEIGHTS) ## Run the slow tests, and the commands of README and docs
+	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile -m slow
+	$(PYTHON) tests/documented_commands.py
 
 quickstart: $(INSTALLED) ## Pre-train a tiny BERT on this machine, in about ten minutes
 	$(PYTHON) run_scripts/quickstart.py
 
-torture: $(REAL_WEIGHTS) ## Kill training at 26 moments; tokenize every character; run the docs' commands
+torture: $(INSTALLED) ## Kill training at 26 moments; tokenize every character
 	$(PYTHON) tests/training/torture.py
 	$(PYTHON) tests/tokenization/every_code_point.py
-	$(PYTHON) tests/documented_commands.py
 
-mutations: $(INSTALLED) ## Break the code on purpose, and see that tests notice each time
+mutations: $(INSTALLED) ## Break the code in 73 ways; a test must fail each time
 	$(PYTHON) tests/mutations.py
 
 old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)
 	$(PYTHON) tests/export/saved_model/old_tensorflow.py $(OLD)/bin/python
 
-lint: $(INSTALLED) ## Check the style only
+lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
+	$(PYTHON) -m mypy
 
 format: $(INSTALLED) ## Format the code and mend what ruff can mend
 	$(PYTHON) -m ruff format .

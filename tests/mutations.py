@@ -460,6 +460,7 @@ def _first_failure(copy, one):
     path.write_text(text.replace(one.right, one.wrong), "utf-8")
     tests = [f"tests/{name}" for name in one.tests.split()]
     command = [sys.executable, "-m", "pytest", "-xq", "-p", "no:cacheprovider"]
+    command += ["-m", "not slow"]
     done = subprocess.run(
         [*command, *tests],
         cwd=copy,

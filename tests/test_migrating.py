@@ -16,6 +16,8 @@ from places import MINI, ROOT
 
 from official_bert.checkpoints import google
 
+pytestmark = pytest.mark.slow
+
 PAGE = (ROOT / "docs" / "migrating.md").read_text("utf-8")
 RELEASE = "uncased_L-12_H-768_A-12"
 CONFIG = dataclasses.replace(

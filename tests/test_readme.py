@@ -72,7 +72,7 @@ def test_a_block_without_a_language_is_run_or_marked(block):
 
 
 def test_all_pages_with_commands_are_run():
-    """`make torture` runs them; see `documented_commands`."""
+    """`make commands` runs them; see `documented_commands`."""
     assert not documented_commands.unknown_pages()
 
 

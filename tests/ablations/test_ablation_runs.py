@@ -19,6 +19,8 @@ from places import MINI, ROOT
 from official_bert.ablations import steps
 from official_bert.checkpoints import names
 
+pytestmark = pytest.mark.slow
+
 WORDS = "the of in is and on water her years found light".split()  # noqa: SIM905
 ROW = "table5_ltr_no_nsp_bilstm"
 

@@ -15,6 +15,8 @@ from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.parameter_count import training_flops
 from official_bert.training.pretraining import PRETRAINING
 
+pytestmark = pytest.mark.slow
+
 CONFIG = tiny_model.MINI_CONFIG.to_dict() | {"max_position_embeddings": 128}
 
 

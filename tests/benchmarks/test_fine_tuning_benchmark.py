@@ -16,6 +16,8 @@ from official_bert.tasks.choice import files as choice_files
 from official_bert.tasks.ner import files as ner_files
 from official_bert.tasks.squad import files as squad_files
 
+pytestmark = pytest.mark.slow
+
 WORDS = "the of in is and on water her years found light".split()  # noqa: SIM905
 CONLL = """-DOCSTART- -X- -X- O
 

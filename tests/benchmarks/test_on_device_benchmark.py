@@ -15,6 +15,8 @@ from official_bert.errors import UserError
 from official_bert.export.tflite import model as device_model
 from official_bert.fine_tuning.tflite_model import TfliteModel
 
+pytestmark = pytest.mark.slow
+
 LENGTHS = [8, 16]
 SETTINGS = {"vocab_size": 128, "threads": 1}
 

@@ -14,6 +14,8 @@ from benchmarks import workload
 from benchmarks.yardstick import comparisons, cost_model, processes, report, targets
 from official_bert.errors import UserError
 
+pytestmark = pytest.mark.slow
+
 RESULT = targets.Result(
     seconds={
         "ours": [1.0, 2.0, 4.0],

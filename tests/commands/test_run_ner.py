@@ -12,8 +12,8 @@ import warm_python
 from ner_runs import (
     BAD,
     FIRST,
-    FIVE_LAYERS,
     LATER,
+    OTHER_LAYERS,
     STOPPED,
     prepare_later,
     sentences,
@@ -256,7 +256,7 @@ def test_a_bilstm(first, later):
     assert_same_file(folder, "frozen-alone", "frozen", "test_predictions.jsonl")
 
 
-@pytest.mark.parametrize("layers", FIVE_LAYERS)
+@pytest.mark.parametrize("layers", OTHER_LAYERS)
 def test_the_other_layers_of_table_7(first, layers):
     """Each trains a BiLSTM; the file's words have punctuation within, as "U.S."."""
     folder, results = first

@@ -105,6 +105,7 @@ def assert_over(process, url):
     return rest
 
 
+@pytest.mark.slow
 def test_from_the_start_through_a_new_version_to_sigterm(servers):
     process, folder, log = servers["lively"]
     url = url_of(process)

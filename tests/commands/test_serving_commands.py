@@ -23,6 +23,8 @@ from official_bert.modeling.classification import ClassificationModel
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
 from official_bert.tasks.classifier.task import ClassifierTask
 
+pytestmark = pytest.mark.slow
+
 
 def commands(page):
     """Return the lines of the code block that exports, serves and asks."""

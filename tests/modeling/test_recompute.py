@@ -12,9 +12,9 @@ import pytest
 import tensorflow as tf
 import updates
 import warm_python
+from marks import slow
 from places import ROOT
 
-from official_bert.constants import PRECISIONS
 from official_bert.modeling.encoder import BertEncoder
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.training.precision import computing_in
@@ -53,7 +53,7 @@ def test_loss_and_gradients_are_the_same(graph):
     assert updates.largest_difference(others, plain) > 1e-2
 
 
-@pytest.mark.parametrize("precision", PRECISIONS[1:])
+@pytest.mark.parametrize("precision", ["bfloat16", slow("float16")])
 def test_half_precision_is_that_of_the_first_computation(precision):
     """Keras decides what a layer computes in when the layer is called."""
     plain, recomputed = (
@@ -113,6 +113,7 @@ def test_a_users_own_model_trains_and_reloads(tmp_path):
     np.testing.assert_array_equal(again(features), model(features))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not sys.platform.startswith("linux"), reason="needs /proc")
 def test_memory_is_saved():
     done = warm_python.run([SCRIPT], env={**os.environ, "PYTHONPATH": str(ROOT)})

@@ -52,6 +52,7 @@ def learned(bert):
     return bert, tokens
 
 
+@pytest.mark.slow
 def test_it_fills_in_what_it_learned(learned):
     bert, tokens = learned
     words = SENTENCE.split()

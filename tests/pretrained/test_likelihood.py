@@ -10,6 +10,7 @@ import numpy as np
 import original_head
 import pytest
 import tensorflow as tf
+from marks import slow
 from record_files import MINI, MINI_CONFIG
 
 from official_bert.checkpoints.initialize import Report
@@ -62,7 +63,7 @@ def slow_scores(bert, text):
 
 
 @pytest.mark.parametrize("text", [TEXT, "the", "老 lamps ±", "the " * 30])
-@pytest.mark.parametrize("batch_size", [1, 4, 32])
+@pytest.mark.parametrize("batch_size", [slow(1), 4, slow(32)])
 def test_pseudo_log_likelihood(bert, text, batch_size):
     wanted = slow_scores(bert, text)
     score = pseudo_log_likelihood(bert, text, batch_size)
@@ -98,6 +99,7 @@ def test_texts_of_all_lengths_share_a_graph(bert):
     assert count() == before
 
 
+@pytest.mark.slow
 def test_a_model_that_is_done_with_leaves_memory():
     other = make_bert(6)
     reference = weakref.ref(other.model)

@@ -70,6 +70,7 @@ def test_a_new_version_takes_over(folder):
     assert score(first) == score(versions.current) == [1.0, 0.0]
 
 
+@pytest.mark.slow
 def test_the_old_version_leaves_with_its_last_request(folder):
     versions = opened(folder)
     request_holds = versions.current

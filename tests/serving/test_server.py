@@ -155,6 +155,7 @@ def test_many_at_a_time_each_get_their_own(own_url):
         assert list(pool.map(ask_some, range(12))) == list(range(12))
 
 
+@pytest.mark.slow
 def test_new_versions_take_over_and_no_request_is_lost(tmp_path):
     saved_models.write(tmp_path, 1)
     versions = model_versions.open_model("answers", str(tmp_path))

@@ -30,6 +30,7 @@ def unicode_14():
         )
 
 
+@pytest.mark.slow
 @pytest.mark.comparison
 @pytest.mark.parametrize(
     ("name", "tokenizer", "code_points", "forms"),

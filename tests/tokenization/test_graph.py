@@ -10,6 +10,7 @@ import pytest
 import tensorflow as tf
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow
 from places import MINI
 
 from official_bert.tokenization import characters
@@ -65,8 +66,8 @@ def test_mini_recordings(casing, mini, mini_uncased):
     ("recording", "vocabulary", "do_lower_case"),
     [
         ("uncased", "bert-base-uncased", True),
-        ("cased", "bert-base-cased", False),
-        ("chinese", "bert-base-chinese", True),
+        slow("cased", "bert-base-cased", False),
+        slow("chinese", "bert-base-chinese", True),
         ("multilingual_cased", "bert-base-multilingual-cased", False),
     ],
 )

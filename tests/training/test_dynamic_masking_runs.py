@@ -36,6 +36,7 @@ def continued(records, tmp_path_factory):
     return run(records, directory)
 
 
+@pytest.mark.slow
 def test_continued_is_bit_for_bit_the_whole_run(whole, continued):
     ours = tensors(continued / f"model.ckpt-{STEPS}")
     theirs = tensors(whole / f"model.ckpt-{STEPS}")

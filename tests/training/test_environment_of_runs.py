@@ -104,6 +104,7 @@ def test_threads_that_were_not_set_are_one_for_each_core(monkeypatch, named):
     assert threads(described()) == (12, 12)
 
 
+@pytest.mark.slow
 def test_onednn_as_tensorflow_uses_it():
     code = (
         "import tensorflow as tf; from official_bert.training import environment; "

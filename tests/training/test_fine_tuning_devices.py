@@ -9,6 +9,8 @@ import pytest
 
 from official_bert.checkpoints import any_format
 
+pytestmark = pytest.mark.slow
+
 RUNS = {
     "one": ["one", "padded:pad_to_max_seq_length=1", "split:micro_batch_size=2"],
     "mirrored": ["two_devices", "two_devices_split:micro_batch_size=1"],

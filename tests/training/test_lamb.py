@@ -87,6 +87,7 @@ def test_decay_alone_shrinks_only_what_is_decayed():
         np.testing.assert_allclose(variable, kept * old, rtol=1e-6)
 
 
+@pytest.mark.slow
 def test_the_scale_of_the_gradient_does_not_matter():
     ends = []
     for factor in (1e3, 1e7):

@@ -4,6 +4,7 @@ import dataclasses
 
 import pytest
 import record_files
+from marks import slow
 from record_files import MINI_CONFIG
 from test_pretraining import metrics, run, tensors
 
@@ -20,7 +21,9 @@ def path(tmp_path_factory):
     return record_files.write_unmasked(folder, next_sentence_prediction=False)
 
 
-@pytest.mark.parametrize("config", [MINI_CONFIG, CAUSAL], ids=["masked", "causal"])
+@pytest.mark.parametrize(
+    "config", [slow(MINI_CONFIG), CAUSAL], ids=["masked", "causal"]
+)
 def test_a_run_minimises_the_loss_of_words_alone(path, tmp_path, config):
     records = open_record_set(path, config)
     directory = run(records, tmp_path / "run", config, **NO_NSP)

@@ -10,6 +10,7 @@ import pytest
 import record_files
 import tensorflow as tf
 from killed_run import assert_same_bytes, killed_at
+from marks import slow
 from record_files import MINI, MINI_CONFIG, mini_records, stacked
 from run_settings import RUN, changed, make
 
@@ -104,6 +105,7 @@ def compiled(monkeypatch):
     return names
 
 
+@pytest.mark.slow
 def test_so_is_one_whose_element_wise_work_is_compiled(
     records, tmp_path, compiled, monkeypatch
 ):
@@ -130,6 +132,7 @@ def test_so_is_one_whose_element_wise_work_is_compiled(
     assert_same_bytes(tensors(killed / last), tensors(whole / last))
 
 
+@pytest.mark.slow
 def test_xla_compiles_the_whole_step_or_element_wise_work(
     records, tmp_path, compiled, monkeypatch
 ):
@@ -318,7 +321,7 @@ def test_batch_larger_than_the_data(records, tmp_path):
     assert not list((tmp_path / "new").glob("model.ckpt*"))
 
 
-@pytest.mark.parametrize("eval_only", [True, False])
+@pytest.mark.parametrize("eval_only", [slow(True), False])
 def test_bad_ids_are_found_in_either_set(records, tmp_path, eval_only):
     values = mini_records()
     values[17]["masked_lm_ids"][0] = 128
@@ -341,6 +344,7 @@ def test_a_damaged_record_is_found_while_training(tmp_path):
         run(open_record_set(path, MINI_CONFIG), tmp_path / "out")
 
 
+@pytest.mark.slow
 def test_the_loss_falls_below_what_no_context_gives(records, tmp_path):
     config = dataclasses.replace(MINI_CONFIG, hidden_size=32, intermediate_size=64)
     entropy, share = records.label_statistics()
@@ -374,6 +378,7 @@ def test_what_no_context_gives_is_told_of_the_right_data(records, tmp_path):
     assert records.label_statistics() != eval_set.label_statistics()
 
 
+@pytest.mark.slow
 def test_without_padding_the_loss_is_the_same(records, tmp_path):
     """Of every update, since each begins with what the one before left."""
     config = dataclasses.replace(

@@ -91,6 +91,7 @@ def two_replicas():
         return json.loads(processes.finish(process).splitlines()[-1])
 
 
+@pytest.mark.slow
 def test_means_and_clipping_on_each_replica_by_arithmetic(two_replicas):
     found = two_replicas["per_replica"]
     assert found["from_formula"] < 1e-6

@@ -40,28 +40,36 @@ CONFIG = BertConfig(
 FOLDER = pathlib.Path(__file__).parent
 
 
-def run_on_two_replicas(script):
+def run_on_two_replicas(script, *arguments):
     """Run a script of this folder; return the JSON on its last line."""
-    process = processes.start(script)
+    process = processes.start(script, *arguments)
     with processes.running(process):
         return json.loads(processes.finish(process).splitlines()[-1])
 
 
-@pytest.fixture(scope="module")
-def on_two_replicas():
-    return run_on_two_replicas("replay.py")
+# On two replicas the simplest way and the fastest; `make commands` tries the others.
+FAST_ON_TWO = ("plain", "in few passes, packed in groups")
+CASES = {(way, "one device"): () for way in replay.WAYS} | {
+    (way, "two replicas"): () if way in FAST_ON_TWO else pytest.mark.slow
+    for way in replay.WAYS
+}
 
 
-@pytest.fixture(params=replay.WAYS)
-def way(request):
-    return request.param
-
-
-@pytest.fixture(params=["one device", "two replicas"])
-def distances(request, way):
-    if request.param == "one device":
+@pytest.fixture(
+    params=[pytest.param(case, marks=marks) for case, marks in CASES.items()],
+    ids="-".join,
+)
+def distances(request):
+    way, devices = request.param
+    if devices == "one device":
         return _on_one_device(way)
-    return request.getfixturevalue("on_two_replicas")[way]
+    others = tuple(way for way in replay.WAYS if way not in FAST_ON_TWO)
+    return _on_two_replicas(FAST_ON_TWO if way in FAST_ON_TWO else others)[way]
+
+
+@functools.cache
+def _on_two_replicas(ways):
+    return run_on_two_replicas("replay.py", *ways)
 
 
 @functools.cache

@@ -25,6 +25,8 @@ from record_files import MINI_CONFIG
 from official_bert.checkpoints import google, names
 from official_bert.data.records.record_set import open_record_set
 
+pytestmark = pytest.mark.slow
+
 # How far the run has come that is copied, harmed and continued.
 HALT = STEPS - EVERY
 

@@ -87,6 +87,7 @@ def test_the_files_are_those_of_the_parallel_mode(create, small, text_files, set
     assert sorted(found) == ["0", "0.report.txt", "1.gz", "manifest.json"]
 
 
+@pytest.mark.slow
 def test_several_processes_make_the_same(create, text_files):
     outputs = ["0", "1", "2"]
     expected = create("parallel", text_files, outputs=outputs)

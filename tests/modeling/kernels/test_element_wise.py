@@ -6,6 +6,7 @@ import pytest
 import tensorflow as tf
 from kernel_checks import check_same, normal, outputs_and_gradients
 from kernel_variants import dropout_by_hash, with_dropout
+from marks import slow
 from small_encoder import make_encoder, make_features
 
 from official_bert.modeling import dropout, layers, losses
@@ -70,8 +71,10 @@ def test_attention_with_the_same_masks(rate, queries):
     check_same(outputs_and_gradients(attend(HASHED), *inputs), found)
 
 
-@pytest.mark.parametrize("recompute", [False, True])
-@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize(
+    ("causal", "recompute"),
+    [(False, False), slow(False, True), slow(True, False), (True, True)],
+)
 def test_a_whole_encoder_with_the_same_masks(causal, recompute):
     features = make_features()
 

@@ -12,6 +12,7 @@ import sys
 
 import make_tokenizer_js
 import pytest
+from marks import slow
 from places import MINI, ROOT
 
 from official_bert.export.tflite import golden_tokens
@@ -176,8 +177,8 @@ def test_mini_recordings(port, lower):
     ("recording", "vocabulary", "lower"),
     [
         ("uncased", "bert-base-uncased", True),
-        ("cased", "bert-base-cased", False),
-        ("chinese", "bert-base-chinese", True),
+        slow("cased", "bert-base-cased", False),
+        slow("chinese", "bert-base-chinese", True),
         ("multilingual_cased", "bert-base-multilingual-cased", False),
     ],
 )
@@ -192,6 +193,7 @@ def test_large_recordings(port, shared, recording, vocabulary, lower):
         assert ids == row["ids"], repr(row["text"])
 
 
+@pytest.mark.slow
 @CASINGS
 def test_every_code_point_in_words(port, lower):
     tokenizer = both(port, VOCAB, lower)

@@ -122,6 +122,7 @@ def test_padding_is_skipped_unless_it_counts(tmp_path, monkeypatch, reads_paddin
     assert seen == [not (reads_padding or xla)]
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
     killed_at(50, lambda: run(tmp_path, None), monkeypatch)
     row = run(tmp_path, None)
@@ -129,6 +130,7 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
     assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
 
 
+@pytest.mark.slow
 def test_no_task_is_there_without_its_model(tmp_path, monkeypatch):
     """Else a full disk would leave a directory that answers with other weights."""
     run(tmp_path, None, stop_at_step=20)
@@ -146,6 +148,7 @@ def test_no_task_is_there_without_its_model(tmp_path, monkeypatch):
     assert task["global_step"] == row["global_step"]
 
 
+@pytest.mark.slow
 def test_what_somebody_deleted_is_written_again(tmp_path):
     """A sweep that was killed while it took the model lacks files as well."""
     run(tmp_path, None, num_train_steps=20)

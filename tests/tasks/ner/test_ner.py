@@ -307,6 +307,7 @@ def test_it_is_a_model_that_answers(whole):
         assert (directory / name).exists()
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
     task, directory, row = whole
     killed_at(50, lambda: run(tmp_path, task), monkeypatch)

@@ -7,6 +7,7 @@ import json
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from marks import slow
 
 from official_bert.errors import UserError
 from official_bert.metrics import entities
@@ -440,7 +441,7 @@ COUNTS = {
 }
 
 
-@pytest.mark.parametrize("split", COUNTS)
+@pytest.mark.parametrize("split", [slow("train"), "valid", slow("test")])
 def test_conll_2003_holds_what_it_should(shared, tmp_path, split):
     """The counts that Tjong Kim Sang and De Meulder (2003) give."""
     data = read_ner_file(shared / "data" / "conll2003" / f"{split}.txt")

@@ -8,6 +8,7 @@ import shutil
 import numpy as np
 import pytest
 import tiny_model
+from marks import slow
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import convert, google, model_directory
@@ -251,7 +252,7 @@ def test_predictor_picks_it(path, predictor):
         found.predict(["one", 5])
 
 
-@pytest.mark.parametrize("kind", FEATURE_LAYERS)
+@pytest.mark.parametrize("kind", [FEATURE_LAYERS[0], *map(slow, FEATURE_LAYERS[1:])])
 def test_a_bilstm_answers(tmp_path, monkeypatch, kind):
     monkeypatch.setattr(feature_based, "WIDTH", 4)
     task = dataclasses.replace(TASK, feature_based=kind)

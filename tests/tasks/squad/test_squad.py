@@ -379,6 +379,7 @@ def test_the_best_threshold_is_kept_and_moves_the_score(whole):
     assert found["f1"] < row["best_f1"] == found["best_f1"]
 
 
+@pytest.mark.slow
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
     killed_at(100, lambda: run(tmp_path), monkeypatch)
     assert not (tmp_path / "task.json").exists()

@@ -505,6 +505,7 @@ def assert_quickly_decoded(examples, tokenizer):
     assert sum(one.best_non_null is not None for one in found) > 9_500
 
 
+@pytest.mark.slow
 def test_ten_thousand_questions_in_seconds(mini):
     """The eight of the fixture again and again: windows of about a hundred tokens."""
     tokenizer = FullTokenizer(str(mini / "vocab.txt"))
@@ -512,6 +513,7 @@ def test_ten_thousand_questions_in_seconds(mini):
     assert_quickly_decoded(examples, tokenizer)
 
 
+@pytest.mark.slow
 def test_ten_thousand_questions_of_squad_in_seconds(shared):
     vocab = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
     path = shared / "data" / "squad" / "dev-v1.1.json"

@@ -24,18 +24,12 @@ FIRST = {
     "mrpc": ALL,
     "mnli": f"{TRAIN} --task_name=mnli --data_dir=glue --do_predict "
     "--glue_submission=some",
-    "xnli": f"{TRAIN} --task_name=XNLI --data_dir=glue --do_predict",
     "own": f"{OWN} --do_predict --test_file=texts.csv",
     "multi": f"{TRAIN} --train_file=multi.jsonl --dev_file=multi.jsonl",
     "pairs": f"{TRAIN} --train_file=pairs.tsv.gz {PAIRS}",
     "window": f"{OWN} --long_text=window --max_seq_length=6",
-    "corrected": f"{OWN} --bias_correction",
-    "patient": f"{OWN} --early_stopping_patience=1 --learning_rate=1e-12",
     "stopped": f"{OWN} --stop_at_step=8",
     "seeds": SEEDS,
-    "grid": f"{OWN} --grid --grid_learning_rates=1e-3,3e-3 --grid_epochs=1 "
-    "--grid_batch_sizes=16",
-    "no-dev": f"{BRIEF} --train_file=own.csv --warmup_proportion=0.5",
     # What a sweep has made when it is killed before it notes a run's result.
     f"killed-late/{SEED_5}": f"{OWN} --seed=5",
 }
@@ -50,7 +44,6 @@ LATER = {
     "stopped": OWN,
     "multi": FIRST["multi"],
     "multi-eval": "--do_eval --dev_file=multi.jsonl --init_checkpoint=multi",
-    "patient": FIRST["patient"],
     "seeds": SEEDS,
     "killed-seeds": SEEDS,
     "killed-late": SEEDS,

@@ -109,12 +109,6 @@ def test_a_tenth_of_the_updates_is_warm_up(first):
     assert steps % 10 and settings["num_warmup_steps"] == steps // 10 > 0
 
 
-def test_half_of_the_updates_is_warm_up(first):
-    path = first[0] / "no-dev" / "training.json"
-    settings = json.loads(path.read_text())["settings"]
-    assert (settings["num_train_steps"], settings["num_warmup_steps"]) == (15, 7)
-
-
 def test_predictions_of_glue(first):
     out = first[0] / "mrpc"
     lines = (out / "test_results.tsv").read_text().splitlines()
@@ -249,7 +243,7 @@ def test_numbers_for_pairs(first):
     assert (task["kind"], task["columns"]["text_b"]) == ("regression", "1")
 
 
-def test_windows_and_no_dev_set(first):
+def test_windows(first):
     folder, results = first
     task = json.loads((folder / "window" / "task.json").read_text())
     assert (task["long_text"], task["max_seq_length"]) == ("window", 6)
@@ -258,24 +252,6 @@ def test_windows_and_no_dev_set(first):
         "/13 " in results["own"]["stdout"]
         and "/13 " not in (results["window"]["stdout"])
     )
-    assert not (folder / "no-dev" / "eval_results.txt").exists()
-    # All 60 texts are trained on, not 54.
-    assert "/15 " in results["no-dev"]["stdout"]
-
-
-def test_bias_correction(first):
-    plain, corrected = (
-        weights(first[0] / name / "model.ckpt-4") for name in ("own", "corrected")
-    )
-    assert any((plain[name] != corrected[name]).any() for name in plain)
-
-
-def test_patience(first, later):
-    folder, results = first
-    assert "Ended at step 8: 1 evaluations" in results["patient"]["stdout"]
-    assert scores(folder / "patient")["global_step"] == 4
-    assert "held-out" not in said(later, "patient")
-    assert scores(folder / "patient")["global_step"] == 4
 
 
 def test_stopped_and_gone_on(first, later):
@@ -330,16 +306,6 @@ def test_the_model_left_is_that_of_the_summary(first, later):
     """Even if a command before had a better one than this."""
     told = re.search(r"Best accuracy (\S+):", said(later, "more-seeds"))[1]
     assert told == f"{scores(first[0] / 'more-seeds')['eval_accuracy']:.4f}"
-
-
-def test_grid(first):
-    rows = json.loads((first[0] / "grid" / "runs.json").read_text())
-    assert [row["learning_rate"] for row in rows] == [1e-3, 3e-3]
-    assert {(row["train_batch_size"], row["num_train_epochs"]) for row in rows} == {
-        (16, 1.0)
-    }
-    summary = first[1]["grid"]["stdout"]
-    assert "batch 16, rate 0.001, 1 epochs, 1 seeds: accuracy" in summary
 
 
 @pytest.fixture(scope="module")

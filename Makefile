@@ -31,7 +31,7 @@ torture: $(INSTALLED) ## Kill training at 26 moments; tokenize every character
 	$(PYTHON) tests/training/torture.py
 	$(PYTHON) tests/tokenization/every_code_point.py
 
-mutations: $(INSTALLED) ## Break the code in 73 ways; a test must fail each time
+mutations: $(INSTALLED) ## Break the code on purpose; a test must fail each time
 	$(PYTHON) tests/mutations.py
 
 old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)

@@ -42,6 +42,7 @@ SMALL = {
 IN_THE_WAY = {
     "serving.md": ["exports"],
     "on_device.md": ["exports"],
+    "from_paper_to_code.md": ["output/glue"],
     "finetuning.md": ["output/reviews", "output/glue", "output/mrpc"],
 }
 ORDER = [

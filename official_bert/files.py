@@ -9,6 +9,8 @@ import os
 import pathlib
 import re
 import shutil
+from collections.abc import Iterable, Iterator
+from typing import Any
 
 from official_bert.errors import UserError, list_some
 
@@ -22,7 +24,7 @@ _SHARDS = re.compile(r"@(\d{1,5})(?=\.|$)")
 _PACKAGE = pathlib.Path(__file__).resolve().parent
 
 
-def shipped(name):
+def shipped(name: str) -> pathlib.Path:
     """Return the path of a file that the project keeps outside of the package.
 
     Args:
@@ -32,13 +34,13 @@ def shipped(name):
     return installed if installed.exists() else _PACKAGE.parent / name
 
 
-def split_list(value):
+def split_list(value: str | Iterable[str]) -> list[str]:
     """Split a comma-separated flag into its stripped, non-empty parts."""
     parts = value.split(",") if isinstance(value, str) else map(os.fspath, value)
     return [part.strip() for part in parts if part.strip()]
 
 
-def split_shards(value):
+def split_shards(value: str | Iterable[str]) -> list[str]:
     """Split a flag of output files; `@3` in a name stands for three files.
 
     `train@3.tfrecord` is `train-00000-of-00003.tfrecord` and so on.
@@ -58,7 +60,9 @@ def split_shards(value):
     return names
 
 
-def find_input_files(patterns, flag="--input_file"):
+def find_input_files(
+    patterns: str | Iterable[str], flag: str = "--input_file"
+) -> list[str]:
     """Return the files that a list of names and globs stands for.
 
     Args:
@@ -87,13 +91,13 @@ def find_input_files(patterns, flag="--input_file"):
     return paths
 
 
-def find_matches(pattern):
+def find_matches(pattern: str) -> list[str]:
     """Return the paths that a name or glob stands for, sorted."""
     # A name with brackets in it is a file before it is a glob.
     return [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
 
 
-def require_readable(path, flag):
+def require_readable(path: str | os.PathLike[str], flag: str) -> None:
     """Raise `UserError` unless `path` is a file that can be opened."""
     if os.path.isdir(path):
         raise UserError(
@@ -107,7 +111,7 @@ def require_readable(path, flag):
         raise UserError(f"{flag}: cannot read {path}: {error.strerror}.") from error
 
 
-def require_parent(path, flag):
+def require_parent(path: str | os.PathLike[str], flag: str) -> None:
     """Raise `UserError` unless the folder that will hold `path` exists."""
     parent = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(parent):
@@ -123,12 +127,16 @@ def require_parent(path, flag):
         raise UserError(f"{flag}: the folder {parent} is not writable.")
 
 
-def named(paths):
+def named(paths: Iterable[str]) -> str:
     """Return the first three of some paths and how many more there are."""
     return list_some(paths, 3)
 
 
-def require_no_input(outputs, inputs, flag):
+def require_no_input(
+    outputs: Iterable[str | os.PathLike[str]],
+    inputs: Iterable[str | os.PathLike[str]],
+    flag: str,
+) -> None:
     """Raise `UserError` if one of the outputs, lists of paths, is an input."""
     read = set(map(os.path.realpath, inputs))
     for path in outputs:
@@ -136,7 +144,7 @@ def require_no_input(outputs, inputs, flag):
             raise UserError(f"{flag}: {path} is an input; name another file.")
 
 
-def require_possible_directory(path, flag):
+def require_possible_directory(path: str | os.PathLike[str], flag: str) -> None:
     """Raise `UserError` for a folder that cannot be written; create nothing."""
     there = os.path.abspath(path)
     while not os.path.exists(there):
@@ -147,7 +155,7 @@ def require_possible_directory(path, flag):
         raise UserError(f"{flag}: {path} cannot be written: {there} is not writable.")
 
 
-def make_directory(path, flag):
+def make_directory(path: str | os.PathLike[str], flag: str) -> None:
     """Create `path` and its parents; a `UserError` says why it cannot."""
     require_possible_directory(path, flag)
     try:
@@ -156,7 +164,7 @@ def make_directory(path, flag):
         raise UserError(f"{flag}: cannot create {path}: {error.strerror}.") from error
 
 
-def missing_directories(path):
+def missing_directories(path: str | os.PathLike[str]) -> list[str]:
     """Return the folders that `make_directory` would create, the innermost first."""
     missing, there = [], os.path.abspath(path)
     while not os.path.exists(there):
@@ -166,7 +174,9 @@ def missing_directories(path):
 
 
 @contextlib.contextmanager
-def locked_directory(path, flag="--output_dir"):
+def locked_directory(
+    path: str | os.PathLike[str], flag: str = "--output_dir"
+) -> Iterator[None]:
     """Hold a directory for one process; the lock goes when the process does.
 
     Raises:
@@ -192,9 +202,9 @@ def locked_directory(path, flag="--output_dir"):
         yield
 
 
-def remove_leftovers(directory):
+def remove_leftovers(directory: str | os.PathLike[str]) -> None:
     """Remove the temporary files and folders of writers that were killed."""
-    for path in glob.glob(os.path.join(glob.escape(directory), "*.tmp.*")):
+    for path in glob.glob(os.path.join(glob.escape(os.fspath(directory)), "*.tmp.*")):
         if path.rpartition(".")[2].isdigit():
             if os.path.isdir(path):
                 shutil.rmtree(path, ignore_errors=True)
@@ -203,7 +213,7 @@ def remove_leftovers(directory):
 
 
 @contextlib.contextmanager
-def atomic_path(path):
+def atomic_path(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield a temporary name beside `path`; rename it onto `path` at the end.
 
     A reader sees the old file or the whole new one. When the block raises,
@@ -235,7 +245,7 @@ def atomic_path(path):
 
 
 @contextlib.contextmanager
-def atomic_directory(path, flag):
+def atomic_directory(path: str | os.PathLike[str], flag: str) -> Iterator[str]:
     """Yield a temporary folder, which is `path` at the end.
 
     It is beside `path` and gets that name. A directory that is there already may be
@@ -281,14 +291,14 @@ def atomic_directory(path, flag):
         shutil.rmtree(temporary, ignore_errors=True)
 
 
-def copy(source, path):
+def copy(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
     """Copy a file atomically; nothing happens if both are the same file."""
     if not (os.path.exists(path) and os.path.samefile(source, path)):
         with atomic_path(path) as temporary:
             shutil.copyfile(source, temporary)
 
 
-def sync_directory(path):
+def sync_directory(path: str | os.PathLike[str]) -> None:
     """Let the names in a directory outlive a power cut, where a system can."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
@@ -301,7 +311,7 @@ def sync_directory(path):
             os.close(descriptor)
 
 
-def write_text(path, text):
+def write_text(path: str | os.PathLike[str], text: str) -> None:
     r"""Write `text` as UTF-8, line ends as they are, atomically.
 
     Names of files need not be UTF-8. What Python makes of their other bytes, halves of
@@ -313,12 +323,12 @@ def write_text(path, text):
         )
 
 
-def write_json(path, value):
+def write_json(path: str | os.PathLike[str], value: Any) -> None:
     """Write `value` as indented JSON, atomically."""
     write_text(path, json.dumps(value, indent=2, ensure_ascii=False) + "\n")
 
 
-def read_text(path, what):
+def read_text(path: str | os.PathLike[str], what: str) -> str:
     """Read a UTF-8 file, with or without a byte order mark.
 
     Args:
@@ -337,7 +347,7 @@ def read_text(path, what):
         raise UserError(f"{path} is not {what}: it is not UTF-8 text.") from error
 
 
-def read_json(path, what):
+def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
     """Read a JSON object; a `UserError` names the file and the line.
 
     Args:
@@ -359,7 +369,7 @@ def read_json(path, what):
     return value
 
 
-def sha256_of(path):
+def sha256_of(path: str | os.PathLike[str]) -> str:
     """Return the hex SHA-256 of a file's bytes."""
     with open(path, "rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections.abc import Sequence
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -12,7 +13,7 @@ EVERY = 20
 INPUTS_FILE = "inputs.json"
 
 
-def split_off(paths, folder):
+def split_off(paths: Sequence[str], folder: str | os.PathLike[str]) -> tuple[str, str]:
     """Write the documents of text files into two: to train on, and held out.
 
     Args:
@@ -27,7 +28,7 @@ def split_off(paths, folder):
       UserError: there are too few documents, or those that are there are of other
         files.
     """
-    targets = [os.path.join(folder, name) for name in ("train.txt", "heldout.txt")]
+    targets = os.path.join(folder, "train.txt"), os.path.join(folder, "heldout.txt")
     inputs = os.path.join(folder, INPUTS_FILE)
     made_of = {"sha256": [files.sha256_of(path) for path in paths]}
     if all(map(os.path.exists, [*targets, inputs])):
@@ -36,8 +37,9 @@ def split_off(paths, folder):
                 f"--input_file: the text in {folder} was made of other files; choose "
                 "another --output_dir."
             )
-        return tuple(targets)
-    parts, count = ([], []), 0
+        return targets
+    parts: tuple[list[str], list[str]] = ([], [])
+    count = 0
     for path in paths:
         lines = files.read_text(path, "a text file").split("\n")
         groups = itertools.groupby(lines, lambda line: bool(line.strip()))
@@ -54,4 +56,4 @@ def split_off(paths, folder):
     for target, documents in zip(targets, parts, strict=True):
         files.write_text(target, "\n".join(documents))
     files.write_json(inputs, made_of)
-    return tuple(targets)
+    return targets

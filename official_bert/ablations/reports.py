@@ -3,12 +3,14 @@
 import importlib.util
 import math
 import statistics
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from official_bert.ablations.tables import LEFT_TO_RIGHT, TASKS
+from official_bert.ablations.tables import LEFT_TO_RIGHT, TASKS, Table
 from official_bert.files import atomic_path
 
 
-def spread(scores):
+def spread(scores: Sequence[float]) -> str:
     """Return "mean ± deviation" of scores from 0 to 1, in per cent.
 
     The deviation is that of a sample; of one score it is left out.
@@ -19,7 +21,7 @@ def spread(scores):
     return f"{mean} ± {100 * statistics.stdev(scores):.1f}"
 
 
-def lines_of(table, results):
+def lines_of(table: Table, results: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return a table as lines of Markdown, the paper's numbers beside ours.
 
     Args:
@@ -65,7 +67,7 @@ def _line(cells):
     return f"| {' | '.join(map(str, cells))} |"
 
 
-def draw(table, results, path):
+def draw(table: Table, results: Sequence[Mapping[str, Any]], path: str) -> str | None:
     """Draw scores over the steps of pre-training, with deviations, as a PNG.
 
     Args:

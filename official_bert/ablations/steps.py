@@ -8,9 +8,11 @@ import json
 import math
 import os
 import time
+from collections.abc import Callable
+from typing import Any
 
 from official_bert import files
-from official_bert.ablations.tables import TASKS
+from official_bert.ablations.tables import TASKS, Row, Table
 from official_bert.checkpoints import names
 from official_bert.errors import UserError
 from official_bert.training.logs import eval_results
@@ -46,7 +48,7 @@ class Study:
     num_seeds: int
     data: dict[str, list[str]]
 
-    def path(self, *parts):
+    def path(self, *parts: str) -> str:
         """Return a path in the output directory."""
         return os.path.join(self.output_dir, *parts)
 
@@ -69,11 +71,11 @@ class Step:
 def _step(name, script, flag_files, *arguments, **values):
     """Return a `Step` of flag files in `FOLDER`, of arguments and of flags' values."""
     flag_files = [f"--flagfile={FOLDER}/{each}.flags" for each in flag_files]
-    values = [f"--{flag}={value}" for flag, value in values.items()]
-    return Step(name, script, [*flag_files, *arguments, *values])
+    own = [f"--{flag}={value}" for flag, value in values.items()]
+    return Step(name, script, [*flag_files, *arguments, *own])
 
 
-def records(study, name):
+def records(study: Study, name: str) -> Step:
     """Return the step that makes the records of a flag file.
 
     Args:
@@ -97,7 +99,7 @@ def _record_file(study, name):
     return study.path("records", f"{name}.tfrecord")
 
 
-def pretraining(study, row):
+def pretraining(study: Study, row: Row) -> Step:
     """Return the step that pre-trains a row's model."""
     number, steps = study.num_train_steps, {}
     if number:
@@ -118,7 +120,7 @@ def pretraining(study, row):
     )
 
 
-def evaluation(study, row):
+def evaluation(study: Study, row: Row) -> Step:
     """Return the step that takes a model's held-out loss."""
     name = f"heldout/{row.model}"
     return _step(
@@ -132,7 +134,7 @@ def evaluation(study, row):
     )
 
 
-def fine_tuning(study, row, task, step=None):
+def fine_tuning(study: Study, row: Row, task: str, step: int | None = None) -> Step:
     """Return the step that fine-tunes a row's model with several seeds.
 
     Args:
@@ -158,7 +160,7 @@ def fine_tuning(study, row, task, step=None):
     )
 
 
-def scores_of(study, step):
+def scores_of(study: Study, step: Step) -> dict[str, Any]:
     """Return what a step that is done came to, a dict fit for JSON.
 
     Of a pre-training these are the `steps` of its checkpoints, of an evaluation the
@@ -200,12 +202,17 @@ class Journal:
       read_file: function: path of a flag file or a model's config -> its text.
     """
 
-    def __init__(self, study, run_command, read_file):
+    def __init__(
+        self,
+        study: Study,
+        run_command: Callable[[Step], None],
+        read_file: Callable[[str], str],
+    ):
         self._study, self._run, self._read_file = study, run_command, read_file
         self._path = study.path(RESULTS_FILE)
         self._done = {row["step"]: row for row in read_results(self._path)}
 
-    def scores(self, step):
+    def scores(self, step: Step) -> dict[str, Any]:
         """Return what a step came to, after running it if it is not done.
 
         A step that was killed in the middle goes on where its command stands.
@@ -249,7 +256,7 @@ class Journal:
         return made_with
 
 
-def read_results(path):
+def read_results(path: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Return the rows of a `results.jsonl`; a line that a kill cut off is left out."""
     if not os.path.exists(path):
         return []
@@ -260,7 +267,7 @@ def read_results(path):
     return [json.loads(line) for line in lines]
 
 
-def run_table(table, study, journal):
+def run_table(table: Table, study: Study, journal: Journal) -> list[dict[str, Any]]:
     """Run all of a table that is missing.
 
     Args:
@@ -285,7 +292,7 @@ def run_table(table, study, journal):
         journal.scores(records(study, row.records))
         *before, last = journal.scores(pretraining(study, row))["steps"]
         loss = journal.scores(evaluation(study, row))[LOSS]
-        scores = {task: {} for task in tasks}
+        scores: dict[str, dict[int, list[float]]] = {task: {} for task in tasks}
         for task in tasks:
             # None is the finished model, which other tables have too.
             for number in [*before, None] if table.over_steps else [None]:

@@ -5,6 +5,7 @@ records, pre-training, fine-tuning.
 """
 
 import dataclasses
+from collections.abc import Collection
 
 from official_bert.errors import UserError
 
@@ -48,17 +49,17 @@ class Row:
 
     label: str
     flags: str
-    paper: tuple = ()
+    paper: tuple[float, ...] = ()
     records_of: str | None = None
     model_of: str | None = None
 
     @property
-    def records(self):
+    def records(self) -> str:
         """Name of the flag file that its records are made with."""
         return self.records_of or self.flags
 
     @property
-    def model(self):
+    def model(self) -> str:
         """Name of the flag file that its model is pre-trained with."""
         return self.model_of or self.flags
 
@@ -158,7 +159,7 @@ TABLES = {
 }
 
 
-def find_table(name, row_names=()):
+def find_table(name: str, row_names: Collection[str] = ()) -> Table:
     """Return the `Table` of that name, with all rows or those of some flag files.
 
     Raises:

@@ -24,6 +24,7 @@ from tensorflow.core.protobuf.trackable_object_graph_pb2 import TrackableObjectG
 
 from official_bert import files
 from official_bert.checkpoints import google, names
+from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
@@ -95,12 +96,12 @@ class Graph:
     keys: list[str | None]
 
 
-def is_checkpoint(prefix):
+def is_checkpoint(prefix: str) -> bool:
     """Whether a checkpoint is TensorFlow 2's, with a graph of objects."""
     return google.open_checkpoint(prefix).has_tensor(GRAPH_KEY)
 
 
-def open_checkpoint(prefix, path):
+def open_checkpoint(prefix: str, path: str) -> Checkpoint:
     """Open the BERT in a checkpoint of Model Garden.
 
     Its config is `bert_config.json` beside it, or else the `params.yaml` of the
@@ -294,7 +295,7 @@ def _head_pooler(graph):
 
 def _head_keys(graph, shapes):
     """Return Google's name -> key for the heads that are known."""
-    keys = {}
+    keys: dict[str, str] = {}
     for head in _attribute_values(graph, "masked_lm"):
         bias = _key(graph, head, ("output_bias.Sbias", "bias"))
         of_head = {"cls/predictions/output_bias": bias}

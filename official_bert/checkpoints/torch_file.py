@@ -49,7 +49,7 @@ class Storage(NamedTuple):
 
     key: str
     dtype: np.dtype
-    count: int
+    count: int  # type: ignore[assignment]  # Hides the method of tuples.
     start: int
 
 
@@ -66,7 +66,7 @@ class View(NamedTuple):
     strides: tuple[int, ...]
 
 
-def open_tensors(path):
+def open_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
     """Open a file that `torch.save` wrote from a `state_dict()`.
 
     Returns:

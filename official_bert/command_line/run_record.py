@@ -35,7 +35,8 @@ def write_run_json(
         pattern = f"{glob.escape(name)}{'/*' if os.path.isdir(name) else '.*'}"
         paths = [name] if os.path.isfile(name) else sorted(glob.glob(pattern))
         paths = list(filter(os.path.isfile, paths))
-        hashes |= {path: files.sha256_of(path) for path in paths} or {name: None}
+        own: dict[str, str | None] = {path: files.sha256_of(path) for path in paths}
+        hashes |= own or {name: None}
     files.write_json(
         path,
         {

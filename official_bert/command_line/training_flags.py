@@ -3,6 +3,8 @@
 import dataclasses
 import math
 import os
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from absl import flags
 
@@ -10,6 +12,12 @@ from official_bert.command_line.flag_values import define_positive
 from official_bert.command_line.run_record import write_run_json
 from official_bert.constants import PRECISIONS, STRATEGIES
 from official_bert.errors import UserError
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+    from _typeshed import DataclassInstance
+
+_Settings = TypeVar("_Settings", bound="DataclassInstance")
 
 FLAGS = flags.FLAGS
 
@@ -116,14 +124,14 @@ flags.DEFINE_string("master", None, "For old commands; it has no effect.")
 flags.DEFINE_integer("num_tpu_cores", 8, "For old commands; all cores are used.")
 
 
-def require_one_of(*names):
+def require_one_of(*names: str) -> None:
     """Raise `UserError` if none of these flags is given: there is nothing to do."""
     if not any(FLAGS[name].value for name in names):
         *first, last = (f"--{name}" for name in names)
         raise UserError(f"At least one of {', '.join(first)} and {last} must be given.")
 
 
-def check():
+def check() -> None:
     """Raise `UserError` where these flags contradict each other."""
     if FLAGS.use_tpu and FLAGS.strategy not in ("auto", "tpu"):
         raise UserError(
@@ -144,7 +152,7 @@ def check():
         )
 
 
-def make_strategy():
+def make_strategy() -> "tf.distribute.Strategy":
     """Return the `tf.distribute` strategy that the flags ask for."""
     import tensorflow as tf
 
@@ -161,7 +169,7 @@ def make_strategy():
     )
 
 
-def settings(settings_class, **others):
+def settings(settings_class: type[_Settings], **others: Any) -> _Settings:
     """Return the settings of a run.
 
     Args:
@@ -169,9 +177,9 @@ def settings(settings_class, **others):
         of such fields, or have a default.
       **others: the fields that are no flags, or not as they were given.
     """
-    values = {}
+    values: dict[str, Any] = {}
     for field in dataclasses.fields(settings_class):
-        if dataclasses.is_dataclass(field.type):
+        if isinstance(field.type, type) and dataclasses.is_dataclass(field.type):
             values[field.name] = settings(field.type, **others)
         elif field.name in others:
             values[field.name] = others[field.name]
@@ -180,13 +188,13 @@ def settings(settings_class, **others):
     return settings_class(**values)
 
 
-def given(*names):
+def given(*names: str) -> dict[str, Any]:
     """Return a dict of those of these flags that are given."""
     values = {name: FLAGS[name].value for name in names}
     return {name: value for name, value in values.items() if value is not None}
 
 
-def describe_run(data_flags, inputs):
+def describe_run(data_flags: Iterable[str], inputs: Iterable[str | None]) -> None:
     """Write the model card of a training, and `run.json`, into --output_dir.
 
     Args:

@@ -28,13 +28,13 @@ flags.DEFINE_string("to", None, "Directory to write; new or empty.")
 flags.DEFINE_enum("format", None, CHECKPOINT_FORMATS, "Format to write.")
 
 
-def main():
+def main() -> None:
     """Convert, or list."""
     require("from")
     if bool(FLAGS.to) != bool(FLAGS.format):
         raise UserError("Give --to and --format together, or none of them.")
     start_tensorflow()
-    source = locate(FLAGS["from"].value)
+    source = locate(getattr(FLAGS, "from"))
     if FLAGS.to:
         _convert(source)
         return

@@ -13,6 +13,8 @@ the same ones on a cluster. `manifest.json` beside the output says what it holds
 
 import dataclasses
 import functools
+from collections.abc import Callable
+from typing import Any
 
 from absl import flags, logging
 
@@ -116,7 +118,7 @@ flags.DEFINE_float(
 FLAGS = flags.FLAGS
 
 
-def main():
+def main() -> None:
     """Check the flags, make the records, describe them."""
     from official_bert.corpus import readers, text_blocks
     from official_bert.tokenization.full import FullTokenizer
@@ -151,7 +153,7 @@ def main():
 
 def _settings():
     names = [field.name for field in dataclasses.fields(InstanceSettings)]
-    values = {name: FLAGS[name].value for name in names}
+    values: dict[str, Any] = {name: FLAGS[name].value for name in names}
     values["masking_mix"] = MaskingMix.parse(FLAGS.masking_mix)
     values["do_whole_word_mask"] |= bool(FLAGS.word_boundaries)
     if FLAGS.dupe_factor is None:
@@ -177,7 +179,7 @@ def _engine():
         from official_bert.engines.beam import files as beam_files
         from official_bert.engines.beam import pipeline as beam_pipeline
 
-        create = functools.partial(
+        create: Callable[..., Any] = functools.partial(
             beam_pipeline.create_pretraining_data, options=beam_options
         )
         check = beam_pipeline.check_output_files

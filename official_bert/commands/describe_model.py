@@ -29,7 +29,7 @@ flags.DEFINE_integer(
 )
 
 
-def main():
+def main() -> None:
     """Print the account."""
     if bool(FLAGS.bert_config_file) == bool(FLAGS.size):
         raise UserError("Give either --bert_config_file or --size, and not both.")

@@ -18,8 +18,12 @@ import subprocess
 import sys
 import tempfile
 import typing
+from collections.abc import Iterator, Mapping, Sequence
 
 from official_bert import machine
+
+if typing.TYPE_CHECKING:
+    from packaging.requirements import Requirement
 
 REQUIREMENTS = pathlib.Path(__file__).resolve().parents[2] / "requirements.txt"
 
@@ -69,7 +73,7 @@ class Finding(typing.NamedTuple):
 OK, NOTE, BAD = (functools.partial(Finding, level) for level in ("ok", "note", "bad"))
 
 
-def main():
+def main() -> int:
     """Print the report; return 1 if anything has to be mended."""
     num_bad = 0
     for level, text in examine():
@@ -84,7 +88,7 @@ def main():
     return 1
 
 
-def examine():
+def examine() -> Iterator[Finding]:
     """Yield the findings one by one, the quick ones first."""
     yield check_python(sys.version_info)
     if importlib.util.find_spec("packaging") is None:
@@ -99,7 +103,7 @@ def examine():
     yield from check_tensorflow(versions)
 
 
-def requirements():
+def requirements() -> dict[str, "Requirement"]:
     """Return requirements.txt as a dict: package -> `Requirement`."""
     from packaging.requirements import Requirement
 
@@ -108,7 +112,7 @@ def requirements():
     return {requirement.name: requirement for requirement in parsed}
 
 
-def check_python(version_info):
+def check_python(version_info: Sequence[typing.Any]) -> Finding:
     """Judge the version of Python, a tuple like `sys.version_info`."""
     low, high = PYTHON_RANGE
     text = "Python " + ".".join(map(str, version_info[:3]))
@@ -117,7 +121,7 @@ def check_python(version_info):
     return BAD(f"{text}: use Python 3.11, 3.12 or 3.13.")
 
 
-def check_versions(versions):
+def check_versions(versions: Mapping[str, str | None]) -> Iterator[Finding]:
     """Yield a finding for each package of a dict package -> version or None."""
     wanted = requirements()
     for name, version in versions.items():
@@ -137,7 +141,7 @@ def check_versions(versions):
             yield OK(f"{name} {version}")
 
 
-def check_environment(environ):
+def check_environment(environ: Mapping[str, str]) -> Iterator[Finding]:
     """Yield findings on the environment variables that change what Keras is."""
     if environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
         yield BAD("TF_USE_LEGACY_KERAS is set, which makes tf.keras Keras 2: unset it.")
@@ -146,7 +150,7 @@ def check_environment(environ):
         yield BAD(f"KERAS_BACKEND is {backend}: unset it, or set it to tensorflow.")
 
 
-def check_tensorflow(versions):
+def check_tensorflow(versions: Mapping[str, str | None]) -> Iterator[Finding]:
     """Start TensorFlow, then TF Text where it is installed; yield findings."""
     if not versions["tensorflow"] or not versions["keras"]:
         return
@@ -163,7 +167,7 @@ def check_tensorflow(versions):
         yield BAD(f"tensorflow-text does not start: {problem}")
 
 
-def run_python(code):
+def run_python(code: str) -> tuple[int, str, str]:
     """Run code in a Python of its own.
 
     Returns:
@@ -187,7 +191,9 @@ def run_python(code):
     return done.returncode, done.stdout, last_line
 
 
-def judge_probe(probe, nvidia_smi):
+def judge_probe(
+    probe: Mapping[str, typing.Any], nvidia_smi: str | None
+) -> Iterator[Finding]:
     """Yield findings on the dict of `PROBE`; `nvidia_smi` is a path or None."""
     for name in probe["gpus"]:
         yield OK(f"GPU: {name}")
@@ -212,7 +218,7 @@ def judge_probe(probe, nvidia_smi):
         )
 
 
-def check_machine(cores, memory):
+def check_machine(cores: int | None, memory: int | None) -> Finding:
     """Judge the CPU cores and the memory in bytes, None where unknown."""
     text = f"{platform.machine()}, {cores} CPU cores"
     if memory is None:
@@ -225,7 +231,7 @@ def check_machine(cores, memory):
     return OK(text)
 
 
-def check_disk(folder, use):
+def check_disk(folder: str | os.PathLike[str], use: str) -> Finding:
     """Judge the free space of a folder; `use` says what it is for."""
     free = shutil.disk_usage(folder).free
     text = f"{free / GB:.1f} GB free in {folder}"

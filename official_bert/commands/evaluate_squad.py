@@ -50,7 +50,7 @@ flags.DEFINE_float(
 )
 
 
-def main():
+def main() -> None:
     """Read, score, print."""
     from official_bert.metrics import squad
     from official_bert.tasks.squad.files import read_gold_answers
@@ -127,7 +127,7 @@ def _best_text(qas_id, rows):
 
 def _read(flag, kind):
     """Return the JSON object that a flag names, with values of a kind."""
-    path = locate(FLAGS[flag].value)
+    path = locate(getattr(FLAGS, flag))
     files.require_readable(path, f"--{flag}")
     values = files.read_json(path, "a file of answers")
     for qas_id, value in values.items():

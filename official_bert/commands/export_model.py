@@ -106,7 +106,7 @@ flags.DEFINE_float(
 )
 
 
-def main():
+def main() -> None:
     """Load, export, compare; say what was written."""
     require("model_dir", "export_dir")
     try:
@@ -138,7 +138,7 @@ def _check_flags():
             )
     for name in ("check_file", "calibration_file", "dev_file"):
         if FLAGS[name].value:
-            files.require_readable(locate(FLAGS[name].value), f"--{name}")
+            files.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
     is_full = FLAGS.quantization == FULL_INT8
     if is_full and not (FLAGS.calibration_file and FLAGS.dev_file):
         raise UserError(
@@ -159,15 +159,18 @@ def _export_tflite(lengths):
     model = open_device_model(
         locate(FLAGS.model_dir), lengths or sources.LENGTHS, FLAGS.max_seq_length
     )
-    sets = []
+    sets: list[labeled_sets.LabeledSet | None] = []
     for name in ("calibration_file", "dev_file"):
-        path = locate(FLAGS[name].value)
-        if path and not model.predictor:
+        path = locate(getattr(FLAGS, name))
+        if not path:
+            sets.append(None)
+            continue
+        if not model.predictor:
             raise UserError(
                 f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
                 "score; leave it out."
             )
-        sets.append(path and labeled_sets.read(model.predictor, path, f"--{name}"))
+        sets.append(labeled_sets.read(model.predictor, path, f"--{name}"))
     # What the converter says on its way is for nobody, unless it fails.
     settings = FLAGS.quantization, *sets, FLAGS.max_accuracy_drop
     report = start_tensorflow(lambda: writer.write(FLAGS.export_dir, model, *settings))

@@ -89,7 +89,7 @@ flags.DEFINE_bool(
 )
 
 
-def main():
+def main() -> None:
     """Suggest words, or extend a model by words."""
     require("init_checkpoint")
     _check_flags()

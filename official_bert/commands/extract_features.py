@@ -79,7 +79,7 @@ flags.DEFINE_bool(
 )
 
 
-def main():
+def main() -> None:
     """Check the flags, load the model, write the features."""
     require("input_file", "init_checkpoint")
     layers = _parse_layers()
@@ -145,7 +145,7 @@ def _check_files():
             "those of whole texts: one of them."
         )
     flag = "sentence_vectors" if FLAGS.sentence_vectors else "output_file"
-    output = FLAGS[flag].value
+    output = FLAGS.sentence_vectors or FLAGS.output_file
     if not streams.is_stream(output):
         files.require_parent(output, f"--{flag}")
         files.require_no_input([output], [FLAGS.input_file], f"--{flag}")

@@ -47,7 +47,7 @@ define_positive(
 flags.DEFINE_bool("json", False, "Print one JSON object per text.")
 
 
-def main():
+def main() -> None:
     """Print the answers for each text."""
     path = model_flags.model_path()
     if FLAGS.text_b and len(FLAGS.text_b) != len(FLAGS.text):

@@ -25,7 +25,7 @@ flags.DEFINE_integer("skip", 0, "How many to pass over first.", lower_bound=0)
 FLAGS = flags.FLAGS
 
 
-def main():
+def main() -> None:
     """Print the asked-for instances."""
     require("input_file", "vocab_file")
     input_files = files.find_input_files(

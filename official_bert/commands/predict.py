@@ -94,7 +94,7 @@ flags.DEFINE_integer(
 )
 
 
-def main():
+def main() -> None:
     """Load the model, then answer as the questions come."""
     require("model_dir")
     _check_files()

@@ -53,7 +53,7 @@ flags.DEFINE_float(
 )
 
 
-def main():
+def main() -> None:
     """Send the rows as they come and print what comes back."""
     require("model_name")
     if FLAGS.text_b is not None and FLAGS.text is None:

@@ -49,7 +49,7 @@ WANTED_GAIN = 1.0
 WANTED_PROMPTS = 6
 
 
-def main():
+def main() -> int:
     """Run each step as its own command; return 1 if the model has not learnt."""
     exit_at_sigterm()
     folder = FLAGS.output_dir
@@ -154,6 +154,7 @@ def _query_endpoint(export):
         stdout=subprocess.PIPE,
         text=True,
     )
+    assert server.stdout is not None
     try:
         line = server.stdout.readline()
         address = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)

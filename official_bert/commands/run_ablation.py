@@ -75,7 +75,7 @@ flags.DEFINE_integer(
 flags.DEFINE_string("output_dir", None, "Where everything goes.")
 
 
-def main():
+def main() -> None:
     """Check the flags, make the steps that are missing, print the table."""
     require("table", "input_file", "vocab_file", "output_dir")
     exit_at_sigterm()
@@ -110,7 +110,7 @@ def _data(table):
 
     Of those that are given; hours before they are needed, it looks if they are there.
     """
-    flags_of = {}
+    flags_of: dict[str, list[str]] = {}
     if FLAGS.glue_data_dir:
         folder = [f"--data_dir={locate(FLAGS.glue_data_dir)}"]
         flags_of |= {"sst-2": folder, "sts-b": folder}
@@ -119,7 +119,7 @@ def _data(table):
     if FLAGS.ner_train_file:
         own = []
         for name in ("train_file", "dev_file"):
-            path = locate(FLAGS[f"ner_{name}"].value)
+            path = locate(getattr(FLAGS, f"ner_{name}"))
             files.require_readable(path, f"--ner_{name}")
             own.append(f"--{name}={path}")
         flags_of |= {"conll": own, "conll_features": own}

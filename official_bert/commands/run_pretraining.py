@@ -13,6 +13,8 @@ kill. In the end that directory is a model: `fill_mask.py --model_dir=…` asks 
 More in docs/pretraining.md.
 """
 
+from typing import Any
+
 from absl import flags, logging
 
 from official_bert import files
@@ -84,13 +86,13 @@ flags.DEFINE_bool(
 )
 
 
-def main():
+def main() -> None:
     """Check everything that can be checked, then train and evaluate."""
     require("input_file", "output_dir")
     _check_flags()
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
     names = ("bert_config_file", "init_checkpoint", "continue_from", "vocab_file")
-    paths = {name: locate(FLAGS[name].value) for name in names}
+    paths: dict[str, Any] = {name: locate(FLAGS[name].value) for name in names}
     config_file = paths["bert_config_file"]
     config = BertConfig.from_json_file(config_file) if config_file else None
     strategy = start_tensorflow(training_flags.make_strategy)
@@ -159,7 +161,7 @@ def _open_records(config, vocab_file):
 
     def open_set(flag):
         return open_record_set(
-            ",".join(locate(p) for p in files.split_list(FLAGS[flag].value)),
+            ",".join(locate(p) for p in files.split_list(getattr(FLAGS, flag))),
             config,
             f"--{flag}",
             FLAGS.max_seq_length,

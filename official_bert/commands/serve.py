@@ -59,7 +59,7 @@ flags.DEFINE_float(
 )
 
 
-def main():
+def main() -> None:
     """Load the newest version and serve until a signal comes."""
     require("model_dir")
     name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model_dir))

@@ -34,7 +34,7 @@ flags.DEFINE_string(
 )
 
 
-def main():
+def main() -> None:
     """Check the flags, ask the model, draw."""
     path = model_flags.model_path()
     require("text")

@@ -11,6 +11,8 @@ processes count its words, and on a cluster too.
 """
 
 import os
+from collections.abc import Callable
+from typing import Any
 
 from absl import flags
 
@@ -65,7 +67,7 @@ flags.DEFINE_integer(
 )
 
 
-def main():
+def main() -> None:
     """Count words, train, write the vocabulary, say how good it is."""
     require("input_file", "output_file")
     from official_bert.tokenization import train
@@ -81,6 +83,9 @@ def main():
 
 def _count():
     """Return (all inputs, counter of the text, counter of what is held out)."""
+    find_inputs: Callable[..., list[str]]
+    count_words: Callable[..., tuple[Any, Any]]
+    how: tuple[Any, ...]
     beam_options = beam_flags.beam_options()
     if beam_options:
         from official_bert.engines.beam import runs as beam_runs

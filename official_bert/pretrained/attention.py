@@ -2,11 +2,13 @@
 
 import dataclasses
 import os
+from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from official_bert import files
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.errors import UserError
 from official_bert.pretrained.fill_mask import encode_pair
 
@@ -27,7 +29,7 @@ class AttentionMaps:
     probs: np.ndarray
 
 
-def attention_maps(bert, text, text_b=None):
+def attention_maps(bert: Bert, text: str, text_b: str | None = None) -> AttentionMaps:
     """Return the attention probabilities of a text or a pair (Sec. 3).
 
     They are those by which the encoder weighs its values, softmax(QKᵀ/√D), as
@@ -58,7 +60,7 @@ def attention_maps(bert, text, text_b=None):
     )
 
 
-def layer_number(layer, num_layers):
+def layer_number(layer: int, num_layers: int) -> int:
     """Return a layer's number from 0, where -1 stands for the last one.
 
     Raises:
@@ -72,7 +74,9 @@ def layer_number(layer, num_layers):
     return layer % num_layers
 
 
-def save_numbers(path, maps, layers):
+def save_numbers(
+    path: str | os.PathLike[str], maps: AttentionMaps, layers: list[int]
+) -> None:
     """Write maps as numbers: `.npz` with exact float32, or JSON with 6 decimals.
 
     Both have `tokens`, `segment_ids`, `layers` and `attention_probs`
@@ -83,7 +87,7 @@ def save_numbers(path, maps, layers):
       maps: `AttentionMaps`.
       layers: list of the layers' numbers, from 0.
     """
-    content = {
+    content: dict[str, Any] = {
         "tokens": maps.tokens,
         "segment_ids": maps.segment_ids,
         "layers": layers,

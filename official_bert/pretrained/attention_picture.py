@@ -5,9 +5,13 @@ import importlib.util
 import math
 import os
 import warnings
+from typing import TYPE_CHECKING
 
 from official_bert import files
 from official_bert.errors import UserError
+
+if TYPE_CHECKING:
+    from official_bert.pretrained.attention import AttentionMaps
 
 ENDINGS = (".png", ".svg", ".pdf")
 # Inches: a panel among all, and of few; a token's cell in a large one, and what
@@ -20,7 +24,7 @@ COLOURS, INK, QUIET = "BuPu", "#222222", "#8a8a8a"
 FONTS = ("DejaVu Sans", "Noto Sans CJK SC", "WenQuanYi Zen Hei", "Noto Sans", "Arial")
 
 
-def check_output(path):
+def check_output(path: str) -> None:
     """Raise `UserError` unless a picture can be drawn and written under that name."""
     if not path.endswith(ENDINGS):
         raise UserError(
@@ -47,7 +51,7 @@ def _fonts():
 
 
 @_fonts()
-def draw_all(path, maps):
+def draw_all(path: str, maps: "AttentionMaps") -> bool:
     """Draw a small panel for each head, a row of them for each layer.
 
     Args:
@@ -74,7 +78,7 @@ def draw_all(path, maps):
 
 
 @_fonts()
-def draw_layer(path, maps, layer):
+def draw_layer(path: str, maps: "AttentionMaps", layer: int) -> bool:
     """Draw one layer's heads with the tokens beside them.
 
     Args:

@@ -9,12 +9,14 @@ are held in memory.
 import dataclasses
 import functools
 import math
+from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
 import numpy as np
 import tensorflow as tf
 from absl import logging
 
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.constants import INPUTS, LONG_TEXT, POOLINGS, TRUNCATE, WINDOW
 from official_bert.errors import UserError
 from official_bert.fine_tuning.windows import best_spans, make_spans
@@ -60,7 +62,7 @@ class Reading:
     long_text: str = TRUNCATE
     doc_stride: int | None = None
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         if self.max_seq_length is not None:
             check_length(self.max_seq_length)
         if self.batch_size < 1:
@@ -109,7 +111,12 @@ class _Text(NamedTuple):
     num_cut: int
 
 
-def token_features(bert, texts, layers=LAYERS, reading=DEFAULT_READING):
+def token_features(
+    bert: Bert,
+    texts: Iterable[str | tuple[str, str | None]],
+    layers: Sequence[int] = LAYERS,
+    reading: Reading = DEFAULT_READING,
+) -> Iterator[TokenFeatures]:
     """Yield the vectors of each text's tokens.
 
     The vectors of a text do not depend on the others beyond rounding: below
@@ -149,8 +156,12 @@ def token_features(bert, texts, layers=LAYERS, reading=DEFAULT_READING):
 
 
 def sentence_vectors(
-    bert, texts, pooling="mean", layers=(-1,), reading=DEFAULT_READING
-):
+    bert: Bert,
+    texts: Iterable[str | tuple[str, str | None]],
+    pooling: str = "mean",
+    layers: Sequence[int] = (-1,),
+    reading: Reading = DEFAULT_READING,
+) -> np.ndarray:
     """Return one vector for each text: float32 [N, H].
 
     See `each_sentence_vector`.
@@ -160,8 +171,12 @@ def sentence_vectors(
 
 
 def each_sentence_vector(
-    bert, texts, pooling="mean", layers=(-1,), reading=DEFAULT_READING
-):
+    bert: Bert,
+    texts: Iterable[str | tuple[str, str | None]],
+    pooling: str = "mean",
+    layers: Sequence[int] = (-1,),
+    reading: Reading = DEFAULT_READING,
+) -> Iterator[np.ndarray]:
     """Yield one vector for each text.
 
     Args:
@@ -239,7 +254,8 @@ def _run(model, layers, pooling, features, kept):
 def _chunks(bert, texts, reading, max_tokens=math.inf):
     """Yield lists of `_Text` that are run together, of bounded size."""
     max_rows = READ_AHEAD_BATCHES * reading.batch_size
-    chunk, num_rows, num_tokens = [], 0, 0
+    chunk: list[_Text] = []
+    num_rows = num_tokens = 0
     for text in _read(bert, texts, reading):
         num_rows += len(text.rows)
         num_tokens += len(text.input_ids)

@@ -1,13 +1,21 @@
 """Files of features: lines of text in, JSON lines or a `.npy` out."""
 
 import json
+import os
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
 
 from official_bert import files
 
+if TYPE_CHECKING:
+    from official_bert.pretrained.feature_extraction import TokenFeatures
 
-def write_json_lines(out, features, layers):
+
+def write_json_lines(
+    out: TextIO, features: Iterable["TokenFeatures"], layers: Sequence[int]
+) -> None:
     """Write features as the original does: a line of JSON for each text.
 
     Args:
@@ -32,7 +40,9 @@ def write_json_lines(out, features, layers):
         out.write("]}\n")
 
 
-def save_vectors(path, vectors, width):
+def save_vectors(
+    path: str | os.PathLike[str], vectors: Iterable[np.ndarray], width: int
+) -> int:
     """Write vectors as they come into a `.npy` file; none is there until the end.
 
     Args:

@@ -1,11 +1,15 @@
 """Fill-mask: the words the model expects where a text says `[MASK]`."""
 
 import dataclasses
+from collections.abc import Sized
 
 import numpy as np
 import tensorflow as tf
 
+from official_bert.checkpoints.model_directory import Bert
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
+from official_bert.tokenization.full import FullTokenizer
 
 MASK = "[MASK]"
 
@@ -23,7 +27,7 @@ class Candidate:
     probability: float
 
 
-def fill_mask(bert, text, top_k=5):
+def fill_mask(bert: Bert, text: str, top_k: int = 5) -> list[list[Candidate]]:
     """Return the likeliest pieces for each `[MASK]` of a text.
 
     Several masks are predicted independently of each other, as they were in
@@ -63,7 +67,7 @@ def fill_mask(bert, text, top_k=5):
     ]
 
 
-def encode_with_masks(tokenizer, text):
+def encode_with_masks(tokenizer: FullTokenizer, text: str) -> list[int]:
     """Return the ids of `[CLS] text [SEP]`, with `[MASK]` kept as one token.
 
     The tokenizer itself takes `[MASK]` in a text for brackets and a word, as
@@ -85,7 +89,9 @@ def encode_with_masks(tokenizer, text):
     return [*input_ids, vocab["[SEP]"]]
 
 
-def encode_pair(bert, text_a, text_b):
+def encode_pair(
+    bert: Bert, text_a: str, text_b: str | None
+) -> tuple[list[int], list[int]]:
     """Return (input_ids, segment_ids) of `[CLS] a [SEP] b [SEP]`, lists of int.
 
     Args:
@@ -97,14 +103,14 @@ def encode_pair(bert, text_a, text_b):
       UserError: the texts are too long for the model.
     """
     first = encode_with_masks(bert.tokenizer, text_a)
-    second = []
+    second: list[int] = []
     if text_b is not None:
         second = encode_with_masks(bert.tokenizer, text_b)[1:]
     check_fits(first + second, bert.config)
     return first + second, [0] * len(first) + [1] * len(second)
 
 
-def check_fits(input_ids, config):
+def check_fits(input_ids: Sized, config: BertConfig) -> None:
     """Raise `UserError` for more tokens than a model of a `BertConfig` reads."""
     limit = config.max_position_embeddings
     if len(input_ids) > limit:

@@ -6,7 +6,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
-from official_bert.checkpoints.model_directory import NEXT_SENTENCE
+from official_bert.checkpoints.model_directory import NEXT_SENTENCE, Bert
 from official_bert.errors import UserError
 from official_bert.pretrained import fill_mask
 
@@ -28,17 +28,17 @@ class TextScore:
     log_probabilities: list[float]
 
     @property
-    def pseudo_log_likelihood(self):
+    def pseudo_log_likelihood(self) -> float:
         """Their sum, in nats."""
         return math.fsum(self.log_probabilities)
 
     @property
-    def pseudo_perplexity(self):
+    def pseudo_perplexity(self) -> float:
         """Exponential of the mean loss; 1 is certainty."""
         return math.exp(-self.pseudo_log_likelihood / len(self.tokens))
 
 
-def pseudo_log_likelihood(bert, text, batch_size=32):
+def pseudo_log_likelihood(bert: Bert, text: str, batch_size: int = 32) -> TextScore:
     """Score a text by masking each of its tokens in turn.
 
     Follows Salazar et al., "Masked Language Model Scoring" (2020): the sum
@@ -98,7 +98,7 @@ def _masked_log_probabilities(model, input_ids, positions, targets, vocab_size):
     return -tf.nn.sparse_softmax_cross_entropy_with_logits(targets, words)
 
 
-def next_sentence_probability(bert, text_a, text_b):
+def next_sentence_probability(bert: Bert, text_a: str, text_b: str) -> float:
     """Return the probability that `text_b` follows `text_a` (Sec. 3.1).
 
     Args:

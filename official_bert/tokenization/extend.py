@@ -16,10 +16,14 @@ given text changes (`harmless_words`).
 
 import dataclasses
 import itertools
+import os
 import re
+from collections.abc import Iterable, Mapping
 
 from official_bert import files
 from official_bert.errors import UserError, list_some
+from official_bert.tokenization.full import FullTokenizer
+from official_bert.tokenization.word_counts import WordCounter
 from official_bert.tokenization.wordpiece import (
     CONTINUATION,
     MAX_INPUT_CHARS_PER_WORD,
@@ -49,12 +53,12 @@ class Suggestion:
     pieces: tuple[str, ...]
 
     @property
-    def saved(self):
+    def saved(self) -> int:
         """Tokens of the text that the word would save, its score."""
         return self.count * (len(self.pieces) - 1)
 
     @property
-    def columns(self):
+    def columns(self) -> tuple[str, int, int, int, str]:
         """Its values for `COLUMNS`."""
         cut = " ".join(self.pieces)
         return self.word, self.count, len(self.pieces), self.saved, cut
@@ -76,11 +80,17 @@ class Change:
     before: list[str]
     after: list[str]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return f"{self.word} from {' '.join(self.before)} to {' '.join(self.after)}"
 
 
-def suggest_words(counter, tokenizer, num_words, min_frequency=5, keep_others=False):
+def suggest_words(
+    counter: WordCounter,
+    tokenizer: FullTokenizer,
+    num_words: int,
+    min_frequency: int = 5,
+    keep_others: bool = False,
+) -> list[Suggestion]:
     """Return the words whose tokens would save most.
 
     Args:
@@ -117,7 +127,9 @@ def suggest_words(counter, tokenizer, num_words, min_frequency=5, keep_others=Fa
     return [suggestions[word] for word in kept]
 
 
-def unknown_words(counter, tokenizer):
+def unknown_words(
+    counter: WordCounter, tokenizer: FullTokenizer
+) -> list[tuple[str, int]]:
     """Return the words of a text that are [UNK] and could be added, commonest first.
 
     Returns:
@@ -132,7 +144,7 @@ def unknown_words(counter, tokenizer):
     return sorted(unknown, key=lambda item: (-item[1], item[0]))
 
 
-def suggestions_text(suggestions):
+def suggestions_text(suggestions: Iterable[Suggestion]) -> str:
     """Return suggestions as lines of tab-separated `COLUMNS`, with a header.
 
     `read_words` takes the lines back, also when some were removed or added.
@@ -141,7 +153,9 @@ def suggestions_text(suggestions):
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
 
 
-def read_words(path, tokenizer):
+def read_words(
+    path: str | os.PathLike[str], tokenizer: FullTokenizer
+) -> tuple[list[str], list[str]]:
     """Read a list of words to add.
 
     Args:
@@ -224,7 +238,9 @@ def _sort_out(lines, tokenizer):
     ]
 
 
-def place_words(vocab, words, use_unused=True):
+def place_words(
+    vocab: Mapping[str, int], words: Iterable[str], use_unused: bool = True
+) -> dict[str, int]:
     """Return the ids that new words get.
 
     Args:
@@ -242,7 +258,7 @@ def place_words(vocab, words, use_unused=True):
     return dict(zip(words, ids, strict=False))
 
 
-def extended_vocab(vocab_file, ids):
+def extended_vocab(vocab_file: str | os.PathLike[str], ids: Mapping[str, int]) -> bytes:
     """Return the bytes of a vocabulary with new words in it.
 
     All other lines keep every byte, since some hold what only looks empty (see
@@ -262,7 +278,9 @@ def extended_vocab(vocab_file, ids):
     return b"".join(lines)
 
 
-def changed_words(words, tokenizer, new_words):
+def changed_words(
+    words: Mapping[str, int], tokenizer: FullTokenizer, new_words: Iterable[str]
+) -> list[Change]:
     """Return the other words of a text that are cut differently from now on.
 
     Args:
@@ -285,7 +303,12 @@ def changed_words(words, tokenizer, new_words):
     return sorted(changes, key=lambda change: (-change.count, change.word))
 
 
-def harmless_words(words, tokenizer, candidates, num_words):
+def harmless_words(
+    words: Iterable[str],
+    tokenizer: FullTokenizer,
+    candidates: list[str],
+    num_words: int,
+) -> list[str]:
     """Return the first candidates with which all other words keep their pieces.
 
     Args:

@@ -3,6 +3,7 @@
 import os
 import pathlib
 import platform
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,7 +15,7 @@ from official_bert.modeling.kernels.fused_layer_norm import has_onednn
 from official_bert.training import strategies
 
 
-def describe(strategy, **settings):
+def describe(strategy: tf.distribute.Strategy, **settings: Any) -> dict[str, Any]:
     """Return what has to be the same for two runs to agree bit for bit.
 
     Args:

@@ -1,11 +1,23 @@
 """The evaluation of a model on a data set, as pre-training and fine-tuning make it."""
 
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import keras
+import tensorflow as tf
+
 from official_bert.training import strategies
 from official_bert.training.reports import WEIGHT, weighted_means
-from official_bert.training.step import make_eval_step
+from official_bert.training.step import Objective, make_eval_step
+
+_Row = TypeVar("_Row")
 
 
-def make_evaluate(evaluate_batch, batches, summarize):
+def make_evaluate(
+    evaluate_batch: Callable[[Any], Any],
+    batches: Callable[[], Iterable[Any]],
+    summarize: Callable[[list[Any]], _Row],
+) -> Callable[..., _Row | None]:
     """Return the function that evaluates a model.
 
     Args:
@@ -29,7 +41,12 @@ def make_evaluate(evaluate_batch, batches, summarize):
     return evaluate
 
 
-def make_loss_evaluate(strategy, model, objective, batches):
+def make_loss_evaluate(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    objective: Objective,
+    batches: tf.data.Dataset,
+) -> Callable[..., dict[str, float] | None]:
     """Return the function that evaluates the losses of an objective.
 
     Args:

@@ -28,7 +28,7 @@ class Guard:
       skipped_in_row: int64 variable, skipped updates since the last good one.
     """
 
-    def __init__(self, scaled=False):
+    def __init__(self, scaled: bool = False):
         self.scaled = scaled
         first = FIRST_LOSS_SCALE if scaled else 1.0
         self.loss_scale = tf.Variable(first, trainable=False, dtype=tf.float32)
@@ -36,18 +36,18 @@ class Guard:
         self.skipped = tf.Variable(0, trainable=False, dtype=tf.int64)
         self.skipped_in_row = tf.Variable(0, trainable=False, dtype=tf.int64)
 
-    def variables(self):
+    def variables(self) -> dict[str, tf.Variable]:
         """Return the state by name, to be saved with a run.
 
         Without scaling there is no scale to save: a run that goes on in float16 begins
         with the first one.
         """
-        names = ("skipped", "skipped_in_row")
+        names: tuple[str, ...] = ("skipped", "skipped_in_row")
         if self.scaled:
             names += ("loss_scale", "good_updates")
         return {name: getattr(self, name) for name in names}
 
-    def count(self, finite):
+    def count(self, finite: tf.Tensor) -> None:
         """Count one update, on one device.
 
         Args:

@@ -5,15 +5,17 @@ import os
 import signal
 import time
 from collections.abc import Callable
+from typing import Any
 
 import tensorflow as tf
 
 from official_bert import files
 from official_bert.checkpoints import names
 from official_bert.errors import UserError
+from official_bert.modeling.kernels.interface import Kernels
 from official_bert.training import saving, strategies
 from official_bert.training.logs.run_log import Meter, RunLog, read_metrics
-from official_bert.training.step import STOP, make_train_step
+from official_bert.training.step import STOP, Objective, make_train_step
 from official_bert.training.stopping import StopRequest
 
 
@@ -42,16 +44,16 @@ class LoopSettings:
 
 
 def train(
-    strategy,
-    state,
-    objective,
-    dataset,
-    settings,
-    run_id,
-    evaluate,
-    kernels,
-    best_by="loss",
-):
+    strategy: tf.distribute.Strategy,
+    state: saving.State,
+    objective: Objective,
+    dataset: Any,
+    settings: Any,
+    run_id: int,
+    evaluate: Callable[[Callable[[], bool]], dict[str, float] | None] | None,
+    kernels: Kernels,
+    best_by: str = "loss",
+) -> bool:
     """Make the updates that are left, from the state's step on.
 
     SIGTERM and Ctrl-C save the state first.
@@ -106,9 +108,9 @@ class _Training:
 
     strategy: tf.distribute.Strategy
     state: saving.State
-    settings: object
+    settings: Any
     run_id: int
-    evaluate: Callable | None
+    evaluate: Callable[[Callable[[], bool]], dict[str, float] | None] | None
     best_by: str
     request: StopRequest
     log: RunLog
@@ -195,7 +197,7 @@ class _Training:
                 saving.note_evaluation(self.directory, step, values[0], self.best_by)
             saving.forget_old(self.directory, self.settings.loop.keep_checkpoint_max)
             owed = self._is_to_save(step) and not values
-        owed = strategies.from_chief(self.strategy, int(owed))
+        owed = bool(strategies.from_chief(self.strategy, int(owed)))
         return not owed or self._evaluate(step)
 
     def _shares(self, dataset, step):
@@ -248,7 +250,7 @@ class _Training:
         size, seed = self.settings.loop.train_batch_size, self.settings.step.seed
         records = dataset.batch_records(size, seed, batch)
         path = os.path.join(self.directory, f"not_finite_batch-{batch}.tfrecord")
-        numbers = {}
+        numbers: dict[str, list[int]] = {}
         with (
             files.atomic_path(path) as temporary,
             tf.io.TFRecordWriter(temporary) as output,

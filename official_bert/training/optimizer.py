@@ -2,6 +2,8 @@
 
 import dataclasses
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 import keras
 import tensorflow as tf
@@ -26,7 +28,7 @@ class OptimizationSettings:
     bias_correction: bool = False
 
 
-def make_optimizer(settings):
+def make_optimizer(settings: OptimizationSettings) -> keras.optimizers.Optimizer:
     """Return the optimizer of `OptimizationSettings`, not yet built."""
     schedule = WarmupLinearDecay(
         settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
@@ -36,7 +38,9 @@ def make_optimizer(settings):
     return BertAdam(schedule, bias_correction=settings.bias_correction)
 
 
-def decays(variable, patterns=EXCLUDE_FROM_WEIGHT_DECAY):
+def decays(
+    variable: keras.Variable, patterns: Iterable[str] = EXCLUDE_FROM_WEIGHT_DECAY
+) -> bool:
     """Whether weight decay applies to a Keras variable, by its path."""
     return not any(re.search(pattern, variable.path) for pattern in patterns)
 
@@ -69,15 +73,15 @@ class BertAdam(keras.optimizers.Optimizer):
 
     def __init__(
         self,
-        learning_rate=1e-4,
-        weight_decay_rate=0.01,
-        beta_1=0.9,
-        beta_2=0.999,
-        epsilon=1e-6,
-        exclude_from_weight_decay=EXCLUDE_FROM_WEIGHT_DECAY,
-        bias_correction=False,
-        name="bert_adam",
-        **kwargs,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-4,
+        weight_decay_rate: float = 0.01,
+        beta_1: float = 0.9,
+        beta_2: float = 0.999,
+        epsilon: float = 1e-6,
+        exclude_from_weight_decay: Iterable[str] = EXCLUDE_FROM_WEIGHT_DECAY,
+        bias_correction: bool = False,
+        name: str = "bert_adam",
+        **kwargs: Any,
     ):
         super().__init__(learning_rate=learning_rate, name=name, **kwargs)
         self.weight_decay_rate = weight_decay_rate
@@ -87,7 +91,7 @@ class BertAdam(keras.optimizers.Optimizer):
         self.patterns = tuple(exclude_from_weight_decay)
         self.bias_correction = bias_correction
 
-    def build(self, var_list):
+    def build(self, var_list: Sequence[keras.Variable]) -> None:
         """Create `adam_m` and `adam_v` for each variable, as zeros."""
         if self.built:
             return
@@ -97,11 +101,16 @@ class BertAdam(keras.optimizers.Optimizer):
         )
         self._decayed = [decays(variable, self.patterns) for variable in var_list]
 
-    def slots(self):
+    def slots(self) -> dict[str, list[keras.Variable]]:
         """Return name -> list of variables, as they are called in checkpoints."""
         return {names.FIRST_MOMENT: self.adam_m, names.SECOND_MOMENT: self.adam_v}
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(
+        self,
+        gradient: tf.Tensor,
+        variable: keras.Variable | tf.Variable,
+        learning_rate: tf.Tensor,
+    ) -> None:
         """Update one variable and its moments in place.
 
         TensorFlow's fused `ResourceApplyAdam` makes one pass over the memory
@@ -136,7 +145,7 @@ class BertAdam(keras.optimizers.Optimizer):
             grad=tf.cast(gradient, variable.dtype),
         )
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {
             **super().get_config(),
@@ -164,29 +173,35 @@ class BertLamb(keras.optimizers.Lamb):
     """
 
     def __init__(
-        self, learning_rate=1e-3, weight_decay_rate=0.01, epsilon=1e-6, **kwargs
+        self,
+        learning_rate: float | keras.optimizers.schedules.LearningRateSchedule = 1e-3,
+        weight_decay_rate: float = 0.01,
+        epsilon: float = 1e-6,
+        **kwargs: Any,
     ):
         kwargs.setdefault("name", "bert_lamb")
         super().__init__(learning_rate=learning_rate, epsilon=epsilon, **kwargs)
         self.weight_decay_rate = weight_decay_rate
 
-    def build(self, var_list):
+    def build(self, var_list: Sequence[keras.Variable]) -> None:
         """Create both moments of each variable, as zeros."""
         super().build(var_list)
         self._decayed = [decays(variable) for variable in var_list]
 
-    def slots(self):
+    def slots(self) -> dict[str, list[keras.Variable]]:
         """Return name -> list of variables, as they are called in checkpoints."""
         first, second = names.LAMB_MOMENTS
         return {first: self._momentums, second: self._velocities}
 
-    def update_step(self, gradient, variable, learning_rate):
+    def update_step(
+        self, gradient: tf.Tensor, variable: keras.Variable, learning_rate: tf.Tensor
+    ) -> None:
         """Decay one variable, then update it and its moments in place."""
         if self._decayed[self._get_variable_index(variable)] and self.weight_decay_rate:
             kept = 1.0 - tf.cast(learning_rate, variable.dtype) * self.weight_decay_rate
             variable.assign(variable * kept)
         super().update_step(gradient, variable, learning_rate)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {**super().get_config(), "weight_decay_rate": self.weight_decay_rate}

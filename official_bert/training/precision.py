@@ -1,12 +1,13 @@
 """The precision that a model computes in; its weights are float32 in all of them."""
 
 import contextlib
+from collections.abc import Iterator
 
 import keras
 
 
 @contextlib.contextmanager
-def computing_in(precision):
+def computing_in(precision: str) -> Iterator[None]:
     """Let Keras layers that are made in this block compute in a precision.
 
     Matrix products, GELU and what flows between layers are in that precision;

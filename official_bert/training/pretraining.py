@@ -4,14 +4,18 @@ import contextlib
 import dataclasses
 import functools
 import os
+from collections.abc import Mapping
 
 import tensorflow as tf
 
 from official_bert import files
 from official_bert.checkpoints import model_directory
+from official_bert.config import BertConfig
 from official_bert.data import input_pipeline
+from official_bert.data.records.record_set import RecordSet
 from official_bert.errors import UserError
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training import loop, runs, strategies
 from official_bert.training.evaluation import make_loss_evaluate
@@ -20,7 +24,7 @@ from official_bert.training.run_directory import opened_directory
 from official_bert.training.step import Objective
 
 
-def describe(row):
+def describe(row: Mapping[str, float]) -> str:
     """Return the losses and accuracies of a row, for people."""
     text = f"loss {row['loss']:.3f}"
     for task, name in (("masked_lm", "mlm"), ("next_sentence", "nsp")):
@@ -30,7 +34,9 @@ def describe(row):
     return text
 
 
-def make_objective(next_sentence_prediction=True, kernels=WITH_GRADIENTS):
+def make_objective(
+    next_sentence_prediction: bool = True, kernels: Kernels = WITH_GRADIENTS
+) -> Objective:
     """Return the `Objective` of pre-training.
 
     It is the sum of both mean losses, without a weight between them (App. A.2). The
@@ -75,7 +81,13 @@ class PretrainingSettings(runs.RunSettings):
     next_sentence_prediction: bool = True
 
 
-def run(strategy, config, train_set, eval_set, settings):
+def run(
+    strategy: tf.distribute.Strategy,
+    config: BertConfig,
+    train_set: RecordSet,
+    eval_set: RecordSet,
+    settings: PretrainingSettings,
+) -> bool:
     """Train and evaluate as the settings say; leave a model directory.
 
     Args:

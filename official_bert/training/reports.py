@@ -1,16 +1,24 @@
 """What a step reports: sums with their weights, and their means."""
 
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import tensorflow as tf
+
 # In a report, the weight of the sum called `name` is called `name` + this.
 WEIGHT = "/weight"
 
 
-def report_of(terms):
+def report_of(
+    terms: Mapping[str, tuple["tf.Tensor", "tf.Tensor"]],
+) -> dict[str, "tf.Tensor"]:
     """Flatten a dict of name -> (sum, weight) into `name` and `name/weight`."""
     sums = {name: pair[0] for name, pair in terms.items()}
     return sums | {name + WEIGHT: pair[1] for name, pair in terms.items()}
 
 
-def weighted_means(reports):
+def weighted_means(reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
     """Average the reports of several steps.
 
     Args:
@@ -30,7 +38,7 @@ def weighted_means(reports):
     return row
 
 
-def describe(row):
+def describe(row: Mapping[str, float]) -> str:
     """Return the loss of a row, and its accuracy if it has one, for people."""
     text = f"loss {row['loss']:.3f}"
     return text + (f"  accuracy {row['accuracy']:.1%}" if "accuracy" in row else "")

@@ -8,6 +8,9 @@ import contextlib
 import glob
 import os
 import pathlib
+from collections.abc import Iterator
+
+import tensorflow as tf
 
 from official_bert import files
 from official_bert.checkpoints import google
@@ -25,7 +28,9 @@ _SAVED = ("model.ckpt-*", "*/model.ckpt-*", "*/result.json", "not_finite_batch*"
 
 
 @contextlib.contextmanager
-def opened_directory(strategy, directory):
+def opened_directory(
+    strategy: tf.distribute.Strategy, directory: str
+) -> Iterator[None]:
     """Create a run's output directory and keep other processes out of it.
 
     Half-written files of a killed run are removed. If this run is refused, the

@@ -10,6 +10,7 @@ The same settings in the same environment give the same bits.
 import os
 import reprlib
 import secrets
+from typing import Any
 
 from official_bert import files
 from official_bert.checkpoints import any_format, names
@@ -20,7 +21,11 @@ MANIFEST_FILE = "training.json"
 _OF_DATA = ("_bytes", "_crc32")
 
 
-def open_run(directory, settings, allow_changes=False):
+def open_run(
+    directory: str | os.PathLike[str],
+    settings: dict[str, Any],
+    allow_changes: bool = False,
+) -> int:
     """Begin a run, or compare its settings with those it began with.
 
     Args:
@@ -69,7 +74,7 @@ def open_run(directory, settings, allow_changes=False):
     return manifest["run_id"]
 
 
-def run_id_of(directory):
+def run_id_of(directory: str | os.PathLike[str]) -> int | None:
     """Return the id of the run in a directory; None if there is none."""
     try:
         path = os.path.join(directory, MANIFEST_FILE)
@@ -78,7 +83,12 @@ def run_id_of(directory):
         return None
 
 
-def note_start(directory, step, settings, environment):
+def note_start(
+    directory: str | os.PathLike[str],
+    step: int,
+    settings: dict[str, Any],
+    environment: dict[str, Any],
+) -> None:
     """Note with what a run goes on, and tell how the environment changed.
 
     Args:

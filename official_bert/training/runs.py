@@ -10,13 +10,17 @@ import os
 import re
 import time
 import zlib
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
 
 import keras
 import tensorflow as tf
 
 from official_bert.checkpoints import initialize, names
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.kernels import choose
+from official_bert.modeling.kernels.interface import Kernels
 from official_bert.training import environment, run_manifest, saving, strategies
 from official_bert.training.guard import Guard
 from official_bert.training.loop import LoopSettings
@@ -43,13 +47,15 @@ class RunSettings:
     allow_changed_settings: bool
 
     @property
-    def last_step(self):
+    def last_step(self) -> int:
         """The update after which the run ends."""
         return self.loop.stop_at_step or self.optimization.num_train_steps
 
 
 @contextlib.contextmanager
-def device_errors(strategy, settings):
+def device_errors(
+    strategy: tf.distribute.Strategy, settings: RunSettings
+) -> Iterator[None]:
     """Turn what goes wrong with the devices into a `UserError`."""
     try:
         yield
@@ -82,7 +88,11 @@ def device_errors(strategy, settings):
         raise
 
 
-def make_state(strategy, make_model, settings):
+def make_state(
+    strategy: tf.distribute.Strategy,
+    make_model: Callable[[], keras.Model],
+    settings: RunSettings,
+) -> saving.State:
     """Return a run's `saving.State` before its first update.
 
     Args:
@@ -99,12 +109,14 @@ def make_state(strategy, make_model, settings):
     return saving.State(model, optimizer, guard)
 
 
-def can_skip_padding(strategy, settings):
+def can_skip_padding(strategy: tf.distribute.Strategy, settings: RunSettings) -> bool:
     """Whether shapes may depend on the data: XLA cannot compile such a step."""
     return not (settings.step.xla or strategies.is_tpu(strategy))
 
 
-def choose_kernels(config, dataset, skip_padding, settings):
+def choose_kernels(
+    config: BertConfig, dataset: Any, skip_padding: bool, settings: RunSettings
+) -> Kernels:
     """Return the `Kernels` of a run's training steps.
 
     Args:
@@ -125,7 +137,9 @@ def choose_kernels(config, dataset, skip_padding, settings):
     )
 
 
-def fingerprint(config, data, settings):
+def fingerprint(
+    config: BertConfig, data: Mapping[str, Any], settings: RunSettings
+) -> dict[str, Any]:
     """Return what must stay the same for a run to be continued, as a dict.
 
     Args:
@@ -157,7 +171,12 @@ def _short_name(path):
     return f"{os.path.basename(folder)}/{name}" if is_file else name
 
 
-def resume_or_begin(strategy, state, fingerprint, settings):
+def resume_or_begin(
+    strategy: tf.distribute.Strategy,
+    state: saving.State,
+    fingerprint: dict[str, Any],
+    settings: RunSettings,
+) -> int:
     """Bring a run's state to where the run stands, on all workers alike.
 
     Args:
@@ -224,7 +243,9 @@ def _wait_for_run(strategy, directory, run_id):
     )
 
 
-def check_workers_agree(strategy, data, settings):
+def check_workers_agree(
+    strategy: tf.distribute.Strategy, data: Mapping[str, Any], settings: RunSettings
+) -> None:
     """Raise `UserError` on a worker whose flags or data are not those of the chief.
 
     Args:
@@ -294,7 +315,7 @@ def _continue_other(state, settings):
     return step
 
 
-def restore_to_evaluate(state, settings):
+def restore_to_evaluate(state: saving.State, settings: RunSettings) -> None:
     """Restore the newest checkpoint of a run, or load `--init_checkpoint`.
 
     Raises:

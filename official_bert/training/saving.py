@@ -9,9 +9,11 @@ dropout masks need no saving: both are functions of the seed and the step.
 import dataclasses
 import math
 import os
+from collections.abc import Iterable
 
 import keras
 import numpy as np
+import tensorflow as tf
 
 from official_bert import files
 from official_bert.checkpoints import google, names
@@ -37,15 +39,15 @@ class State:
     guard: Guard
 
     @property
-    def step(self):
+    def step(self) -> int:
         """The number of updates so far."""
         return int(self.optimizer.iterations.numpy())
 
-    def weights(self):
+    def weights(self) -> dict[str, keras.Variable]:
         """Return name -> Keras variable of the model."""
         return {names.google_name(weight): weight for weight in self.model.weights}
 
-    def slots(self):
+    def slots(self) -> dict[str, keras.Variable]:
         """Return name -> Keras variable of the moments."""
         weights = map(names.google_name, self.model.trainable_variables)
         slots = self.optimizer.slots().items()
@@ -55,19 +57,21 @@ class State:
             for slot, values in slots
         }
 
-    def guard_variables(self):
+    def guard_variables(self) -> dict[str, tf.Variable]:
         """Return name -> variable, for what no original checkpoint holds."""
         return {
             names.TRAINING + name: variable
             for name, variable in self.guard.variables().items()
         }
 
-    def weights_and_slots(self):
+    def weights_and_slots(self) -> dict[str, keras.Variable]:
         """Return name -> Keras variable of the model and of the moments."""
         return self.weights() | self.slots()
 
 
-def save_state(directory, state, run_id, keep):
+def save_state(
+    directory: str | os.PathLike[str], state: State, run_id: int, keep: int
+) -> None:
     """Write `model.ckpt-<step>` and forget old ones.
 
     Args:
@@ -83,7 +87,7 @@ def save_state(directory, state, run_id, keep):
     forget_old(directory, keep)
 
 
-def forget_old(directory, keep):
+def forget_old(directory: str | os.PathLike[str], keep: int) -> None:
     """Delete all checkpoints but the newest `keep` and the best."""
     steps = names.numbered_checkpoints(directory)
     kept = [
@@ -97,7 +101,7 @@ def forget_old(directory, keep):
         google.delete_checkpoint(_prefix(directory, step))
 
 
-def is_better(value, best, name):
+def is_better(value: float, best: float | None, name: str) -> bool:
     """Tell whether a held-out measure is better than the best before.
 
     Args:
@@ -113,7 +117,7 @@ def is_better(value, best, name):
     return value < best if name.endswith("loss") else value > best
 
 
-def evaluations_since_best(values, name):
+def evaluations_since_best(values: Iterable[float | None], name: str) -> int:
     """Return how many evaluations there were after the best one.
 
     Args:
@@ -129,7 +133,12 @@ def evaluations_since_best(values, name):
     return since
 
 
-def note_evaluation(directory, step, value, name="loss"):
+def note_evaluation(
+    directory: str | os.PathLike[str],
+    step: int,
+    value: float | None,
+    name: str = "loss",
+) -> None:
     """Remember a checkpoint as the best if its held-out measure is.
 
     Args:
@@ -145,7 +154,7 @@ def note_evaluation(directory, step, value, name="loss"):
         files.write_json(path, {"step": step, name: value})
 
 
-def best_step(directory):
+def best_step(directory: str | os.PathLike[str]) -> int | None:
     """Return the step of the best checkpoint so far, or None."""
     return _best(directory).get("step")
 
@@ -160,8 +169,13 @@ def _best(directory):
 
 
 def restore_state(
-    directory, state, run_id=None, step=None, flag="--output_dir", weights_only=False
-):
+    directory: str | os.PathLike[str],
+    state: State,
+    run_id: int | None = None,
+    step: int | None = None,
+    flag: str = "--output_dir",
+    weights_only: bool = False,
+) -> int:
     """Continue from the newest `model.ckpt-N` that can be read, if there is one.
 
     Args:
@@ -206,7 +220,7 @@ def restore_state(
     return 0
 
 
-def restore_prefix(prefix, state):
+def restore_prefix(prefix: str | os.PathLike[str], state: State) -> int:
     """Continue from one checkpoint with moments, such as the original wrote.
 
     Args:
@@ -235,7 +249,7 @@ def restore_prefix(prefix, state):
     return int(step)
 
 
-def set_aside_newer(directory, step):
+def set_aside_newer(directory: str | os.PathLike[str], step: int) -> None:
     """Rename the checkpoints that were passed over, lest they count as kept."""
     for newer in names.numbered_checkpoints(directory):
         if newer > step:

@@ -1,5 +1,7 @@
 """The original's learning rate: linear warm-up, then linear decay to 0."""
 
+from typing import Any
+
 import keras
 import tensorflow as tf
 
@@ -19,13 +21,13 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
       num_warmup_steps: steps of warm-up; 0 for none.
     """
 
-    def __init__(self, init_lr, num_train_steps, num_warmup_steps=0):
+    def __init__(self, init_lr: float, num_train_steps: int, num_warmup_steps: int = 0):
         super().__init__()
         self.init_lr = init_lr
         self.num_train_steps = num_train_steps
         self.num_warmup_steps = num_warmup_steps
 
-    def __call__(self, step):
+    def __call__(self, step: int | tf.Tensor) -> tf.Tensor:
         """Return the rate of update number `step` (from 0), float32."""
         step = tf.cast(step, tf.float32)
         done = tf.minimum(step, self.num_train_steps) / self.num_train_steps
@@ -35,7 +37,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         warm = self.init_lr * (step / self.num_warmup_steps)
         return tf.where(step < self.num_warmup_steps, warm, decayed)
 
-    def get_config(self):
+    def get_config(self) -> dict[str, Any]:
         """Return the constructor's arguments."""
         return {
             "init_lr": self.init_lr,

@@ -2,10 +2,14 @@
 
 import dataclasses
 from collections.abc import Callable
+from typing import Any
 
+import keras
 import tensorflow as tf
 
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
+from official_bert.training.guard import Guard
 from official_bert.training.reports import describe, report_of
 
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
@@ -35,12 +39,18 @@ class Objective:
     """
 
     losses: dict[str, float]
-    weights: Callable
-    terms: Callable
-    describe: Callable = describe
+    weights: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]
+    terms: Callable[[Any, dict[str, tf.Tensor]], dict[str, tuple[tf.Tensor, tf.Tensor]]]
+    describe: Callable[[dict[str, float]], str] = describe
 
 
-def mean_over_examples(loss, terms, describe):
+def mean_over_examples(
+    loss: str,
+    terms: Callable[
+        [Any, dict[str, tf.Tensor]], dict[str, tuple[tf.Tensor, tf.Tensor]]
+    ],
+    describe: Callable[[dict[str, float]], str],
+) -> Objective:
     """Return the `Objective` of one loss, whose mean is over examples.
 
     Args:
@@ -77,7 +87,7 @@ class StepSettings:
     per_replica_update: bool = False
 
 
-def step_seed(seed, step, replica):
+def step_seed(seed: int, step: int | tf.Tensor, replica: int | tf.Tensor) -> tf.Tensor:
     """Return the dropout seed of one replica in one step, int64 [2].
 
     A pure function of its arguments, without collisions below 2^31 steps and
@@ -89,8 +99,14 @@ def step_seed(seed, step, replica):
 
 
 def make_train_step(
-    strategy, model, optimizer, guard, objective, settings, kernels=WITH_GRADIENTS
-):
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    guard: Guard,
+    objective: Objective,
+    settings: StepSettings,
+    kernels: Kernels = WITH_GRADIENTS,
+) -> Callable[[dict[str, Any]], dict[str, tf.Tensor]]:
     """Return the compiled function that makes one update.
 
     The update is that of the whole batch, however it is split: denominators
@@ -289,7 +305,9 @@ def _make_update(strategy, optimizer, guard, variables, kernels):
     return update
 
 
-def make_eval_step(strategy, model, objective):
+def make_eval_step(
+    strategy: tf.distribute.Strategy, model: keras.Model, objective: Objective
+) -> Callable[[dict[str, Any]], dict[str, tf.Tensor]]:
     """Return the compiled function that evaluates one batch.
 
     Returns:

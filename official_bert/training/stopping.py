@@ -3,6 +3,7 @@
 import signal
 import threading
 import time
+from typing import Any, Self
 
 # Commands forward signals to their children, and job managers signal the whole group.
 # Signals within this interval count as one request.
@@ -19,12 +20,12 @@ class StopRequest:
       signal: the signal's number, or None.
     """
 
-    def __init__(self):
-        self.signal = None
-        self._noted_at = None
-        self._before = {}
+    def __init__(self) -> None:
+        self.signal: int | None = None
+        self._noted_at = 0.0  # When the signal came.
+        self._before: dict[int, Any] = {}
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         # Only the main thread may set handlers; elsewhere nothing changes.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
@@ -33,11 +34,11 @@ class StopRequest:
                     self._before[number] = signal.signal(number, self._note)
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
 
-    def __bool__(self):
+    def __bool__(self) -> bool:
         return self.signal is not None
 
     def _note(self, number, _):

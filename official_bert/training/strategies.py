@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from typing import Any
 
 import tensorflow as tf
 from absl import logging
@@ -15,8 +16,12 @@ MOST_MICRO_BATCHES = 2**10
 
 
 def make_strategy(
-    name="auto", num_devices=0, tpu_name=None, tpu_zone=None, gcp_project=None
-):
+    name: str = "auto",
+    num_devices: int = 0,
+    tpu_name: str | None = None,
+    tpu_zone: str | None = None,
+    gcp_project: str | None = None,
+) -> tf.distribute.Strategy:
     """Return the strategy of that name.
 
     Call it before TensorFlow does anything else: several workers, and a CPU
@@ -56,22 +61,22 @@ def make_strategy(
     return tf.distribute.MirroredStrategy(_local_devices(num_devices))
 
 
-def is_chief(strategy):
+def is_chief(strategy: tf.distribute.Strategy) -> bool:
     """Whether this process writes the run's files: only one of all workers."""
     return worker_number(strategy) == 0
 
 
-def is_multi_worker(strategy):
+def is_multi_worker(strategy: tf.distribute.Strategy) -> bool:
     """Whether several processes train together."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
-def is_tpu(strategy):
+def is_tpu(strategy: tf.distribute.Strategy) -> bool:
     """Whether the strategy trains on TPUs, for which XLA compiles every step."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
-def worker_number(strategy):
+def worker_number(strategy: tf.distribute.Strategy) -> int:
     """Return this process' number among the workers, the chief's being 0."""
     if not is_multi_worker(strategy):
         return 0
@@ -81,11 +86,11 @@ def worker_number(strategy):
     return resolver.task_id + (chiefs if is_worker else 0)
 
 
-def local_replicas(strategy):
+def local_replicas(strategy: tf.distribute.Strategy) -> list[int]:
     """Return the numbers of the replicas that this process feeds."""
     if strategy.num_replicas_in_sync == 1:
         return [0]
-    numbers = []
+    numbers: list[int] = []
 
     def note(context):
         numbers.append(context.replica_id_in_sync_group)
@@ -95,12 +100,12 @@ def local_replicas(strategy):
     return numbers
 
 
-def share_of(rows, replica, replicas):
+def share_of(rows: int, replica: int, replicas: int) -> tuple[int, int]:
     """Return (start, stop) of a replica's rows of a batch, as even as can be."""
     return rows * replica // replicas, rows * (replica + 1) // replicas
 
 
-def local_rows(strategy, batch_size):
+def local_rows(strategy: tf.distribute.Strategy, batch_size: int) -> tuple[int, int]:
     """Return (start, stop) of the rows of each batch that this process needs."""
     numbers, replicas = local_replicas(strategy), strategy.num_replicas_in_sync
     start, _ = share_of(batch_size, numbers[0], replicas)
@@ -108,7 +113,12 @@ def local_rows(strategy, batch_size):
     return start, stop
 
 
-def distribute(strategy, batch, batch_size=None, first_row=0):
+def distribute(
+    strategy: tf.distribute.Strategy,
+    batch: dict[str, tf.Tensor],
+    batch_size: int | None = None,
+    first_row: int = 0,
+) -> dict[str, Any]:
     """Give each replica its share of a batch's rows.
 
     Args:
@@ -139,7 +149,9 @@ def distribute(strategy, batch, batch_size=None, first_row=0):
     return strategy.experimental_distribute_values_from_function(share)
 
 
-def check_shares(strategy, batch_size, micro_batch_size=0):
+def check_shares(
+    strategy: tf.distribute.Strategy, batch_size: int, micro_batch_size: int = 0
+) -> None:
     """Raise `UserError` if a batch cannot be shared out as it should be.
 
     Args:
@@ -173,7 +185,7 @@ def check_shares(strategy, batch_size, micro_batch_size=0):
         )
 
 
-def from_chief(strategy, number):
+def from_chief(strategy: tf.distribute.Strategy, number: int) -> int:
     """Return the chief's number (int) on every worker; all have to call it."""
     if not is_multi_worker(strategy):
         return number
@@ -190,7 +202,7 @@ def from_chief(strategy, number):
     return int(total(strategy.experimental_distribute_values_from_function(of_replica)))
 
 
-def end_together(strategy):
+def end_together(strategy: tf.distribute.Strategy) -> None:
     """Wait for all workers a last time, lest one leaves while another still waits.
 
     The second time some may be gone; but then all have left the first.

@@ -2,7 +2,10 @@
 
 import tempfile
 import warnings
+from collections.abc import Callable, Iterable, Sequence
 
+import keras
+import numpy as np
 import tensorflow as tf
 from absl import logging
 
@@ -14,7 +17,12 @@ from official_bert.fine_tuning.tflite_model import SIGNATURE
 class FixedLengths(tf.Module):
     """A function of rows as one signature for each length, on the same weights."""
 
-    def __init__(self, compute, weights, lengths):
+    def __init__(
+        self,
+        compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
+        weights: Iterable[keras.Variable],
+        lengths: Iterable[int],
+    ):
         """Hold a function and the Keras variables that it reads.
 
         It takes a dict of `INPUTS` int32 [1, S], S one of `lengths`, and returns a dict
@@ -25,7 +33,7 @@ class FixedLengths(tf.Module):
         self._compute = compute
         self.lengths = tuple(lengths)
 
-    def signatures(self):
+    def signatures(self) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
         """Return dict of name -> `tf.function` of the `INPUTS`."""
         signatures = {}
         for length in self.lengths:
@@ -39,7 +47,11 @@ class FixedLengths(tf.Module):
         return signatures
 
 
-def convert(model, quantization, calibration=()):
+def convert(
+    model: FixedLengths,
+    quantization: str,
+    calibration: Sequence[dict[str, np.ndarray]] = (),
+) -> bytes:
     """Convert a model.
 
     Args:

@@ -6,7 +6,9 @@ know; the files that belong to the model are a zip archive behind it.
 """
 
 import dataclasses
+import os
 import zipfile
+from collections.abc import Mapping
 
 import flatbuffers
 import numpy as np
@@ -40,19 +42,19 @@ class Description:
     name: str
     text: str
     version: str
-    tensors: dict
+    tensors: dict[str, str]
     vocabulary: str | None = None
     labels: str | None = None
-    labeled: tuple = ()
-    others: dict = dataclasses.field(default_factory=dict)
+    labeled: tuple[str, ...] = ()
+    others: dict[str, str] = dataclasses.field(default_factory=dict)
 
 
-def read(content):
+def read(content: bytes) -> schema.ModelT:
     """Return the `schema.ModelT` of a `.tflite`'s bytes; constants are not copied."""
     return flatbuffer_utils.convert_bytearray_to_object(content)
 
 
-def custom_operators(model):
+def custom_operators(model: schema.ModelT) -> list[str]:
     """Return the operators that stock TFLite may not have, such as Flex ops.
 
     Returns:
@@ -63,7 +65,7 @@ def custom_operators(model):
     return sorted({(code.customCode or b"CUSTOM").decode() for code in codes})
 
 
-def dynamic_shapes(model):
+def dynamic_shapes(model: schema.ModelT) -> list[str]:
     """Return the tensors of a model, inputs and outputs too, without a fixed shape.
 
     Returns:
@@ -78,7 +80,7 @@ def dynamic_shapes(model):
     ]
 
 
-def with_metadata(model, description):
+def with_metadata(model: schema.ModelT, description: Description) -> bytes:
     """Return a model's bytes with the standard metadata, in place of what it has.
 
     The `schema.ModelT`, of less than 2 GB, is changed.
@@ -110,7 +112,7 @@ def with_metadata(model, description):
     return flatbuffer_utils.convert_object_to_bytearray(model)
 
 
-def append_files(path, files):
+def append_files(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
     """Pack files behind a model, as a zip archive.
 
     They are not compressed: readers on phones demand it. The same files, a dict of

@@ -6,10 +6,14 @@ which tokenizers go wrong; what they become depends on the vocabulary.
 
 import hashlib
 import json
+import os
+from collections.abc import Iterable
+from typing import Any
 
 from official_bert import files
 from official_bert.tables.examples import Example
 from official_bert.tasks.classifier.features import convert_example, pad_features
+from official_bert.tokenization.full import FullTokenizer
 
 FILE_NAME = "golden_tokens.json"
 
@@ -135,7 +139,7 @@ PAIRS = (
 )
 
 
-def write(path, tokenizer):
+def write(path: str | os.PathLike[str], tokenizer: FullTokenizer) -> None:
     """Write the golden vectors of a vocabulary, the same for the same vocabulary.
 
     Args:
@@ -153,7 +157,7 @@ def write(path, tokenizer):
     files.write_text(path, "{\n" + ",\n".join(fields) + "\n}\n")
 
 
-def make(tokenizer):
+def make(tokenizer: FullTokenizer) -> dict[str, Any]:
     """Return the golden vectors of a `FullTokenizer`.
 
     Returns:
@@ -178,7 +182,7 @@ def make(tokenizer):
     }
 
 
-def vocabulary_texts(vocab):
+def vocabulary_texts(vocab: Iterable[str]) -> list[str]:
     """Return texts of a vocabulary's own pieces, apart and in one word.
 
     About 240 pieces are tried, spread over all of it, 12 in a text.
@@ -189,7 +193,9 @@ def vocabulary_texts(vocab):
     return [joint.join(part) for part in parts for joint in (" ", "")]
 
 
-def pair_vector(tokenizer, text, text_b, max_seq_length):
+def pair_vector(
+    tokenizer: FullTokenizer, text: str, text_b: str | None, max_seq_length: int
+) -> dict[str, Any]:
     """Return a pair of texts, the second None or not, with its padded row."""
     features = convert_example(
         Example("golden", text, text_b), tokenizer, max_seq_length

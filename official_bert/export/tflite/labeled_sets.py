@@ -1,9 +1,12 @@
 """Read a file with answers, of any task, to score or calibrate a model."""
 
 import dataclasses
+import os
 from collections.abc import Callable
+from typing import Any
 
 from official_bert.errors import UserError
+from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tables.labels import REGRESSION
 from official_bert.tasks.choice import files as choice_files
 from official_bert.tasks.choice import training as choice
@@ -35,11 +38,13 @@ class LabeledSet:
     """
 
     metric: str
-    features: list
-    evaluate: Callable
+    features: list[Any]
+    evaluate: Callable[[Any], tuple[list[Any] | None, float]]
 
 
-def read(predictor, path, flag):
+def read(
+    predictor: TaskPredictor, path: str | os.PathLike[str], flag: str
+) -> LabeledSet:
     """Return the `LabeledSet` in a file of the form that the model was trained on.
 
     That is a table with the columns of the training, or a file of the GLUE task; a

@@ -2,20 +2,24 @@
 
 import dataclasses
 import functools
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Iterable
 
 import keras
 import tensorflow as tf
 
+from official_bert.checkpoints.model_directory import Bert
 from official_bert.errors import UserError
 from official_bert.export import sources
 from official_bert.export.tflite.converter import FixedLengths
-from official_bert.modeling.kernels.interface import PLAIN
+from official_bert.fine_tuning.loading import TaskPredictor
+from official_bert.modeling.kernels.interface import PLAIN, Kernels
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
+from official_bert.tokenization.full import FullTokenizer
 
 
 @dataclasses.dataclass(frozen=True)
@@ -34,20 +38,24 @@ class DeviceModel:
     """
 
     what: str
-    compute: Callable
+    compute: Callable[..., dict[str, tf.Tensor]]
     keras_model: keras.Model
-    tokenizer: object
+    tokenizer: FullTokenizer
     labels: tuple[str, ...]
     lengths: tuple[int, ...]
-    predictor: object = None
+    predictor: TaskPredictor | None = None
 
-    def with_fixed_lengths(self, kernels=PLAIN):
+    def with_fixed_lengths(self, kernels: Kernels = PLAIN) -> FixedLengths:
         """Return it as `FixedLengths`, for the converter."""
         compute = functools.partial(self.compute, kernels=kernels)
         return FixedLengths(compute, self.keras_model.weights, self.lengths)
 
 
-def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
+def open_device_model(
+    path: str | os.PathLike[str],
+    lengths: Iterable[int] = sources.LENGTHS,
+    max_seq_length: int | None = None,
+) -> DeviceModel:
     """Load a model of any kind.
 
     Args:
@@ -61,11 +69,13 @@ def open_device_model(path, lengths=sources.LENGTHS, max_seq_length=None):
     Raises:
       UserError: something is missing or does not fit.
     """
-    predictor = loaded = sources.predictor_of(path, max_seq_length)
+    predictor = sources.predictor_of(path, max_seq_length)
+    loaded: Bert | TaskPredictor
     if predictor is None:
         loaded, _, longest = sources.load_pretrained(path, max_seq_length)
         what, compute, labels = "pre-trained encoder", loaded.encode, ()
     else:
+        loaded = predictor
         what, compute, labels = _fine_tuned(predictor)
         longest = predictor.task.max_seq_length
     lengths = sources.up_to(lengths, longest)

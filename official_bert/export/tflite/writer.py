@@ -15,6 +15,8 @@ from official_bert.errors import UserError
 from official_bert.export import samples
 from official_bert.export.sources import LABELS_FILE, write_names
 from official_bert.export.tflite import converter, flatbuffer, golden_tokens
+from official_bert.export.tflite.labeled_sets import LabeledSet
+from official_bert.export.tflite.model import DeviceModel
 from official_bert.fine_tuning.outputs import compile_model
 from official_bert.fine_tuning.task_file import TASK_FILE, write_task
 from official_bert.fine_tuning.tflite_model import (
@@ -78,7 +80,7 @@ class Report:
     after: float | None = None
     same: float | None = None
 
-    def scores(self):
+    def scores(self) -> str:
         """Return the scores on the dev set, a str for people."""
         text = f"{self.metric}: {self.before:.2f} in Python, {self.after:.2f} here"
         if self.same is None:
@@ -86,7 +88,14 @@ class Report:
         return f"{text}; {self.same:.1%} of the answers are the same."
 
 
-def write(directory, model, quantization, calibration=None, dev_set=None, max_drop=1.0):
+def write(
+    directory: str | os.PathLike[str],
+    model: DeviceModel,
+    quantization: str,
+    calibration: LabeledSet | None = None,
+    dev_set: LabeledSet | None = None,
+    max_drop: float = 1.0,
+) -> Report:
     """Convert a model, try it, and write it once it is good enough.
 
     Args:
@@ -105,7 +114,7 @@ def write(directory, model, quantization, calibration=None, dev_set=None, max_dr
       UserError: something in the model has no op in TFLite; or the `.tflite` differs
         from Python, or scores worse than allowed. Then nothing is written.
     """
-    rows = ()
+    rows: list[dict[str, np.ndarray]] = []
     if calibration:
         # More than 200, of all parts of the file, tell hardly more about sizes.
         step = -(-len(calibration.features) // 200)

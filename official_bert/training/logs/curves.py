@@ -9,7 +9,9 @@ from official_bert.training.logs.run_log import read_metrics
 CURVES_FILE = "training_curves.png"
 
 
-def draw(directory, unigram_entropy=None):
+def draw(
+    directory: str | os.PathLike[str], unigram_entropy: float | None = None
+) -> str | None:
     """Draw `training_curves.png` from a run's `metrics.jsonl`.
 
     Follows the run from its first step; what was evaluated has dots.

@@ -1,13 +1,14 @@
 """`eval_results.txt`, as the original writes it: sorted `key = value`."""
 
 import os
+from collections.abc import Mapping
 
 from official_bert import files
 
 FILE = "eval_results.txt"
 
 
-def write(directory, results):
+def write(directory: str | os.PathLike[str], results: Mapping[str, float]) -> None:
     """Write and print the results of an evaluation.
 
     Args:
@@ -19,7 +20,7 @@ def write(directory, results):
     print("***** Eval results *****", *lines, sep="\n  ", flush=True)
 
 
-def read(directory):
+def read(directory: str | os.PathLike[str]) -> dict[str, float]:
     """Return the results in a directory, a dict of name -> float."""
     text = files.read_text(os.path.join(directory, FILE), "results")
     pairs = [line.split(" = ") for line in text.splitlines()]

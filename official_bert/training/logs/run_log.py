@@ -7,11 +7,16 @@ import math
 import os
 import sys
 import time
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, Self
 
 from tqdm import tqdm
 
 from official_bert import files
 from official_bert.training.reports import WEIGHT, describe, weighted_means
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 METRICS_FILE = "metrics.jsonl"
 
@@ -19,19 +24,19 @@ METRICS_FILE = "metrics.jsonl"
 class Meter:
     """Means of reported sums between two log lines."""
 
-    def __init__(self):
-        self._reports = []
+    def __init__(self) -> None:
+        self._reports: list[Mapping[str, tf.Tensor]] = []
         self._started = time.monotonic()
 
-    def leave_out(self, seconds):
+    def leave_out(self, seconds: float) -> None:
         """Do not count time that was not spent on steps."""
         self._started += seconds
 
-    def add(self, report):
+    def add(self, report: Mapping[str, "tf.Tensor"]) -> None:
         """Keep a step's report; its tensors are not read before `means`."""
         self._reports.append(report)
 
-    def means(self, batch_size):
+    def means(self, batch_size: int) -> dict[str, float]:
         """Return the mean of each term since the last call, and start anew.
 
         Args:
@@ -64,7 +69,12 @@ class RunLog:
     """
 
     def __init__(
-        self, directory, total_steps, first_step=0, writes=True, describe=describe
+        self,
+        directory: str | os.PathLike[str],
+        total_steps: int,
+        first_step: int = 0,
+        writes: bool = True,
+        describe: Callable[[dict[str, float]], str] = describe,
     ):
         """Open the logs; rows past `first_step` are from a lost end: dropped.
 
@@ -96,21 +106,21 @@ class RunLog:
                 total=total_steps, initial=first_step, unit="step", dynamic_ncols=True
             )
 
-    def __enter__(self):
+    def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, *_):
+    def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
         if self._events is not None:
             self._events.close()
 
-    def step(self):
+    def step(self) -> None:
         """Move the progress bar by one update."""
         if self._bar is not None:
             self._bar.update()
 
-    def training(self, step, row):
+    def training(self, step: int, row: dict[str, float]) -> None:
         """Log the means of the steps since the last call."""
         if not self._writes:
             return
@@ -126,20 +136,20 @@ class RunLog:
         left = datetime.timedelta(seconds=int(elapsed / done * (self._total - step)))
         print(f"step {step}/{self._total}  {text}  ETA {left}", flush=True)
 
-    def evaluation(self, step, row):
+    def evaluation(self, step: int, row: dict[str, float]) -> None:
         """Log an evaluation; its names get the prefix `eval_`."""
         if not self._writes:
             return
         self._write({"step": step, **{f"eval_{name}": v for name, v in row.items()}})
         self.say(f"step {step}  held-out: {self._describe(row)}")
 
-    def sync(self):
+    def sync(self) -> None:
         """Let the rows so far outlive a power cut."""
         if self._writes and os.path.exists(self._path):
             with open(self._path, "a") as output:
                 os.fsync(output.fileno())
 
-    def say(self, text):
+    def say(self, text: str) -> None:
         """Print a line without breaking the progress bar."""
         if self._bar is not None:
             self._bar.write(text)
@@ -159,7 +169,7 @@ class RunLog:
                     tf.summary.scalar(name, value, step=row["step"])
 
 
-def read_metrics(directory):
+def read_metrics(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Return the rows of a run's `metrics.jsonl`; a torn last line is left out."""
     path = os.path.join(directory, METRICS_FILE)
     rows = []

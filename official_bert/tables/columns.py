@@ -18,7 +18,6 @@ When more than one column or none fits, the user is asked, with a list of them.
 
 import dataclasses
 import statistics
-from collections.abc import Sequence
 
 from official_bert.errors import UserError, list_some
 from official_bert.tables.table_files import JSON_LINES, Table, is_number

@@ -244,7 +244,7 @@ BREAKS = [
     Break(
         "of equal null odds some are answered",
         "metrics/squad.py",
-        "for threshold, of_equal in itertools.groupby(ids, key=na_probs.get):",
+        "for threshold, of_equal in itertools.groupby(ids, key=na_probs.__getitem__):",
         "for threshold, of_equal in [(na_probs[one], [one]) for one in ids]:",
         "tasks/squad/test_squad.py",
     ),

@@ -11,7 +11,8 @@ continued sees what it would have seen.
 import dataclasses
 import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Self
 
 import numpy as np
 import tensorflow as tf
@@ -22,7 +23,7 @@ LENGTH_STEP = 16
 ORDER = 1
 
 
-def length_of(one):
+def length_of(one: Any) -> int:
     """Return the tokens of an example with `input_ids` [T]."""
     return len(one.input_ids)
 
@@ -40,22 +41,28 @@ class FeatureSet:
       length_step: batches are rounded up to a multiple of it.
     """
 
-    features: list
+    features: Sequence[Any]
     max_seq_length: int
-    pad: Callable
-    length_of: Callable = length_of
+    pad: Callable[[Sequence[Any], int], dict[str, np.ndarray]]
+    length_of: Callable[[Any], int] = length_of
     length_step: int = LENGTH_STEP
 
-    def of_one_length(self):
+    def of_one_length(self) -> Self:
         """Return the same set with every batch padded to `max_seq_length`."""
         return dataclasses.replace(self, length_step=self.max_seq_length)
 
     @functools.cached_property
-    def tokens_per_row(self):
+    def tokens_per_row(self) -> float:
         """How many tokens a row has on average."""
         return float(np.mean(list(map(self.length_of, self.features))))
 
-    def training_batches(self, batch_size, seed, first_batch, rows=None):
+    def training_batches(
+        self,
+        batch_size: int,
+        seed: int,
+        first_batch: int,
+        rows: tuple[int, int] | None = None,
+    ) -> tf.data.Dataset:
         """Return all batches from one on, without end.
 
         Each pass over the examples is in a new order, and follows the one
@@ -84,7 +91,9 @@ class FeatureSet:
             batches, output_signature=self._signature(stop - start)
         )
 
-    def batch_records(self, batch_size, seed, batch):
+    def batch_records(
+        self, batch_size: int, seed: int, batch: int
+    ) -> list[tuple[str, int, bytes]]:
         """Return (what they are, number, bytes) of the examples of one batch.
 
         The bytes are those of a `tf.train.Example` with the features of `pad`.
@@ -101,7 +110,9 @@ class FeatureSet:
             records.append(("the training examples", int(number), content))
         return records
 
-    def ordered_batches(self, batch_size):
+    def ordered_batches(
+        self, batch_size: int
+    ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
         """Yield all examples once, those of like length together, longest first.
 
         Args:

@@ -5,14 +5,19 @@ converted, and a model of Hugging Face tells what it is for.
 """
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
 
 from official_bert.checkpoints.huggingface.config_json import LABELS
+from official_bert.config import BertConfig
 
 # What tells of a task; that of the model which a fine-tuning began with is left out.
 _OF_A_TASK = ("architectures", "problem_type", *LABELS)
 
 
-def config_with_labels(config, labels=(), **others):
+def config_with_labels(
+    config: BertConfig, labels: Sequence[str] = (), **others: Any
+) -> BertConfig:
     """Return a `BertConfig` that says what a model is for, and no more of another task.
 
     Args:
@@ -27,7 +32,7 @@ def config_with_labels(config, labels=(), **others):
     return dataclasses.replace(config, extra=kept | others)
 
 
-def labels_of(config):
+def labels_of(config: BertConfig) -> tuple[str, ...]:
     """Return the names that a `BertConfig` gives to labels; () if it gives none."""
     names = config.extra.get("id2label")
     if not isinstance(names, dict) or not all(map(str.isdecimal, names)):
@@ -35,7 +40,7 @@ def labels_of(config):
     return tuple(str(names[index]) for index in sorted(names, key=int))
 
 
-def architecture_of(config):
+def architecture_of(config: BertConfig) -> str | None:
     """Return the class of transformers that a `BertConfig` names, or None.
 
     It names one only if the weights do not tell, see `config_json.HEADS`.

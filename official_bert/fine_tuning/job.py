@@ -5,7 +5,12 @@ import dataclasses
 import functools
 import os
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory, names
@@ -45,7 +50,7 @@ class Start:
     tokenizer: FullTokenizer
     vocab_file: str
 
-    def check_length(self, max_seq_length):
+    def check_length(self, max_seq_length: int) -> None:
         """Raise `UserError` if the model cannot read so many tokens."""
         limit = self.config.max_position_embeddings
         if max_seq_length > limit:
@@ -57,8 +62,11 @@ class Start:
 
 @contextlib.contextmanager
 def opened_start(
-    init_checkpoint, config_file=None, vocab_file=None, do_lower_case=None
-):
+    init_checkpoint: str | None,
+    config_file: str | None = None,
+    vocab_file: str | None = None,
+    do_lower_case: bool | None = None,
+) -> Iterator[Start]:
     """Open what a fine-tuning starts from; files of an archive last as long.
 
     Args:
@@ -80,6 +88,7 @@ def opened_start(
         config = model_directory.config_of(checkpoint, config_file)
         tokenizer = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
         vocab_file = vocab_file or checkpoint.vocab_file
+        assert vocab_file is not None  # Or there would be no tokenizer.
         check_vocab_size(tokenizer.vocab, config, vocab_file)
         yield Start(config, tokenizer, vocab_file)
 
@@ -105,10 +114,12 @@ class DevSet:
     """
 
     feature_set: FeatureSet
-    measure: Callable
-    outputs_of: Callable = lambda model: model
+    measure: Callable[[list[dict[str, np.ndarray]]], dict[str, float]]
+    outputs_of: Callable[[keras.Model], Callable[..., Any]] = lambda model: model
 
-    def make_evaluate(self, model, batch_size):
+    def make_evaluate(
+        self, model: keras.Model, batch_size: int
+    ) -> Callable[..., dict[str, float] | None]:
         """Return the function that evaluates a model; see `evaluation.make_evaluate`.
 
         Args:
@@ -144,25 +155,27 @@ class FineTuningJob:
     """
 
     start: Start
-    task: object
+    task: task_file.Task
     written_config: BertConfig
-    make_model: Callable
+    make_model: Callable[[bool], keras.Model]
     objective: Objective
     train_set: FeatureSet
-    fingerprint: dict
+    fingerprint: dict[str, Any]
     dev_set: DevSet | None = None
     epoch_size: int | None = None
-    finished_task: Callable = lambda task, row: task
-    trouble: Callable = lambda row: None
+    finished_task: Callable[[Any, dict[str, float]], task_file.Task] = (
+        lambda task, row: task
+    )
+    trouble: Callable[[Mapping[str, float]], str | None] = lambda row: None
     reads_padding: bool = False
 
     @property
-    def best_by(self):
+    def best_by(self) -> str:
         """The name of the score that decides the best model."""
         return self.task.metrics[0]
 
     @property
-    def num_examples(self):
+    def num_examples(self) -> int:
         """How many examples an epoch has."""
         return self.epoch_size or len(self.train_set.features)
 
@@ -187,12 +200,12 @@ def _write_model(directory, model, job, step, row):
     task_file.write_task(directory, job.finished_task(job.task, row), step)
 
 
-def crc32_of(arrays):
+def crc32_of(arrays: Iterable[np.ndarray]) -> int:
     """Return a number that distinguishes arrays, for `FineTuningJob.fingerprint`."""
     return functools.reduce(lambda crc, one: zlib.crc32(one.tobytes(), crc), arrays, 0)
 
 
-def fingerprint(job, settings):
+def fingerprint(job: FineTuningJob, settings: FineTuningSettings) -> dict[str, Any]:
     """Return what must stay the same for a run to be continued, as a dict."""
     values = runs.fingerprint(job.start.config, job.fingerprint, settings)
     if settings.pad_to_max_seq_length:
@@ -200,7 +213,9 @@ def fingerprint(job, settings):
     return values
 
 
-def fine_tune(strategy, job, settings):
+def fine_tune(
+    strategy: tf.distribute.Strategy, job: FineTuningJob, settings: FineTuningSettings
+) -> dict[str, float] | None:
     """Train; leave the best model in the output directory.
 
     Args:
@@ -250,7 +265,8 @@ def fine_tune(strategy, job, settings):
         ):
             return None
         was_done = state.step == before and not settings.allow_changed_settings
-        best, row = state.step, {}
+        best: int = state.step
+        row: Any = {}
         if evaluate:
             best = _restore_best(strategy, state, run_id, settings.output_dir)
             row = evaluate()

@@ -1,14 +1,18 @@
 """A fine-tuned model, loaded from its directory: the predictor of every task."""
 
 import os
-from typing import ClassVar
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, cast
+
+import keras
+import numpy as np
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory, names
 from official_bert.checkpoints.initialize import load_opened
 from official_bert.errors import UserError
 from official_bert.fine_tuning import tflite_model
-from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.fine_tuning.task_file import Task, has_task, read_task
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.vocabulary import check_vocab_size
 
@@ -20,7 +24,7 @@ class TaskPredictor:
     with the first call, and never again, whatever the texts' lengths and number.
 
     A subclass defines the class attributes and the functions below them, and the
-    methods `make_example`, `features`, `outputs` and `results`.
+    methods `predict`, `make_example`, `features`, `outputs` and `results`.
 
     Attributes:
       task_class: class of the task in `task.json`.
@@ -35,25 +39,33 @@ class TaskPredictor:
         another number.
     """
 
-    task_class: ClassVar[type]
+    task_class: ClassVar[type[Task]]
     architecture: ClassVar[str]
     head: ClassVar[str] = "output_weights"
 
     # (`BertConfig`, task) -> Keras model.
-    make_model: ClassVar
+    make_model: ClassVar[Callable[..., keras.Model]]
     # Keras model -> function: batch -> dict of arrays; see `outputs.compile_model`.
-    compile_model: ClassVar
+    compile_model: ClassVar[Callable[..., Callable[..., dict[str, np.ndarray]]]]
     # `BertConfig` without a `task.json` -> task, or None if it names none.
-    task_of: ClassVar
+    task_of: ClassVar[Callable[..., Any]]
+    # What a program calls: one or several inputs of the task -> their results.
+    predict: ClassVar[Callable[..., Any]]
+
+    model: Any
+    task: Any
+    tokenizer: FullTokenizer
+    global_step: int | None
+    batch_size: int
 
     def __init__(
         self,
-        path,
-        batch_size=32,
-        task=None,
-        config_file=None,
-        vocab_file=None,
-        do_lower_case=None,
+        path: str | os.PathLike[str],
+        batch_size: int = 32,
+        task: Any = None,
+        config_file: str | None = None,
+        vocab_file: str | None = None,
+        do_lower_case: bool | None = None,
     ):
         """Load a model.
 
@@ -95,6 +107,7 @@ class TaskPredictor:
                 checkpoint, vocab_file, do_lower_case
             )
             vocab_file = vocab_file or checkpoint.vocab_file
+            assert vocab_file is not None  # Or there would be no tokenizer.
             check_vocab_size(self.tokenizer.vocab, config, vocab_file)
             if self.global_step is None:
                 self.global_step = checkpoint.global_step
@@ -124,20 +137,7 @@ class TaskPredictor:
                 f"{path} is no whole model of its task: it lacks {', '.join(missing)}."
             )
 
-    def predict(self, texts):
-        """Return a result for each text.
-
-        Args:
-          texts: iterable of what `make_example` takes.
-
-        Raises:
-          TypeError: `texts` is one text, or something in it is none.
-        """
-        if isinstance(texts, str):
-            raise TypeError("predict takes a list of texts; put this one into a list.")
-        return self.predict_all(texts)
-
-    def predict_all(self, inputs):
+    def predict_all(self, inputs: Iterable[Any]) -> Any:
         """Return a result for each input, in their order.
 
         Args:
@@ -151,28 +151,30 @@ class TaskPredictor:
             return []
         return self.results(examples, self.outputs(examples, self.features(examples)))
 
-    def make_example(self, number, value):
+    def make_example(self, number: int, value: Any, /) -> Any:
         """Return an example of one input; `number` is for messages."""
         raise NotImplementedError
 
-    def features(self, examples):
+    def features(self, examples: Sequence[Any]) -> Any:
         """Return the features of a list of examples, as the task reads them."""
         raise NotImplementedError
 
-    def outputs(self, examples, features, batch_size=None):
+    def outputs(self, examples: Sequence[Any], features: Any) -> Any:
         """Return what the model computes for N examples: logits, tags or spans."""
         raise NotImplementedError
 
-    def results(self, examples, outputs):
+    def results(self, examples: Sequence[Any], outputs: Any) -> list[Any]:
         """Return the result of each example, with names and texts."""
         raise NotImplementedError
 
-    def to_json(self, value, result):
+    def to_json(self, value: Any, result: Any) -> dict[str, Any]:
         """Return the result of an input as a dict for JSON; numbers to six places."""
         return result.to_dict()
 
 
-def load_tflite(path, task_class=None):
+def load_tflite(
+    path: str | os.PathLike[str], task_class: type[Task] | None = None
+) -> tuple[tflite_model.TfliteModel, FullTokenizer, Any]:
     """Load a `.tflite` with the files that it carries.
 
     Args:
@@ -185,7 +187,7 @@ def load_tflite(path, task_class=None):
     Raises:
       UserError: the file is damaged, or has another task.
     """
-    path = tflite_model.find_file(path)
+    path = cast(str, tflite_model.find_file(path))
     with tflite_model.carried_files(path) as folder:
         task = read_task(folder, task_class) if task_class else None
         settings_file = os.path.join(folder, google.TOKENIZER_FILE)

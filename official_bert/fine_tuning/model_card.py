@@ -6,6 +6,8 @@ people know is left blank in it, and what people have written is never overwritt
 
 import math
 import os
+from collections.abc import Mapping
+from typing import Any
 
 from official_bert import files
 from official_bert.checkpoints import any_format, names
@@ -55,7 +57,7 @@ _BLANKS = """\
 """
 
 
-def write(directory, data):
+def write(directory: str | os.PathLike[str], data: Mapping[str, Any]) -> bool:
     """Write the card of a model directory, unless a person has changed it.
 
     Args:
@@ -77,6 +79,7 @@ def write(directory, data):
         task = files.read_json(path, "the description of a fine-tuned model")
     with any_format.opened(directory) as checkpoint:
         config, shapes = checkpoint.config, checkpoint.shapes
+        assert config is not None  # A finished model has one.
         sizes = _sizes(config, shapes, checkpoint.do_lower_case, checkpoint.format)
     title = _title_of_task(task) if task else _title_of_pretrained(config, shapes)
     lines = [f"# {title}", ""]

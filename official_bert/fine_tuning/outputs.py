@@ -1,14 +1,20 @@
 """A model's outputs for many examples, compiled once and in any thread."""
 
+from collections.abc import Callable, Mapping
+from typing import Any
+
 import numpy as np
 import tensorflow as tf
 
 from official_bert.constants import INPUTS
+from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.modeling.kernels.choose import for_inference
 from official_bert.training.evaluation import make_evaluate
 
 
-def compile_model(compute):
+def compile_model(
+    compute: Callable[..., Mapping[str, tf.Tensor]],
+) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
     """Return the compiled function from a batch of features to a model's outputs.
 
     It is traced once, for any shape, and may be called from several threads.
@@ -33,7 +39,11 @@ def compile_model(compute):
     return run_batch
 
 
-def run_examples(score, feature_set, batch_size):
+def run_examples(
+    score: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    feature_set: FeatureSet,
+    batch_size: int,
+) -> list[dict[str, np.ndarray]]:
     """Return the outputs of all examples.
 
     Args:
@@ -48,7 +58,12 @@ def run_examples(score, feature_set, batch_size):
     return make_evaluate_rows(score, feature_set, batch_size, lambda rows: rows)()
 
 
-def make_evaluate_rows(score, feature_set, batch_size, measure):
+def make_evaluate_rows(
+    score: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    feature_set: FeatureSet,
+    batch_size: int,
+    measure: Callable[[list[dict[str, np.ndarray]]], Any],
+) -> Callable[..., Any]:
     """Return the function that evaluates a model on examples in memory.
 
     Args:
@@ -62,7 +77,7 @@ def make_evaluate_rows(score, feature_set, batch_size, measure):
     """
 
     def in_order(batches):
-        rows = [None] * len(feature_set.features)
+        rows: list[Any] = [None] * len(feature_set.features)
         for numbers, outputs in batches:
             for index, number in enumerate(numbers):
                 rows[number] = {name: value[index] for name, value in outputs.items()}
@@ -75,7 +90,13 @@ def make_evaluate_rows(score, feature_set, batch_size, measure):
     )
 
 
-def mean_loss(terms, loss, logits, labels, batch_size=None):
+def mean_loss(
+    terms: Callable[..., Mapping[str, tuple[tf.Tensor, tf.Tensor]]],
+    loss: str,
+    logits: np.ndarray,
+    labels: np.ndarray,
+    batch_size: int | None = None,
+) -> float:
     """Return the mean of the losses of batches, the `loss` of the original.
 
     Args:

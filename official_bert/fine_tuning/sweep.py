@@ -11,14 +11,17 @@ import gc
 import glob
 import os
 import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
 
 import keras
+import tensorflow as tf
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
-from official_bert.fine_tuning.job import FineTuningSettings
+from official_bert.fine_tuning.job import FineTuningJob, FineTuningSettings
 from official_bert.json_records import from_json
 from official_bert.training import run_manifest, runs, saving, strategies
 from official_bert.training.run_directory import opened_directory
@@ -62,7 +65,7 @@ class Trial:
     num_train_epochs: float
 
     @property
-    def columns(self):
+    def columns(self) -> dict[str, float]:
         """What runs differ in, a dict as in `runs.json`."""
         return {
             "train_batch_size": self.settings.loop.train_batch_size,
@@ -72,13 +75,15 @@ class Trial:
         }
 
     @property
-    def own_settings(self):
+    def own_settings(self) -> FineTuningSettings:
         """The settings of the run, with a directory in that of the sweep."""
         directory = os.path.join(self.settings.output_dir, _name_of(self.columns))
         return dataclasses.replace(self.settings, output_dir=directory)
 
 
-def run_trials(strategy, job, trials):
+def run_trials(
+    strategy: tf.distribute.Strategy, job: FineTuningJob, trials: Sequence[Trial]
+) -> bool:
     """Fine-tune several times; leave the best model.
 
     Args:
@@ -249,7 +254,11 @@ def _remove_weights(directory):
             os.remove(os.path.join(directory, name))
 
 
-def summary(rows, metrics, trouble):
+def summary(
+    rows: Iterable[Mapping[str, Any]],
+    metrics: Sequence[str],
+    trouble: Callable[[Mapping[str, Any]], str | None],
+) -> list[str]:
     """Return what runs came to, lines for people.
 
     Args:
@@ -262,7 +271,8 @@ def summary(rows, metrics, trouble):
       sample) and best over the seeds.
     """
     names = ("train_batch_size", "learning_rate", "num_train_epochs")
-    lines, cells = [], {}
+    lines: list[str] = []
+    cells: dict[tuple[Any, ...], list[Mapping[str, Any]]] = {}
     for row in rows:
         cells.setdefault(tuple(row[name] for name in names), []).append(row)
     for (batch, rate, epochs), same in cells.items():

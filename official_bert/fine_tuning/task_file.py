@@ -1,6 +1,7 @@
 """`task.json`: what a fine-tuned model is for, so that no flag has to say it."""
 
 import os
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 from official_bert import files
 from official_bert.checkpoints.keras_hub.detection import is_preset
@@ -9,7 +10,35 @@ from official_bert.errors import UserError
 TASK_FILE = "task.json"
 
 
-def has_task(path):
+class Task(Protocol):
+    """What `task.json` keeps; each family of tasks has a frozen dataclass for it.
+
+    Attributes:
+      TASK: the family's name.
+    """
+
+    TASK: ClassVar[str]
+
+    @property
+    def max_seq_length(self) -> int:
+        """Tokens of a row at most."""
+
+    @property
+    def metrics(self) -> tuple[str, ...]:
+        """Names of the scores; by the first a model is the best."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return what `from_dict` takes, fit for JSON."""
+
+    @classmethod
+    def from_dict(cls, values: dict[str, Any]) -> Self:
+        """Make a task of what `to_dict` returned."""
+
+
+_Task = TypeVar("_Task", bound=Task)
+
+
+def has_task(path: str | os.PathLike[str]) -> bool:
     """Tell whether a path is a fine-tuned model's directory.
 
     A KerasHub preset has a file of that name, too, which says something else.
@@ -18,12 +47,12 @@ def has_task(path):
     return is_there and not is_preset(path)
 
 
-def task_content(task):
+def task_content(task: Task) -> dict[str, Any]:
     """Return a task's name and what it is, as `task.json` has them, a dict."""
     return {"task": task.TASK, **task.to_dict()}
 
 
-def write_task(directory, task, global_step):
+def write_task(directory: str | os.PathLike[str], task: Task, global_step: int) -> None:
     """Write `task.json` into a model directory.
 
     Args:
@@ -35,7 +64,9 @@ def write_task(directory, task, global_step):
     files.write_json(os.path.join(directory, TASK_FILE), content)
 
 
-def read_task(directory, *classes):
+def read_task(
+    directory: str | os.PathLike[str], *classes: type[_Task]
+) -> tuple[_Task, int]:
     """Read `task.json`.
 
     Args:

@@ -11,6 +11,8 @@ import threading
 import warnings
 import zipfile
 import zlib
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -31,7 +33,7 @@ SIGNATURE = "length_{}"
 OF_TOKENS = ("start_logits", "end_logits", "tags", "tag_logits", "sequence_output")
 
 
-def find_file(path):
+def find_file(path: str | os.PathLike[str]) -> str | None:
     """Return the path of a `.tflite`: this one, or that in this folder; else None."""
     for file in (os.fspath(path), os.path.join(path, FILE)):
         if file.endswith(ENDING) and os.path.isfile(file):
@@ -39,7 +41,7 @@ def find_file(path):
     return None
 
 
-def read_files(path):
+def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
     """Return the files that a model carries.
 
     Args:
@@ -82,7 +84,7 @@ def read_files(path):
 
 
 @contextlib.contextmanager
-def carried_files(path):
+def carried_files(path: str | os.PathLike[str]) -> Iterator[str]:
     """Yield a folder, for as long as it is needed, with the files in a `.tflite`.
 
     They are `task.json`, `vocab.txt`, and what else `export_model.py` puts there.
@@ -111,7 +113,7 @@ class TfliteModel:
       lengths: of its signatures, rising.
     """
 
-    def __init__(self, path):
+    def __init__(self, path: str | os.PathLike[str]):
         """Load a model.
 
         Args:
@@ -135,10 +137,10 @@ class TfliteModel:
                 f"{path} has no signature {SIGNATURE.format('…')}; give a model of "
                 "export_model.py --format=tflite."
             )
-        self._runners = {}
+        self._runners: dict[int, Any] = {}
         self._lock = threading.Lock()
 
-    def outputs(self):
+    def outputs(self) -> dict[str, tuple[str, tuple[int, ...]]]:
         """Return dict of name -> (dtype, shape) of the shortest signature's outputs."""
         details = self._runner(self.lengths[0]).get_output_details()
         return {
@@ -146,7 +148,7 @@ class TfliteModel:
             for name, one in details.items()
         }
 
-    def __call__(self, batch):
+    def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
         """Return the outputs of rows.
 
         Args:
@@ -184,7 +186,7 @@ class TfliteModel:
         return self._runners[length]
 
 
-def interpreter(path, num_threads=None):
+def interpreter(path: str | os.PathLike[str], num_threads: int | None = None) -> Any:
     """Return an interpreter of a `.tflite`: LiteRT's where installed, or TensorFlow's.
 
     Args:

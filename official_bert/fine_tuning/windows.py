@@ -5,6 +5,7 @@ several of them, and its vector or score is taken from the one in which it has
 the most context on its poorer side (Devlin et al. in `run_squad.py`).
 """
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -17,7 +18,7 @@ class Span(NamedTuple):
     length: int
 
 
-def make_spans(num_tokens, max_tokens, doc_stride):
+def make_spans(num_tokens: int, max_tokens: int, doc_stride: int) -> list[Span]:
     """Return the windows over a text, the last of which may be shorter.
 
     Follows the loop over `_DocSpan` in google-research/bert `run_squad.py`.
@@ -46,7 +47,7 @@ def make_spans(num_tokens, max_tokens, doc_stride):
     return spans
 
 
-def best_spans(spans, num_tokens):
+def best_spans(spans: Iterable[Span], num_tokens: int) -> np.ndarray:
     """Return, for each token, the window in which it has maximal context.
 
     That is the smaller number of tokens to its left and right within the

@@ -18,6 +18,7 @@ lets an entity go on from E to a B of the same type; here it ends, as in
 import collections
 import dataclasses
 import functools
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 IOB1, IOB2, BIOES = "IOB1", "IOB2", "BIOES"
@@ -36,7 +37,7 @@ class Entity(NamedTuple):
 
 
 @functools.cache
-def split_tag(tag):
+def split_tag(tag: str) -> tuple[str, str]:
     """Return the (letter, type) of a tag: one of "OBIES", and "" for no type.
 
     Raises:
@@ -50,7 +51,7 @@ def split_tag(tag):
     return _LETTERS[letter], label
 
 
-def to_spans(tags):
+def to_spans(tags: Iterable[str]) -> list[Entity]:
     """Return the entities of a sentence as `conlleval` finds them.
 
     An entity begins at B and S, at I and E behind O, E or S, and wherever the
@@ -79,7 +80,9 @@ def to_spans(tags):
     return spans
 
 
-def to_tags(spans, num_words, scheme=IOB2):
+def to_tags(
+    spans: Iterable[tuple[int, int, str]], num_words: int, scheme: str = IOB2
+) -> list[str]:
     """Return the tags of a sentence.
 
     Args:
@@ -115,7 +118,7 @@ def to_tags(spans, num_words, scheme=IOB2):
     return tags
 
 
-def convert_tags(tags, scheme):
+def convert_tags(tags: Sequence[str], scheme: str) -> list[str]:
     """Return the tags of the same entities in another scheme; see `to_spans`."""
     return to_tags(to_spans(tags), len(tags), scheme)
 
@@ -133,17 +136,17 @@ class Score:
     num_correct: int
 
     @property
-    def precision(self):
+    def precision(self) -> float:
         """The share of the found entities that are right."""
         return self.num_correct / self.num_predicted if self.num_predicted else 0.0
 
     @property
-    def recall(self):
+    def recall(self) -> float:
         """The share of the entities that were found."""
         return self.num_correct / self.num_gold if self.num_gold else 0.0
 
     @property
-    def f1(self):
+    def f1(self) -> float:
         """The harmonic mean of precision and recall."""
         total = self.num_gold + self.num_predicted
         return 2 * self.num_correct / total if total else 0.0
@@ -166,12 +169,14 @@ class EntityScores:
     num_right_words: int
 
     @property
-    def accuracy(self):
+    def accuracy(self) -> float:
         """The share of the words that have the right tag; 0 without words."""
         return self.num_right_words / self.num_words if self.num_words else 0.0
 
 
-def score(gold, predicted):
+def score(
+    gold: Sequence[Sequence[str]], predicted: Sequence[Sequence[str]]
+) -> EntityScores:
     """Return the `EntityScores` of predicted tags.
 
     Entities end with their sentence. Both may be of any scheme, and even of
@@ -190,7 +195,7 @@ def score(gold, predicted):
             f"There are {len(gold)} sentences, but predictions for {len(predicted)}."
         )
     # Of the entities that there are, were predicted, and are both.
-    counters = [collections.Counter() for _ in range(3)]
+    counters: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
     num_words = num_right_words = 0
     for number, pair in enumerate(zip(gold, predicted, strict=True)):
         lengths = tuple(map(len, pair))
@@ -213,7 +218,7 @@ def score(gold, predicted):
     return EntityScores(overall, types, num_words, num_right_words)
 
 
-def conlleval_table(scores):
+def conlleval_table(scores: EntityScores) -> str:
     """Return scores as the text that `conlleval` prints, several lines.
 
     Args:

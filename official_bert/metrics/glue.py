@@ -7,11 +7,14 @@ predictions are int [N] for the metrics of classes, and float [N] for correlatio
 """
 
 import math
+from collections.abc import Iterable
 
 import numpy as np
 
 
-def score(names, labels, predictions):
+def score(
+    names: Iterable[str], labels: np.ndarray, predictions: np.ndarray
+) -> dict[str, float]:
     """Return several metrics of the same predictions.
 
     Args:
@@ -28,7 +31,7 @@ def score(names, labels, predictions):
     return {name: METRICS[name](labels, predictions) for name in names}
 
 
-def accuracy(labels, predictions):
+def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return the share of predictions that are right.
 
     Args:
@@ -43,7 +46,7 @@ def accuracy(labels, predictions):
     return float(np.mean(labels == predictions))
 
 
-def f1(labels, predictions):
+def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return the harmonic mean of precision and recall of class 1.
 
     It is 0.0 when class 1 was never predicted rightly, be it that nobody
@@ -59,14 +62,14 @@ def f1(labels, predictions):
     return float(2 * hits / positives) if positives else 0.0
 
 
-def macro_f1(labels, predictions):
+def macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return the mean, over the classes that occur, of each one's F1."""
     labels, predictions = _checked(labels, predictions)
     classes = np.union1d(labels, predictions)
     return float(np.mean([f1(labels == one, predictions == one) for one in classes]))
 
 
-def matthews_correlation(labels, predictions):
+def matthews_correlation(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return Matthews' correlation of two lists of classes, from -1 to 1.
 
     For more than two classes it is Gorodkin's R_K (2004), which GLUE's
@@ -89,7 +92,7 @@ def matthews_correlation(labels, predictions):
     return covariance / math.sqrt(label_variance * predicted_variance)
 
 
-def pearson(labels, predictions):
+def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return Pearson's linear correlation, from -1 to 1.
 
     It is 0.0 when the labels, or the predictions, are all the same, and nan
@@ -104,7 +107,7 @@ def pearson(labels, predictions):
     return float(np.clip(np.dot(labels, predictions) / norms, -1, 1))
 
 
-def spearman(labels, predictions):
+def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return Spearman's correlation: Pearson's of the ranks, from -1 to 1.
 
     Equal values share the mean of their ranks. Degenerate inputs are as for

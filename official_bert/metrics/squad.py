@@ -12,6 +12,7 @@ import collections
 import itertools
 import re
 import string
+from collections.abc import Mapping, Sequence
 
 from absl import logging
 
@@ -24,7 +25,7 @@ _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
 _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
-def normalize_answer(text):
+def normalize_answer(text: str) -> str:
     """Return an answer as it is compared.
 
     Follows `normalize_answer` in SQuAD's `evaluate-v1.1.py` and
@@ -55,7 +56,9 @@ def _compare(prediction, gold):
     return exact, (2 * precision * recall) / (precision + recall)
 
 
-def evaluate_v1(gold_answers, predictions):
+def evaluate_v1(
+    gold_answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
+) -> dict[str, float]:
     """Return the scores of SQuAD 1.1.
 
     Follows `evaluate` in SQuAD's `evaluate-v1.1.py`.
@@ -92,7 +95,12 @@ def evaluate_v1(gold_answers, predictions):
     return {"exact_match": 100.0 * exact / total, "f1": 100.0 * f1 / total}
 
 
-def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
+def evaluate_v2(
+    gold_answers: Mapping[str, Sequence[str]],
+    predictions: Mapping[str, str],
+    na_probs: Mapping[str, float] | None = None,
+    na_prob_thresh: float | None = None,
+) -> dict[str, float]:
     """Return the scores of SQuAD 2.0.
 
     Follows `main` in SQuAD's `evaluate-v2.0.py`, but for three things. Its
@@ -158,12 +166,15 @@ def evaluate_v2(gold_answers, predictions, na_probs=None, na_prob_thresh=None):
         for name, scores in zip(("exact", "f1"), raw, strict=True):
             best = find_best_threshold(gold_answers, predictions, scores, na_probs)
             results[f"best_{name}"], results[f"best_{name}_thresh"] = best
-        best = find_threshold_to_keep(gold_answers, predictions, na_probs)
-        results[BEST_THRESHOLD] = best
+        results[BEST_THRESHOLD] = find_threshold_to_keep(
+            gold_answers, predictions, na_probs
+        )
     return results
 
 
-def raw_scores(gold_answers, predictions):
+def raw_scores(
+    gold_answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
+) -> tuple[dict[str, float], dict[str, float]]:
     """Return the score of every question that has a prediction.
 
     Follows `get_raw_scores` in SQuAD's `evaluate-v2.0.py`.
@@ -185,7 +196,12 @@ def raw_scores(gold_answers, predictions):
     return exact, f1
 
 
-def find_best_threshold(gold_answers, predictions, scores, na_probs):
+def find_best_threshold(
+    gold_answers: Mapping[str, Sequence[str]],
+    predictions: Mapping[str, str],
+    scores: Mapping[str, float],
+    na_probs: Mapping[str, float],
+) -> tuple[float, float]:
     """Return the best score that a threshold on `na_probs` reaches.
 
     Follows `find_best_thresh` in SQuAD's `evaluate-v2.0.py`. It begins with no
@@ -202,9 +218,9 @@ def find_best_threshold(gold_answers, predictions, scores, na_probs):
       `na_probs` is not above the threshold. That is 0.0 where it is best to
       answer none, though it may answer some; `find_threshold_to_keep` does not.
     """
-    score = sum(not gold_answers[qas_id] for qas_id in scores)
+    score: float = sum(not gold_answers[qas_id] for qas_id in scores)
     best_score, best_threshold = score, 0.0
-    for qas_id in sorted(na_probs, key=na_probs.get):
+    for qas_id in sorted(na_probs, key=na_probs.__getitem__):
         if qas_id not in scores:
             continue
         if gold_answers[qas_id]:
@@ -216,7 +232,11 @@ def find_best_threshold(gold_answers, predictions, scores, na_probs):
     return 100.0 * best_score / len(scores), best_threshold
 
 
-def find_threshold_to_keep(gold_answers, predictions, na_probs):
+def find_threshold_to_keep(
+    gold_answers: Mapping[str, Sequence[str]],
+    predictions: Mapping[str, str],
+    na_probs: Mapping[str, float],
+) -> float:
     """Return the threshold on `na_probs` that answers with the best F1.
 
     It is the `best_f1_thresh` of `evaluate_v2`, and scores its `best_f1`, but
@@ -232,10 +252,10 @@ def find_threshold_to_keep(gold_answers, predictions, na_probs):
     """
     _, answered = raw_scores(gold_answers, predictions)
     _, silent = raw_scores(gold_answers, dict.fromkeys(answered, ""))
-    ids = sorted(answered, key=na_probs.get)
+    ids = sorted(answered, key=na_probs.__getitem__)
     score = sum(silent.values())
     best_score, best_threshold = score, na_probs[ids[0]] - 1.0
-    for threshold, of_equal in itertools.groupby(ids, key=na_probs.get):
+    for threshold, of_equal in itertools.groupby(ids, key=na_probs.__getitem__):
         score += sum(answered[qas_id] - silent[qas_id] for qas_id in of_equal)
         if score > best_score:
             best_score, best_threshold = score, threshold

@@ -20,7 +20,7 @@ import dataclasses
 import statistics
 
 from official_bert.errors import UserError, list_some
-from official_bert.tables.table_files import JSON_LINES, is_number
+from official_bert.tables.table_files import JSON_LINES, Table, is_number
 
 TEXT_FLAG = "--text_column"
 TEXT_B_FLAG = "--text_b_column"
@@ -45,12 +45,17 @@ class Columns:
     has_header: bool | None
 
     @property
-    def names(self):
+    def names(self) -> list[str]:
         """Those of the texts, list of str."""
         return [self.text] if self.text_b is None else [self.text, self.text_b]
 
 
-def choose_columns(table, text_column=None, text_b_column=None, label_column=None):
+def choose_columns(
+    table: Table,
+    text_column: str | int | None = None,
+    text_b_column: str | int | None = None,
+    label_column: str | int | None = None,
+) -> tuple[Columns, list[str]]:
     """Return the columns of a training file: those given, the others guessed.
 
     Args:
@@ -87,7 +92,7 @@ def choose_columns(table, text_column=None, text_b_column=None, label_column=Non
     return Columns(*names, table.has_header), notes
 
 
-def find_columns(table, *names):
+def find_columns(table: Table, *names: str | int | None) -> list[int | None]:
     """Return the numbers of the columns of text, second text and label, or None."""
     flags = TEXT_FLAG, TEXT_B_FLAG, LABEL_FLAG
     return [
@@ -96,7 +101,7 @@ def find_columns(table, *names):
     ]
 
 
-def find_column(table, name, flag):
+def find_column(table: Table, name: str | int, flag: str) -> int:
     """Return the number of the column with a name, or with that number.
 
     Raises:
@@ -123,14 +128,14 @@ def find_column(table, name, flag):
     )
 
 
-def has_column(table, name):
+def has_column(table: Table, name: str) -> bool:
     """Tell whether `find_column` finds a column, or more than one."""
     return name in table.columns or (
         name.isdecimal() and int(name) < len(table.columns)
     )
 
 
-def describe_columns(table):
+def describe_columns(table: Table) -> str:
     """Return the numbers of the columns, with their names or first cells."""
     if table.has_header:
         listed = [f"{index} {name!r}" for index, name in enumerate(table.columns)]
@@ -175,7 +180,7 @@ def _guess_text(table, taken):
         if is_text and all(isinstance(cell, str) for cell in cells):
             lengths[index] = statistics.fmean(map(len, cells)) if cells else 0
     varied = {i: lengths[i] for i in lengths if not _has_few_values(table, i)}
-    longest = sorted(varied or lengths, key=lengths.get, reverse=True)
+    longest = sorted(varied or lengths, key=lengths.__getitem__, reverse=True)
     if not longest:
         _ask_for(table, TEXT_FLAG, "no column looks like a text")
     for index in longest[1:]:

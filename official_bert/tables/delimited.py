@@ -13,6 +13,7 @@
 import csv
 import dataclasses
 import io
+from typing import Any
 
 
 @dataclasses.dataclass(frozen=True)
@@ -26,10 +27,10 @@ class Row:
     """
 
     line: int
-    cells: tuple
+    cells: tuple[Any, ...]
 
 
-def read_csv(text):
+def read_csv(text: str) -> tuple[list[Row], list[tuple[int, str]]]:
     """Cut a CSV into rows.
 
     Args:
@@ -50,7 +51,7 @@ def read_csv(text):
     return _rectangular(records, problems)
 
 
-def read_tsv(text):
+def read_tsv(text: str) -> tuple[list[Row], list[tuple[int, str]]]:
     """Cut a TSV into rows, see `read_csv`, with or without quoting."""
     rows, problems = _rectangular(*_read_records(text, "\t", csv.QUOTE_NONE))
     records, misquoted = _read_records(text, "\t") if '"' in text else ([], [])
@@ -69,7 +70,8 @@ def _read_records(text, delimiter, quoting=csv.QUOTE_MINIMAL):
     # A line may end with a line feed, a carriage return, or both.
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
-    records, problems = [], []
+    records: list[Row] = []
+    problems: list[tuple[int, str]] = []
     # A cell may be longer than the 131,072 characters of the csv module.
     limit = csv.field_size_limit(2**31 - 1)
     try:

@@ -5,15 +5,20 @@ import hashlib
 import itertools
 import json
 import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 from official_bert.errors import UserError
-from official_bert.tables.labels import MULTI_LABEL, REGRESSION
+from official_bert.tables.examples import Example
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION, Labels
 
 _MOST_LABELS_SHOWN = 30
 _NONE = ""  # No label is called so.
 
 
-def split_off_dev(examples, kind, seed, dev_fraction=0.1):
+def split_off_dev(
+    examples: Sequence[Example], kind: str, seed: int, dev_fraction: float = 0.1
+) -> tuple[list[Example], list[Example]]:
     """Divide examples into a training and a dev set.
 
     The split is a pure function of the arguments. Examples with the same text
@@ -44,7 +49,7 @@ def split_off_dev(examples, kind, seed, dev_fraction=0.1):
     groups = collections.defaultdict(list)
     for example in examples:
         groups[_texts(example)].append(example)
-    strata = collections.defaultdict(dict)
+    strata: dict[Any, dict[tuple[str, ...], int]] = collections.defaultdict(dict)
     stratum_of = _stratifier(examples, kind)
     for texts, group in groups.items():
         strata[stratum_of(group[0])][texts] = len(group)
@@ -56,7 +61,7 @@ def split_off_dev(examples, kind, seed, dev_fraction=0.1):
             f"There are too few rows ({len(examples)}) to split off a dev set; give "
             "--dev_file, or add rows until a label has two texts."
         )
-    sides = [], []
+    sides: tuple[list[Example], list[Example]] = [], []
     for example in examples:
         sides[_texts(example) in in_dev].append(example)
     return sides
@@ -103,13 +108,13 @@ def _texts(example):
     return tuple(" ".join(text.split()) for text in texts)
 
 
-def count_shared_texts(examples, others):
+def count_shared_texts(examples: Iterable[Example], others: Iterable[Example]) -> int:
     """Return how many of the examples have a text, or pair, of the others."""
     texts = set(map(_texts, others))
     return sum(_texts(each) in texts for each in examples)
 
 
-def class_balance(sets, labels):
+def class_balance(sets: Mapping[str, Iterable[Example]], labels: Labels) -> list[str]:
     """Return a table of how often each set has each label.
 
     Args:
@@ -123,7 +128,7 @@ def class_balance(sets, labels):
       several labels the shares may add up to more or less than 100 %. For
       numbers, a line for each set: rows, mean, deviation, least and greatest.
     """
-    by_set = {
+    by_set: dict[str, list[Any]] = {
         name: [each.label for each in examples if each.label is not None]
         for name, examples in sets.items()
     }
@@ -134,7 +139,8 @@ def class_balance(sets, labels):
     counts = {}
     for name, known in by_set.items():
         if labels.kind == MULTI_LABEL:
-            known = itertools.chain.from_iterable(names or [_NONE] for names in known)
+            listed = (names or [_NONE] for names in known)
+            known = [*itertools.chain.from_iterable(listed)]
         counts[name] = collections.Counter(known)
     shown, rest = labels.names[:_MOST_LABELS_SHOWN], labels.names[_MOST_LABELS_SHOWN:]
     rows = [["label", *by_set]]

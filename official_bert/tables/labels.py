@@ -17,6 +17,8 @@ import dataclasses
 import json
 import math
 import re
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from official_bert.errors import list_some
 from official_bert.tables.table_files import as_cell, is_number
@@ -40,7 +42,7 @@ class Labels:
     separator: str | None = None
 
 
-def infer_kind(cells, separator=None):
+def infer_kind(cells: Sequence[Any], separator: str | None = None) -> tuple[str, str]:
     """Tell the kind of labels from a training file's.
 
     The first of these that applies decides:
@@ -77,7 +79,7 @@ def infer_kind(cells, separator=None):
     return kind, f"numbers, of which {len(numbers)} are different"
 
 
-def natural_sorted(names):
+def natural_sorted(names: Iterable[str]) -> list[str]:
     """Sort as a person would: 2 before 10, "level 2" before "level 10"."""
     names = list(names)
     if names and all(map(is_number, names)):
@@ -92,7 +94,7 @@ def _natural_key(name):
     return parts, name
 
 
-def parse_label(cell, labels):
+def parse_label(cell: Any, labels: Labels) -> str | tuple[str, ...] | float:
     """Return the label that a cell holds.
 
     Args:
@@ -144,13 +146,13 @@ def _as_list(cell):
     return None
 
 
-def show(value):
+def show(value: Any) -> str:
     """Return a value as it stands in a message, cut if it is long."""
     shown = repr(value)
     return shown if len(shown) <= 60 else shown[:57] + "…"
 
 
-def advice_on(labels):
+def advice_on(labels: Labels) -> str:
     """Return what to do about a label that `parse_label` refuses."""
     if labels.kind == REGRESSION:
         return (

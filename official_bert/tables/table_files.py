@@ -22,10 +22,15 @@ import json
 import os
 import re
 import zlib
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, NoReturn, TypeVar
 
 from official_bert import files
 from official_bert.errors import UserError, list_some
 from official_bert.tables.delimited import Row, read_csv, read_tsv
+
+_Content = TypeVar("_Content")
+_Value = TypeVar("_Value")
 
 CSV, TSV, JSON_LINES = "CSV", "TSV", "JSON lines"
 _ENDINGS = {
@@ -67,7 +72,12 @@ class Table:
     rows: list[Row]
 
 
-def read_table(path, flag="--train_file", has_header=None, names=()):
+def read_table(
+    path: str | os.PathLike[str],
+    flag: str = "--train_file",
+    has_header: bool | None = None,
+    names: Iterable[str | int | None] = (),
+) -> Table:
     """Read a file; the module's docstring says what it may look like.
 
     Args:
@@ -111,7 +121,7 @@ def read_table(path, flag="--train_file", has_header=None, names=()):
     return Table(path, kind, columns, has_header, rows)
 
 
-def read_text(path, flag):
+def read_text(path: str, flag: str) -> str:
     """Return the text of a UTF-8 file, plain or gzipped, without its BOM.
 
     Raises:
@@ -156,7 +166,7 @@ def _format_of(path, text):
     return TSV if "\t" in first else CSV
 
 
-def looks_like_header(rows):
+def looks_like_header(rows: Sequence[Row]) -> bool:
     """Tell whether the first row of a CSV or TSV names the columns.
 
     The first of these that applies decides:
@@ -186,23 +196,28 @@ def looks_like_header(rows):
     return all(_WORD.fullmatch(cell) for cell, _ in named)
 
 
-def is_number(cell):
+def is_number(cell: Any) -> bool:
     """Tell whether a cell is a decimal number, as 3, -0.5 or 1e-3."""
     return isinstance(cell, str) and bool(_NUMBER.fullmatch(cell.strip()))
 
 
-def name_lines(lines):
+def name_lines(lines: Sequence[int | str]) -> str:
     """Return "line 3", or "lines 3, 4, 8, 9, 12 and 7 more"."""
     return f"line{'s' * (len(lines) > 1)} {list_some(map(str, lines))}"
 
 
-def numbered_lines(text):
+def numbered_lines(text: str) -> list[tuple[int, str]]:
     """Return the (line, content) of the lines of a text that are not blank."""
     lines = enumerate(io.StringIO(text, newline=""), 1)
     return [(line, content) for line, content in lines if content.strip()]
 
 
-def convert_rows(path, rows, convert, advice):
+def convert_rows(
+    path: str,
+    rows: Iterable[tuple[int, _Content]],
+    convert: Callable[[int, _Content], _Value],
+    advice: str,
+) -> list[_Value]:
     """Return what `convert` makes of each row; one `UserError` names all that fail.
 
     Args:
@@ -223,7 +238,9 @@ def convert_rows(path, rows, convert, advice):
     return values
 
 
-def fail_for_rows(path, problems, advice):
+def fail_for_rows(
+    path: str, problems: Iterable[tuple[int, str]], advice: str
+) -> NoReturn:
     """Raise a `UserError` about rows of a file.
 
     Args:
@@ -260,7 +277,7 @@ def _read_json_lines(path, text):
     return Table(path, JSON_LINES, columns, True, rows)
 
 
-def parse_object(content, numbers_as_text=True):
+def parse_object(content: str, numbers_as_text: bool = True) -> dict[str, Any]:
     """Return the dict on a line.
 
     Args:
@@ -271,7 +288,7 @@ def parse_object(content, numbers_as_text=True):
     Raises:
       ValueError: says what is wrong with the line, "is not JSON (...)".
     """
-    parsers = {"parse_int": _whole_number}
+    parsers: dict[str, Any] = {"parse_int": _whole_number}
     if numbers_as_text:
         parsers = dict.fromkeys(("parse_int", "parse_float", "parse_constant"), str)
     try:
@@ -302,7 +319,7 @@ def _without_duplicates(pairs):
     return record
 
 
-def as_cell(value):
+def as_cell(value: Any) -> Any:
     """Return a JSON value as a cell: scalars as text, null as an empty one."""
     if value is None:
         return ""

@@ -10,11 +10,15 @@ labels; those that are there must be valid.
 
 import dataclasses
 import itertools
+import os
+from collections.abc import Iterable
+from typing import Any
 
 from official_bert.errors import UserError
 from official_bert.tables.columns import (
     LABEL_FLAG,
     TEXT_FLAG,
+    Columns,
     choose_columns,
     find_columns,
     has_column,
@@ -43,14 +47,14 @@ from official_bert.tables.table_files import (
 
 
 def read_training_examples(
-    path,
-    text_column=None,
-    text_b_column=None,
-    label_column=None,
-    kind=None,
-    separator=None,
-    has_header=None,
-):
+    path: str | os.PathLike[str],
+    text_column: str | int | None = None,
+    text_b_column: str | int | None = None,
+    label_column: str | int | None = None,
+    kind: str | None = None,
+    separator: str | None = None,
+    has_header: bool | None = None,
+) -> tuple[list[Example], Columns, Labels, list[str]]:
     """Read a training file, and learn from it what the other files look like.
 
     Args:
@@ -83,7 +87,7 @@ def read_training_examples(
     labels = Labels(kind, (), separator)
     examples, unlabeled = _labeled_examples(path, rows, labels)
     if kind != REGRESSION:
-        known = (each.label for each in examples)
+        known: Iterable[Any] = (each.label for each in examples)
         if kind == MULTI_LABEL:
             known = itertools.chain.from_iterable(known)
         labels = dataclasses.replace(labels, names=tuple(natural_sorted(set(known))))
@@ -91,7 +95,13 @@ def read_training_examples(
     return examples, columns, labels, notes + left_out + unlabeled
 
 
-def read_examples(path, columns, labels, flag, is_test=False):
+def read_examples(
+    path: str | os.PathLike[str],
+    columns: Columns,
+    labels: Labels,
+    flag: str,
+    is_test: bool = False,
+) -> tuple[list[Example], list[str]]:
     """Read a dev or test file as the training file told.
 
     Args:
@@ -147,7 +157,9 @@ def _select(table, columns):
     indexes = find_columns(table, columns.text, columns.text_b, columns.label)
     rows, problems = [], []
     for row in table.rows:
-        cells = [None if index is None else row.cells[index] for index in indexes]
+        cells: list[Any] = [
+            None if index is None else row.cells[index] for index in indexes
+        ]
         if any(isinstance(cell, list | dict) for cell in cells[:2]):
             problems.append((row.line, "has a list or an object as its text"))
         rows.append(Example(row.line, *cells))

@@ -9,6 +9,8 @@ What else its object holds is not looked at. Blank lines are no questions; of te
 for a tagger a blank line is a text without words.
 """
 
+from collections.abc import Iterable, Iterator
+
 from official_bert.tables.table_files import fail_for_rows, parse_object
 from official_bert.tables.text_pairs import SEPARATOR
 from official_bert.tasks.choice.files import parse_prompt
@@ -16,7 +18,7 @@ from official_bert.tasks.choice.files import parse_prompt
 _BOM = "\ufeff"
 
 
-def texts(lines, name, is_json=False):
+def texts(lines: Iterable[str], name: str, is_json: bool = False) -> Iterator[str]:
     """Yield the text of each line, for a tagger, as lines come.
 
     Args:
@@ -36,7 +38,9 @@ def texts(lines, name, is_json=False):
     return _read(lines, name, of_text, of_json, advice, keep_blank=not is_json)
 
 
-def questions(lines, name, is_json=False):
+def questions(
+    lines: Iterable[str], name: str, is_json: bool = False
+) -> Iterator[tuple[str, str]]:
     """Yield the (question, context) of each line; see `texts`."""
     advice = 'write lines like {"question": "Where?", "context": "In Rome."}'
     if not is_json:
@@ -45,7 +49,7 @@ def questions(lines, name, is_json=False):
     return _read(lines, name, of_text, _pair_of_json, advice)
 
 
-def prompts(lines, name):
+def prompts(lines: Iterable[str], name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
     """Yield the (prompt, choices) of each line, which is JSON; see `texts`."""
     advice = 'write lines like {"prompt": "Where?", "choices": ["In Rome.", "Here."]}'
     return _read(lines, name, _no_json, parse_prompt, advice)

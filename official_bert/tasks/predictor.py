@@ -1,9 +1,14 @@
 """`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
+import os
+from typing import Any
+
 from official_bert.checkpoints import any_format
+from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.checkpoints.huggingface.config_json import architecture
 from official_bert.fine_tuning.config_labels import architecture_of
-from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.fine_tuning.loading import TaskPredictor
+from official_bert.fine_tuning.task_file import Task, has_task, read_task
 from official_bert.fine_tuning.tflite_model import carried_files, find_file
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
@@ -12,8 +17,12 @@ from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
 
 _PREDICTORS = (ChoicePredictor, ClassifierPredictor, NerPredictor, SquadPredictor)
-_BY_TASK = {each.task_class: each for each in _PREDICTORS}
-_BY_ARCHITECTURE = {each.architecture: each for each in _PREDICTORS}
+_BY_TASK: dict[type[Task], type[TaskPredictor]] = {
+    each.task_class: each for each in _PREDICTORS
+}
+_BY_ARCHITECTURE: dict[str | None, type[TaskPredictor]] = {
+    each.architecture: each for each in _PREDICTORS
+}
 
 
 class Predictor:
@@ -27,12 +36,12 @@ class Predictor:
       task: its task; None for a pre-trained encoder.
     """
 
-    def __init__(self, path, batch_size=32):
+    def __init__(self, path: str | os.PathLike[str], batch_size: int = 32):
         """Load a model; see `load`."""
         self.task_predictor = load(path, batch_size)
         self.task = self.task_predictor.task
 
-    def predict(self, *texts):
+    def predict(self, *texts: Any) -> Any:
         """Run the model.
 
         Args:
@@ -51,7 +60,7 @@ class Predictor:
         return self.task_predictor.predict(*texts)
 
 
-def load(path, batch_size=32):
+def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     """Load the predictor of a model's task.
 
     Args:
@@ -70,8 +79,9 @@ def load(path, batch_size=32):
     """
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be 1 or more.")
-    if find_file(path):
-        with carried_files(find_file(path)) as folder:
+    predictor_class: type[TaskPredictor]
+    if tflite_file := find_file(path):
+        with carried_files(tflite_file) as folder:
             predictor_class = _class_of_task(folder) or EncoderPredictor
     elif not (predictor_class := _class_of_task(path)):
         with any_format.opened(path) as checkpoint:
@@ -88,7 +98,7 @@ def _class_of_task(directory):
     return None
 
 
-def class_of(checkpoint):
+def class_of(checkpoint: Checkpoint) -> type[TaskPredictor] | None:
     """Return the predictor class of a checkpoint that has no `task.json`.
 
     Args:

@@ -4,14 +4,23 @@ Legend: `B` examples of a batch, `C` choices, `S` tokens of a row.
 """
 
 import itertools
+from collections.abc import Sequence
 
 import numpy as np
 
 from official_bert.tables.examples import Example
-from official_bert.tasks.classifier.features import convert_examples, pad_features
+from official_bert.tasks.choice.files import ChoiceExample
+from official_bert.tasks.classifier.features import (
+    Features,
+    convert_examples,
+    pad_features,
+)
+from official_bert.tokenization.full import FullTokenizer
 
 
-def convert_choices(examples, tokenizer, max_seq_length):
+def convert_choices(
+    examples: Sequence[ChoiceExample], tokenizer: FullTokenizer, max_seq_length: int
+) -> list[list[Features]]:
     """Return the features of examples, in order; warn of the pairs it cut.
 
     Each choice is read beside the context, `[CLS] context [SEP] choice [SEP]`,
@@ -45,7 +54,9 @@ def convert_choices(examples, tokenizer, max_seq_length):
     ]
 
 
-def pad_choice_features(features, length, num_choices=None):
+def pad_choice_features(
+    features: Sequence[Sequence[Features]], length: int, num_choices: int | None = None
+) -> dict[str, np.ndarray]:
     """Return features as the arrays of one batch.
 
     Args:

@@ -22,8 +22,10 @@ first line has a tab in it is TSV. A key that a line of JSON lacks, or null, is 
 """
 
 import dataclasses
+import os
 import re
 import string
+from typing import Any
 
 from official_bert.errors import UserError
 from official_bert.tables.delimited import read_csv, read_tsv
@@ -66,7 +68,7 @@ class ChoiceExample:
     label: int | None = None
 
 
-def is_json_lines(path, flag="--train_file"):
+def is_json_lines(path: str | os.PathLike[str], flag: str = "--train_file") -> bool:
     """Tell whether a file is JSON lines, by its first character that is no blank.
 
     Args:
@@ -80,12 +82,12 @@ def is_json_lines(path, flag="--train_file"):
 
 
 def read_swag(
-    path,
-    flag="--train_file",
-    is_test=False,
-    leave_out_generated=False,
-    leave_out_damaged=False,
-):
+    path: str | os.PathLike[str],
+    flag: str = "--train_file",
+    is_test: bool = False,
+    leave_out_generated: bool = False,
+    leave_out_damaged: bool = False,
+) -> tuple[list[ChoiceExample], list[str]]:
     """Read JSON lines, or a table in SWAG's regular layout; see the module's docstring.
 
     Args:
@@ -121,7 +123,12 @@ def read_swag(
     return examples, notes
 
 
-def read_choices(path, flag="--train_file", is_test=False, leave_out_damaged=False):
+def read_choices(
+    path: str | os.PathLike[str],
+    flag: str = "--train_file",
+    is_test: bool = False,
+    leave_out_damaged: bool = False,
+) -> tuple[list[ChoiceExample], list[str]]:
     """Read JSON lines, of SWAG's keys too, or ARC's CSV; see the module's docstring.
 
     Args:
@@ -152,7 +159,9 @@ def read_choices(path, flag="--train_file", is_test=False, leave_out_damaged=Fal
     return _examples(path, rows, example_of, is_test, leave_out_damaged)
 
 
-def read_prompts(path, flag="--input_file"):
+def read_prompts(
+    path: str | os.PathLike[str], flag: str = "--input_file"
+) -> list[tuple[str, tuple[str, ...]]]:
     """Read JSON lines, or SWAG's table, to be answered: answers are not looked at.
 
     Args:
@@ -175,7 +184,7 @@ def read_prompts(path, flag="--input_file"):
     return convert_rows(path, rows, lambda _, content: parse(content), advice)
 
 
-def parse_prompt(line):
+def parse_prompt(line: str) -> tuple[str, tuple[str, ...]]:
     """Return the (prompt, tuple of choices) of a line of JSON, without its answer.
 
     Args:
@@ -320,7 +329,7 @@ def _example_of_record(line, record, is_test):
     """Return the `ChoiceExample` of a line of JSON, or of a row of SWAG."""
     if SENTENCE in record:
         return _example_of_swag(line, record, is_test)
-    question = next((record[key] for key in _QUESTIONS if record.get(key)), "")
+    question: Any = next((record[key] for key in _QUESTIONS if record.get(key)), "")
     listed = record.get("choices") or ""
     if isinstance(question, dict):
         question, listed = question.get("stem"), question.get("choices")

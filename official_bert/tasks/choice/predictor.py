@@ -1,12 +1,17 @@
 """A fine-tuned model that chooses among answers or continuations."""
 
 import dataclasses
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.modeling.multiple_choice import MultipleChoiceModel
 from official_bert.tasks.choice import training
 from official_bert.tasks.choice.features import convert_choices
 from official_bert.tasks.choice.files import ChoiceExample
+from official_bert.tasks.classifier.features import Features
 
 
 @dataclasses.dataclass(frozen=True)
@@ -23,7 +28,7 @@ class ChoiceAnswer:
     choice: str
     probabilities: tuple[float, ...]
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return it fit for JSON; probabilities to six places."""
         rounded = [round(value, 6) for value in self.probabilities]
         return {"index": self.index, "choice": self.choice, "probabilities": rounded}
@@ -36,13 +41,14 @@ class ChoicePredictor(TaskPredictor):
     [N, C], and results `ChoiceAnswer`s.
     """
 
+    task: training.ChoiceTask
     task_class = training.ChoiceTask
     architecture = training.ARCHITECTURE
     make_model = staticmethod(lambda config, task: MultipleChoiceModel(config))
     compile_model = staticmethod(training.compile_model)
     task_of = staticmethod(training.task_of)
 
-    def predict(self, prompt, choices):
+    def predict(self, prompt: str, choices: Sequence[str]) -> ChoiceAnswer:
         """Choose for one prompt.
 
         Args:
@@ -57,7 +63,7 @@ class ChoicePredictor(TaskPredictor):
         """
         return self.predict_all([(prompt, choices)])[0]
 
-    def make_example(self, number, value):
+    def make_example(self, number: int, value: Sequence[Any]) -> ChoiceExample:
         """Return the `ChoiceExample` of a (prompt, choices)."""
         parts = tuple(value) if isinstance(value, list | tuple) else (value,)
         if len(parts) != 2 or not isinstance(parts[0], str):
@@ -73,16 +79,23 @@ class ChoicePredictor(TaskPredictor):
             raise TypeError(f"{message}: give two or more.")
         return ChoiceExample(number, prompt, tuple(choices))
 
-    def features(self, examples):
+    def features(self, examples: Sequence[ChoiceExample]) -> list[list[Features]]:
         """Return the features of a list of `ChoiceExample`, a list for each."""
         return convert_choices(examples, self.tokenizer, self.task.max_seq_length)
 
-    def outputs(self, examples, features, batch_size=None):
+    def outputs(
+        self,
+        examples: Sequence[ChoiceExample],
+        features: Sequence[Sequence[Features]],
+        batch_size: int | None = None,
+    ) -> np.ndarray:
         """Return the logits of examples, float32 [N, C]; see `training.predict`."""
         size, length = batch_size or self.batch_size, self.task.max_seq_length
         return training.predict(self._run_batch, features, size, length)
 
-    def results(self, examples, outputs):
+    def results(
+        self, examples: Sequence[ChoiceExample], outputs: np.ndarray
+    ) -> list[ChoiceAnswer]:
         """Return the `ChoiceAnswer` that each row of logits [N, C] stands for."""
         best = outputs.argmax(axis=1).tolist()
         rows = training.probabilities(outputs).tolist()

@@ -5,13 +5,21 @@
 """
 
 import os
+from collections.abc import Sequence
 
 from official_bert.tasks.choice import training
+from official_bert.tasks.choice.files import ChoiceExample
+from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier.reports import write_predictions
 from official_bert.training.logs import eval_results
 
 
-def evaluate(predictor, examples, directory, batch_size):
+def evaluate(
+    predictor: ChoicePredictor,
+    examples: Sequence[ChoiceExample],
+    directory: str | os.PathLike[str],
+    batch_size: int,
+) -> None:
     """Score a set; write and print `eval_results.txt`.
 
     Args:
@@ -28,7 +36,11 @@ def evaluate(predictor, examples, directory, batch_size):
     eval_results.write(directory, results)
 
 
-def predict(predictor, examples, directory):
+def predict(
+    predictor: ChoicePredictor,
+    examples: Sequence[ChoiceExample],
+    directory: str | os.PathLike[str],
+) -> None:
     """Write the answers to a set; print scores where all answers are known.
 
     Args:

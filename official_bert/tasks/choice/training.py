@@ -6,16 +6,19 @@ Legend: `N` examples, `C` choices of the example that has most.
 import dataclasses
 import functools
 import itertools
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
+import keras
 import numpy as np
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.constants import INPUTS, MULTIPLE_CHOICE
 from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import architecture_of, config_with_labels
-from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, Start, crc32_of
 from official_bert.fine_tuning.task_file import task_content
 from official_bert.json_records import from_json
 from official_bert.metrics import glue
@@ -26,7 +29,7 @@ from official_bert.modeling.multiple_choice import (
     choice_terms,
 )
 from official_bert.tasks.choice.features import pad_choice_features
-from official_bert.tasks.classifier.features import pad_features
+from official_bert.tasks.classifier.features import Features, pad_features
 from official_bert.training.step import mean_over_examples
 
 LOSS = "choice_loss"
@@ -47,12 +50,12 @@ class ChoiceTask:
 
     max_seq_length: int = 128
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` takes, fit for JSON."""
         return dataclasses.asdict(self)
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Make a task of what `to_dict` returned.
 
         Raises:
@@ -64,14 +67,14 @@ class ChoiceTask:
         return task
 
 
-def task_of(config):
+def task_of(config: BertConfig) -> ChoiceTask | None:
     """Return the `ChoiceTask` of a model of Hugging Face by its config, or None."""
     if architecture_of(config) != ARCHITECTURE:
         return None
     return ChoiceTask(config.max_position_embeddings)
 
 
-def describe(row):
+def describe(row: Mapping[str, float]) -> str:
     """Return the loss and the accuracy of a row, for people."""
     return f"loss {row['loss']:.3f}  accuracy {row['accuracy']:.4f}"
 
@@ -79,12 +82,14 @@ def describe(row):
 OBJECTIVE = mean_over_examples(LOSS, choice_terms, describe)
 
 
-def length_of(choices):
+def length_of(choices: Sequence[Features]) -> int:
     """Return the tokens of the longest choice of an example."""
     return max(len(one.input_ids) for one in choices)
 
 
-def feature_set(features, max_seq_length):
+def feature_set(
+    features: Sequence[Sequence[Features]], max_seq_length: int
+) -> FeatureSet:
     """Return examples as a `FeatureSet` whose batches have C choices each.
 
     Args:
@@ -97,12 +102,14 @@ def feature_set(features, max_seq_length):
     return FeatureSet(features, max_seq_length, pad, length_of)
 
 
-def compile_model(model):
+def compile_model(
+    model: keras.Model,
+) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
     """Return the compiled function of a batch of rows; see `outputs_of`."""
     return outputs.compile_model(outputs_of(model))
 
 
-def outputs_of(model):
+def outputs_of(model: keras.Model) -> Callable[..., dict[str, tf.Tensor]]:
     """Return a function: rows -> dict with their scores, `logits` float32 [B].
 
     A row is a question with one of its choices: a choice's score does not depend
@@ -117,7 +124,12 @@ def outputs_of(model):
     return compute
 
 
-def predict(score, features, batch_size, max_seq_length):
+def predict(
+    score: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    features: Sequence[Sequence[Features]],
+    batch_size: int,
+    max_seq_length: int,
+) -> np.ndarray:
     """Return the logits of examples.
 
     Args:
@@ -150,12 +162,14 @@ def _choice_logits(rows, features):
     return logits
 
 
-def probabilities(logits):
+def probabilities(logits: np.ndarray) -> np.ndarray:
     """Return the softmax over the choices that there are, float32 [N, C]."""
     return tf.nn.softmax(logits).numpy()
 
 
-def evaluate(logits, features):
+def evaluate(
+    logits: np.ndarray, features: Sequence[Sequence[Features]]
+) -> dict[str, float]:
     """Return the mean loss and the accuracy.
 
     Args:
@@ -171,7 +185,9 @@ def evaluate(logits, features):
     return {"loss": loss, "accuracy": accuracy}
 
 
-def results(logits, features, batch_size):
+def results(
+    logits: np.ndarray, features: Sequence[Sequence[Features]], batch_size: int
+) -> dict[str, float]:
     """Return the entries of `eval_results.txt`, except `global_step`.
 
     Args:
@@ -192,7 +208,12 @@ def _labels(features):
     return np.array([choices[0].label_id for choices in features], np.int32)
 
 
-def make_job(start, task, train_features, dev_features=None):
+def make_job(
+    start: Start,
+    task: ChoiceTask,
+    train_features: Sequence[Sequence[Features]],
+    dev_features: Sequence[Sequence[Features]] | None = None,
+) -> FineTuningJob:
     """Return the `FineTuningJob` of a model that chooses.
 
     Args:
@@ -202,11 +223,13 @@ def make_job(start, task, train_features, dev_features=None):
       dev_features: likewise, to choose the best model by; or None, and the last
         one is left.
     """
-    dev_set = dev_features and DevSet(
-        _all_choices(dev_features, task.max_seq_length),
-        lambda rows: evaluate(_choice_logits(rows, dev_features), dev_features),
-        outputs_of,
-    )
+    dev_set = None
+    if dev_features:
+        dev_set = DevSet(
+            _all_choices(dev_features, task.max_seq_length),
+            lambda rows: evaluate(_choice_logits(rows, dev_features), dev_features),
+            outputs_of,
+        )
     return FineTuningJob(
         start=start,
         task=task,

@@ -1,6 +1,9 @@
 """What a classifier is trained, evaluated and asked on, wherever it comes from."""
 
 import dataclasses
+import os
+from collections.abc import Container, Sequence
+from typing import Any
 
 from absl import logging
 
@@ -21,7 +24,7 @@ from official_bert.tables.user_data import (
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue import files as glue_files
 from official_bert.tasks.glue import tfds as glue_tfds
-from official_bert.tasks.glue.tasks import find_task
+from official_bert.tasks.glue.tasks import GlueTask, find_task
 
 # A user's own data are scored by these; the first tells the best model.
 OWN_METRICS = {
@@ -78,7 +81,9 @@ class OwnFiles:
     dev_fraction: float = 0.1
 
 
-def glue_classifier_task(glue_task, max_seq_length, long_text):
+def glue_classifier_task(
+    glue_task: GlueTask, max_seq_length: int, long_text: str
+) -> ClassifierTask:
     """Return the `ClassifierTask` of a `GlueTask`."""
     return ClassifierTask(
         REGRESSION if glue_task.label_range else SINGLE_LABEL,
@@ -90,7 +95,14 @@ def glue_classifier_task(glue_task, max_seq_length, long_text):
     )
 
 
-def read_glue(glue_task, data_dir, max_seq_length, long_text, wanted, tfds=False):
+def read_glue(
+    glue_task: GlueTask,
+    data_dir: str | os.PathLike[str] | None,
+    max_seq_length: int,
+    long_text: str,
+    wanted: Container[str],
+    tfds: bool = False,
+) -> ClassifierData:
     """Read the sets of a GLUE task, and of those that go with it.
 
     MNLI has a second dev set, and three test sets: matched, mismatched and the
@@ -128,7 +140,9 @@ def read_glue(glue_task, data_dir, max_seq_length, long_text, wanted, tfds=False
     return ClassifierData(task, train, read_all(DEV), read_all(TEST))
 
 
-def read_own(own, max_seq_length, long_text, wanted):
+def read_own(
+    own: OwnFiles, max_seq_length: int, long_text: str, wanted: Container[str]
+) -> ClassifierData:
     """Read a user's own training file, and the dev and test files beside it.
 
     What was guessed, left out and split off is logged, and the labels' balance.
@@ -145,6 +159,7 @@ def read_own(own, max_seq_length, long_text, wanted):
     Raises:
       UserError: a file cannot be used; names the rows.
     """
+    assert own.train_file is not None
     train, columns, labels, notes = read_training_examples(
         own.train_file,
         own.text_column,
@@ -185,7 +200,14 @@ def read_own(own, max_seq_length, long_text, wanted):
     return ClassifierData(task, train if TRAIN in wanted else None, dev, test)
 
 
-def read_own_for(task, own, max_seq_length, long_text, wanted, dev_flag="--dev_file"):
+def read_own_for(
+    task: ClassifierTask,
+    own: OwnFiles,
+    max_seq_length: int,
+    long_text: str,
+    wanted: Container[str],
+    dev_flag: str = "--dev_file",
+) -> ClassifierData:
     """Read the dev and the test file of a model that is already fine-tuned.
 
     Args:
@@ -217,7 +239,7 @@ def read_own_for(task, own, max_seq_length, long_text, wanted, dev_flag="--dev_f
     return ClassifierData(task, None, dev, test)
 
 
-def read_texts(task, own, flag):
+def read_texts(task: ClassifierTask, own: OwnFiles, flag: str) -> list[Example]:
     """Read the texts of a table for a fine-tuned model; labels do not matter.
 
     Args:
@@ -256,7 +278,7 @@ def _columns_of(own, known, flags):
     )
 
 
-def in_order_of(glue_task, labels):
+def in_order_of(glue_task: GlueTask, labels: Sequence[str]) -> GlueTask:
     """Return a `GlueTask` with its labels in the order of a model's.
 
     Hugging Face numbers MNLI's in another order than the original.
@@ -267,13 +289,15 @@ def in_order_of(glue_task, labels):
         task's, written in whatever case, the task's own order is kept.
     """
     names = {name.lower(): name for name in glue_task.labels}
-    ordered = tuple(names.get(label.lower()) for label in labels)
+    ordered: tuple[Any, ...] = tuple(names.get(label.lower()) for label in labels)
     if set(ordered) != set(glue_task.labels) or len(ordered) != len(glue_task.labels):
         return glue_task
     return dataclasses.replace(glue_task, labels=ordered)
 
 
-def check_same_answers(model_task, task, path):
+def check_same_answers(
+    model_task: ClassifierTask, task: ClassifierTask, path: str | os.PathLike[str]
+) -> None:
     """Raise `UserError` unless a model gives the answers that a task asks for.
 
     Args:

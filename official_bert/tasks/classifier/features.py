@@ -4,6 +4,7 @@ Follows `convert_single_example` in google-research/bert `run_classifier.py`,
 except that nothing is padded here: a batch is as long as it needs to be.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,9 @@ from absl import logging
 from official_bert.constants import WINDOW
 from official_bert.errors import UserError
 from official_bert.fine_tuning.windows import make_spans
+from official_bert.tables.examples import Example
+from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.model_inputs import (
     check_length,
     join_texts,
@@ -38,7 +42,9 @@ class Features(NamedTuple):
     num_cut: int
 
 
-def encode(task, examples, tokenizer):
+def encode(
+    task: ClassifierTask, examples: Iterable[Example], tokenizer: FullTokenizer
+) -> list[list[Features]]:
     """Return the features of examples, windows included, as a task wants them.
 
     Args:
@@ -59,7 +65,12 @@ def encode(task, examples, tokenizer):
     return [[one] for one in convert_examples(examples, tokenizer, length, labels)]
 
 
-def convert_examples(examples, tokenizer, max_seq_length, labels=()):
+def convert_examples(
+    examples: Iterable[Example],
+    tokenizer: FullTokenizer,
+    max_seq_length: int,
+    labels: Sequence[str] = (),
+) -> list[Features]:
     """Return the features of examples, in order; warn of the texts it cut.
 
     Args:
@@ -101,7 +112,12 @@ def _warn_of_cuts(features, max_seq_length):
         )
 
 
-def convert_example(example, tokenizer, max_seq_length, labels=()):
+def convert_example(
+    example: Example,
+    tokenizer: FullTokenizer,
+    max_seq_length: int,
+    labels: Sequence[str] = (),
+) -> Features:
     """Return the `Features` of one example; see `convert_examples`."""
     ids_a = tokenizer.encode(example.text_a)
     ids_b = tokenizer.encode(example.text_b or "")
@@ -114,11 +130,17 @@ def convert_example(example, tokenizer, max_seq_length, labels=()):
 
 
 def _features(tokenizer, ids_a, ids_b, label_id, num_cut):
-    ids = np.array(join_texts(tokenizer.vocab, ids_a, ids_b), np.int32)
-    return Features(*ids, label_id, num_cut)
+    joined = join_texts(tokenizer.vocab, ids_a, ids_b)
+    input_ids, segment_ids = np.array(joined, np.int32)
+    return Features(input_ids, segment_ids, label_id, num_cut)
 
 
-def convert_windows(examples, tokenizer, max_seq_length, labels=()):
+def convert_windows(
+    examples: Iterable[Example],
+    tokenizer: FullTokenizer,
+    max_seq_length: int,
+    labels: Sequence[str] = (),
+) -> list[list[Features]]:
     """Return the features of examples, long texts through several windows.
 
     Windows begin half a window apart. Of a pair, the longer text (the second
@@ -197,7 +219,7 @@ def _label_id(example, labels):
     return labels.index(example.label)
 
 
-def pad_features(features, length):
+def pad_features(features: Sequence[Features], length: int) -> dict[str, np.ndarray]:
     """Return features as the arrays of one batch.
 
     Args:

@@ -1,12 +1,16 @@
 """A fine-tuned classifier that answers."""
 
 import dataclasses
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
 
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tables.examples import Example
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 from official_bert.tasks.classifier import training
-from official_bert.tasks.classifier.features import encode
+from official_bert.tasks.classifier.features import Features, encode
 from official_bert.tasks.classifier.task import ARCHITECTURE, ClassifierTask, task_of
 
 
@@ -23,7 +27,7 @@ class Prediction:
     label: str | tuple[str, ...]
     probabilities: dict[str, float]
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return it fit for JSON; numbers to six places."""
         label = list(self.label) if isinstance(self.label, tuple) else self.label
         rounded = {name: round(p, 6) for name, p in self.probabilities.items()}
@@ -40,12 +44,12 @@ class PredictedValue:
 
     value: float
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return it fit for JSON, to six places; the key is that of other labels."""
         return {"label": round(self.value, 6)}
 
 
-def example_of(number, text):
+def example_of(number: int, text: str | Sequence[str]) -> Example:
     """Return the `Example` of a text, or of a pair of them.
 
     Raises:
@@ -64,6 +68,7 @@ class ClassifierPredictor(TaskPredictor):
     float32 [N, C], and results `Prediction`s or, of regression, `PredictedValue`s.
     """
 
+    task: ClassifierTask
     task_class = ClassifierTask
     architecture = ARCHITECTURE
     make_model = staticmethod(training.make_model)
@@ -71,24 +76,48 @@ class ClassifierPredictor(TaskPredictor):
     task_of = staticmethod(task_of)
     make_example = staticmethod(example_of)
 
-    def features(self, examples):
+    def predict(self, texts: Iterable[str | Sequence[str]]) -> list[Any]:
+        """Return a result for each text.
+
+        Args:
+          texts: iterable of str, or of pairs (text, text).
+
+        Returns:
+          list of `Prediction`, or of `PredictedValue` for regression.
+
+        Raises:
+          TypeError: `texts` is one text, or something in it is none.
+        """
+        if isinstance(texts, str):
+            raise TypeError("predict takes a list of texts; put this one into a list.")
+        return self.predict_all(texts)
+
+    def features(self, examples: Sequence[Example]) -> list[list[Features]]:
         """Return the windows of examples; see `features.encode`."""
         return encode(self.task, examples, self.tokenizer)
 
-    def outputs(self, examples, features, batch_size=None):
+    def outputs(
+        self,
+        examples: Sequence[Example],
+        features: Sequence[Sequence[Features]],
+        batch_size: int | None = None,
+    ) -> np.ndarray:
         """Return the logits of N >= 1 examples, float32 [N, C]."""
         size, length = batch_size or self.batch_size, self.task.max_seq_length
         return training.predict(self._run_batch, features, size, length)
 
-    def results(self, examples, outputs):
+    def results(
+        self, examples: Sequence[Example], outputs: np.ndarray
+    ) -> list[Prediction | PredictedValue]:
         """Return what each row of logits [N, C] stands for."""
-        task, predictions = self.task, []
+        task = self.task
+        predictions: list[Prediction | PredictedValue] = []
         for values in training.probabilities(task, outputs).tolist():
             if task.kind == REGRESSION:
                 predictions.append(PredictedValue(values[0]))
                 continue
             named = dict(zip(task.labels, values, strict=True))
-            label = max(named, key=named.get)
+            label: str | tuple[str, ...] = max(named, key=named.__getitem__)
             if task.kind == MULTI_LABEL:
                 label = tuple(name for name, p in named.items() if p >= task.threshold)
             predictions.append(Prediction(label, named))

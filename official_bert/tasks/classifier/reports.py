@@ -9,19 +9,29 @@
 import dataclasses
 import json
 import os
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
 
 import numpy as np
 from absl import logging
 
 from official_bert import files
+from official_bert.tables.examples import Example
 from official_bert.tables.labels import REGRESSION
 from official_bert.tasks.classifier import training
+from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue import submission
 from official_bert.tasks.glue.tasks import find_task
 from official_bert.training.logs import eval_results
 
 
-def evaluate(predictor, sets, directory, batch_size):
+def evaluate(
+    predictor: ClassifierPredictor,
+    sets: Mapping[str, Sequence[Example]],
+    directory: str | os.PathLike[str],
+    batch_size: int,
+) -> None:
     """Score dev sets; write and print `eval_results.txt`.
 
     The first set's scores have the original's names. Those of further ones
@@ -33,7 +43,8 @@ def evaluate(predictor, sets, directory, batch_size):
       directory: for the file.
       batch_size: of the evaluation, see also `training.results`.
     """
-    task, results = predictor.task, {}
+    task = predictor.task
+    results: dict[str, float] = {}
     if predictor.global_step is not None:
         results["global_step"] = predictor.global_step
     for number, (name, examples) in enumerate(sets.items()):
@@ -48,7 +59,11 @@ def evaluate(predictor, sets, directory, batch_size):
     eval_results.write(directory, results)
 
 
-def predict(predictor, sets, directory):
+def predict(
+    predictor: ClassifierPredictor,
+    sets: Mapping[str, Sequence[Example]],
+    directory: str | os.PathLike[str],
+) -> dict[str, np.ndarray]:
     """Write the predictions of test sets, and print where.
 
     The files of the first set have the plain names; those of further ones end
@@ -79,7 +94,9 @@ def predict(predictor, sets, directory):
     return logits_of_sets
 
 
-def write_predictions(path, examples, predictions):
+def write_predictions(
+    path: str | os.PathLike[str], examples: Iterable[Any], predictions: Iterable[Any]
+) -> None:
     """Write results of examples as JSON lines with their `guid`s.
 
     Args:
@@ -95,7 +112,11 @@ def write_predictions(path, examples, predictions):
     files.write_text(path, "".join(lines))
 
 
-def submit(logits, task, directory):
+def submit(
+    logits: Mapping[str, np.ndarray],
+    task: ClassifierTask,
+    directory: str | os.PathLike[str],
+) -> None:
     """Write the GLUE server's files of test sets; zip all once none is missing.
 
     Args:

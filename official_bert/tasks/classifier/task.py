@@ -1,8 +1,9 @@
 """What a fine-tuned classifier is for; it is kept in `task.json`."""
 
 import dataclasses
-from typing import ClassVar
+from typing import Any, ClassVar, Self
 
+from official_bert.config import BertConfig
 from official_bert.constants import CLASSIFIER, LONG_TEXT, TRUNCATE
 from official_bert.fine_tuning.config_labels import (
     architecture_of,
@@ -56,11 +57,11 @@ class ClassifierTask:
     bilstm: bool = False
 
     @property
-    def num_outputs(self):
+    def num_outputs(self) -> int:
         """C: how many scores the model gives."""
         return 1 if self.kind == REGRESSION else len(self.labels)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` takes, fit for JSON."""
         return {
             name: list(value) if isinstance(value, tuple) else value
@@ -69,7 +70,7 @@ class ClassifierTask:
         }
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Make a task of what `to_dict` returned.
 
         Raises:
@@ -89,7 +90,7 @@ class ClassifierTask:
         return task
 
 
-def written_config(config, task):
+def written_config(config: BertConfig, task: ClassifierTask) -> BertConfig:
     """Return the `BertConfig` to write beside a classifier, with its labels.
 
     Args:
@@ -100,13 +101,13 @@ def written_config(config, task):
     return config_with_labels(config, task.labels, problem_type=problem_type)
 
 
-def task_of(config):
+def task_of(config: BertConfig) -> ClassifierTask | None:
     """Return the `ClassifierTask` of a `BertConfig` that tells of one, or None.
 
     It tells of one if it names labels, or says that what is told is a number.
     """
     labels = labels_of(config)
-    kinds = {name: kind for kind, name in PROBLEM_TYPES.items()}
+    kinds: dict[str | None, str] = {name: kind for kind, name in PROBLEM_TYPES.items()}
     # One label is a number, if nothing is said; so it is with transformers.
     usual = REGRESSION if len(labels) == 1 else SINGLE_LABEL
     kind = kinds.get(config.extra.get("problem_type"), usual)

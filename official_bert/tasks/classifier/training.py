@@ -1,19 +1,24 @@
 """Fine-tuning a classifier (Sec. 4.1): the objective, the evaluation, the run."""
 
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import keras
 import numpy as np
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
-from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, Start, crc32_of
 from official_bert.fine_tuning.task_file import task_content
 from official_bert.metrics import glue
 from official_bert.modeling import classification
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
-from official_bert.tasks.classifier.features import pad_features
-from official_bert.tasks.classifier.task import written_config
-from official_bert.training.step import mean_over_examples
+from official_bert.tasks.classifier.features import Features, pad_features
+from official_bert.tasks.classifier.task import ClassifierTask, written_config
+from official_bert.training.step import Objective, mean_over_examples
 
 # Batch -> dict with `logits`, float32 [B, C].
 compile_model = outputs.compile_model
@@ -26,25 +31,32 @@ _LOSSES = {
 }
 
 
-def objective(task):
+def objective(task: ClassifierTask) -> Objective:
     """Return the `Objective` of a `ClassifierTask`: the mean loss over texts."""
     terms, loss = _LOSSES[task.kind]
     return mean_over_examples(loss, terms, describe)
 
 
-def describe(row):
+def describe(row: Mapping[str, float]) -> str:
     """Return the loss and the scores of a row, for people."""
     shown = [f"loss {row['loss']:.3f}"]
     shown += [f"{name} {row[name]:.4f}" for name in glue.METRICS if name in row]
     return "  ".join(shown)
 
 
-def make_model(config, task, recompute=False):
+def make_model(
+    config: BertConfig, task: ClassifierTask, recompute: bool = False
+) -> keras.Model:
     """Return the Keras model of a `ClassifierTask`."""
     return ClassificationModel(config, task.num_outputs, recompute, task.bilstm)
 
 
-def predict(score, windows, batch_size, max_seq_length):
+def predict(
+    score: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    windows: Sequence[Sequence[Features]],
+    batch_size: int,
+    max_seq_length: int,
+) -> np.ndarray:
     """Return the logits of examples, each the mean of those of its windows.
 
     Args:
@@ -74,7 +86,9 @@ def _mean_logits(rows, windows):
     return np.add.reduceat(logits, firsts) / counts[:, np.newaxis].astype(np.float32)
 
 
-def evaluate(task, logits, windows):
+def evaluate(
+    task: ClassifierTask, logits: np.ndarray, windows: Sequence[Sequence[Features]]
+) -> dict[str, float]:
     """Return the mean loss and the task's scores.
 
     Where several labels may hold, `f1` is of all texts and labels together
@@ -109,7 +123,12 @@ def evaluate(task, logits, windows):
     return row
 
 
-def results(task, logits, windows, batch_size):
+def results(
+    task: ClassifierTask,
+    logits: np.ndarray,
+    windows: Sequence[Sequence[Features]],
+    batch_size: int,
+) -> dict[str, float]:
     """Return the entries of `eval_results.txt`, except `global_step`.
 
     Args:
@@ -134,7 +153,7 @@ def results(task, logits, windows, batch_size):
     return written | {f"eval_{name}": value for name, value in row.items()}
 
 
-def probabilities(task, logits):
+def probabilities(task: ClassifierTask, logits: np.ndarray) -> np.ndarray:
     """Return what logits mean, float32 [N, C].
 
     Args:
@@ -153,7 +172,9 @@ def _label_ids(windows):
     return np.array([each[0].label_id for each in windows])
 
 
-def only_class(task, logits, windows):
+def only_class(
+    task: ClassifierTask, logits: np.ndarray, windows: Sequence[Sequence[Features]]
+) -> str | None:
     """Return the label that is predicted for every text, if that is a failure.
 
     Training that has diverged often ends so. It is none where the examples
@@ -175,7 +196,12 @@ def only_class(task, logits, windows):
     return task.labels[predicted.pop()]
 
 
-def make_job(start, task, train_features, dev_windows=None):
+def make_job(
+    start: Start,
+    task: ClassifierTask,
+    train_features: Sequence[Features],
+    dev_windows: Sequence[Sequence[Features]] | None = None,
+) -> FineTuningJob:
     """Return the `FineTuningJob` of a classifier.
 
     Args:
@@ -195,7 +221,7 @@ def make_job(start, task, train_features, dev_windows=None):
 
     def trouble(row):
         is_one = row.get("predicted_classes") == 1
-        return one_class_warning(len(dev_windows)) if is_one else None
+        return one_class_warning(len(dev_windows or ())) if is_one else None
 
     return FineTuningJob(
         start=start,
@@ -210,7 +236,7 @@ def make_job(start, task, train_features, dev_windows=None):
     )
 
 
-def one_class_warning(count, label=None):
+def one_class_warning(count: int, label: str | None = None) -> str:
     """Return the sentence about a model that says the same of all texts."""
     what = "the same label" if label is None else repr(label)
     return (
@@ -219,7 +245,7 @@ def one_class_warning(count, label=None):
     )
 
 
-def fingerprint(task, features):
+def fingerprint(task: ClassifierTask, features: Sequence[Features]) -> dict[str, Any]:
     """Return what distinguishes a task and examples from others, as a dict."""
     return {
         "task": task_content(task),

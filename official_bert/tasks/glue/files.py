@@ -9,18 +9,21 @@ import codecs
 import math
 import os
 import pathlib
+from collections.abc import Callable
 
 from absl import logging
 
 from official_bert.errors import UserError, list_some
 from official_bert.tables.examples import Example
-from official_bert.tasks.glue.tasks import MSR_TRAIN
+from official_bert.tasks.glue.tasks import MSR_TRAIN, GlueTask
 
 # More row numbers than these are not listed in a warning.
 LISTED_ROWS = 10
 
 
-def read_examples(task, data_dir, split):
+def read_examples(
+    task: GlueTask, data_dir: str | os.PathLike[str], split: str
+) -> list[Example]:
     """Return the examples of one split of a task.
 
     Args:
@@ -53,7 +56,7 @@ def read_examples(task, data_dir, split):
     return read_file(path, task, split, wanted)
 
 
-def has_examples(task, data_dir, split):
+def has_examples(task: GlueTask, data_dir: str | os.PathLike[str], split: str) -> bool:
     """Tell whether the file of a split is there; see `read_examples`."""
     return _path_of(task, data_dir, split) is not None
 
@@ -68,7 +71,12 @@ def _path_of(task, data_dir, split):
     return None
 
 
-def read_file(path, task, split, wanted=None):
+def read_file(
+    path: str | os.PathLike[str],
+    task: GlueTask,
+    split: str,
+    wanted: Callable[[list[str]], bool] | None = None,
+) -> list[Example]:
     """Return the examples of one file.
 
     A row with more or fewer cells than the header has is left out, with a

@@ -11,13 +11,13 @@ import numpy as np
 
 from official_bert import files
 from official_bert.errors import UserError
-from official_bert.tasks.glue.tasks import TASKS
+from official_bert.tasks.glue.tasks import TASKS, GlueTask
 
 ARCHIVE = "submission.zip"
 _SERVER_FILES = [task.submission for task in TASKS.values() if task.submission]
 
 
-def write_test_results(path, outputs):
+def write_test_results(path: str | os.PathLike[str], outputs: np.ndarray) -> None:
     """Write a row per example, a column per class, as `run_classifier.py` does.
 
     Args:
@@ -30,7 +30,9 @@ def write_test_results(path, outputs):
     files.write_text(path, "".join("\t".join(map(str, row)) + "\n" for row in rows))
 
 
-def write_submission(directory, task, predictions):
+def write_submission(
+    directory: str | os.PathLike[str], task: GlueTask, predictions: np.ndarray
+) -> str:
     """Write one task's file for the GLUE server.
 
     Args:
@@ -46,6 +48,7 @@ def write_submission(directory, task, predictions):
     Raises:
       ValueError: a score is nan.
     """
+    assert task.submission is not None
     path = os.path.join(directory, task.submission)
     if not task.label_range:
         answers = [task.labels[number] for number in predictions]
@@ -59,13 +62,13 @@ def write_submission(directory, task, predictions):
     return path
 
 
-def missing_submissions(directory):
+def missing_submissions(directory: str | os.PathLike[str]) -> list[str]:
     """Return the names of the server's files that are not in a folder yet."""
     paths = {name: os.path.join(directory, name) for name in _SERVER_FILES}
     return [name for name, path in paths.items() if not os.path.isfile(path)]
 
 
-def zip_submission(directory):
+def zip_submission(directory: str | os.PathLike[str]) -> str:
     """Put the files of all tasks, and no others, into one archive.
 
     Args:

@@ -180,7 +180,7 @@ _ALL = (
 TASKS = {task.name: task for task in _ALL}
 
 
-def find_task(name):
+def find_task(name: str) -> GlueTask:
     """Return the task of a `--task_name`, in whatever case it is written.
 
     Hyphens may be missing or underscores ("sst2", "MNLI_mm").

@@ -5,9 +5,11 @@ is another than the original's.
 """
 
 import importlib.util
+import os
 
 from official_bert.errors import UserError
 from official_bert.tables.examples import Example
+from official_bert.tasks.glue.tasks import GlueTask
 
 # Of each task: the data set there, and the columns of its text or of the two.
 _SETS = {
@@ -29,7 +31,7 @@ _HALVES = {"mnli": "_matched", "mnli-mm": "_mismatched"}
 _HIDDEN = -1
 
 
-def require_tfds():
+def require_tfds() -> None:
     """Raise `UserError` unless `tensorflow-datasets` is installed."""
     if importlib.util.find_spec("tensorflow_datasets") is None:
         raise UserError(
@@ -38,12 +40,16 @@ def require_tfds():
         )
 
 
-def has_examples(task, data_dir, split):
+def has_examples(
+    task: GlueTask, data_dir: str | os.PathLike[str] | None, split: str
+) -> bool:
     """Return whether a task has such a set there, wherever it is kept."""
     return task.name in _SETS and (task.name != "mnli-mm" or split != "train")
 
 
-def read_examples(task, data_dir, split):
+def read_examples(
+    task: GlueTask, data_dir: str | os.PathLike[str] | None, split: str
+) -> list[Example]:
     """Return the examples of one split of a task.
 
     Args:
@@ -80,8 +86,9 @@ def read_examples(task, data_dir, split):
     return [
         Example(
             f"{split}-{int(row['idx'])}",
-            *(row[text].decode("utf-8") for text in texts),
-            label=_label(row["label"], label, task),
+            row[texts[0]].decode("utf-8"),
+            row[texts[1]].decode("utf-8") if len(texts) > 1 else None,
+            _label(row["label"], label, task),
         )
         for row in rows
     ]

@@ -1,20 +1,25 @@
 """CoNLL columns, read and written; see `files`."""
 
 import itertools
+import os
 import re
+from collections.abc import Container, Sequence
+from typing import Any
 
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics import entities
 from official_bert.metrics.entities import IOB2
 from official_bert.tables.table_files import fail_for_rows, name_lines
-from official_bert.tasks.ner.sentences import CONLL, NerData, word_sentence
+from official_bert.tasks.ner.sentences import CONLL, NerData, Sentence, word_sentence
 
 DOCUMENT_START = "-DOCSTART-"
 BLANKS = re.compile("[ \t]+")
 
 
-def read_conll(path, text, labels, with_tags):
+def read_conll(
+    path: str, text: str, labels: Container[str] | None, with_tags: bool
+) -> NerData:
     """Return the `NerData` of a text of columns.
 
     Args:
@@ -26,7 +31,9 @@ def read_conll(path, text, labels, with_tags):
     Raises:
       UserError: see there.
     """
-    documents, rows, problems, width = [[]], [], [], None
+    rows: list[tuple[int, list[str]]] = []
+    documents: list[list[Any]] = [[]]
+    problems, width = [], None
     # Whatever the last line is, a sentence ends after it.
     for line, content in enumerate([*text.split("\n"), ""], 1):
         cells = BLANKS.split(content.strip(" \t"))
@@ -58,7 +65,7 @@ def read_conll(path, text, labels, with_tags):
     return _tagged_data(path, documents, with_tags, notes)
 
 
-def has_tag(row):
+def has_tag(row: str) -> bool:
     """Tell whether a row of columns ends with a tag after its word."""
     cells = BLANKS.split(row.strip(" \t"))
     is_border = cells[0] == DOCUMENT_START
@@ -140,7 +147,11 @@ def _scheme_of(sentences):
     )
 
 
-def write_conll(path, documents, tags):
+def write_conll(
+    path: str | os.PathLike[str],
+    documents: Sequence[Sequence[Sentence]],
+    tags: Sequence[Sequence[Sequence[str]]],
+) -> None:
     """Write predictions as CoNLL columns, atomically.
 
     A row is a word, its further columns, its tag in IOB2 if it is known, and

@@ -9,7 +9,8 @@ read as `[UNK]`.
 """
 
 import itertools
-from typing import NamedTuple
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -17,6 +18,8 @@ from official_bert.constants import IGNORED
 from official_bert.errors import UserError
 from official_bert.fine_tuning.windows import best_spans, make_spans
 from official_bert.metrics.entities import OUTSIDE
+from official_bert.tasks.ner.sentences import Sentence
+from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.model_inputs import check_length, pad_rows
 from official_bert.tokenization.wordpiece import UNKNOWN
 
@@ -53,7 +56,7 @@ class _Pieces(NamedTuple):
     words: np.ndarray  # int32 [W, 2], as in `NerFeatures`.
 
 
-def tag_names(labels):
+def tag_names(labels: Iterable[str]) -> tuple[str, ...]:
     """Return the tags of types of entities: ("O", "B-LOC", "I-LOC", …).
 
     Args:
@@ -66,14 +69,14 @@ def tag_names(labels):
 
 
 def convert_documents(
-    documents,
-    tokenizer,
-    max_seq_length,
-    tags=(),
-    doc_stride=None,
-    one_sentence=False,
-    label_all_pieces=False,
-):
+    documents: Iterable[Sequence[Sentence]],
+    tokenizer: FullTokenizer,
+    max_seq_length: int,
+    tags: Sequence[str] = (),
+    doc_stride: int | None = None,
+    one_sentence: bool = False,
+    label_all_pieces: bool = False,
+) -> list[NerFeatures]:
     """Return the windows over documents, in order.
 
     Args:
@@ -117,7 +120,8 @@ def convert_documents(
 def _pieces_of(sentences, tokenizer, label_ids):
     """Return the `_Pieces` of (number, `Sentence`) pairs, in order."""
     unknown = [tokenizer.vocab[UNKNOWN]]
-    ids, labels, firsts, words = [], [], [], []
+    ids: list[int] = []
+    labels, firsts, words = [], [], []
     for sentence_number, sentence in sentences:
         sentence_labels = [IGNORED] * len(sentence.words)
         if sentence.tags is not None and label_ids:
@@ -171,7 +175,12 @@ def _windows(pieces, spans, label_all_pieces, vocab, document):
         )
 
 
-def word_tags(documents, features, predictions, tags):
+def word_tags(
+    documents: Iterable[Sequence[Sentence]],
+    features: Iterable[NerFeatures],
+    predictions: Iterable[Sequence[int] | np.ndarray],
+    tags: Sequence[str],
+) -> list[list[list[str]]]:
     """Return what was predicted for each word.
 
     Args:
@@ -187,7 +196,9 @@ def word_tags(documents, features, predictions, tags):
     Raises:
       ValueError: a word has no prediction, or several.
     """
-    tagged = [[[None] * len(s.words) for s in document] for document in documents]
+    tagged: list[list[list[Any]]] = [
+        [[None] * len(s.words) for s in document] for document in documents
+    ]
     for window, numbers in zip(features, predictions, strict=True):
         of_document = tagged[window.document]
         at_words = np.asarray(numbers)[window.positions].tolist()
@@ -202,7 +213,9 @@ def word_tags(documents, features, predictions, tags):
     return tagged
 
 
-def pad_ner_features(features, length):
+def pad_ner_features(
+    features: Sequence[NerFeatures], length: int
+) -> dict[str, np.ndarray]:
     """Return features as the arrays of one batch.
 
     Args:

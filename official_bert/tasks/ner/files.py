@@ -16,13 +16,20 @@ used is collected over the whole file and reported once.
 import contextlib
 import json
 import os
+from collections.abc import Iterable
 
 from official_bert.tables.table_files import read_text
 from official_bert.tasks.ner.conll import has_tag, read_conll
 from official_bert.tasks.ner.json_lines import has_entities, read_json_lines
+from official_bert.tasks.ner.sentences import NerData
 
 
-def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
+def read_ner_file(
+    path: str | os.PathLike[str],
+    flag: str = "--train_file",
+    labels: Iterable[str] | None = None,
+    with_tags: bool = True,
+) -> NerData:
     """Read a file; the module's docstring says what it may look like.
 
     Args:
@@ -48,7 +55,7 @@ def read_ner_file(path, flag="--train_file", labels=None, with_tags=True):
     return read(path, text, None if labels is None else set(labels), with_tags)
 
 
-def has_tags(path, flag):
+def has_tags(path: str | os.PathLike[str], flag: str) -> bool:
     """Tell whether a file has tags: the last column of a row, or a line of JSON.
 
     A file to be tagged may have other columns behind its words.

@@ -3,6 +3,8 @@
 import bisect
 import dataclasses
 import json
+import os
+from collections.abc import Container, Sequence
 
 from official_bert import files
 from official_bert.errors import UserError
@@ -16,12 +18,15 @@ from official_bert.tables.table_files import (
 from official_bert.tasks.ner.sentences import (
     JSON_LINES,
     NerData,
+    Sentence,
     text_entities,
     text_sentence,
 )
 
 
-def read_json_lines(path, text, labels, with_tags):
+def read_json_lines(
+    path: str, text: str, labels: Container[str] | None, with_tags: bool
+) -> NerData:
     """Return the `NerData` of a text of JSON lines; see `conll.read_conll`."""
     parsed = convert_rows(
         path,
@@ -45,7 +50,7 @@ def read_json_lines(path, text, labels, with_tags):
     return NerData(JSON_LINES, documents, notes)
 
 
-def has_entities(content):
+def has_entities(content: str) -> bool:
     """Tell whether a line of JSON lists entities; a damaged one does not."""
     try:
         return parse_object(content).get("entities") is not None
@@ -65,7 +70,8 @@ def _parse_line(content, line, labels, with_tags):
     if not isinstance(listed, list):
         raise ValueError('has no list of "entities"')
     parsed = sorted(_parse_entity(each, sentence.text, labels) for each in listed)
-    spans, num_widened, end_before, offsets = [], 0, 0, sentence.offsets
+    spans: list[tuple[int, int, str]] = []
+    num_widened, end_before, offsets = 0, 0, sentence.offsets
     for start, end, label in parsed:
         if start < end_before:
             raise ValueError(f"has entities that overlap (at character {start})")
@@ -101,7 +107,11 @@ def _parse_entity(record, text, labels):
     return start, end, label
 
 
-def write_entities(path, documents, tags):
+def write_entities(
+    path: str | os.PathLike[str],
+    documents: Sequence[Sequence[Sentence]],
+    tags: Sequence[Sequence[Sequence[str]]],
+) -> None:
     """Write predictions as JSON lines, one of each sentence, atomically.
 
     A line is `{"text": …, "entities": …}`, see `text_entities`, and can be read

@@ -7,15 +7,23 @@
 """
 
 import os
+from collections.abc import Sequence
 
 from official_bert.metrics import entities
 from official_bert.tasks.ner import training
 from official_bert.tasks.ner.conll import write_conll
 from official_bert.tasks.ner.json_lines import write_entities
+from official_bert.tasks.ner.predictor import NerPredictor
+from official_bert.tasks.ner.sentences import Sentence
 from official_bert.training.logs import eval_results
 
 
-def evaluate(predictor, documents, directory, batch_size):
+def evaluate(
+    predictor: NerPredictor,
+    documents: Sequence[Sequence[Sentence]],
+    directory: str | os.PathLike[str],
+    batch_size: int,
+) -> None:
     """Score a tagged set; write `eval_results.txt`, print `conlleval`'s table.
 
     Args:
@@ -34,7 +42,11 @@ def evaluate(predictor, documents, directory, batch_size):
     print(entities.conlleval_table(scores), flush=True)
 
 
-def predict(predictor, documents, directory):
+def predict(
+    predictor: NerPredictor,
+    documents: Sequence[Sequence[Sentence]],
+    directory: str | os.PathLike[str],
+) -> None:
     """Write the entities of a set, and its scores where it is tagged.
 
     Args:

@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any
 
 from official_bert.metrics import entities
 from official_bert.tasks.ner.words import joined
@@ -53,7 +55,7 @@ class NerData:
     notes: list[str]
 
     @functools.cached_property
-    def labels(self):
+    def labels(self) -> tuple[str, ...]:
         """The types of the entities, a sorted tuple of str."""
         sentences = itertools.chain.from_iterable(self.documents)
         tags = {tag for sentence in sentences for tag in sentence.tags or ()}
@@ -61,7 +63,7 @@ class NerData:
         return tuple(sorted({label for _, label in types}))
 
 
-def split_words(text):
+def split_words(text: str) -> list[tuple[int, int]]:
     """Return where the words of a text are: a list of (start, end).
 
     They are those of `BasicTokenizer` without lower-casing: whitespace ends
@@ -76,7 +78,7 @@ def split_words(text):
     ]
 
 
-def text_sentence(text, line=1, as_columns=False):
+def text_sentence(text: str, line: int = 1, as_columns: bool = False) -> Sentence:
     """Return a text as a `Sentence` without tags.
 
     Args:
@@ -92,7 +94,12 @@ def text_sentence(text, line=1, as_columns=False):
     return Sentence(line, text, words, tuple(offsets))
 
 
-def word_sentence(words, tags=None, line=1, columns=()):
+def word_sentence(
+    words: Sequence[str],
+    tags: Iterable[str] | None = None,
+    line: int = 1,
+    columns: Iterable[tuple[str, ...]] = (),
+) -> Sentence:
     """Return words as a `Sentence`, whose text has spaces between them."""
     offsets, start = [], 0
     for word in words:
@@ -104,7 +111,7 @@ def word_sentence(words, tags=None, line=1, columns=()):
     )
 
 
-def text_entities(sentence, tags):
+def text_entities(sentence: Sentence, tags: Sequence[str]) -> list[dict[str, Any]]:
     """Return the entities that tags make of a sentence, fit for JSON.
 
     Args:
@@ -128,7 +135,7 @@ def text_entities(sentence, tags):
     return listed
 
 
-def has_joined_words(documents):
+def has_joined_words(documents: Iterable[Iterable[Sentence]]) -> bool:
     """Tell whether words of documents have punctuation within, as columns may.
 
     It takes `MANY` of them, so that an address on the web does not count.

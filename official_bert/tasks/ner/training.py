@@ -1,10 +1,14 @@
 """Fine-tuning on tagged words (Sec. 5.3): the task, the objective, the evaluation."""
 
 import dataclasses
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
+import keras
+import numpy as np
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.constants import FEATURE_LAYERS, IGNORED, NER
 from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
@@ -13,10 +17,11 @@ from official_bert.fine_tuning.config_labels import (
     config_with_labels,
     labels_of,
 )
-from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, Start, crc32_of
 from official_bert.fine_tuning.task_file import task_content
 from official_bert.json_records import from_json
 from official_bert.metrics import entities
+from official_bert.metrics.entities import EntityScores
 from official_bert.modeling.feature_based import FeatureBasedModel
 from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.modeling.token_classification import (
@@ -24,7 +29,9 @@ from official_bert.modeling.token_classification import (
     token_terms,
 )
 from official_bert.tasks.ner import features as ner_features
-from official_bert.tasks.ner.features import pad_ner_features
+from official_bert.tasks.ner.features import NerFeatures, pad_ner_features
+from official_bert.tasks.ner.sentences import Sentence
+from official_bert.tokenization.full import FullTokenizer
 from official_bert.training.step import Objective
 
 LOSS = "token_loss"
@@ -68,17 +75,17 @@ class NerTask:
     words_as_columns: bool = False
 
     @property
-    def labels(self):
+    def labels(self) -> tuple[str, ...]:
         """The types of entities, a sorted tuple of str."""
         return tuple(sorted({tag[2:] for tag in self.tags if tag != entities.OUTSIDE}))
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` takes, fit for JSON."""
         values = dataclasses.asdict(self) | {"tags": list(self.tags)}
         return {name: v for name, v in values.items() if name not in ONLY_IF_TRUE or v}
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Make a task of what `to_dict` returned.
 
         Raises:
@@ -97,14 +104,21 @@ class NerTask:
         return task
 
 
-def make_model(config, task, recompute=False):
+def make_model(
+    config: BertConfig, task: NerTask, recompute: bool = False
+) -> keras.Model:
     """Return the Keras model of a `NerTask`."""
     if task.feature_based:
         return FeatureBasedModel(config, len(task.tags), task.feature_based)
     return TokenClassificationModel(config, len(task.tags), recompute, task.bilstm)
 
 
-def convert(task, documents, tokenizer, with_labels=True):
+def convert(
+    task: NerTask,
+    documents: Sequence[Sequence[Sentence]],
+    tokenizer: FullTokenizer,
+    with_labels: bool = True,
+) -> list[NerFeatures]:
     """Return the `NerFeatures` of documents as a `NerTask` wants them.
 
     Args:
@@ -128,12 +142,12 @@ def convert(task, documents, tokenizer, with_labels=True):
     )
 
 
-def written_config(config, task):
+def written_config(config: BertConfig, task: NerTask) -> BertConfig:
     """Return the `BertConfig` to write beside a tagger, with its tags as labels."""
     return config_with_labels(config, task.tags, architectures=[ARCHITECTURE])
 
 
-def task_of(config):
+def task_of(config: BertConfig) -> NerTask | None:
     """Return the `NerTask` of a tagger of Hugging Face by its `BertConfig`, or None."""
     if architecture_of(config) != ARCHITECTURE:
         return None
@@ -144,7 +158,7 @@ def task_of(config):
         return None  # Its labels are no tags of entities.
 
 
-def describe(row):
+def describe(row: Mapping[str, float]) -> str:
     """Return the loss or the scores of a row, for people."""
     if "loss" in row:
         return f"loss {row['loss']:.3f}  token accuracy {row['token_accuracy']:.4f}"
@@ -160,12 +174,14 @@ def _weights(features):
 OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
 
 
-def compile_model(model):
+def compile_model(
+    model: keras.Model,
+) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
     """Return the compiled function of a batch; see `outputs_of`."""
     return outputs.compile_model(outputs_of(model))
 
 
-def outputs_of(model):
+def outputs_of(model: keras.Model) -> Callable[..., dict[str, tf.Tensor]]:
     """Return a function: features -> dict with the best `tags`, int32 [B, S]."""
 
     def compute(features, kernels=PLAIN):
@@ -175,7 +191,13 @@ def outputs_of(model):
     return compute
 
 
-def predict(score, task, documents, features, batch_size):
+def predict(
+    score: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    task: NerTask,
+    documents: Sequence[Sequence[Sentence]],
+    features: Sequence[NerFeatures],
+    batch_size: int,
+) -> list[list[list[str]]]:
     """Return the tags of all words.
 
     Args:
@@ -198,24 +220,31 @@ def _word_tags(rows, task, documents, features):
     return ner_features.word_tags(documents, features, best, task.tags)
 
 
-def evaluate(documents, tags):
+def evaluate(
+    documents: Sequence[Sequence[Sentence]], tags: Sequence[Sequence[Sequence[str]]]
+) -> EntityScores:
     """Return the `EntityScores` of predicted tags, as `conlleval` has them.
 
     Args:
       documents: list of lists of `Sentence` with tags.
       tags: as of `predict`.
     """
-    gold = [sentence.tags for document in documents for sentence in document]
+    gold: list[Any] = [sentence.tags for document in documents for sentence in document]
     return entities.score(gold, [of_one for document in tags for of_one in document])
 
 
-def row_of(scores):
+def row_of(scores: EntityScores) -> dict[str, float]:
     """Return `EntityScores` as a row of measures, from 0 to 1."""
     row = {name: getattr(scores.overall, name) for name in METRICS}
     return row | {"word_accuracy": scores.accuracy}
 
 
-def make_job(start, task, train_features, dev_documents=None):
+def make_job(
+    start: Start,
+    task: NerTask,
+    train_features: Sequence[NerFeatures],
+    dev_documents: Sequence[Sequence[Sentence]] | None = None,
+) -> FineTuningJob:
     """Return the `FineTuningJob` of a tagger.
 
     Args:
@@ -225,14 +254,19 @@ def make_job(start, task, train_features, dev_documents=None):
       dev_documents: list of lists of `Sentence` with tags, to choose the best
         model by; or None, and the last one is left.
     """
-    dev_features = dev_documents and convert(task, dev_documents, start.tokenizer)
+    documents = dev_documents or []
+    dev_features = convert(task, documents, start.tokenizer) if documents else []
 
     def measure(rows):
-        tags = _word_tags(rows, task, dev_documents, dev_features)
-        return row_of(evaluate(dev_documents, tags))
+        tags = _word_tags(rows, task, documents, dev_features)
+        return row_of(evaluate(documents, tags))
 
     def feature_set(features):
         return FeatureSet(features, task.max_seq_length, pad_ner_features)
+
+    dev_set = None
+    if dev_features:
+        dev_set = DevSet(feature_set(dev_features), measure, outputs_of)
 
     return FineTuningJob(
         start=start,
@@ -242,7 +276,7 @@ def make_job(start, task, train_features, dev_documents=None):
         objective=OBJECTIVE,
         train_set=feature_set(train_features),
         fingerprint=_fingerprint(task, train_features, dev_features),
-        dev_set=dev_features and DevSet(feature_set(dev_features), measure, outputs_of),
+        dev_set=dev_set,
     )
 
 

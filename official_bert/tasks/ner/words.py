@@ -7,9 +7,15 @@ The rules are one function of what is known of each word of `BasicTokenizer`, so
 they are the same in Python, on NumPy arrays, and in a graph, on tensors.
 """
 
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 
 from official_bert.tokenization import characters
+
+if TYPE_CHECKING:
+    import tensorflow as tf
 
 # Marks that may stand within a word, and those that do between digits.
 WITHIN_WORDS = "-.'’/&_@"
@@ -20,7 +26,17 @@ DIGITS = "0123456789"
 CLITICS = ("s", "d", "m", "ll", "re", "ve", "S", "D", "M", "LL", "RE", "VE")
 
 
-def joins(touches, category, first, last, length, is_clitic, is_any, before, after):
+def joins(
+    touches: "np.ndarray | tf.Tensor",
+    category: "np.ndarray | tf.Tensor",
+    first: "np.ndarray | tf.Tensor",
+    last: "np.ndarray | tf.Tensor",
+    length: "np.ndarray | tf.Tensor",
+    is_clitic: "np.ndarray | tf.Tensor",
+    is_any: Callable[[Any, str], Any],
+    before: Callable[[Any], Any],
+    after: Callable[[Any], Any],
+) -> "np.ndarray | tf.Tensor":
     """Return whether each word is one with the word before it, bool [W].
 
     Args:
@@ -55,7 +71,7 @@ def joins(touches, category, first, last, length, is_clitic, is_any, before, aft
     return within | ends_initial | goes_on
 
 
-def joined(text, offsets):
+def joined(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Return where the words of a text are, those of columns.
 
     Args:

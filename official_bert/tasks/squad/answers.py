@@ -10,11 +10,15 @@ import dataclasses
 import functools
 import math
 import operator
+from collections.abc import Collection, Sequence
 
 import numpy as np
 
 from official_bert.errors import UserError
+from official_bert.tasks.squad.features import SquadFeatures
+from official_bert.tasks.squad.files import SquadExample
 from official_bert.tasks.squad.texts import WindowTexts
+from official_bert.tokenization.full import FullTokenizer
 
 # The null odds where nothing can be an answer: more than any logits reach. It
 # is also the original's first value in its search for the smallest null score.
@@ -44,7 +48,7 @@ class Decoding:
     version_2_with_negative: bool = False
     null_score_diff_threshold: float = 0.0
 
-    def __post_init__(self):
+    def __post_init__(self) -> None:
         for name in ("n_best_size", "max_answer_length"):
             if getattr(self, name) < 1:
                 raise UserError(
@@ -84,7 +88,7 @@ class SquadAnswer:
     probability: float
 
     @property
-    def score(self):
+    def score(self) -> float:
         """Sum of the two logits, comparable between contexts."""
         return self.start_logit + self.end_logit
 
@@ -110,14 +114,22 @@ class SquadPrediction:
     best_non_null: SquadAnswer | None
     null_odds: float | None
 
-    def answer_at(self, null_score_diff_threshold):
+    def answer_at(self, null_score_diff_threshold: float) -> SquadAnswer:
         """Return the `SquadAnswer` that another threshold gives; SQuAD 2.0."""
+        assert self.null_odds is not None  # Those of SQuAD 2.0 never are.
         if self.best_non_null and self.null_odds <= null_score_diff_threshold:
             return self.best_non_null
         return next(each for each in self.nbest if not each.text)
 
 
-def decode(examples, features, start_logits, end_logits, tokenizer, decoding):
+def decode(
+    examples: Sequence[SquadExample],
+    features: Sequence[SquadFeatures],
+    start_logits: np.ndarray | Sequence[np.ndarray],
+    end_logits: np.ndarray | Sequence[np.ndarray],
+    tokenizer: FullTokenizer,
+    decoding: Decoding,
+) -> list[SquadPrediction]:
     """Return what is answered to each question.
 
     Args:
@@ -208,7 +220,10 @@ def _candidates(windows, null, decoding):
     its score, with None for the window and its logits.
     """
     features = [feature for feature, _, _ in windows]
-    spans = [_spans_of_window(*window, decoding) for window in windows]
+    spans = [
+        _spans_of_window(feature, start_logits, end_logits, decoding)
+        for feature, start_logits, end_logits in windows
+    ]
     if decoding.version_2_with_negative:
         features.append(None)
         spans.append(([0], [0], *([logit] for logit in null)))
@@ -252,7 +267,9 @@ def _best_indexes(logits, count):
     return np.argsort(-logits, kind="stable")[:count]
 
 
-def _with_probabilities(candidates):
+def _with_probabilities(
+    candidates: Collection[tuple[str, int, int, float, float]],
+) -> tuple[SquadAnswer, ...]:
     """Return the tuple of `SquadAnswer`s of tuples that lack the probability."""
     scores = [start_logit + end_logit for *_, start_logit, end_logit in candidates]
     best = max(scores)

@@ -1,9 +1,17 @@
 """The official scores of predictions, and the threshold that scores best."""
 
+from collections.abc import Mapping, Sequence
+from typing import Any
+
 from official_bert.metrics.squad import evaluate_v1, evaluate_v2
+from official_bert.tasks.squad.answers import Decoding, SquadPrediction
 
 
-def evaluate_predictions(decoding, predictions, gold_answers):
+def evaluate_predictions(
+    decoding: Decoding,
+    predictions: Sequence[SquadPrediction],
+    gold_answers: Mapping[str, Sequence[str]],
+) -> dict[str, float]:
     """Return the official scores of predictions, in percent.
 
     Args:
@@ -23,7 +31,7 @@ def evaluate_predictions(decoding, predictions, gold_answers):
         one.qas_id: one.best_non_null.text if one.best_non_null else ""
         for one in predictions
     }
-    odds = {one.qas_id: one.null_odds for one in predictions}
+    odds: dict[str, Any] = {one.qas_id: one.null_odds for one in predictions}
     tuned = evaluate_v2(gold_answers, non_null, odds)
     best = {name: value for name, value in tuned.items() if name.startswith("best_")}
     return evaluate_v2(gold_answers, texts) | best

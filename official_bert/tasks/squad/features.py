@@ -5,13 +5,16 @@ beside the whole question. Follows `convert_examples_to_features` in
 google-research/bert `run_squad.py`, except that nothing is padded here.
 """
 
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 import numpy as np
 from absl import logging
 
 from official_bert.errors import UserError
-from official_bert.fine_tuning.windows import best_spans, make_spans
+from official_bert.fine_tuning.windows import Span, best_spans, make_spans
+from official_bert.tasks.squad.files import SquadExample
+from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.model_inputs import pad_rows
 
 FIRST_UNIQUE_ID = 1000000000
@@ -61,8 +64,12 @@ class _Document(NamedTuple):
 
 
 def convert_examples(
-    examples, tokenizer, max_seq_length=384, doc_stride=128, max_query_length=64
-):
+    examples: Iterable[SquadExample],
+    tokenizer: FullTokenizer,
+    max_seq_length: int = 384,
+    doc_stride: int = 128,
+    max_query_length: int = 64,
+) -> list[SquadFeatures]:
     """Return the features of examples, in order; warn of questions it cut.
 
     An example without a word in its context has none.
@@ -83,7 +90,8 @@ def convert_examples(
     """
     _check_lengths(max_seq_length, doc_stride, max_query_length)
     cls_id, sep_id = tokenizer.convert_tokens_to_ids(["[CLS]", "[SEP]"])
-    documents, features, cut = {}, [], []
+    features: list[SquadFeatures] = []
+    documents, cut = {}, []
     for index, example in enumerate(examples):
         # Training shuffles examples, so those on one context may be far apart.
         if example.context not in documents:
@@ -122,7 +130,9 @@ def convert_examples(
     return features
 
 
-def _window(head, document, span, is_best):
+def _window(
+    head: np.ndarray, document: _Document, span: Span, is_best: np.ndarray
+) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the four arrays [T] of a window, which begins with the ids `head`.
 
     `is_best`, bool [D], is true for the tokens that have maximal context here.
@@ -139,13 +149,15 @@ def _window(head, document, span, is_best):
     return input_ids, segment_ids, to_word, is_max_context
 
 
-def _positions(answer, span, first):
+def _positions(
+    answer: tuple[int | None, int | None], span: Span, first: int
+) -> tuple[int | None, int | None]:
     """Return the positions in a window of the first and last token of the answer.
 
     The answer is one of `_answer_tokens`; the window's context begins at `first`.
     """
     start, end = answer
-    if start is None:
+    if start is None or end is None:
         return None, None
     if start < span.start or end >= span.start + span.length:
         return 0, 0
@@ -193,7 +205,9 @@ def _improve_span(ids, start, end, answer):
     return start, end
 
 
-def pad_squad_features(features, length):
+def pad_squad_features(
+    features: Sequence[SquadFeatures], length: int
+) -> dict[str, np.ndarray]:
     """Return windows as the arrays of one batch.
 
     Args:

@@ -13,6 +13,7 @@ nothing is trained or scored, `answers`.
 import bisect
 import dataclasses
 import json
+import os
 import re
 from typing import NamedTuple
 
@@ -62,7 +63,7 @@ class SquadExample:
     doc_offsets: tuple[int, ...]
 
 
-def split_words(context):
+def split_words(context: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
     """Return the words of a context and where each begins.
 
     Returns:
@@ -72,15 +73,18 @@ def split_words(context):
     return tuple(word[0] for word in words), tuple(word.start() for word in words)
 
 
-def make_example(question, context, qas_id="0"):
+def make_example(question: str, context: str, qas_id: str = "0") -> SquadExample:
     """Return a `SquadExample` to be answered, of a text at hand."""
     paragraph = _Paragraph(context, *split_words(context))
     return _example(_Question(qas_id, question, paragraph, {}, ""))
 
 
 def read_examples(
-    path, is_training, version_2_with_negative=False, flag="--predict_file"
-):
+    path: str | os.PathLike[str],
+    is_training: bool,
+    version_2_with_negative: bool = False,
+    flag: str = "--predict_file",
+) -> list[SquadExample]:
     """Return the questions of a file, in order.
 
     In training, a question is left out, with a warning that counts, if its
@@ -130,7 +134,9 @@ def read_examples(
     return examples
 
 
-def read_gold_answers(path, flag="--predict_file"):
+def read_gold_answers(
+    path: str | os.PathLike[str], flag: str = "--predict_file"
+) -> dict[str, tuple[str, ...]] | None:
     """Return the answers that a file has, for `metrics.squad`.
 
     Args:

@@ -1,13 +1,18 @@
 """A fine-tuned model that answers questions on contexts."""
 
 import dataclasses
+import os
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
 
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks.squad import training
-from official_bert.tasks.squad.answers import decode
-from official_bert.tasks.squad.features import convert_examples
-from official_bert.tasks.squad.files import make_example
+from official_bert.tasks.squad.answers import SquadPrediction, decode
+from official_bert.tasks.squad.features import SquadFeatures, convert_examples
+from official_bert.tasks.squad.files import SquadExample, make_example
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,7 +36,7 @@ class Answer:
     null_score: float | None
     probability: float
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return it fit for JSON; numbers to six places."""
         record = {"answer": self.text, "start": self.start, "end": self.end}
         for name in ("score", "null_score", "probability"):
@@ -47,6 +52,7 @@ class SquadPredictor(TaskPredictor):
     `SquadPrediction`s, and results `Answer`s. The batch size counts windows.
     """
 
+    task: training.SquadTask
     task_class = training.SquadTask
     architecture = training.ARCHITECTURE
     head = "cls/squad/output_weights"
@@ -55,7 +61,12 @@ class SquadPredictor(TaskPredictor):
     task_of = staticmethod(training.task_of)
 
     def __init__(
-        self, path, batch_size=32, task=None, pad_to_max_seq_length=False, **files
+        self,
+        path: str | os.PathLike[str],
+        batch_size: int = 32,
+        task: training.SquadTask | None = None,
+        pad_to_max_seq_length: bool = False,
+        **files: Any,
     ):
         """Load a model.
 
@@ -69,7 +80,7 @@ class SquadPredictor(TaskPredictor):
         super().__init__(path, batch_size, task, **files)
         self._pad_to_max_seq_length = pad_to_max_seq_length
 
-    def predict(self, question, context):
+    def predict(self, question: str, context: str) -> Answer:
         """Answer one question.
 
         Args:
@@ -81,7 +92,7 @@ class SquadPredictor(TaskPredictor):
         """
         return self.predict_all([(question, context)])[0]
 
-    def make_example(self, number, value):
+    def make_example(self, number: int, value: Sequence[str]) -> SquadExample:
         """Return the `SquadExample` of a (question, context)."""
         parts = value if isinstance(value, list | tuple) else (value,)
         if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
@@ -89,13 +100,16 @@ class SquadPredictor(TaskPredictor):
                 f"Question {number} is {value!r}: not a question and a context, two "
                 "str."
             )
-        return make_example(*parts, qas_id=str(number))
+        question, context = parts
+        return make_example(question, context, str(number))
 
-    def features(self, examples):
+    def features(self, examples: Sequence[SquadExample]) -> list[SquadFeatures]:
         """Return the `SquadFeatures` of a list of `SquadExample`."""
         return convert_examples(examples, self.tokenizer, *self.task.lengths)
 
-    def logits(self, features):
+    def logits(
+        self, features: Sequence[SquadFeatures]
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
         """Return (start, end) logits of windows; see `training.window_logits`."""
         return training.window_logits(
             self._run_batch,
@@ -105,7 +119,12 @@ class SquadPredictor(TaskPredictor):
             pad_to_max_seq_length=self._pad_to_max_seq_length,
         )
 
-    def outputs(self, examples, features, logits=None):
+    def outputs(
+        self,
+        examples: Sequence[SquadExample],
+        features: Sequence[SquadFeatures],
+        logits: Sequence[Sequence[np.ndarray]] | None = None,
+    ) -> list[SquadPrediction]:
         """Return the `SquadPrediction` of each example.
 
         Args:
@@ -113,10 +132,19 @@ class SquadPredictor(TaskPredictor):
           features: list of their `SquadFeatures`.
           logits: instead of the model's own, as those of several models.
         """
-        logits = logits or self.logits(features)
-        return decode(examples, features, *logits, self.tokenizer, self.task.decoding)
+        start_logits, end_logits = logits or self.logits(features)
+        return decode(
+            examples,
+            features,
+            start_logits,
+            end_logits,
+            self.tokenizer,
+            self.task.decoding,
+        )
 
-    def results(self, examples, outputs):
+    def results(
+        self, examples: Sequence[SquadExample], outputs: Sequence[SquadPrediction]
+    ) -> list[Answer]:
         """Return the `Answer` that each `SquadPrediction` stands for."""
         answers = []
         for prediction, example in zip(outputs, examples, strict=True):

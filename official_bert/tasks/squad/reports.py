@@ -4,15 +4,25 @@ import dataclasses
 import json
 import os
 import pathlib
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from official_bert import files
 from official_bert.errors import UserError
 from official_bert.metrics.squad import BEST_THRESHOLD
+from official_bert.tasks.squad.answers import SquadPrediction
 from official_bert.tasks.squad.evaluation import evaluate_predictions
+from official_bert.tasks.squad.files import SquadExample
 from official_bert.training.logs import eval_results
 
+if TYPE_CHECKING:
+    from official_bert.tasks.squad.predictor import SquadPredictor
+    from official_bert.tasks.squad.training import SquadTask
 
-def answer(predictors, examples):
+
+def answer(
+    predictors: Sequence["SquadPredictor"], examples: Sequence[SquadExample]
+) -> list[SquadPrediction]:
     """Return the predictions of one model, or of several together.
 
     Args:
@@ -45,7 +55,11 @@ def answer(predictors, examples):
     return first.outputs(examples, features, logits)
 
 
-def best_threshold(task, predictions, gold_answers):
+def best_threshold(
+    task: "SquadTask",
+    predictions: Sequence[SquadPrediction],
+    gold_answers: Mapping[str, Sequence[str]],
+) -> float:
     """Return the threshold on the null odds that answers with the best F1.
 
     Args:
@@ -57,7 +71,9 @@ def best_threshold(task, predictions, gold_answers):
     return scores[BEST_THRESHOLD]
 
 
-def at_threshold(task, predictions, threshold):
+def at_threshold(
+    task: "SquadTask", predictions: Sequence[SquadPrediction], threshold: float
+) -> tuple["SquadTask", list[SquadPrediction]]:
     """Return (task, predictions) with another threshold; see `best_threshold`."""
     answered = [
         dataclasses.replace(one, answer=one.answer_at(threshold)) for one in predictions
@@ -65,7 +81,12 @@ def at_threshold(task, predictions, threshold):
     return task.with_threshold(threshold), answered
 
 
-def write(directory, examples, predictions, version_2_with_negative):
+def write(
+    directory: str | os.PathLike[str],
+    examples: Sequence[SquadExample],
+    predictions: Sequence[SquadPrediction],
+    version_2_with_negative: bool,
+) -> None:
     """Write the original's files, and `predictions.jsonl`.
 
     * `predictions.json`: a JSON object of question id -> text;
@@ -126,7 +147,12 @@ def _write(path, value):
     files.write_text(path, json.dumps(value, indent=4) + "\n")
 
 
-def score(directory, task, predictions, gold_answers):
+def score(
+    directory: str | os.PathLike[str],
+    task: "SquadTask",
+    predictions: Sequence[SquadPrediction],
+    gold_answers: Mapping[str, Sequence[str]],
+) -> None:
     """Score predictions officially; write and print `eval_results.txt`, `key = value`.
 
     Args:

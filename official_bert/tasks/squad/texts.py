@@ -8,17 +8,23 @@ import itertools
 
 import numpy as np
 
+from official_bert.tasks.squad.features import SquadFeatures
+from official_bert.tasks.squad.files import SquadExample
+from official_bert.tokenization.full import FullTokenizer
+
 
 class WindowTexts:
     """Turns tokens of a window back into the text of the context."""
 
-    def __init__(self, tokenizer):
+    def __init__(self, tokenizer: FullTokenizer):
         self.tokenizer = tokenizer
         self._tokenized = functools.cache(self._tokenize)
         self._piece_offsets = functools.cache(self._find_piece_offsets)
         self._word_starts = functools.cache(self._count_word_starts)
 
-    def text(self, example, feature, start, end):
+    def text(
+        self, example: SquadExample, feature: SquadFeatures, start: int, end: int
+    ) -> str:
         """Return the original's text of the tokens start … end of a window.
 
         The tokens are lower-cased and have lost accents, so they are searched
@@ -45,7 +51,9 @@ class WindowTexts:
         shown[0] = shown[0][left:]
         return " ".join(shown)
 
-    def span(self, example, feature, start, end):
+    def span(
+        self, example: SquadExample, feature: SquadFeatures, start: int, end: int
+    ) -> tuple[int, int]:
         """Return where in the context the tokens start … end of a window are.
 
         The arguments are those of `text`.
@@ -62,7 +70,7 @@ class WindowTexts:
             offsets = self._piece_offsets(example.doc_tokens[word])
             offset = offsets[origin + position - word_starts[word], side]
             bounds.append(example.doc_offsets[word] + int(offset))
-        return tuple(bounds)
+        return bounds[0], bounds[1]
 
     def _tokenize(self, word):
         """Return the basic tokens of a word with a space between each two.
@@ -79,8 +87,8 @@ class WindowTexts:
 
     def _find_piece_offsets(self, word):
         """Return int32 [P, 2], start and end in the word of its pieces."""
-        _, offsets = self.tokenizer.tokenize_with_offsets(word)
-        offsets = np.array(offsets, np.int32)
+        _, spans = self.tokenizer.tokenize_with_offsets(word)
+        offsets = np.array(spans, np.int32)
         # Marks may have changed places: what a piece begins is not to leave
         # out what follows it, nor what it ends what comes before.
         offsets[:, 0] = np.minimum.accumulate(offsets[::-1, 0])[::-1]

@@ -3,15 +3,17 @@
 import dataclasses
 import json
 import zlib
-from typing import ClassVar
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
+from official_bert.config import BertConfig
 from official_bert.constants import SQUAD
 from official_bert.fine_tuning import outputs
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.fine_tuning.config_labels import config_with_labels
-from official_bert.fine_tuning.job import DevSet, FineTuningJob, crc32_of
+from official_bert.fine_tuning.job import DevSet, FineTuningJob, Start, crc32_of
 from official_bert.fine_tuning.task_file import task_content
 from official_bert.json_records import from_json
 from official_bert.metrics.squad import BEST_THRESHOLD
@@ -19,7 +21,9 @@ from official_bert.modeling.span_prediction import SpanModel, span_terms
 from official_bert.tasks.squad import answers as squad_answers
 from official_bert.tasks.squad.answers import Decoding
 from official_bert.tasks.squad.evaluation import evaluate_predictions
-from official_bert.tasks.squad.features import pad_squad_features
+from official_bert.tasks.squad.features import SquadFeatures, pad_squad_features
+from official_bert.tasks.squad.files import SquadExample
+from official_bert.tokenization.full import FullTokenizer
 from official_bert.training.step import mean_over_examples
 
 # Batch -> dict with `start_logits` and `end_logits`, float32 [B, S].
@@ -48,31 +52,31 @@ class SquadTask:
     decoding: Decoding = dataclasses.field(default_factory=Decoding)
 
     @property
-    def lengths(self):
+    def lengths(self) -> tuple[int, int, int]:
         """The three lengths, as `squad_features.convert_examples` takes them."""
         return self.max_seq_length, self.doc_stride, self.max_query_length
 
     @property
-    def metrics(self):
+    def metrics(self) -> tuple[str, ...]:
         """Names of the scores; by the first a model is the best."""
         if self.decoding.version_2_with_negative:
             return ("best_f1", "best_exact")
         return ("f1", "exact_match")
 
-    def with_threshold(self, threshold):
+    def with_threshold(self, threshold: float) -> Self:
         """Return the same with another threshold on the null odds, a float."""
         decoding = dataclasses.replace(
             self.decoding, null_score_diff_threshold=threshold
         )
         return dataclasses.replace(self, decoding=decoding)
 
-    def to_dict(self):
+    def to_dict(self) -> dict[str, Any]:
         """Return what `from_dict` takes, fit for JSON."""
         values = dataclasses.asdict(self)
         return values | values.pop("decoding")
 
     @classmethod
-    def from_dict(cls, values):
+    def from_dict(cls, values: dict[str, Any]) -> Self:
         """Make a task of what `to_dict` returned.
 
         Raises:
@@ -84,7 +88,7 @@ class SquadTask:
         return task
 
 
-def task_of(config):
+def task_of(config: BertConfig) -> SquadTask:
     """Return the `SquadTask` of a model that has no `task.json`.
 
     Nothing tells how it was trained: it reads as the original does by default, and
@@ -98,7 +102,7 @@ def task_of(config):
     return dataclasses.replace(usual, max_seq_length=longest)
 
 
-def describe(row):
+def describe(row: Mapping[str, float]) -> str:
     """Return the loss or the scores of a row, for people."""
     if "loss" in row:
         return f"loss {row['loss']:.3f}  span accuracy {row['span_accuracy']:.4f}"
@@ -109,7 +113,13 @@ def describe(row):
 OBJECTIVE = mean_over_examples(LOSS, span_terms, describe)
 
 
-def window_logits(score, task, features, batch_size, pad_to_max_seq_length=False):
+def window_logits(
+    score: Callable[[dict[str, np.ndarray]], Mapping[str, np.ndarray]],
+    task: SquadTask,
+    features: Sequence[SquadFeatures],
+    batch_size: int,
+    pad_to_max_seq_length: bool = False,
+) -> tuple[list[np.ndarray], list[np.ndarray]]:
     """Return the logits of windows.
 
     Args:
@@ -146,7 +156,7 @@ def _logits_of(rows, task, features, pad_to_max_seq_length):
     )
 
 
-def at_best_threshold(task, row):
+def at_best_threshold(task: SquadTask, row: Mapping[str, float]) -> SquadTask:
     """Return a `SquadTask` with the threshold that scored best, if there is one."""
     if BEST_THRESHOLD not in row:
         return task
@@ -164,21 +174,39 @@ class AnsweredQuestions:
       pad_to_max_seq_length: see `window_logits`.
     """
 
-    examples: list
-    features: list
-    gold_answers: dict
+    examples: Sequence[SquadExample]
+    features: Sequence[SquadFeatures]
+    gold_answers: Mapping[str, Sequence[str]]
     pad_to_max_seq_length: bool = False
 
-    def measure(self, rows, task, tokenizer):
+    def measure(
+        self,
+        rows: Sequence[Mapping[str, np.ndarray]],
+        task: SquadTask,
+        tokenizer: FullTokenizer,
+    ) -> dict[str, float]:
         """Return the scores of a model by its outputs for each window."""
-        logits = _logits_of(rows, task, self.features, self.pad_to_max_seq_length)
+        start_logits, end_logits = _logits_of(
+            rows, task, self.features, self.pad_to_max_seq_length
+        )
         predictions = squad_answers.decode(
-            self.examples, self.features, *logits, tokenizer, task.decoding
+            self.examples,
+            self.features,
+            start_logits,
+            end_logits,
+            tokenizer,
+            task.decoding,
         )
         return evaluate_predictions(task.decoding, predictions, self.gold_answers)
 
 
-def make_job(start, task, train_features, dev=None, epoch_size=None):
+def make_job(
+    start: Start,
+    task: SquadTask,
+    train_features: Sequence[SquadFeatures],
+    dev: AnsweredQuestions | None = None,
+    epoch_size: int | None = None,
+) -> FineTuningJob:
     """Return the `FineTuningJob` of a model that answers questions.
 
     Args:
@@ -189,10 +217,12 @@ def make_job(start, task, train_features, dev=None, epoch_size=None):
         one is left.
       epoch_size: windows of an epoch; None for all.
     """
-    dev_set = dev and DevSet(
-        _feature_set(task, dev.features, dev.pad_to_max_seq_length),
-        lambda rows: dev.measure(rows, task, start.tokenizer),
-    )
+    dev_set = None
+    if dev is not None:
+        dev_set = DevSet(
+            _feature_set(task, dev.features, dev.pad_to_max_seq_length),
+            lambda rows: dev.measure(rows, task, start.tokenizer),
+        )
     return FineTuningJob(
         start=start,
         task=task,

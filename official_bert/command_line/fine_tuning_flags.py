@@ -3,9 +3,9 @@
 import itertools
 import math
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags, logging
 
@@ -21,8 +21,10 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
     from official_bert.fine_tuning.job import FineTuningJob, Start
+    from official_bert.fine_tuning.task_file import Task
 
 FLAGS = flags.FLAGS
+Predictor = TypeVar("Predictor")
 MOST_EPOCHS = 1_000_000
 
 HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
@@ -196,7 +198,7 @@ def require_files(*names: str) -> None:
     """Raise `UserError` unless the files of these flags are named and readable."""
     require(*names)
     for name in names:
-        files.require_readable(locate(FLAGS[name].value), f"--{name}")
+        files.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
 
 
 def model_path() -> str:
@@ -206,7 +208,9 @@ def model_path() -> str:
     return locate(FLAGS.init_checkpoint)
 
 
-def load_predictor(predictor_class, task):
+def load_predictor(
+    predictor_class: "Callable[..., Predictor]", task: "Task | None"
+) -> "Predictor":
     """Load the model to use, after a training with its own vocabulary and casing.
 
     Args:

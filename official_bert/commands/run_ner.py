@@ -146,11 +146,13 @@ def _known_task(path):
     from official_bert.checkpoints import any_format
     from official_bert.tasks.ner import training as ner
 
+    known: ner.NerTask | None = None
     if has_task(path):
         known, _ = read_task(path, ner.NerTask)
     else:
         with any_format.opened(path) as checkpoint:
-            known = checkpoint.config and ner.task_of(checkpoint.config)
+            if checkpoint.config:
+                known = ner.task_of(checkpoint.config)
     if known is None:
         return None
     for name, value in training_flags.given(*TRAINING).items():
@@ -164,7 +166,7 @@ def _known_task(path):
 
 def _read(flag, labels=None):
     """Return the `NerData` of a file; log what it contains."""
-    path = locate(FLAGS[flag].value)
+    path = locate(getattr(FLAGS, flag))
     with_tags = flag != "test_file" or has_tags(path, "--test_file")
     data = read_ner_file(path, f"--{flag}", labels, with_tags)
     for note in data.notes:

@@ -91,7 +91,9 @@ def main() -> None:
 def _check_flags():
     names = fine_tuning_flags.used(*FILES)
     fine_tuning_flags.require_files(*names)
-    is_json = [is_json_lines(locate(FLAGS[each].value), f"--{each}") for each in names]
+    is_json = [
+        is_json_lines(locate(getattr(FLAGS, each)), f"--{each}") for each in names
+    ]
     if FLAGS.leave_out_generated and (not FLAGS.do_train or is_json[0]):
         raise UserError(
             "--leave_out_generated is for --do_train on SWAG's CSV; leave it out."
@@ -108,7 +110,7 @@ def _read_data():
     data = {}
     for name in fine_tuning_flags.used(*FILES):
         data[name], notes = choice_files.read_swag(
-            locate(FLAGS[name].value),
+            locate(getattr(FLAGS, name)),
             f"--{name}",
             is_test=name == "test_file",
             leave_out_generated=FLAGS.leave_out_generated and name == "train_file",
@@ -124,13 +126,14 @@ def _make_job(start, data):
 
     task = choice.ChoiceTask(**training_flags.given("max_seq_length"))
     start.check_length(task.max_seq_length)
-    train, dev = (
-        convert_choices(data[name], start.tokenizer, task.max_seq_length)
-        if name in data
-        else None
-        for name in ("train_file", "dev_file")
+    features = {
+        name: convert_choices(examples, start.tokenizer, task.max_seq_length)
+        for name, examples in data.items()
+        if name != "test_file"
+    }
+    return choice.make_job(
+        start, task, features["train_file"], features.get("dev_file")
     )
-    return choice.make_job(start, task, train, dev)
 
 
 def _evaluate_and_predict(data):

@@ -238,9 +238,10 @@ def fine_tune(
         state = runs.make_state(
             strategy, lambda: job.make_model(settings.recompute), settings
         )
-        evaluate = job.dev_set and job.dev_set.make_evaluate(
-            state.model, settings.eval_batch_size
-        )
+        evaluate = None
+        if job.dev_set:
+            size = settings.eval_batch_size
+            evaluate = job.dev_set.make_evaluate(state.model, size)
         run_id = runs.resume_or_begin(
             strategy, state, fingerprint(job, settings), settings
         )

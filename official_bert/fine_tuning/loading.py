@@ -2,7 +2,7 @@
 
 import os
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, ClassVar, cast
+from typing import Any, ClassVar
 
 import keras
 import numpy as np
@@ -185,10 +185,12 @@ def load_tflite(
       (`TfliteModel`, `FullTokenizer`, None or (task, global step)).
 
     Raises:
-      UserError: the file is damaged, or has another task.
+      UserError: there is no such file, it is damaged, or has another task.
     """
-    path = cast(str, tflite_model.find_file(path))
-    with tflite_model.carried_files(path) as folder:
+    file = tflite_model.find_file(path)
+    if not file:
+        raise UserError(f"{path} is not a .tflite file, and holds none.")
+    with tflite_model.carried_files(file) as folder:
         task = read_task(folder, task_class) if task_class else None
         settings_file = os.path.join(folder, google.TOKENIZER_FILE)
         settings = files.read_json(settings_file, "the casing of a vocabulary")
@@ -198,7 +200,7 @@ def load_tflite(
             )
         vocab_file = os.path.join(folder, google.VOCAB_FILE)
         tokenizer = FullTokenizer(vocab_file, settings["do_lower_case"])
-    return tflite_model.TfliteModel(path), tokenizer, task
+    return tflite_model.TfliteModel(file), tokenizer, task
 
 
 def _check_length(task, config):

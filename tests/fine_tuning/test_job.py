@@ -1,0 +1,42 @@
+"""When the model of a fine-tuning run counts as written."""
+
+import json
+
+import pytest
+
+from official_bert.errors import UserError
+from official_bert.fine_tuning import job
+from official_bert.tasks.embedding.predictor import EncoderPredictor
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """A directory with all files of the model of step 7, empty but for the task."""
+    for name in job.MODEL_FILES:
+        (tmp_path / name).touch()
+    (tmp_path / job.MODEL_FILES[0]).write_text(json.dumps({"global_step": 7}))
+    return tmp_path
+
+
+def test_the_whole_model_of_a_step(folder):
+    assert job._holds(str(folder), 7)
+
+
+def test_that_of_another_step_is_not_it(folder):
+    assert not job._holds(str(folder), 8)
+
+
+@pytest.mark.parametrize("name", job.MODEL_FILES)
+def test_a_part_of_it_is_not_it(folder, name):
+    (folder / name).unlink()
+    assert not job._holds(str(folder), 7)
+
+
+def test_a_damaged_task_is_not_it(folder):
+    (folder / job.MODEL_FILES[0]).write_text('{"global_step": 7')
+    assert not job._holds(str(folder), 7)
+
+
+def test_a_folder_without_a_tflite_file_is_refused(tmp_path):
+    with pytest.raises(UserError, match="is not a .tflite file, and holds none"):
+        EncoderPredictor(str(tmp_path))

@@ -2,15 +2,42 @@
 
 import dataclasses
 import math
+import os
 import types
 import typing
 from collections.abc import Container
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from official_bert import files
+from official_bert.errors import UserError
+
 if TYPE_CHECKING:
     from _typeshed import DataclassInstance
 
 _Record = TypeVar("_Record", bound="DataclassInstance")
+
+
+def read_record(
+    record_class: type[_Record], path: str | os.PathLike[str], what: str, remedy: str
+) -> _Record:
+    """Read a dataclass from a JSON file.
+
+    Args:
+      record_class: see `from_json`.
+      path: the file.
+      what: what the file should be, for the message ("the result of a run").
+      remedy: what to do if it is damaged, the end of a sentence.
+
+    Raises:
+      UserError: the file cannot be read, or is not such a record.
+    """
+    try:
+        return from_json(record_class, files.read_json(path, what))
+    except KeyError as error:
+        problem = f"it has no {error.args[0]}"
+    except ValueError as error:
+        problem = str(error)
+    raise UserError(f"{path} is not {what}: {problem}; {remedy}.")
 
 
 def from_json(
@@ -53,6 +80,7 @@ def _convert(value, kind, name):
         return from_json(kind, value)
     if typing.get_origin(kind) is tuple and isinstance(value, list):
         return tuple(_convert(each, typing.get_args(kind)[0], name) for each in value)
+    kind = typing.get_origin(kind) or kind  # The items of a dict are not checked.
     if kind is float and type(value) in (int, float) and math.isfinite(value):
         return float(value)
     # A bool is an int, but not what an int field should hold.

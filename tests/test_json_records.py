@@ -5,7 +5,8 @@ import json
 
 import pytest
 
-from official_bert.json_records import from_json
+from official_bert.errors import UserError
+from official_bert.json_records import from_json, read_record
 
 
 @dataclasses.dataclass(frozen=True)
@@ -77,3 +78,36 @@ def test_what_must_be_there(name):
 def test_what_is_of_another_type(name, value):
     with pytest.raises(ValueError, match="is"):
         read(VALUES | {name: value})
+
+
+@dataclasses.dataclass(frozen=True)
+class Pair:
+    first: int
+    others: dict[str, int]
+
+
+def test_a_record_in_a_file(tmp_path):
+    path = tmp_path / "pair.json"
+    path.write_text('{"first": 1, "others": {"a": 2}}')
+    assert read_record(Pair, path, "a pair", "redo it") == Pair(1, {"a": 2})
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('{"first": 1}', "is not a pair: it has no others; redo it."),
+        (
+            '{"first": "1", "others": {}}',
+            "is not a pair: first is '1'; redo it.",
+        ),
+        ('{"first": 1, "others": 2}', "is not a pair: others is 2; redo it."),
+        ('{"first": 1', "is not a pair: line 1: "),
+        ("[]", "is not a pair: it holds no JSON object."),
+    ],
+)
+def test_a_damaged_record_in_a_file(tmp_path, text, words):
+    path = tmp_path / "pair.json"
+    path.write_text(text)
+    with pytest.raises(UserError) as caught:
+        read_record(Pair, path, "a pair", "redo it")
+    assert f"{path} {words}" in str(caught.value)

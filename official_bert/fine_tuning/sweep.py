@@ -22,7 +22,7 @@ from official_bert.checkpoints import any_format, google, names
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job as fine_tuning
 from official_bert.fine_tuning.job import FineTuningJob, FineTuningSettings
-from official_bert.json_records import from_json
+from official_bert.json_records import read_record
 from official_bert.training import run_manifest, runs, saving, strategies
 from official_bert.training.run_directory import opened_directory
 
@@ -214,13 +214,8 @@ def _results(directory):
     """Return folder -> `_Result` of all runs that are done, earlier commands' too."""
     results = {}
     for path in glob.glob(os.path.join(glob.escape(directory), "*", RESULT_FILE)):
-        values = files.read_json(path, "the result of a run")
-        try:
-            result = from_json(_Result, values)
-        except (KeyError, ValueError) as error:
-            raise UserError(
-                f"{path} is damaged; remove its folder, and it is run again."
-            ) from error
+        remedy = "remove its folder, and it is run again"
+        result = read_record(_Result, path, "the result of a run", remedy)
         results[os.path.basename(os.path.dirname(path))] = result
     return results
 

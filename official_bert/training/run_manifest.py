@@ -7,6 +7,7 @@
 The same settings in the same environment give the same bits.
 """
 
+import dataclasses
 import os
 import reprlib
 import secrets
@@ -15,10 +16,38 @@ from typing import Any
 from official_bert import files
 from official_bert.checkpoints import any_format, names
 from official_bert.errors import UserError
+from official_bert.json_records import read_record
 
 MANIFEST_FILE = "training.json"
 # Ends of names of settings by which data are told from others.
 _OF_DATA = ("_bytes", "_crc32")
+
+
+@dataclasses.dataclass(frozen=True)
+class _Period:
+    """The steps from one on, and the environment in which they were made."""
+
+    from_step: int
+    environment: dict[str, Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class _Manifest:
+    """What `training.json` holds; see this module's docstring."""
+
+    run_id: int
+    settings: dict[str, Any]
+    history: tuple[_Period, ...]
+
+    @classmethod
+    def read(cls, path):
+        """Read the file; a `UserError` says what is wrong with it."""
+        remedy = "take it from another copy of the run, or choose another directory"
+        return read_record(cls, path, "the manifest of a run", remedy)
+
+    def write(self, path):
+        """Replace the file."""
+        files.write_json(path, dataclasses.asdict(self))
 
 
 def open_run(
@@ -48,13 +77,13 @@ def open_run(
                 "choose another directory, or give it as --init_checkpoint."
             )
         run_id = secrets.randbits(63)
-        files.write_json(path, {"run_id": run_id, "settings": settings, "history": []})
+        _Manifest(run_id, settings, ()).write(path)
         return run_id
-    manifest = files.read_json(path, "the manifest of a run")
-    before = manifest.get("settings", {})
+    manifest = _Manifest.read(path)
+    before = manifest.settings
     differences = list(_differences(before, settings))
     if not differences:
-        return manifest["run_id"]
+        return manifest.run_id
     if _kind(before) != _kind(settings):
         raise UserError(
             f"--output_dir: {directory} holds a run of another task "
@@ -71,14 +100,13 @@ def open_run(
             "--allow_changed_settings to continue it with these."
         )
     print(f"Going on with other settings: {_tell(differences)}.", flush=True)
-    return manifest["run_id"]
+    return manifest.run_id
 
 
 def run_id_of(directory: str | os.PathLike[str]) -> int | None:
     """Return the id of the run in a directory; None if there is none."""
     try:
-        path = os.path.join(directory, MANIFEST_FILE)
-        return files.read_json(path, "the manifest of a run").get("run_id")
+        return _Manifest.read(os.path.join(directory, MANIFEST_FILE)).run_id
     except UserError:
         return None
 
@@ -98,18 +126,18 @@ def note_start(
       environment: dict, as of `environment.describe`.
     """
     path = os.path.join(directory, MANIFEST_FILE)
-    manifest = files.read_json(path, "the manifest of a run")
+    manifest = _Manifest.read(path)
     # A kill may have taken back steps that a later environment had made.
-    history = [part for part in manifest["history"] if part["from_step"] < step]
-    before = history[-1]["environment"] if history else {}
+    history = [period for period in manifest.history if period.from_step < step]
+    before = history[-1].environment if history else {}
     # An older version may have recorded less: the rest is unknown, and no difference.
     known = {name: value for name, value in environment.items() if name in before}
     differences = list(_differences(before, known))
     if differences:
         print(f"Going on, not bit-exact because {_tell(differences)}.", flush=True)
     if before != environment:
-        history.append({"from_step": step, "environment": environment})
-    files.write_json(path, manifest | {"settings": settings, "history": history})
+        history.append(_Period(step, environment))
+    _Manifest(manifest.run_id, settings, tuple(history)).write(path)
 
 
 def _kind(settings):

@@ -202,3 +202,14 @@ def test_files_in_the_working_directory_have_its_name(tmp_path, monkeypatch):
     (tmp_path / "uncased").mkdir()
     monkeypatch.chdir(tmp_path / "uncased")
     assert runs._short_name("bert_model.ckpt") == "uncased/bert_model.ckpt"
+
+
+def test_a_damaged_manifest_is_one_sentence(tmp_path):
+    """Somebody edited it; the run is not continued as if it were another."""
+    run_manifest.open_run(tmp_path, SETTINGS)
+    content = manifest(tmp_path)
+    del content["run_id"]
+    (tmp_path / "training.json").write_text(json.dumps(content))
+    with pytest.raises(UserError, match="training.json is not the manifest of a run"):
+        run_manifest.note_start(tmp_path, 0, SETTINGS, {})
+    assert run_manifest.run_id_of(tmp_path) is None

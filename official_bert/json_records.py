@@ -51,7 +51,7 @@ def from_json(
       record_class: a dataclass. Its fields are str, int, float, bool or dict; tuples
         of one of these, `tuple[str, ...]`, from a list; such dataclasses; or each of
         these or None.
-      values: dict.
+      values: dict. Tuples may be tuples still, as in `dataclasses.asdict`.
       optional: names of fields that may be missing, and have their defaults then.
 
     Raises:
@@ -78,7 +78,7 @@ def _convert(value, kind, name):
         )
     if isinstance(kind, type) and dataclasses.is_dataclass(kind):
         return from_json(kind, value)
-    if typing.get_origin(kind) is tuple and isinstance(value, list):
+    if typing.get_origin(kind) is tuple and isinstance(value, list | tuple):
         return tuple(_convert(each, typing.get_args(kind)[0], name) for each in value)
     kind = typing.get_origin(kind) or kind  # The items of a dict are not checked.
     if kind is float and type(value) in (int, float) and math.isfinite(value):

@@ -43,7 +43,7 @@ from official_bert.command_line.streams import (
     opened_output,
 )
 from official_bert.command_line.tensorflow_start import start_tensorflow
-from official_bert.constants import CLASSIFIER, MULTIPLE_CHOICE, NER
+from official_bert.constants import CLASSIFIER, MULTIPLE_CHOICE, NER, SQUAD
 from official_bert.errors import UserError
 from official_bert.tables.text_pairs import split_line
 from official_bert.tasks import prediction_inputs
@@ -168,7 +168,13 @@ def _inputs_for(task):
             f"--input_file: {FLAGS.input_file} is a table, which the model in "
             f"{FLAGS.model_dir} does not read; give lines of text or of JSON."
         )
-    read = prediction_inputs.texts if task.TASK == NER else prediction_inputs.questions
+    readers = {NER: prediction_inputs.texts, SQUAD: prediction_inputs.questions}
+    read = readers.get(task.TASK)
+    if read is None:
+        raise UserError(
+            f"{FLAGS.model_dir} is of the task {task.TASK!r}, whose inputs predict.py "
+            "cannot read; use official_bert.Predictor in Python."
+        )
     is_json = _ends_with(JSON_LINES)
     inputs = read(lines_of(FLAGS.input_file), name, is_json)
     # Of JSON lines all are read before the first prediction.

@@ -8,6 +8,7 @@ from absl import logging
 from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory
 from official_bert.checkpoints.model_directory import Bert
+from official_bert.constants import CLASSIFIER, MULTIPLE_CHOICE, NER, SQUAD
 from official_bert.errors import UserError
 from official_bert.fine_tuning import tflite_model
 from official_bert.fine_tuning.loading import TaskPredictor
@@ -16,6 +17,7 @@ from official_bert.tasks.predictor import class_of, load
 from official_bert.tokenization.full import FullTokenizer
 
 LABELS_FILE = "labels.txt"
+EXPORTED_TASKS = (CLASSIFIER, SQUAD, NER, MULTIPLE_CHOICE)
 # Rows are padded to the first of these that fits; see `rows.Layout`.
 LENGTHS = (16, 32, 64, 128, 256, 512)
 
@@ -43,6 +45,11 @@ def predictor_of(
             if class_of(checkpoint) is None:
                 return None
     predictor = load(path)
+    if predictor.task.TASK not in EXPORTED_TASKS:
+        raise UserError(
+            f"{path} is a model of the task {predictor.task.TASK!r}, for which no "
+            f"export is written; the tasks are {', '.join(EXPORTED_TASKS)}."
+        )
     if max_seq_length:
         raise UserError(
             f"{path} is fine-tuned to read {predictor.task.max_seq_length} tokens; "

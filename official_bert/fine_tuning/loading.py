@@ -28,7 +28,8 @@ class TaskPredictor:
 
     Attributes:
       task_class: class of the task in `task.json`.
-      architecture: Hugging Face's name of the model.
+      architecture: Hugging Face's name of the model, if it has a class for this task
+        and no other; else None.
       head: name of the weights of the task's output layer, whose first axis is
         the number of outputs.
       model: the Keras model, or a `TfliteModel`.
@@ -40,7 +41,7 @@ class TaskPredictor:
     """
 
     task_class: ClassVar[type[Task]]
-    architecture: ClassVar[str]
+    architecture: ClassVar[str | None] = None
     head: ClassVar[str] = "output_weights"
 
     # (`BertConfig`, task) -> Keras model.

@@ -1,5 +1,6 @@
 """`task.json`: what a fine-tuned model is for, so that no flag has to say it."""
 
+import json
 import os
 from typing import Any, ClassVar, Protocol, Self, TypeVar
 
@@ -48,8 +49,8 @@ def has_task(path: str | os.PathLike[str]) -> bool:
 
 
 def task_content(task: Task) -> dict[str, Any]:
-    """Return a task's name and what it is, as `task.json` has them, a dict."""
-    return {"task": task.TASK, **task.to_dict()}
+    """Return a task's name and fields as `task.json` has them: tuples are lists."""
+    return json.loads(json.dumps({"task": task.TASK, **task.to_dict()}))
 
 
 def write_task(directory: str | os.PathLike[str], task: Task, global_step: int) -> None:

@@ -20,8 +20,8 @@ _PREDICTORS = (ChoicePredictor, ClassifierPredictor, NerPredictor, SquadPredicto
 _BY_TASK: dict[type[Task], type[TaskPredictor]] = {
     each.task_class: each for each in _PREDICTORS
 }
-_BY_ARCHITECTURE: dict[str | None, type[TaskPredictor]] = {
-    each.architecture: each for each in _PREDICTORS
+_BY_ARCHITECTURE: dict[str, type[TaskPredictor]] = {
+    each.architecture: each for each in _PREDICTORS if each.architecture
 }
 
 
@@ -111,5 +111,5 @@ def class_of(checkpoint: Checkpoint) -> type[TaskPredictor] | None:
     if config is None:
         return None
     name = architecture(checkpoint.shapes, architecture_of(config))
-    predictor = _BY_ARCHITECTURE.get(name)
+    predictor = _BY_ARCHITECTURE.get(name) if name else None
     return predictor if predictor and predictor.task_of(config) else None

@@ -10,6 +10,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 import tiny_model
+from marks import slow
 
 from official_bert.checkpoints import google, model_directory
 from official_bert.export.saved_model import exports
@@ -65,6 +66,14 @@ KINDS = {
     "masks": (None, None, True),
     "encoder": (None, None, True),
 }
+
+# Each of these differs from another in what a faster test of its task tries, too.
+LIKE_OTHERS = ("labels of pairs", "squad of the best", "tags of features")
+
+
+def cases(kinds):
+    """Return kinds as cases of a test; those that are like others are slow."""
+    return [slow(kind) if kind in LIKE_OTHERS else kind for kind in kinds]
 
 
 @functools.cache

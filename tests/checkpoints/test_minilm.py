@@ -99,6 +99,7 @@ def test_swapped_query_and_key_would_be_noticed(directory, bert, reference):
     assert difference(other, reference) > TOLERANCE
 
 
+@pytest.mark.slow
 @pytest.mark.comparison
 def test_sentence_similarity_of_sts_b(bert, reference, shared):
     """Spearman's correlation of mean-pooled cosines with the gold scores."""

@@ -240,7 +240,7 @@ def write_checkpoints(folder):
     google.write_checkpoint(str(folder / "model" / "bert_model.ckpt"), tensors)
     google.write_checkpoint(str(folder / "run" / "model.ckpt-7"), tensors)
     google.write_checkpoint(str(folder / "begun" / "model.ckpt-1"), tensors)
-    manifest = json.dumps({"run_id": 1, "settings": BEGUN})
+    manifest = json.dumps({"run_id": 1, "settings": BEGUN, "history": []})
     (folder / "begun" / "training.json").write_text(manifest)
 
 

@@ -5,6 +5,7 @@ import itertools
 import numpy as np
 import pytest
 import record_files
+from marks import slow
 from record_files import MINI_CONFIG
 
 from official_bert.data import input_pipeline
@@ -50,7 +51,7 @@ def whole(records):
     return train(records, count=21)
 
 
-@pytest.mark.parametrize("first", [1, 6, 7, 13, 20])
+@pytest.mark.parametrize("first", [1, 6, slow(7), 13, slow(20)])
 def test_any_batch_without_those_before(records, whole, first):
     found = train(records, first, count=21 - first)
     assert_equal(found, {name: values[first:] for name, values in whole.items()})
@@ -63,7 +64,7 @@ def test_far_into_a_run(records):
     assert_equal(found, {name: values[3:] for name, values in expected.items()})
 
 
-@pytest.mark.parametrize("workers", [2, 3, 4])
+@pytest.mark.parametrize("workers", [slow(2), 3, slow(4)])
 def test_workers_rows_are_the_whole_batch(records, whole, workers):
     borders = [worker * SIZE // workers for worker in range(workers + 1)]
     parts = [

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 import record_files
 import tensorflow as tf
+from marks import slow
 
 from official_bert.data import input_pipeline
 from official_bert.data.input_pipeline import evaluation_batches, training_batches
@@ -40,7 +41,7 @@ def paths(tmp_path_factory):
     ]
 
 
-@pytest.fixture(params=[(256, 64), (4, 2), (1, 3)], ids=str)
+@pytest.fixture(params=[slow((256, 64)), (4, 2), (1, 3)], ids=str)
 def index(request, paths, monkeypatch):
     """The files, at several sizes of chunks and windows."""
     chunk, window = request.param

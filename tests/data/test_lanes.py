@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import record_files
 import tensorflow as tf
+from marks import slow
 
 from official_bert.data import input_pipeline, lanes
 from official_bert.data.input_pipeline import batch_records, training_batches
@@ -171,7 +172,7 @@ def streams(index, batch_size, count):
     return split.transpose(1, 0, 2).reshape(LANES_OF[batch_size], -1)
 
 
-@pytest.mark.parametrize("batch_size", LANES_OF)
+@pytest.mark.parametrize("batch_size", [slow(5), 6, slow(22), 8, slow(28)])
 def test_any_batch_without_those_before(index, batch_size):
     whole = train(index, batch_size, count=30)
     assert whole.shape == (30, batch_size)
@@ -236,7 +237,7 @@ def test_orders_stay_from_version_to_version(index):
 
 
 @pytest.mark.parametrize(
-    ("batch_size", "workers"), [(5, 2), (6, 3), (6, 4), (8, 3), (8, 5)]
+    ("batch_size", "workers"), [slow(5, 2), (6, 3), slow(6, 4), slow(8, 3), (8, 5)]
 )
 def test_workers_rows_are_the_whole_batch(index, batch_size, workers):
     borders = [worker * batch_size // workers for worker in range(workers + 1)]
@@ -265,7 +266,7 @@ def test_rows_that_no_batch_has(index, rows):
         train(index, 8, rows=rows)
 
 
-@pytest.mark.parametrize("workers", [2, 4])
+@pytest.mark.parametrize("workers", [slow(2), 4])
 def test_a_worker_opens_its_lanes_files_only(index, workers):
     batch_size = 8
     own, share = 4 // workers, batch_size // workers
@@ -285,7 +286,7 @@ def test_a_worker_opens_its_lanes_files_only(index, workers):
             os.rename(path, path + " away")
 
 
-@pytest.mark.parametrize("batch_size", [5, 8])
+@pytest.mark.parametrize("batch_size", [slow(5), 8])
 def test_only_wanted_rows_are_checked(index, batch_size):
     """A bad id concerns the worker whose row it is, and is found by name."""
     whole = train(index, batch_size, count=TOTAL // batch_size)

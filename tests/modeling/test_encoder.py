@@ -229,6 +229,7 @@ def test_fit_draws_a_new_mask_each_step():
     assert np.abs(difference).max() > 0.1
 
 
+@pytest.mark.slow
 def test_both_heads_in_a_users_model_stay_tied_when_reloaded(tmp_path):
     keras.utils.set_random_seed(0)
     inputs = keras_inputs()

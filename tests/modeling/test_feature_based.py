@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
+from marks import slow
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import names
@@ -118,7 +119,7 @@ def test_the_layer_before_the_only_one_is_the_embeddings():
     np.testing.assert_array_equal(model.mix(encoded), encoded["embedding_output"])
 
 
-@pytest.mark.parametrize("layers", [1, 2, 3, 4])
+@pytest.mark.parametrize("layers", [slow(1), 2, slow(3), 4])
 @pytest.mark.parametrize("kind", ["weighted_sum_last_four", "concat_last_four"])
 def test_the_last_four_of_fewer_layers(kind, layers):
     """Of an encoder that has no four layers, all."""
@@ -207,8 +208,15 @@ def padded(features, length):
     }
 
 
-@pytest.mark.parametrize("compiled", [False, True])
-@pytest.mark.parametrize("kind", ["embeddings", "weighted_sum_all"])
+@pytest.mark.parametrize(
+    ("kind", "compiled"),
+    [
+        ("embeddings", False),
+        slow("embeddings", True),
+        slow("weighted_sum_all", False),
+        ("weighted_sum_all", True),
+    ],
+)
 def test_padding_changes_nothing(kind, compiled):
     model = make(kind)
     run = tf.function(model) if compiled else model

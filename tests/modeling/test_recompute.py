@@ -93,6 +93,7 @@ def test_attention_maps_are_not_returned():
     assert outputs["attention_probs"] == [None, None]
 
 
+@pytest.mark.slow
 def test_a_users_own_model_trains_and_reloads(tmp_path):
     names = ("input_ids", "input_mask", "segment_ids")
     inputs = {n: keras.Input((32,), dtype="int32", name=n) for n in names}

@@ -354,6 +354,7 @@ def peak_memory(bert, texts, folder):
         tracemalloc.stop()
 
 
+@pytest.mark.slow
 def test_memory_stays_flat(bert, texts, tmp_path, monkeypatch):
     """Eight times the texts take as much memory, some 0.2 MB."""
     monkeypatch.setattr(feature_extraction, "READ_AHEAD_BATCHES", 5)

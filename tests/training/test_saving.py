@@ -12,6 +12,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
+from marks import slow
 from record_files import MINI_CONFIG
 
 from official_bert.checkpoints import google, names
@@ -66,8 +67,10 @@ def test_what_is_restored_is_what_was_saved(tmp_path, kind):
     equal(numbers(other), numbers(saved))
 
 
-@pytest.mark.parametrize("before", [False, True])
-@pytest.mark.parametrize("now", [False, True])
+@pytest.mark.parametrize(
+    ("now", "before"),
+    [(True, False), slow(False, True), slow(False, False), (True, True)],
+)
 def test_a_loss_scale_is_that_of_a_run_that_scales(tmp_path, before, now):
     """A run that goes on in float16 begins with the first one, not with 1."""
     saved = make(step=7, seed=1, scaled=before)
@@ -312,7 +315,7 @@ def test_what_was_passed_over_is_set_aside(tmp_path):
     assert tf.train.latest_checkpoint(str(tmp_path)).endswith("model.ckpt-4")
 
 
-@pytest.mark.parametrize("damage", DAMAGES)
+@pytest.mark.parametrize("damage", [DAMAGES[0], *map(slow, DAMAGES[1:])])
 def test_a_run_whose_checkpoints_are_all_damaged_does_not_start_over(tmp_path, damage):
     save(tmp_path, make(step=3))
     damage(tmp_path / "model.ckpt-3")

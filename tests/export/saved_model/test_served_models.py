@@ -9,6 +9,7 @@ from tiny_exports import (
     KINDS,
     ask,
     assert_same,
+    cases,
     open_kind,
     random_texts,
     traced,
@@ -17,7 +18,7 @@ from tiny_exports import (
 
 from official_bert.checkpoints import model_directory
 from official_bert.constants import INPUTS
-from official_bert.export import expected
+from official_bert.export import expected, samples
 from official_bert.export.saved_model import exports, signatures
 from official_bert.export.saved_model.ner import ServedTagger
 from official_bert.export.saved_model.signatures import (
@@ -75,7 +76,7 @@ def values_of(answers):
     return set(np.ravel(next(iter(answers.values()))).tolist())
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", cases(KINDS))
 def test_text(kind):
     inputs = texts_for(kind)
     wanted = open_kind(kind)[1].answers[SERVING](**inputs)
@@ -85,14 +86,14 @@ def test_text(kind):
     assert kind in (*TAGGING, *PRETRAINED) or set(found) == set(wanted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", cases(KINDS))
 def test_one_text(kind):
     inputs = {name: values[:1] for name, values in texts_for(kind, 1, 9).items()}
     wanted = open_kind(kind)[1].answers[SERVING](**inputs)
     assert_same(ask(kind, SERVING, inputs), wanted)
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", cases(KINDS))
 def test_no_texts(kind):
     inputs = {name: np.zeros([0], object) for name in texts_for(kind, 0)}
     if kind == "choice":
@@ -200,7 +201,7 @@ def _encoded(directory, texts):
     return batch, {name: outputs[name].numpy() for name in names}
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", cases(KINDS))
 def test_tokens(kind):
     batch, wanted = features_of(kind)
     found = ask(kind, TOKENS, batch)
@@ -218,7 +219,7 @@ def test_tokens_of_unlike_shapes(name):
         ask("label", TOKENS, batch | {name: wrong})
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", cases(KINDS))
 def test_no_tokens(kind):
     batch = {name: np.zeros([0, 8], np.int32) for name in INPUTS}
     if kind == "choice":
@@ -236,7 +237,7 @@ def record(**columns):
     return example.SerializeToString()
 
 
-@pytest.mark.parametrize("kind", BY_TOKEN)
+@pytest.mark.parametrize("kind", cases(BY_TOKEN))
 def test_records(kind):
     # Of different lengths, with holes, with and without each of the two columns.
     rows = [
@@ -270,7 +271,7 @@ def test_no_records(kind):
     assert {len(value) for value in found.values()} == {0}
 
 
-@pytest.mark.parametrize("kind", SQUAD)
+@pytest.mark.parametrize("kind", cases(SQUAD))
 def test_answers_are_parts_of_the_context(kind):
     inputs = texts_for(kind, 20, 7)
     found = ask(kind, SERVING, inputs)
@@ -282,7 +283,7 @@ def test_answers_are_parts_of_the_context(kind):
         assert (start == end == 0) == nothing[row]
 
 
-@pytest.mark.parametrize("kind", TAGGING)
+@pytest.mark.parametrize("kind", cases(TAGGING))
 def test_words_and_tags(kind):
     texts = texts_for(kind, 20, 7)["text"]
     found = ask(kind, SERVING, {"text": texts})
@@ -303,7 +304,7 @@ def test_words_and_tags(kind):
         assert found["word_ends"][row].tolist() == ends + [-1] * rest
 
 
-@pytest.mark.parametrize("kind", TAGGING)
+@pytest.mark.parametrize("kind", cases(TAGGING))
 def test_entities_are_parts_of_the_text(kind):
     texts = texts_for(kind, 20, 7)["text"]
     found = ask(kind, SERVING, {"text": texts})
@@ -377,7 +378,7 @@ def test_masks_behind_the_cut():
     assert_same(found, wanted)
 
 
-@pytest.mark.parametrize("kind", PRETRAINED)
+@pytest.mark.parametrize("kind", cases(PRETRAINED))
 def test_vectors_of_tokens(kind):
     texts = texts_for(kind, 10, 3)["text"]
     found = ask(kind, SERVING, {"text": texts})
@@ -417,7 +418,7 @@ UNWANTED = {
 }  # fmt: skip
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", cases(KINDS))
 def test_ops_that_every_server_has(kind):
     for name in open_kind(kind)[1].signatures:
         ops = op_types(traced(kind, name))
@@ -445,3 +446,13 @@ def test_a_model_without_a_pooler_has_no_pooled_output(tmp_path, heads):
     assert set(wanted) == {"sequence_output"} and "pooled_output" not in found
     assert_same({"sequence_output": found["sequence_output"].numpy()}, wanted)
     assert (FILL_MASK in export.signatures) == heads
+
+
+@pytest.mark.parametrize("kind", cases(KINDS))
+def test_samples_are_what_is_asked_for(kind):
+    for name, signature in open_kind(kind)[1].signatures.items():
+        if name not in (TOKENS, EXAMPLES):
+            rows = samples.rows_of(name, signature.specs, (8,))
+            assert all(set(row) == set(signature.specs) for row in rows)
+    row = samples.first_row(open_kind(kind)[1].signatures[SERVING].specs)
+    assert all(row.values())

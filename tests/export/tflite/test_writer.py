@@ -254,6 +254,7 @@ def test_it_needs_tflite_s_own_operators_and_fixed_shapes(kind):
     assert flatbuffer.dynamic_shapes(model) == []
 
 
+@pytest.mark.slow
 def test_so_do_the_others():
     folders = [horse("int8")[0], horse("full_int8")[0], exported("label", "float16")[0]]
     for folder in folders:

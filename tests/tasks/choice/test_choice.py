@@ -128,6 +128,7 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
     assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
 
 
+@pytest.mark.slow
 def test_micro_batches_learn_the_same(tmp_path):
     """Batches of different lengths, too; dropout is all that differs."""
     lengths = set()

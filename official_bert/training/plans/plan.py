@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from official_bert.errors import UserError
+from official_bert.training.plans import tpu_compiler
 from official_bert.training.plans.chips import Slice
 
 PACKAGES = ("jax", "jaxlib", "libtpu")
@@ -155,8 +156,8 @@ def _program_file(program: bytes) -> Iterator[str]:
 
 def _run_compiler(arguments, progress):
     """Return (status, standard output, standard error) of the compiler's process."""
-    module = "official_bert.training.plans.tpu_compiler"
-    command = [sys.executable, "-m", module, *arguments]
+    # -P: the modules of this folder are not for it.
+    command = [sys.executable, "-P", tpu_compiler.__file__, *arguments]
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(

@@ -1,6 +1,6 @@
 """Compile a program with the TPU's compiler, which needs no TPU.
 
-    python -m official_bert.training.plans.tpu_compiler STEP.hlo.pb v5e:4x4 16
+    python official_bert/training/plans/tpu_compiler.py STEP.hlo.pb v5e:4x4 16
 
 It prints the costs as one line of JSON. It runs in a process of its own, without
 TensorFlow. All use of private names of JAX is in this module; the extra `plan` pins

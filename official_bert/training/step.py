@@ -1,6 +1,7 @@
 """One update, and one evaluation batch, on any `tf.distribute` strategy."""
 
 import dataclasses
+import functools
 from collections.abc import Callable
 from typing import Any
 
@@ -106,6 +107,7 @@ def make_train_step(
     objective: Objective,
     settings: StepSettings,
     kernels: Kernels = WITH_GRADIENTS,
+    all_reduce: Callable[[Any], Any] | None = None,
 ) -> Callable[[dict[str, Any]], dict[str, tf.Tensor]]:
     """Return the compiled function that makes one update.
 
@@ -126,6 +128,8 @@ def make_train_step(
       settings: `StepSettings`.
       kernels: `Kernels` of the forward and backward passes. They also say whether
         XLA compiles the element-wise work of clipping and of the optimizer.
+      all_reduce: function: nest of a replica's tensors -> their sums over the replicas;
+        by default that of the strategy. For programs of replicas that do not exist.
 
     Returns:
       function: per-replica features -> dict of scalars: `name` and
@@ -143,12 +147,13 @@ def make_train_step(
 
     def replica_step(features):
         context = tf.distribute.get_replica_context()
+        total = all_reduce or functools.partial(context.all_reduce, "SUM")
         features = dict(features)
         weights = objective.weights(features)
         if STOP in features:
             # A computed tensor has a device, which the reduction asks for.
             weights[STOP] = tf.identity(features.pop(STOP))
-        summed = context.all_reduce("SUM", weights)
+        summed = total(weights)
         counted = weights if settings.per_replica_update else summed
         denominators = {
             name: counted[name] + added for name, added in objective.losses.items()
@@ -157,7 +162,7 @@ def make_train_step(
         seed = step_seed(settings.seed, optimizer.iterations, replica)
         scale = tf.convert_to_tensor(guard.loss_scale) if guard.scaled else None
         gradients, terms = gradients_of(features, denominators, seed, scale)
-        gradients, terms, norm = _reduce(context, gradients, terms, settings)
+        gradients, terms, norm = _reduce(total, gradients, terms, settings)
         finite = tf.math.is_finite(norm)
         report = {
             name: tf.where(finite, value, tf.zeros_like(value))
@@ -254,11 +259,11 @@ def _sum_over(count, function):
     return total
 
 
-def _reduce(context, gradients, terms, settings):
+def _reduce(all_reduce, gradients, terms, settings):
     """Sum over the replicas; also return the norm of the gradients' sum."""
     if settings.per_replica_update:
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
-    gradients, terms = context.all_reduce("SUM", (gradients, terms))
+    gradients, terms = all_reduce((gradients, terms))
     return gradients, terms, tf.linalg.global_norm(gradients)
 
 

@@ -1,0 +1,108 @@
+"""Peak rates and memory of accelerators, and the slices that a plan can name."""
+
+import dataclasses
+import math
+import re
+
+from official_bert.errors import UserError
+
+MAX_CHIPS = 64
+
+
+@dataclasses.dataclass(frozen=True)
+class Chip:
+    """A chip, with its vendor's peak rates.
+
+    Attributes:
+      name: as people call it.
+      flops: operations per second of dense matrix products in bfloat16 (float16 on
+        chips without it).
+      bandwidth: bytes per second of its main memory.
+      memory: bytes of its main memory.
+      float32_flops: the same as `flops` for float32 inputs: TF32 on GPUs that have it;
+        on TPUs six passes in bfloat16.
+    """
+
+    name: str
+    flops: float
+    bandwidth: float
+    memory: float
+    float32_flops: float
+
+
+@dataclasses.dataclass(frozen=True)
+class Slice:
+    """Chips that train together.
+
+    Attributes:
+      name: as `--topology` names it.
+      chip: `Chip`.
+      num_chips: how many there are.
+      compiler_name: the TPU compiler's name of the slice; None for GPUs.
+    """
+
+    name: str
+    chip: Chip
+    num_chips: int
+    compiler_name: str | None = None
+
+
+def _tpu(name, teraflops, terabytes, gigabytes):
+    flops = teraflops * 1e12
+    return Chip(name, flops, terabytes * 1e12, gigabytes * 1e9, flops / 6)
+
+
+def _gpu(name, teraflops, terabytes, gigabytes, float32_teraflops):
+    rates = teraflops * 1e12, terabytes * 1e12, gigabytes * 1e9
+    return Chip(name, *rates, float32_teraflops * 1e12)
+
+
+# Google Cloud's "System architecture" pages. The compiler calls v5p "v5".
+TPUS = {
+    "v4": _tpu("TPU v4", 275, 1.2, 32),
+    "v5e": _tpu("TPU v5e", 197, 0.82, 16),
+    "v5p": _tpu("TPU v5p", 459, 2.77, 95),
+    "v6e": _tpu("TPU v6e", 918, 1.64, 32),
+}
+_COMPILER_NAMES = {"v5p": "v5"}
+# NVIDIA's data sheets, without sparsity.
+GPUS = {
+    "h200": _gpu("H200 SXM", 989, 4.8, 141, 494),
+    "h100": _gpu("H100 SXM", 989, 3.35, 80, 494),
+    "a100": _gpu("A100 SXM 80 GB", 312, 2.04, 80, 156),
+    "l4": _gpu("L4", 121, 0.3, 24, 60),
+    "v100": _gpu("V100 SXM 32 GB", 125, 0.9, 32, 15.7),
+    "t4": _gpu("T4", 65, 0.32, 16, 8.1),
+}
+
+
+def parse_topology(text: str) -> Slice:
+    """Return the `Slice` of a name such as `v5e:4x4`, `v4:2x2x1`, `h100` or `8xh100`.
+
+    Raises:
+      UserError: there is no such chip, or the slice is too large.
+    """
+    kind, colon, shape = text.strip().lower().partition(":")
+    if kind in TPUS:
+        dimensions = [int(size) for size in re.findall(r"\d+", shape)]
+        wanted = 3 if kind in ("v4", "v5p") else 2
+        if not re.fullmatch(r"\d+(x\d+)+", shape) or len(dimensions) != wanted:
+            example = "2x2x1" if wanted == 3 else "4x4"
+            raise UserError(
+                f"--topology={text}: give the {wanted} dimensions of the slice, for "
+                f"example {kind}:{example}."
+            )
+        num_chips = math.prod(dimensions)
+        if not 1 <= num_chips <= MAX_CHIPS:
+            raise UserError(
+                f"--topology={text} has {num_chips} chips; a plan has 1 to {MAX_CHIPS}."
+            )
+        compiler_name = f"{_COMPILER_NAMES.get(kind, kind)}:{shape}"
+        return Slice(text, TPUS[kind], num_chips, compiler_name)
+    gpu = re.fullmatch(r"(?:(\d{1,4})x)?(\w+)", kind)
+    if colon or not gpu or gpu[2] not in GPUS or gpu[1] == "0":
+        raise UserError(
+            f"--topology={text} is not known. TPU slices: {', '.join(TPUS)} with their "
+            f"shape (v5e:4x4, v4:2x2x1). GPUs: {', '.join(GPUS)}, several as 8xh100."
+        )
+    return Slice(text, GPUS[gpu[2]], int(gpu[1] or 1))

@@ -1,0 +1,83 @@
+"""The training step of a run as a program for XLA, for one replica of several."""
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_bert.modeling.kernels.choose import training_kernels
+from official_bert.training import runs
+from official_bert.training.step import Objective, make_train_step
+
+
+def pretraining_features(
+    num_rows: int, max_seq_length: int, max_predictions_per_seq: int
+) -> dict[str, tf.Tensor]:
+    """Return a batch of zeros with the shapes of pre-training, [B, S] and [B, P]."""
+    sequence = tf.zeros([num_rows, max_seq_length], tf.int32)
+    masked = tf.zeros([num_rows, max_predictions_per_seq], tf.int32)
+    return {
+        "input_ids": sequence,
+        "input_mask": sequence,
+        "segment_ids": sequence,
+        "masked_lm_positions": masked,
+        "masked_lm_ids": masked,
+        "masked_lm_weights": tf.cast(masked, tf.float32),
+        "next_sentence_labels": tf.zeros([num_rows, 1], tf.int32),
+    }
+
+
+def export_step(
+    make_model: Callable[[], keras.Model],
+    objective: Objective,
+    settings: runs.RunSettings,
+    features: dict[str, tf.Tensor],
+    num_replicas: int,
+) -> bytes:
+    """Return the whole training step as a serialized `HloModuleProto`.
+
+    It has forward and backward passes, the sums over replicas, clipping and the
+    optimizer, with the kernels that a TPU would run.
+
+    Args:
+      make_model: function: () -> Keras model with Google's names.
+      objective: `Objective`.
+      settings: `RunSettings`.
+      features: a batch of one replica's share.
+      num_replicas: replicas that train together.
+    """
+    strategy = tf.distribute.get_strategy()
+    state = runs.make_state(strategy, make_model, settings)
+    step = make_train_step(
+        strategy,
+        state.model,
+        state.optimizer,
+        state.guard,
+        objective,
+        settings.step,
+        training_kernels(),
+        _make_all_reduce(num_replicas),
+    )
+    function: Any = step
+    compiled = tf.function(function.python_function, jit_compile=True, autograph=False)
+    return compiled.experimental_get_compiler_ir(features)(stage="hlo_serialized")
+
+
+def _make_all_reduce(num_replicas):
+    """Return the function that sums nests of tensors over the replicas."""
+    if num_replicas == 1:
+        return None
+
+    def total(tensor):
+        return tf.raw_ops.CollectiveReduceV2(
+            input=tensor,
+            group_size=num_replicas,
+            group_key=1,
+            instance_key=1,
+            ordering_token=[],
+            merge_op="Add",
+            final_op="Id",
+        )
+
+    return lambda nest: tf.nest.map_structure(total, nest)

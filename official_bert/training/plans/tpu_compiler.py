@@ -1,0 +1,130 @@
+"""Compile a program with the TPU's compiler, which needs no TPU.
+
+    python official_bert/training/plans/tpu_compiler.py STEP.hlo.pb v5e:4x4 16
+
+It prints the costs as one line of JSON. It runs in a process of its own, without
+TensorFlow. All use of private names of JAX is in this module; the extra `plan` pins
+the versions that have them.
+"""
+
+import collections
+import json
+import os
+import re
+import sys
+import time
+from typing import Any
+
+# The collectives and the operations that involve the host or a random generator.
+COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "collective-permute")
+HOST_OPERATIONS = ("infeed", "outfeed", "send", "recv", "custom-call-to-host")
+
+
+def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[str, Any]:
+    """Return the costs of a program on one chip of a TPU slice.
+
+    Args:
+      program: a serialized `HloModuleProto`.
+      topology: the compiler's name of the slice, such as "v5e:4x4".
+      num_replicas: chips of the slice that run it, each with its own data.
+
+    Returns:
+      dict: `argument_bytes`, `temp_bytes`, `code_bytes` and `alias_bytes` of its
+      memory; `flops`; `bytes_accessed`, the compiler's count of what its fused
+      operations read and write; `collectives`, name -> [count, bytes]; `host`, the
+      operations that involve the host; `compile_seconds`.
+    """
+    # The compiler asks for a description of the machine otherwise.
+    os.environ.update(
+        TPU_SKIP_MDS_QUERY="1",
+        JAX_PLATFORMS="cpu",
+        TPU_ACCELERATOR_TYPE="v5litepod-4",
+        TPU_WORKER_HOSTNAMES="localhost",
+        TPU_WORKER_ID="0",
+    )
+    import numpy as np
+    from jax._src import compiler
+    from jax._src.interpreters import mlir
+    from jax.experimental import topologies
+    from jaxlib import _jax
+    from jaxlib.mlir import ir
+    from jaxlib.xla_client import XlaComputation
+
+    described = topologies.get_topology_desc(platform="tpu", topology_name=topology)
+    text = _jax.mlir.xla_computation_to_mlir_module(XlaComputation(program))
+    # TensorFlow copies arguments that are also results; StableHLO has no copy.
+    text = re.sub(
+        r"= mhlo\.copy (%[\w#]+)((?: \{[^}]*\})?) : (tensor<[^>]*>)",
+        r"= stablehlo.reshape \1 : (\3) -> \3",
+        text,
+    )
+    with mlir.make_ir_context():
+        module = ir.Module.parse(text)
+    options = compiler.get_compile_options(
+        num_replicas=num_replicas,
+        num_partitions=1,
+        device_assignment=np.arange(num_replicas).reshape(num_replicas, 1),
+    )
+    devices = _jax.DeviceList(tuple(described.devices[:num_replicas]))
+    began = time.monotonic()
+    compiled = described.devices[0].client.compile(module, devices, options)
+    seconds = time.monotonic() - began
+    memory, costs = compiled.get_compiled_memory_stats(), compiled.cost_analysis()
+    if isinstance(costs, (list, tuple)):
+        costs = costs[0]
+    optimized = compiled.hlo_modules()[0].to_string()
+    return {
+        "argument_bytes": memory.argument_size_in_bytes,
+        "temp_bytes": memory.temp_size_in_bytes,
+        "code_bytes": memory.generated_code_size_in_bytes,
+        "alias_bytes": memory.alias_size_in_bytes,
+        "flops": costs["flops"],
+        "bytes_accessed": costs["bytes accessed"],
+        "collectives": find_collectives(optimized),
+        "host": find_host_operations(optimized),
+        "compile_seconds": seconds,
+    }
+
+
+_BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4}
+_BYTES |= {"f32": 4, "s64": 8, "u64": 8, "f64": 8}
+
+
+def find_collectives(text: str) -> dict[str, list[int]]:
+    """Return name -> [how many there are, bytes of their results] in an HLO text."""
+    found: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
+    names = "|".join(COLLECTIVES)
+    for result, name in re.findall(rf" = (\S.*?) ({names})(?:-start)?\(", text):
+        sizes = [
+            _BYTES.get(kind, 4) * _product(shape)
+            for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", result)
+        ]
+        found[name][0] += 1
+        found[name][1] += sum(sizes)
+    return dict(found)
+
+
+def _product(shape):
+    size = 1
+    for dimension in shape.split(","):
+        size *= int(dimension or 1)
+    return size
+
+
+def find_host_operations(text: str) -> list[str]:
+    """Return the operations of an HLO text that wait for the host, sorted."""
+    names = "infeed|outfeed|send|recv"
+    found = set(re.findall(rf" ({names})(?:-start|-done)?\(", text))
+    found |= set(re.findall(r'custom_call_target="([^"]*[Cc]allback[^"]*)"', text))
+    return sorted(found)
+
+
+def main(path: str, topology: str, num_replicas: str) -> None:
+    """Print the costs of the program in a file."""
+    with open(path, "rb") as source:
+        program = source.read()
+    print(json.dumps(compile_program(program, topology, int(num_replicas))))
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

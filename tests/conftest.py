@@ -27,25 +27,25 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
 # The files that take longest, the longest first. They begin, so that of several
 # processes (`-n`) none is at work alone in the end.
 LONGEST = (
-    "test_unbreakable.py",
+    "test_torture.py",
+    "test_workers.py",
+    "test_served_models.py",
+    "test_saved_model.py",
     "test_lanes.py",
+    "test_input_pipeline.py",
+    "test_writer.py",
+    "test_keras_hub.py",
+    "test_step.py",
+    "test_pretraining.py",
     "test_run_classifier.py",
     "test_devices.py",
-    "test_writer.py",
-    "test_torture.py",
-    "test_input_pipeline.py",
-    "test_ner.py",
-    "test_served_models.py",
-    "test_migrating.py",
-    "test_workers.py",
-    "test_saved_model.py",
-    "test_keras_hub.py",
+    "test_feature_based.py",
     "test_feature_extraction.py",
-    "test_encoder.py",
-    "test_ablation_runs.py",
+    "test_graph.py",
     "test_run_swag.py",
+    "test_saving.py",
+    "test_dynamic_batches.py",
     "test_choice.py",
-    "test_run_squad.py",
 )
 
 

@@ -9,6 +9,7 @@ import sys
 import tomllib
 
 import pytest
+from marks import slow
 from packaging.requirements import Requirement
 from places import ROOT
 
@@ -50,7 +51,8 @@ ONLY_ON_X86 = pytest.mark.skipif(not IS_X86, reason="oneDNN's setting is for x86
 
 @ONLY_ON_X86
 @pytest.mark.parametrize(
-    ("environ", "answer"), [({}, "1 True"), ({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0 False")]
+    ("environ", "answer"),
+    [({}, "1 True"), slow({"TF_ENABLE_ONEDNN_OPTS": "0"}, "0 False")],
 )
 def test_commands_compute_with_onednn_unless_the_user_says_otherwise(
     monkeypatch, environ, answer

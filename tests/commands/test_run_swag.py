@@ -46,7 +46,6 @@ FIRST = {
     "--do_predict --test_file=test.jsonl --num_train_epochs=1",
     "damaged-rows": f"{BRIEF} --train_file=half.jsonl --leave_out_damaged "
     "--num_train_epochs=4",
-    "seeds": f"{SWAG} --num_seeds=2 --num_train_epochs=1",
 }
 LATER = {
     "swag": FIRST["swag"],
@@ -274,13 +273,6 @@ def test_what_is_left_out_is_told(first):
     said = results["damaged-rows"]["stdout"]
     assert "half.jsonl: 1 of 10 rows were left out" in said and "line 2" in said
     assert "step 4/4" in said
-
-
-def test_seeds(first):
-    rows = json.loads((first[0] / "seeds" / "runs.json").read_text())
-    best = max(row["accuracy"] for row in rows)
-    assert len(rows) == 2 and scores(first[0] / "seeds")["eval_accuracy"] == best
-    assert "2 seeds: accuracy" in first[1]["seeds"]["stdout"]
 
 
 def test_the_same_command_again(first, later):

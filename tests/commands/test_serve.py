@@ -129,6 +129,7 @@ def test_from_the_start_through_a_new_version_to_sigterm(servers):
     assert parts == {"command_line", "commands", "errors", "files", "serving"}
 
 
+@pytest.mark.slow
 def test_ctrl_c_does_not_wait_for_what_was_given_up(servers):
     process, _, log = servers["hasty"]
     url = url_of(process)

@@ -41,7 +41,7 @@ def paths(tmp_path_factory):
     ]
 
 
-@pytest.fixture(params=[slow((256, 64)), (4, 2), (1, 3)], ids=str)
+@pytest.fixture(params=[slow((256, 64)), (4, 2), slow((1, 3))], ids=str)
 def index(request, paths, monkeypatch):
     """The files, at several sizes of chunks and windows."""
     chunk, window = request.param

@@ -200,6 +200,7 @@ def reload(model, tmp_path):
     return keras.models.load_model(path)
 
 
+@pytest.mark.slow
 def test_a_users_own_head_trains_and_reloads(tmp_path):
     keras.utils.set_random_seed(0)
     inputs = keras_inputs()

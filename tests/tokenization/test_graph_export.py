@@ -63,6 +63,7 @@ def op_types(graph):
     return {node.op for node in nodes}
 
 
+@pytest.mark.slow
 def test_no_op_of_tensorflow_text_or_of_the_locale(saved):
     model = saved_model_pb2.SavedModel()
     model.ParseFromString((saved / "saved_model.pb").read_bytes())

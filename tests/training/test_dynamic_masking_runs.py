@@ -55,6 +55,7 @@ def test_a_run_goes_on_with_its_masking_only(whole, records):
         run(other, whole)
 
 
+@pytest.mark.slow
 def test_static_held_out_records_beside_unmasked_ones(records, tmp_path):
     folder = tmp_path / "static"
     folder.mkdir()

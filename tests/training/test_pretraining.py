@@ -367,6 +367,7 @@ def test_the_loss_falls_below_what_no_context_gives(records, tmp_path):
     assert metrics(directory)[-1]["eval_unigram_entropy"] == entropy
 
 
+@pytest.mark.slow
 def test_what_no_context_gives_is_told_of_the_right_data(records, tmp_path):
     """The entropy is of the training words, the share of the held-out ones."""
     held_out = record_files.write(tmp_path / "held_out.tfrecord", mini_records()[:5])
@@ -413,6 +414,7 @@ def test_xla_cannot_skip_padding(records, tmp_path):
         run(records, tmp_path, skip_padding=True, xla=True)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_the_padding_it_began_with(records, tmp_path):
     run(records, tmp_path, do_eval=False, stop_at_step=2)
     with pytest.raises(UserError, match="skip_padding"):

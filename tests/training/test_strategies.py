@@ -432,6 +432,7 @@ def whole_step(config):
     return state, whole, step
 
 
+@pytest.mark.slow
 def test_xla_takes_the_whole_step_and_makes_the_same_update():
     """A TPU runs nothing but what XLA compiles: the nearest thing on a CPU."""
     ends, reports = [], []

@@ -9,6 +9,7 @@ import keras_hub as library
 import numpy as np
 import pytest
 import tiny_model
+from marks import slow
 
 from official_bert.checkpoints import initialize
 from official_bert.checkpoints.checkpoint import Checkpoint
@@ -267,7 +268,12 @@ def test_kerashub_loads_the_tokenizer(tmp_path, casing, word):
 
 
 @pytest.mark.parametrize(
-    "name", ["bert-base-chinese", "bert-base-multilingual-cased", "bert-base-cased"]
+    "name",
+    [
+        slow("bert-base-chinese"),
+        slow("bert-base-multilingual-cased"),
+        "bert-base-cased",
+    ],
 )
 def test_released_vocabularies(tmp_path, shared, name):
     """The Chinese one has an empty line; the bytes stay what they are."""

@@ -456,6 +456,7 @@ def test_bad_calibration_is_refused(tmp_path):
     assert os.listdir(tmp_path) == []
 
 
+@pytest.mark.slow
 def test_the_mask_is_clipped_in_eight_bits(tmp_path, monkeypatch):
     """With -10000 among numbers of 8 bits, nothing but the mask is left."""
     model = open_device_model(device_exports.horse_directory(), (24,))

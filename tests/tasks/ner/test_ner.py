@@ -9,6 +9,7 @@ import pytest
 import tensorflow as tf
 import tiny_model
 from killed_run import assert_same_bytes, killed_at
+from marks import slow
 from run_settings import changed, fine_tuning_settings, start_of
 
 from official_bert.checkpoints import any_format
@@ -83,7 +84,7 @@ def run(directory, task=TASK, train=TRAIN, dev=DEV, **changes):
     return fine_tuning.fine_tune(tf.distribute.get_strategy(), job, settings)
 
 
-@pytest.fixture(scope="module", params=[TASK, FROZEN], ids=["tuned", "frozen"])
+@pytest.fixture(scope="module", params=[TASK, slow(FROZEN)], ids=["tuned", "frozen"])
 def whole(request, tmp_path_factory):
     """(task, output directory, scores) of a run that nobody disturbed."""
     directory = tmp_path_factory.mktemp("whole")
@@ -315,6 +316,7 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
     assert_same_bytes(tensors(tmp_path), tensors(directory))
 
 
+@pytest.mark.slow
 def test_other_windows_or_tags_are_another_run(tmp_path):
     run(tmp_path, num_train_steps=20)
     with pytest.raises(UserError, match="windows_crc32"):

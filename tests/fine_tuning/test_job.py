@@ -6,7 +6,6 @@ import pytest
 
 from official_bert.errors import UserError
 from official_bert.fine_tuning import job, task_file
-from official_bert.tasks import predictor
 from official_bert.tasks.embedding.predictor import EncoderPredictor
 
 
@@ -41,14 +40,6 @@ def test_a_damaged_task_is_not_it(folder):
 def test_a_folder_without_a_tflite_file_is_refused(tmp_path):
     with pytest.raises(UserError, match="is not a .tflite file, and holds none"):
         EncoderPredictor(str(tmp_path))
-
-
-def test_tasks_and_architectures_are_registered_once():
-    """Two of one architecture would take each other's models."""
-    predictors = predictor._PREDICTORS
-    assert len({each.task_class.TASK for each in predictors}) == len(predictors)
-    named = [each.architecture for each in predictors if each.architecture]
-    assert len(set(named)) == len(named) >= 4
 
 
 def test_tuples_of_a_task_are_lists_as_in_the_file():

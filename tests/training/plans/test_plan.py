@@ -146,7 +146,7 @@ def test_the_program_of_several_replicas_has_sums():
     not all(map(importlib.util.find_spec, plan.PACKAGES)),
     reason="the TPU's compiler (the extra `plan`) is not installed",
 )
-def test_a_tpu_compiles_the_step_without_the_host():
+def test_the_compiler_of_a_tpu_takes_the_step():
     made = plan.compile_plan(exported(4), SLICE, 4, "float32")
     assert made.compiles and made.fits
     assert made.collectives["all-reduce"][0] <= 5

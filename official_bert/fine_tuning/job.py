@@ -253,6 +253,9 @@ def fine_tune(
         skip_padding = (
             runs.can_skip_padding(strategy, settings) and not job.reads_padding
         )
+        kernels = runs.choose_kernels(
+            strategy, job.start.config, train_set, skip_padding, settings
+        )
         if not loop.train(
             strategy,
             state,
@@ -261,7 +264,7 @@ def fine_tune(
             settings,
             run_id,
             evaluate,
-            runs.choose_kernels(job.start.config, train_set, skip_padding, settings),
+            kernels,
             job.best_by,
         ):
             return None

@@ -50,9 +50,9 @@ def dropout(
         minval=None,
         maxval=None,
         dtype=tf.uint32,
-        # The generator that is fast where this runs: on CPUs and GPUs Philox, compiled
-        # by XLA or not.
-        alg="auto_select",
+        # XLA's default generator uses only the lower half of each number of the seed,
+        # and the step is in the upper half.
+        alg="philox",
     )
     bits = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]
     keep = tf.reshape(bits >= tf.constant(threshold, tf.uint16), shape)

@@ -34,14 +34,18 @@ class Embeddings(keras.layers.Layer):
         """Create the tables [V, H], [types, H], [max positions, H]."""
         config, width = self.config, self.config.hidden_size
 
-        def table(name, rows):
+        def table(name, rows, **settings):
             return self.add_weight(
                 shape=(rows, width),
                 initializer=layers.initializer(config),
                 name=name,
+                **settings,
             )
 
-        self.word_embeddings = table("word_embeddings", config.vocab_size)
+        # `lookup` casts it.
+        self.word_embeddings = table(
+            "word_embeddings", config.vocab_size, autocast=False
+        )
         self.token_type_embeddings = table(
             "token_type_embeddings", config.type_vocab_size
         )
@@ -57,7 +61,7 @@ class Embeddings(keras.layers.Layer):
         kernels: Kernels,
         packing: Packing | None = None,
         dropout_seed: tf.Tensor | None = None,
-    ) -> tf.Tensor:
+    ) -> tuple[tf.Tensor, tf.Tensor]:
         """Embed tokens.
 
         Args:
@@ -68,12 +72,13 @@ class Embeddings(keras.layers.Layer):
           dropout_seed: int64 [2], or None in evaluation.
 
         Returns:
-          float [T, H].
+          (float [T, H], the word embeddings [V, H] for an output layer).
         """
         config = self.config
         length, width = tf.shape(input_ids)[1], config.hidden_size
         table = tf.convert_to_tensor(self.word_embeddings)
-        words = tf.gather(table, input_ids)  # [B, S, H]
+        dtype = tf.as_dtype(self.compute_dtype)
+        words, table = kernels.lookup(table, input_ids, dtype)  # [B, S, H], [V, H]
         # A product with one-hot rows, as in the original: the gradient of a
         # gather from two rows would add up all tokens one after the other.
         kinds = tf.one_hot(
@@ -85,4 +90,5 @@ class Embeddings(keras.layers.Layer):
         if packing:
             x = packing.pack(x)  # [T, H]
         x = self.layer_norm(x, layer_norm=kernels.layer_norm)
-        return kernels.dropout(x, config.hidden_dropout_prob, dropout_seed, 0)
+        x = kernels.dropout(x, config.hidden_dropout_prob, dropout_seed, 0)
+        return x, table

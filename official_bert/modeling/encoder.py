@@ -87,9 +87,10 @@ class BertEncoder(keras.layers.Layer):
             the layer's own `keras.random.SeedGenerator`.
           output_attention_probs: whether to return the attention maps.
           output_embedding_table: whether to return the word embeddings as a
-            tensor. A functional model that is to be saved has to take them
-            from here for its `MaskedLM`: Keras writes a variable among the
-            arguments into the file as a constant.
+            tensor, for a `MaskedLM`. Some kernels add up both gradients of the
+            table then. A functional model that is to be saved has to take it
+            from here: Keras writes a variable among the arguments into the
+            file as a constant.
           kernels: `Kernels`, what the layers compute with; see `kernels.choose`.
 
         Returns:
@@ -121,7 +122,9 @@ class BertEncoder(keras.layers.Layer):
             bias = [bias_of(mask) for mask in packing.masks]
             kernels = packing.wrap(kernels)
         how = {"kernels": kernels, "dropout_seed": seed}
-        embedded = self.embeddings(input_ids, segment_ids, packing=packing, **how)
+        embedded, table = self.embeddings(
+            input_ids, segment_ids, packing=packing, **how
+        )
         all_layers, all_probs = self.encoder(embedded, bias, **how)
 
         def unflatten(x):  # [T, H] -> [B, S, H]
@@ -141,7 +144,7 @@ class BertEncoder(keras.layers.Layer):
         if output_attention_probs:
             outputs["attention_probs"] = all_probs
         if output_embedding_table:
-            outputs["embedding_table"] = tf.convert_to_tensor(self.embedding_table)
+            outputs["embedding_table"] = table
         return outputs
 
     def _check_length(self, length):

@@ -36,6 +36,23 @@ def dense(units: int, config: BertConfig, name: str) -> keras.layers.Dense:
     return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
 
 
+def lookup(
+    table: tf.Tensor, ids: tf.Tensor, dtype: tf.DType
+) -> tuple[tf.Tensor, tf.Tensor]:
+    """Return the rows of an embedding table that ids name, and the table.
+
+    Args:
+      table: float32 [V, H].
+      ids: int [B, S].
+      dtype: of the results.
+
+    Returns:
+      (rows [B, S, H], the table [V, H] for an output layer that shares it).
+    """
+    table = tf.cast(table, dtype)
+    return tf.gather(table, ids), table
+
+
 def gelu(x: tf.Tensor) -> tf.Tensor:
     """GELU in the tanh form of the original's last version.
 

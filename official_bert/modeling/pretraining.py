@@ -86,13 +86,17 @@ class PretrainingModel(EncoderModel):
           `next_sentence_logits` [B, 2].
         """
         encoded = self.bert(
-            inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
+            inputs,
+            training=training,
+            dropout_seed=dropout_seed,
+            output_embedding_table=True,
+            kernels=kernels,
         )
         outputs = {
             "masked_lm_logits": self.cls.predictions(
                 encoded["sequence_output"],
                 inputs["masked_lm_positions"],
-                self.bert.embedding_table,
+                encoded["embedding_table"],
                 kernels=kernels,
             )
         }

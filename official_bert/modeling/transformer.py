@@ -7,6 +7,7 @@ name: `attention/self/query/kernel`, `attention/output/LayerNorm/gamma`,
 `kernels`, which the layers take in their calls, are `kernels.interface.Kernels`.
 """
 
+import functools
 import math
 from collections.abc import Callable
 from typing import Any
@@ -130,6 +131,27 @@ def merge_heads(x: tf.Tensor) -> tf.Tensor:
     return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [-1, width])  # [T, H]
 
 
+def project(
+    dense: keras.layers.Dense,
+    x: tf.Tensor,
+    bias: tf.Tensor | list[tf.Tensor],
+    num_heads: int,
+) -> tf.Tensor:
+    """Return dense(x), the projection to or from the heads of attention.
+
+    Args:
+      dense: `keras.layers.Dense`.
+      x: float [T, H].
+      bias: as of `attention`, for kernels that need B and S.
+      num_heads: A, for kernels that need it.
+
+    Returns:
+      float [T, H].
+    """
+    del bias, num_heads
+    return dense(x)
+
+
 class SelfAttention(keras.layers.Layer):
     """Multi-head scaled dot-product attention (Vaswani et al., 2017).
 
@@ -169,12 +191,17 @@ class SelfAttention(keras.layers.Layer):
         Returns:
           (context [T, H], attention probabilities [B, A, S, S] before dropout).
         """
+        num_heads = self.config.num_attention_heads
+        query, key, value = (
+            kernels.to_heads(dense, x, bias, num_heads)
+            for dense in (self.query, self.key, self.value)
+        )
         return kernels.attention(
-            self.query(x),
-            self.key(x),
-            self.value(x),
+            query,
+            key,
+            value,
             bias,
-            self.config.num_attention_heads,
+            num_heads,
             self.config.attention_probs_dropout_prob,
             dropout_seed,
             self.dropout_index,
@@ -211,10 +238,19 @@ class ResidualOutput(keras.layers.Layer):
         residual: tf.Tensor,
         kernels: Any,
         dropout_seed: tf.Tensor | None = None,
+        project: Callable[..., tf.Tensor] | None = None,
     ) -> tf.Tensor:
-        """Map x [T, input_width] and residual [T, H] to [T, H]."""
+        """Map x [T, input_width] and residual [T, H] to [T, H].
+
+        Args:
+          x: float [T, input_width].
+          residual: float [T, H].
+          kernels: `Kernels`.
+          dropout_seed: int64 [2], or None in evaluation.
+          project: function: (the dense layer, x) -> [T, H]; None calls the layer.
+        """
         return kernels.residual_layer_norm(
-            self.dense(x),
+            project(self.dense, x) if project else self.dense(x),
             residual,
             *self.layer_norm.parameters(),
             self.config.hidden_dropout_prob,
@@ -228,6 +264,7 @@ class Attention(keras.layers.Layer):
 
     def __init__(self, config: BertConfig, dropout_index: int, **kwargs: Any):
         super().__init__(**kwargs)
+        self.num_heads = config.num_attention_heads
         self.self_attention = SelfAttention(config, dropout_index, name="self")
         self.attention_output = ResidualOutput(
             config, config.hidden_size, dropout_index + 1, name="output"
@@ -248,7 +285,10 @@ class Attention(keras.layers.Layer):
         """Return (output [T, H], probabilities [B, A, S, S])."""
         how = {"kernels": kernels, "dropout_seed": dropout_seed}
         context, probs = self.self_attention(x, bias, **how)
-        return self.attention_output(context, x, **how), probs
+        project = functools.partial(
+            kernels.from_heads, bias=bias, num_heads=self.num_heads
+        )
+        return self.attention_output(context, x, project=project, **how), probs
 
 
 class Intermediate(keras.layers.Layer):

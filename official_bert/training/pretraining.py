@@ -149,7 +149,9 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         data = _fingerprint(train_set, settings)
         fingerprint = runs.fingerprint(config, data, settings)
         run_id = runs.resume_or_begin(strategy, state, fingerprint, settings)
-        kernels = runs.choose_kernels(config, train_set, skip_padding, settings)
+        kernels = runs.choose_kernels(
+            strategy, config, train_set, skip_padding, settings
+        )
         if not loop.train(
             strategy,
             state,

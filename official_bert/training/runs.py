@@ -111,15 +111,25 @@ def make_state(
 
 def can_skip_padding(strategy: tf.distribute.Strategy, settings: RunSettings) -> bool:
     """Whether shapes may depend on the data: XLA cannot compile such a step."""
-    return not (settings.step.xla or strategies.is_tpu(strategy))
+    return not is_one_program(strategy, settings)
+
+
+def is_one_program(strategy: tf.distribute.Strategy, settings: RunSettings) -> bool:
+    """Whether XLA compiles the forward and backward passes as a whole."""
+    return settings.step.xla or strategies.is_tpu(strategy)
 
 
 def choose_kernels(
-    config: BertConfig, dataset: Any, skip_padding: bool, settings: RunSettings
+    strategy: tf.distribute.Strategy,
+    config: BertConfig,
+    dataset: Any,
+    skip_padding: bool,
+    settings: RunSettings,
 ) -> Kernels:
     """Return the `Kernels` of a run's training steps.
 
     Args:
+      strategy: a `tf.distribute` strategy.
       config: `BertConfig`.
       dataset: to train on, see `loop.train`.
       skip_padding: whether only attention computes padding.
@@ -133,7 +143,7 @@ def choose_kernels(
         settings.precision,
         num_sequences * dataset.tokens_per_row,
         skip_padding,
-        settings.step.xla,
+        is_one_program(strategy, settings),
     )
 
 

@@ -14,7 +14,7 @@ import numpy as np
 import original_head
 import tensorflow as tf
 
-from official_bert.modeling.kernels import packing
+from official_bert.modeling.kernels import packing, whole_program
 from official_bert.modeling.kernels.choose import training_kernels
 from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.modeling.pretraining import PretrainingModel
@@ -24,7 +24,7 @@ from official_bert.training.pretraining import make_objective
 from official_bert.training.schedule import WarmupLinearDecay
 from official_bert.training.step import StepSettings, make_train_step
 
-# The kernels that a training step may use.
+# The kernels that a training step may use, and the settings of such a step.
 WAYS = {
     "plain": PLAIN,
     "plain, packed": dataclasses.replace(PLAIN, pack=packing.pack_tokens),
@@ -32,7 +32,9 @@ WAYS = {
     "hand-written gradients, packed": training_kernels(skip_padding=True),
     "in few passes": training_kernels(is_compiled=True),
     "in few passes, packed in groups": training_kernels(True, skip_padding=True),
+    "one program": whole_program.kernels_for(tf.float32),
 }
+SETTINGS = {"one program": {"xla": True}}
 
 
 def two_replicas():
@@ -76,13 +78,12 @@ def start(strategy, kernels, **options):
     return model, optimizer, step
 
 
-def distances(strategy, kernels, **options):
+def distances(strategy, way):
     """Take the six steps.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      kernels: `Kernels`.
-      **options: further ones of `StepSettings`.
+      way: key of `WAYS`.
 
     Returns:
       dict: the largest difference from the recording in `mlm`, `nsp` (losses),
@@ -91,7 +92,7 @@ def distances(strategy, kernels, **options):
       `replicas` of a weight; and the number of `steps`.
     """
     arrays = original_head.recording()
-    model, optimizer, step = start(strategy, kernels, **options)
+    model, optimizer, step = start(strategy, WAYS[way], **SETTINGS.get(way, {}))
     reports = []
     for number in range(original_head.SETTINGS["steps"]):
         features = original_head.features(arrays, number)
@@ -140,4 +141,4 @@ def _report_distances(reports, arrays):
 
 if __name__ == "__main__":
     replicas = two_replicas()
-    print(json.dumps({name: distances(replicas, WAYS[name]) for name in sys.argv[1:]}))
+    print(json.dumps({way: distances(replicas, way) for way in sys.argv[1:]}))

@@ -18,6 +18,7 @@ from official_bert.modeling.kernels import (
     fused_layer_norm,
     gradients,
     packing,
+    whole_program,
 )
 from official_bert.modeling.kernels.interface import PLAIN, Kernels
 
@@ -50,26 +51,26 @@ def for_training(
       precision: name, see `training.precision`.
       num_tokens: of all training steps of the run.
       skip_padding: whether only attention computes padding; not with `xla`.
-      xla: whether XLA compiles the forward and backward passes as a whole.
+      xla: whether XLA compiles the forward and backward passes as a whole, as with
+        `--xla` and on every TPU.
     """
     pays_off = compiling_pays_off(config, precision, num_tokens)
-    return training_kernels(pays_off, skip_padding, xla)
+    if xla:
+        kernels = whole_program.kernels_for(tf.as_dtype(precision))
+        return dataclasses.replace(kernels, compiles_update=pays_off)
+    return training_kernels(pays_off, skip_padding)
 
 
-def training_kernels(
-    is_compiled: bool = False, skip_padding: bool = False, xla: bool = False
-) -> Kernels:
-    """Return the `Kernels` of a training step.
+def training_kernels(is_compiled: bool = False, skip_padding: bool = False) -> Kernels:
+    """Return the `Kernels` of a training step that TensorFlow runs.
 
     Args:
       is_compiled: whether XLA compiles element-wise work, for float32 on CPUs.
-        Dropout's masks are others then. With `xla` it does so for the optimizer
-        alone.
+        Dropout's masks are others then.
       skip_padding: see `for_training`.
-      xla: see `for_training`.
     """
     kernels, pack = WITH_GRADIENTS, packing.pack_tokens
-    if is_compiled and not xla:
+    if is_compiled:
         kernels, pack = _in_few_passes(), packing.pack_in_groups
     return dataclasses.replace(
         kernels, pack=pack if skip_padding else None, compiles_update=is_compiled

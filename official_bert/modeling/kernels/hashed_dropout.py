@@ -8,7 +8,12 @@ from official_bert.modeling.dropout import index_seed
 def mask_key(seed: tf.Tensor, dropout_index: int) -> tf.Tensor:
     """Return the uint32 [2] key of one dropout's mask in one training step."""
     return tf.random.stateless_uniform(
-        [2], index_seed(seed, dropout_index), minval=None, maxval=None, dtype=tf.uint32
+        [2],
+        index_seed(seed, dropout_index),
+        minval=None,
+        maxval=None,
+        dtype=tf.uint32,
+        alg="philox",  # For the reason given in `dropout`.
     )
 
 
@@ -21,7 +26,7 @@ def hashed_dropout(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
     multiplication.
 
     Args:
-      x: float32 tensor of any shape.
+      x: float tensor of any shape.
       key: uint32 [2], see `mask_key`.
       rate: probability of zero, to 32 bits.
 
@@ -35,7 +40,9 @@ def hashed_dropout(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
     threshold = round(rate * 2**32)
     scale = 2**32 / (2**32 - threshold)
     keep = bits >= tf.constant(threshold, tf.uint32)
-    return tf.where(keep, x * scale, tf.zeros_like(x))
+    # In half precision the scale itself would be rounded.
+    scaled = tf.cast(tf.cast(x, tf.float32) * scale, x.dtype)
+    return tf.where(keep, scaled, tf.zeros_like(x))
 
 
 def _hash(positions, key):

@@ -22,6 +22,9 @@ class Kernels:
     within one run, each with other kernels.
 
     Attributes:
+      lookup: as `layers.lookup`.
+      to_heads: as `transformer.project`, before attention.
+      from_heads: as `transformer.project`, after attention.
       attention: as `transformer.attention`.
       dropout: as `dropout.dropout`.
       layer_norm: as `layers.layer_norm`.
@@ -39,6 +42,9 @@ class Kernels:
       compiles_update: whether XLA compiles the optimizer's element-wise work.
     """
 
+    lookup: Callable[..., tuple[tf.Tensor, tf.Tensor]] = layers.lookup
+    to_heads: Callable[..., tf.Tensor] = transformer.project
+    from_heads: Callable[..., tf.Tensor] = transformer.project
     attention: Callable[..., tuple[tf.Tensor, tf.Tensor | None]] = transformer.attention
     dropout: Callable[..., tf.Tensor] = dropout.dropout
     layer_norm: Callable[..., tf.Tensor] = layers.layer_norm

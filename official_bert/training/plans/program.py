@@ -6,7 +6,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from official_bert.modeling.kernels.choose import training_kernels
+from official_bert.modeling.kernels import whole_program
 from official_bert.training import runs
 from official_bert.training.step import Objective, make_train_step
 
@@ -56,7 +56,7 @@ def export_step(
         state.guard,
         objective,
         settings.step,
-        training_kernels(),
+        whole_program.kernels_for(tf.as_dtype(settings.precision)),
         _make_all_reduce(num_replicas),
     )
     function: Any = step

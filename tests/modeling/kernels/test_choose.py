@@ -4,7 +4,7 @@ import pytest
 import tensorflow as tf
 
 from official_bert.config import BertConfig
-from official_bert.modeling.kernels import choose, element_wise, packing
+from official_bert.modeling.kernels import choose, element_wise, packing, whole_program
 from official_bert.modeling.kernels.interface import PLAIN
 
 CONFIG = BertConfig(100, hidden_size=100, num_hidden_layers=10, num_attention_heads=2)
@@ -26,7 +26,9 @@ def test_when_compiling_pays_off():
 
 
 def test_in_a_step_that_xla_compiles_only_the_update_is_compiled_by_itself():
-    assert is_compiled(chosen(skip_padding=False, xla=True)) == (False, True)
+    kernels = chosen(skip_padding=False, xla=True)
+    assert is_compiled(kernels) == (False, True)
+    assert kernels.attention is whole_program.attention
 
 
 @pytest.mark.parametrize("kind", ["GPU", "TPU"])

@@ -269,7 +269,7 @@ class _Training:
 
         def count(batch):
             size = model_flops.size_of(batch, skips_padding)
-            return model_flops.training_flops(model.config, size, heads)
+            return model_flops.step_flops(model.config, size, heads)
 
         return count
 

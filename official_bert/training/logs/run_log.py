@@ -204,10 +204,11 @@ def describe_rates(row: Mapping[str, float]) -> str:
     """Return the `RATES` of a row, for people."""
     text = f"{row['sequences_per_second']:.0f} seq/s"
     if "model_flops_per_second" in row:
-        rate, unit = row["model_flops_per_second"] / 1e9, "GFLOP/s"
-        if rate >= 1000:
-            rate, unit = rate / 1000, "TFLOP/s"
-        text += f"  {rate:.{0 if rate >= 100 else 1}f} {unit}"
+        rate, prefix = row["model_flops_per_second"] / 1e6, "M"
+        for larger in "GTPE":
+            if rate >= 999.5:  # It would be printed as 1000.
+                rate, prefix = rate / 1000, larger
+        text += f"  {rate:.3g} {prefix}FLOP/s"
     return text + (f"  MFU {row['mfu']:.1%}" if "mfu" in row else "")
 
 

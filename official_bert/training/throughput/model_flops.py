@@ -23,6 +23,7 @@ from typing import Any
 
 import numpy as np
 
+from official_bert import parameter_count
 from official_bert.config import BertConfig
 
 
@@ -86,27 +87,6 @@ def size_of(features: Mapping[str, Any], skips_padding: bool = False) -> BatchSi
     return BatchSize(math.prod(rows), tokens, pairs, predictions)
 
 
-def pretraining_heads(
-    config: BertConfig, next_sentence_prediction: bool = True
-) -> Heads:
-    """Return the `Heads` of pre-training."""
-    hidden = config.hidden_size
-    return Heads(
-        per_row=hidden * hidden + 2 * hidden if next_sentence_prediction else 0,
-        per_prediction=hidden * hidden + hidden * config.vocab_size,
-    )
-
-
-def pooled_heads(config: BertConfig, num_outputs: int) -> Heads:
-    """Return the `Heads` of models that score the vector of `[CLS]`."""
-    return Heads(per_row=config.hidden_size * (config.hidden_size + num_outputs))
-
-
-def token_heads(config: BertConfig, num_outputs: int) -> Heads:
-    """Return the `Heads` of models that score each token: spans, tags."""
-    return Heads(per_token=config.hidden_size * num_outputs)
-
-
 def heads_of(model: Any) -> Heads:
     """Return the `Heads` of an `EncoderModel`, from its trainable matrices."""
     counts = {"row": 0, "token": 0, "prediction": 0}
@@ -126,7 +106,7 @@ def heads_of(model: Any) -> Heads:
     return Heads(counts["row"], counts["token"], counts["prediction"], trains_encoder)
 
 
-def training_flops(config: BertConfig, size: BatchSize, heads: Heads) -> int:
+def step_flops(config: BertConfig, size: BatchSize, heads: Heads) -> int:
     """Return the model FLOPs of one training step: forward and backward pass.
 
     Args:
@@ -134,12 +114,10 @@ def training_flops(config: BertConfig, size: BatchSize, heads: Heads) -> int:
       size: `BatchSize` of the whole batch.
       heads: `Heads`.
     """
-    hidden, layers = config.hidden_size, config.num_hidden_layers
-    weights = 4 * hidden * hidden + 2 * hidden * config.intermediate_size
-    encoder = layers * (weights * size.tokens + 2 * hidden * size.pairs)
-    above = (
+    layers = parameter_count.layers_flops(config, size.tokens, size.pairs)
+    above = 2 * (
         heads.per_row * size.rows
         + heads.per_token * size.tokens
         + heads.per_prediction * size.predictions
     )
-    return (6 if heads.trains_encoder else 2) * encoder + 6 * above
+    return (3 if heads.trains_encoder else 1) * layers + 3 * above

@@ -104,7 +104,9 @@ def test_utilization(monkeypatch):
     ("rates", "text"),
     [
         ({}, "10 seq/s"),
-        ({"model_flops_per_second": 57.3e9}, "10 seq/s  57.3 GFLOP/s"),
+        ({"model_flops_per_second": 57.34e9}, "10 seq/s  57.3 GFLOP/s"),
+        ({"model_flops_per_second": 0.546e9}, "10 seq/s  546 MFLOP/s"),
+        ({"model_flops_per_second": 999.6e9}, "10 seq/s  1 TFLOP/s"),
         (
             {"model_flops_per_second": 412.4e12, "mfu": 0.4169},
             "10 seq/s  412 TFLOP/s  MFU 41.7%",

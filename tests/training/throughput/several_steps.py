@@ -80,9 +80,14 @@ def several(strategy, settings, batches):
     return state, {n: np.concatenate([r[n] for r in reports]) for n in reports[0]}
 
 
-def differences(strategy):
-    """Return the names of what is not equal to the last bit, and the updates made."""
-    settings = make(FineTuningSettings, **FINE_TUNING | {"micro_batch_size": 0})
+def differences(strategy, **changes):
+    """Return the names of what is not equal to the last bit, and the updates made.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      **changes: flags.
+    """
+    settings = make(FineTuningSettings, **FINE_TUNING | changes)
     batches = [make_batch(number) for number in range(sum(CALLS))]
     (one, ones), (other, others) = (
         make_updates(strategy, settings, batches)

@@ -8,10 +8,12 @@ import pytest
 import tensorflow as tf
 from run_settings import FINE_TUNING, make
 
+from official_bert import parameter_count
 from official_bert.config import BertConfig
 from official_bert.fine_tuning.job import FineTuningSettings
 from official_bert.modeling.classification import ClassificationModel
 from official_bert.modeling.feature_based import FeatureBasedModel
+from official_bert.modeling.multiple_choice import MultipleChoiceModel
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.modeling.span_prediction import SpanModel
 from official_bert.modeling.token_classification import TokenClassificationModel
@@ -21,12 +23,9 @@ from official_bert.training.step import make_train_step
 from official_bert.training.throughput.model_flops import (
     Heads,
     heads_of,
-    pooled_heads,
-    pretraining_heads,
     size_of,
     static_size,
-    token_heads,
-    training_flops,
+    step_flops,
 )
 
 CONFIG = BertConfig(
@@ -39,6 +38,12 @@ CONFIG = BertConfig(
 )
 
 
+def pretraining_heads(config):
+    """Return the pooler and the next-sentence scores, transform and vocabulary."""
+    hidden = config.hidden_size
+    return Heads(hidden * (hidden + 2), 0, hidden * (hidden + config.vocab_size))
+
+
 @pytest.mark.parametrize(
     ("layers", "expected"),
     # What the TPU's compiler counted for base, 32 x 128, 20 predictions.
@@ -47,10 +52,11 @@ CONFIG = BertConfig(
 def test_base_on_a_tpu(layers, expected):
     values = BertConfig.named("base").to_dict() | {"num_hidden_layers": layers}
     config = BertConfig.from_dict(values)
-    counted = training_flops(
-        config, static_size(32, 128, 20), pretraining_heads(config)
-    )
+    counted = step_flops(config, static_size(32, 128, 20), pretraining_heads(config))
     assert counted == pytest.approx(expected, rel=0.02)
+    # `describe_model.py` leaves out the next-sentence scores, 2 H weights.
+    described = 32 * parameter_count.training_flops(config, 128, 20)
+    assert counted - described == 32 * 6 * 2 * 768
 
 
 def products_in(hlo):
@@ -90,7 +96,7 @@ def test_xla_makes_these_products(recompute):
     features = program.pretraining_features(4, 32, 5)
     compiled = tf.function(step.python_function, jit_compile=True, autograph=False)
     hlo = compiled.experimental_get_compiler_ir(features)(stage="hlo")
-    counted = training_flops(CONFIG, size_of(features), heads_of(state.model))
+    counted = step_flops(CONFIG, size_of(features), heads_of(state.model))
     # A second forward pass of the layers is no part of the mathematics.
     expected = counted * (4 / 3 if recompute else 1)
     assert products_in(hlo) == pytest.approx(expected, rel=0.03 if recompute else 0.01)
@@ -112,13 +118,14 @@ def test_several_choices_are_several_rows():
 
 
 def test_heads_of_models():
-    """Those of a model are those that a plan names without a model."""
     assert heads_of(PretrainingModel(CONFIG)) == pretraining_heads(CONFIG)
-    without = PretrainingModel(CONFIG, next_sentence_prediction=False)
-    assert heads_of(without) == pretraining_heads(CONFIG, False)
-    assert heads_of(ClassificationModel(CONFIG, 3)) == pooled_heads(CONFIG, 3)
-    assert heads_of(TokenClassificationModel(CONFIG, 5)) == token_heads(CONFIG, 5)
-    assert heads_of(SpanModel(CONFIG)) == token_heads(CONFIG, 2)
+    without = heads_of(PretrainingModel(CONFIG, next_sentence_prediction=False))
+    assert without == Heads(per_prediction=64 * (64 + 512))
+    assert heads_of(ClassificationModel(CONFIG, 3)) == Heads(per_row=64 * (64 + 3))
+    assert heads_of(MultipleChoiceModel(CONFIG)) == Heads(per_row=64 * (64 + 1))
+    tagged = heads_of(TokenClassificationModel(CONFIG, 5))
+    assert tagged == Heads(per_token=64 * 5)
+    assert heads_of(SpanModel(CONFIG)) == Heads(per_token=64 * 2)
     with_bilstm = heads_of(ClassificationModel(CONFIG, 3, bilstm=True))
     # Two directions, four gates each, of 32 units: they read 64 numbers and their own.
     assert with_bilstm == Heads(per_token=2 * 4 * 32 * (64 + 32) + 3 * 64)
@@ -127,6 +134,6 @@ def test_heads_of_models():
 def test_a_frozen_encoder_has_no_backward_pass():
     heads = heads_of(FeatureBasedModel(CONFIG, 5, "last"))
     assert not heads.trains_encoder and heads.per_row == 0
-    encoder = training_flops(CONFIG, static_size(2, 8), Heads())
-    frozen = training_flops(CONFIG, static_size(2, 8), Heads(trains_encoder=False))
+    encoder = step_flops(CONFIG, static_size(2, 8), Heads())
+    frozen = step_flops(CONFIG, static_size(2, 8), Heads(trains_encoder=False))
     assert 3 * frozen == encoder

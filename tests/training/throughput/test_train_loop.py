@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 import several_steps
 import tensorflow as tf
 import warm_python
@@ -15,8 +16,13 @@ def check(found, replicas):
     assert found["compared"] > 100 and found["dropout"] == 0.1
 
 
-def test_on_one_device():
-    check(several_steps.differences(tf.distribute.get_strategy()), 1)
+@pytest.mark.parametrize(
+    "flags",
+    [{}, {"micro_batch_size": 1}, {"xla": True, "precision": "bfloat16"}],
+    ids=str,
+)
+def test_on_one_device(flags):
+    check(several_steps.differences(tf.distribute.get_strategy(), **flags), 1)
 
 
 def test_on_two_replicas():

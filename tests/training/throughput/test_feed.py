@@ -4,6 +4,7 @@ import json
 import os
 import signal
 import threading
+import types
 
 import numpy as np
 import pytest
@@ -13,7 +14,7 @@ from run_settings import changed, fine_tuning_settings
 
 from official_bert.fine_tuning.batches import FeatureSet
 from official_bert.modeling.classification import ClassificationModel
-from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS, training_kernels
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import Features, pad_features
 from official_bert.tasks.classifier.task import ClassifierTask
@@ -21,6 +22,13 @@ from official_bert.training import loop, runs, strategies
 from official_bert.training.logs.run_log import RATES
 from official_bert.training.throughput import feed
 from official_bert.training.throughput.feed import Feeding
+from official_bert.training.throughput.model_flops import (
+    BatchSize,
+    Heads,
+    heads_of,
+    static_size,
+    step_flops,
+)
 
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
@@ -42,13 +50,14 @@ WAYS = {
 }
 
 
-def run(directory, feeding=None, calls=None):
+def run(directory, feeding=None, calls=None, kernels=WITH_GRADIENTS):
     """Train; return (whether it is complete, step, weights and moments).
 
     Args:
       directory: of the run.
       feeding: `Feeding`.
       calls: list, for the number of updates of each call.
+      kernels: `Kernels`.
     """
     directory.mkdir(exist_ok=True)
     settings = changed(SETTINGS, output_dir=str(directory))
@@ -73,7 +82,7 @@ def run(directory, feeding=None, calls=None):
             settings,
             run_id,
             None,
-            WITH_GRADIENTS,
+            kernels,
             feeding=feeding,
         )
     values = {name: v.numpy() for name, v in state.weights_and_slots().items()}
@@ -162,6 +171,41 @@ def test_killed_between_two_calls(plain, tmp_path, monkeypatch):
             run(tmp_path, WAYS["several ahead"])
     assert_same(run(tmp_path, WAYS["several"]), plain[1])
     assert without_rates(tmp_path) == without_rates(plain[0])
+
+
+@pytest.mark.parametrize("skip_padding", [False, True])
+def test_what_counts_in_a_step(tmp_path, monkeypatch, skip_padding):
+    """Two texts of 4 tokens, padded to 16."""
+    counted, add = [], loop.Meter.add
+
+    def noted(meter, report, flops):
+        counted.append(flops)
+        add(meter, report, flops)
+
+    monkeypatch.setattr(loop.Meter, "add", noted)
+    run(tmp_path, kernels=training_kernels(skip_padding=skip_padding))
+    config = tiny_model.MINI_CONFIG
+    heads = Heads(per_row=config.hidden_size * (config.hidden_size + 2))
+    size = BatchSize(2, 2 * 4, 2 * 4 * 4) if skip_padding else static_size(2, 16)
+    assert counted == [step_flops(config, size, heads)] * 16
+
+
+def test_a_worker_counts_for_all(monkeypatch):
+    """It reads one of the two rows of a batch."""
+    state = types.SimpleNamespace(
+        model=ClassificationModel(tiny_model.MINI_CONFIG, 2), step=0
+    )
+    monkeypatch.setattr(strategies, "local_rows", lambda *_: (1, 2))
+    data = FeatureSet(TRAIN, 16, pad_features).of_one_length()
+    settings = changed(SETTINGS, num_train_steps=1)
+    training = loop._Training(
+        STRATEGY, state, settings, 1, None, "accuracy", None, None
+    )
+    ((shares,), count, flops), *others = training._calls(data, 0, False)
+    assert shares["input_ids"].shape == (1, 16) and count == 1 and not others
+    config = tiny_model.MINI_CONFIG
+    heads = heads_of(state.model)
+    assert flops == step_flops(config, static_size(2, 16), heads)
 
 
 def test_no_thread_is_left():

@@ -266,9 +266,11 @@ class _Training:
         if not isinstance(model, EncoderModel):
             return lambda batch: 0
         heads = model_flops.heads_of(model)
+        # Only a training pass of the encoder skips padding.
+        skips = skips_padding and heads.trains_encoder
 
         def count(batch):
-            size = model_flops.size_of(batch, skips_padding)
+            size = model_flops.size_of(batch, skips)
             return model_flops.step_flops(model.config, size, heads)
 
         return count

@@ -12,8 +12,9 @@ program computes them:
 - `--recompute` computes a part twice. The second time is not counted.
 - The vocabulary's matrix multiplies only the gathered positions [B, P].
 
-Padding counts if the step computes it, since its shapes are static. If it skips padding
-(`--skip_padding`), neither padding nor attention to padding is counted.
+Padding counts where the step computes it, since its shapes are static. If the encoder
+skips padding (`--skip_padding`), neither padding nor attention to padding is counted.
+Heads that score each token always compute padding.
 """
 
 import dataclasses
@@ -50,12 +51,14 @@ class BatchSize:
 
     Attributes:
       rows: sequences.
+      positions: S for each sequence: what heads compute that score each token.
       tokens: positions that have a vector in the encoder.
       pairs: pairs of a query and a key, summed over the sequences.
       predictions: positions that the masked LM gathers.
     """
 
     rows: int
+    positions: int
     tokens: int
     pairs: int
     predictions: int = 0
@@ -63,8 +66,9 @@ class BatchSize:
 
 def static_size(rows: int, length: int, predictions_per_row: int = 0) -> BatchSize:
     """Return the `BatchSize` of `rows` sequences of one length, padding included."""
-    tokens = rows * length
-    return BatchSize(rows, tokens, tokens * length, rows * predictions_per_row)
+    positions = rows * length
+    pairs = positions * length
+    return BatchSize(rows, positions, positions, pairs, rows * predictions_per_row)
 
 
 def size_of(features: Mapping[str, Any], skips_padding: bool = False) -> BatchSize:
@@ -73,18 +77,18 @@ def size_of(features: Mapping[str, Any], skips_padding: bool = False) -> BatchSi
     Args:
       features: `input_ids` and `input_mask` int [..., S], and `masked_lm_positions`
         [B, P] in pre-training. Tensors are read on the host.
-      skips_padding: whether the step computes the tokens alone.
+      skips_padding: whether the encoder computes the tokens alone.
     """
     *rows, length = features["input_ids"].shape
-    predictions = 0
+    size = static_size(math.prod(rows), length)
     if "masked_lm_positions" in features:
         predictions = math.prod(features["masked_lm_positions"].shape)
+        size = dataclasses.replace(size, predictions=predictions)
     if not skips_padding:
-        size = static_size(math.prod(rows), length)
-        return dataclasses.replace(size, predictions=predictions)
+        return size
     lengths = np.count_nonzero(np.asarray(features["input_mask"]), axis=-1)
     tokens, pairs = int(lengths.sum()), int((lengths.astype(np.int64) ** 2).sum())
-    return BatchSize(math.prod(rows), tokens, pairs, predictions)
+    return dataclasses.replace(size, tokens=tokens, pairs=pairs)
 
 
 def heads_of(model: Any) -> Heads:
@@ -117,7 +121,7 @@ def step_flops(config: BertConfig, size: BatchSize, heads: Heads) -> int:
     layers = parameter_count.layers_flops(config, size.tokens, size.pairs)
     above = 2 * (
         heads.per_row * size.rows
-        + heads.per_token * size.tokens
+        + heads.per_token * size.positions
         + heads.per_prediction * size.predictions
     )
     return (3 if heads.trains_encoder else 1) * layers + 3 * above

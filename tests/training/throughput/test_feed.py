@@ -187,7 +187,9 @@ def test_what_counts_in_a_step(tmp_path, monkeypatch, skip_padding):
     run(tmp_path, kernels=training_kernels(skip_padding=skip_padding))
     config = tiny_model.MINI_CONFIG
     heads = Heads(per_row=config.hidden_size * (config.hidden_size + 2))
-    size = BatchSize(2, 2 * 4, 2 * 4 * 4) if skip_padding else static_size(2, 16)
+    size = (
+        BatchSize(2, 2 * 16, 2 * 4, 2 * 4 * 4) if skip_padding else static_size(2, 16)
+    )
     assert counted == [step_flops(config, size, heads)] * 16
 
 

@@ -110,6 +110,10 @@ def test_a_batch_with_padding():
     skipped = size_of(features, skips_padding=True)
     assert (skipped.rows, skipped.tokens, skipped.pairs) == (2, 4, 9 + 1)
     assert skipped.predictions == 6
+    # Heads that score each token do so with padding.
+    assert skipped.positions == 8
+    scores = step_flops(CONFIG, skipped, Heads(per_token=5))
+    assert scores - step_flops(CONFIG, skipped, Heads()) == 6 * 5 * 8
 
 
 def test_several_choices_are_several_rows():

@@ -256,7 +256,7 @@ class _Training:
                 self.strategy, batch, size, start, int(most > 1), copies
             )
             arguments = (shares,) if most == 1 else (shares, tf.constant(count))
-            # All workers have as many operations for a row as this one.
+            # This worker's rows stand for those of the others.
             yield arguments, count, flops * size / (stop - start)
             step += count
 

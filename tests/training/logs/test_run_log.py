@@ -79,6 +79,19 @@ def test_a_call_of_several_steps_is_several_reports():
     assert rows[0] == rows[1] == {"loss": 12 / 7, "x_loss": 12 / 7, "skipped_in_row": 1}
 
 
+def test_nothing_is_read_from_the_devices_before_a_log_line():
+    class OnDevice:
+        """Has a shape, but no number yet."""
+
+        shape = tf.TensorShape([])
+
+    meter = Meter()
+    for _ in range(3):
+        meter.add({"x_loss": OnDevice(), "x_loss/weight": OnDevice()}, 1.0)
+    with pytest.raises((TypeError, ValueError)):
+        meter.means(16)
+
+
 def test_utilization(monkeypatch):
     """By hand: two steps of 3e12 operations in 4 seconds, on devices for 6e12."""
     now = [0.0]

@@ -65,20 +65,33 @@ def parameter_parts(config: BertConfig) -> list[Part]:
     ]
 
 
-def encoder_flops(config: BertConfig, max_seq_length: int) -> int:
-    """Return the floating-point operations of the encoder's outputs of one sequence.
+def layers_flops(config: BertConfig, tokens: int, pairs: int) -> int:
+    """Return the floating-point operations of the encoder's layers, forward.
 
     Matrix products only, two operations for each multiply-add.
 
     Args:
       config: `BertConfig`.
+      tokens: positions that have a vector, in all sequences.
+      pairs: pairs of a query and a key: S² for a sequence of S.
+    """
+    h, i = config.hidden_size, config.intermediate_size
+    projections = 8 * tokens * h * h + 4 * tokens * h * i
+    scores = 4 * pairs * h  # QKᵀ and the weighted sum of values
+    return config.num_hidden_layers * (projections + scores)
+
+
+def encoder_flops(config: BertConfig, max_seq_length: int) -> int:
+    """Return the floating-point operations of the encoder's outputs of one sequence.
+
+    Those of `layers_flops` and of the pooler.
+
+    Args:
+      config: `BertConfig`.
       max_seq_length: tokens in the sequence, padding included.
     """
-    h, i, s = config.hidden_size, config.intermediate_size, max_seq_length
-    projections = 8 * s * h * h + 4 * s * h * i
-    scores = 4 * s * s * h  # QKᵀ and the weighted sum of values
-    pooler = 2 * h * h
-    return config.num_hidden_layers * (projections + scores) + pooler
+    pooler = 2 * config.hidden_size**2
+    return layers_flops(config, max_seq_length, max_seq_length**2) + pooler
 
 
 def training_flops(

@@ -46,7 +46,10 @@ flags.DEFINE_integer(
     lower_bound=1,
 )
 flags.DEFINE_integer(
-    "iterations_per_loop", 20, "Updates between two log lines.", lower_bound=1
+    "iterations_per_loop",
+    20,
+    "Updates between two log lines; on TPUs also in one call, at most 100.",
+    lower_bound=1,
 )
 flags.DEFINE_bool(
     "pad_to_max_seq_length",

@@ -70,7 +70,11 @@ flags.DEFINE_integer(
     "num_warmup_steps", 10000, "Updates of linear warm-up.", lower_bound=0
 )
 define_positive("save_checkpoints_steps", 1000, "Updates between checkpoints.")
-define_positive("iterations_per_loop", 100, "Updates between two log lines.")
+define_positive(
+    "iterations_per_loop",
+    100,
+    "Updates between two log lines; on TPUs also in one call, at most 100.",
+)
 define_positive("max_eval_steps", 100, "Evaluation batches at most.")
 flags.DEFINE_bool(
     "next_sentence_prediction",

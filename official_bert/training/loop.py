@@ -1,6 +1,8 @@
 """The training loop: updates, logs, checkpoints, evaluations, and their ends."""
 
+import contextlib
 import dataclasses
+import itertools
 import os
 import signal
 import time
@@ -12,11 +14,20 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import names
 from official_bert.errors import UserError
+from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.interface import Kernels
 from official_bert.training import saving, strategies
 from official_bert.training.logs.run_log import Meter, RunLog, read_metrics
-from official_bert.training.step import STOP, Objective, make_train_step
+from official_bert.training.step import (
+    STOP,
+    Objective,
+    make_replica_step,
+    make_train_step,
+)
 from official_bert.training.stopping import StopRequest
+from official_bert.training.throughput import feed, model_flops
+from official_bert.training.throughput.peaks import peak_flops
+from official_bert.training.throughput.train_loop import make_train_loop
 
 
 @dataclasses.dataclass(frozen=True)
@@ -53,6 +64,7 @@ def train(
     evaluate: Callable[[Callable[[], bool]], dict[str, float] | None] | None,
     kernels: Kernels,
     best_by: str = "loss",
+    feeding: feed.Feeding | None = None,
 ) -> bool:
     """Make the updates that are left, from the state's step on.
 
@@ -72,6 +84,8 @@ def train(
       kernels: `Kernels` of the training steps.
       best_by: which held-out measure decides the best checkpoint; see
         `saving.note_evaluation`.
+      feeding: `Feeding`; by default that of `feed.choose_feeding`. It does not change
+        results.
 
     Returns:
       whether the training is complete: the last step is made, or patience is at
@@ -82,12 +96,15 @@ def train(
       KeyboardInterrupt: Ctrl-C; the state was saved.
     """
     chief, last = strategies.is_chief(strategy), settings.last_step
+    if feeding is None:
+        iterations = settings.loop.iterations_per_loop
+        feeding = feed.choose_feeding(strategy, iterations)
     with (
         StopRequest() as request,
         RunLog(settings.output_dir, last, state.step, chief, objective.describe) as log,
     ):
         training = _Training(
-            strategy, state, settings, run_id, evaluate, best_by, request, log
+            strategy, state, settings, run_id, evaluate, best_by, request, log, feeding
         )
         is_whole = training.make_up_for_a_kill()
         if is_whole and state.step < last and not training.has_ended_early():
@@ -114,6 +131,7 @@ class _Training:
     best_by: str
     request: StopRequest
     log: RunLog
+    feeding: feed.Feeding = feed.Feeding()
 
     @property
     def directory(self):
@@ -122,25 +140,23 @@ class _Training:
 
     def make_updates(self, objective, dataset, kernels):
         """Make the updates that are left; return whether they came to their end."""
+        calls = self._calls(dataset, self.state.step, kernels.pack is not None)
+        ahead = feed.one_ahead if self.feeding.ahead else contextlib.nullcontext
+        with ahead(calls) as calls:
+            train = self._make_function(objective, kernels)
+            return self._make_each(train, calls, dataset)
+
+    def _make_each(self, train, calls, dataset):
+        """Make the updates of all calls; return whether they came to their end."""
         state, loop = self.state, self.settings.loop
-        train_step = make_train_step(
-            self.strategy,
-            state.model,
-            state.optimizer,
-            state.guard,
-            objective,
-            self.settings.step,
-            kernels,
-        )
         step, last = state.step, self.settings.last_step
-        shares = self._shares(dataset, step)
-        meter, stop = Meter(), False
-        while step < last:
-            report = train_step(next(shares))
+        meter, stop = Meter(self._peak_flops()), False
+        for arguments, count, flops in calls:
+            report = train(*self._with_wish(*arguments))
             wishes = report.pop(STOP, None)
-            meter.add(report)
-            step += 1
-            self.log.step()
+            meter.add(report, flops)
+            step += count
+            self.log.step(count)
             stop = bool(self.request) if wishes is None else float(wishes) > 0
             saves = self._is_to_save(step)
             # Also before the state is saved: no row spans two lives of a run.
@@ -163,6 +179,27 @@ class _Training:
                 return True
             meter.leave_out(time.monotonic() - pause)
         return True
+
+    def _make_function(self, objective, kernels):
+        """Return the function that each call runs: of one step or of several."""
+        parts = (
+            self.strategy,
+            self.state.model,
+            self.state.optimizer,
+            self.state.guard,
+            objective,
+            self.settings.step,
+            kernels,
+        )
+        if self.feeding.steps_per_call == 1:
+            return make_train_step(*parts)
+        return make_train_loop(self.strategy, make_replica_step(*parts))
+
+    def _peak_flops(self):
+        """Return the peak of the devices for the process that writes the log."""
+        if not strategies.is_chief(self.strategy):
+            return None
+        return peak_flops(self.strategy, self.settings.precision)
 
     def has_ended_early(self):
         """Return, on all workers alike, whether patience is at its end; say so.
@@ -200,16 +237,60 @@ class _Training:
         owed = bool(strategies.from_chief(self.strategy, int(owed)))
         return not owed or self._evaluate(step)
 
-    def _shares(self, dataset, step):
-        """Yield each step's batch, shared out to the replicas."""
+    def _calls(self, dataset, step, skips_padding):
+        """Yield each call's arguments, number of updates, and model FLOPs.
+
+        The arguments are batches that are shared out to the replicas.
+        """
         size, seed = self.settings.loop.train_batch_size, self.settings.step.seed
         start, stop = rows = strategies.local_rows(self.strategy, size)
-        for batch in dataset.training_batches(size, seed, step, rows):
-            # Workers have to stop at the same step, so with its batch each says to all
-            # whether it was asked to.
-            if strategies.is_multi_worker(self.strategy):
-                batch[STOP] = tf.constant(float(bool(self.request)))
-            yield strategies.distribute(self.strategy, batch, size, start)
+        most, copies = self.feeding.steps_per_call, self.feeding.ahead
+        batches = iter(dataset.training_batches(size, seed, step, rows))
+        count_flops = self._make_counter(skips_padding)
+        while step < self.settings.last_step:
+            count = min(most, self._steps_to_pause(step))
+            chosen = list(itertools.islice(batches, count))
+            flops = sum(map(count_flops, chosen))
+            batch = chosen[0] if most == 1 else feed.stack(chosen, most)
+            shares = strategies.distribute(
+                self.strategy, batch, size, start, int(most > 1), copies
+            )
+            arguments = (shares,) if most == 1 else (shares, tf.constant(count))
+            # This worker's rows stand for those of the others.
+            yield arguments, count, flops * size / (stop - start)
+            step += count
+
+    def _make_counter(self, skips_padding):
+        """Return the function: batch -> model FLOPs of its rows, 0 if unknown."""
+        model = self.state.model
+        if not isinstance(model, EncoderModel):
+            return lambda batch: 0
+        heads = model_flops.heads_of(model)
+        # Only a training pass of the encoder skips padding.
+        skips = skips_padding and heads.trains_encoder
+
+        def count(batch):
+            size = model_flops.size_of(batch, skips)
+            return model_flops.step_flops(model.config, size, heads)
+
+        return count
+
+    def _steps_to_pause(self, step):
+        """Return the updates to the next log line, checkpoint, or end of the run."""
+        loop, last = self.settings.loop, self.settings.last_step
+        every = loop.iterations_per_loop, loop.save_checkpoints_steps
+        return min(last - step, *(steps - step % steps for steps in every))
+
+    def _with_wish(self, shares, *others):
+        """Add to a batch whether this worker was asked to stop.
+
+        Workers have to stop at the same step, so each says it to all in every step.
+        """
+        if not strategies.is_multi_worker(self.strategy):
+            return shares, *others
+        wish = {STOP: tf.constant(float(bool(self.request)))}
+        size = self.settings.loop.train_batch_size
+        return shares | strategies.distribute(self.strategy, wish, size), *others
 
     def _is_to_save(self, step):
         is_last = step == self.settings.last_step

@@ -111,6 +111,34 @@ def make_train_step(
 ) -> Callable[[dict[str, Any]], dict[str, tf.Tensor]]:
     """Return the compiled function that makes one update.
 
+    Its arguments are those of `make_replica_step`.
+
+    Returns:
+      function: per-replica features -> report, the same on all replicas.
+    """
+    replica_step = make_replica_step(
+        strategy, model, optimizer, guard, objective, settings, kernels, all_reduce
+    )
+
+    @tf.function(autograph=False, reduce_retracing=True)
+    def train_step(features):
+        return first(strategy, strategy.run(replica_step, args=(features,)))
+
+    return train_step
+
+
+def make_replica_step(
+    strategy: tf.distribute.Strategy,
+    model: keras.Model,
+    optimizer: keras.optimizers.Optimizer,
+    guard: Guard,
+    objective: Objective,
+    settings: StepSettings,
+    kernels: Kernels = WITH_GRADIENTS,
+    all_reduce: Callable[[Any], Any] | None = None,
+) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
+    """Return the function that makes one update on each replica, for `strategy.run`.
+
     The update is that of the whole batch, however it is split: denominators
     and gradients are summed over micro-batches and replicas, and the clipping
     norm is taken of the summed gradient, embeddings as dense matrices
@@ -132,7 +160,7 @@ def make_train_step(
         by default that of the strategy. For programs of replicas that do not exist.
 
     Returns:
-      function: per-replica features -> dict of scalars: `name` and
+      function: a replica's features -> report, a dict of scalars: `name` and
       `name/weight` for each term, summed over the replicas, 0 if the update
       was skipped; `gradient_norm`, of the summed gradient before clipping (with
       `per_replica_update`, of the sum of the clipped ones); `learning_rate`;
@@ -148,7 +176,11 @@ def make_train_step(
     def replica_step(features):
         context = tf.distribute.get_replica_context()
         total = all_reduce or functools.partial(context.all_reduce, "SUM")
-        features = dict(features)
+        # Integers are int64 where they were copied to a GPU before the step.
+        features = {
+            name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
+            for name, value in features.items()
+        }
         weights = objective.weights(features)
         if STOP in features:
             # A computed tensor has a device, which the reduction asks for.
@@ -179,11 +211,7 @@ def make_train_step(
         report["skipped_in_row"] = guard.skipped_in_row.read_value()
         return report
 
-    @tf.function(autograph=False, reduce_retracing=True)
-    def train_step(features):
-        return _first(strategy, strategy.run(replica_step, args=(features,)))
-
-    return train_step
+    return replica_step
 
 
 def _make_gradients_of(model, objective, settings, kernels):
@@ -328,13 +356,15 @@ def make_eval_step(
 
     @tf.function(autograph=False, reduce_retracing=True)
     def eval_step(features):
-        return _first(strategy, strategy.run(replica_step, args=(features,)))
+        return first(strategy, strategy.run(replica_step, args=(features,)))
 
     return eval_step
 
 
-def _first(strategy, per_replica):
-    """Every replica reports the same sums; take the first's."""
+def first(
+    strategy: tf.distribute.Strategy, per_replica: dict[str, Any]
+) -> dict[str, tf.Tensor]:
+    """Return the first replica's report; all replicas report the same sums."""
     return {
         name: strategy.experimental_local_results(value)[0]
         for name, value in per_replica.items()

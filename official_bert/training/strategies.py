@@ -118,6 +118,8 @@ def distribute(
     batch: dict[str, tf.Tensor],
     batch_size: int | None = None,
     first_row: int = 0,
+    rows_axis: int = 0,
+    copies: bool = False,
 ) -> dict[str, Any]:
     """Give each replica its share of a batch's rows.
 
@@ -127,26 +129,56 @@ def distribute(
       batch_size: rows of the whole batch, where `batch` holds only those that
         this process needs.
       first_row: the whole batch's row that `batch` starts with.
+      rows_axis: the axis of the rows; 1 for several batches [K, rows, …].
+      copies: whether each share is copied to its replica's device now. If not, the
+        step copies it. Integers on a GPU are int64, since TensorFlow takes int32
+        arguments of a function from the host's memory (`step` narrows them).
 
     Returns:
       the same dict of per-replica tensors.
     """
     replicas = strategy.num_replicas_in_sync
+    devices = replica_devices(strategy) if copies else None
     if replicas == 1:
-        return batch
+        return copied(batch, devices[0]) if devices else batch
     if batch_size is None:
         batch_size = len(next(value for value in batch.values() if value.shape.rank))
+    before = (slice(None),) * rows_axis
 
     def share(context):
-        start, stop = share_of(batch_size, context.replica_id_in_sync_group, replicas)
-        return {
-            name: value[start - first_row : stop - first_row]
-            if value.shape.rank
-            else value
+        number = context.replica_id_in_sync_group
+        start, stop = share_of(batch_size, number, replicas)
+        rows = (*before, slice(start - first_row, stop - first_row))
+        own = {
+            name: value[rows] if value.shape.rank else value
             for name, value in batch.items()
         }
+        return copied(own, devices[number - first]) if devices else own
 
+    first = local_replicas(strategy)[0] if devices else 0
     return strategy.experimental_distribute_values_from_function(share)
+
+
+def replica_devices(strategy: tf.distribute.Strategy) -> list[str]:
+    """Return the names of the devices of the replicas that this process feeds."""
+    if strategy is tf.distribute.get_strategy() and not is_tpu(strategy):
+        gpus = tf.config.list_logical_devices("GPU")
+        return [gpus[0].name if gpus else "/device:CPU:0"]
+    return list(strategy.extended.worker_devices)
+
+
+def copied(tensors: dict[str, tf.Tensor], device: str) -> dict[str, tf.Tensor]:
+    """Return copies of a batch's tensors on a device; see `distribute`."""
+    is_gpu = "GPU" in device.upper()
+
+    def copy(value):
+        if is_gpu and value.dtype == tf.int32:
+            with tf.device("/device:CPU:0"):
+                value = tf.cast(value, tf.int64)
+        with tf.device(device):
+            return tf.identity(value)
+
+    return {name: copy(value) for name, value in tensors.items()}
 
 
 def check_shares(

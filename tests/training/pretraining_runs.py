@@ -10,6 +10,8 @@ import record_files
 import tensorflow as tf
 from record_files import MINI_CONFIG
 
+from official_bert.training.logs.run_log import RATES
+
 SCRIPT = pathlib.Path(__file__).parents[2] / "run_scripts" / "run_pretraining.py"
 # Steps of a run, between its checkpoints, and between its log lines.
 STEPS, EVERY, LOG = 80, 20, 5
@@ -125,7 +127,8 @@ def rows(directory, kind="loss"):
     found = {}
     for line in (directory / "metrics.jsonl").read_text().splitlines():
         row = json.loads(line, parse_constant=_refuse)
-        row.pop("sequences_per_second", None)
+        for name in RATES:
+            row.pop(name, None)
         if kind in row:
             assert row["step"] not in found, row
             found[row["step"]] = row

@@ -20,6 +20,7 @@ from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.features import Features, pad_features
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.training import loop, runs, saving
+from official_bert.training.logs.run_log import RATES
 
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
@@ -162,7 +163,8 @@ def test_the_rate_leaves_evaluations_out(tmp_path):
 def rows(directory):
     found = [json.loads(line) for line in (directory / "metrics.jsonl").open()]
     for row in found:
-        row.pop("sequences_per_second", None)
+        for name in RATES:
+            row.pop(name, None)
     return found
 
 
@@ -227,11 +229,11 @@ def test_killed_between_evaluations_it_decides_the_same(
 ):
     add, count = loop.Meter.add, []
 
-    def add_and_die(self, report):
+    def add_and_die(self, report, flops):
         count.append(report)
         if len(count) == when:
             raise KeyboardInterrupt
-        add(self, report)
+        add(self, report, flops)
 
     monkeypatch.setattr(loop.Meter, "add", add_and_die)
     with pytest.raises(KeyboardInterrupt):

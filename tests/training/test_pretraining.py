@@ -19,6 +19,7 @@ from official_bert.data.records.record_set import open_record_set
 from official_bert.errors import UserError
 from official_bert.modeling.kernels import choose, element_wise
 from official_bert.training import pretraining, saving
+from official_bert.training.logs.run_log import RATES
 
 STEPS = 6
 STRATEGY = tf.distribute.get_strategy()
@@ -79,7 +80,8 @@ def metrics(directory):
     lines = (directory / "metrics.jsonl").read_text().splitlines()
     rows = [json.loads(line) for line in lines]
     for row in rows:
-        row.pop("sequences_per_second", None)
+        for name in RATES:
+            row.pop(name, None)
     return rows
 
 

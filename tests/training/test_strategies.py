@@ -1,8 +1,10 @@
 """Which devices train, who gets which rows, and what is refused."""
 
+import contextlib
 import itertools
 import json
 import os
+import types
 
 import numpy as np
 import pytest
@@ -95,6 +97,40 @@ def test_a_worker_shares_out_only_the_rows_that_it_has():
     strategy = FakeStrategy(3, [1, 2])
     shares = strategies.distribute(strategy, numbered(5, first=2), 7, first_row=2)
     assert rows_of(shares) == [[2, 3], [4, 5, 6]]
+
+
+def test_several_batches_are_shared_out_along_the_second_axis():
+    together = {
+        name: tf.stack([value, value + 100])
+        for name, value in numbered(7).items()
+        if name != "stop"
+    }
+    shares = strategies.distribute(FakeStrategy(3), together, 7, rows_axis=1)
+    assert [share["labels"].numpy().tolist() for share in shares] == [
+        [[0, 1], [100, 101]],
+        [[2, 3], [102, 103]],
+        [[4, 5, 6], [104, 105, 106]],
+    ]
+
+
+def test_copies_on_devices(monkeypatch):
+    """On a GPU integers are wide, or TensorFlow takes them back to the host."""
+    strategy = FakeStrategy(3, [1, 2])
+    strategy.extended = types.SimpleNamespace(worker_devices=["CPU:0", "CPU:0"])
+    batch = numbered(5, first=2)
+    shares = strategies.distribute(strategy, batch, 7, first_row=2, copies=True)
+    assert rows_of(shares) == [[2, 3], [4, 5, 6]]
+    assert shares[0]["labels"].dtype == tf.int32
+    (device,) = strategies.replica_devices(tf.distribute.get_strategy())
+    alone = strategies.distribute(tf.distribute.get_strategy(), batch, copies=True)
+    assert device.endswith("CPU:0") and alone["labels"].device.endswith("CPU:0")
+    placed = []
+    nowhere = contextlib.nullcontext()
+    monkeypatch.setattr(tf, "device", lambda name: placed.append(name) or nowhere)
+    wide = strategies.copied(batch, "/device:GPU:0")
+    assert [wide[name].dtype for name in ("stop", "ids")] == [tf.float32, tf.int64]
+    assert wide["ids"].numpy().tolist() == batch["ids"].numpy().tolist()
+    assert placed.count("/device:GPU:0") == len(batch)
 
 
 def test_one_replica_gets_the_batch_itself():

@@ -19,46 +19,78 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 METRICS_FILE = "metrics.jsonl"
+# The numbers of a row that depend on time: they differ between runs that are equal.
+RATES = ("sequences_per_second", "model_flops_per_second", "mfu")
 
 
 class Meter:
-    """Means of reported sums between two log lines."""
+    """Means of reported sums between two log lines.
 
-    def __init__(self) -> None:
+    Args:
+      peak_flops: operations per second that the devices can make; None if unknown.
+    """
+
+    def __init__(self, peak_flops: float | None = None) -> None:
+        self._peak_flops = peak_flops
         self._reports: list[Mapping[str, tf.Tensor]] = []
+        self._flops = 0.0
         self._started = time.monotonic()
 
     def leave_out(self, seconds: float) -> None:
         """Do not count time that was not spent on steps."""
         self._started += seconds
 
-    def add(self, report: Mapping[str, "tf.Tensor"]) -> None:
-        """Keep a step's report; its tensors are not read before `means`."""
+    def add(self, report: Mapping[str, "tf.Tensor"], flops: float = 0.0) -> None:
+        """Keep the report of a call; its tensors are not read before `means`.
+
+        Args:
+          report: dict of scalars of one step, or of arrays [N] of N steps.
+          flops: model FLOPs of these steps; 0 if unknown.
+        """
         self._reports.append(report)
+        self._flops += flops
 
     def means(self, batch_size: int) -> dict[str, float]:
         """Return the mean of each term since the last call, and start anew.
 
         Args:
-          batch_size: sequences per report, for the rate.
+          batch_size: sequences per step, for the rate.
 
         Returns:
-          dict as of `weighted_means`, with `loss`, the sum of all `…_loss`,
-          and `sequences_per_second` of wall time.
+          dict as of `weighted_means`, with `loss`, the sum of all `…_loss`, and the
+          `RATES`: `sequences_per_second` of wall time; `model_flops_per_second` of
+          all devices and its share of their peak, `mfu`, if they are known.
         """
-        reports = [
-            {name: float(value) for name, value in report.items()}
-            for report in self._reports
-        ]
+        reports = _read(self._reports)
         row = weighted_means(reports)
         if all(report.get("skipped_in_row") for report in reports):
             # No update was made, so there are no sums to take means of.
             row |= {name: math.nan for name in row if name + WEIGHT in reports[0]}
         losses = [value for name, value in row.items() if name.endswith("_loss")]
         elapsed = time.monotonic() - self._started
-        rate = len(self._reports) * batch_size / elapsed
-        self._reports, self._started = [], time.monotonic()
-        return {"loss": sum(losses), **row, "sequences_per_second": rate}
+        rates = {"sequences_per_second": len(reports) * batch_size / elapsed}
+        if self._flops:
+            rates["model_flops_per_second"] = self._flops / elapsed
+            if self._peak_flops:
+                rates["mfu"] = self._flops / elapsed / self._peak_flops
+        self._reports, self._flops, self._started = [], 0.0, time.monotonic()
+        return {"loss": sum(losses), **row, **rates}
+
+
+def _read(reports):
+    """Return the reports of calls as one dict of floats for each step.
+
+    Each name is read from the devices once, not once for each step.
+    """
+    import tensorflow as tf
+
+    columns = {}
+    for name, value in reports[0].items():
+        values = [report[name] for report in reports]
+        together = tf.concat if value.shape.rank else tf.stack
+        columns[name] = together(values, axis=0).numpy().tolist()
+    steps = zip(*columns.values(), strict=True)
+    return [dict(zip(columns, map(float, numbers), strict=True)) for numbers in steps]
 
 
 class RunLog:
@@ -115,18 +147,17 @@ class RunLog:
         if self._events is not None:
             self._events.close()
 
-    def step(self) -> None:
-        """Move the progress bar by one update."""
+    def step(self, count: int = 1) -> None:
+        """Move the progress bar by `count` updates."""
         if self._bar is not None:
-            self._bar.update()
+            self._bar.update(count)
 
     def training(self, step: int, row: dict[str, float]) -> None:
         """Log the means of the steps since the last call."""
         if not self._writes:
             return
         self._write({"step": step, **row})
-        rate = row["sequences_per_second"]
-        text = f"{self._describe(row)}  {rate:.0f} seq/s"
+        text = f"{self._describe(row)}  {describe_rates(row)}"
         if row.get("skipped_updates"):
             text += f"  {row['skipped_updates']:.0f} updates skipped"
         if self._bar is not None:
@@ -167,6 +198,18 @@ class RunLog:
             with self._events.as_default():
                 for name, value in row.items():
                     tf.summary.scalar(name, value, step=row["step"])
+
+
+def describe_rates(row: Mapping[str, float]) -> str:
+    """Return the `RATES` of a row, for people."""
+    text = f"{row['sequences_per_second']:.0f} seq/s"
+    if "model_flops_per_second" in row:
+        rate, prefix = row["model_flops_per_second"] / 1e6, "M"
+        for larger in "GTPE":
+            if rate >= 999.5:  # It would be printed as 1000.
+                rate, prefix = rate / 1000, larger
+        text += f"  {rate:.3g} {prefix}FLOP/s"
+    return text + (f"  MFU {row['mfu']:.1%}" if "mfu" in row else "")
 
 
 def read_metrics(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:

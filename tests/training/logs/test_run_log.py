@@ -52,8 +52,87 @@ def test_meter():
     assert row["loss"] == 6.0
     assert row["x_accuracy"] == 0.25
     assert row["sequences_per_second"] > 0
+    # Nothing is known of the model.
+    assert "model_flops_per_second" not in row
     meter.add({"x_loss": tf.constant(7.0), "x_loss/weight": tf.constant(1.0)})
     assert meter.means(16)["loss"] == 7.0
+
+
+def test_a_call_of_several_steps_is_several_reports():
+    """Weights and last values are those of single steps, also with a shorter call."""
+    numbers = {
+        "x_loss": [1.0, 3.0, 8.0],
+        "x_loss/weight": [1.0, 2.0, 4.0],
+        "skipped_in_row": [0, 0, 1],
+    }
+    steps = [{n: tf.constant(v[i]) for n, v in numbers.items()} for i in range(3)]
+    calls = [
+        {n: tf.constant(values[part]) for n, values in numbers.items()}
+        for part in (slice(0, 2), slice(2, 3))
+    ]
+    rows = []
+    for reports in (steps, calls):
+        meter = Meter()
+        for report in reports:
+            meter.add(report)
+        rows.append({n: v for n, v in meter.means(8).items() if n not in logs.RATES})
+    assert rows[0] == rows[1] == {"loss": 12 / 7, "x_loss": 12 / 7, "skipped_in_row": 1}
+
+
+def test_nothing_is_read_from_the_devices_before_a_log_line():
+    class OnDevice:
+        """Has a shape, but no number yet."""
+
+        shape = tf.TensorShape([])
+
+    meter = Meter()
+    for _ in range(3):
+        meter.add({"x_loss": OnDevice(), "x_loss/weight": OnDevice()}, 1.0)
+    with pytest.raises((TypeError, ValueError)):
+        meter.means(16)
+
+
+def test_utilization(monkeypatch):
+    """By hand: two steps of 3e12 operations in 4 seconds, on devices for 6e12."""
+    now = [0.0]
+    monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
+    report = {"x_loss": tf.constant(1.0), "x_loss/weight": tf.constant(1.0)}
+    found = []
+    for peak in (6e12, None):
+        meter = Meter(peak)
+        for _ in range(2):
+            meter.add(report, 3e12)
+        now[0] += 4
+        found.append(meter.means(16))
+        # What was counted counts once.
+        meter.add(report, 1e12)
+        now[0] += 1
+        assert meter.means(16)["model_flops_per_second"] == 1e12
+    assert found[0]["model_flops_per_second"] == found[1]["model_flops_per_second"]
+    assert found[0]["model_flops_per_second"] == 1.5e12
+    assert found[0]["mfu"] == 0.25 and "mfu" not in found[1]
+
+
+@pytest.mark.parametrize(
+    ("rates", "text"),
+    [
+        ({}, "10 seq/s"),
+        ({"model_flops_per_second": 57.34e9}, "10 seq/s  57.3 GFLOP/s"),
+        ({"model_flops_per_second": 0.546e9}, "10 seq/s  546 MFLOP/s"),
+        ({"model_flops_per_second": 999.6e9}, "10 seq/s  1 TFLOP/s"),
+        (
+            {"model_flops_per_second": 412.4e12, "mfu": 0.4169},
+            "10 seq/s  412 TFLOP/s  MFU 41.7%",
+        ),
+    ],
+)
+def test_rates_for_people(rates, text, tmp_path, capsys):
+    assert logs.describe_rates({"sequences_per_second": 10.0, **rates}) == text
+    with RunLog(str(tmp_path), 10, describe=pretraining.describe) as log:
+        log.training(1, {**ROW, **rates})
+    assert f"{text}  ETA" in capsys.readouterr().out
+    (row,) = read_metrics(tmp_path)
+    assert row == {"step": 1, **ROW, **rates}
 
 
 def write(directory, steps, first=0):

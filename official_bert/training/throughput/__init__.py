@@ -1,0 +1,1 @@
+"""Throughput: the operations of a step, the devices' peak, and batches in time."""

@@ -1,0 +1,77 @@
+"""Batches on their way to the devices."""
+
+import concurrent.futures
+import contextlib
+import dataclasses
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+import tensorflow as tf
+
+from official_bert.training import strategies
+
+T = TypeVar("T")
+
+# A call does not end before its steps are made, and a machine that is about to vanish
+# leaves about 30 seconds after SIGTERM.
+MOST_STEPS_PER_CALL = 100
+
+
+@dataclasses.dataclass(frozen=True)
+class Feeding:
+    """How batches reach the devices.
+
+    Attributes:
+      ahead: whether a thread copies the next batch to the devices during a step.
+      steps_per_call: training steps in one call at most.
+    """
+
+    ahead: bool = False
+    steps_per_call: int = 1
+
+
+def choose_feeding(
+    strategy: tf.distribute.Strategy, iterations_per_loop: int
+) -> Feeding:
+    """Return the `Feeding` of a run.
+
+    A CPU computes from the memory that the batches are in: a thread that copies them
+    would only take time from the step.
+
+    Args:
+      strategy: a `tf.distribute` strategy.
+      iterations_per_loop: training steps between two log lines.
+    """
+    if strategies.is_tpu(strategy):
+        return Feeding(True, min(iterations_per_loop, MOST_STEPS_PER_CALL))
+    return Feeding(ahead=bool(tf.config.list_logical_devices("GPU")))
+
+
+@contextlib.contextmanager
+def one_ahead(elements: Iterator[T]) -> Iterator[Iterator[T]]:
+    """Yield an iterator of the same elements, which a thread fetches one ahead.
+
+    An exception of the thread is raised where its element is asked for. At the end of
+    the block the thread ends; it finishes the element that it is fetching.
+    """
+    end = object()
+
+    with concurrent.futures.ThreadPoolExecutor(1, "next batch") as thread:
+
+        def fetched():
+            coming = thread.submit(next, elements, end)
+            while (element := coming.result()) is not end:
+                coming = thread.submit(next, elements, end)
+                yield element
+
+        yield fetched()
+
+
+def stack(batches: Sequence[dict[str, tf.Tensor]], size: int) -> dict[str, tf.Tensor]:
+    """Return batches [rows, …] as one dict [size, rows, …], on the host.
+
+    The last is repeated, so that calls with fewer batches have the same shapes.
+    """
+    filled = [*batches, *[batches[-1]] * (size - len(batches))]
+    with tf.device("/device:CPU:0"):
+        return {name: tf.stack([batch[name] for batch in filled]) for name in filled[0]}

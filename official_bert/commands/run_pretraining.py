@@ -81,8 +81,14 @@ flags.DEFINE_bool(
 flags.DEFINE_bool(
     "skip_padding",
     None,
-    "Compute nothing for padding but attention; default: yes, but not with --xla and "
-    "on TPUs.",
+    "Compute nothing for padding but attention; default: yes, but not with --xla, "
+    "--pack and on TPUs.",
+)
+flags.DEFINE_bool(
+    "pack",
+    False,
+    "Train on rows of up to 3 short sequences instead of padding; --train_batch_size "
+    "counts rows (docs/pretraining.md, Packing). Evaluations are not packed.",
 )
 
 
@@ -105,6 +111,10 @@ def main() -> None:
             config = model_directory.config_of(checkpoint)
     train_set, eval_set = _open_records(config, paths["vocab_file"])
     if FLAGS.do_train:
+        if FLAGS.pack:
+            train_set, sentence = train_set.packed()
+            if strategies.is_chief(strategy):
+                print(sentence, flush=True)
         if train_set.unchecked_files:
             logging.warning(
                 "The vocabulary of the records could not be checked: no manifest.json "

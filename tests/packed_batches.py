@@ -9,10 +9,6 @@ from record_files import stacked
 from official_bert.data.packed_rows import RowPacking
 from official_bert.data.record_parsing import RecordFormat
 
-TOKENS = ("input_ids", "segment_ids", "position_ids", "sequence_numbers")
-MASKED = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
-OF_SEQUENCES = ("pooled_positions", "next_sentence_labels", "next_sentence_weights")
-
 
 def pack(records, length=32, predictions=5, **format_options):
     """Return records, dicts of numbers, as (packed features, their unpacked order).

@@ -112,9 +112,9 @@ def main() -> None:
     train_set, eval_set = _open_records(config, paths["vocab_file"])
     if FLAGS.do_train:
         if FLAGS.pack:
-            train_set, sentence = train_set.packed()
+            train_set = train_set.packed()
             if strategies.is_chief(strategy):
-                print(sentence, flush=True)
+                print(train_set.describe_packing(), flush=True)
         if train_set.unchecked_files:
             logging.warning(
                 "The vocabulary of the records could not be checked: no manifest.json "

@@ -26,8 +26,10 @@ MAX_SEQUENCES = 3
 # Stands where a row has fewer sequences. No record is empty.
 NO_RECORD = b""
 
-# What packed rows have for each token, but for `input_ids` and `segment_ids`.
-SEQUENCE_NUMBERS, POSITION_IDS = "sequence_numbers", "position_ids"
+# Which features a packed batch has of each token, masked word and sequence.
+OF_TOKENS = ("input_ids", "segment_ids", "sequence_numbers", "position_ids")
+OF_MASKED_WORDS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
+OF_SEQUENCES = ("pooled_positions", "next_sentence_labels", "next_sentence_weights")
 
 # Chunks whose lengths are read at the same time.
 _READERS = 4
@@ -171,15 +173,11 @@ class RowPacking:
         tokens = {
             "input_ids": ids,
             "segment_ids": features["segment_ids"],
-            SEQUENCE_NUMBERS: (slots + 1) * features["input_mask"],
-            POSITION_IDS: places,
+            "sequence_numbers": (slots + 1) * features["input_mask"],
+            "position_ids": places,
         }
-        own_start = tf.boolean_mask(starts, held)[:, tf.newaxis]  # [R, 1]
-        masked = {
-            "masked_lm_positions": features["masked_lm_positions"] + own_start,
-            "masked_lm_ids": features["masked_lm_ids"],
-            "masked_lm_weights": features["masked_lm_weights"],
-        }
+        masked = {name: features[name] for name in OF_MASKED_WORDS}
+        masked["masked_lm_positions"] += tf.boolean_mask(starts, held)[:, tf.newaxis]
         last = slot_lengths - 1 if self.format.left_to_right else 0
         width, most = self.max_seq_length, self.max_predictions
         inside = places < lengths[:, tf.newaxis]
@@ -191,6 +189,31 @@ class RowPacking:
             "next_sentence_labels": at_slots(features["next_sentence_labels"][:, 0]),
             "next_sentence_weights": tf.cast(held, tf.float32),
         }
+
+
+def zeros(
+    num_rows: int,
+    max_seq_length: int,
+    max_predictions: int,
+    max_sequences: int = MAX_SEQUENCES,
+) -> dict[str, tf.Tensor]:
+    """Return a batch of zeros with the shapes of `RowPacking.join`, to plan a run.
+
+    Args:
+      num_rows: B.
+      max_seq_length: S.
+      max_predictions: P.
+      max_sequences: N.
+    """
+    widths = (
+        *((name, max_seq_length) for name in OF_TOKENS),
+        *((name, max_predictions) for name in OF_MASKED_WORDS),
+        *((name, max_sequences) for name in OF_SEQUENCES),
+    )
+    return {
+        name: tf.zeros([num_rows, width], tf.float32 if "weights" in name else tf.int32)
+        for name, width in widths
+    }
 
 
 def _lengths(input_mask):

@@ -11,7 +11,7 @@ import tensorflow as tf
 from marks import slow
 from record_files import MINI_CONFIG
 
-from official_bert.data import input_pipeline
+from official_bert.data import input_pipeline, packed_rows
 from official_bert.data.packed_rows import NO_RECORD, RowPacking
 from official_bert.data.record_parsing import RecordFormat
 from official_bert.data.records import index as record_index
@@ -36,7 +36,7 @@ def folder(tmp_path_factory):
 
 def open_packed(folder, config=MINI_CONFIG):
     records = record_set.open_record_set(str(folder / "*.tfrecord*"), config)
-    return records.packed()[0]
+    return records.packed()
 
 
 @pytest.fixture(scope="module")
@@ -153,12 +153,15 @@ def test_shapes_are_static(records):
     spec = records.training_batches(SIZE, 1, 0, (1, 4)).element_spec
     shapes = {name: tuple(value.shape) for name, value in spec.items()}
     assert shapes == {
-        **dict.fromkeys(packed_batches.TOKENS, (3, 32)),
-        **dict.fromkeys(packed_batches.MASKED, (3, 5)),
-        **dict.fromkeys(packed_batches.OF_SEQUENCES, (3, 3)),
+        **dict.fromkeys(packed_rows.OF_TOKENS, (3, 32)),
+        **dict.fromkeys(packed_rows.OF_MASKED_WORDS, (3, 5)),
+        **dict.fromkeys(packed_rows.OF_SEQUENCES, (3, 3)),
     }
     floats = {name for name, value in spec.items() if value.dtype == tf.float32}
     assert floats == {"masked_lm_weights", "next_sentence_weights"}
+    # A plan has the same shapes.
+    planned = packed_rows.zeros(3, max_seq_length=32, max_predictions=5)
+    assert {name: tf.TensorSpec.from_tensor(x) for name, x in planned.items()} == spec
 
 
 def test_evaluations_are_not_packed(records):
@@ -240,14 +243,11 @@ def test_left_to_right(unmasked):
         np.testing.assert_array_equal(batch["pooled_positions"][row][held], ends)
 
 
-def test_the_sentence_about_it(folder):
-    records, sentence = record_set.open_record_set(
-        str(folder / "*.tfrecord"), MINI_CONFIG
-    ).packed()
+def test_the_line_about_it(records):
     tokens = sum(sum(record["input_mask"]) for record in ALL)
     rows = records.index.num_rows
     after, before = (1 - tokens / (32 * number) for number in (rows, len(ALL)))
-    assert sentence == (
+    assert records.describe_packing() == (
         f"--pack: 63 sequences in {rows} rows of 32, {63 / rows:.2f} per row. Padding: "
         f"{after:.1%} of the positions, {before:.1%} without --pack."
     )

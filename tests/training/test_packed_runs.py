@@ -27,7 +27,7 @@ def unpacked(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def records(unpacked):
-    return unpacked.packed()[0]
+    return unpacked.packed()
 
 
 @pytest.fixture(scope="module")

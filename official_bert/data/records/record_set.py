@@ -44,6 +44,7 @@ class RecordSet:
       max_predictions_per_seq: P; S - 1 if all next tokens are to be guessed.
       manifests: path -> the file's entry in `manifest.json`, {} without one.
       packing: `RowPacking`, how records share rows in training; None if they do not.
+      num_tokens: of all records, without padding; counted only for packed rows.
     """
 
     index: record_index.RecordIndex
@@ -52,6 +53,7 @@ class RecordSet:
     max_predictions_per_seq: int
     manifests: dict[str, dict[str, Any]]
     packing: RowPacking | None = None
+    num_tokens: int = 0
 
     @property
     def do_lower_case(self) -> bool | None:
@@ -70,32 +72,36 @@ class RecordSet:
         """How many tokens, and padding, a row has."""
         return self.max_seq_length
 
-    def packed(self) -> tuple[Self, str]:
-        """Read all lengths; return the set with packed rows, and what that changes.
+    def packed(self) -> Self:
+        """Read the lengths of all records; return the set with packed rows.
 
         Batches of training then have rows of several records. Those of evaluations
         stay as they are.
 
-        Returns:
-          (`RecordSet`, a sentence for people).
-
         Raises:
           UserError: a record is damaged, or of another kind.
         """
-        length = self.max_seq_length
-        packing = RowPacking(self.format, length, self.max_predictions_per_seq)
+        packing = RowPacking(
+            self.format, self.max_seq_length, self.max_predictions_per_seq
+        )
         rows, tokens = packed_rows.count_rows(self.index, packing)
         index = dataclasses.replace(self.index, rows=rows)
-        records = index.num_records
-        before, after = (
-            1.0 - tokens / (number * length) for number in (records, index.num_rows)
+        return dataclasses.replace(
+            self, index=index, packing=packing, num_tokens=tokens
         )
-        sentence = (
-            f"--pack: {records:,} sequences in {index.num_rows:,} rows of {length}, "
-            f"{records / index.num_rows:.2f} per row. Padding: {after:.1%} of the "
-            f"positions, {before:.1%} without --pack."
+
+    def describe_packing(self) -> str:
+        """Return a line that says how much padding is left in packed rows."""
+        records, rows = self.index.num_records, self.index.num_rows
+        after, before = (
+            1.0 - self.num_tokens / (number * self.max_seq_length)
+            for number in (rows, records)
         )
-        return dataclasses.replace(self, index=index, packing=packing), sentence
+        return (
+            f"--pack: {records:,} sequences in {rows:,} rows of {self.max_seq_length}, "
+            f"{records / rows:.2f} per row. Padding: {after:.1%} of the positions, "
+            f"{before:.1%} without --pack."
+        )
 
     def check_next_sentence_prediction(self, wanted: bool) -> None:
         """Raise `UserError` if records are not made for it, or for it alone.

@@ -150,6 +150,11 @@ def _check_flags():
             f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
             f"--num_train_steps={FLAGS.num_train_steps}; give a smaller one."
         )
+    if FLAGS.pack and FLAGS.skip_padding:
+        raise UserError(
+            "--pack fills padding with sequences and --skip_padding leaves it out: "
+            "give one of them."
+        )
     if FLAGS.init_checkpoint and FLAGS.continue_from:
         raise UserError(
             "--init_checkpoint starts a new run from weights, --continue_from goes on "

@@ -105,7 +105,8 @@ def batch_records(
 def check_batch_size(index: RecordIndex, batch_size: int) -> None:
     """Raise `UserError` if a batch is larger than the data."""
     if batch_size > index.num_rows:
-        packed = f", in {index.num_rows} rows" if index.rows is not None else ""
+        is_packed = index.rows is not None
+        packed = f" ({index.num_rows} rows with --pack)" if is_packed else ""
         raise UserError(
             f"The batch size {batch_size} is larger than the data, which has "
             f"{index.num_records} records{packed}; lower --train_batch_size or create "

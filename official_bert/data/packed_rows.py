@@ -95,10 +95,10 @@ class RowPacking:
         return lengths, tf.math.count_nonzero(masked, axis=1, dtype=tf.int32)
 
     def share_rows(self, lengths: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-        """Decide which records share a row: the longest first, each where it fits best.
+        """Decide which records share a row (best-fit decreasing).
 
-        The best row is the fullest of those with room for one more sequence, its
-        tokens and its masked words (best-fit decreasing).
+        The longest record comes first. Each joins the fullest row that has room for
+        one more sequence, its tokens and its masked words.
 
         Args:
           lengths: int [R], tokens of each record.
@@ -147,8 +147,7 @@ class RowPacking:
           `masked_lm_positions` within the row and `masked_lm_ids`, float32
           `masked_lm_weights`. Of the sequences, [B, N]: int32 `pooled_positions`, of
           `[CLS]`, or of the last token in a left-to-right model; int32
-          `next_sentence_labels`; float32 `next_sentence_weights`, 0.0 where there is
-          none.
+          `next_sentence_labels`; float32 `next_sentence_weights`, 0.0 for no sequence.
         """
         ids = features["input_ids"]
         indices = tf.where(held)  # [R, 2]

@@ -139,10 +139,8 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         settings,
     )
     # Packed rows have little padding to skip.
-    skips_by_default = can_skip_padding and train_set.packing is None
-    skip_padding = (
-        skips_by_default if settings.skip_padding is None else settings.skip_padding
-    )
+    may_skip = can_skip_padding and not train_set.packing
+    skip_padding = may_skip and settings.skip_padding is not False
     # The loss and the accuracy without any context. The loss is the unigram entropy of
     # the training words: that of a few held-out ones would be too low, because rare
     # words are missing there. The accuracy is that of always predicting the held-out

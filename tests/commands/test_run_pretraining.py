@@ -81,15 +81,15 @@ BAD = {
     "batch": ({"train_batch_size": 42}, ["batch size 42", "41 records"]),
     "packed batch": (
         {"pack": True, "train_batch_size": 42},
-        ["batch size 42", "41 records, in "],
+        ["batch size 42", "41 records (41 rows with --pack)"],
     ),
     "packed and damaged": (
         {"pack": True, "input_file": "later"},
         ["later: record 3", "32"],
     ),
-    "packed for XLA without padding": (
-        {"pack": True, "xla": True, "skip_padding": True},
-        ["--skip_padding makes shapes that depend on the data"],
+    "packed without padding": (
+        {"pack": True, "skip_padding": True},
+        ["--pack fills padding", "give one of them"],
     ),
     "vocabulary size": ({"vocab_file": "long.txt"}, ["long.txt: line 129", "128"]),
     "vocabulary": (

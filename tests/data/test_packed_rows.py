@@ -258,7 +258,7 @@ def test_a_batch_of_more_rows_than_there_are(records):
     records.check_batch_size(rows)
     with pytest.raises(UserError) as caught:
         records.check_batch_size(rows + 1)
-    assert f"has 63 records, in {rows} rows; lower --train_batch_size" in str(
+    assert f"has 63 records ({rows} rows with --pack); lower --train_batch_size" in str(
         caught.value
     )
 

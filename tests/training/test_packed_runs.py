@@ -1,11 +1,9 @@
 """Runs on packed rows: killed and continued, evaluated, refused."""
 
-import numpy as np
 import pytest
 import record_files
 import tensorflow as tf
 from killed_run import assert_same_bytes, killed_at
-from packed_batches import without_dropout
 from record_files import MINI_CONFIG
 from test_pretraining import SETTINGS, metrics, run, tensors
 
@@ -67,20 +65,13 @@ def test_a_run_without_packing_does_not_begin_to_pack(records, unpacked, tmp_pat
         run(records, tmp_path, num_train_steps=2, do_eval=False)
 
 
-def test_padding_is_skipped_only_on_request(records, tmp_path, monkeypatch):
-    """Few positions are left to skip, and shapes stay the same."""
-    calls, pack_tokens = [], packing.pack_tokens
+def test_padding_is_not_skipped(records, unpacked, tmp_path, monkeypatch):
+    """Little is left to skip, and shapes stay the same."""
 
-    def noted(mask):
-        calls.append(mask)
-        return pack_tokens(mask)
+    def refuse(mask):
+        raise AssertionError("Padding was skipped.")
 
-    monkeypatch.setattr(packing, "pack_tokens", noted)
-    losses = []
-    for skip_padding in (None, True):
-        directory = tmp_path / str(skip_padding)
-        options = {"num_train_steps": 1, "do_eval": False, "skip_padding": skip_padding}
-        run(records, directory, without_dropout(MINI_CONFIG), **options)
-        assert bool(calls) == bool(skip_padding)
-        losses.append(metrics(directory)[-1]["loss"])
-    np.testing.assert_allclose(*losses, rtol=1e-6)
+    monkeypatch.setattr(packing, "pack_tokens", refuse)
+    run(records, tmp_path, num_train_steps=1, do_eval=False)
+    with pytest.raises(AssertionError, match="Padding was skipped"):
+        run(unpacked, tmp_path / "unpacked", num_train_steps=1, do_eval=False)

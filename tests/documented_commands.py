@@ -29,6 +29,7 @@ _UPDATES = (
 _TINY = f"{_UPDATES} --bert_config_file=configs/bert_tiny.json"
 # What a command holds -> flags behind those of the page; the last of two counts.
 SMALL = {
+    "--pack": f"{_TINY} --train_batch_size=4",
     "configs/base_512.flags": _TINY,
     "configs/base.flags": f"{_TINY} --stop_at_step=2",
     "run_pretraining.py": _UPDATES,

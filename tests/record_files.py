@@ -61,6 +61,31 @@ def numbered(first, count, length=4, predictions=2, **changes):
     ]
 
 
+def short(count, length=32, predictions=5, shortest=6, seed=0):
+    """Return records of any length, whose tokens 1 and 2 say their number."""
+    rng = np.random.default_rng(seed)
+    records = []
+    for number in range(count):
+        used = int(rng.integers(shortest, length + 1))
+        words = min(max(1, round(used * 0.15)), predictions)
+        ids = [2, 10 + number // 100, 10 + number % 100]
+        ids += rng.integers(10, 125, used - 4).tolist() + [3]
+        positions = sorted(rng.choice(np.arange(3, used - 1), words, False).tolist())
+        padding, blanks = [0] * (length - used), [0] * (predictions - words)
+        records.append(
+            {
+                "input_ids": ids + padding,
+                "input_mask": [1] * used + padding,
+                "segment_ids": [0] * (used // 2) + [1] * (used - used // 2) + padding,
+                "masked_lm_positions": positions + blanks,
+                "masked_lm_ids": rng.integers(10, 125, words).tolist() + blanks,
+                "masked_lm_weights": [1.0] * words + [0.0] * len(blanks),
+                "next_sentence_labels": [number % 2],
+            }
+        )
+    return records
+
+
 def mini_records(file=0):
     """Return the original's records of one file of `fixtures/mini`."""
     recorded = json.loads((MINI / "instances.json").read_text())

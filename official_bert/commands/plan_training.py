@@ -95,7 +95,7 @@ def _compile(config, settings, slice_, chips):
         pretraining.make_objective(next_sentence),
         settings,
         program.pretraining_features(
-            rows, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq
+            rows, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq, FLAGS.pack
         ),
         chips,
     )

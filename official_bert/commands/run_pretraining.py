@@ -85,8 +85,14 @@ flags.DEFINE_bool(
 flags.DEFINE_bool(
     "skip_padding",
     None,
-    "Compute nothing for padding but attention; default: yes, but not with --xla and "
-    "on TPUs.",
+    "Compute nothing for padding but attention; default: yes, but not with --xla, "
+    "--pack and on TPUs.",
+)
+flags.DEFINE_bool(
+    "pack",
+    False,
+    "Train on rows of up to 3 short sequences instead of padding; --train_batch_size "
+    "counts rows (docs/pretraining.md, Packing). Evaluations are not packed.",
 )
 
 
@@ -109,6 +115,10 @@ def main() -> None:
             config = model_directory.config_of(checkpoint)
     train_set, eval_set = _open_records(config, paths["vocab_file"])
     if FLAGS.do_train:
+        if FLAGS.pack:
+            train_set = train_set.packed()
+            if strategies.is_chief(strategy):
+                print(train_set.describe_packing(), flush=True)
         if train_set.unchecked_files:
             logging.warning(
                 "The vocabulary of the records could not be checked: no manifest.json "
@@ -143,6 +153,11 @@ def _check_flags():
         raise UserError(
             f"--stop_at_step={FLAGS.stop_at_step} lies behind the end of the run, "
             f"--num_train_steps={FLAGS.num_train_steps}; give a smaller one."
+        )
+    if FLAGS.pack and FLAGS.skip_padding:
+        raise UserError(
+            "--pack fills padding with sequences and --skip_padding leaves it out: "
+            "give one of them."
         )
     if FLAGS.init_checkpoint and FLAGS.continue_from:
         raise UserError(

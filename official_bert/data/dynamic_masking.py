@@ -59,8 +59,9 @@ def mask(
     seed: int,
     purpose: int,
     first_row: int | tf.Tensor,
+    chosen: tf.Tensor | None = None,
 ) -> dict[str, tf.Tensor]:
-    """Mask rows whose numbers follow one another.
+    """Mask rows whose numbers follow one another, or some of them.
 
     Args:
       features: dict of int32 tensors, `input_ids`, `input_mask` and
@@ -70,6 +71,8 @@ def mask(
       seed: int.
       purpose: `TRAINING` or `EVALUATION`.
       first_row: int64 scalar, number of the first row.
+      chosen: bool of any shape, which of the rows from there on these B are, where
+        it is true; None for all.
 
     Returns:
       dict, the features of static records: `input_ids` with its masks, and
@@ -81,10 +84,15 @@ def mask(
     ids, used = features["input_ids"], tf.reduce_sum(features["input_mask"], axis=1)
     rows, length = ids.shape[0] or tf.shape(ids)[0], ids.shape[1]
     most = rules.max_predictions_per_seq
-    random = random_rows(seed, purpose, first_row, rows, length + 2 * most)
+    width = length + 2 * most
+    if chosen is None:
+        random = random_rows(seed, purpose, first_row, rows, width)
+    else:
+        random = random_rows(seed, purpose, first_row, tf.size(chosen), width)
+        random = tf.boolean_mask(random, tf.reshape(chosen, [-1]))
     order, kinds, others = tf.split(random, [length, most, most], axis=1)
     candidates = _candidates(used, features["segment_ids"])
-    wanted = _count_to_predict(used, rules)
+    wanted = count_to_predict(used, rules)[:, tf.newaxis]
     if rules.do_whole_word_mask:
         picked = _pick_words(candidates, continues, order, wanted)
     else:
@@ -149,11 +157,20 @@ def _candidates(used, segment_ids):
     return (places > 0) & (places < end - 1) & (places != of_segment_a - 1)
 
 
-def _count_to_predict(used, rules):
-    """Return int32 [B, 1], as `masking.count_to_predict`; float64 as there."""
+def count_to_predict(used: tf.Tensor, rules: MaskingRules) -> tf.Tensor:
+    """Return how many tokens to mask at most, as `masking.count_to_predict`.
+
+    Args:
+      used: int32 [B], tokens of each row.
+      rules: `MaskingRules`.
+
+    Returns:
+      int32 [B].
+    """
+    # In float64, as there.
     share = tf.round(tf.cast(used, tf.float64) * rules.masked_lm_prob)
     most = rules.max_predictions_per_seq
-    return tf.clip_by_value(tf.cast(share, tf.int32), 1, most)[:, tf.newaxis]
+    return tf.clip_by_value(tf.cast(share, tf.int32), 1, most)
 
 
 def _pick_tokens(candidates, order, wanted, most):

@@ -6,18 +6,21 @@ them is read, shuffled as one pool, and dealt into batches. Orders come from
 that starts again at step k reads from there, without the k - 1 before it.
 """
 
-import dataclasses
-import functools
 import math
-import re
 
 import numpy as np
 import tensorflow as tf
 
-from official_bert.data import dynamic_masking, left_to_right
+from official_bert.data import (
+    dynamic_masking,
+    left_to_right,
+    packed_rows,
+    record_parsing,
+)
 from official_bert.data.lanes import Lane, split_into_lanes
-from official_bert.data.records import index as record_index
-from official_bert.data.records.examples import compression_of
+from official_bert.data.packed_rows import RowPacking
+from official_bert.data.record_parsing import RecordFormat
+from official_bert.data.records.chunks import chunk_records
 from official_bert.data.records.index import CHUNK, RecordIndex
 from official_bert.errors import UserError
 
@@ -30,35 +33,6 @@ WINDOW = 64
 # 8 on, orders are like those drawn by lot.
 ROUNDS = 16
 
-# What each feature's numbers must be below, in words.
-LIMITED_BY = {
-    "input_ids": "the model's vocab_size",
-    "masked_lm_ids": "the model's vocab_size",
-    "segment_ids": "the model's type_vocab_size",
-    "masked_lm_positions": "max_seq_length",
-    "next_sentence_labels": "the number of labels",
-}
-
-
-@dataclasses.dataclass(frozen=True)
-class RecordFormat:
-    """How the records of one data set are read.
-
-    Attributes:
-      spec: name in the record -> `tf.io.FixedLenFeature`.
-      names: name in the record -> the original's name, where they differ.
-      limits: the original's name -> number that is too large for it.
-      masking: `dynamic_masking.MaskingRules` of unmasked records, else None.
-      left_to_right: whether unmasked records stay so, and every next token is to be
-        guessed; there is no `masking` then.
-    """
-
-    spec: dict[str, tf.io.FixedLenFeature]
-    names: dict[str, str]
-    limits: dict[str, int]
-    masking: dynamic_masking.MaskingRules | None = None
-    left_to_right: bool = False
-
 
 def training_batches(
     index: RecordIndex,
@@ -67,62 +41,75 @@ def training_batches(
     seed: int,
     first_batch: int = 0,
     rows: tuple[int, int] | None = None,
+    packing: RowPacking | None = None,
 ) -> tf.data.Dataset:
     """Return the endless stream of training batches from batch `first_batch`.
 
     Args:
       index: `RecordIndex` of the files.
       record_format: `RecordFormat`.
-      batch_size: B, records per batch; batches run on across epochs.
+      batch_size: B, rows per batch; batches run on across epochs.
       seed: int, decides the order, and masks that are dynamic.
       first_batch: k of the first batch to deliver.
       rows: (start, stop), the rows of each batch that are wanted; None for
         all. What other rows hold is not parsed, nor are the files opened
         that only they need.
+      packing: `RowPacking` that `index` was made with; None for rows of one record.
 
     Returns:
       `tf.data.Dataset` of dicts: int32 [stop - start, S] and so on, float32
-      weights; all shapes are static.
+      weights; all shapes are static. With `packing` they are those of
+      `packed_rows.join`.
 
     Raises:
       UserError: the batch is larger than the data.
       ValueError: there are no such rows in a batch.
     """
-    batches = _serialized_batches(index, batch_size, seed, first_batch, rows)
+    batches = _serialized_batches(index, batch_size, seed, first_batch, rows, packing)
     first_row = first_batch * batch_size + (rows[0] if rows else 0)
     random = seed, dynamic_masking.TRAINING
-    return _parsed(batches, index.files, record_format, batch_size, first_row, random)
+    return _parsed(
+        batches, index.files, record_format, batch_size, first_row, random, packing
+    )
 
 
 def batch_records(
-    index: RecordIndex, batch_size: int, seed: int, batch: int
+    index: RecordIndex,
+    batch_size: int,
+    seed: int,
+    batch: int,
+    packing: RowPacking | None = None,
 ) -> list[tuple[str, int, bytes]]:
-    """Return one batch as B tuples (path, number of the record in it, its bytes).
+    """Return the records of one batch: (path, number of the record in it, its bytes).
 
     Args:
       index: `RecordIndex` of the files.
       batch_size: B.
       seed: int, as in `training_batches`.
       batch: k, the number of the batch.
+      packing: as in `training_batches`.
 
     Raises:
       UserError: the batch is larger than the data.
       tf.errors.OpError: a file cannot be read.
     """
-    batches = _serialized_batches(index, batch_size, seed, batch, rows=None)
+    batches = _serialized_batches(index, batch_size, seed, batch, None, packing)
     (columns,) = batches.take(1).as_numpy_iterator()
     return [
         (index.files[file], int(number), record)
-        for record, file, number in zip(*columns, strict=True)
+        for record, file, number in zip(*map(np.ravel, columns), strict=True)
+        if record != packed_rows.NO_RECORD
     ]
 
 
 def check_batch_size(index: RecordIndex, batch_size: int) -> None:
     """Raise `UserError` if a batch is larger than the data."""
-    if batch_size > index.num_records:
+    if batch_size > index.num_rows:
+        is_packed = index.rows is not None
+        packed = f" ({index.num_rows} rows with --pack)" if is_packed else ""
         raise UserError(
             f"The batch size {batch_size} is larger than the data, which has "
-            f"{index.num_records} records; lower --train_batch_size or create "
+            f"{index.num_records} records{packed}; lower --train_batch_size or create "
             "more records."
         )
 
@@ -142,16 +129,17 @@ def evaluation_batches(
       max_batches: stop after this many.
     """
     chunks = tf.data.Dataset.range(len(index.count))
-    records = chunks.flat_map(lambda chunk: _chunk_records(index, chunk))
+    records = chunks.flat_map(lambda chunk: chunk_records(index, chunk))
     batches = records.rebatch(batch_size).take(max_batches)
     random = 0, dynamic_masking.EVALUATION
     return _parsed(batches, index.files, record_format, batch_size, 0, random)
 
 
-def _serialized_batches(index, batch_size, seed, first_batch, rows):
+def _serialized_batches(index, batch_size, seed, first_batch, rows, packing):
     """Return the rows of all batches as (record, file number, record number).
 
-    A batch is the rows of lane 0, then those of lane 1 and so on.
+    A batch is the rows of lane 0, then those of lane 1 and so on. Each is [rows], or
+    [rows, N] with `packing`.
     """
     check_batch_size(index, batch_size)
     start, stop = (0, batch_size) if rows is None else rows
@@ -171,8 +159,9 @@ def _serialized_batches(index, batch_size, seed, first_batch, rows):
         lane = Lane(first, chunks, seed)
         windows = -(-chunks // window_size)
         pools = tf.data.Dataset.range(first_window, np.iinfo(np.int64).max).flat_map(
-            lambda number: _window_records(
+            lambda number: _window_rows(
                 index,
+                packing,
                 lane,
                 window_size,
                 epoch=number // windows,
@@ -219,29 +208,34 @@ def _permuted(places, size, seed, epoch, window):
     )
 
 
-def _find_window(index, lane, window_size, record):
-    """Return (number of the window with a record, the record's place in it).
+def _find_window(index, lane, window_size, row):
+    """Return (number of the window with a row, the row's place in it).
 
-    Windows and records are counted from the first epoch on.
+    Windows and rows are counted from the first epoch on.
     """
-    records = index.count[lane.first : lane.first + lane.chunks]
-    epoch, rest = divmod(record, int(records.sum()))
+    rows = index.row_counts[lane.first : lane.first + lane.chunks]
+    epoch, rest = divmod(row, int(rows.sum()))
     places = tf.range(lane.chunks, dtype=tf.int64)
-    counts = index.count[_chunk_order(lane, epoch, places).numpy()]
+    counts = index.row_counts[_chunk_order(lane, epoch, places).numpy()]
     ends = np.cumsum(counts)[window_size - 1 :: window_size]
     window = int(np.searchsorted(ends, rest, side="right"))
     skipped = rest - (int(ends[window - 1]) if window else 0)
     return epoch * math.ceil(lane.chunks / window_size) + window, skipped
 
 
-def _window_records(index, lane, window_size, epoch, window, skipped):
+def _window_rows(index, packing, lane, window_size, epoch, window, skipped):
     """Return one window shuffled, without its first `skipped`, as one batch."""
     stop = tf.minimum((window + 1) * window_size, lane.chunks)
     places = tf.range(window * window_size, stop, dtype=tf.int64)
     chunks = _chunk_order(lane, epoch, places)
+
+    def chunk_rows(chunk):
+        records = chunk_records(index, chunk)
+        return records.map(packing.group) if packing else records
+
     pool = (
         tf.data.Dataset.from_tensor_slices(chunks)
-        .flat_map(lambda chunk: _chunk_records(index, chunk))
+        .flat_map(chunk_rows)
         .rebatch(window_size * CHUNK)
     )
 
@@ -253,50 +247,7 @@ def _window_records(index, lane, window_size, epoch, window, skipped):
     return pool.map(shuffle)
 
 
-def _chunk_records(index, chunk):
-    """Return one chunk as one batch: records, file numbers, record numbers.
-
-    Going record by record through tf.data would take longer than parsing.
-    """
-    file = tf.constant(index.file_of)[chunk]
-    if index.skip is not None:
-        # TensorFlow cannot enter a compressed file.
-        read = functools.partial(record_index.read_chunk, index)
-        records = tf.numpy_function(read, [chunk], tf.string, stateful=False)
-        batch = tf.data.Dataset.from_tensors(tf.ensure_shape(records, [None]))
-    else:
-        path, offset = tf.constant(index.files)[file], tf.constant(index.offset)[chunk]
-        records = _TFRecordsFrom(path, offset)
-        batch = records.take(tf.constant(index.count)[chunk]).batch(CHUNK)
-
-    def with_place(records):
-        numbers = tf.constant(index.first)[chunk] + tf.range(tf.size(records, tf.int64))
-        return records, tf.fill(tf.shape(records), file), numbers
-
-    return batch.map(with_place)
-
-
-class _TFRecordsFrom(tf.data.Dataset):
-    """The records of one file from a byte offset on."""
-
-    def __init__(self, path, offset):
-        variant = tf.raw_ops.TFRecordDatasetV2(
-            filenames=tf.reshape(path, [1]),
-            compression_type="",
-            buffer_size=256 * 1024,
-            byte_offsets=tf.reshape(offset, [1]),
-        )
-        super().__init__(variant)
-
-    def _inputs(self):
-        return []
-
-    @property
-    def element_spec(self):
-        return tf.TensorSpec([], tf.string)
-
-
-def _parsed(batches, paths, record_format, batch_size, first_row, random):
+def _parsed(batches, paths, record_format, batch_size, first_row, random, packing=None):
     """Parse batches of serialized records, check their numbers, and mask them.
 
     `first_row` is the number of the first row of the first batch, and `random` the
@@ -305,85 +256,18 @@ def _parsed(batches, paths, record_format, batch_size, first_row, random):
     seed, purpose = random
 
     def parse(batch, columns):
-        serialized, file, number = columns
-        parsed = tf.io.parse_example(serialized, record_format.spec)
-        features = {
-            record_format.names.get(name, name): tf.cast(
-                value, tf.float32 if value.dtype.is_floating else tf.int32
-            )
-            for name, value in parsed.items()
-        }
-        checks = [
-            _check_below(limit, features[name], name, paths, file, number)
-            for name, limit in record_format.limits.items()
-        ]
-        with tf.control_dependencies(checks):
-            features = tf.nest.map_structure(tf.identity, features)
+        first, held = first_row + batch * batch_size, None
+        if packing:
+            held = tf.not_equal(columns[0], packed_rows.NO_RECORD)  # [B, N]
+            columns = tuple(tf.boolean_mask(column, held) for column in columns)
+            first *= packing.max_sequences
+        features = record_parsing.parse(columns, paths, record_format)
         if record_format.left_to_right:
-            return left_to_right.predict_next(features)
-        if record_format.masking is None:
-            return features
-        first = first_row + batch * batch_size
-        return dynamic_masking.mask(
-            features, record_format.masking, seed, purpose, first
-        )
+            features = left_to_right.predict_next(features)
+        elif record_format.masking is not None:
+            rules = record_format.masking
+            features = dynamic_masking.mask(features, rules, seed, purpose, first, held)
+        return packing.join(features, held) if packing else features
 
     numbered = batches.enumerate()
     return numbered.map(parse, num_parallel_calls=2, deterministic=True).prefetch(2)
-
-
-def _check_below(limit, values, name, paths, file, number):
-    """Assert 0 <= values < limit, [B, …]; the message finds the record."""
-    wrong = (values < 0) | (values >= limit)
-    row = tf.argmax(tf.cast(tf.reduce_any(wrong, axis=1), tf.int32))
-    place = tf.argmax(tf.cast(wrong[row], tf.int32))
-    path = tf.gather(tf.constant(paths), file[row])
-    message = tf.strings.format(
-        "{} record {}: " + name + " holds {}, but " + LIMITED_BY[name] + f" is {limit};"
-        " create the records anew, for this model.",
-        (path, number[row], values[row, place]),
-    )
-    return tf.debugging.Assert(~tf.reduce_any(wrong), [message], summarize=-1)
-
-
-def user_error(
-    error: tf.errors.OpError, index: RecordIndex, record_format: RecordFormat
-) -> UserError | None:
-    """Return what the pipeline raised as a `UserError`; None if the data is all right.
-
-    Args:
-      error: a `tf.errors.OpError`.
-      index: `RecordIndex` of the files that were read.
-      record_format: `RecordFormat` they were read with.
-    """
-    checked = re.search(r"assertion failed: \[(.* record .*)\]", error.message)
-    if checked:
-        return UserError(checked.group(1).replace("\\", "").replace('"', ""))
-    unpacking = re.search(r"UserError: (.*)", error.message)
-    if unpacking:
-        return UserError(unpacking.group(1))
-    if isinstance(error, tf.errors.DataLossError) or "ParseExample" in error.message:
-        return _find_bad_record(index, record_format)
-    return None
-
-
-def _find_bad_record(index, record_format):
-    """Read the files record by record until one cannot be read or parsed."""
-    for path in index.files:
-        good = 0
-        try:
-            for record in tf.data.TFRecordDataset(path, compression_of(path)):
-                tf.io.parse_single_example(record, record_format.spec)
-                good += 1
-        except tf.errors.DataLossError:
-            return UserError(f"{path}: record {good} is damaged; make the file again.")
-        except tf.errors.InvalidArgumentError:
-            lengths = {
-                record_format.names.get(name, name): feature.shape[0]
-                for name, feature in record_format.spec.items()
-            }
-            return UserError(
-                f"{path}: record {good} does not hold the features of a "
-                f"pre-training record of these lengths: {lengths}."
-            )
-    return None

@@ -1,4 +1,4 @@
-"""A data set in lanes: groups of files with almost equally many records.
+"""A data set in lanes: groups of files with almost equally many rows.
 
 Every batch takes the same number of rows from each lane, so that a worker
 that needs some rows of each batch opens the files of their lanes only. The
@@ -47,9 +47,9 @@ def split_into_lanes(
     Returns:
       (`RecordIndex` of the same files, its chunks lane by lane; list of `Lane`).
     """
-    records = np.bincount(index.file_of, index.count, len(index.files)).astype(int)
-    number = next(n for n in NUMBERS if batch_size % n == 0 and _is_fair(records, n))
-    lane_of = _deal(records, number)[index.file_of]
+    rows = np.bincount(index.file_of, index.row_counts, len(index.files)).astype(int)
+    number = next(n for n in NUMBERS if batch_size % n == 0 and _is_fair(rows, n))
+    lane_of = _deal(rows, number)[index.file_of]
     chunks = np.bincount(lane_of, minlength=number).tolist()
     firsts = itertools.accumulate(chunks, initial=0)
     lanes = [
@@ -65,16 +65,16 @@ def split_into_lanes(
     return dataclasses.replace(index, **columns), lanes
 
 
-def _is_fair(records, number):
+def _is_fair(rows, number):
     """Whether the lanes differ by at most 1 %; small ones are repeated sooner."""
-    sizes = np.bincount(_deal(records, number), records, number)
+    sizes = np.bincount(_deal(rows, number), rows, number)
     return 100 * (sizes.max() - sizes.min()) <= sizes.max()
 
 
-def _deal(records, number):
+def _deal(rows, number):
     """Return each file's lane, int64 [files]: the emptiest, for large files first."""
-    lane_of, sizes = np.zeros_like(records), np.zeros(number, np.int64)
-    for file in np.argsort(-records, kind="stable"):
+    lane_of, sizes = np.zeros_like(rows), np.zeros(number, np.int64)
+    for file in np.argsort(-rows, kind="stable"):
         lane_of[file] = np.argmin(sizes)
-        sizes[lane_of[file]] += records[file]
+        sizes[lane_of[file]] += rows[file]
     return lane_of

@@ -59,6 +59,7 @@ class Embeddings(keras.layers.Layer):
         input_ids: tf.Tensor,
         segment_ids: tf.Tensor,
         kernels: Kernels,
+        position_ids: tf.Tensor | None = None,
         packing: Packing | None = None,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
@@ -68,6 +69,8 @@ class Embeddings(keras.layers.Layer):
           input_ids: int [B, S].
           segment_ids: int [B, S].
           kernels: `Kernels`.
+          position_ids: int [B, S], where each token is in its sequence; by default
+            where it is in its row.
           packing: `Packing` of the tokens, or None for a row for each position.
           dropout_seed: int64 [2], or None in evaluation.
 
@@ -85,7 +88,12 @@ class Embeddings(keras.layers.Layer):
             tf.reshape(segment_ids, [-1]), config.type_vocab_size, dtype=words.dtype
         )  # [B * S, types]
         segments = tf.matmul(kinds, tf.convert_to_tensor(self.token_type_embeddings))
-        positions = tf.convert_to_tensor(self.position_embeddings)[:length]  # [S, H]
+        if position_ids is None:
+            positions = tf.convert_to_tensor(self.position_embeddings)[:length]
+        else:
+            positions = tf.gather(
+                tf.convert_to_tensor(self.position_embeddings), position_ids
+            )  # [B, S, H]
         x = tf.reshape(words + positions, [-1, width]) + segments  # [B * S, H]
         if packing:
             x = packing.pack(x)  # [T, H]

@@ -81,7 +81,10 @@ class BertEncoder(keras.layers.Layer):
         Args:
           inputs: dict with `input_ids` int [B, S], and optionally
             `input_mask` [B, S] (default: all tokens are real) and
-            `segment_ids` [B, S] (default: all 0). Other keys are ignored.
+            `segment_ids` [B, S] (default: all 0). Rows of several sequences
+            (`data.packed_rows`) have `sequence_numbers` [B, S], from 1, with 0 for
+            padding, instead of `input_mask`, `position_ids` [B, S] and
+            `pooled_positions` [B, N]. Other keys are ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `dropout.dropout`; by default drawn from
             the layer's own `keras.random.SeedGenerator`.
@@ -95,16 +98,18 @@ class BertEncoder(keras.layers.Layer):
 
         Returns:
           dict with `sequence_output` float [B, S, H], `pooled_output`
-          [B, H], `embedding_output` [B, S, H], `all_encoder_layers`, a list
-          of L tensors [B, S, H], and on request `attention_probs`, a list of
-          L tensors [B, A, S, S], and `embedding_table` [V, H].
+          [B, H] or [B * N, H], `embedding_output` [B, S, H],
+          `all_encoder_layers`, a list of L tensors [B, S, H], and on request
+          `attention_probs`, a list of L tensors [B, A, S, S], and
+          `embedding_table` [V, H].
 
         Raises:
           UserError: S is larger than `max_position_embeddings`.
         """
         input_ids = inputs["input_ids"]
         self._check_length(input_ids.shape[1])
-        input_mask = inputs.get("input_mask")
+        packed = "sequence_numbers" in inputs
+        input_mask = inputs.get("sequence_numbers" if packed else "input_mask")
         segment_ids = inputs.get("segment_ids")
         if input_mask is None:
             input_mask = tf.ones_like(input_ids)
@@ -114,7 +119,10 @@ class BertEncoder(keras.layers.Layer):
 
         causal = self.config.causal_attention
         bias_of = functools.partial(
-            transformer.attention_bias, masked_score=kernels.masked_score, causal=causal
+            transformer.attention_bias,
+            masked_score=kernels.masked_score,
+            causal=causal,
+            packed=packed,
         )
         packing, bias = None, bias_of(input_mask)
         if kernels.pack and seed is not None and not output_attention_probs:
@@ -123,7 +131,11 @@ class BertEncoder(keras.layers.Layer):
             kernels = packing.wrap(kernels)
         how = {"kernels": kernels, "dropout_seed": seed}
         embedded, table = self.embeddings(
-            input_ids, segment_ids, packing=packing, **how
+            input_ids,
+            segment_ids,
+            position_ids=inputs.get("position_ids"),
+            packing=packing,
+            **how,
         )
         all_layers, all_probs = self.encoder(embedded, bias, **how)
 
@@ -133,7 +145,12 @@ class BertEncoder(keras.layers.Layer):
 
         all_layers = [unflatten(x) for x in all_layers]
         pooled_from = all_layers[-1][:, 0]  # [B, H]
-        if causal:
+        if packed:
+            pooled_from = tf.gather(
+                all_layers[-1], inputs["pooled_positions"], batch_dims=1
+            )  # [B, N, H]
+            pooled_from = tf.reshape(pooled_from, [-1, pooled_from.shape[-1]])
+        elif causal:
             pooled_from = transformer.last_token(all_layers[-1], input_mask)
         outputs = {
             "sequence_output": all_layers[-1],

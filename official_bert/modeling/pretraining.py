@@ -76,14 +76,15 @@ class PretrainingModel(EncoderModel):
         Args:
           inputs: the features of a pre-training record: `input_ids`,
             `input_mask`, `segment_ids` int [B, S] and `masked_lm_positions`
-            int [B, P]; labels are ignored.
+            int [B, P]; labels are ignored. Those of packed rows: see
+            `BertEncoder.call`.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`.
           kernels: see `BertEncoder.call`.
 
         Returns:
           dict with float32 `masked_lm_logits` [B, P, V] and, with that head,
-          `next_sentence_logits` [B, 2].
+          `next_sentence_logits` [B, 2]; of packed rows [B * N, 2].
         """
         encoded = self.bert(
             inputs,
@@ -149,8 +150,10 @@ def next_sentence_terms(
     """Sums over the sentence pairs of a batch.
 
     Args:
-      logits: float32 [B, 2].
-      features: dict with `next_sentence_labels` int [B, 1]; 1 is "random".
+      logits: float32 [B, 2]; of packed rows [B * N, 2].
+      features: dict with `next_sentence_labels` int [B, 1]; 1 is "random". Packed
+        rows have labels [B, N] and `next_sentence_weights` float32 [B, N], 0.0 where
+        there is no sequence.
 
     Returns:
       dict name -> (sum, weight): `next_sentence_loss` in nats and
@@ -160,11 +163,21 @@ def next_sentence_terms(
     losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
     guesses = tf.argmax(logits, axis=-1, output_type=labels.dtype)
     hits = tf.cast(guesses == labels, tf.float32)
-    total = tf.cast(tf.shape(labels)[0], tf.float32)
+    if "next_sentence_weights" in features:
+        weights = tf.reshape(features["next_sentence_weights"], [-1])
+        losses, hits = weights * losses, weights * hits
+    total = num_sentence_pairs(features)
     return {
         "next_sentence_loss": (tf.reduce_sum(losses), total),
         "next_sentence_accuracy": (tf.reduce_sum(hits), total),
     }
+
+
+def num_sentence_pairs(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
+    """Return how many sequences a batch holds, a float32 scalar; see above."""
+    if "next_sentence_weights" in features:
+        return tf.reduce_sum(features["next_sentence_weights"])
+    return tf.cast(tf.shape(features["next_sentence_labels"])[0], tf.float32)
 
 
 def pretraining_terms(

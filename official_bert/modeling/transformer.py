@@ -27,7 +27,10 @@ MASKED_SCORE = -10000.0
 
 
 def attention_bias(
-    input_mask: tf.Tensor, masked_score: float = MASKED_SCORE, causal: bool = False
+    input_mask: tf.Tensor,
+    masked_score: float = MASKED_SCORE,
+    causal: bool = False,
+    packed: bool = False,
 ) -> tf.Tensor:
     """Return what to add to attention scores so that padding is not seen.
 
@@ -35,16 +38,24 @@ def attention_bias(
     hidden as keys, but still attend as queries.
 
     Args:
-      input_mask: [B, S], 1 for tokens and 0 for padding.
+      input_mask: [B, S], 1 for tokens and 0 for padding; of packed rows the number of
+        each token's sequence, from 1.
       masked_score: what is added for a key that is hidden.
       causal: whether keys after the query are hidden too, so that no token sees
         a later one (Sec. 5.1, "left-to-right").
+      packed: whether a row holds several sequences. Each sees itself alone: a
+        block-diagonal matrix (Krell et al., 2021). Padding sees padding.
 
     Returns:
       float32 of 0 and `masked_score`: [B, 1, 1, S], the same for all queries; if
-      causal, [B, 1, S, S], queries first.
+      causal or packed, [B, 1, S, S], queries first.
     """
-    visible = tf.cast(input_mask, tf.float32)[:, tf.newaxis, tf.newaxis, :]
+    if packed:
+        keys = input_mask[:, tf.newaxis, tf.newaxis, :]
+        queries = input_mask[:, tf.newaxis, :, tf.newaxis]
+        visible = tf.cast(queries == keys, tf.float32)  # [B, 1, S, S]
+    else:
+        visible = tf.cast(input_mask, tf.float32)[:, tf.newaxis, tf.newaxis, :]
     if causal:
         positions = tf.range(tf.shape(input_mask)[1])
         before = positions[tf.newaxis, :] <= positions[:, tf.newaxis]  # [S, S]

@@ -11,12 +11,16 @@ import tensorflow as tf
 from official_bert import files
 from official_bert.checkpoints import model_directory
 from official_bert.config import BertConfig
-from official_bert.data import input_pipeline
+from official_bert.data import record_parsing
 from official_bert.data.records.record_set import RecordSet
 from official_bert.errors import UserError
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.kernels.interface import Kernels
-from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
+from official_bert.modeling.pretraining import (
+    PretrainingModel,
+    num_sentence_pairs,
+    pretraining_terms,
+)
 from official_bert.training import loop, runs, strategies
 from official_bert.training.evaluation import make_loss_evaluate
 from official_bert.training.logs import curves, eval_results
@@ -54,8 +58,7 @@ def make_objective(
     def weights(features):
         sums = {"masked_lm_loss": tf.reduce_sum(features["masked_lm_weights"])}
         if next_sentence_prediction:
-            batch_size = tf.shape(features["next_sentence_labels"])[0]
-            sums["next_sentence_loss"] = tf.cast(batch_size, tf.float32)
+            sums["next_sentence_loss"] = num_sentence_pairs(features)
         return sums
 
     terms = functools.partial(pretraining_terms, cross_entropy=kernels.cross_entropy)
@@ -112,7 +115,7 @@ def run(
             return _train_and_evaluate(strategy, config, train_set, eval_set, settings)
         except tf.errors.OpError as error:
             for records in (eval_set, train_set):
-                user_error = input_pipeline.user_error(
+                user_error = record_parsing.user_error(
                     error, records.index, records.format
                 )
                 if user_error:
@@ -135,7 +138,9 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         lambda: PretrainingModel(config, settings.recompute, next_sentence),
         settings,
     )
-    skip_padding = can_skip_padding and settings.skip_padding is not False
+    # Packed rows have little padding to skip.
+    may_skip = can_skip_padding and not train_set.packing
+    skip_padding = may_skip and settings.skip_padding is not False
     # The loss and the accuracy without any context. The loss is the unigram entropy of
     # the training words: that of a few held-out ones would be too low, because rare
     # words are missing there. The accuracy is that of always predicting the held-out
@@ -183,6 +188,8 @@ def _fingerprint(records, settings):
     # The bytes of unmasked records do not tell how they are masked.
     if records.format.masking:
         values["masking"] = records.format.masking.to_dict()
+    if records.packing:
+        values["sequences_per_row"] = records.packing.max_sequences
     if settings.skip_padding is False:
         values["skip_padding"] = False
     if not settings.next_sentence_prediction:

@@ -79,6 +79,18 @@ BAD = {
         ["32", "16", "max_position_embeddings"],
     ),
     "batch": ({"train_batch_size": 42}, ["batch size 42", "41 records"]),
+    "packed batch": (
+        {"pack": True, "train_batch_size": 42},
+        ["batch size 42", "41 records (41 rows with --pack)"],
+    ),
+    "packed and damaged": (
+        {"pack": True, "input_file": "later"},
+        ["later: record 3", "32"],
+    ),
+    "packed without padding": (
+        {"pack": True, "skip_padding": True},
+        ["--pack fills padding", "give one of them"],
+    ),
     "vocabulary size": ({"vocab_file": "long.txt"}, ["long.txt: line 129", "128"]),
     "vocabulary": (
         {"input_file": "described/*.tfrecord", "vocab_file": "other.txt"},
@@ -172,6 +184,7 @@ AFTERWARDS = {
     "again": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
     "without vocabulary": {"vocab_file": None, "output_dir": "out/without"},
     "described": {"input_file": "described/*.tfrecord", "output_dir": "out/described"},
+    "packed": {"pack": True, "output_dir": "out/packed"},
 }
 
 
@@ -321,6 +334,17 @@ def test_the_same_command_again_trains_no_further(results):
     assert results[1]["again"]["status"] == 0
     assert "step 2/2" not in again
     assert good[good.index("Eval results") :] == again[again.index("Eval results") :]
+
+
+def test_a_packed_run(results, place):
+    """The mini records are full, so each has a row of its own."""
+    found = results[1]["packed"]
+    assert found["status"] == 0, found["stderr"]
+    line = "--pack: 41 sequences in 41 rows of 32, 1.00 per row. Padding: 0.0% of"
+    assert line in found["stdout"]
+    assert "step 2/2" in found["stdout"]
+    manifest = json.loads((place / "out" / "packed" / "training.json").read_text())
+    assert manifest["settings"]["sequences_per_row"] == 3
 
 
 def test_without_a_vocabulary_there_is_a_warning(results, place):

@@ -10,7 +10,7 @@ import record_files
 import tensorflow as tf
 from marks import slow
 
-from official_bert.data import input_pipeline
+from official_bert.data import input_pipeline, record_parsing
 from official_bert.data.input_pipeline import evaluation_batches, training_batches
 from official_bert.data.records import examples, tfrecord
 from official_bert.data.records import index as record_index
@@ -26,7 +26,7 @@ LIMITS = {
     "masked_lm_positions": 4,
     "next_sentence_labels": 2,
 }
-RECORD_FORMAT = input_pipeline.RecordFormat(examples.feature_spec(4, 2), {}, LIMITS)
+RECORD_FORMAT = record_parsing.RecordFormat(examples.feature_spec(4, 2), {}, LIMITS)
 
 
 @pytest.fixture(scope="module")
@@ -147,7 +147,7 @@ def test_evaluation_is_in_file_order(index):
 def test_features_are_the_records(tmp_path):
     path = record_files.write(tmp_path / "mini", record_files.mini_records())
     index = record_index.index_files([path])
-    record_format = input_pipeline.RecordFormat(examples.feature_spec(32, 5), {}, {})
+    record_format = record_parsing.RecordFormat(examples.feature_spec(32, 5), {}, {})
     (batch,) = evaluation_batches(index, record_format, 100, 1)
     expected = record_files.stacked(record_files.mini_records())
     assert set(batch) == set(expected)
@@ -163,7 +163,7 @@ def test_other_names_become_the_original_s(tmp_path):
     theirs = {name: name for name in examples.FEATURES} | {
         "input_ids": "input_word_ids"
     }
-    record_format = input_pipeline.RecordFormat(
+    record_format = record_parsing.RecordFormat(
         examples.feature_spec(4, 2, theirs), {"input_word_ids": "input_ids"}, LIMITS
     )
     index = record_index.index_files([path])
@@ -183,7 +183,7 @@ def failure(path, record_format=RECORD_FORMAT, batches=evaluation_batches):
     index = record_index.index_files([path])
     with pytest.raises(tf.errors.OpError) as caught:
         list(batches(index, record_format, 4, 1000))
-    return str(input_pipeline.user_error(caught.value, index, record_format))
+    return str(record_parsing.user_error(caught.value, index, record_format))
 
 
 @pytest.mark.parametrize(
@@ -221,7 +221,7 @@ def test_bad_ids_in_the_second_file_while_training(paths, tmp_path):
     index = record_index.index_files([paths[0], bad])
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         list(training_batches(index, RECORD_FORMAT, 5, 1).take(3))
-    error = input_pipeline.user_error(caught.value, index, RECORD_FORMAT)
+    error = record_parsing.user_error(caught.value, index, RECORD_FORMAT)
     assert f"{bad} record 3: input_ids holds 4000" in str(error)
 
 
@@ -254,7 +254,7 @@ def test_damaged_record(tmp_path):
 def test_other_errors_are_not_the_data_s(paths):
     index = record_index.index_files(paths)
     error = tf.errors.InternalError(None, None, "out of everything")
-    assert input_pipeline.user_error(error, index, RECORD_FORMAT) is None
+    assert record_parsing.user_error(error, index, RECORD_FORMAT) is None
 
 
 @pytest.fixture
@@ -293,7 +293,7 @@ def test_compressed_records_that_were_damaged_since_are_a_sentence(packed):
         file.write(b"damage")
     with pytest.raises(tf.errors.OpError) as error:
         train(index, 5)
-    message = str(input_pipeline.user_error(error.value, index, RECORD_FORMAT))
+    message = str(record_parsing.user_error(error.value, index, RECORD_FORMAT))
     assert message.startswith(f"{packed[0]} is truncated, or no gzip file")
     assert message.endswith("make the file again.")
 

@@ -9,7 +9,7 @@ import record_files
 import tensorflow as tf
 from marks import slow
 
-from official_bert.data import input_pipeline, lanes
+from official_bert.data import input_pipeline, lanes, record_parsing
 from official_bert.data.input_pipeline import batch_records, training_batches
 from official_bert.data.records import examples
 from official_bert.data.records import index as record_index
@@ -22,7 +22,7 @@ LIMITS = {
     "masked_lm_positions": 4,
     "next_sentence_labels": 2,
 }
-RECORD_FORMAT = input_pipeline.RecordFormat(examples.feature_spec(4, 2), {}, LIMITS)
+RECORD_FORMAT = record_parsing.RecordFormat(examples.feature_spec(4, 2), {}, LIMITS)
 
 # Four files of so many records; of a lane that is one of them, the last chunk
 # of 4 is smaller, and so is the last window of 2 chunks.
@@ -251,7 +251,7 @@ def test_workers_rows_are_the_whole_batch(index, batch_size, workers):
 
 def test_all_features_are_those_of_the_rows(tmp_path):
     path = record_files.write(tmp_path / "mini", record_files.mini_records())
-    record_format = input_pipeline.RecordFormat(examples.feature_spec(32, 5), {}, {})
+    record_format = record_parsing.RecordFormat(examples.feature_spec(32, 5), {}, {})
     index = record_index.index_files([path])
     (whole,) = training_batches(index, record_format, 9, 1).take(1)
     (part,) = training_batches(index, record_format, 9, 1, rows=(2, 5)).take(1)
@@ -302,7 +302,7 @@ def test_only_wanted_rows_are_checked(index, batch_size):
             train(index, batch_size, batch, rows=rows)
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         train(index, batch_size, batch, rows=(row, row + 1))
-    error = input_pipeline.user_error(caught.value, index, RECORD_FORMAT)
+    error = record_parsing.user_error(caught.value, index, RECORD_FORMAT)
     assert f"{bad} record 11: input_ids holds 4000" in str(error)
 
 

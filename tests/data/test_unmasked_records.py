@@ -9,10 +9,10 @@ from record_files import MINI, MINI_CONFIG
 
 from official_bert.data import (
     dynamic_masking,
-    input_pipeline,
     instances,
     masking,
     pretraining_data,
+    record_parsing,
     show_instances,
 )
 from official_bert.data.example_encoding import make_encoder
@@ -236,7 +236,7 @@ def test_a_bad_id_is_found_before_it_is_masked(tmp_path):
     found = open_record_set(path, MINI_CONFIG)
     with pytest.raises(tf.errors.OpError) as caught:
         list(found.training_batches(3, 1, 0).take(1))
-    error = input_pipeline.user_error(caught.value, found.index, found.format)
+    error = record_parsing.user_error(caught.value, found.index, found.format)
     assert "input_ids holds 999" in str(error)
 
 

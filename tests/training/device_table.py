@@ -3,9 +3,10 @@
     python device_table.py one|mirrored|worker FOLDER NAME:OPTION=VALUE,… …
 
 Writes FOLDER/NAME.npz for each name: how far each weight has moved, and
-`gradient_norms` before clipping. Options are those of `StepSettings`, and
-`recompute`. The kind decides the strategy, which a process can choose once:
-one device, two logical devices, or one of the two workers of `TF_CONFIG`.
+`gradient_norms` before clipping. Options are those of `StepSettings`, `recompute`,
+and `pack`, two sequences in each row. The kind decides the strategy, which a process
+can choose once: one device, two logical devices, or one of the two workers of
+`TF_CONFIG`.
 """
 
 import dataclasses
@@ -17,6 +18,8 @@ import numpy as np
 import tensorflow as tf
 from record_files import MINI_CONFIG
 
+from official_bert.data.packed_rows import RowPacking
+from official_bert.data.record_parsing import RecordFormat
 from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.training import strategies
 from official_bert.training.guard import Guard
@@ -32,6 +35,7 @@ CONFIG = dataclasses.replace(
     hidden_dropout_prob=0.0,
     attention_probs_dropout_prob=0.0,
     initializer_range=0.1,
+    max_position_embeddings=2 * LENGTH,
 )
 STRATEGIES = {"one": "one_device", "mirrored": "mirrored", "worker": "multi_worker"}
 
@@ -58,7 +62,14 @@ def batch(step):
     }
 
 
-def ten_updates(strategy, recompute=False, **options):
+def packed(features):
+    """Return a batch of rows that hold two sequences, and could hold three."""
+    packing = RowPacking(RecordFormat({}, {}, {}), 2 * LENGTH, 2 * PREDICTIONS)
+    held = tf.constant([[True, True, False]] * (ROWS // 2))
+    return packing.join(features, held)
+
+
+def ten_updates(strategy, recompute=False, pack=False, **options):
     """Return name -> movement of each weight, and the norms of the gradients."""
     keras.utils.set_random_seed(3)
     with strategy.scope():
@@ -69,11 +80,13 @@ def ten_updates(strategy, recompute=False, **options):
     before = [variable.numpy() for variable in model.trainable_variables]
     settings = StepSettings(seed=1, **options)
     step = make_train_step(strategy, model, optimizer, guard, PRETRAINING, settings)
-    start, stop = strategies.local_rows(strategy, ROWS)
+    num_rows = ROWS // 2 if pack else ROWS
+    start, stop = strategies.local_rows(strategy, num_rows)
     norms = []
     for number in range(STEPS):
-        rows = {name: value[start:stop] for name, value in batch(number).items()}
-        report = step(strategies.distribute(strategy, rows, ROWS, start))
+        whole = packed(batch(number)) if pack else batch(number)
+        rows = {name: value[start:stop] for name, value in whole.items()}
+        report = step(strategies.distribute(strategy, rows, num_rows, start))
         norms.append(float(report["gradient_norm"]))
     return {
         variable.path: variable.numpy() - old

@@ -108,7 +108,7 @@ WARNINGS = (
         lambda n: n.padding_share >= 0.25,
         "{padding} of all places are padding, which XLA and TPUs compute like text. It "
         "comes from documents shorter than --max_seq_length and from "
-        "--short_seq_prob.",
+        "--short_seq_prob. run_pretraining.py --pack fills it.",
     ),
 )
 

@@ -55,6 +55,8 @@ class RecordIndex:
       skip: int64 [chunks], of a compressed file, where `offset` is that of a
         gzip member: unpacked bytes from there to the first record; None where
         no file is compressed.
+      rows: int64 [chunks], rows of a batch that its records fill; None if each
+        fills one (`packed_rows`).
     """
 
     files: tuple[str, ...]
@@ -63,11 +65,22 @@ class RecordIndex:
     first: np.ndarray
     count: np.ndarray
     skip: np.ndarray | None = None
+    rows: np.ndarray | None = None
 
     @property
     def num_records(self) -> int:
         """Records in all files together."""
         return int(self.count.sum())
+
+    @property
+    def row_counts(self) -> np.ndarray:
+        """Rows of a batch that each chunk fills, int64 [chunks]."""
+        return self.count if self.rows is None else self.rows
+
+    @property
+    def num_rows(self) -> int:
+        """Rows that all files together fill."""
+        return int(self.row_counts.sum())
 
 
 def index_files(paths: Sequence[str]) -> RecordIndex:

@@ -3,15 +3,17 @@
 import dataclasses
 import os
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
 from official_bert import files
 from official_bert.config import BertConfig
-from official_bert.data import input_pipeline
+from official_bert.data import input_pipeline, packed_rows
 from official_bert.data.dynamic_masking import MaskingRules
 from official_bert.data.masking import MaskingMix
+from official_bert.data.packed_rows import RowPacking
+from official_bert.data.record_parsing import RecordFormat
 from official_bert.data.records import examples
 from official_bert.data.records import index as record_index
 from official_bert.data.records.manifest import (
@@ -41,13 +43,17 @@ class RecordSet:
       max_seq_length: S.
       max_predictions_per_seq: P; S - 1 if all next tokens are to be guessed.
       manifests: path -> the file's entry in `manifest.json`, {} without one.
+      packing: `RowPacking`, how records share rows in training; None if they do not.
+      num_tokens: of all records, without padding; counted only for packed rows.
     """
 
     index: record_index.RecordIndex
-    format: input_pipeline.RecordFormat
+    format: RecordFormat
     max_seq_length: int
     max_predictions_per_seq: int
     manifests: dict[str, dict[str, Any]]
+    packing: RowPacking | None = None
+    num_tokens: int = 0
 
     @property
     def do_lower_case(self) -> bool | None:
@@ -65,6 +71,37 @@ class RecordSet:
     def tokens_per_row(self) -> int:
         """How many tokens, and padding, a row has."""
         return self.max_seq_length
+
+    def packed(self) -> Self:
+        """Read the lengths of all records; return the set with packed rows.
+
+        Batches of training then have rows of several records. Those of evaluations
+        stay as they are.
+
+        Raises:
+          UserError: a record is damaged, or of another kind.
+        """
+        packing = RowPacking(
+            self.format, self.max_seq_length, self.max_predictions_per_seq
+        )
+        rows, tokens = packed_rows.count_rows(self.index, packing)
+        index = dataclasses.replace(self.index, rows=rows)
+        return dataclasses.replace(
+            self, index=index, packing=packing, num_tokens=tokens
+        )
+
+    def describe_packing(self) -> str:
+        """Return a line that says how much padding is left in packed rows."""
+        records, rows = self.index.num_records, self.index.num_rows
+        after, before = (
+            1.0 - self.num_tokens / (number * self.max_seq_length)
+            for number in (rows, records)
+        )
+        return (
+            f"--pack: {records:,} sequences in {rows:,} rows of {self.max_seq_length}, "
+            f"{records / rows:.2f} per row. Padding: {after:.1%} of the positions, "
+            f"{before:.1%} without --pack."
+        )
 
     def check_next_sentence_prediction(self, wanted: bool) -> None:
         """Raise `UserError` if records are not made for it, or for it alone.
@@ -93,14 +130,16 @@ class RecordSet:
     ) -> "tf.data.Dataset":
         """See `input_pipeline.training_batches`."""
         return input_pipeline.training_batches(
-            self.index, self.format, batch_size, seed, first_batch, rows
+            self.index, self.format, batch_size, seed, first_batch, rows, self.packing
         )
 
     def batch_records(
         self, batch_size: int, seed: int, batch: int
     ) -> list[tuple[str, int, bytes]]:
         """See `input_pipeline.batch_records`."""
-        return input_pipeline.batch_records(self.index, batch_size, seed, batch)
+        return input_pipeline.batch_records(
+            self.index, batch_size, seed, batch, self.packing
+        )
 
     def evaluation_batches(
         self, batch_size: int, max_batches: int
@@ -196,7 +235,7 @@ def _record_format(config, lengths, names, masking):
         "masked_lm_positions": lengths["max_seq_length"],
         "next_sentence_labels": 2,
     }
-    return input_pipeline.RecordFormat(
+    return RecordFormat(
         spec=examples.feature_spec(**lengths, names=names),
         names={theirs: ours for ours, theirs in names.items()},
         limits={name: limits[name] for name in limits if name in names},

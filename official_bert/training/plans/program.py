@@ -6,15 +6,28 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from official_bert.data import packed_rows
 from official_bert.modeling.kernels import whole_program
 from official_bert.training import runs
 from official_bert.training.step import Objective, make_train_step
 
 
 def pretraining_features(
-    num_rows: int, max_seq_length: int, max_predictions_per_seq: int
+    num_rows: int,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    packed: bool = False,
 ) -> dict[str, tf.Tensor]:
-    """Return a batch of zeros with the shapes of pre-training, [B, S] and [B, P]."""
+    """Return a batch of zeros with the shapes of pre-training, [B, S] and [B, P].
+
+    Args:
+      num_rows: B.
+      max_seq_length: S.
+      max_predictions_per_seq: P.
+      packed: whether several sequences share a row (`packed_rows`).
+    """
+    if packed:
+        return packed_rows.zeros(num_rows, max_seq_length, max_predictions_per_seq)
     sequence = tf.zeros([num_rows, max_seq_length], tf.int32)
     masked = tf.zeros([num_rows, max_predictions_per_seq], tf.int32)
     return {

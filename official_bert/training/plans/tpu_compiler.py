@@ -52,6 +52,8 @@ def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[st
         # the others do so by default, or have one core.
         **({"chip_config_name": "megacore"} if topology.startswith("v4:") else {}),
     )
+    if len(described.devices) < num_replicas:
+        raise ValueError(f"{topology} has {len(described.devices)} devices")
     text = _jax.mlir.xla_computation_to_mlir_module(XlaComputation(program))
     # TensorFlow copies arguments that are also results; StableHLO has no copy.
     text = re.sub(
@@ -84,6 +86,13 @@ def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[st
         "text": compiled.hlo_modules()[0].to_string(),
         "compile_seconds": seconds,
     }
+
+
+def parse_program(text: str) -> bytes:
+    """Return the serialized `HloModuleProto` of a program in HLO text, for tests."""
+    from jaxlib import _hlo
+
+    return _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()
 
 
 def main(path: str, topology: str, num_replicas: str) -> None:

@@ -242,9 +242,10 @@ def _ner(config):
     from official_bert.training.plans.program import RunWithoutData, zeros
 
     tags = ("O", *(f"B-{number}" for number in range(1, NUM_TAGS)))
-    names = ("max_seq_length", "feature_based", "bilstm")
-    task = ner.NerTask(tags, **training_flags.given(*names))
-    length = task.max_seq_length
+    length = FLAGS.max_seq_length or 128
+    task = ner.NerTask(
+        tags, length, feature_based=FLAGS.feature_based, bilstm=bool(FLAGS.bilstm)
+    )
     return RunWithoutData(
         config,
         length,

@@ -105,6 +105,12 @@ def _chips(slice_):
             f"--chips={chips}: {slice_.name} has {slice_.num_chips} chips. Use that "
             "many at most, or a larger --topology."
         )
+    half = slice_.chip.half
+    if FLAGS.precision == "bfloat16" != half:
+        raise UserError(
+            f"--precision={FLAGS.precision}: the matrix units of {slice_.chip.name} "
+            f"have no {FLAGS.precision}. Use --precision={half}."
+        )
     return chips
 
 

@@ -83,6 +83,10 @@ def test_json_with_a_remedy():
             "--flagfile=configs/base.flags --topology=h100 --chips=2",
             "--chips=2: h100 has 1 chips",
         ),
+        (
+            "--flagfile=configs/base.flags --topology=t4 --precision=bfloat16",
+            "T4 have no bfloat16. Use --precision=float16",
+        ),
         # The sentences of the training itself.
         (
             "--flagfile=configs/base.flags --topology=8xh100 --micro_batch_size=7",

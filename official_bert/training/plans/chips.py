@@ -22,6 +22,7 @@ class Chip:
       interconnect: bytes per second that it can send to other chips of a slice.
       float32_flops: the same as `flops` for float32 inputs: TF32 on GPUs that have it;
         on TPUs six passes in bfloat16.
+      half: the precision of 16 bits that its matrix units have.
     """
 
     name: str
@@ -30,6 +31,7 @@ class Chip:
     memory: float
     interconnect: float
     float32_flops: float
+    half: str = "bfloat16"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,10 +63,18 @@ def _tpu(name, teraflops, terabytes, gibibytes, interconnect):
     return Chip(name, flops, terabytes * 1e12, memory, sent, flops / 6)
 
 
-def _gpu(name, teraflops, terabytes, gibibytes, interconnect, float32_teraflops):
+def _gpu(
+    name,
+    teraflops,
+    terabytes,
+    gibibytes,
+    interconnect,
+    float32_teraflops,
+    half="bfloat16",
+):
     memory, sent = gibibytes * GIBI * USABLE_ON_GPUS, interconnect * 1e9
     rates = teraflops * 1e12, terabytes * 1e12, memory, sent
-    return Chip(name, *rates, float32_teraflops * 1e12)
+    return Chip(name, *rates, float32_teraflops * 1e12, half)
 
 
 # Rates: Google Cloud's pages on each TPU. The interconnect is half of the rate that
@@ -85,8 +95,8 @@ GPUS = {
     "h100": _gpu("H100 SXM", 989, 3.35, 80, 450, 494),
     "a100": _gpu("A100 SXM 80 GB", 312, 2.04, 80, 300, 156),
     "l4": _gpu("L4", 121, 0.3, 24, 32, 60),
-    "v100": _gpu("V100 SXM 32 GB", 125, 0.9, 32, 150, 15.7),
-    "t4": _gpu("T4", 65, 0.32, 16, 16, 8.1),
+    "v100": _gpu("V100 SXM 32 GB", 125, 0.9, 32, 150, 15.7, "float16"),
+    "t4": _gpu("T4", 65, 0.32, 16, 16, 8.1, "float16"),
 }
 
 

@@ -37,7 +37,7 @@ def candidates(work: Workload, slice_: Slice, num_chips: int) -> list[Workload]:
         sizes.append(size)
     precisions = [work.precision]
     if work.precision == "float32":
-        precisions.append("bfloat16")
+        precisions.append(slice_.chip.half)
     found = [
         dataclasses.replace(
             work, micro_batch_size=size, recompute=recompute, precision=precision

@@ -109,3 +109,5 @@ def test_gpus():
         lambda changed: estimate.estimate(changed, t4, 1),
     )
     assert found.plan.fits and found.plan.estimated
+    precisions = {one.precision for one in remedy.candidates(work, t4, 1)}
+    assert precisions == {"float32", "float16"}

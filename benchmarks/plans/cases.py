@@ -1,4 +1,4 @@
-"""The rows of the table of accelerators, and what a row was made of."""
+"""The rows of the table of accelerators, and the fingerprint of their code."""
 
 import ast
 import dataclasses
@@ -21,7 +21,7 @@ STEPS = {128: 900_000, 512: 100_000}
 # Training examples, and epochs of the flag file.
 MRPC_EXAMPLES, SQUAD_EXAMPLES = 3_668, 87_599
 
-# What decides the compiled program, besides the packages.
+# The compiled program depends on this code and on the packages.
 _STEP = ("step", "optimizer", "guard", "precision", "pretraining", "reports", "runs")
 _CODE = [
     *sorted((PACKAGE / "modeling").rglob("*.py")),
@@ -40,7 +40,7 @@ class Case:
       section: part of the table.
       topology: name of the slice.
       model: "tiny", "base" or "large".
-      phase: what the step is: a length, MRPC, SQuAD or a batch.
+      phase: batch and length of the step, or the task.
       precision: of the step.
       flags: of `plan_training.py`, or for KerasHub of `benchmarks.plans.kerashub`.
       num_steps: steps of the run, for its days; 0 if it is not a run.
@@ -123,7 +123,7 @@ def _pretraining():
 
 
 def fingerprint() -> str:
-    """Return what changes when a row has to be compiled again.
+    """Return a text that changes when the rows must be compiled again.
 
     It covers the code of the training step without comments and docstrings, and the
     versions of the packages.
@@ -140,7 +140,7 @@ def _code_of(path):
     """Return the code of a module, without comments and docstrings."""
     tree = ast.parse(path.read_text("utf-8"))
     for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if isinstance(body, list) and ast.get_docstring(node, clean=False) is not None:
-            node.body = body[1:] or [ast.Pass()]
+        documented = ast.Module | ast.ClassDef | ast.FunctionDef
+        if isinstance(node, documented) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:]
     return ast.dump(tree)

@@ -18,7 +18,7 @@ from official_bert import files
 
 
 def main(words: list[str]) -> int:
-    """Compile what is missing; return how many rows failed."""
+    """Compile the missing rows; return the number of rows that failed."""
     code = fingerprint()
     results = json.loads(RESULTS.read_text("utf-8")) if RESULTS.exists() else {}
     cases = [one for one in all_cases() if all(word in one.name for word in words)]

@@ -111,7 +111,7 @@ def run_without_data(config: BertConfig) -> "RunWithoutData":
     """Return the run that the flags of the command describe.
 
     Raises:
-      UserError: a flag is missing, or the model cannot read so long sequences.
+      UserError: a flag is missing, or sequences are too long for the model.
     """
     make: Any = {
         PRETRAINING: _pretraining,

@@ -19,7 +19,7 @@ from official_bert.training.plans.plan import GIGA, Plan
 from official_bert.training.plans.workload import Workload
 
 PACKAGES = ("jax", "jaxlib", "libtpu")
-# What the compiler says if a program is too large: "(35.07G) exceeds available HBM
+# The compiler's message for a program that is too large: "(35.07G) exceeds available HBM
 # (15.75G)", or "Used 17.2G of 15.75G hbm". Its G is 2^30 bytes.
 _NEEDED = re.compile(r"\(([\d.]+)([KMGT])\) exceeds|Used ([\d.]+)([KMGT]) of")
 _UNITS = {"K": GIBI / 2**20, "M": GIBI / 2**10, "G": GIBI, "T": GIBI * 2**10}
@@ -85,7 +85,7 @@ def compile_plan(
 def refused(slice_: Slice, num_chips: int, work: Workload, problem: str) -> Plan:
     """Return the `Plan` of a step that does not compile.
 
-    Its memory is what the message says, if it does.
+    Its memory is the number in the message, or 0.
 
     Args:
       slice_: `Slice`.

@@ -1,15 +1,17 @@
 """A training step's memory, operations and bytes by arithmetic.
 
-For GPUs, for which there is no compiler here; and to choose what is worth compiling.
+It serves GPUs, whose compiler is not available here, and the choice of candidates that
+are worth compiling.
 Letters as in `workload`; T tokens of a micro-batch, c bytes of a number in the step's
 precision.
 
 Memory of a chip:
-- weights 4 W, Adam's moments 8 W, gradients 4 W bytes; micro-batches need 4 W more
-  for the sum of their gradients; with 16 bits there is a copy of the weights, 2 W;
-- for each layer what its gradient reads, `kept_per_token`, times T;
-- once more the same of one layer, for the gradients within it;
-- logits of the P masked tokens and their exponentials in float32, 8 V each.
+- Weights take 4 W bytes, Adam's moments 8 W, gradients 4 W.
+- Micro-batches need 4 W more, for the sum of their gradients.
+- A precision of 16 bits needs a copy of the weights, 2 W.
+- Each layer keeps `kept_per_token` times T for its gradient. One more layer's worth is
+  for the gradients within a layer.
+- Logits of the masked tokens and their exponentials in float32 take 8 V for each.
 
 With recomputation each layer keeps its input alone, T H c.
 
@@ -41,7 +43,7 @@ def kept_per_token(work: Workload) -> float:
     context, the feed-forward part's input and its GELU), GELU's input, and the
     attention probabilities. It computes the rest again.
 
-    Without XLA each operation keeps its own: besides these, dropout's masks, the
+    Without XLA each operation keeps its own. In addition to these: dropout's masks, the
     square and the tanh of GELU, and in float32 LayerNorm's normalized rows and the
     softmax before it is cast.
     """

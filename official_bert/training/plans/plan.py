@@ -16,7 +16,7 @@ class Plan:
       topology: name of the slice.
       chips: chips that train.
       estimated: whether the numbers are estimates, for GPUs, and not the compiler's.
-      compiles: whether the compiler accepts the step; None where there is no compiler.
+      compiles: whether the compiler accepts the step; None for estimates.
       problem: the first line of what the compiler says otherwise.
       flops: operations of a step.
       bytes_accessed: bytes that its operations read and write.

@@ -65,7 +65,7 @@ def find(
     """Return the first candidate that fits, or None.
 
     Compiling takes minutes. So candidates whose estimated memory is too large are
-    left out. The estimate is corrected by what each plan says.
+    left out. Each plan corrects the estimate.
 
     Args:
       work: `Workload` that does not fit.
@@ -103,5 +103,5 @@ def _memory(work, factor):
 
 
 def _factor(work, plan):
-    """Return measured temporaries / estimated ones; 1 where they are unknown."""
+    """Return measured temporaries / estimated ones; 1 if they are unknown."""
     return plan.temp_gb * 1e9 / estimate.temporary_bytes(work) or 1.0

@@ -36,7 +36,7 @@ def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[st
         TPU_ACCELERATOR_TYPE="v5litepod-4",
         TPU_WORKER_HOSTNAMES="localhost",
         TPU_WORKER_ID="0",
-        # There is no TPU that two plans at a time could share.
+        # Two plans at a time do not compete for a TPU: nobody has one.
         ALLOW_MULTIPLE_LIBTPU_LOAD="1",
     )
     import numpy as np

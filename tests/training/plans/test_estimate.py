@@ -95,25 +95,43 @@ def test_the_compiler_counts_about_the_same(row):
     assert estimate.transferred_bytes(work) < plan["bytes_accessed"]
 
 
-@pytest.mark.parametrize("size", ["base", "large"])
-@pytest.mark.parametrize("length", [128, 512])
-def test_recipes_cite_the_estimates(size, length):
-    suffix = "_512" if length == 512 else ""
+LENGTHS = {128: (20, 900_000, ""), 512: (77, 100_000, "_512")}
+
+
+def recipe(size, length, gpu):
+    """Return (plan of 8 GPUs with 32 sequences each, GPU hours, text of the file)."""
+    predictions, steps, suffix = LENGTHS[length]
+    config = BertConfig.named(size)
+    work = Workload(config, 32, length, predictions, "bfloat16")
+    made = estimate.estimate(work, parse_topology(f"8x{gpu}"), 8)
     text = (ROOT / f"configs/{size}_8gpu{suffix}.flags").read_text()
-    work = Workload(
-        BertConfig.named(size), 32, length, 20 if length == 128 else 77, "bfloat16"
-    )
-    steps = 900_000 if length == 128 else 100_000
-    made = [
-        estimate.estimate(work, parse_topology(f"8x{gpu}"), 8)
-        for gpu in ("a100", "h100")
-    ]
-    assert f"{made[0].hbm_gb:.2f} of {made[0].capacity_gb:.1f} GB" in text
-    times = [report.duration(plan.step_seconds) for plan in made]
-    hours = [f"{plan.step_seconds * steps / 3600 * 8:.0f}" for plan in made]
     words = " ".join(text.replace("#", " ").split())
-    assert f"{times[0]} on A100, {times[1]} on H100; {steps:,} steps" in words
-    assert f"at least {hours[0]} and {hours[1]} GPU hours" in words
+    return made, round(report.chip_hours(made, steps)), words
+
+
+@pytest.mark.parametrize("size", ["base", "large"])
+@pytest.mark.parametrize("length", LENGTHS)
+def test_recipes_cite_the_estimates(size, length):
+    a100, a100_hours, text = recipe(size, length, "a100")
+    h100, h100_hours, _ = recipe(size, length, "h100")
+    assert f"Memory {a100.hbm_gb:.2f} of {a100.capacity_gb:.1f} GB" in text
+    times = [report.duration(made.step_seconds) for made in (a100, h100)]
+    steps = LENGTHS[length][1]
+    assert f"{times[0]} on A100, {times[1]} on H100; {steps:,} steps take" in text
+    assert f"at least {a100_hours} and {h100_hours} GPU hours" in text
+
+
+@pytest.mark.parametrize("size", ["base", "large"])
+@pytest.mark.parametrize(("gpu", "name"), [("a100", "A100 80 GB"), ("h100", "H100")])
+def test_the_table_of_costs(size, gpu, name):
+    short, long = (recipe(size, length, gpu)[1] for length in LENGTHS)
+    total = short + long
+    slower = int(2.5 * total + 0.5)
+    row = (
+        f"| {size}, 8 × {name} (estimate) | {short} + {long} = {total} | {slower} | "
+        f"{slower} × price |"
+    )
+    assert row in (ROOT / "docs/pretraining.md").read_text()
 
 
 def test_tiny_is_small():

@@ -143,7 +143,7 @@ def _compile(run, settings, work, slice_, chips):
         recompute=work.recompute,
     )
     try:
-        exported = program.export_step(run, changed, work.rows, chips)
+        exported = program.export_run(run, changed, work.rows, chips)
     except tf.errors.OpError as error:
         problem = error.message.strip().partition("\n")[0]
         return compiled.refused(slice_, chips, work, f"TensorFlow says: {problem}")

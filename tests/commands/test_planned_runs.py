@@ -143,7 +143,7 @@ def test_a_batch_is_that_of_the_task(monkeypatch, given):
         ), name
     assert run.sequences_per_row == (4 if command == "run_swag" else 1)
     settings = make(FineTuningSettings, **FINE_TUNING)
-    assert len(program.export_step(run, settings, 2, 1)) > 10_000
+    assert len(program.export_run(run, settings, 2, 1)) > 10_000
 
 
 def test_too_long_for_the_model(monkeypatch):

@@ -19,8 +19,8 @@ from official_bert.training.plans.plan import GIGA, Plan
 from official_bert.training.plans.workload import Workload
 
 PACKAGES = ("jax", "jaxlib", "libtpu")
-# The compiler's message for a program that is too large: "(35.07G) exceeds available HBM
-# (15.75G)", or "Used 17.2G of 15.75G hbm". Its G is 2^30 bytes.
+# The compiler's messages for a program that is too large: "(35.07G) exceeds available
+# HBM (15.75G)", or "Used 17.2G of 15.75G hbm". Its G is 2^30 bytes.
 _NEEDED = re.compile(r"\(([\d.]+)([KMGT])\) exceeds|Used ([\d.]+)([KMGT]) of")
 _UNITS = {"K": GIBI / 2**20, "M": GIBI / 2**10, "G": GIBI, "T": GIBI * 2**10}
 

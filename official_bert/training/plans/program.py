@@ -51,6 +51,20 @@ def zeros(
     return {name: tf.zeros(one, tf.int32) for name, one in shapes.items()}
 
 
+def pretraining_features(
+    num_rows: int, max_seq_length: int, max_predictions_per_seq: int
+) -> dict[str, tf.Tensor]:
+    """Return a batch of zeros with the shapes of pre-training, [B, S] and [B, P]."""
+    masked = (num_rows, max_predictions_per_seq)
+    others = {
+        "masked_lm_positions": masked,
+        "masked_lm_ids": masked,
+        "next_sentence_labels": (num_rows, 1),
+    }
+    batch = zeros((num_rows, max_seq_length), others)
+    return batch | {"masked_lm_weights": tf.zeros(masked)}
+
+
 def pretraining_run(
     config: BertConfig,
     max_seq_length: int,
@@ -65,31 +79,44 @@ def pretraining_run(
       max_predictions_per_seq: P.
       next_sentence_prediction: see `PretrainingModel`.
     """
-
-    def features(num_rows):
-        masked = (num_rows, max_predictions_per_seq)
-        batch = zeros(
-            (num_rows, max_seq_length),
-            {
-                "masked_lm_positions": masked,
-                "masked_lm_ids": masked,
-                "next_sentence_labels": (num_rows, 1),
-            },
-        )
-        return batch | {"masked_lm_weights": tf.zeros(masked)}
-
     return RunWithoutData(
         config,
         max_seq_length,
         lambda recompute: PretrainingModel(config, recompute, next_sentence_prediction),
         pretraining.make_objective(next_sentence_prediction),
-        features,
+        lambda num_rows: pretraining_features(
+            num_rows, max_seq_length, max_predictions_per_seq
+        ),
         max_predictions_per_seq,
     )
 
 
-def export_step(
+def export_run(
     run: RunWithoutData, settings: runs.RunSettings, num_rows: int, num_replicas: int
+) -> bytes:
+    """Return the training step of a run, see `export_step`.
+
+    Args:
+      run: `RunWithoutData`.
+      settings: `RunSettings`.
+      num_rows: of one replica's share.
+      num_replicas: replicas that train together.
+    """
+    return export_step(
+        lambda: run.make_model(settings.recompute),
+        run.objective,
+        settings,
+        run.features(num_rows),
+        num_replicas,
+    )
+
+
+def export_step(
+    make_model: Callable[[], keras.Model],
+    objective: Objective,
+    settings: runs.RunSettings,
+    features: dict[str, tf.Tensor],
+    num_replicas: int,
 ) -> bytes:
     """Return the whole training step as a serialized `HloModuleProto`.
 
@@ -97,33 +124,30 @@ def export_step(
     optimizer, with the kernels that a TPU would run.
 
     Args:
-      run: `RunWithoutData`.
+      make_model: function: () -> Keras model with Google's names.
+      objective: `Objective`.
       settings: `RunSettings`.
-      num_rows: of one replica's share.
+      features: a batch of one replica's share.
       num_replicas: replicas that train together.
 
     Raises:
       tf.errors.OpError: XLA has no such program, for example for too large tensors.
     """
     strategy = tf.distribute.get_strategy()
-    state = runs.make_state(
-        strategy, lambda: run.make_model(settings.recompute), settings
-    )
+    state = runs.make_state(strategy, make_model, settings)
     step = make_train_step(
         strategy,
         state.model,
         state.optimizer,
         state.guard,
-        run.objective,
+        objective,
         settings.step,
         training_kernels(),
         _make_all_reduce(num_replicas),
     )
     function: Any = step
     compiled = tf.function(function.python_function, jit_compile=True, autograph=False)
-    return compiled.experimental_get_compiler_ir(run.features(num_rows))(
-        stage="hlo_serialized"
-    )
+    return compiled.experimental_get_compiler_ir(features)(stage="hlo_serialized")
 
 
 def _make_all_reduce(num_replicas):

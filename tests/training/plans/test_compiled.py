@@ -114,7 +114,7 @@ TINY_RUN = program.pretraining_run(
 def exported(num_replicas, **flags):
     sizes = {"train_batch_size": 8 * num_replicas, "num_train_steps": 9}
     settings = make(FineTuningSettings, **FINE_TUNING | sizes | flags)
-    return program.export_step(TINY_RUN, settings, 8, num_replicas)
+    return program.export_run(TINY_RUN, settings, 8, num_replicas)
 
 
 def test_the_program_of_several_replicas_has_sums():

@@ -147,7 +147,7 @@ def _compile(run, settings, work, slice_, chips):
     except tf.errors.OpError as error:
         problem = error.message.strip().partition("\n")[0]
         return compiled.refused(slice_, chips, work, f"TensorFlow says: {problem}")
-    made = compiled.compile_plan(exported, slice_, chips, work, _progress)
+    made = compiled.compile_plan(exported, slice_, chips, work, _make_progress())
     _say("")
     return made
 
@@ -182,11 +182,17 @@ def _announce(candidate):
     _say(f"It does not fit. Trying {candidate}.\n")
 
 
-def _progress(seconds):
-    if sys.stderr.isatty():
-        _say(f"Compiling, {seconds:.0f} s")
-    elif seconds % 30 < 1:
-        _say(f"Compiling, {seconds:.0f} s\n")
+def _make_progress():
+    """Return the function that shows the seconds of a compilation."""
+    half_minutes = 0
+
+    def progress(seconds):
+        nonlocal half_minutes
+        if sys.stderr.isatty() or seconds // 30 > half_minutes:
+            _say(f"Compiling, {seconds:.0f} s")
+        half_minutes = seconds // 30
+
+    return progress
 
 
 def _say(text):

@@ -28,6 +28,7 @@ _CODE = [
     *(PACKAGE / "training" / f"{name}.py" for name in _STEP),
     PACKAGE / "training" / "plans" / "program.py",
     PACKAGE / "training" / "plans" / "tpu_compiler.py",
+    pathlib.Path(__file__).with_name("kerashub.py"),
 ]
 _PACKAGES = ("tensorflow", "keras", "jax", "jaxlib", "libtpu")
 

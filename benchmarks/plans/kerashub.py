@@ -1,6 +1,6 @@
 """KerasHub's training step on JAX, compiled by the TPU's compiler.
 
-    KERAS_BACKEND=jax python -m benchmarks.plans.kerashub base 32 128 20
+    python -m benchmarks.plans.kerashub base 32 128 20
 
 The arguments are model, sequences, tokens of a sequence and masked tokens of it. It
 prints one line of JSON, of one chip of v5e:2x2 in bfloat16.
@@ -16,6 +16,7 @@ import sys
 
 os.environ.update(
     KERAS_BACKEND="jax",
+    TF_CPP_MIN_LOG_LEVEL="2",
     JAX_PLATFORMS="cpu",
     TPU_SKIP_MDS_QUERY="1",
     TPU_ACCELERATOR_TYPE="v5litepod-4",

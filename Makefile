@@ -7,12 +7,32 @@ INSTALLED = .venv/.installed
 REAL_WEIGHTS = .venv/.real_weights
 # The oldest TensorFlow that exports are for.
 OLD = build/tensorflow-2.12
+# TensorFlow and the TPU's compiler.
+PLANNED = build/accelerators
 # pytest processes. TensorFlow needs about 1 GB in each.
 WORKERS = 2
 
 IN_RANGE = -c 'import sys; sys.exit(not (3, 11) <= sys.version_info < (3, 14))'
 
-.PHONY: help test commands quickstart torture mutations old-tensorflow lint format clean
+# Sets the shell's variable `python`, or ends.
+define FIND_PYTHON
+for python in python3 python3.13 python3.12 python3.11 ""; do \
+  if $$python $(IN_RANGE) 2>/dev/null; then break; fi; \
+done; \
+if [ -z "$$python" ]; then \
+  echo "error: no Python 3.11, 3.12 or 3.13 on the PATH; on Debian:" \
+    "apt install python3-venv make" >&2; \
+  exit 1; \
+fi; \
+if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
+  echo "error: $$python has no venv module; on Debian:" \
+    "apt install python3-venv make" >&2; \
+  exit 1; \
+fi
+endef
+
+.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators lint \
+  format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -37,6 +57,10 @@ mutations: $(INSTALLED) ## Break the code on purpose; a test must fail each time
 old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12 (it takes Python 3.11)
 	$(PYTHON) tests/export/saved_model/old_tensorflow.py $(OLD)/bin/python
 
+accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs, hours; renew the tables
+	$(PLANNED)/bin/python -m benchmarks.plans.compile; status=$$?; \
+	  $(PLANNED)/bin/python -m benchmarks.plans.table && exit $$status
+
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .
 	$(PYTHON) -m ruff check .
@@ -55,19 +79,7 @@ clean: ## Remove .venv and all caches, not your output
 $(INSTALLED): requirements.txt pyproject.toml
 	@if ! { $(PYTHON) $(IN_RANGE) && $(PYTHON) -m pip --version; } >/dev/null 2>&1; \
 	then \
-	  for python in python3 python3.13 python3.12 python3.11 ""; do \
-	    if $$python $(IN_RANGE) 2>/dev/null; then break; fi; \
-	  done; \
-	  if [ -z "$$python" ]; then \
-	    echo "error: no Python 3.11, 3.12 or 3.13 on the PATH; on Debian:" \
-	      "apt install python3-venv make" >&2; \
-	    exit 1; \
-	  fi; \
-	  if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
-	    echo "error: $$python has no venv module; on Debian:" \
-	      "apt install python3-venv make" >&2; \
-	    exit 1; \
-	  fi; \
+	  $(FIND_PYTHON); \
 	  echo "Creating .venv with $$($$python --version)."; \
 	  $$python -m venv --clear .venv || exit 1; \
 	fi
@@ -80,6 +92,13 @@ $(OLD)/.installed:
 	python3.11 -m venv --clear $(OLD)
 	$(OLD)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  tensorflow==2.12.1 tensorflow-text==2.12.1
+	@touch $@
+
+$(PLANNED)/.installed: requirements.txt pyproject.toml
+	@echo "Installing TensorFlow and the TPU's compiler into $(PLANNED) (3 GB of disk)."
+	@$(FIND_PYTHON); $$python -m venv --clear $(PLANNED)
+	$(PLANNED)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  -r requirements.txt --editable '.[plan]'
 	@touch $@
 
 # The package asks for PyTorch, which nothing here needs.

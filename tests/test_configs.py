@@ -153,6 +153,42 @@ def test_the_papers_two_phases(flag_files, name):
     assert second["continue_from"] == first["output_dir"]
 
 
+RECIPES = ["base_8gpu", "large_8gpu", "base_tpu_v5e_16", "large_tpu_v4_64"]
+
+
+@pytest.fixture(scope="module")
+def recipes():
+    names = [name + suffix for name in RECIPES for suffix in ("", "_512")]
+    return flags_under("run_pretraining", names)
+
+
+@pytest.mark.parametrize("name", RECIPES)
+def test_recipes_are_the_papers_runs(flag_files, recipes, name):
+    size, is_tpu = name.split("_")[0], "tpu" in name
+    own = {
+        *("input_file", "eval_input_file", "output_dir", "continue_from", "precision"),
+        *("xla", "use_tpu", "eval_batch_size", "max_eval_steps"),
+    }
+    for suffix, length in (("", 128), ("_512", 512)):
+        flags, usual = recipes[name + suffix], flag_files[size + suffix]
+        assert {key for key in flags if flags[key] != usual[key]} <= own
+        assert flags["precision"] == "bfloat16"
+        assert (flags["use_tpu"], flags["xla"]) == (is_tpu, not is_tpu)
+        assert flags["output_dir"] == f"output/{name}_{length}"
+        # The folders that the page's commands make.
+        page = (ROOT / "docs/pretraining.md").read_text()
+        wiki, books = flags["input_file"].split(",")
+        heldout = flags["eval_input_file"]
+        for pattern, start in ((wiki, "wiki"), (books, "books"), (heldout, "heldout")):
+            assert pattern == f"data/{start}_{length}/*.tfrecord"
+            assert f"--output_file=data/{start}_128/" in page
+        chips = 8 if not is_tpu else int(name.rpartition("_")[2])
+        assert flags["train_batch_size"] % chips == 0
+        assert not is_tpu or flags["eval_batch_size"] % chips == 0
+        assert flags["eval_batch_size"] * flags["max_eval_steps"] == 3200
+    assert recipes[f"{name}_512"]["continue_from"] == recipes[name]["output_dir"]
+
+
 @pytest.mark.parametrize("path", sorted(CONFIGS.rglob("*.flags")), ids=lambda p: p.stem)
 def test_a_flag_file_explains_itself(path):
     """It begins with a comment, and each is for one script's --flagfile."""

@@ -38,7 +38,10 @@ _FLAG_FILE_HELP = """\
       then in the project's root."""
 
 
-def run(main: Callable[[], int | None]) -> NoReturn:
+def run(
+    main: Callable[[], int | None],
+    define_flags: Callable[[list[str]], None] | None = None,
+) -> NoReturn:
     """Parse the command line, call `main()` and exit with its status.
 
     `absl.app.run` prints a traceback for mistakes of users, and its help lists the
@@ -48,13 +51,25 @@ def run(main: Callable[[], int | None]) -> NoReturn:
     full disk becomes one line on stderr and status 1, an unusable flag one line and
     status 2. Ctrl-C ends with status 130 and a closed pipe (`| head`) with
     141, both without a traceback.
+
+    Args:
+      main: function without arguments, of the command's module.
+      define_flags: function: list of all arguments, flag files read -> None. It
+        defines flags of a command that depend on what is given.
     """
-    if any(re.fullmatch(r"-h|--?help(short|full)?", arg) for arg in sys.argv[1:]):
-        sys.exit(_guarded(lambda: print(_help_text(main), end="")))
+    arguments = sys.argv[1:]
+    needs_help = any(re.fullmatch(r"-h|--?help(short|full)?", arg) for arg in arguments)
     try:
-        _parse_flags(sys.argv)
+        # Help comes even if a flag file is missing.
+        groups = [(arguments, "")] if needs_help else _expand(arguments, "", ())
+        if define_flags:
+            define_flags([argument for group, _ in groups for argument in group])
+        if not needs_help:
+            _parse_flags(groups)
     except UserError as error:
         sys.exit(_complain(error, 2))
+    if needs_help:
+        sys.exit(_guarded(lambda: print(_help_text(main), end="")))
     own_flags()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label or a path may have letters that a terminal cannot show.
@@ -112,12 +127,8 @@ def _complain(message, status):
     return status
 
 
-def _parse_flags(argv):
-    """Set the flags from a command line; a later flag overrides an earlier one.
-
-    `--flagfile=x` or `--flagfile x` stands for the flags in the file.
-    """
-    groups = _expand(argv[1:], "", ())
+def _parse_flags(groups):
+    """Set the flags from those of `_expand`; a later flag overrides an earlier one."""
     undefok = [one for group, _ in groups for one in group if _UNDEFOK.match(one)]
     for arguments, origin in groups:
         try:
@@ -135,6 +146,8 @@ def _parse_flags(argv):
 
 def _expand(arguments, origin, open_files):
     """Return a list of (arguments, their origin), flag files read.
+
+    `--flagfile=x` or `--flagfile x` stands for the flags in the file.
 
     The origin is "" or "file, line n: ", for messages; `open_files` are the flag files
     through which the arguments were reached, so that none includes itself.

@@ -20,4 +20,5 @@ def run_command(name: str) -> NoReturn:
         )
     from official_bert.command_line.program import run
 
-    run(importlib.import_module(f"official_bert.commands.{name}").main)
+    command = importlib.import_module(f"official_bert.commands.{name}")
+    run(command.main, getattr(command, "define_flags", None))

@@ -1,143 +1,203 @@
-r"""Plan a pre-training run on TPUs that are not attached.
+r"""Plan a training run on TPUs or GPUs that are not attached.
 
     python run_scripts/plan_training.py --flagfile=configs/base.flags \
         --topology=v5e:4x4
 
-It takes the flags of run_pretraining.py, compiles the run's training step with the
-TPU's own compiler, and reports memory per chip, operations, bytes, the shortest
-possible time of a step, and the days and chip hours of the run. It reads no data.
-It needs the compiler: pip install 'official-bert[plan]'.
+    python run_scripts/plan_training.py --flagfile=configs/glue/mrpc.flags \
+        --topology=v5e:2x2
+
+It takes the flags of run_pretraining.py, run_classifier.py, run_squad.py, run_ner.py
+or run_swag.py, and reads no data. For TPUs it compiles the run's training step with
+the TPU's own compiler (pip install 'official-bert[plan]'); for GPUs it estimates. It
+reports memory per chip, operations, bytes, the shortest possible time of a step, and
+the days and chip hours of the run. If the step does not fit, it searches the flags
+with which it does. More in docs/pretraining.md.
 """
 
 import dataclasses
+import importlib
 import json
 import sys
 
 from absl import flags
 
-from official_bert.command_line import training_flags
-from official_bert.command_line.flag_values import define_positive, locate, require
+from official_bert.command_line import planned_runs, training_flags
+from official_bert.command_line.flag_values import define_positive, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
-from official_bert.commands import run_pretraining  # noqa: F401 # Its flags.
-from official_bert.config import BertConfig
 from official_bert.errors import UserError
-from official_bert.training.plans import plan, report
+from official_bert.training.plans import compiled, remedy, report
 from official_bert.training.plans.chips import parse_topology
+from official_bert.training.plans.estimate import estimate
+from official_bert.training.plans.workload import Workload
 
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string(
     "topology",
     None,
-    "TPU slice, up to 64 chips: v4:2x2x1, v5e:4x4, v5p:2x2x1, v6e:2x2.",
+    "TPU slice of up to 64 chips (v4:2x2x1, v5e:4x4, v5p:2x2x1, v6e:2x2), or GPUs "
+    "(h200, h100, 8xh100, a100, l4, v100, t4).",
 )
-define_positive("chips", None, "Chips of the slice that train; default: all.")
+define_positive("chips", None, "Chips of the topology that train; default: all.")
+flags.DEFINE_enum(
+    "command",
+    None,
+    list(planned_runs.OWN_FLAGS),
+    "Command whose flags are given; default: the one that has these flags.",
+)
+define_positive(
+    "num_train_examples",
+    None,
+    "Training examples of a fine-tuning, for the length of the run; the plan reads no "
+    "data. Default: the report is for 1,000 steps.",
+)
 flags.DEFINE_bool("json", False, "Print the numbers as JSON.")
 
 
+def define_flags(arguments: list[str]) -> None:
+    """Define the flags of the command that the arguments are for."""
+    command = planned_runs.command_of(arguments)
+    importlib.import_module(f"official_bert.commands.{command}")
+    FLAGS["command"].default = FLAGS["command"].value = command
+
+
 def main() -> None:
-    """Compile the step; if it does not fit, find flags with which it does."""
-    require("topology", "bert_config_file", "max_seq_length", "max_predictions_per_seq")
+    """Make the plan; if the step does not fit, find flags with which it does."""
+    require("topology")
     slice_ = parse_topology(FLAGS.topology)
-    if slice_.compiler_name is None:
-        raise UserError(
-            f"--topology={FLAGS.topology}: GPUs cannot be planned yet; give a TPU "
-            "slice, such as v5e:4x4."
-        )
+    chips = _chips(slice_)
+    config, config_name = planned_runs.model_config()
+    training_flags.check()
+    if slice_.compiler_name:
+        compiled.require_compiler()
+    start_tensorflow()
+    from official_bert.training import strategies
+
+    strategies.check_split(
+        chips,
+        FLAGS.train_batch_size,
+        FLAGS.micro_batch_size,
+        must_be_even=slice_.compiler_name is not None,
+    )
+    run = planned_runs.run_without_data(config)
+    settings, steps, note = planned_runs.run_settings(FLAGS.num_train_examples)
+    work = _workload(run, slice_, chips)
+
+    def make_plan(changed):
+        if slice_.compiler_name:
+            return _compile(run, settings, changed, slice_, chips)
+        return estimate(changed, slice_, chips)
+
+    made, found = make_plan(work), None
+    if not made.fits:
+        found = remedy.find(work, made, slice_, make_plan, _announce)
+    if FLAGS.json:
+        print(json.dumps(_numbers(made, found, steps)))
+    else:
+        what = _describe(work, config_name)
+        print(report.screen(made, slice_, what, steps, found, note))
+
+
+def _chips(slice_):
     chips = FLAGS.chips or slice_.num_chips
     if chips > slice_.num_chips:
         raise UserError(
-            f"--chips={chips}: {slice_.name} has {slice_.num_chips} chips; give that "
+            f"--chips={chips}: {slice_.name} has {slice_.num_chips} chips. Use that "
             "many at most, or a larger --topology."
         )
-    batch_size = FLAGS.train_batch_size
-    if batch_size % chips:
+    half = slice_.chip.half
+    if FLAGS.precision == "bfloat16" != half:
         raise UserError(
-            f"--train_batch_size={batch_size} cannot be split over {chips} chips; give "
-            "a multiple."
+            f"--precision={FLAGS.precision}: the matrix units of {slice_.chip.name} "
+            f"have no {FLAGS.precision}. Use --precision={half}."
         )
-    plan.require_compiler()
-    config = BertConfig.from_json_file(locate(FLAGS.bert_config_file))
-    start_tensorflow()
-    from official_bert.training import pretraining
-
-    settings = training_flags.settings(pretraining.PretrainingSettings)
-    made = _compile(config, settings, slice_, chips)
-    remedy = ""
-    if not made.fits:
-        remedy = _find_remedy(config, settings, slice_, chips)
-    steps = settings.optimization.num_train_steps
-    if FLAGS.json:
-        run = {"num_train_steps": steps, "remedy": remedy}
-        print(json.dumps(made.to_dict() | run))
-    else:
-        step = settings.step
-        micro = step.micro_batch_size
-        what = (
-            f"{FLAGS.bert_config_file}: {batch_size} x {FLAGS.max_seq_length}"
-            f"{f' in micro-batches of {micro}' if micro else ''}, {settings.precision}"
-            f"{', recomputed' if settings.recompute else ''}"
-        )
-        print(report.screen(made, slice_, what, steps, remedy))
+    return chips
 
 
-def _compile(config, settings, slice_, chips):
-    """Return the `Plan` of a run with these settings."""
-    from official_bert.modeling.pretraining import PretrainingModel
-    from official_bert.training import pretraining
+def _workload(run, slice_, chips):
+    return Workload(
+        run.config,
+        # The largest share decides.
+        -(-FLAGS.train_batch_size // chips),
+        run.max_seq_length,
+        run.predictions_per_seq,
+        FLAGS.precision,
+        FLAGS.micro_batch_size,
+        FLAGS.recompute,
+        FLAGS.xla or slice_.compiler_name is not None,
+        run.sequences_per_row,
+    )
+
+
+def _compile(run, settings, work, slice_, chips):
+    """Return the `Plan` that the compiler makes of a workload."""
+    import tensorflow as tf
+
     from official_bert.training.plans import program
 
-    rows = settings.loop.train_batch_size // chips
-    next_sentence = settings.next_sentence_prediction
     _say("Tracing the training step …")
-    exported = program.export_step(
-        lambda: PretrainingModel(config, settings.recompute, next_sentence),
-        pretraining.make_objective(next_sentence),
+    changed = dataclasses.replace(
         settings,
-        program.pretraining_features(
-            rows, FLAGS.max_seq_length, FLAGS.max_predictions_per_seq, FLAGS.pack
-        ),
-        chips,
+        step=dataclasses.replace(settings.step, micro_batch_size=work.micro_batch_size),
+        precision=work.precision,
+        recompute=work.recompute,
     )
-    made = plan.compile_plan(exported, slice_, chips, settings.precision, _progress)
+    try:
+        exported = program.export_run(run, changed, work.rows, chips)
+    except tf.errors.OpError as error:
+        problem = error.message.strip().partition("\n")[0]
+        return compiled.refused(slice_, chips, work, f"TensorFlow says: {problem}")
+    made = compiled.compile_plan(exported, slice_, chips, work, _make_progress())
     _say("")
     return made
 
 
-def _find_remedy(config, settings, slice_, chips):
-    """Return the first flags with which the step fits, or ""."""
-    rows = settings.loop.train_batch_size // chips
-    step = settings.step
-    candidates = []
-    size = step.micro_batch_size or rows
-    while size % 2 == 0 and size > 1:
-        size //= 2
-        smaller = dataclasses.replace(step, micro_batch_size=size)
-        candidates.append(
-            (
-                f"--micro_batch_size={size}",
-                dataclasses.replace(settings, step=smaller),
-            )
-        )
-    candidates.insert(1, ("--recompute", dataclasses.replace(settings, recompute=True)))
-    if settings.precision == "float32":
-        halved = dataclasses.replace(settings, precision="bfloat16")
-        candidates.append(("--precision=bfloat16", halved))
-    for flag, changed in candidates:
-        _say(f"It does not fit. Trying {flag}.\n")
-        if _compile(config, changed, slice_, chips).fits:
-            return flag
-    return ""
+def _numbers(made, found, steps):
+    """Return what --json prints, as a dict."""
+    num_steps = steps or report.USUAL_STEPS
+    numbers = made.to_dict() | {
+        "command": FLAGS.command,
+        "num_train_steps": num_steps,
+        "days": report.run_seconds(made, num_steps) / 86400,
+        "chip_hours": report.chip_hours(made, num_steps),
+        "remedy": found.flags if found else "",
+    }
+    return numbers | ({"remedy_plan": found.plan.to_dict()} if found else {})
 
 
-def _progress(seconds):
-    if sys.stderr.isatty():
-        _say(f"\rCompiling, {seconds:.0f} s")
-    elif seconds % 30 < 1:
-        _say(f"Compiling, {seconds:.0f} s\n")
+def _describe(work, config_name):
+    """Return the step in words, for the first line of the report."""
+    choices = f" x {work.sequences_per_row}" if work.sequences_per_row > 1 else ""
+    micro = work.micro_batch_size
+    parts = [
+        f"{config_name}: {FLAGS.train_batch_size}{choices} x {work.max_seq_length}"
+        f"{f' in micro-batches of {micro}' if micro else ''}",
+        work.precision,
+        *(["recomputed"] if work.recompute else []),
+    ]
+    return ", ".join(parts)
+
+
+def _announce(candidate):
+    _say(f"It does not fit. Trying {candidate}.\n")
+
+
+def _make_progress():
+    """Return the function that shows the seconds of a compilation."""
+    half_minutes = 0
+
+    def progress(seconds):
+        nonlocal half_minutes
+        if sys.stderr.isatty() or seconds // 30 > half_minutes:
+            _say(f"Compiling, {seconds:.0f} s")
+        half_minutes = seconds // 30
+
+    return progress
 
 
 def _say(text):
-    if not FLAGS.json or sys.stderr.isatty():
-        ending = "" if sys.stderr.isatty() else "\n" * (not text.endswith("\n"))
-        print(text, end=ending, file=sys.stderr, flush=True)
+    """Show progress on stderr: on a terminal in one line that changes."""
+    if sys.stderr.isatty():
+        print(f"\r\033[K{text}", end="", file=sys.stderr, flush=True)
+    elif text:
+        print(text.rstrip("\n"), file=sys.stderr, flush=True)

@@ -191,14 +191,29 @@ def check_shares(
       batch_size: sequences per update, over all replicas.
       micro_batch_size: sequences that a replica handles at once; 0 for all.
     """
-    replicas = strategy.num_replicas_in_sync
+    check_split(
+        strategy.num_replicas_in_sync, batch_size, micro_batch_size, is_tpu(strategy)
+    )
+
+
+def check_split(
+    replicas: int, batch_size: int, micro_batch_size: int, must_be_even: bool
+) -> None:
+    """Raise `UserError` if a batch cannot be shared out among N replicas.
+
+    Args:
+      replicas: N.
+      batch_size: see `check_shares`.
+      micro_batch_size: see `check_shares`.
+      must_be_even: whether all shares must be equal, as on TPUs.
+    """
     share, rest = divmod(batch_size, replicas)
     if batch_size < replicas:
         raise UserError(
             f"--train_batch_size={batch_size} is less than one sequence for each of "
             f"{replicas} devices; give a larger one."
         )
-    if rest and (micro_batch_size or is_tpu(strategy)):
+    if rest and (micro_batch_size or must_be_even):
         raise UserError(
             f"--train_batch_size={batch_size} is no multiple of the {replicas} "
             f"devices; give {batch_size - rest} or {batch_size - rest + replicas}."

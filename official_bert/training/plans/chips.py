@@ -18,16 +18,20 @@ class Chip:
       flops: operations per second of dense matrix products in bfloat16 (float16 on
         chips without it).
       bandwidth: bytes per second of its main memory.
-      memory: bytes of its main memory.
+      memory: bytes of its main memory that a program can use.
+      interconnect: bytes per second that it can send to other chips of a slice.
       float32_flops: the same as `flops` for float32 inputs: TF32 on GPUs that have it;
         on TPUs six passes in bfloat16.
+      half: the precision of 16 bits that its matrix units have.
     """
 
     name: str
     flops: float
     bandwidth: float
     memory: float
+    interconnect: float
     float32_flops: float
+    half: str = "bfloat16"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,32 +51,52 @@ class Slice:
     compiler_name: str | None = None
 
 
-def _tpu(name, teraflops, terabytes, gigabytes):
+GIBI = 2**30
+# TensorFlow leaves about 6 % of a GPU's memory to CUDA and to itself.
+USABLE_ON_GPUS = 0.94
+
+
+def _tpu(name, teraflops, terabytes, gibibytes, interconnect):
+    """Return a `Chip`; `gibibytes` are those that the compiler grants a program."""
     flops = teraflops * 1e12
-    return Chip(name, flops, terabytes * 1e12, gigabytes * 1e9, flops / 6)
+    memory, sent = gibibytes * GIBI, interconnect * 1e9
+    return Chip(name, flops, terabytes * 1e12, memory, sent, flops / 6)
 
 
-def _gpu(name, teraflops, terabytes, gigabytes, float32_teraflops):
-    rates = teraflops * 1e12, terabytes * 1e12, gigabytes * 1e9
-    return Chip(name, *rates, float32_teraflops * 1e12)
+def _gpu(
+    name,
+    teraflops,
+    terabytes,
+    gibibytes,
+    interconnect,
+    float32_teraflops,
+    half="bfloat16",
+):
+    memory, sent = gibibytes * GIBI * USABLE_ON_GPUS, interconnect * 1e9
+    rates = teraflops * 1e12, terabytes * 1e12, memory, sent
+    return Chip(name, *rates, float32_teraflops * 1e12, half)
 
 
-# Google Cloud's "System architecture" pages. The compiler calls v5p "v5".
+# Rates: Google Cloud's pages on each TPU. The interconnect is half of the rate that
+# these pages give for both directions together. Memory: the limit in the messages of
+# the compiler, libtpu 0.0.42.
 TPUS = {
-    "v4": _tpu("TPU v4", 275, 1.2, 32),
-    "v5e": _tpu("TPU v5e", 197, 0.82, 16),
-    "v5p": _tpu("TPU v5p", 459, 2.77, 95),
-    "v6e": _tpu("TPU v6e", 918, 1.64, 32),
+    "v4": _tpu("TPU v4", 275, 1.2, 30.75, 300),
+    "v5e": _tpu("TPU v5e", 197, 0.82, 15.75, 200),
+    "v5p": _tpu("TPU v5p", 459, 2.77, 95.74, 600),
+    "v6e": _tpu("TPU v6e", 918, 1.64, 31.25, 400),
 }
+# The compiler calls v5p "v5".
 _COMPILER_NAMES = {"v5p": "v5"}
-# NVIDIA's data sheets, without sparsity.
+# NVIDIA's data sheets, without sparsity. The interconnect is one direction of NVLink;
+# of PCIe for L4 and T4.
 GPUS = {
-    "h200": _gpu("H200 SXM", 989, 4.8, 141, 494),
-    "h100": _gpu("H100 SXM", 989, 3.35, 80, 494),
-    "a100": _gpu("A100 SXM 80 GB", 312, 2.04, 80, 156),
-    "l4": _gpu("L4", 121, 0.3, 24, 60),
-    "v100": _gpu("V100 SXM 32 GB", 125, 0.9, 32, 15.7),
-    "t4": _gpu("T4", 65, 0.32, 16, 8.1),
+    "h200": _gpu("H200 SXM", 989, 4.8, 141, 450, 494),
+    "h100": _gpu("H100 SXM", 989, 3.35, 80, 450, 494),
+    "a100": _gpu("A100 SXM 80 GB", 312, 2.04, 80, 300, 156),
+    "l4": _gpu("L4", 121, 0.3, 24, 32, 60),
+    "v100": _gpu("V100 SXM 32 GB", 125, 0.9, 32, 150, 15.7, "float16"),
+    "t4": _gpu("T4", 65, 0.32, 16, 16, 8.1, "float16"),
 }
 
 
@@ -96,6 +120,12 @@ def parse_topology(text: str) -> Slice:
         if not 1 <= num_chips <= MAX_CHIPS:
             raise UserError(
                 f"--topology={text} has {num_chips} chips; a plan has 1 to {MAX_CHIPS}."
+            )
+        if any(size % 2 for size in dimensions[:2]):
+            raise UserError(
+                f"--topology={text}: the compiler knows slices of whole machines, with "
+                f"2 x 2 chips or more. Give even numbers, and --chips={num_chips} to "
+                "use fewer chips."
             )
         compiler_name = f"{_COMPILER_NAMES.get(kind, kind)}:{shape}"
         return Slice(text, TPUS[kind], num_chips, compiler_name)

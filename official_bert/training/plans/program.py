@@ -1,15 +1,56 @@
 """The training step of a run as a program for XLA, for one replica of several."""
 
-from collections.abc import Callable
+import dataclasses
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import keras
 import tensorflow as tf
 
+from official_bert.config import BertConfig
 from official_bert.data import packed_rows
 from official_bert.modeling.kernels import whole_program
-from official_bert.training import runs
+from official_bert.modeling.kernels.interface import Kernels
+from official_bert.modeling.pretraining import PretrainingModel
+from official_bert.training import pretraining, runs
 from official_bert.training.step import Objective, make_train_step
+
+
+@dataclasses.dataclass(frozen=True)
+class RunWithoutData:
+    """What a command trains, at the longest shapes that its flags allow.
+
+    Attributes:
+      config: `BertConfig`.
+      max_seq_length: S.
+      make_model: function: whether to recompute -> Keras model with Google's names.
+      objective: function: `Kernels` -> `Objective`.
+      features: function: rows -> a batch of that many.
+      predictions_per_seq: masked words of a sequence; 0 in fine-tuning.
+      sequences_per_row: sequences of a row: the choices of multiple choice.
+    """
+
+    config: BertConfig
+    max_seq_length: int
+    make_model: Callable[[bool], keras.Model]
+    objective: Callable[[Kernels], Objective]
+    features: Callable[[int], dict[str, tf.Tensor]]
+    predictions_per_seq: int = 0
+    sequences_per_row: int = 1
+
+
+def zeros(
+    shape: tuple[int, ...], others: Mapping[str, tuple[int, ...]]
+) -> dict[str, tf.Tensor]:
+    """Return a batch of zeros, int32.
+
+    Args:
+      shape: of `input_ids`, `input_mask` and `segment_ids`.
+      others: name -> shape of the other features.
+    """
+    names = ("input_ids", "input_mask", "segment_ids")
+    shapes = dict.fromkeys(names, shape) | dict(others)
+    return {name: tf.zeros(one, tf.int32) for name, one in shapes.items()}
 
 
 def pretraining_features(
@@ -28,22 +69,67 @@ def pretraining_features(
     """
     if packed:
         return packed_rows.zeros(num_rows, max_seq_length, max_predictions_per_seq)
-    sequence = tf.zeros([num_rows, max_seq_length], tf.int32)
-    masked = tf.zeros([num_rows, max_predictions_per_seq], tf.int32)
-    return {
-        "input_ids": sequence,
-        "input_mask": sequence,
-        "segment_ids": sequence,
+    masked = (num_rows, max_predictions_per_seq)
+    others = {
         "masked_lm_positions": masked,
         "masked_lm_ids": masked,
-        "masked_lm_weights": tf.cast(masked, tf.float32),
-        "next_sentence_labels": tf.zeros([num_rows, 1], tf.int32),
+        "next_sentence_labels": (num_rows, 1),
     }
+    batch = zeros((num_rows, max_seq_length), others)
+    return batch | {"masked_lm_weights": tf.zeros(masked)}
+
+
+def pretraining_run(
+    config: BertConfig,
+    max_seq_length: int,
+    max_predictions_per_seq: int,
+    next_sentence_prediction: bool = True,
+    packed: bool = False,
+) -> RunWithoutData:
+    """Return the `RunWithoutData` of pre-training.
+
+    Args:
+      config: `BertConfig`.
+      max_seq_length: S.
+      max_predictions_per_seq: P.
+      next_sentence_prediction: see `PretrainingModel`.
+      packed: whether several sequences share a row.
+    """
+    return RunWithoutData(
+        config,
+        max_seq_length,
+        lambda recompute: PretrainingModel(config, recompute, next_sentence_prediction),
+        lambda kernels: pretraining.make_objective(next_sentence_prediction, kernels),
+        lambda num_rows: pretraining_features(
+            num_rows, max_seq_length, max_predictions_per_seq, packed
+        ),
+        max_predictions_per_seq,
+    )
+
+
+def export_run(
+    run: RunWithoutData, settings: runs.RunSettings, num_rows: int, num_replicas: int
+) -> bytes:
+    """Return the training step of a run, see `export_step`.
+
+    Args:
+      run: `RunWithoutData`.
+      settings: `RunSettings`.
+      num_rows: of one replica's share.
+      num_replicas: replicas that train together.
+    """
+    return export_step(
+        lambda: run.make_model(settings.recompute),
+        run.objective,
+        settings,
+        run.features(num_rows),
+        num_replicas,
+    )
 
 
 def export_step(
     make_model: Callable[[], keras.Model],
-    objective: Objective,
+    objective: Callable[[Kernels], Objective],
     settings: runs.RunSettings,
     features: dict[str, tf.Tensor],
     num_replicas: int,
@@ -55,21 +141,25 @@ def export_step(
 
     Args:
       make_model: function: () -> Keras model with Google's names.
-      objective: `Objective`.
+      objective: function: `Kernels` -> `Objective`.
       settings: `RunSettings`.
       features: a batch of one replica's share.
       num_replicas: replicas that train together.
+
+    Raises:
+      tf.errors.OpError: XLA has no such program, for example for too large tensors.
     """
     strategy = tf.distribute.get_strategy()
     state = runs.make_state(strategy, make_model, settings)
+    kernels = whole_program.kernels_for(tf.as_dtype(settings.precision))
     step = make_train_step(
         strategy,
         state.model,
         state.optimizer,
         state.guard,
-        objective,
+        objective(kernels),
         settings.step,
-        whole_program.kernels_for(tf.as_dtype(settings.precision)),
+        kernels,
         _make_all_reduce(num_replicas),
     )
     function: Any = step

@@ -36,6 +36,8 @@ def test_topologies(name, chip, num_chips, compiler_name):
         ("v5e:axb", "give the 2 dimensions"),
         ("v5e:16x16", "has 256 chips; a plan has 1 to 64"),
         ("v5e:0x4", "has 0 chips"),
+        ("v5e:1x1", "Give even numbers, and --chips=1"),
+        ("v4:2x1x2", "Give even numbers, and --chips=4"),
         ("v9", "is not known. TPU slices: v4, v5e, v5p, v6e"),
         ("0xh100", "is not known"),
         ("h100:2x2", "is not known"),
@@ -55,3 +57,4 @@ def test_rates_are_ordered_as_the_chips_are():
         assert chip.float32_flops < chip.flops
         assert 2e11 < chip.bandwidth < 1e13
         assert 1.5e10 < chip.memory < 2e11
+        assert 1e10 < chip.interconnect < chip.bandwidth

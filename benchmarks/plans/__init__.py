@@ -1,0 +1,1 @@
+"""The table of accelerators: training steps compiled for TPUs, ours and KerasHub's."""

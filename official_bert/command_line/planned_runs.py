@@ -1,0 +1,277 @@
+"""The run that the flags of a training command describe, without its data."""
+
+import os
+import re
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from absl import flags
+
+from official_bert.command_line import training_flags
+from official_bert.command_line.flag_values import locate, require
+from official_bert.config import BertConfig
+from official_bert.errors import UserError
+from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from official_bert.tasks.glue.tasks import find_task
+
+if TYPE_CHECKING:
+    from official_bert.training.plans.program import RunWithoutData
+    from official_bert.training.runs import RunSettings
+
+FLAGS = flags.FLAGS
+
+PRETRAINING = "run_pretraining"
+# Command -> flags that no other command has. A flag file with one of them is for it.
+OWN_FLAGS = {
+    PRETRAINING: {
+        *("input_file", "eval_input_file", "max_predictions_per_seq"),
+        *("num_train_steps", "num_warmup_steps", "continue_from", "max_eval_steps"),
+        *("next_sentence_prediction", "skip_padding", "pack"),
+    },
+    "run_classifier": {
+        *("task_name", "data_dir", "tfds", "text_column", "text_b_column"),
+        *("label_column", "label_kind", "label_separator", "has_header"),
+        *("dev_fraction", "long_text", "glue_submission"),
+    },
+    "run_squad": {
+        *("max_query_length", "n_best_size", "max_answer_length", "predict_file"),
+        *("version_2_with_negative", "null_score_diff_threshold", "verbose_logging"),
+    },
+    "run_ner": {"one_sentence", "label_all_pieces", "feature_based"},
+    "run_swag": {"leave_out_generated", "leave_out_damaged"},
+}
+# Flags that every command of fine-tuning has, and pre-training has not.
+FINE_TUNING_FLAGS = {
+    *("num_train_epochs", "warmup_proportion", "pad_to_max_seq_length", "num_seeds"),
+    *("grid", "do_predict", "predict_batch_size", "train_file"),
+}
+# Sizes that are in the data, as those of the paper's tasks: the tags of CoNLL-2003
+# (Sec. 5.3), the endings of SWAG (Sec. 4.4), two classes.
+NUM_TAGS, NUM_CHOICES, NUM_CLASSES = 9, 4, 2
+DEFAULT_CONFIG = "configs/bert_base.json"
+
+
+def command_of(arguments: Iterable[str]) -> str:
+    """Return the command whose flags are given.
+
+    Args:
+      arguments: of a command line, flag files read. `--command` decides; else flags
+        that one command alone has.
+
+    Raises:
+      UserError: the flags do not say which.
+    """
+    arguments = list(arguments)
+    names = set()
+    for number, argument in enumerate(arguments):
+        match = re.fullmatch(r"--?(\w+)(?:=(.*))?", argument, re.DOTALL)
+        if not match:
+            continue
+        name, value = match.groups()
+        if name == "command":
+            following = "".join(arguments[number + 1 : number + 2])
+            named = following if value is None else value
+            return named if named in OWN_FLAGS else PRETRAINING
+        names |= {name, name.removeprefix("no")}
+    telling = {
+        command: min(own & names) for command, own in OWN_FLAGS.items() if own & names
+    }
+    if len(telling) == 1:
+        return next(iter(telling))
+    choices = ", ".join(f"--command={command}" for command in OWN_FLAGS)
+    if telling:
+        found = ", ".join(f"--{flag} of {name}.py" for name, flag in telling.items())
+        raise UserError(f"The flags are of several commands: {found}. Leave some out.")
+    if names & FINE_TUNING_FLAGS:
+        raise UserError(
+            "The flags are those of several fine-tuning commands. Add the command that "
+            f"you will run: {choices.partition(', ')[2]}."
+        )
+    return PRETRAINING
+
+
+def model_config() -> tuple[BertConfig, str]:
+    """Return the config of the run, and the name of its file or checkpoint.
+
+    Raises:
+      UserError: flags name no model, or a file is missing.
+    """
+    if not FLAGS.bert_config_file and FLAGS.init_checkpoint:
+        from official_bert.checkpoints import any_format, model_directory
+
+        with any_format.opened(locate(FLAGS.init_checkpoint)) as checkpoint:
+            return model_directory.config_of(checkpoint), FLAGS.init_checkpoint
+    if FLAGS.command == PRETRAINING:
+        require("bert_config_file")
+    name = FLAGS.bert_config_file or DEFAULT_CONFIG
+    return BertConfig.from_json_file(locate(name)), name
+
+
+def run_without_data(config: BertConfig) -> "RunWithoutData":
+    """Return the run that the flags of the command describe.
+
+    Raises:
+      UserError: a flag is missing, or sequences are too long for the model.
+    """
+    make: Any = {
+        PRETRAINING: _pretraining,
+        "run_classifier": _classifier,
+        "run_squad": _squad,
+        "run_ner": _ner,
+        "run_swag": _choice,
+    }[FLAGS.command]
+    run = make(config)
+    limit = config.max_position_embeddings
+    if run.max_seq_length > limit:
+        raise UserError(
+            f"--max_seq_length is {run.max_seq_length}, and the model reads up to "
+            f"{limit} tokens (max_position_embeddings). Use a smaller one."
+        )
+    return run
+
+
+def run_settings(num_train_examples: int | None) -> "tuple[RunSettings, int, str]":
+    """Return the settings of the run, its training steps, and a note on these.
+
+    Args:
+      num_train_examples: of an epoch of fine-tuning; None if that is not known. The
+        steps are 0 then.
+    """
+    if FLAGS.command == PRETRAINING:
+        from official_bert.training.pretraining import PretrainingSettings
+
+        settings = training_flags.settings(PretrainingSettings)
+        steps, note = _remaining_steps(settings.last_step)
+        return settings, steps, note
+    from official_bert.fine_tuning.job import FineTuningSettings
+
+    steps, note = 0, "Give --num_train_examples for the length of the run."
+    if num_train_examples:
+        epochs, size = FLAGS.num_train_epochs, FLAGS.train_batch_size
+        steps = int(num_train_examples / size * epochs)
+        note = "a run; --grid makes several" if FLAGS.grid else ""
+    tuned = training_flags.settings(
+        FineTuningSettings,
+        num_train_steps=max(steps, 1),
+        num_warmup_steps=int(steps * FLAGS.warmup_proportion),
+        save_checkpoints_steps=FLAGS.save_checkpoints_steps or max(steps, 1),
+        continue_from=None,
+    )
+    return tuned, steps, note
+
+
+def _remaining_steps(last_step):
+    """Return the steps from the end of --continue_from on, and a note."""
+    path = locate(FLAGS.continue_from)
+    if not path:
+        return last_step, ""
+    from official_bert.checkpoints import names
+
+    done = names.numbered_checkpoints(path) if os.path.isdir(path) else []
+    if not done:
+        return last_step, "counted from the first step of --continue_from"
+    return max(last_step - done[-1], 1), f"after the {done[-1]:,} of --continue_from"
+
+
+def _pretraining(config):
+    from official_bert.training.plans.program import pretraining_run
+
+    require("max_seq_length", "max_predictions_per_seq")
+    return pretraining_run(
+        config,
+        FLAGS.max_seq_length,
+        FLAGS.max_predictions_per_seq,
+        FLAGS.next_sentence_prediction,
+        FLAGS.pack,
+    )
+
+
+def _classifier(config):
+    import tensorflow as tf
+
+    from official_bert.tasks.classifier import training as classifier
+    from official_bert.tasks.classifier.task import ClassifierTask
+    from official_bert.training.plans.program import RunWithoutData, zeros
+
+    kind = FLAGS.label_kind or SINGLE_LABEL
+    labels: tuple[str, ...] = tuple(map(str, range(NUM_CLASSES)))
+    if FLAGS.task_name:
+        labels = find_task(FLAGS.task_name).labels
+        kind = SINGLE_LABEL if labels else REGRESSION
+    length = FLAGS.max_seq_length or 128
+    labels = () if kind == REGRESSION else labels
+    task = ClassifierTask(kind, labels, (), length, bilstm=FLAGS.bilstm)
+
+    def features(rows):
+        batch = zeros((rows, length), {"label_ids": (rows,)})
+        if kind != SINGLE_LABEL:
+            shape = (rows, len(labels)) if kind == MULTI_LABEL else (rows,)
+            batch["label_ids"] = tf.zeros(shape)
+        return batch
+
+    return RunWithoutData(
+        config,
+        length,
+        lambda recompute: classifier.make_model(config, task, recompute),
+        lambda kernels: classifier.objective(task),
+        features,
+    )
+
+
+def _squad(config):
+    from official_bert.modeling.span_prediction import SpanModel
+    from official_bert.tasks.squad import training as squad
+    from official_bert.training.plans.program import RunWithoutData, zeros
+
+    length = FLAGS.max_seq_length or squad.SquadTask().max_seq_length
+
+    def features(rows):
+        positions = ("start_positions", "end_positions")
+        return zeros((rows, length), dict.fromkeys(positions, (rows,)))
+
+    return RunWithoutData(
+        config,
+        length,
+        lambda recompute: SpanModel(config, recompute),
+        lambda kernels: squad.OBJECTIVE,
+        features,
+    )
+
+
+def _ner(config):
+    from official_bert.tasks.ner import training as ner
+    from official_bert.training.plans.program import RunWithoutData, zeros
+
+    tags = ("O", *(f"B-{number}" for number in range(1, NUM_TAGS)))
+    length = FLAGS.max_seq_length or 128
+    task = ner.NerTask(
+        tags, length, feature_based=FLAGS.feature_based, bilstm=bool(FLAGS.bilstm)
+    )
+    return RunWithoutData(
+        config,
+        length,
+        lambda recompute: ner.make_model(config, task, recompute),
+        lambda kernels: ner.OBJECTIVE,
+        lambda rows: zeros((rows, length), {"label_ids": (rows, length)}),
+    )
+
+
+def _choice(config):
+    from official_bert.modeling.multiple_choice import MultipleChoiceModel
+    from official_bert.tasks.choice import training as choice
+    from official_bert.training.plans.program import RunWithoutData, zeros
+
+    length = FLAGS.max_seq_length or choice.ChoiceTask().max_seq_length
+
+    def features(rows):
+        others = {"choice_mask": (rows, NUM_CHOICES), "label_ids": (rows,)}
+        return zeros((rows, NUM_CHOICES, length), others)
+
+    return RunWithoutData(
+        config,
+        length,
+        lambda recompute: MultipleChoiceModel(config, recompute),
+        lambda kernels: choice.OBJECTIVE,
+        features,
+        sequences_per_row=NUM_CHOICES,
+    )

@@ -32,7 +32,7 @@ import numpy as np  # noqa: E402
 from jax.experimental import topologies  # noqa: E402
 
 from official_bert.config import BertConfig  # noqa: E402
-from official_bert.training.plans import plan  # noqa: E402
+from official_bert.training.plans import hlo_text, plan  # noqa: E402
 from official_bert.training.plans.chips import parse_topology  # noqa: E402
 
 SLICE = parse_topology("v5e:2x2")
@@ -124,6 +124,7 @@ def main(size: str, rows: str, length: str, predictions: str) -> None:
         "bfloat16",
         flops=costs["flops"],
         bytes_accessed=costs["bytes accessed"],
+        main_memory_bytes=hlo_text.main_memory_bytes(compiled.as_text()),
         argument_gb=(
             memory.argument_size_in_bytes
             + memory.output_size_in_bytes

@@ -55,8 +55,8 @@ def _rows_of(results, *sections):
 
 def _plans(results):
     head = (
-        "| topology | model | step | precision | compiles | HBM | bytes | roofline "
-        "of a step | limit | run | chip hours |"
+        "| topology | model | step | precision | compiles | HBM | memory traffic | "
+        "bytes accessed | roofline of a step | limit | run | chip hours |"
     )
     lines = [head, "|" + "---|" * (head.count("|") - 1)]
     sections = (cases.TINY, cases.FINE_TUNING, cases.PRETRAINING)
@@ -74,12 +74,13 @@ def _plan_cells(plan, num_steps):
     if not plan["compiles"]:
         needed = f"{plan['hbm_gb']:.1f}" if plan["hbm_gb"] else "?"
         hbm = f"{needed} of {plan['capacity_gb']:.1f} GB"
-        return ["no: too large", hbm, "", "", "", "", ""]
+        return ["no: too large", hbm, "", "", "", "", "", ""]
     seconds = plan["step_seconds"]
     run = seconds * num_steps
     return [
         "yes" if plan["fits"] else "yes, but does not fit",
         f"{plan['hbm_gb']:.2f} of {plan['capacity_gb']:.1f} GB",
+        f"{plan['main_memory_bytes'] / 1e9:.3g} GB",
         f"{plan['bytes_accessed'] / 1e9:.3g} GB",
         duration(seconds),
         plan["bound"],
@@ -93,19 +94,23 @@ def _one_chip(results):
     by_step = {}
     for case, plan in found.items():
         by_step.setdefault((case.model, case.phase), {})[case.is_peer] = plan
-    head = "| model | step | program | operations | bytes | temporaries | roofline |"
+    head = (
+        "| model | step | program | operations | memory traffic | bytes accessed | "
+        "temporaries | roofline |"
+    )
     lines = [head, "|" + "---|" * (head.count("|") - 1)]
     for (model, phase), plans in by_step.items():
         for is_peer, plan in sorted(plans.items()):
-            ratios = ["", ""]
+            ratios = ["", "", ""]
             if not is_peer and True in plans:
-                names = ("bytes_accessed", "temp_gb")
+                names = ("main_memory_bytes", "bytes_accessed", "temp_gb")
                 ratios = [f" ({plan[n] / plans[True][n]:.2f} x)" for n in names]
             cells = [
                 *(model, phase, "KerasHub" if is_peer else "official_bert"),
                 f"{plan['flops']:.3g}",
-                f"{plan['bytes_accessed'] / 1e9:.3g} GB{ratios[0]}",
-                f"{plan['temp_gb']:.2f} GB{ratios[1]}",
+                f"{plan['main_memory_bytes'] / 1e9:.3g} GB{ratios[0]}",
+                f"{plan['bytes_accessed'] / 1e9:.3g} GB{ratios[1]}",
+                f"{plan['temp_gb']:.2f} GB{ratios[2]}",
                 f"{duration(plan['step_seconds'])}, {plan['bound']}",
             ]
             lines.append(_line(cells))

@@ -70,6 +70,7 @@ def compile_plan(
         work.precision,
         flops=costs["flops"] * parts,
         bytes_accessed=costs["bytes_accessed"] * more_bytes,
+        main_memory_bytes=hlo_text.main_memory_bytes(text, parts),
         # Results that are not written in place of arguments need memory, too.
         argument_gb=(
             costs["argument_bytes"] + costs["output_bytes"] - costs["alias_bytes"]

@@ -113,6 +113,7 @@ def estimate(work: Workload, slice_: Slice, num_chips: int) -> Plan:
         work.precision,
         flops=operations(work),
         bytes_accessed=transferred_bytes(work),
+        main_memory_bytes=transferred_bytes(work),
         argument_gb=argument_bytes(work) / GIGA,
         temp_gb=temporary_bytes(work) / GIGA,
         collectives={"all-reduce": sums} if num_chips > 1 else {},

@@ -1,4 +1,7 @@
-"""What an optimized program says in its text: collectives, host operations, loops."""
+"""What an optimized program says in its text.
+
+It names collectives, operations on the host, loops, and where each buffer is.
+"""
 
 import collections
 import re
@@ -9,7 +12,8 @@ HOST_OPERATIONS = ("infeed", "outfeed", "send", "recv")
 # Operations that name or group data and transfer none. Their other halves transfer it.
 _FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while"),
-    *("conditional", "call", "copy-done", "all-reduce-done", "async-done"),
+    *("conditional", "call", "copy-done", "slice-done", "all-reduce-done"),
+    "async-done",
 }
 _BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4}
 _BYTES |= {"f32": 4, "s64": 8, "u64": 8, "f64": 8}
@@ -49,16 +53,36 @@ def loop_share(text: str, count: int) -> float:
     Returns:
       bytes of one round / bytes of all operations, each once; 0 without such a loop.
     """
+    once, in_loops = _once_and_in_loops(text, count, _transferred)
+    total = in_loops + once
+    return in_loops / total if total else 0.0
+
+
+def main_memory_bytes(text: str, count: int = 1) -> int:
+    """Return the bytes that operations read from and write to a chip's main memory.
+
+    The compiler places some buffers on the chip; an operand that it copies there is
+    read from the main memory once. A product may read an operand several times, so
+    that this is the least traffic.
+
+    Args:
+      text: an optimized module.
+      count: rounds of its loops over micro-batches.
+    """
+    once, in_loops = _once_and_in_loops(text, count, _in_main_memory)
+    return once + in_loops * count
+
+
+def _once_and_in_loops(text, count, size_of):
+    """Return the sizes of the main computation and of bodies of loops of N rounds."""
     computations = _computations(text)
-    sizes = {name: _transferred(lines) for name, lines in computations.items()}
-    entry = next(name for name in sizes if name.startswith("ENTRY"))
+    entry = next(name for name in computations if name.startswith("ENTRY"))
     in_loops = 0
     for line in computations[entry]:
         loop = re.search(r" while\(.*condition=(%[\w.\-]+), body=(%[\w.\-]+)", line)
         if loop and count in _constants(computations[loop[1]]):
-            in_loops += sizes[loop[2]]
-    total = in_loops + sizes[entry]
-    return in_loops / total if total else 0.0
+            in_loops += size_of(computations[loop[2]])
+    return size_of(computations[entry]), in_loops
 
 
 def _computations(text):
@@ -84,25 +108,53 @@ def _constants(lines):
 
 def _transferred(lines):
     """Return the bytes of results and operands of instructions."""
-    sizes, total = {}, 0
+    return sum(
+        _size_of(result) + sum(map(_size_of, operands))
+        for _, result, operands in _operations(lines)
+    )
+
+
+def _in_main_memory(lines):
+    """Return the bytes of results and operands that are in the main memory."""
+    total = 0
+    for operation, result, operands in _operations(lines):
+        if operation.endswith("slice-start"):
+            # Its result is (operand, slice, …): only the slice is copied.
+            total += _sizes(result)[1][0]
+        elif operation.endswith("-start"):
+            # (result, operand, …) of a copy, or the results of a collective.
+            total += sum(size for size, is_on_chip in _sizes(result) if not is_on_chip)
+        else:
+            arrays = [array for text in (result, *operands) for array in _sizes(text)]
+            total += sum(size for size, is_on_chip in arrays if not is_on_chip)
+    return total
+
+
+def _operations(lines):
+    """Yield (operation, its result's shapes, those of operands) of what has a cost."""
+    shapes = {}
     for line in lines:
         match = _INSTRUCTION.match(line)
         if not match:
             continue
         name, result, operation, rest = match.groups()
-        sizes[name] = _size_of(result)
+        shapes[name] = result
         if operation not in _FREE:
             operands = re.findall(r"%[\w.\-]+", rest.partition(")")[0])
-            total += sizes[name] + sum(sizes.get(each, 0) for each in operands)
-    return total
+            yield operation, result, [shapes.get(each, "") for each in operands]
 
 
 def _size_of(shapes):
     """Return the bytes of the arrays in a text such as `(f32[2,3]{1,0}, s32[])`."""
-    return sum(
-        _BYTES.get(kind, 4) * _product(shape)
-        for kind, shape in re.findall(r"(\w+)\[([\d,]*)\]", shapes)
-    )
+    return sum(size for size, _ in _sizes(shapes))
+
+
+def _sizes(shapes):
+    """Return [(bytes, whether on the chip)] of arrays; `{1,0:S(1)}` is on the chip."""
+    return [
+        (_BYTES.get(kind, 4) * _product(shape), "S(" in layout)
+        for kind, shape, layout in re.findall(r"(\w+)\[([\d,]*)\](\{[^}]*\})?", shapes)
+    ]
 
 
 def _product(shape):

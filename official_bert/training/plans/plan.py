@@ -19,7 +19,9 @@ class Plan:
       compiles: whether the compiler accepts the step; None for estimates.
       problem: the first line of what the compiler says otherwise.
       flops: operations of a step.
-      bytes_accessed: bytes that its operations read and write.
+      bytes_accessed: bytes that its operations read and write, by the compiler's
+        count, which contains transfers within the chip.
+      main_memory_bytes: those that they read from and write to the main memory.
       argument_gb: weights, moments and the batch, in GB (10^9 bytes).
       temp_gb: gradients, activations and other temporaries.
       code_gb: the program.
@@ -27,7 +29,7 @@ class Plan:
       collectives: name -> [how many, bytes of the results].
       host: operations that involve the host; the names of the compiled program.
       compute_seconds: `flops` at the chip's peak rate in the step's precision.
-      memory_seconds: `bytes_accessed` at the chip's bandwidth.
+      memory_seconds: `main_memory_bytes` at the chip's bandwidth.
       collective_seconds: the least time of the collectives on the interconnect.
     """
 
@@ -38,6 +40,7 @@ class Plan:
     problem: str = ""
     flops: float = 0.0
     bytes_accessed: float = 0.0
+    main_memory_bytes: float = 0.0
     argument_gb: float = 0.0
     temp_gb: float = 0.0
     code_gb: float = 0.0
@@ -82,7 +85,7 @@ def with_costs(plan: Plan, slice_: Slice, precision: str, **costs: Any) -> Plan:
       plan: `Plan`.
       slice_: its `Slice`.
       precision: of the step.
-      **costs: fields of `Plan`, with `flops`, `bytes_accessed` and `collectives`.
+      **costs: fields of `Plan`, with `flops`, `main_memory_bytes`, `collectives`.
     """
     sent = sum(size for _, size in costs["collectives"].values())
     return dataclasses.replace(
@@ -90,7 +93,7 @@ def with_costs(plan: Plan, slice_: Slice, precision: str, **costs: Any) -> Plan:
         **costs,
         capacity_gb=slice_.chip.memory / GIGA,
         compute_seconds=costs["flops"] / peak_flops(slice_, precision),
-        memory_seconds=costs["bytes_accessed"] / slice_.chip.bandwidth,
+        memory_seconds=costs["main_memory_bytes"] / slice_.chip.bandwidth,
         collective_seconds=_all_reduce_seconds(sent, slice_, plan.chips),
     )
 

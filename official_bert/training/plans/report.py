@@ -62,10 +62,13 @@ def _memory(plan):
 
 
 def _work(plan):
-    flops, size = f"{plan.flops:.3g}", f"{plan.bytes_accessed / 1e9:.3g} GB"
+    flops, size = f"{plan.flops:.3g}", f"{plan.main_memory_bytes / 1e9:.3g} GB"
     compute, transfer = duration(plan.compute_seconds), duration(plan.memory_seconds)
     yield "operations per step", f"{flops}, {compute} at the chip's peak"
-    yield "bytes per step", f"{size}, {transfer} at the chip's bandwidth"
+    yield "memory traffic per step", f"{size}, {transfer} at the chip's bandwidth"
+    if not plan.estimated:
+        accessed = f"{plan.bytes_accessed / 1e9:.3g} GB"
+        yield "bytes accessed", f"{accessed}, with transfers within the chip"
     yield "roofline", f"{duration(plan.step_seconds)}, limited by {plan.bound}"
     for name, (count, size) in plan.collectives.items():
         yield name, f"{count}, {size / 1e6:,.0f} MB"

@@ -26,7 +26,7 @@ COSTS = {
     "code_bytes": 0.1e9,
     "flops": 2e12,
     "bytes_accessed": 61.5e9,
-    "text": "  %r = f32[110]{0} all-reduce(%x)\n",
+    "text": "ENTRY %main () -> f32[110] {\n  %r = f32[110]{0} all-reduce(%x)\n}\n",
     "compile_seconds": 9.0,
 }
 TOO_MUCH = (
@@ -57,6 +57,7 @@ def test_numbers_of_the_compiler(compiler):
     assert made.hbm_gb == pytest.approx(3.8)
     assert (made.flops, made.bytes_accessed) == (2e12, 61.5e9)
     assert made.collectives == {"all-reduce": [1, 440]}
+    assert made.main_memory_bytes == 440
 
 
 def test_the_compiler_counts_a_loop_once(compiler, monkeypatch):
@@ -70,7 +71,13 @@ def test_the_compiler_counts_a_loop_once(compiler, monkeypatch):
 
 
 def test_host_operations_reach_the_plan(compiler):
-    compiler(0, json.dumps(COSTS | {"text": "  %o = token[] outfeed(%x, %t)"}))
+    compiler(
+        0,
+        json.dumps(
+            COSTS
+            | {"text": "ENTRY %main () -> () {\n  %o = token[] outfeed(%x, %t)\n}"}
+        ),
+    )
     assert compiled.compile_plan(b"", SLICE, 4, TINY).host == ["outfeed"]
 
 

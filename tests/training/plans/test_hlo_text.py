@@ -6,6 +6,7 @@ from official_bert.training.plans.hlo_text import (
     find_collectives,
     find_host_operations,
     loop_share,
+    main_memory_bytes,
 )
 
 HLO = """
@@ -55,3 +56,27 @@ def test_share_of_a_loop():
     # 3 x 32 bytes in the loop; outside 2 x 32 operands and 16 + 4 of results.
     assert loop_share(LOOP, 4) == pytest.approx(96 / (96 + 84))
     assert loop_share(LOOP, 3) == 0
+
+
+def test_memory_traffic_counts_a_loop_in_each_round():
+    assert main_memory_bytes(LOOP, 4) == 84 + 4 * 96
+    # Loops with another number of rounds are not over micro-batches.
+    assert main_memory_bytes(LOOP) == 84
+
+
+ON_CHIP = """
+ENTRY %main (a: f32[100]) -> f32[100] {
+  %a = f32[100]{0} parameter(0)
+  %s = ((f32[100]{0}), f32[40]{0:S(1)}, s32[]{:S(2)}) slice-start(%a), slice={[0:40]}
+  %b = f32[40]{0:S(1)} slice-done(%s)
+  %c = (f32[100]{0:T(8)S(1)}, f32[100]{0}, u32[]{:S(2)}) copy-start(%a)
+  %d = f32[100]{0:T(8)S(1)} copy-done(%c)
+  %e = f32[100]{0:S(1)} fusion(%b, %d), kind=kLoop, calls=%fused
+  ROOT %f = f32[100]{0} fusion(%e, %a), kind=kLoop, calls=%fused
+}
+"""
+
+
+def test_memory_traffic_leaves_out_what_is_on_the_chip():
+    """A slice is read once, a copy reads its operand, and fusions what is not there."""
+    assert main_memory_bytes(ON_CHIP) == 4 * (40 + 100 + (100 + 100))

@@ -11,7 +11,8 @@ from official_bert.training.plans.remedy import Remedy
 
 COSTS = {
     "flops": 2e12,
-    "bytes_accessed": 61.5e9,
+    "bytes_accessed": 200e9,
+    "main_memory_bytes": 61.5e9,
     "argument_gb": 1.5,
     "temp_gb": 2.0,
     "code_gb": 0.1,
@@ -53,6 +54,8 @@ def test_screen():
     )
     assert "3.60 of 16.9 GB: fits" in text
     assert "75 ms, limited by memory" in text
+    assert "memory traffic per step     61.5 GB, 75 ms at the chip's bandwidth" in text
+    assert "bytes accessed              200 GB, with transfers within the chip" in text
     assert "all-reduce                  3, 440 MB" in text
     assert "on the interconnect       at least 3.3 ms\n" in text
     assert "operations on the host      none" in text
@@ -82,7 +85,8 @@ def test_screen_of_an_estimate():
     made = dataclasses.replace(make(code_gb=0.0), estimated=True, compiles=None)
     text = report.screen(made, SLICE, "a model", 10)
     assert text.splitlines()[0].endswith(": an estimate")
-    assert "host" not in text and "program" not in text
+    for word in ("host", "program", "bytes accessed"):
+        assert word not in text
 
 
 def test_screen_of_what_does_not_fit():
@@ -109,6 +113,7 @@ def test_json():
     assert {
         *("topology", "chips", "compiles", "flops", "bytes_accessed", "temp_gb"),
         *("argument_gb", "hbm_gb", "step_seconds", "bound", "host"),
+        "main_memory_bytes",
     } <= set(found)
 
 

@@ -39,9 +39,9 @@ PASSES = 6
 def kept_per_token(work: Workload) -> float:
     """Return the bytes that a layer keeps of each token for its gradient.
 
-    XLA keeps the inputs of matrix products (the layer's input, query, key, value,
-    context, the feed-forward part's input and its GELU), GELU's input, and the
-    attention probabilities. It computes the rest again.
+    The kernels for XLA (`kernels.whole_program`) keep the layer's input, query, key,
+    value, context, the inputs of both LayerNorms, GELU's input, and a float32 number
+    for each head. XLA computes the rest again.
 
     Without XLA each operation keeps its own. In addition to these: dropout's masks, the
     square and the tanh of GELU, and in float32 LayerNorm's normalized rows and the
@@ -51,7 +51,7 @@ def kept_per_token(work: Workload) -> float:
     probabilities = work.config.num_attention_heads * work.max_seq_length
     c = work.bytes_per_number
     if work.is_compiled:
-        return c * (6 * h + 2 * i + probabilities)
+        return c * (7 * h + i) + 4 * work.config.num_attention_heads
     return c * (8 * h + 4 * i + 2 * probabilities) + 4 * (2 * h + probabilities)
 
 

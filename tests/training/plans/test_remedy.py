@@ -34,7 +34,7 @@ def test_the_estimate_leads_to_the_first_that_fits():
     found, seen = find(TOO_LARGE)
     assert found.plan.fits and len(seen) == 1
     # The same training step, as large at once as possible.
-    assert found.flags == "--micro_batch_size=8"
+    assert found.flags == "--micro_batch_size=16"
 
 
 @pytest.mark.parametrize("factor", [0.7, 1.5, 3.0])
@@ -89,7 +89,7 @@ def test_a_refusal_without_numbers_is_searched_too():
     compile_, seen = compiler()
     unknown = plan.Plan(SLICE.name, 4, False, False, "too large")
     found = remedy.find(TOO_LARGE, unknown, SLICE, compile_)
-    assert found.flags == "--micro_batch_size=8"
+    assert found.flags == "--micro_batch_size=16"
 
 
 def test_no_search_if_memory_is_not_the_reason():

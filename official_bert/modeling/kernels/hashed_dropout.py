@@ -35,14 +35,29 @@ def hashed_dropout(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
     """
     if not rate:
         return x
-    positions = tf.reshape(tf.range(tf.size(x)), tf.shape(x))
-    bits = _hash(tf.cast(positions, tf.uint32), key)
+    bits = _hash(_positions(x, key), key)
     threshold = round(rate * 2**32)
     scale = 2**32 / (2**32 - threshold)
     keep = bits >= tf.constant(threshold, tf.uint32)
     # In half precision the scale itself would be rounded.
     scaled = tf.cast(tf.cast(x, tf.float32) * scale, x.dtype)
     return tf.where(keep, scaled, tf.zeros_like(x))
+
+
+def _positions(x, key):
+    """Return the number of each element of `x` in the flattened tensor, uint32.
+
+    It is a sum over the axes, which begins with a 0 that is not a constant. TensorFlow
+    would write the numbers of all elements into the program otherwise.
+    """
+    shape = tf.unstack(tf.shape(x, tf.uint32))
+    positions = tf.bitwise.bitwise_and(key[0], tf.constant(0, tf.uint32))
+    step = tf.constant(1, tf.uint32)
+    for axis, size in reversed(list(enumerate(shape))):
+        along = step * tf.cast(tf.range(tf.cast(size, tf.int32)), tf.uint32)
+        positions += tf.reshape(along, [-1] + [1] * (len(shape) - 1 - axis))
+        step *= size
+    return positions
 
 
 def _hash(positions, key):

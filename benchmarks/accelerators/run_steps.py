@@ -1,7 +1,7 @@
 r"""Run exported training steps with JAX, on a GPU or on CPUs, without TensorFlow.
 
-    python benchmarks/accelerators/run_steps.py steps --output=results
-    python benchmarks/accelerators/run_steps.py steps --output=results \
+    python benchmarks/accelerators/run_steps.py --steps=steps --output=results
+    python benchmarks/accelerators/run_steps.py --steps=steps --output=results \
         --size=tiny --batch=8 --product=1024 --rounds=3 --steps_per_call=1
 
 `export_steps.py` writes the folder `steps`. The first command is for a GPU, the second
@@ -93,7 +93,7 @@ def _flags():
         return names
 
     yes_or_no = argparse.BooleanOptionalAction
-    parser.add_argument("steps", help="folder that export_steps.py wrote")
+    parser.add_argument("--steps", required=True, help="folder of export_steps.py")
     parser.add_argument("--output", required=True, help="folder for the results")
     parser.add_argument("--size", default="base", help="size of the speed test")
     parser.add_argument("--batch", type=int, default=256, help="its sequences")

@@ -51,7 +51,7 @@ def test_arguments_and_results(steps):
 @needs_jax
 def test_ten_steps_are_those_of_tensorflow(steps, tmp_path):
     flags = [f"--output={tmp_path}", "--no-speed", "--precisions=float32,tf32"]
-    done = run("run_steps.py", steps, *flags)
+    done = run("run_steps.py", f"--steps={steps}", *flags)
     assert done.returncode == 0, done.stdout + done.stderr
     checks = json.loads((tmp_path / "results.json").read_text())["checks"]
     assert list(checks) == ["float32", "tf32"]
@@ -72,7 +72,7 @@ def test_other_numbers_are_not_within_the_tolerance(steps, tmp_path):
     reference["losses"][3] *= 1 + 1e-4
     np.savez(tmp_path / f"{name}.npz", **reference)
     flags = [f"--output={tmp_path}", "--no-speed", "--precisions=float32"]
-    done = run("run_steps.py", tmp_path, *flags)
+    done = run("run_steps.py", f"--steps={tmp_path}", *flags)
     assert done.returncode == 1
     assert "NOT within" in done.stdout
 

@@ -6,7 +6,8 @@
 Its FUNCTION, called with the arguments, returns a function that does the work once. The
 first line of stdout has the versions. Then each line of stdin is a number of calls, and
 stdout gets a line of JSON for it: `seconds` of the calls, and `memory`, the peak in
-bytes, less the peak when the module was imported and nothing was made yet.
+bytes, less the peak when the module was imported and nothing was made yet. A module may
+have `device_memory`, which returns the peak of a GPU's memory; 0 without a GPU.
 
 It needs the standard library alone, because it also runs in the peers' environment.
 """
@@ -30,11 +31,12 @@ def main():
     module = importlib.import_module(f"benchmarks.{module_name}")
     _forget_peak()
     before = _peak_memory()
+    device_memory = getattr(module, "device_memory", lambda: 0)
     call = getattr(module, name)(**json.loads(arguments))
     print(json.dumps({"versions": module.versions()}), file=stdout)
     for line in sys.stdin:
         seconds = [_seconds_of(call) for _ in range(int(line))]
-        memory = _peak_memory() - before
+        memory = device_memory() or _peak_memory() - before
         print(json.dumps({"seconds": seconds, "memory": memory}), file=stdout)
 
 

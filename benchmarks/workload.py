@@ -24,7 +24,7 @@ def predictions_of(length):
     return round(PREDICTIONS * length / LENGTH)
 
 
-def pretraining_batch(vocab_size, batch, shortest=SHORTEST, length=LENGTH):
+def pretraining_batch(vocab_size, batch, shortest=SHORTEST, length=LENGTH, seed=0):
     """Return a batch of random records with padding and masked places.
 
     Args:
@@ -32,11 +32,12 @@ def pretraining_batch(vocab_size, batch, shortest=SHORTEST, length=LENGTH):
       batch: sequences.
       shortest: tokens of the shortest sequences.
       length: that all are padded to, and the longest have at most.
+      seed: of the random numbers.
 
     Returns:
       dict of int32 and float32 arrays [batch, …], named as in the records.
     """
-    rng = np.random.default_rng(0)
+    rng = np.random.default_rng(seed)
     places = np.arange(length)
     mask = places < rng.integers(shortest, length + 1, (batch, 1))
     ids = rng.integers(1000, vocab_size, (batch, length)) * mask

@@ -28,6 +28,7 @@ class Variant:
       in_peer_env: whether it runs in the environment of PyTorch.
       calls: in a turn; None for as many as the others.
       flops: of the matrix products of a call; None for as many as ours.
+      is_optional: whether the others are measured if it fails at the start.
     """
 
     name: str
@@ -37,6 +38,7 @@ class Variant:
     in_peer_env: bool = False
     calls: int | None = None
     flops: float | None = None
+    is_optional: bool = False
 
 
 def take_turns(variants, rounds, calls, peer_python):
@@ -62,15 +64,23 @@ def take_turns(variants, rounds, calls, peer_python):
         measures, versions = {}, {}
         for variant in variants:
             python = peer_python if variant.in_peer_env else sys.executable
-            libraries, measure = stack.enter_context(_running(variant, python))
+            try:
+                libraries, measure = stack.enter_context(_running(variant, python))
+                # Traces, compiles and takes memory.
+                measure(2)
+            except UserError as error:
+                if not variant.is_optional:
+                    raise
+                print(f"Skipped: {error}", flush=True)
+                continue
             versions |= libraries
-            # Traces, compiles and takes memory.
-            measure(2)
             measures[variant.name] = measure
         seconds = {name: [] for name in measures}
         memory = {}
         for _ in range(rounds):
             for variant in variants:
+                if variant.name not in measures:
+                    continue
                 time.sleep(PAUSE)
                 turn = measures[variant.name](variant.calls or calls)
                 seconds[variant.name].append(min(turn["seconds"]))

@@ -144,17 +144,10 @@ class BertEncoder(keras.layers.Layer):
             return tf.reshape(x, [*tf.unstack(tf.shape(input_ids)), x.shape[-1]])
 
         all_layers = [unflatten(x) for x in all_layers]
-        pooled_from = all_layers[-1][:, 0]  # [B, H]
-        if packed:
-            pooled_from = tf.gather(
-                all_layers[-1], inputs["pooled_positions"], batch_dims=1
-            )  # [B, N, H]
-            pooled_from = tf.reshape(pooled_from, [-1, pooled_from.shape[-1]])
-        elif causal:
-            pooled_from = transformer.last_token(all_layers[-1], input_mask)
+        tokens = self._pooled_tokens(all_layers[-1], inputs, input_mask)
         outputs = {
             "sequence_output": all_layers[-1],
-            "pooled_output": self.pooler(pooled_from),
+            "pooled_output": self.pooler(tokens),
             "embedding_output": unflatten(embedded),
             "all_encoder_layers": all_layers,
         }
@@ -163,6 +156,15 @@ class BertEncoder(keras.layers.Layer):
         if output_embedding_table:
             outputs["embedding_table"] = table
         return outputs
+
+    def _pooled_tokens(self, x, inputs, input_mask):
+        """Return the vectors that the pooler reads, [B, H] or [B * N, H]."""
+        if "pooled_positions" in inputs:
+            tokens = tf.gather(x, inputs["pooled_positions"], batch_dims=1)
+            return tf.reshape(tokens, [-1, tokens.shape[-1]])
+        if self.config.causal_attention:
+            return transformer.last_token(x, input_mask)
+        return x[:, 0]
 
     def _check_length(self, length):
         limit = self.config.max_position_embeddings

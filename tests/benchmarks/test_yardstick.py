@@ -246,3 +246,11 @@ def test_an_unknown_row():
     done = warm_python.run(command)
     assert done.returncode == 1
     assert "--rows: 'tee' is none of train-tiny" in done.stderr
+
+
+def test_optional_variants_that_fail_are_skipped(capsys):
+    product = processes.Variant("product", "ours", "product", {})
+    missing = processes.Variant("other", "ours", "missing", {}, is_optional=True)
+    seconds, memory, _ = processes.take_turns([missing, product], 2, 1, None)
+    assert list(seconds) == list(memory) == ["product"]
+    assert "Skipped: other could not be measured" in capsys.readouterr().out

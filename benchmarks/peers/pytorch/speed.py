@@ -25,11 +25,21 @@ def training(size, batch, gathered):
     """
     sizes = workload.size_of(size)
     model = transformers.BertForPreTraining(transformers.BertConfig(**sizes))
+    features = workload.pretraining_batch(sizes["vocab_size"], batch)
+    return _update(model, pretraining_loss(model, features, gathered))
+
+
+def pretraining_loss(model, features, gathered, device="cpu"):
+    """Return a function: () -> loss of a batch, a tensor.
+
+    Args:
+      model: `BertForPreTraining`.
+      features: see `workload.pretraining_batch`.
+      gathered: see `training`.
+      device: of the model.
+    """
     features = {
-        name: torch.tensor(value)
-        for name, value in workload.pretraining_batch(
-            sizes["vocab_size"], batch
-        ).items()
+        name: torch.tensor(value, device=device) for name, value in features.items()
     }
     places = features["masked_lm_positions"].long()
     masked_ids = features["masked_lm_ids"].long()
@@ -55,7 +65,7 @@ def training(size, batch, gathered):
             next_sentence, is_random
         )
 
-    return _update(model, loss_of_masked if gathered else loss_as_it_comes)
+    return loss_of_masked if gathered else loss_as_it_comes
 
 
 def _update(model, loss_of):

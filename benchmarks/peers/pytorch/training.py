@@ -118,8 +118,8 @@ def update(model, optimizer, schedule, loss):
     optimizer.zero_grad()
 
 
-def adamw(model, learning_rate):
-    """Return AdamW that decays what BERT decays."""
+def adamw(model, learning_rate, **options):
+    """Return AdamW that decays what BERT decays, with `options` of PyTorch's."""
     decayed, others = [], []
     for name, weight in model.named_parameters():
         not_decayed = any(part in name for part in NOT_DECAYED)
@@ -128,7 +128,7 @@ def adamw(model, learning_rate):
         {"params": decayed, "weight_decay": WEIGHT_DECAY},
         {"params": others, "weight_decay": 0.0},
     ]
-    return torch.optim.AdamW(groups, lr=learning_rate, eps=EPSILON)
+    return torch.optim.AdamW(groups, lr=learning_rate, eps=EPSILON, **options)
 
 
 def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_steps):

@@ -12,7 +12,7 @@ from official_bert.data import packed_rows
 from official_bert.modeling.kernels import whole_program
 from official_bert.modeling.kernels.interface import Kernels
 from official_bert.modeling.pretraining import PretrainingModel
-from official_bert.training import pretraining, runs
+from official_bert.training import pretraining, runs, saving
 from official_bert.training.step import Objective, make_train_step
 
 
@@ -149,6 +149,24 @@ def export_step(
     Raises:
       tf.errors.OpError: XLA has no such program, for example for too large tensors.
     """
+    step, _ = make_step(make_model, objective, settings, num_replicas)
+    return step.experimental_get_compiler_ir(features)(stage="hlo_serialized")
+
+
+def make_step(
+    make_model: Callable[[], keras.Model],
+    objective: Callable[[Kernels], Objective],
+    settings: runs.RunSettings,
+    num_replicas: int,
+) -> tuple[Any, saving.State]:
+    """Return the training step as one function that XLA compiles, and its state.
+
+    Args:
+      make_model: see `export_step`.
+      objective: likewise.
+      settings: likewise.
+      num_replicas: likewise.
+    """
     strategy = tf.distribute.get_strategy()
     state = runs.make_state(strategy, make_model, settings)
     kernels = whole_program.kernels_for(tf.as_dtype(settings.precision))
@@ -164,7 +182,7 @@ def export_step(
     )
     function: Any = step
     compiled = tf.function(function.python_function, jit_compile=True, autograph=False)
-    return compiled.experimental_get_compiler_ir(features)(stage="hlo_serialized")
+    return compiled, state
 
 
 def _make_all_reduce(num_replicas):

@@ -156,3 +156,10 @@ def test_each_step_and_each_dropout_has_masks_of_its_own():
         assert 0.45 < (mask == 0).mean() < 0.55
         for other in masks[:number]:
             assert 0.45 < ((mask == 0) == (other == 0)).mean() < 0.55
+
+
+def test_masks_are_not_constants_of_the_program():
+    """TensorFlow writes what it can compute without inputs into the program."""
+    run = compiled(lambda x, seed: KERNELS.dropout(x, 0.1, seed, 0))
+    program = run.experimental_get_compiler_ir(tf.ones([1024, 128]), SEED)
+    assert len(program(stage="hlo_serialized")) < 1024 * 128

@@ -17,7 +17,8 @@ def result(case, **changes):
         case.precision,
         **{
             "flops": 2e12,
-            "bytes_accessed": 61.5e9,
+            "bytes_accessed": 200e9,
+            "main_memory_bytes": 61.5e9,
             "argument_gb": 1.3,
             "temp_gb": 2.1,
             "collectives": {},
@@ -101,10 +102,12 @@ def test_tables(results):
     ]
     # 900,000 steps of 75 ms are 18.75 hours, on 16 chips.
     assert base.endswith(
-        "| yes | 3.40 of 16.9 GB | 61.5 GB | 75 ms | memory | 0.78 days | 300.0 |"
+        "| yes | 3.40 of 16.9 GB | 61.5 GB | 200 GB | 75 ms | memory | 0.78 days "
+        "| 300.0 |"
     )
     assert len(found["one chip"]) == 2 + 6
-    assert "61.5 GB (1.00 x) | 2.10 GB (1.00 x)" in found["one chip"][2]
+    ratios = "61.5 GB (1.00 x) | 200 GB (1.00 x) | 2.10 GB (1.00 x)"
+    assert ratios in found["one chip"][2]
     assert [line.split(" | ")[0] for line in found["paper"][2:]] == [
         "| base",
         "| large",

@@ -50,13 +50,13 @@ def _positions(x, key):
     It is a sum over the axes, which begins with a 0 that is not a constant. TensorFlow
     would write the numbers of all elements into the program otherwise.
     """
-    shape = tf.unstack(tf.shape(x, tf.uint32))
+    shape = tf.unstack(tf.shape(x))
     positions = tf.bitwise.bitwise_and(key[0], tf.constant(0, tf.uint32))
     step = tf.constant(1, tf.uint32)
     for axis, size in reversed(list(enumerate(shape))):
-        along = step * tf.cast(tf.range(tf.cast(size, tf.int32)), tf.uint32)
+        along = step * tf.cast(tf.range(size), tf.uint32)
         positions += tf.reshape(along, [-1] + [1] * (len(shape) - 1 - axis))
-        step *= size
+        step *= tf.cast(size, tf.uint32)
     return positions
 
 

@@ -34,6 +34,7 @@ def whole(records, unpacked, tmp_path_factory):
     return run(records, tmp_path_factory.mktemp("whole"), eval_set=unpacked)
 
 
+@pytest.mark.slow
 def test_continued_is_bit_for_bit_the_whole_run(records, whole, tmp_path):
     """The training records are evaluated too: the same as by themselves."""
     killed_at(3, lambda: run(records, tmp_path), pytest.MonkeyPatch)

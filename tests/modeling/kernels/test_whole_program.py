@@ -7,6 +7,7 @@ import pytest
 import tensorflow as tf
 from kernel_checks import check_same, normal, outputs_and_gradients
 from kernel_variants import dropout_by_hash, with_dropout
+from marks import slow
 from small_encoder import SMALL, make_features
 
 from official_bert.config import BertConfig
@@ -124,7 +125,7 @@ def pretraining_gradients(kernels, precision="float32", recompute=False):
     return dict(zip(names, run(), strict=True))
 
 
-@pytest.mark.parametrize("recompute", [False, True])
+@pytest.mark.parametrize("recompute", [slow(False), True])
 def test_a_whole_model_with_the_same_masks(recompute):
     expected = pretraining_gradients(HASHED)
     found = pretraining_gradients(KERNELS, recompute=recompute)

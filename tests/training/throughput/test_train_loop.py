@@ -6,6 +6,7 @@ import pytest
 import several_steps
 import tensorflow as tf
 import warm_python
+from marks import slow
 
 
 def check(found, replicas):
@@ -18,7 +19,7 @@ def check(found, replicas):
 
 @pytest.mark.parametrize(
     "flags",
-    [{}, {"micro_batch_size": 1}, {"xla": True, "precision": "bfloat16"}],
+    [{}, {"micro_batch_size": 1}, slow({"xla": True, "precision": "bfloat16"})],
     ids=str,
 )
 def test_on_one_device(flags):

@@ -37,10 +37,10 @@ def training(size, batch, length, precision, products, steps):
     is_mixed = precision != "float32"
     keras.config.set_dtype_policy(f"mixed_{precision}" if is_mixed else precision)
     sizes = workload.size_of(size)
-    model = _masked_lm(sizes, length)
+    model = masked_lm(sizes, workload.predictions_of(length))
     optimizer = keras.optimizers.AdamW(1e-4, weight_decay=0.01, global_clipnorm=1.0)
     optimizer.build(model.trainable_variables)
-    update = jax.jit(_make_update(model, optimizer), donate_argnums=0)
+    update = jax.jit(make_update(model, optimizer), donate_argnums=0)
     features = workload.pretraining_batch(sizes["vocab_size"], batch, length, length)
     values = jax.device_put(
         (
@@ -70,8 +70,12 @@ def training(size, batch, length, precision, products, steps):
     return compute
 
 
-def _make_update(model, optimizer):
-    """Return the function (state, batch) -> (state, loss)."""
+def make_update(model, optimizer):
+    """Return the training step, a function (state, batch) -> (state, loss).
+
+    The state is a list: trainable weights, other weights, and the optimizer's
+    variables. A batch is (features, labels, weights of the labels).
+    """
 
     def loss_of(trainable, other, inputs, labels, weights):
         logits, other = model.stateless_call(trainable, other, inputs, training=True)
@@ -91,7 +95,13 @@ def _make_update(model, optimizer):
     return update
 
 
-def _masked_lm(sizes, length):
+def masked_lm(sizes, predictions):
+    """Return KerasHub's masked language model, with its default dropout of 0.1.
+
+    Args:
+      sizes: dict with the names of `BertConfig`.
+      predictions: masked tokens of a sequence.
+    """
     backbone = keras_hub.models.BertBackbone(
         vocabulary_size=sizes["vocab_size"],
         num_layers=sizes["num_hidden_layers"],
@@ -99,7 +109,6 @@ def _masked_lm(sizes, length):
         hidden_dim=sizes["hidden_size"],
         intermediate_dim=sizes["intermediate_size"],
     )
-    predictions = workload.predictions_of(length)
     places = keras.Input((predictions,), dtype="int32", name="mask_positions")
     logits = keras_hub.layers.MaskedLMHead(
         token_embedding=backbone.token_embedding,

@@ -28,7 +28,8 @@ _CODE = [
     *(PACKAGE / "training" / f"{name}.py" for name in _STEP),
     PACKAGE / "training" / "plans" / "program.py",
     PACKAGE / "training" / "plans" / "tpu_compiler.py",
-    pathlib.Path(__file__).with_name("kerashub.py"),
+    ROOT / "benchmarks" / "plans" / "kerashub.py",
+    ROOT / "benchmarks" / "peers" / "kerashub_jax.py",
 ]
 _PACKAGES = ("tensorflow", "keras", "jax", "jaxlib", "libtpu")
 

@@ -162,10 +162,10 @@ def make_step(
     """Return the training step as one function that XLA compiles, and its state.
 
     Args:
-      make_model: see `export_step`.
-      objective: likewise.
-      settings: likewise.
-      num_replicas: likewise.
+      make_model: function: () -> Keras model with Google's names.
+      objective: function: `Kernels` -> `Objective`.
+      settings: `RunSettings`.
+      num_replicas: replicas that train together.
     """
     strategy = tf.distribute.get_strategy()
     state = runs.make_state(strategy, make_model, settings)

@@ -14,6 +14,17 @@ import sys
 import time
 from typing import Any
 
+COMPILER_ENVIRONMENT = {
+    # The compiler asks for a description of the machine otherwise.
+    "TPU_SKIP_MDS_QUERY": "1",
+    "JAX_PLATFORMS": "cpu",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_WORKER_ID": "0",
+    # Two plans at a time do not compete for a TPU: none is attached.
+    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+}
+
 
 def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[str, Any]:
     """Return the costs of a program on one chip of a TPU slice.
@@ -29,16 +40,7 @@ def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[st
       compiler's count of what its fused operations read and write, those of a loop
       once; `text` of the optimized program; `compile_seconds`.
     """
-    # The compiler asks for a description of the machine otherwise.
-    os.environ.update(
-        TPU_SKIP_MDS_QUERY="1",
-        JAX_PLATFORMS="cpu",
-        TPU_ACCELERATOR_TYPE="v5litepod-4",
-        TPU_WORKER_HOSTNAMES="localhost",
-        TPU_WORKER_ID="0",
-        # Two plans at a time do not compete for a TPU: nobody has one.
-        ALLOW_MULTIPLE_LIBTPU_LOAD="1",
-    )
+    os.environ.update(COMPILER_ENVIRONMENT)
     import numpy as np
     from jax._src import compiler
     from jax._src.interpreters import mlir

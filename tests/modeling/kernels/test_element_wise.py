@@ -4,48 +4,33 @@ import functools
 
 import pytest
 import tensorflow as tf
-from kernel_checks import check_same, normal, outputs_and_gradients
+from kernel_checks import (
+    SEED,
+    check_same,
+    element_wise_cases,
+    normal,
+    outputs_and_gradients,
+)
 from kernel_variants import dropout_by_hash, with_dropout
 from marks import slow
 from small_encoder import make_encoder, make_features
 
-from official_bert.modeling import dropout, layers, losses
+from official_bert.modeling import dropout
 from official_bert.modeling.kernels import element_wise, hashed_dropout
 from official_bert.modeling.kernels.choose import training_kernels
 from official_bert.modeling.kernels.interface import PLAIN
 
-SEED = tf.constant([3, 2**32], tf.int64)
 COMPILED = training_kernels(is_compiled=True)
 # The plain forms, whose dropout is the same function.
 HASHED = with_dropout(dropout_by_hash)
 
 
-def residual_layer_norm(kernels):
-    return lambda *tensors: kernels.residual_layer_norm(*tensors, 1e-3, 0.4, SEED, 2)
-
-
-CASES = {
-    "gelu": (layers.gelu, COMPILED.gelu, normal(50, 8) * 3),
-    "gelu_erf": (layers.gelu_erf, COMPILED.gelu_erf, normal(50, 8) * 3),
-    "LayerNorm of a dropped sum": (
-        residual_layer_norm(HASHED),
-        residual_layer_norm(COMPILED),
-        normal(50, 8),
-        normal(50, 8, seed=1),
-        normal(8, seed=2),
-        normal(8, seed=3),
-    ),
+CASES = element_wise_cases(COMPILED, HASHED) | {
     "dropout": (
         functools.partial(hashed_dropout.hashed_dropout, rate=0.3),
         element_wise.compiled(hashed_dropout.hashed_dropout, rate=0.3),
         normal(6, 5, 4),
         tf.constant([123, 456], tf.uint32),
-    ),
-    "cross-entropy": (
-        losses.cross_entropy,
-        COMPILED.cross_entropy,
-        normal(20, 30) * 4,
-        tf.range(20, dtype=tf.int32) % 7,
     ),
 }
 

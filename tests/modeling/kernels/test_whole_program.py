@@ -5,18 +5,23 @@ import functools
 import keras
 import pytest
 import tensorflow as tf
-from kernel_checks import check_same, normal, outputs_and_gradients
+from kernel_checks import (
+    SEED,
+    check_same,
+    element_wise_cases,
+    normal,
+    outputs_and_gradients,
+)
 from kernel_variants import dropout_by_hash, with_dropout
 from marks import slow
 from small_encoder import SMALL, make_features
 
 from official_bert.config import BertConfig
-from official_bert.modeling import layers, losses
+from official_bert.modeling import layers
 from official_bert.modeling.kernels.whole_program import kernels_for
 from official_bert.modeling.pretraining import PretrainingModel, pretraining_terms
 from official_bert.training.precision import computing_in
 
-SEED = tf.constant([3, 2**32], tf.int64)
 KERNELS = kernels_for(tf.float32)
 # The plain forms, whose dropout is the same function.
 HASHED = with_dropout(dropout_by_hash)
@@ -26,21 +31,7 @@ compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
 IDS = tf.constant([[1, 4, 4], [2, 1, 4]])
 
 
-def residual_layer_norm(kernels):
-    return lambda *tensors: kernels.residual_layer_norm(*tensors, 1e-3, 0.4, SEED, 2)
-
-
-CASES = {
-    "gelu": (layers.gelu, KERNELS.gelu, normal(50, 8) * 3),
-    "gelu_erf": (layers.gelu_erf, KERNELS.gelu_erf, normal(50, 8) * 3),
-    "LayerNorm of a dropped sum": (
-        residual_layer_norm(HASHED),
-        residual_layer_norm(KERNELS),
-        normal(50, 8),
-        normal(50, 8, seed=1),
-        normal(8, seed=2),
-        normal(8, seed=3),
-    ),
+CASES = element_wise_cases(KERNELS, HASHED) | {
     "dropout": (
         lambda x: HASHED.dropout(x, 0.3, SEED, 5),
         lambda x: KERNELS.dropout(x, 0.3, SEED, 5),
@@ -50,12 +41,6 @@ CASES = {
         lambda x: HASHED.dropout(x, 0.3, None, 5),
         lambda x: KERNELS.dropout(x, 0.3, None, 5),
         normal(6, 5, 4),
-    ),
-    "cross-entropy": (
-        losses.cross_entropy,
-        KERNELS.cross_entropy,
-        normal(20, 30) * 4,
-        tf.range(20, dtype=tf.int32) % 7,
     ),
     "rows of a table": (
         # The product makes its gradient a matrix, not a list of rows.

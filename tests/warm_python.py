@@ -7,6 +7,7 @@ itself is like is tested with `subprocess`.
 """
 
 import atexit
+import gc
 import multiprocessing
 import os
 import pathlib
@@ -128,6 +129,8 @@ def _forked(settings, reader, writer):
 
 def _begin(settings, writer):
     """Become the script, in the new process."""
+    # The garbage collector need not look at what was imported before.
+    gc.freeze()
     os.setsid()
     os.environ.clear()
     os.environ.update(settings["env"])

@@ -307,7 +307,7 @@ def test_only_wanted_rows_are_checked(index, batch_size):
 
 
 @pytest.mark.parametrize("batch_size", LANES_OF)
-@pytest.mark.parametrize("batch", [0, 40])
+@pytest.mark.parametrize("batch", [slow(0), 40])
 def test_records_of_a_batch(index, batch_size, batch):
     found = batch_records(index, batch_size, 1, batch)
     (numbers,) = train(index, batch_size, batch)
@@ -318,7 +318,7 @@ def test_records_of_a_batch(index, batch_size, batch):
         assert example.features.feature["input_ids"].int64_list.value[0] == number
 
 
-@pytest.mark.parametrize("batch_size", [5, 8])
+@pytest.mark.parametrize("batch_size", [slow(5), 8])
 def test_a_run_that_starts_later_does_not_read_what_came_before(index, batch_size):
     path, record, serialized = batch_records(index, batch_size, 1, 0)[0]
     with open(path, "rb") as source:

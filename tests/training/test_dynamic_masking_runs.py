@@ -46,6 +46,7 @@ def test_continued_is_bit_for_bit_the_whole_run(whole, continued):
     assert metrics(continued) == metrics(whole)
 
 
+@pytest.mark.slow
 def test_a_run_goes_on_with_its_masking_only(whole, records):
     rules = dataclasses.replace(records.format.masking, masked_lm_prob=0.3)
     other = dataclasses.replace(

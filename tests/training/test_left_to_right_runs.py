@@ -46,6 +46,7 @@ def test_records_without_random_sentences_are_for_that_alone(path, tmp_path):
         run(records, tmp_path / "run", num_train_steps=1)
 
 
+@pytest.mark.slow
 def test_a_run_does_not_go_on_with_another_task(path, tmp_path):
     records = open_record_set(path, MINI_CONFIG)
     directory = run(records, tmp_path / "run", **NO_NSP)

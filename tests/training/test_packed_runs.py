@@ -60,12 +60,14 @@ def test_a_run_goes_on_with_its_packing_only(whole, unpacked):
         run(unpacked, whole)
 
 
+@pytest.mark.slow
 def test_a_run_without_packing_does_not_begin_to_pack(records, unpacked, tmp_path):
     run(unpacked, tmp_path, num_train_steps=2, do_eval=False)
     with pytest.raises(UserError, match="sequences_per_row None, and now it is 3"):
         run(records, tmp_path, num_train_steps=2, do_eval=False)
 
 
+@pytest.mark.slow
 def test_padding_is_not_skipped(records, unpacked, tmp_path, monkeypatch):
     """Little is left to skip, and shapes stay the same."""
 

@@ -152,6 +152,7 @@ class SlowScores(dict):
         return super().__getitem__(step)
 
 
+@pytest.mark.slow
 def test_the_rate_leaves_evaluations_out(tmp_path):
     run(tmp_path / "run", SlowScores(SCORES), num_train_steps=6)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()

@@ -7,7 +7,6 @@ import signal
 import pretraining_runs as runs
 import processes
 import pytest
-from marks import slow
 from pretraining_runs import LOG, STEPS
 
 from official_bert.checkpoints import names
@@ -110,7 +109,8 @@ def test_the_rows_of_two_workers_are_those_of_two_devices(devices, ended, stoppe
     runs.assert_same_rows(ended, devices, step)
 
 
-@pytest.mark.parametrize("name", ["learning_rate", slow("eval_input_file")])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["learning_rate", "eval_input_file"])
 def test_workers_with_different_flags_do_not_train(flags, ended, tmp_path, name):
     before = runs.contents(ended)
     own = flags | {"output_dir": ended, "eval_input_file": flags["input_file"]}

@@ -279,6 +279,7 @@ def test_two_lengths_share_the_weights(kind):
     assert 0.75 * weights < total < 1.35 * weights
 
 
+@pytest.mark.slow
 def test_sizes_of_constants():
     """Of 4, 2 and 1 bytes for each weight."""
     weights = number_of_weights(device_exports.horse_directory())

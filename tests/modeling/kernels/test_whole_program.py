@@ -118,6 +118,7 @@ def test_a_whole_model_with_the_same_masks(recompute):
     check_same(expected.values(), found.values(), tolerance=2e-5)
 
 
+@pytest.mark.slow
 def test_in_bfloat16_gradients_point_where_those_of_float32_do():
     kernels = kernels_for(tf.bfloat16)
     expected = pretraining_gradients(HASHED)

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 import tiny_model
+from marks import slow
 from run_settings import changed, fine_tuning_settings
 
 from official_bert.fine_tuning.batches import FeatureSet
@@ -132,7 +133,7 @@ def test_the_same_run(plain, tmp_path, way):
         assert row["model_flops_per_second"] > 0 and row["mfu"] > 0
 
 
-@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("way", [slow("ahead"), slow("several"), "several ahead"])
 def test_sigterm_between_two_calls(plain, tmp_path, way, monkeypatch):
     """The state is saved at the end of the call; the same command then goes on."""
     step, made = loop.RunLog.step, []

@@ -26,6 +26,7 @@ def test_on_one_device(flags):
     check(several_steps.differences(tf.distribute.get_strategy(), **flags), 1)
 
 
+@pytest.mark.slow
 def test_on_two_replicas():
     process = warm_python.start([several_steps.__file__, "2"])
     output, _ = process.communicate(timeout=300)

@@ -13,7 +13,6 @@ from ner_runs import (
     BAD,
     FIRST,
     LATER,
-    OTHER_LAYERS,
     STOPPED,
     prepare_later,
     sentences,
@@ -256,18 +255,6 @@ def test_a_bilstm(first, later):
     assert_same_file(folder, "frozen-alone", "frozen", "test_predictions.jsonl")
 
 
-@pytest.mark.parametrize("layers", OTHER_LAYERS)
-def test_the_other_layers_of_table_7(first, layers):
-    """Each trains a BiLSTM; the file's words have punctuation within, as "U.S."."""
-    folder, results = first
-    task = json_of(folder / layers / "task.json")
-    assert task["feature_based"] == layers and task["words_as_columns"] is True
-    assert "step 1/1 " in results[layers]["stdout"]
-    after = google.open_weights(str(folder / layers / names.MODEL_PREFIX), layers)
-    new = [name for name in after.shapes if not name.startswith("bert/")]
-    assert len(new) == layers.startswith("weighted_sum") + 12 + 2
-
-
 def assert_same_file(folder, one, other, name):
     assert (folder / one / name).read_bytes() == (folder / other / name).read_bytes()
 
@@ -284,7 +271,7 @@ def test_seeds(first):
     )
     assert scores(folder / "seeds")["eval_f1"] == max(values)
     task = json_of(folder / "seeds" / "task.json")
-    assert task["one_sentence"] is True and task["bilstm"] is True
+    assert task["one_sentence"] is True and task["words_as_columns"] is True
     models = (folder / "seeds").rglob("*.data-*")
     assert [path.relative_to(folder / "seeds") for path in models] == [
         pathlib.Path(WEIGHTS)

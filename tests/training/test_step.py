@@ -47,10 +47,16 @@ def run_on_two_replicas(script, *arguments):
         return json.loads(processes.finish(process).splitlines()[-1])
 
 
-# On two replicas the simplest way and the fastest; `make commands` tries the others.
+# Two replicas: the simplest way and the fastest. One device: also one XLA program.
+# `make commands` runs the others.
 FAST_ON_TWO = ("plain", "in few passes, packed in groups")
-CASES = {(way, "one device"): () for way in replay.WAYS} | {
-    (way, "two replicas"): () if way in FAST_ON_TWO else pytest.mark.slow
+FAST = {
+    "one device": (*FAST_ON_TWO, "one program"),
+    "two replicas": FAST_ON_TWO,
+}
+CASES = {
+    (way, devices): () if way in fast else pytest.mark.slow
+    for devices, fast in FAST.items()
     for way in replay.WAYS
 }
 

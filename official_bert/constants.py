@@ -12,6 +12,11 @@ IGNORED = -1
 # Names of tasks in `task.json`.
 CLASSIFIER, SQUAD, NER = "classifier", "squad", "ner"
 MULTIPLE_CHOICE = "multiple_choice"
+EMBEDDING = "embedding"
+
+# Losses of sentence embeddings.
+INFO_NCE, COSINE, COSENT, SIMCSE = "info_nce", "cosine", "cosent", "simcse"
+EMBEDDING_LOSSES = (INFO_NCE, COSINE, COSENT, SIMCSE)
 
 # A text longer than a model reads is cut, or read through overlapping windows.
 TRUNCATE, WINDOW = "truncate", "window"

@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.kernels.interface import Kernels
+from official_bert.training.gradients import joint
+from official_bert.training.gradients.micro_batches import rows_of, sum_over
 from official_bert.training.guard import Guard
 from official_bert.training.reports import describe, report_of
 
@@ -37,12 +39,15 @@ class Objective:
       terms: (model outputs, features) -> dict of name -> (sum, weight), for
         the losses and for whatever else is to be reported.
       describe: row of means -> what a log line says of it.
+      joint: whether a loss compares examples with each other, so that `terms` needs the
+        outputs and features of the whole batch; see `gradients.joint`.
     """
 
     losses: dict[str, float]
     weights: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]
     terms: Callable[[Any, dict[str, tf.Tensor]], dict[str, tuple[tf.Tensor, tf.Tensor]]]
     describe: Callable[[dict[str, float]], str] = describe
+    joint: bool = False
 
 
 def mean_over_examples(
@@ -51,6 +56,7 @@ def mean_over_examples(
         [Any, dict[str, tf.Tensor]], dict[str, tuple[tf.Tensor, tf.Tensor]]
     ],
     describe: Callable[[dict[str, float]], str],
+    joint: bool = False,
 ) -> Objective:
     """Return the `Objective` of one loss, whose mean is over examples.
 
@@ -58,12 +64,13 @@ def mean_over_examples(
       loss: its name.
       terms: see `Objective`.
       describe: likewise.
+      joint: likewise.
     """
 
     def weights(features):
         return {loss: tf.cast(tf.shape(features["input_ids"])[0], tf.float32)}
 
-    return Objective({loss: 0.0}, weights, terms, describe)
+    return Objective({loss: 0.0}, weights, terms, describe, joint)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -169,8 +176,6 @@ def make_replica_step(
     """
     variables = model.trainable_variables
     gradients_of = _make_gradients_of(model, objective, settings, kernels)
-    if settings.xla:
-        gradients_of = tf.function(gradients_of, jit_compile=True, autograph=False)
     update = _make_update(strategy, optimizer, guard, variables, kernels)
 
     def replica_step(features):
@@ -193,7 +198,10 @@ def make_replica_step(
         replica = context.replica_id_in_sync_group
         seed = step_seed(settings.seed, optimizer.iterations, replica)
         scale = tf.convert_to_tensor(guard.loss_scale) if guard.scaled else None
-        gradients, terms = gradients_of(features, denominators, seed, scale)
+        # By itself, a replica compares its own examples only.
+        count = 1 if settings.per_replica_update else context.num_replicas_in_sync
+        replicas = joint.Replicas(count, replica, total)
+        gradients, terms = gradients_of(features, denominators, seed, scale, replicas)
         gradients, terms, norm = _reduce(total, gradients, terms, settings)
         finite = tf.math.is_finite(norm)
         report = {
@@ -217,10 +225,19 @@ def make_replica_step(
 def _make_gradients_of(model, objective, settings, kernels):
     """Return the function that computes the gradients of one replica's rows.
 
-    It is (features, denominators, dropout seed, loss scale or None) -> (dense float32
-    gradients, terms), summed over the micro-batches.
+    It is (features, denominators, dropout seed, loss scale or None, `joint.Replicas`)
+    -> (dense float32 gradients, terms), summed over the micro-batches.
     """
     variables, micro_batch_size = model.trainable_variables, settings.micro_batch_size
+    if objective.joint:
+        return joint.make_gradients_of(
+            model,
+            objective.terms,
+            micro_batch_size,
+            MICRO_BATCH,
+            settings.xla,
+            kernels,
+        )
 
     def of_rows(features, denominators, seed, scale):
         with tf.GradientTape() as tape:
@@ -244,47 +261,18 @@ def _make_gradients_of(model, objective, settings, kernels):
 
         def of_micro_batch(number):
             part = {
-                name: _rows(value, number * micro_batch_size, micro_batch_size)
+                name: rows_of(value, number * micro_batch_size, micro_batch_size)
                 for name, value in features.items()
             }
             offset = tf.cast(number, tf.int64) * MICRO_BATCH
             own = seed + tf.stack([tf.constant(0, tf.int64), offset])
             return of_rows(part, denominators, own, scale)
 
-        return _sum_over(rows // micro_batch_size, of_micro_batch)
+        return sum_over(rows // micro_batch_size, of_micro_batch)
 
-    return of_share
-
-
-def _rows(value, start, count):
-    """Return `count` rows of a tensor [B, …], whose shape is as static as its."""
-    rest = value.shape[1:]
-    part = tf.slice(value, [start] + [0] * len(rest), [count] + [-1] * len(rest))
-    part.set_shape([count, *rest])
-    return part
-
-
-def _sum_over(count, function):
-    """Return function(0) + … + function(count - 1), one after the other.
-
-    `function` maps an int32 scalar tensor to a nest of tensors.
-    """
-    traced = tf.function(function, autograph=False)
-    number = tf.TensorSpec([], tf.int32)
-    outputs = traced.get_concrete_function(number).structured_outputs
-    zeros = tf.nest.map_structure(
-        lambda spec: tf.zeros(spec.shape, spec.dtype), outputs
-    )
-    _, total = tf.while_loop(
-        lambda number, _: number < count,
-        lambda number, total: (
-            number + 1,
-            tf.nest.map_structure(tf.add, total, traced(number)),
-        ),
-        (tf.constant(0), zeros),
-        maximum_iterations=count,
-    )
-    return total
+    if settings.xla:
+        of_share = tf.function(of_share, jit_compile=True, autograph=False)
+    return lambda *values: of_share(*values[:-1])
 
 
 def _reduce(all_reduce, gradients, terms, settings):

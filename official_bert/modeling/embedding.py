@@ -1,0 +1,124 @@
+"""The model of sentence embeddings: one vector for each text.
+
+Legend: `B` examples, `K` texts of an example, `S` tokens of a row, `H` hidden size.
+"""
+
+from collections.abc import Mapping
+from typing import Any
+
+import keras
+import tensorflow as tf
+
+from official_bert.config import BertConfig
+from official_bert.constants import INPUTS
+from official_bert.modeling.encoder_model import EncoderModel
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.modeling.kernels.interface import Kernels
+
+# Shorter vectors are divided by this length when they are normalized.
+SHORTEST = 1e-12
+
+
+@keras.saving.register_keras_serializable("official_bert")
+class EmbeddingModel(EncoderModel):
+    """BERT with one vector for each text, as in Reimers and Gurevych (2019).
+
+    There is no head: no dropout and no weights follow the encoder.
+
+    Args:
+      config: `BertConfig`, or its `to_dict()`.
+      pooling: one of `constants.POOLINGS`; see `pool`.
+      recompute: see `BertEncoder`.
+    """
+
+    def __init__(
+        self,
+        config: BertConfig | dict[str, Any],
+        pooling: str = "mean",
+        recompute: bool = False,
+        **kwargs: Any,
+    ):
+        super().__init__(config, recompute, pooled=pooling == "pooler", **kwargs)
+        self.pooling = pooling
+        self.built = True
+
+    def call(
+        self,
+        inputs: Mapping[str, tf.Tensor],
+        training: bool = False,
+        dropout_seed: tf.Tensor | None = None,
+        kernels: Kernels = WITH_GRADIENTS,
+    ) -> dict[str, tf.Tensor]:
+        """Encode the texts of examples.
+
+        Args:
+          inputs: `input_ids`, `input_mask` and `segment_ids` int [B, K, S], or [B, S]
+            for one text in each example; other keys are ignored.
+          training: whether dropout is active.
+          dropout_seed: see `BertEncoder.call`.
+          kernels: see `BertEncoder.call`.
+
+        Returns:
+          dict with float32 `vectors` [B, K, H] or [B, H], not normalized.
+        """
+        shape = tf.shape(inputs["input_ids"])
+        rows = {name: tf.reshape(inputs[name], [-1, shape[-1]]) for name in INPUTS}
+        encoded = self.bert(
+            rows, training=training, dropout_seed=dropout_seed, kernels=kernels
+        )
+        vectors = pool(encoded, rows["input_mask"], self.pooling)
+        width = [self.config.hidden_size]
+        return {"vectors": tf.reshape(vectors, tf.concat([shape[:-1], width], 0))}
+
+    def get_config(self) -> dict[str, Any]:
+        """Return what `from_config` needs."""
+        return {**super().get_config(), "pooling": self.pooling}
+
+
+def pool(
+    encoded: Mapping[str, tf.Tensor], input_mask: tf.Tensor, pooling: str
+) -> tf.Tensor:
+    """Return one vector for each row, float32 [B, H].
+
+    Args:
+      encoded: what `BertEncoder.call` returns.
+      input_mask: int [B, S], 1 for tokens and 0 for padding.
+      pooling: "mean": of the vectors of all tokens, `[CLS]` and `[SEP]` included, 0
+        for a row without tokens. "cls": the vector of `[CLS]`. "pooler": the pooled
+        output.
+
+    Raises:
+      ValueError: `pooling` is not one of these.
+    """
+    if pooling == "pooler":
+        return tf.cast(encoded["pooled_output"], tf.float32)
+    sequence = tf.cast(encoded["sequence_output"], tf.float32)  # [B, S, H]
+    if pooling == "cls":
+        return sequence[:, 0]
+    if pooling != "mean":
+        raise ValueError(f"pooling is {pooling!r}: use mean, cls or pooler.")
+    mask = tf.cast(input_mask, tf.float32)  # [B, S]
+    sums = tf.matmul(mask[:, tf.newaxis], sequence)[:, 0]  # [B, H]
+    return sums / tf.maximum(tf.reduce_sum(mask, 1, keepdims=True), 1.0)
+
+
+def normalized(vectors: tf.Tensor) -> tf.Tensor:
+    """Return vectors [..., H] with length 1; a vector of zeros stays as it is."""
+    squares = tf.reduce_sum(tf.square(vectors), -1, keepdims=True)
+    return vectors * tf.math.rsqrt(tf.maximum(squares, SHORTEST**2))
+
+
+def finished(vectors: tf.Tensor, size: int | None, normalize: bool) -> tf.Tensor:
+    """Return vectors as the model's user gets them.
+
+    Args:
+      vectors: float32 [..., H].
+      size: how many of the first numbers are kept (Matryoshka); None for all.
+      normalize: whether the length becomes 1, after the cut.
+
+    Returns:
+      float32 [..., size].
+    """
+    if size is not None:
+        vectors = vectors[..., :size]
+    return normalized(vectors) if normalize else vectors

@@ -65,6 +65,18 @@ def write_task(directory: str | os.PathLike[str], task: Task, global_step: int) 
     files.write_json(os.path.join(directory, TASK_FILE), content)
 
 
+def task_name(directory: str | os.PathLike[str]) -> str | None:
+    """Return the name in `task.json`; None if the directory has none.
+
+    Raises:
+      UserError: the file is not JSON.
+    """
+    if not has_task(directory):
+        return None
+    path = os.path.join(directory, TASK_FILE)
+    return files.read_json(path, "the description of a fine-tuned model").get("task")
+
+
 def read_task(
     directory: str | os.PathLike[str], *classes: type[_Task]
 ) -> tuple[_Task, int]:

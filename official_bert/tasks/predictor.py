@@ -1,11 +1,16 @@
 """`Predictor`: a fine-tuned model of any task that answers, in any program."""
 
 import os
+from collections.abc import Iterable
 from typing import Any
+
+import numpy as np
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.huggingface import sentence_files
 from official_bert.checkpoints.huggingface.config_json import architecture
+from official_bert.errors import UserError
 from official_bert.fine_tuning.config_labels import architecture_of
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.fine_tuning.task_file import Task, has_task, read_task
@@ -13,10 +18,17 @@ from official_bert.fine_tuning.tflite_model import carried_files, find_file
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
 from official_bert.tasks.embedding.predictor import EncoderPredictor
+from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
 
-_PREDICTORS = (ChoicePredictor, ClassifierPredictor, NerPredictor, SquadPredictor)
+_PREDICTORS = (
+    ChoicePredictor,
+    ClassifierPredictor,
+    EmbeddingPredictor,
+    NerPredictor,
+    SquadPredictor,
+)
 _BY_TASK: dict[type[Task], type[TaskPredictor]] = {
     each.task_class: each for each in _PREDICTORS
 }
@@ -47,7 +59,8 @@ class Predictor:
         Args:
           *texts: of a classifier a list of texts, or of pairs (text, text); of a
             tagger a text, or a list of them; of SQuAD a question and a context; of
-            multiple choice a prompt and a list of choices.
+            multiple choice a prompt and a list of choices; of embeddings a list of
+            texts.
 
         Returns:
           list of `Prediction`, or of `PredictedValue` for regression; list of
@@ -59,6 +72,32 @@ class Predictor:
         """
         return self.task_predictor.predict(*texts)
 
+    def vectors(self, texts: Iterable[str]) -> np.ndarray:
+        """Return the vector of each text, float32 [N, size], of an embedding model.
+
+        Raises:
+          UserError: the model has another task.
+          TypeError: `texts` is one text, or something in it is not a text.
+        """
+        return self._embedding().vectors(texts)
+
+    def similarity(self, texts: Iterable[str], others: Iterable[str]) -> np.ndarray:
+        """Return the cosine of each text with each of the others, float32 [N, M].
+
+        Raises:
+          UserError, TypeError: see `vectors`.
+        """
+        return self._embedding().similarity(texts, others)
+
+    def _embedding(self):
+        if not isinstance(self.task_predictor, EmbeddingPredictor):
+            name = self.task.TASK if self.task else "none"
+            raise UserError(
+                f"Only a model of the task 'embedding' has vectors and similarity, and "
+                f"the task of this model is {name!r}; use predict."
+            )
+        return self.task_predictor
+
 
 def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     """Load the predictor of a model's task.
@@ -66,12 +105,13 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     Args:
       path: output directory of a finished fine-tuning; a `.tflite` exported from
         one; a model of Hugging Face, where a classifier's or a tagger's config names
-        its labels; or one of SQuAD that the original has trained.
+        its labels; one of sentence-transformers; or one of SQuAD that the original has
+        trained.
       batch_size: texts that go through the model together.
 
     Returns:
-      `ChoicePredictor`, `ClassifierPredictor`, `NerPredictor` or `SquadPredictor`;
-      `EncoderPredictor` of a `.tflite` that was not fine-tuned.
+      `ChoicePredictor`, `ClassifierPredictor`, `EmbeddingPredictor`, `NerPredictor` or
+      `SquadPredictor`; `EncoderPredictor` of a `.tflite` that was not fine-tuned.
 
     Raises:
       UserError: something is missing or does not fit.
@@ -83,6 +123,8 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     if tflite_file := find_file(path):
         with carried_files(tflite_file) as folder:
             predictor_class = _class_of_task(folder) or EncoderPredictor
+    elif not has_task(path) and sentence_files.has_files(path):
+        predictor_class = EmbeddingPredictor
     elif not (predictor_class := _class_of_task(path)):
         with any_format.opened(path) as checkpoint:
             # Task unknown: the classifier predictor raises the error that says what

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from official_bert.modeling.embedding_losses import LossSettings, make_terms
+from official_bert.modeling.embedding.losses import LossSettings, make_terms
 
 B, K, H = 6, 4, 8
 RNG = np.random.default_rng(0)

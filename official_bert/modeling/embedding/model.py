@@ -28,6 +28,8 @@ class EmbeddingModel(EncoderModel):
     Args:
       config: `BertConfig`, or its `to_dict()`.
       pooling: one of `constants.POOLINGS`; see `pool`.
+      size: see `finished`.
+      normalize: see `finished`.
       recompute: see `BertEncoder`.
     """
 
@@ -35,11 +37,13 @@ class EmbeddingModel(EncoderModel):
         self,
         config: BertConfig | dict[str, Any],
         pooling: str = "mean",
+        size: int | None = None,
+        normalize: bool = True,
         recompute: bool = False,
         **kwargs: Any,
     ):
         super().__init__(config, recompute, pooled=pooling == "pooler", **kwargs)
-        self.pooling = pooling
+        self.pooling, self.size, self.normalize = pooling, size, normalize
         self.built = True
 
     def call(
@@ -70,9 +74,26 @@ class EmbeddingModel(EncoderModel):
         width = [self.config.hidden_size]
         return {"vectors": tf.reshape(vectors, tf.concat([shape[:-1], width], 0))}
 
+    def embedding(
+        self, inputs: Mapping[str, tf.Tensor], kernels: Kernels = WITH_GRADIENTS
+    ) -> dict[str, tf.Tensor]:
+        """Return dict with `embedding` [B, size]: vectors as users get them.
+
+        Args:
+          inputs: `INPUTS`, int [B, S].
+          kernels: see `BertEncoder.call`.
+        """
+        vectors = self(inputs, kernels=kernels)["vectors"]
+        return {"embedding": finished(vectors, self.size, self.normalize)}
+
     def get_config(self) -> dict[str, Any]:
         """Return what `from_config` needs."""
-        return {**super().get_config(), "pooling": self.pooling}
+        own = {
+            "pooling": self.pooling,
+            "size": self.size,
+            "normalize": self.normalize,
+        }
+        return {**super().get_config(), **own}
 
 
 def pool(

@@ -8,7 +8,12 @@ import pytest
 from record_files import MINI_CONFIG
 
 from official_bert.constants import INPUTS
-from official_bert.modeling.embedding import EmbeddingModel, finished, normalized, pool
+from official_bert.modeling.embedding.model import (
+    EmbeddingModel,
+    finished,
+    normalized,
+    pool,
+)
 
 H = MINI_CONFIG.hidden_size
 CONFIG = dataclasses.replace(MINI_CONFIG, initializer_range=0.2)

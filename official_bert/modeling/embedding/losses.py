@@ -13,7 +13,7 @@ from collections.abc import Callable, Mapping
 import tensorflow as tf
 
 from official_bert.constants import COSENT, COSINE, INFO_NCE, SIMCSE
-from official_bert.modeling.embedding import normalized
+from official_bert.modeling.embedding.model import normalized
 
 # The score of a text that is not a candidate.
 NO_CANDIDATE = -1e9

@@ -1,0 +1,321 @@
+r"""Train sentence embeddings: similar texts get similar vectors.
+
+    python run_scripts/run_embedding.py --train_file=pairs.csv --dev_file=dev.csv \
+        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/faq \
+        --do_train --do_eval
+
+    python run_scripts/run_embedding.py --do_eval --init_checkpoint=output/faq \
+        --output_dir=output/search --corpus_file=corpus.jsonl \
+        --queries_file=queries.jsonl --relevance_file=qrels.tsv
+
+A row is a pair of texts, perhaps with hard negatives or a score, or a text with the
+name of its group; of a .txt each line is a text. The negatives of a text are all other
+texts of the batch, on all devices. --micro_batch_size=N makes large batches fit into
+memory (gradient caching): the update stays that of the whole batch. More in
+docs/embeddings.md.
+"""
+
+import dataclasses
+
+from absl import flags
+
+from official_bert import files
+from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line.flag_values import locate, require
+from official_bert.constants import (
+    EMBEDDING,
+    EMBEDDING_LOSSES,
+    LONG_TEXT,
+    POOLINGS,
+    WINDOW,
+)
+from official_bert.errors import UserError
+from official_bert.fine_tuning.task_file import has_task, read_task, task_name
+from official_bert.tasks.embedding import files as embedding_files
+from official_bert.tasks.embedding.task import EmbeddingTask
+
+FILES = ("train_file", "dev_file", "test_file")
+RETRIEVAL_FILES = ("corpus_file", "queries_file", "relevance_file")
+FLAGS = flags.FLAGS
+
+flags.DEFINE_string(
+    "train_file", None, "Texts to train on: .csv, .tsv, .jsonl or .txt, also .gz."
+)
+flags.DEFINE_string("dev_file", None, "Pairs to evaluate on, in the same form.")
+flags.DEFINE_string(
+    "test_file", None, "For --do_predict: pairs to compare, or texts for vectors."
+)
+flags.DEFINE_list(
+    "text_columns",
+    [],
+    "Columns of the texts: anchor, positive, then hard negatives. Default: found by "
+    "their usual names.",
+)
+flags.DEFINE_string(
+    "score_column", None, "Column of how similar the two texts are; default: score."
+)
+flags.DEFINE_string(
+    "group_column",
+    None,
+    "Column of the group of each text; texts of one group mean the same. Default: "
+    "group.",
+)
+flags.DEFINE_bool(
+    "has_header",
+    None,
+    "Whether the first row of a CSV or TSV names its columns; default: by its looks.",
+)
+flags.DEFINE_bool("do_predict", False, "Whether to predict the test set.")
+flags.DEFINE_integer("predict_batch_size", 32, "Texts per batch of predictions.", 1)
+flags.DEFINE_integer(
+    "max_seq_length",
+    None,
+    "Tokens of a text at most, [CLS] and [SEP] among them; default: 128, or that of "
+    "the model in --init_checkpoint.",
+    lower_bound=3,
+)
+flags.DEFINE_enum(
+    "loss",
+    None,
+    EMBEDDING_LOSSES,
+    "info_nce: find the positive among all texts of the batch. cosent: order pairs by "
+    "their scores. cosine: make cosines equal the scores. simcse: info_nce of each "
+    "text with itself under other dropout. Default: by the training file.",
+)
+flags.DEFINE_float(
+    "temperature", 0.05, "Cosines are divided by it, except for --loss=cosine.", 1e-6
+)
+flags.DEFINE_bool(
+    "symmetric", True, "For --loss=info_nce also search the anchor of each positive."
+)
+flags.DEFINE_float(
+    "max_score",
+    None,
+    "For --loss=cosine: score of two texts that mean the same; default: the highest of "
+    "the training file.",
+)
+flags.DEFINE_enum(
+    "pooling",
+    None,
+    POOLINGS,
+    "The vector of a text: the mean of its tokens' vectors, that of [CLS], or the "
+    "pooled output. Default: mean, or that of the model in --init_checkpoint.",
+)
+flags.DEFINE_bool(
+    "normalize",
+    None,
+    "Whether vectors have length 1; default: yes, or as in --init_checkpoint.",
+)
+flags.DEFINE_list(
+    "matryoshka_sizes",
+    [],
+    "Train vectors that can be cut to these sizes, for example 384,128,64.",
+)
+flags.DEFINE_integer(
+    "vector_size", None, "Keep only so many of the first numbers of a vector.", 1
+)
+flags.DEFINE_enum(
+    "long_text",
+    None,
+    LONG_TEXT,
+    "Longer texts are cut, or read through windows whose vectors are averaged; not in "
+    "training. Default: truncate.",
+)
+flags.DEFINE_string(
+    "corpus_file",
+    None,
+    'With --do_eval: documents to search, {"_id": ..., "text": ...} or plain lines.',
+)
+flags.DEFINE_string("queries_file", None, "Queries for --corpus_file, likewise.")
+flags.DEFINE_string(
+    "relevance_file", None, "Rows of query id, document id, and gain above 0 or 0."
+)
+FLAGS["train_batch_size"].help = (
+    "Examples per update, over all devices. Each text is compared with all texts of "
+    "the batch, so that larger batches teach more."
+)
+FLAGS["micro_batch_size"].help = (
+    "Examples that a device handles at once, to save memory; the update is that of the "
+    "whole batch (gradient caching, about a third slower). 0: all of its share."
+)
+
+
+def main() -> None:
+    """Check everything that can be checked, then train, evaluate and predict."""
+    fine_tuning_flags.check_actions()
+    _check_flags()
+    strategy = fine_tuning_flags.start()
+    data = _read_data()
+    if FLAGS.do_train:
+        with fine_tuning_flags.opened_start(strategy) as start:
+            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+                return
+    if not fine_tuning_flags.is_chief(strategy):
+        return
+    if FLAGS.do_eval or FLAGS.do_predict:
+        _evaluate_and_predict(data)
+    fine_tuning_flags.describe_run((*FILES, *RETRIEVAL_FILES))
+
+
+def _used():
+    """Return the names of the flags of data that this run reads."""
+    names = fine_tuning_flags.used(*FILES)
+    if FLAGS.corpus_file and not FLAGS.dev_file and "dev_file" in names:
+        names.remove("dev_file")
+    return names
+
+
+def _check_flags():
+    fine_tuning_flags.require_files(*_used())
+    given = [name for name in RETRIEVAL_FILES if FLAGS[name].value]
+    if given:
+        if not FLAGS.do_eval:
+            raise UserError(f"--{given[0]} is for --do_eval; give that, too.")
+        require(*RETRIEVAL_FILES)
+        fine_tuning_flags.require_files(*RETRIEVAL_FILES)
+    if FLAGS.do_train and FLAGS.do_eval and not FLAGS.dev_file:
+        raise UserError(
+            "--do_train with --do_eval needs --dev_file, which decides which model is "
+            "the best; give it, or evaluate the corpus in a second run."
+        )
+    _sizes()
+
+
+def _sizes():
+    """Return the numbers of --matryoshka_sizes."""
+    sizes = []
+    for text in FLAGS.matryoshka_sizes:
+        if not text.strip().isdecimal() or not int(text):
+            raise UserError(
+                f"--matryoshka_sizes: {text!r} is not a whole number above 0."
+            )
+        sizes.append(int(text))
+    return tuple(sorted(set(sizes), reverse=True))
+
+
+def _read_data():
+    """Return a dict of flag name -> list of `EmbeddingExample`.
+
+    Data sets by name (`glue/stsb`) are to be opened here.
+    """
+    columns = embedding_files.ColumnNames(
+        tuple(FLAGS.text_columns),
+        FLAGS.score_column,
+        FLAGS.group_column,
+        FLAGS.has_header,
+    )
+    return {
+        name: embedding_files.read_examples(
+            locate(getattr(FLAGS, name)), f"--{name}", columns
+        )
+        for name in _used()
+    }
+
+
+def _task(path, config=None):
+    """Return the `EmbeddingTask` of the flags, and else of a model's directory.
+
+    Args:
+      path: of the model; None without one.
+      config: its `BertConfig`, for the length that it reads.
+    """
+    from official_bert.checkpoints.huggingface import sentence_files
+    from official_bert.tasks.embedding.vectors import task_of_directory
+
+    task = EmbeddingTask()
+    if path and has_task(path):
+        task = read_task(path, EmbeddingTask)[0]
+    elif path and sentence_files.has_files(path):
+        task = task_of_directory(path)
+    elif config:
+        length = min(task.max_seq_length, config.max_position_embeddings)
+        task = dataclasses.replace(task, max_seq_length=length)
+    names = ("max_seq_length", "pooling", "normalize", "long_text")
+    task = dataclasses.replace(task, **training_flags.given(*names))
+    if FLAGS.vector_size:
+        task = dataclasses.replace(task, size=FLAGS.vector_size)
+    if task.long_text == WINDOW and task.max_seq_length < 5:
+        raise UserError(
+            f"--max_seq_length is {task.max_seq_length}, but windows need at "
+            "least 5 tokens."
+        )
+    return task
+
+
+def _make_job(start, data):
+    """Return the `FineTuningJob` of the command."""
+    from official_bert.tasks.embedding import evaluation, training
+    from official_bert.tasks.embedding.features import convert_training
+
+    path = locate(FLAGS.init_checkpoint)
+    is_own = bool(path) and _describes_embedding(path)
+    task = _task(path if is_own else None, start.config)
+    start.check_length(task.max_seq_length)
+    loss = _loss(data["train_file"])
+    width = start.config.hidden_size
+    for flag, sizes in (
+        ("matryoshka_sizes", loss.sizes),
+        ("vector_size", [task.size or 1]),
+    ):
+        if max(sizes, default=1) > width:
+            raise UserError(
+                f"--{flag}: {max(sizes)} is more than the {width} numbers of a vector."
+            )
+    dev = None
+    if "dev_file" in data:
+        dev = evaluation.of_examples(data["dev_file"], "--dev_file")
+        task = dataclasses.replace(task, metrics=dev.metrics)
+    features = convert_training(
+        data["train_file"], start.tokenizer, task.max_seq_length, loss.name
+    )
+    return training.make_job(start, task, loss, features, dev)
+
+
+def _describes_embedding(path):
+    """Return whether a checkpoint's directory says how it makes vectors."""
+    from official_bert.checkpoints.huggingface import sentence_files
+
+    return task_name(path) == EMBEDDING or sentence_files.has_files(path)
+
+
+def _loss(examples):
+    """Return the `LossSettings` of the flags; `UserError` if the data do not fit."""
+    from official_bert.modeling.embedding.losses import LossSettings
+
+    name = FLAGS.loss or embedding_files.default_loss(examples)
+    embedding_files.check_loss(examples, name, "--train_file")
+    highest = FLAGS.max_score
+    if highest is None:
+        highest = max((example.score or 0.0 for example in examples), default=0.0)
+    if name == "cosine" and highest <= 0:
+        raise UserError(
+            f"--max_score is {highest:g}: it must be above 0, the score of two texts "
+            "that mean the same."
+        )
+    if name == "simcse":
+        print("SimCSE: each line is trained with itself under other dropout.")
+    print(f"Loss: {name}.", flush=True)
+    symmetric = FLAGS.symmetric and name != "simcse"
+    return LossSettings(name, FLAGS.temperature, symmetric, _sizes(), highest or 1.0)
+
+
+def _evaluate_and_predict(data):
+    """Evaluate and predict as the flags say, with the model that is left."""
+    from official_bert.tasks.embedding import corpus, evaluation, reports
+    from official_bert.tasks.embedding.vectors import EmbeddingPredictor
+
+    path = fine_tuning_flags.model_path()
+    predictor = fine_tuning_flags.load_predictor(EmbeddingPredictor, _task(path))
+    files.make_directory(FLAGS.output_dir, "--output_dir")
+    if FLAGS.do_eval:
+        dev, scores = None, {}
+        if "dev_file" in data:
+            dev = evaluation.of_examples(data["dev_file"], "--dev_file")
+        if FLAGS.corpus_file:
+            paths = [locate(getattr(FLAGS, name)) for name in RETRIEVAL_FILES]
+            scores = corpus.evaluate(predictor, *paths)
+        reports.evaluate(
+            predictor, dev, scores, FLAGS.output_dir, FLAGS.eval_batch_size
+        )
+    if FLAGS.do_predict:
+        reports.predict(predictor, data["test_file"], FLAGS.output_dir)

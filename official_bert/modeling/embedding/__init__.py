@@ -1,0 +1,1 @@
+"""Sentence embeddings: the model and its losses."""

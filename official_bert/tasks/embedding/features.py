@@ -1,0 +1,168 @@
+"""Texts as the features of an embedding model.
+
+Legend: `B` examples of a batch, `K` texts of an example, `S` tokens of a row.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from official_bert.constants import INPUTS, SIMCSE, WINDOW
+from official_bert.fine_tuning.batches import FeatureSet
+from official_bert.tables.examples import Example
+from official_bert.tasks.classifier.features import (
+    Features,
+    convert_examples,
+    convert_windows,
+    pad_features,
+)
+from official_bert.tasks.embedding.files import EmbeddingExample
+from official_bert.tasks.embedding.search import unit
+from official_bert.tasks.embedding.task import EmbeddingTask
+from official_bert.tokenization.full import FullTokenizer
+
+# Batches have text numbers as float32, which is exact below this.
+_MOST_NUMBERS = 2**24
+
+
+class TrainingFeatures(NamedTuple):
+    """What the model reads of an example with K texts.
+
+    Attributes:
+      rows: `Features` of each text.
+      numbers: int of each text; equal for texts that mean the same.
+      score: how similar the first two texts are; 0 if unknown.
+    """
+
+    rows: tuple[Features, ...]
+    numbers: tuple[int, ...]
+    score: float
+
+
+def convert_training(
+    examples: Sequence[EmbeddingExample],
+    tokenizer: FullTokenizer,
+    max_seq_length: int,
+    loss: str,
+) -> list[TrainingFeatures]:
+    """Return the features of examples, in order; warn of the texts that it cut.
+
+    For `SIMCSE` each first text is its own positive: the two differ in dropout.
+
+    Args:
+      examples: list of `EmbeddingExample`.
+      tokenizer: `FullTokenizer`.
+      max_seq_length: tokens of a text at most, `[CLS]` and `[SEP]` included.
+      loss: one of `constants.EMBEDDING_LOSSES`.
+
+    Raises:
+      UserError: `max_seq_length` is below 3.
+    """
+    texts = [
+        (example.texts[0],) * 2 if loss == SIMCSE else example.texts
+        for example in examples
+    ]
+    flat = [Example(0, text) for each in texts for text in each]
+    rows = iter(convert_examples(flat, tokenizer, max_seq_length))
+    known: dict[tuple[str, str], int] = {}
+
+    def number(text, group):
+        key = ("text", text) if group is None else ("group", group)
+        return known.setdefault(key, len(known)) % _MOST_NUMBERS
+
+    return [
+        TrainingFeatures(
+            tuple(next(rows) for _ in own),
+            tuple(number(text, example.group) for text in own),
+            example.score or 0.0,
+        )
+        for example, own in zip(examples, texts, strict=True)
+    ]
+
+
+def length_of(example: TrainingFeatures) -> int:
+    """Return the tokens of the longest text of an example."""
+    return max(len(row.input_ids) for row in example.rows)
+
+
+def pad_training(
+    features: Sequence[TrainingFeatures], length: int, num_texts: int
+) -> dict[str, np.ndarray]:
+    """Return features as the arrays of one batch.
+
+    Args:
+      features: sequence of B `TrainingFeatures`.
+      length: S, at least as many tokens as the longest text has.
+      num_texts: K, at least as many as any example has.
+
+    Returns:
+      dict: `INPUTS` int32 [B, K, S]; `text_mask` int32 [B, K], 1 for texts that exist;
+      `text_numbers` int32 [B, K]; `scores` float32 [B]. A text that does not exist has
+      one token, so that attention has something to read.
+    """
+    shape = (len(features), num_texts)
+    batch = {name: np.zeros((*shape, length), np.int32) for name in INPUTS}
+    batch["input_mask"][:, :, 0] = 1
+    batch["text_mask"] = np.zeros(shape, np.int32)
+    batch["text_numbers"] = np.full(shape, -1, np.int32)
+    for index, example in enumerate(features):
+        count = len(example.rows)
+        for name, value in pad_features(example.rows, length).items():
+            batch[name][index, :count] = value
+        batch["text_mask"][index, :count] = 1
+        batch["text_numbers"][index, :count] = example.numbers
+    batch["scores"] = np.array([each.score for each in features], np.float32)
+    return batch
+
+
+def convert_texts(
+    texts: Iterable[str], tokenizer: FullTokenizer, task: EmbeddingTask
+) -> list[list[Features]]:
+    """Return the rows of texts: one each, or the windows of a long text.
+
+    Args:
+      texts: iterable of N str.
+      tokenizer: `FullTokenizer`.
+      task: `EmbeddingTask`.
+
+    Returns:
+      list of N lists of `Features`, at least one each.
+    """
+    examples = [Example(0, text) for text in texts]
+    if task.long_text == WINDOW:
+        return convert_windows(examples, tokenizer, task.max_seq_length)
+    rows = convert_examples(examples, tokenizer, task.max_seq_length)
+    return [[row] for row in rows]
+
+
+def rows_of(windows: Sequence[Sequence[Features]], max_seq_length: int) -> FeatureSet:
+    """Return the windows of all texts as a `FeatureSet`, a row each."""
+    flat = [row for each in windows for row in each]
+    return FeatureSet(flat, max_seq_length, pad_features)
+
+
+def vectors_of_texts(
+    rows: Sequence[Mapping[str, np.ndarray]],
+    windows: Sequence[Sequence[Features]],
+    normalize: bool,
+) -> np.ndarray:
+    """Return one vector for each text: the mean of its windows' vectors.
+
+    Args:
+      rows: outputs of the model for each window of all texts, with `embedding`
+        float32 [size].
+      windows: see `convert_texts`.
+      normalize: whether the vectors have length 1.
+
+    Returns:
+      float32 [N, size].
+    """
+    vectors = np.stack([row["embedding"] for row in rows])
+    counts = np.array([len(each) for each in windows])
+    if (counts == 1).all():
+        return vectors
+    starts = np.cumsum(counts) - counts
+    means = np.add.reduceat(vectors, starts) / counts[:, np.newaxis].astype(np.float32)
+    several = (counts > 1)[:, np.newaxis]
+    return np.where(several & normalize, unit(means), means)

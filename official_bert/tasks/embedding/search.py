@@ -1,0 +1,73 @@
+"""Exact search for the nearest vectors, block by block.
+
+Legend: `Q` queries, `N` documents of a block, `D` numbers of a vector, `k` results.
+"""
+
+from collections.abc import Iterable
+
+import numpy as np
+
+# Scores in memory at a time: this many queries with one block of documents.
+QUERY_BLOCK = 1024
+
+
+def nearest(
+    queries: np.ndarray, blocks: Iterable[np.ndarray], k: int
+) -> tuple[np.ndarray, np.ndarray]:
+    """Return the k documents whose cosine with each query is the largest.
+
+    Memory is that of the queries, of one block, and of `QUERY_BLOCK` rows of scores.
+    Of equal scores, the document with the smaller number comes first.
+
+    Args:
+      queries: float32 [Q, D].
+      blocks: the documents' vectors in order, float32 [N, D] each.
+      k: at least 1.
+
+    Returns:
+      (cosines float32 [Q, k], numbers int64 [Q, k]), the best first. If there are
+      fewer than k documents, the arrays have as many columns as documents.
+    """
+    queries = unit(queries)
+    cosines = np.empty((len(queries), 0), np.float32)
+    numbers = np.empty((len(queries), 0), np.int64)
+    first = 0
+    for block in blocks:
+        block = unit(block)
+        parts = [
+            _merged(cosines[part], numbers[part], queries[part] @ block.T, first, k)
+            for part in _parts(len(queries))
+        ]
+        if parts:
+            cosines, numbers = (np.concatenate(each) for each in zip(*parts))  # noqa: B905
+        first += len(block)
+    return cosines, numbers
+
+
+def unit(vectors: np.ndarray) -> np.ndarray:
+    """Return vectors [N, D] with length 1, float32; zeros stay zeros."""
+    vectors = np.asarray(vectors, np.float32)
+    lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
+    return vectors / np.maximum(lengths, 1e-12)
+
+
+def _parts(count):
+    return [slice(at, at + QUERY_BLOCK) for at in range(0, count, QUERY_BLOCK)]
+
+
+def _merged(cosines, numbers, scores, first, k):
+    """Return the best k of what was found and of a block's scores [Q, N]."""
+    own = np.broadcast_to(first + np.arange(scores.shape[1]), scores.shape)
+    if scores.shape[1] > k:
+        # The k-th largest score; ties with it are sorted out below.
+        least = np.partition(scores, -k, axis=1)[:, -k]
+        kept = scores >= least[:, np.newaxis]
+        width = kept.sum(1).max()
+        columns = np.argsort(~kept, axis=1, kind="stable")[:, :width]
+        scores = np.take_along_axis(np.where(kept, scores, -np.inf), columns, 1)
+        own = np.take_along_axis(own, columns, 1)
+    scores = np.concatenate([cosines, scores], 1)
+    own = np.concatenate([numbers, own], 1)
+    # Numbers rise within equal scores, so that a stable sort keeps their order.
+    order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
+    return np.take_along_axis(scores, order, 1), np.take_along_axis(own, order, 1)

@@ -1,0 +1,11 @@
+"""run_embedding: see official_bert/commands/run_embedding.py."""
+
+import pathlib
+import sys
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1]))
+
+from official_bert.command_line.start import run_command  # noqa: E402
+
+if __name__ == "__main__":
+    run_command("run_embedding")

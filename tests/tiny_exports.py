@@ -22,6 +22,8 @@ from official_bert.modeling.pretraining import PretrainingModel
 from official_bert.modeling.span_prediction import SpanModel
 from official_bert.tasks.choice.training import ChoiceTask
 from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.embedding import training as embedding
+from official_bert.tasks.embedding.task import EmbeddingTask
 from official_bert.tasks.ner import training as ner
 from official_bert.tasks.ner.features import tag_names
 from official_bert.tasks.ner.training import NerTask
@@ -63,6 +65,7 @@ KINDS = {
         True,
     ),
     "choice": (ChoiceTask(24), None, True),
+    "vectors": (EmbeddingTask(12, size=9, long_text="window"), None, True),
     "masks": (None, None, True),
     "encoder": (None, None, True),
 }
@@ -139,6 +142,8 @@ def _make_model(kind, task):
         return ner.make_model(CONFIG, task)
     if isinstance(task, ChoiceTask):
         return MultipleChoiceModel(CONFIG)
+    if isinstance(task, EmbeddingTask):
+        return embedding.make_model(CONFIG, task)
     return PretrainingModel(CONFIG) if kind == "masks" else BertEncoder(CONFIG)
 
 

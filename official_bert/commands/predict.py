@@ -20,7 +20,9 @@ Multiple choice, lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
 
     python run_scripts/predict.py --model_dir=output/swag --input_file=questions.jsonl
 
-A pre-trained encoder, exported for devices (.tflite), gives a vector for each text.
+An embedding model gives a vector for each text, and for pairs, "text a ||| text b",
+their similarity. A pre-trained encoder, exported for devices (.tflite), gives a vector
+for each text.
 
 The directory, or the .tflite, tells the task. A classifier reads of CSV, TSV and JSON
 lines the columns that it was fine-tuned on. For the others a line that begins with { is
@@ -43,7 +45,7 @@ from official_bert.command_line.streams import (
     opened_output,
 )
 from official_bert.command_line.tensorflow_start import start_tensorflow
-from official_bert.constants import CLASSIFIER, MULTIPLE_CHOICE, NER, SQUAD
+from official_bert.constants import CLASSIFIER, EMBEDDING, MULTIPLE_CHOICE, NER, SQUAD
 from official_bert.errors import UserError
 from official_bert.tables.text_pairs import split_line
 from official_bert.tasks import prediction_inputs
@@ -148,7 +150,7 @@ def _inputs_for(task):
       task: the model's; None for a pre-trained encoder.
     """
     is_table = _ends_with(TABLES + JSON_LINES)
-    if task is None or (task.TASK == CLASSIFIER and not is_table):
+    if task is None or (task.TASK in (CLASSIFIER, EMBEDDING) and not is_table):
         return map(split_line, lines_of(FLAGS.input_file))
     if task.TASK == CLASSIFIER:
         return _texts_of_table(task)
@@ -168,7 +170,11 @@ def _inputs_for(task):
             f"--input_file: {FLAGS.input_file} is a table, which the model in "
             f"{FLAGS.model_dir} does not read; give lines of text or of JSON."
         )
-    readers = {NER: prediction_inputs.texts, SQUAD: prediction_inputs.questions}
+    readers = {
+        EMBEDDING: prediction_inputs.texts,
+        NER: prediction_inputs.texts,
+        SQUAD: prediction_inputs.questions,
+    }
     read = readers.get(task.TASK)
     if read is None:
         raise UserError(

@@ -13,6 +13,7 @@ from official_bert.pretrained.fill_mask import fill_mask
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
 from official_bert.tokenization.full import FullTokenizer
@@ -79,6 +80,13 @@ def of_choice(
         "choice": _encoded([one.choice for one in answers]),
         "probabilities": np.array([one.probabilities for one in answers], np.float32),
     }
+
+
+def of_embedding(
+    predictor: EmbeddingPredictor, text: Sequence[str]
+) -> dict[str, np.ndarray]:
+    """Return the vectors of `ServedEmbedding`, by an `EmbeddingPredictor`."""
+    return {"embedding": predictor.vectors(text)}
 
 
 def of_encoder(

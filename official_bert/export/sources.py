@@ -7,8 +7,9 @@ from absl import logging
 
 from official_bert import files
 from official_bert.checkpoints import any_format, google, model_directory
+from official_bert.checkpoints.huggingface import sentence_files
 from official_bert.checkpoints.model_directory import Bert
-from official_bert.constants import CLASSIFIER, MULTIPLE_CHOICE, NER, SQUAD
+from official_bert.constants import CLASSIFIER, EMBEDDING, MULTIPLE_CHOICE, NER, SQUAD
 from official_bert.errors import UserError
 from official_bert.fine_tuning import tflite_model
 from official_bert.fine_tuning.loading import TaskPredictor
@@ -17,7 +18,7 @@ from official_bert.tasks.predictor import class_of, load
 from official_bert.tokenization.full import FullTokenizer
 
 LABELS_FILE = "labels.txt"
-EXPORTED_TASKS = (CLASSIFIER, SQUAD, NER, MULTIPLE_CHOICE)
+EXPORTED_TASKS = (CLASSIFIER, SQUAD, NER, MULTIPLE_CHOICE, EMBEDDING)
 # Rows are padded to the first of these that fits; see `rows.Layout`.
 LENGTHS = (16, 32, 64, 128, 256, 512)
 
@@ -39,7 +40,7 @@ def predictor_of(
         raise UserError(
             f"{path} is an export already; give the directory that it was made from."
         )
-    if not has_task(path):
+    if not has_task(path) and not sentence_files.has_files(path):
         with any_format.opened(path) as checkpoint:
             # It may be fine-tuned, and show for what.
             if class_of(checkpoint) is None:

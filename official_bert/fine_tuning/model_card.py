@@ -13,6 +13,7 @@ from official_bert import files
 from official_bert.checkpoints import any_format, names
 from official_bert.constants import (
     CLASSIFIER,
+    EMBEDDING,
     GOOGLE,
     HUGGINGFACE,
     KERAS_HUB,
@@ -124,6 +125,7 @@ def _title_of_task(task):
         SQUAD: "answers to questions on contexts",
         NER: "tagger of words",
         MULTIPLE_CHOICE: "multiple choice",
+        EMBEDDING: "sentence embeddings",
     }
     name = f" ({task['name']})" if task.get("name") else ""
     return f"BERT, fine-tuned: {what.get(task['task'], task['task'])}{name}"

@@ -38,7 +38,7 @@ class ServedClassifier(ServedModel):
         is_pair = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
         room = self.task.max_seq_length - 2 - is_pair
         if self.task.long_text == WINDOW:
-            of_text, ids_a, ids_b = _windows(ids_a, ids_b, room)
+            of_text, ids_a, ids_b = cut_into_windows(ids_a, ids_b, room)
             logits = self._model(self._layout.lay_out(ids_a, ids_b))["logits"]
             number = tf.size(text)
             sums = tf.math.unsorted_segment_sum(logits, of_text, number)
@@ -76,8 +76,15 @@ class ServedClassifier(ServedModel):
         }
 
 
-def _windows(ids_a, ids_b, room):
-    """Cut pairs into windows as `classifier_features.convert_windows` does.
+def cut_into_windows(
+    ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: tf.Tensor
+) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
+    """Cut pairs into windows as `classifier.features.convert_windows` does.
+
+    Args:
+      ids_a: first texts, ragged int32 [N, (tokens)].
+      ids_b: second texts, likewise; of single texts all are empty.
+      room: int32 [N], tokens of both texts at most.
 
     Returns:
       (the pair of each window, int32 [W]; its two texts, ragged [W, (tokens)]).

@@ -1,16 +1,20 @@
-"""A pre-trained model as a graph that takes raw text."""
+"""An encoder as a graph that takes raw text: pre-trained, or of embeddings."""
 
 from collections.abc import Iterable, Mapping
 
 import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import Bert
+from official_bert.constants import WINDOW
 from official_bert.export.saved_model import rows
+from official_bert.export.saved_model.classifier import cut_into_windows
 from official_bert.export.saved_model.row_model import RowModel
 from official_bert.export.saved_model.served_model import ServedModel
 from official_bert.export.saved_model.signatures import FILL_MASK, Signature, of_strings
 from official_bert.export.saved_model.texts import per_text
+from official_bert.modeling.embedding.model import normalized
 from official_bert.pretrained.fill_mask import MASK
+from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 
 # Pieces for each mask.
 TOP_K = 5
@@ -46,6 +50,37 @@ class ServedEncoder(ServedModel):
     def _lay_out(self, ids):
         ids = ids[:, : self._layout.lengths[-1] - 2]
         return self._layout.lay_out(ids, rows.no_tokens(ids.nrows(tf.int32)))
+
+
+class ServedEmbedding(ServedModel):
+    """Texts to one vector each: what `EmbeddingPredictor.vectors` returns."""
+
+    what = "sentence embeddings"
+
+    def __init__(self, predictor: EmbeddingPredictor, lengths: Iterable[int]):
+        """Hold the model of an `EmbeddingPredictor`; see `ServedModel`."""
+        super().__init__(predictor, lengths, predictor.model.embedding)
+
+    def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
+        """Return dict with `embedding` float32 [B, size] of texts, string [B]."""
+        ids = self._tokenizer(text).ids
+        number, room = tf.size(text), self.task.max_seq_length - 2
+        none = rows.no_tokens(number)
+        if self.task.long_text != WINDOW:
+            return self._model(self._layout.lay_out(ids[:, :room], none))
+        windows = cut_into_windows(ids, none, tf.fill([number], room))
+        of_text, *texts = windows
+        vectors = self._model(self._layout.lay_out(*texts))["embedding"]
+        sums = tf.math.unsorted_segment_sum(vectors, of_text, number)
+        counts = tf.math.bincount(of_text, minlength=number, maxlength=number)
+        means = sums / tf.cast(counts, tf.float32)[:, None]
+        if self.task.normalize:
+            means = tf.where(counts[:, None] > 1, normalized(means), means)
+        return {"embedding": means}
+
+    def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
+        """Return dict with `embedding` of rows of ids, `INPUTS` int32 [B, S]."""
+        return self._model(inputs)
 
 
 class ServedMaskedLM(ServedEncoder):

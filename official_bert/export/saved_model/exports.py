@@ -13,7 +13,11 @@ from official_bert.errors import UserError
 from official_bert.export import expected, sources
 from official_bert.export.saved_model.choice import ServedChoice
 from official_bert.export.saved_model.classifier import ServedClassifier
-from official_bert.export.saved_model.encoder import ServedEncoder, ServedMaskedLM
+from official_bert.export.saved_model.encoder import (
+    ServedEmbedding,
+    ServedEncoder,
+    ServedMaskedLM,
+)
 from official_bert.export.saved_model.ner import ServedTagger
 from official_bert.export.saved_model.signatures import FILL_MASK, SERVING, Signature
 from official_bert.export.saved_model.squad import ServedSquad
@@ -21,6 +25,7 @@ from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tasks.choice.predictor import ChoicePredictor
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
 from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 from official_bert.tasks.glue.tasks import find_task
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
@@ -113,6 +118,7 @@ def _serve(predictor, lengths, is_pair):
         return ServedClassifier(predictor, lengths, is_pair), expected.of_classifier
     served, answer = {
         ChoicePredictor: (ServedChoice, expected.of_choice),
+        EmbeddingPredictor: (ServedEmbedding, expected.of_embedding),
         NerPredictor: (ServedTagger, expected.of_tagger),
         SquadPredictor: (ServedSquad, expected.of_squad),
     }[type(predictor)]

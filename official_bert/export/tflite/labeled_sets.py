@@ -15,6 +15,9 @@ from official_bert.tasks.classifier import data as classifier_data
 from official_bert.tasks.classifier import training as classifier
 from official_bert.tasks.classifier.data import DEV, OwnFiles
 from official_bert.tasks.classifier.predictor import ClassifierPredictor
+from official_bert.tasks.embedding import files as embedding_files
+from official_bert.tasks.embedding.evaluation import of_examples
+from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 from official_bert.tasks.glue import files as glue_files
 from official_bert.tasks.glue.tasks import find_task
 from official_bert.tasks.ner import files as ner_files
@@ -49,7 +52,7 @@ def read(
 
     That is a table with the columns of the training, or a file of the GLUE task; a
     SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines with the keys of
-    SWAG or ARC. Messages name the flag that it came from.
+    SWAG or ARC; pairs of texts. Messages name the flag that it came from.
 
     Raises:
       UserError: the file cannot be read, lacks answers, or has no text.
@@ -57,6 +60,7 @@ def read(
     reading = {
         ChoicePredictor: _read_choices,
         ClassifierPredictor: _read_texts,
+        EmbeddingPredictor: _read_pairs,
         NerPredictor: _read_documents,
         SquadPredictor: _read_questions,
     }
@@ -136,6 +140,19 @@ def _read_choices(predictor, path, flag):
         return logits.argmax(axis=1).tolist(), 100 * score
 
     return LabeledSet("accuracy", _flat(features), evaluate)
+
+
+def _read_pairs(predictor, path, flag):
+    evaluation = of_examples(embedding_files.read_examples(path, flag), flag)
+    examples = [(text,) for text in evaluation.texts]
+    features = predictor.features(examples)
+    metric = evaluation.metrics[0]
+
+    def evaluate(predictor):
+        vectors = predictor.outputs(examples, features)
+        return None, 100 * evaluation.measure(vectors)[metric]
+
+    return LabeledSet(metric, _flat(features), evaluate)
 
 
 def _flat(lists):

@@ -17,6 +17,7 @@ from official_bert.modeling.kernels.interface import PLAIN, Kernels
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.choice.predictor import ChoicePredictor
+from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 from official_bert.tasks.ner.predictor import NerPredictor
 from official_bert.tasks.squad.predictor import SquadPredictor
 from official_bert.tokenization.full import FullTokenizer
@@ -91,6 +92,8 @@ def _fine_tuned(predictor):
         return "question answering", model, ()
     if isinstance(predictor, ChoicePredictor):
         return "multiple choice", choice.outputs_of(model), ()
+    if isinstance(predictor, EmbeddingPredictor):
+        return "sentence embeddings", model.embedding, ()
     is_tagger = isinstance(predictor, NerPredictor)
     if task.bilstm or (is_tagger and task.feature_based):
         raise UserError(

@@ -48,6 +48,7 @@ TENSORS = {
     "tags": "number of each token's tag, a line of labels.txt, counted from 0",
     "tag_logits": "of each token, the scores of all tags, before the softmax",
     "pooled_output": "a vector for the whole text",
+    "embedding": "the vector of the text, of length 1 if task.json says normalize",
     "sequence_output": "a vector for each token",
 }
 # Added to the attention scores of padding where they have 8 bits: with the usual

@@ -63,8 +63,14 @@ def make_gradients_of(
         with tf.GradientTape() as tape:
             outputs = encode(features, seed)
         of_outputs, terms = gradients_of_outputs(outputs)
-        gradients = tape.gradient(outputs, values, of_outputs)
-        return [tf.convert_to_tensor(gradient) for gradient in gradients], terms
+        gradients = [
+            tf.convert_to_tensor(gradient)
+            for gradient in tape.gradient(outputs, values, of_outputs)
+        ]
+        # A model that XLA compiled does not say the shapes of embedding tables.
+        for gradient, value in zip(gradients, values, strict=True):
+            gradient.set_shape(value.shape)
+        return gradients, terms
 
     def of_share(features, denominators, seed, scale, replicas):
         rows = next(iter(features.values())).shape[0]

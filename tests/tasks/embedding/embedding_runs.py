@@ -20,8 +20,6 @@ CONFIG = dataclasses.replace(
     tiny_model.MINI_CONFIG,
     initializer_range=0.2,
     num_hidden_layers=1,
-    hidden_dropout_prob=0.0,
-    attention_probs_dropout_prob=0.0,
 )
 START, SETTINGS = start_of(CONFIG), fine_tuning_settings(learning_rate=1e-3)
 TOPICS = ["horse", "crust", "dough", "logbook", "years", "water", "her", "grand"]

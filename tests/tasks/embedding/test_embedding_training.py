@@ -1,0 +1,171 @@
+"""Training of embeddings on a tiny task: it learns, resumes, and predicts."""
+
+import json
+
+import numpy as np
+import pytest
+from embedding_runs import CONFIG, START, make_job, pairs, run
+from killed_run import assert_same_bytes, killed_at
+
+from official_bert.checkpoints import any_format
+from official_bert.errors import UserError
+from official_bert.modeling.embedding.losses import LossSettings
+from official_bert.tasks.embedding.task import EmbeddingTask
+from official_bert.tasks.embedding.vectors import EmbeddingPredictor
+from official_bert.tasks.predictor import Predictor
+
+TRAIN, DEV = pairs(96, 1), pairs(40, 2)
+TASK = EmbeddingTask(32, size=8, metrics=("mrr_at_10",))
+SHORT = {"num_train_steps": 40}
+TEXTS = ["the horse was on water", "", "crust " * 50]
+
+
+def trained(directory, **changes):
+    return run(directory, TRAIN, DEV, TASK, **{**SHORT, **changes})
+
+
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory):
+    """(output directory, scores) of an undisturbed run."""
+    directory = tmp_path_factory.mktemp("whole")
+    return directory, trained(directory)
+
+
+@pytest.fixture(scope="module")
+def predictor(whole):
+    return EmbeddingPredictor(str(whole[0]))
+
+
+def tensors(directory):
+    with any_format.opened(directory) as checkpoint:
+        return checkpoint.tensors()
+
+
+def test_it_learns(whole):
+    rows = [json.loads(line) for line in (whole[0] / "metrics.jsonl").open()]
+    losses = [row["embedding_loss"] for row in rows if "embedding_loss" in row]
+    assert losses[-1] < 0.6 * losses[0]
+    scores = [row["eval_mrr_at_10"] for row in rows if "eval_mrr_at_10" in row]
+    assert whole[1]["mrr_at_10"] == max(scores) > 0.4
+
+
+def test_task_json(whole):
+    task = json.loads((whole[0] / "task.json").read_text())
+    assert task == {
+        "task": "embedding",
+        "max_seq_length": 32,
+        "pooling": "mean",
+        "normalize": True,
+        "size": 8,
+        "long_text": "truncate",
+        "metrics": ["mrr_at_10", "recall_at_1", "recall_at_10", "ndcg_at_10"],
+        "global_step": whole[1]["global_step"],
+    }
+
+
+def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
+    """Also with dropout, whose masks are functions of the step."""
+    killed_at(30, lambda: trained(tmp_path), monkeypatch)
+    assert not (tmp_path / "task.json").exists()
+    assert trained(tmp_path) == whole[1]
+    assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
+
+
+def test_other_losses_are_another_run(whole, tmp_path):
+    for loss in (LossSettings("info_nce", 0.1), LossSettings("simcse")):
+        with pytest.raises(UserError, match="temperature 0.1|other data"):
+            run(whole[0], TRAIN, DEV, TASK, loss, **SHORT)
+
+
+def test_vectors(predictor):
+    found = predictor.vectors(TEXTS)
+    assert found.shape == (3, 8) and found.dtype == np.float32
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+    for text, vector in zip(TEXTS, found, strict=True):
+        np.testing.assert_allclose(predictor.vectors([text])[0], vector, atol=1e-5)
+    assert predictor.vectors([]).shape == (0, 8)
+    cosines = predictor.similarity(TEXTS, TEXTS[:2])
+    np.testing.assert_allclose(cosines, found @ found[:2].T, atol=1e-5)
+
+
+def test_results_of_texts_and_pairs(predictor):
+    vector, cosine = predictor.predict_all([TEXTS[0], (TEXTS[0], TEXTS[2])])
+    np.testing.assert_allclose(vector, predictor.vectors(TEXTS[:1])[0], atol=1e-5)
+    assert cosine == pytest.approx(predictor.similarity(*[[t] for t in TEXTS[::2]])[0])
+    row = predictor.to_json(TEXTS[0], vector)
+    assert row == {"text": TEXTS[0], "vector": [round(float(v), 6) for v in vector]}
+    row = predictor.to_json(("a", "b"), cosine)
+    assert row == {"text": "a", "text_b": "b", "similarity": round(cosine, 6)}
+
+
+@pytest.mark.parametrize(
+    ("texts", "words"), [("a", "into a list"), ([1], "Text 0 is 1, which is not a str")]
+)
+def test_what_is_not_a_text(predictor, texts, words):
+    with pytest.raises(TypeError, match=words):
+        predictor.vectors(texts)
+    with pytest.raises(TypeError, match="neither a str nor a pair"):
+        predictor.predict_all([None])
+
+
+def test_any_program_can_use_it(whole, predictor):
+    found = Predictor(str(whole[0]))
+    assert found.task == predictor.task
+    np.testing.assert_allclose(
+        found.vectors(TEXTS), predictor.vectors(TEXTS), atol=1e-6
+    )
+    assert found.similarity(TEXTS, TEXTS).shape == (3, 3)
+
+
+def test_windows_are_averaged(whole):
+    task = EmbeddingTask(12, long_text="window")
+    windows = EmbeddingPredictor(str(whole[0]), task=task)
+    cut = EmbeddingPredictor(str(whole[0]), task=EmbeddingTask(12))
+    words = ["horse"] * 15
+    # Windows of 10 tokens, from 0 and from 5 on.
+    parts = cut.vectors([" ".join(words[:10]), " ".join(words[5:])])
+    mean = parts.mean(0)
+    expected = mean / np.linalg.norm(mean)
+    np.testing.assert_allclose(
+        windows.vectors([" ".join(words)])[0], expected, atol=1e-5
+    )
+    same = windows.vectors(["the horse"]), cut.vectors(["the horse"])
+    np.testing.assert_allclose(*same, atol=1e-6)
+
+
+def test_texts_of_a_batch_are_as_many_as_the_set_has():
+    train_set = make_job(TASK, LossSettings("info_nce"), TRAIN).train_set
+    (batch,) = train_set.training_batches(4, 1, 0).take(1)
+    assert batch["input_ids"].shape[:2] == (4, 2) and batch["scores"].shape == (4,)
+    assert (batch["text_mask"].numpy() == 1).all()
+
+
+def test_simcse_trains_each_text_with_itself():
+    (row,) = make_job(TASK, LossSettings("simcse"), TRAIN[:1]).train_set.features
+    assert len(row.rows) == 2 and row.numbers == (0, 0)
+    np.testing.assert_array_equal(row.rows[0].input_ids, row.rows[1].input_ids)
+
+
+@pytest.mark.parametrize(
+    ("changes", "word"),
+    [
+        ({"pooling": "max"}, "pooling is 'max'"),
+        ({"size": 0}, "size is 0"),
+        ({"max_seq_length": 2}, "max_seq_length"),
+        ({"max_seq_length": 4, "long_text": "window"}, "max_seq_length"),
+        ({"long_text": "skip"}, "long_text is 'skip'"),
+        ({"normalize": "yes"}, "normalize is 'yes'"),
+        ({"metrics": []}, "metrics"),
+    ],
+)
+def test_what_is_not_a_task(changes, word):
+    assert EmbeddingTask.from_dict(TASK.to_dict()) == TASK
+    with pytest.raises(ValueError, match=word):
+        EmbeddingTask.from_dict({**TASK.to_dict(), **changes})
+
+
+def test_a_vector_cannot_be_longer_than_the_model_s(whole):
+    task = EmbeddingTask(32, size=CONFIG.hidden_size + 1)
+    with pytest.raises(UserError, match="choose a smaller one"):
+        EmbeddingPredictor(str(whole[0]), task=task)
+    assert START.config.hidden_size == CONFIG.hidden_size

@@ -6,8 +6,9 @@ r"""Convert a BERT checkpoint from any format to any other.
 --from takes Google's directories, prefixes, .index and zip files, the output
 directory of a training run, Model Garden's checkpoints, Hugging Face
 directories and KerasHub presets. Weights arrive bit for bit, heads included, and
-a fine-tuned model's task.json goes along; optimizer state stays behind. Without --to
-it tells what --from holds. More in docs/checkpoints.md.
+a fine-tuned model's task.json goes along; optimizer state stays behind. An embedding
+model in Hugging Face's format has the files of sentence-transformers. Without --to it
+tells what --from holds. More in docs/checkpoints.md.
 """
 
 import os
@@ -18,7 +19,7 @@ from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
-from official_bert.constants import CHECKPOINT_FORMATS, KERAS_HUB
+from official_bert.constants import CHECKPOINT_FORMATS, GOOGLE, KERAS_HUB
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
@@ -57,6 +58,7 @@ def _convert(source):
     checkpoint, notes = convert(
         source, FLAGS.to, FLAGS.format, **given, along=[] if task_stays else along
     )
+    notes += _describe_embedding(source, FLAGS.to)
     if task_stays:
         notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
@@ -68,6 +70,23 @@ def _convert(source):
         f"Wrote {len(checkpoint.shapes)} tensors of {source} ({checkpoint.format}) to "
         f"{FLAGS.to} ({FLAGS.format})."
     )
+
+
+def _describe_embedding(source, directory):
+    """Write how an embedding model makes vectors; return notes for the user.
+
+    Hugging Face's format has files of sentence-transformers for it, Google's has
+    `task.json`.
+    """
+    from official_bert.tasks.embedding import directories
+
+    task = directories.described_task(source)
+    if task is None or FLAGS.format == KERAS_HUB:
+        return []
+    if FLAGS.format == GOOGLE:
+        directories.write_missing_task(directory, task)
+        return []
+    return directories.write_sentence_files(directory, task)
 
 
 def _task_files(source):

@@ -23,14 +23,12 @@ from official_bert import files
 from official_bert.command_line import fine_tuning_flags, training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.constants import (
-    EMBEDDING,
     EMBEDDING_LOSSES,
     LONG_TEXT,
     POOLINGS,
     WINDOW,
 )
 from official_bert.errors import UserError
-from official_bert.fine_tuning.task_file import has_task, read_task, task_name
 from official_bert.tasks.embedding import files as embedding_files
 from official_bert.tasks.embedding.task import EmbeddingTask
 
@@ -219,14 +217,12 @@ def _task(path, config=None):
       path: of the model; None without one.
       config: its `BertConfig`, for the length that it reads.
     """
-    from official_bert.checkpoints.huggingface import sentence_files
-    from official_bert.tasks.embedding.vectors import task_of_directory
+    from official_bert.tasks.embedding.directories import described_task
 
     task = EmbeddingTask()
-    if path and has_task(path):
-        task = read_task(path, EmbeddingTask)[0]
-    elif path and sentence_files.has_files(path):
-        task = task_of_directory(path)
+    described = described_task(path) if path else None
+    if described:
+        task = described
     elif config:
         length = min(task.max_seq_length, config.max_position_embeddings)
         task = dataclasses.replace(task, max_seq_length=length)
@@ -247,9 +243,7 @@ def _make_job(start, data):
     from official_bert.tasks.embedding import evaluation, training
     from official_bert.tasks.embedding.features import convert_training
 
-    path = locate(FLAGS.init_checkpoint)
-    is_own = bool(path) and _describes_embedding(path)
-    task = _task(path if is_own else None, start.config)
+    task = _task(locate(FLAGS.init_checkpoint), start.config)
     start.check_length(task.max_seq_length)
     loss = _loss(data["train_file"])
     width = start.config.hidden_size
@@ -269,13 +263,6 @@ def _make_job(start, data):
         data["train_file"], start.tokenizer, task.max_seq_length, loss.name
     )
     return training.make_job(start, task, loss, features, dev)
-
-
-def _describes_embedding(path):
-    """Return whether a checkpoint's directory says how it makes vectors."""
-    from official_bert.checkpoints.huggingface import sentence_files
-
-    return task_name(path) == EMBEDDING or sentence_files.has_files(path)
 
 
 def _loss(examples):

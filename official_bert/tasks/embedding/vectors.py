@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from official_bert.checkpoints.huggingface import sentence_files
 from official_bert.checkpoints.initialize import load_opened
 from official_bert.errors import UserError
 from official_bert.fine_tuning.loading import TaskPredictor
@@ -15,6 +14,7 @@ from official_bert.fine_tuning.task_file import has_task
 from official_bert.fine_tuning.tflite_model import find_file
 from official_bert.tasks.classifier.features import Features
 from official_bert.tasks.embedding import training
+from official_bert.tasks.embedding.directories import described_task
 from official_bert.tasks.embedding.features import (
     convert_texts,
     rows_of,
@@ -53,9 +53,8 @@ class EmbeddingPredictor(TaskPredictor):
 
         A directory of sentence-transformers needs no task: its files describe it.
         """
-        is_there = find_file(path) or has_task(path)
-        if task is None and not is_there and sentence_files.has_files(path):
-            task = task_of_directory(path)
+        if task is None and not find_file(path) and not has_task(path):
+            task = described_task(path)
         super().__init__(path, batch_size, task, config_file, vocab_file, do_lower_case)
 
     def _load_weights(self, path, checkpoint):
@@ -168,13 +167,3 @@ class EmbeddingPredictor(TaskPredictor):
             "text": value,
             "vector": [round(number, 6) for number in result.tolist()],
         }
-
-
-def task_of_directory(path: str | os.PathLike[str]) -> EmbeddingTask:
-    """Return the task of a directory of sentence-transformers.
-
-    Raises:
-      UserError: a file is damaged, or a module is unknown.
-    """
-    settings = sentence_files.read(path)
-    return EmbeddingTask(settings.max_seq_length, settings.pooling, settings.normalize)

@@ -118,6 +118,7 @@ def features_of(kind):
     predictor = load(directory)
     of_kind = {
         "choice": _choice_features,
+        "vectors": _embedding_features,
         **dict.fromkeys(LABELLING, _classifier_features),
         **dict.fromkeys(SQUAD, _squad_features),
         **dict.fromkeys(TAGGING, _ner_features),
@@ -146,6 +147,14 @@ def _classifier_features(predictor, *texts):
         for one in named
     ]
     return batch, {**wanted, "labels": np.array(labels, object)}
+
+
+def _embedding_features(predictor, texts):
+    rows = [row for each in predictor.features([(t,) for t in texts]) for row in each]
+    assert len(rows) > len(texts)
+    batch = classifier_features.pad_features(rows, predictor.task.max_seq_length)
+    vectors = predictor.outputs([], [[row] for row in rows])
+    return batch, {"embedding": vectors}
 
 
 def _squad_features(predictor, questions, contexts):

@@ -1,0 +1,103 @@
+"""A `.npy` of the vectors of many texts, written in chunks that a later run continues.
+
+Until the file is complete, `NAME.partial` holds the rows of whole chunks, and
+`NAME.partial.json` says what they were made of.
+"""
+
+import itertools
+import json
+import os
+import zlib
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from official_bert import files
+from official_bert.errors import UserError
+
+# Texts whose vectors are computed together. A chunk does not depend on others, so that
+# a resumed run writes the same bytes.
+CHUNK = 8192
+# Of a header of version 1.0, with room for any number of rows.
+_HEADER_BYTES = 128
+_PROBE = "The train left on time, and we had the carriage to ourselves."
+
+
+def write_vectors(
+    path: str | os.PathLike[str],
+    texts: Iterable[Any],
+    vectors_of: Callable[[list[Any]], np.ndarray],
+    source: dict[str, Any] | None,
+    chunk: int = CHUNK,
+) -> int:
+    """Write the vector of each text, float32 [N, D]; continue an earlier run.
+
+    Memory is that of one chunk. The file gets its name when it is complete. The rows of
+    an earlier run are kept if `source` and the model are the same.
+
+    Args:
+      path: of the file.
+      texts: iterable of texts; those of an earlier run are skipped.
+      vectors_of: function: list of texts -> float32 [texts, D].
+      source: what the texts are from, fit for JSON. None for texts that cannot be read
+        again, whose earlier rows are dropped.
+      chunk: texts of a chunk.
+
+    Returns:
+      how many rows were kept of an earlier run.
+
+    Raises:
+      UserError: an earlier run was of other texts, or of another model.
+    """
+    path = os.fspath(path)
+    partial, note = f"{path}.partial", f"{path}.partial.json"
+    probe = np.asarray(vectors_of([_PROBE]), "<f4")
+    width = probe.shape[1]
+    made_of = {"source": source, "chunk": chunk, "width": width}
+    made_of["model_crc32"] = zlib.crc32(probe.tobytes())
+    done = _rows_done(partial, note, made_of)
+    if not done:
+        files.write_json(note, made_of)
+    count = done
+    with files.full_disk_errors(partial), open(partial, "r+b" if done else "wb") as out:
+        # Rows of a chunk that was cut off are made again.
+        out.truncate(_HEADER_BYTES + 4 * width * done)
+        out.seek(0, os.SEEK_END)
+        rest = itertools.islice(iter(texts), done, None)
+        while some := list(itertools.islice(rest, chunk)):
+            vectors = np.asarray(vectors_of(some), "<f4")
+            out.write(vectors.tobytes())
+            out.flush()
+            os.fsync(out.fileno())
+            count += len(some)
+        out.seek(0)
+        _write_header(out, count, width)
+        out.flush()
+        os.fsync(out.fileno())
+    os.replace(partial, path)
+    os.remove(note)
+    return done
+
+
+def _rows_done(partial, note, made_of):
+    """Return how many rows of whole chunks an earlier run has left."""
+    if not (os.path.exists(partial) and os.path.exists(note)):
+        return 0
+    if made_of["source"] is None:
+        return 0
+    earlier = files.read_json(note, "the note of an unfinished file of vectors")
+    if earlier != json.loads(json.dumps(made_of)):
+        raise UserError(
+            f"{partial} is of an unfinished run with other texts, flags or another "
+            "model; repeat that run, or remove the file to start again."
+        )
+    size = max(0, os.path.getsize(partial) - _HEADER_BYTES)
+    row = 4 * made_of["width"]
+    return size // row // made_of["chunk"] * made_of["chunk"]
+
+
+def _write_header(out, rows, width):
+    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
+    np.lib.format.write_array_header_1_0(out, header)
+    assert out.tell() == _HEADER_BYTES

@@ -7,8 +7,12 @@ r"""Turn texts into vectors: each token's, or one for each text.
       --input_file=input.txt --sentence_vectors=vectors.npy --pooling=mean
 
 Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines are
-those of google-research/bert's script: tokens, layers, values of 6 digits.
+those of google-research/bert's script: tokens, layers, values of 6 digits. An embedding
+model (run_embedding.py, sentence-transformers) says itself how it makes the vector of a
+text. A run with --sentence_vectors that was killed continues with the same command.
 """
+
+import dataclasses
 
 from absl import flags, logging
 
@@ -36,10 +40,11 @@ flags.DEFINE_string(
 )
 flags.DEFINE_enum(
     "pooling",
-    "mean",
+    None,
     POOLINGS,
     "What a sentence's vector is. mean: of all its tokens, [CLS] and [SEP] among "
-    "them. cls: the vector of [CLS]. pooler: the pooled output.",
+    "them. cls: the vector of [CLS]. pooler: the pooled output. Default: that of an "
+    "embedding model, with its size and normalization, or mean.",
 )
 flags.DEFINE_string(
     "layers",
@@ -59,11 +64,12 @@ flags.DEFINE_integer(
 )
 flags.DEFINE_enum(
     "long_text",
-    TRUNCATE,
+    None,
     LONG_TEXT,
     "What becomes of longer texts. truncate: cut off, as in the original. window: "
     "read through overlapping windows, each token taken from the one where it has "
-    "the most context.",
+    "the most context; an embedding model averages the windows' vectors. Default: "
+    "truncate, or that of an embedding model.",
 )
 define_positive(
     "doc_stride",
@@ -93,25 +99,96 @@ def main() -> None:
     from official_bert.pretrained import feature_extraction, feature_files
     from official_bert.tables.text_pairs import split_line
 
-    reading = feature_extraction.Reading(
-        FLAGS.max_seq_length, FLAGS.batch_size, FLAGS.long_text, FLAGS.doc_stride
-    )
+    if FLAGS.sentence_vectors:
+        _write_sentence_vectors(checkpoint, given, layers)
+        _describe_run(checkpoint, given)
+        return
     bert = model_directory.load_encoder(checkpoint, **given)
     total = text_blocks.total_bytes([FLAGS.input_file])
     with progress(total, "extracting", "B") as on_bytes:
         texts = map(split_line, streams.lines_of(FLAGS.input_file, on_bytes))
-        if FLAGS.sentence_vectors:
-            vectors = feature_extraction.each_sentence_vector(
-                bert, texts, FLAGS.pooling, layers, reading
+        features = feature_extraction.token_features(bert, texts, layers, _reading())
+        logging.info("%s", bert.report)
+        with streams.opened_output(FLAGS.output_file) as out:
+            feature_files.write_json_lines(out, features, layers)
+    _describe_run(checkpoint, given)
+
+
+def _reading():
+    from official_bert.pretrained.feature_extraction import Reading
+
+    long_text = FLAGS.long_text or TRUNCATE
+    return Reading(FLAGS.max_seq_length, FLAGS.batch_size, long_text, FLAGS.doc_stride)
+
+
+def _write_sentence_vectors(checkpoint, given, layers):
+    """Write the `.npy`; continue the rows that an earlier run has left."""
+    from official_bert.corpus import text_blocks
+    from official_bert.corpus.progress import progress
+    from official_bert.pretrained import vector_files
+    from official_bert.tables.text_pairs import split_line
+
+    vectors_of = _embedding_of(checkpoint, given) or _pooling_of(
+        checkpoint, given, layers
+    )
+    source = None
+    if FLAGS.input_file != streams.STANDARD:
+        source = {"sha256": files.sha256_of(FLAGS.input_file)}
+    with progress(
+        text_blocks.total_bytes([FLAGS.input_file]), "extracting", "B"
+    ) as on_bytes:
+        texts = map(split_line, streams.lines_of(FLAGS.input_file, on_bytes))
+        kept = vector_files.write_vectors(
+            FLAGS.sentence_vectors, texts, vectors_of, source
+        )
+    if kept:
+        logging.info("%d vectors were kept of an earlier run.", kept)
+
+
+def _embedding_of(checkpoint, given):
+    """Return the function from texts to vectors of an embedding model, or None."""
+    from official_bert.tasks.embedding.directories import described_task
+    from official_bert.tasks.embedding.vectors import EmbeddingPredictor
+
+    if FLAGS.pooling or FLAGS.layers:
+        return None
+    task = described_task(checkpoint)
+    if task is None:
+        return None
+    if FLAGS.doc_stride:
+        raise UserError(
+            "--doc_stride has no effect with an embedding model, whose windows begin "
+            "half a window apart; leave it out."
+        )
+    changes = {"max_seq_length": FLAGS.max_seq_length, "long_text": FLAGS.long_text}
+    changes = {name: value for name, value in changes.items() if value is not None}
+    task = dataclasses.replace(task, **changes)
+    predictor = EmbeddingPredictor(checkpoint, FLAGS.batch_size, task, **given)
+
+    def vectors_of(texts):
+        if not all(isinstance(text, str) for text in texts):
+            raise UserError(
+                f"{FLAGS.input_file} holds a pair of texts (|||), and an embedding "
+                "model makes vectors of single texts; write them on lines of their own."
             )
-            logging.info("%s", bert.report)
-            width = bert.config.hidden_size
-            feature_files.save_vectors(FLAGS.sentence_vectors, vectors, width)
-        else:
-            features = feature_extraction.token_features(bert, texts, layers, reading)
-            logging.info("%s", bert.report)
-            with streams.opened_output(FLAGS.output_file) as out:
-                feature_files.write_json_lines(out, features, layers)
+        return predictor.vectors(texts)
+
+    return vectors_of
+
+
+def _pooling_of(checkpoint, given, layers):
+    """Return the function from texts to vectors of any encoder."""
+    from official_bert.checkpoints import model_directory
+    from official_bert.pretrained.feature_extraction import sentence_vectors
+
+    bert = model_directory.load_encoder(checkpoint, **given)
+    logging.info("%s", bert.report)
+    pooling, reading = FLAGS.pooling or "mean", _reading()
+    return lambda texts: sentence_vectors(bert, texts, pooling, layers, reading)
+
+
+def _describe_run(checkpoint, given):
+    """Write `OUTPUT.run.json`, unless the output is a stream."""
     output = FLAGS.sentence_vectors or FLAGS.output_file
     if not streams.is_stream(output):
         read = None if FLAGS.input_file == streams.STANDARD else FLAGS.input_file

@@ -48,7 +48,8 @@ def write_vectors(
       how many rows were kept of an earlier run.
 
     Raises:
-      UserError: an earlier run was of other texts, or of another model.
+      UserError: an earlier run was of other texts, or of another model; or the texts
+        cannot be read, and nothing is left of the file.
     """
     path = os.fspath(path)
     partial, note = f"{path}.partial", f"{path}.partial.json"
@@ -59,15 +60,27 @@ def write_vectors(
     done = _rows_done(partial, note, made_of)
     if not done:
         files.write_json(note, made_of)
+    try:
+        _write_rows(partial, texts, vectors_of, done, width, chunk)
+    except UserError:
+        # Texts that cannot be read leave nothing to continue.
+        os.remove(partial)
+        os.remove(note)
+        raise
+    os.replace(partial, path)
+    os.remove(note)
+    return done
+
+
+def _write_rows(partial, texts, vectors_of, done, width, chunk):
     count = done
-    with files.full_disk_errors(partial), open(partial, "r+b" if done else "wb") as out:
+    with open(partial, "r+b" if done else "wb") as out:
         # Rows of a chunk that was cut off are made again.
         out.truncate(_HEADER_BYTES + 4 * width * done)
-        out.seek(0, os.SEEK_END)
+        out.seek(_HEADER_BYTES + 4 * width * done)
         rest = itertools.islice(iter(texts), done, None)
         while some := list(itertools.islice(rest, chunk)):
-            vectors = np.asarray(vectors_of(some), "<f4")
-            out.write(vectors.tobytes())
+            out.write(np.asarray(vectors_of(some), "<f4").tobytes())
             out.flush()
             os.fsync(out.fileno())
             count += len(some)
@@ -75,9 +88,6 @@ def write_vectors(
         _write_header(out, count, width)
         out.flush()
         os.fsync(out.fileno())
-    os.replace(partial, path)
-    os.remove(note)
-    return done
 
 
 def _rows_done(partial, note, made_of):

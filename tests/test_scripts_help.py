@@ -12,6 +12,7 @@ SECONDS = 1.5
 # Each with its flags of training and of held-out data.
 FINE_TUNING_COMMANDS = {
     "run_classifier.py": ("train_file", "dev_file"),
+    "run_embedding.py": ("train_file", "dev_file"),
     "run_ner.py": ("train_file", "dev_file"),
     "run_squad.py": ("train_file", "predict_file"),
     "run_swag.py": ("train_file", "dev_file"),

@@ -1,13 +1,10 @@
-"""Files of features: lines of text in, JSON lines or a `.npy` out."""
+"""Features of tokens as JSON lines."""
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
-
-from official_bert import files
 
 if TYPE_CHECKING:
     from official_bert.pretrained.feature_extraction import TokenFeatures
@@ -38,33 +35,3 @@ def write_json_lines(
             out.write(between + json.dumps({"token": token, "layers": named}))
             between = ", "
         out.write("]}\n")
-
-
-def save_vectors(
-    path: str | os.PathLike[str], vectors: Iterable[np.ndarray], width: int
-) -> int:
-    """Write vectors as they come into a `.npy` file; none is there until the end.
-
-    Args:
-      path: of the file.
-      vectors: iterable of float arrays [width].
-      width: H.
-
-    Returns:
-      how many there were.
-    """
-    count = 0
-    with files.atomic_path(path) as temporary, open(temporary, "wb") as out:
-        _write_npy_header(out, 0, width)
-        for vector in vectors:
-            out.write(vector.astype("<f4").tobytes())
-            count += 1
-        # NumPy leaves room in a header for the rows to grow in number.
-        out.seek(0)
-        _write_npy_header(out, count, width)
-    return count
-
-
-def _write_npy_header(out, rows, width):
-    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
-    np.lib.format.write_array_header_1_0(out, header)

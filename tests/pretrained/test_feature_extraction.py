@@ -27,10 +27,7 @@ from official_bert.pretrained.feature_extraction import (
     sentence_vectors,
     token_features,
 )
-from official_bert.pretrained.feature_files import (
-    save_vectors,
-    write_json_lines,
-)
+from official_bert.pretrained.feature_files import write_json_lines
 from official_bert.tables.text_pairs import split_line
 from official_bert.tokenization.full import FullTokenizer
 
@@ -348,7 +345,8 @@ def peak_memory(bert, texts, folder):
             features = token_features(bert, iter(texts), (-1, -2), Reading(32, 4))
             write_json_lines(out, features, (-1, -2))
         vectors = each_sentence_vector(bert, iter(texts), reading=Reading(32, 4))
-        save_vectors(folder / "out.npy", vectors, CONFIG.hidden_size)
+        for _ in vectors:
+            pass
         return tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -440,31 +438,6 @@ def test_rounding_is_python_s():
     vectors = numbers[np.newaxis, np.newaxis]
     write_json_lines(out, [TokenFeatures(["a"], vectors)], (0,))
     assert json.dumps([round(float(x), 6) for x in numbers]) in out.getvalue()
-
-
-@pytest.mark.parametrize("count", [0, 1, 12345])
-def test_vectors_as_a_npy_file(tmp_path, count):
-    rows = np.arange(count * 3, dtype=np.float32).reshape(count, 3)
-    path = tmp_path / "rows.npy"
-    assert save_vectors(path, iter(rows), 3) == count
-    found = np.load(path)
-    assert found.dtype == np.float32
-    np.testing.assert_array_equal(found, rows)
-    np.testing.assert_array_equal(np.load(path, mmap_mode="r"), rows)
-
-
-def test_no_half_written_file(tmp_path):
-    path = tmp_path / "rows.npy"
-    path.write_text("as it was")
-
-    def broken():
-        yield np.zeros(3, np.float32)
-        raise UserError("the input ends here")
-
-    with pytest.raises(UserError, match="ends here"):
-        save_vectors(path, broken(), 3)
-    assert [p.name for p in tmp_path.iterdir()] == ["rows.npy"]
-    assert path.read_text() == "as it was"
 
 
 @pytest.mark.parametrize(

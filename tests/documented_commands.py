@@ -37,11 +37,13 @@ SMALL = {
     "run_classifier.py": "--num_train_epochs=1",
     "run_squad.py": "--num_train_epochs=1",
     "run_ner.py": "--num_train_epochs=1",
+    "run_embedding.py": "--num_train_epochs=1 --train_batch_size=8",
     "instance_creation.py": "--dupe_factor=1",
 }
 # What earlier pages made, and a page's first command would find in its way.
 IN_THE_WAY = {
     "serving.md": ["exports"],
+    "embeddings.md": ["exports"],
     "on_device.md": ["exports"],
     "from_paper_to_code.md": ["output/glue"],
     "finetuning.md": ["output/reviews", "output/glue", "output/mrpc"],
@@ -55,6 +57,8 @@ ORDER = [
     "tokenizer.md",
     "from_paper_to_code.md",
     "finetuning.md",
+    "embeddings.md",
+    "sentence_transformers.md",
     "ablations.md",
     "pretraining.md",
 ]

@@ -8,6 +8,8 @@ import shutil
 import tiny_model
 from places import MINI
 
+from official_bert.checkpoints.huggingface import sentence_files
+from official_bert.checkpoints.huggingface.sentence_files import SentenceSettings
 from official_bert.data import pretraining_data
 from official_bert.data.instances import InstanceSettings
 from official_bert.tokenization.full import FullTokenizer
@@ -120,6 +122,26 @@ def swag(folder):
     write_lines(folder / "arc.csv", rows, ",")
 
 
+def faq(folder):
+    """Write pairs of questions, a corpus with queries, and a sentence-transformer."""
+    rng = random.Random(5)
+    rows = [(text, f"{text} {sentence(rng)}") for text in map(sentence, [rng] * 40)]
+    for name, some in (("faq", rows[:32]), ("faq_dev", rows[32:])):
+        write_lines(folder / f"{name}.csv", [("anchor", "positive"), *some], ",")
+    write_lines(folder / "faq_questions.txt", [(text,) for _, text in rows])
+    for name, place in (("queries", 0), ("corpus", 1)):
+        records = [{"_id": str(n), "text": row[place]} for n, row in enumerate(rows)]
+        lines = [(json.dumps(record),) for record in records]
+        write_lines(folder / f"{name}.jsonl", lines)
+    relevant = [(n, n, 1) for n in range(len(rows))]
+    write_lines(folder / "qrels.tsv", [("query", "corpus", "gain"), *relevant])
+    directory = folder / "all-MiniLM-L6-v2"
+    tiny_model.write(directory, **SIZES)
+    sentence_files.write(
+        directory, SentenceSettings(64, "mean", True), tiny_model.WIDTH
+    )
+
+
 def conll(folder):
     """Write CoNLL-2003's columns."""
     rng = random.Random(4)
@@ -188,5 +210,5 @@ def records(folder):
 
 def write_all(folder):
     """Write all but `records`."""
-    for make in (reviews, glue, squad, swag, conll, corpora, models):
+    for make in (reviews, glue, squad, swag, faq, conll, corpora, models):
         make(folder)

@@ -312,6 +312,27 @@ BREAKS = [
         "tasks/choice/test_choice_files.py",
     ),
     Break(
+        "texts that mean the same are negatives",
+        "modeling/embedding/losses.py",
+        "counts = tf.concat([own | ~same, is_negative], 1)",
+        "counts = tf.concat([own | True, is_negative], 1)",
+        "modeling/embedding/test_embedding_losses.py",
+    ),
+    Break(
+        "a device sees the vectors of the others at its own rows",
+        "training/gradients/joint.py",
+        "around = [[before, after]]",
+        "around = [[after, before]]",
+        "training/test_joint_gradients.py",
+    ),
+    Break(
+        "the second pass draws other dropout masks",
+        "training/gradients/joint.py",
+        "part_of(features, number), seed_of(number), lambda _: (own, None)",
+        "part_of(features, number), seed_of(number + 1), lambda _: (own, None)",
+        "training/test_joint_gradients.py",
+    ),
+    Break(
         "choices that there are not take part",
         "modeling/multiple_choice.py",
         "tf.where(is_there, logits, NO_CHOICE)",

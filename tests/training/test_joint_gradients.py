@@ -1,8 +1,19 @@
 """A contrastive training step is one, on devices and processes, and in two passes."""
 
+import dataclasses
+
+import joint_table
+import keras
 import numpy as np
 import processes
 import pytest
+import tensorflow as tf
+
+from official_bert.modeling.embedding.losses import LossSettings, make_terms
+from official_bert.modeling.embedding.model import EmbeddingModel
+from official_bert.modeling.kernels.choose import WITH_GRADIENTS
+from official_bert.training.gradients.joint import Replicas, make_gradients_of
+from official_bert.training.step import MICRO_BATCH, step_seed
 
 SCRIPT = "joint_table.py"
 # Name of a way to make three training steps -> its options.
@@ -87,6 +98,33 @@ def test_replicas_by_themselves_have_fewer_negatives(quick):
     """Else the comparison above could not fail."""
     assert max(quick["apart"]["losses"]) < min(quick["one"]["losses"])
     assert difference(quick, "apart", "one") > 1e-2
+
+
+def test_both_passes_have_the_same_dropout():
+    """The gradient is that of micro-batches under one tape, each with its seed."""
+    keras.utils.set_random_seed(3)
+    dropout = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
+    model = EmbeddingModel(dataclasses.replace(joint_table.CONFIG, **dropout))
+    terms_of, batch = make_terms(LossSettings("info_nce", 0.1)), joint_table.batch(0, 6)
+    seed, loss = step_seed(1, 2, 0), "embedding_loss"
+    compute = make_gradients_of(model, terms_of, 2, MICRO_BATCH, False, WITH_GRADIENTS)
+    replicas, six = Replicas(1, 0, lambda value: value), {loss: 6.0}
+    found, terms = tf.function(compute)(batch, six, seed, None, replicas)
+    with tf.GradientTape() as tape:
+        vectors = []
+        for number in range(3):
+            part = {k: v[2 * number : 2 * number + 2] for k, v in batch.items()}
+            own = seed + tf.constant([0, number * MICRO_BATCH], tf.int64)
+            vectors.append(model(part, training=True, dropout_seed=own)["vectors"])
+        total, _ = terms_of({"vectors": tf.concat(vectors, 0)}, batch)[loss]
+        mean = total / 6
+    np.testing.assert_allclose(terms[loss][0], total, rtol=1e-5)
+    expected = tape.gradient(mean, [v.value for v in model.trainable_variables])
+    largest = max(np.abs(tf.convert_to_tensor(each)).max() for each in expected)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(
+            one, tf.convert_to_tensor(other), atol=1e-5 * largest
+        )
 
 
 @pytest.mark.slow  # The quick cases fail for the same errors.

@@ -9,10 +9,14 @@ from run_settings import start_of
 
 from official_bert.checkpoints.huggingface import config_json
 from official_bert.fine_tuning.config_labels import architecture_of, labels_of
+from official_bert.modeling.embedding.losses import LossSettings
 from official_bert.tasks.choice import training as choice
 from official_bert.tasks.classifier import task as classifier_task
 from official_bert.tasks.classifier.features import Features
 from official_bert.tasks.classifier.task import ClassifierTask
+from official_bert.tasks.embedding import training as embedding
+from official_bert.tasks.embedding.features import TrainingFeatures
+from official_bert.tasks.embedding.task import EmbeddingTask
 from official_bert.tasks.ner import training as ner
 from official_bert.tasks.ner.training import NerTask
 from official_bert.tasks.squad import training as squad
@@ -30,6 +34,10 @@ def written_by(task, config):
         return classifier_task.written_config(config, task)
     if isinstance(task, NerTask):
         made = ner.make_job(start, task, nothing)
+    elif isinstance(task, EmbeddingTask):
+        loss = LossSettings("info_nce")
+        pair = TrainingFeatures((ONE, ONE), (0, 1), 0.0)
+        made = embedding.make_job(start, task, loss, [pair])
     elif isinstance(task, squad.SquadTask):
         made = squad.make_job(start, task, nothing)
     else:
@@ -40,6 +48,7 @@ def written_by(task, config):
 TASKS = {
     "BertForSequenceClassification": (LABELS, ("no", "yes"), "output_weights"),
     "BertForTokenClassification": (TAGS, TAGS.tags, "output_weights"),
+    "BertModel": (EmbeddingTask(), (), "bert/pooler/dense/bias"),
     "BertForMultipleChoice": (choice.ChoiceTask(), (), "output_weights"),
     "BertForQuestionAnswering": (squad.SquadTask(), (), "cls/squad/output_weights"),
 }

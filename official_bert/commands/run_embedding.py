@@ -158,9 +158,8 @@ def main() -> None:
 def _used():
     """Return the names of the flags of data that this run reads."""
     names = fine_tuning_flags.used(*FILES)
-    if FLAGS.corpus_file and not FLAGS.dev_file and "dev_file" in names:
-        names.remove("dev_file")
-    return names
+    is_optional = FLAGS.corpus_file and not FLAGS.dev_file
+    return [name for name in names if name != "dev_file" or not is_optional]
 
 
 def _check_flags():
@@ -181,14 +180,12 @@ def _check_flags():
 
 def _sizes():
     """Return the numbers of --matryoshka_sizes."""
-    sizes = []
     for text in FLAGS.matryoshka_sizes:
         if not text.strip().isdecimal() or not int(text):
             raise UserError(
                 f"--matryoshka_sizes: {text!r} is not a whole number above 0."
             )
-        sizes.append(int(text))
-    return tuple(sorted(set(sizes), reverse=True))
+    return tuple(sorted(set(map(int, FLAGS.matryoshka_sizes)), reverse=True))
 
 
 def _read_data():
@@ -219,11 +216,8 @@ def _task(path, config=None):
     """
     from official_bert.tasks.embedding.directories import described_task
 
-    task = EmbeddingTask()
-    described = described_task(path) if path else None
-    if described:
-        task = described
-    elif config:
+    task = (described_task(path) if path else None) or EmbeddingTask()
+    if config:
         length = min(task.max_seq_length, config.max_position_embeddings)
         task = dataclasses.replace(task, max_seq_length=length)
     names = ("max_seq_length", "pooling", "normalize", "long_text")
@@ -279,8 +273,6 @@ def _loss(examples):
             f"--max_score is {highest:g}: it must be above 0, the score of two texts "
             "that mean the same."
         )
-    if name == "simcse":
-        print("SimCSE: each line is trained with itself under other dropout.")
     print(f"Loss: {name}.", flush=True)
     symmetric = FLAGS.symmetric and name != "simcse"
     return LossSettings(name, FLAGS.temperature, symmetric, _sizes(), highest or 1.0)

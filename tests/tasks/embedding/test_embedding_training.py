@@ -71,9 +71,14 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
     assert_same_bytes(tensors(tmp_path), tensors(whole[0]))
 
 
-def test_other_losses_are_another_run(whole, tmp_path):
-    for loss in (LossSettings("info_nce", 0.1), LossSettings("simcse")):
-        with pytest.raises(UserError, match="temperature 0.1|other data"):
+def test_other_losses_are_another_run(whole):
+    others = {
+        "temperature 0.05, and now it is 0.1": LossSettings("info_nce", 0.1),
+        "symmetric True, and now it is False": LossSettings("info_nce", 0.05, False),
+        "examples_crc32": LossSettings("simcse"),
+    }
+    for words, loss in others.items():
+        with pytest.raises(UserError, match=words):
             run(whole[0], TRAIN, DEV, TASK, loss, **SHORT)
 
 

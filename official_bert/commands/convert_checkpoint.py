@@ -14,7 +14,8 @@ import os
 
 from absl import flags
 
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -23,7 +24,7 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("from", None, "Checkpoint to read.")
+flags.DEFINE_string("from", None, "Checkpoint to read: a path or a name.")
 flags.DEFINE_string("to", None, "Directory to write; new or empty.")
 flags.DEFINE_enum("format", None, CHECKPOINT_FORMATS, "Format to write.")
 
@@ -34,7 +35,7 @@ def main() -> None:
     if bool(FLAGS.to) != bool(FLAGS.format):
         raise UserError("Give --to and --format together, or none of them.")
     start_tensorflow()
-    source = locate(getattr(FLAGS, "from"))
+    source = found_models.find(getattr(FLAGS, "from"))
     if FLAGS.to:
         _convert(source)
         return

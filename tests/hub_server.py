@@ -86,7 +86,9 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
         self.server.requests.append((self.command, path, self.headers.get("Range")))
         faults = self.server.faults.get(path, [])
-        fault = faults.pop(0) if faults else None
+        # A connection breaks where there are bytes to send.
+        skips = faults and self.command == "HEAD" and not isinstance(faults[0], int)
+        fault = faults.pop(0) if faults and not skips else None
         if isinstance(fault, int):
             return self._refuse(fault)
         cut = fault[1] if fault else None

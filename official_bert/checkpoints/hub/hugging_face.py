@@ -47,11 +47,11 @@ def find(
     Raises:
       UserError: it cannot be downloaded, or is not a BERT.
     """
-    model = _cached(name, repository, revision)
-    if model is None:
-        with _explained(name, repository, revision, hint):
-            _download(name, repository, revision)
+    with _explained(name, repository, revision, hint):
         model = _cached(name, repository, revision)
+        if model is None:
+            _download(name, repository, revision)
+            model = _cached(name, repository, revision)
     if model is None:
         raise UserError(
             f"{name} has weights, but no vocabulary that this package reads "

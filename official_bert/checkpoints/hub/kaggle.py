@@ -97,7 +97,10 @@ def _download(name, handle):
     """Download the files of a preset, its weights last; return their folder."""
     config = _fetch(handle, CONFIG)
     if config is None:
-        raise UserError(f"{name} has no {CONFIG}, so it is not a KerasHub preset.")
+        raise UserError(
+            f"{name}: Kaggle has no such model, or it is not a KerasHub preset (its "
+            f"{CONFIG} is missing). Check owner, model, variation and version."
+        )
     folder = os.path.dirname(config)
     check_is_bert(name, folder)
     known = names.BY_LOCATION.get(handle)
@@ -162,10 +165,6 @@ def _explained(name: str) -> Iterator[None]:
 
 
 def _of_status(status, name):
-    if status == NOT_FOUND:
-        return (
-            f"{name}: Kaggle has no such model. Check its owner, model and variation."
-        )
     if status in FORBIDDEN:
         return (
             f"{name}: Kaggle refuses the download ({status}). If the model is private "

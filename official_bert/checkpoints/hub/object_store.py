@@ -73,9 +73,11 @@ def _files_of(address):
     import tensorflow as tf
 
     gfile = tf.io.gfile
-    if gfile.isdir(address):
-        return address, wanted_files.choose(_listed(address)), ""
     directory, _, last = address.rpartition("/")
+    # Some stores call every prefix of a name a directory.
+    is_prefix = gfile.exists(f"{address}.index")
+    if gfile.isdir(address) and not is_prefix:
+        return address, wanted_files.choose(_listed(address)), ""
     if last.endswith(archive.ENDINGS):
         return directory, [last] if gfile.exists(address) else [], last
     if not gfile.isdir(directory):

@@ -34,8 +34,8 @@ def main() -> None:
     require("from")
     if bool(FLAGS.to) != bool(FLAGS.format):
         raise UserError("Give --to and --format together, or none of them.")
-    start_tensorflow()
     source = found_models.find(getattr(FLAGS, "from"))
+    start_tensorflow()
     if FLAGS.to:
         _convert(source)
         return
@@ -62,7 +62,7 @@ def _convert(source):
         notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
-    model_card.write(FLAGS.to, {"from": source})
+    model_card.write(FLAGS.to, {"from": getattr(FLAGS, "from")})
     for note in notes:
         print(note)
     print(

@@ -118,6 +118,7 @@ def main() -> None:
         raise UserError("--lengths: no row is shorter than 3 tokens.")
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
+    found_models.find(FLAGS.model_dir)
     if FLAGS.format == TFLITE:
         _export_tflite(lengths)
     else:

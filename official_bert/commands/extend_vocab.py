@@ -98,10 +98,11 @@ def main() -> None:
     if FLAGS.suggestions_file:
         files.require_parent(FLAGS.suggestions_file, "--suggestions_file")
         files.require_no_input([FLAGS.suggestions_file], sources, "--suggestions_file")
+    model = found_models.find(FLAGS.init_checkpoint)
     start_tensorflow()
     from official_bert.checkpoints import any_format
 
-    with any_format.opened(found_models.find(FLAGS.init_checkpoint)) as opened:
+    with any_format.opened(model) as opened:
         checkpoint, tokenizer = _check_model(opened)
         if FLAGS.suggest_only:
             counter = _count_words(sources, tokenizer)

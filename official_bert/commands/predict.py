@@ -99,10 +99,11 @@ def main() -> None:
     """Load the model, then answer as the questions come."""
     require("model_dir")
     _check_files()
+    path = found_models.find(FLAGS.model_dir)
     start_tensorflow()
     from official_bert.tasks.predictor import load
 
-    predictor = load(found_models.find(FLAGS.model_dir), FLAGS.batch_size)
+    predictor = load(path, FLAGS.batch_size)
     inputs, size = iter(_inputs_for(predictor.task)), CHUNK
     if FLAGS.input_file == STANDARD:
         # From a terminal each line is predicted at once.

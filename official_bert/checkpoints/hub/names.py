@@ -45,18 +45,25 @@ class KnownModel:
     positions: int = 512
 
     @property
-    def parameters(self) -> int:
-        """The parameters of the encoder with its pooler."""
-        config = BertConfig(
+    def config(self) -> BertConfig:
+        """Its sizes."""
+        return BertConfig(
             vocab_size=self.vocab_size,
             hidden_size=self.hidden_size,
             num_hidden_layers=self.layers,
-            num_attention_heads=self.hidden_size // 64,
+            # MiniLM has smaller heads.
+            num_attention_heads=12
+            if self.hidden_size == 384
+            else self.hidden_size // 64,
             intermediate_size=4 * self.hidden_size,
             max_position_embeddings=self.positions,
             type_vocab_size=2,
         )
-        parts = parameter_count.parameter_parts(config)
+
+    @property
+    def parameters(self) -> int:
+        """The parameters of the encoder with its pooler."""
+        parts = parameter_count.parameter_parts(self.config)
         return sum(p.exact for p in parts if p.group == parameter_count.ENCODER)
 
 

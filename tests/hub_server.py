@@ -86,7 +86,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         path = urllib.parse.unquote(urllib.parse.urlsplit(self.path).path)
         self.server.requests.append((self.command, path, self.headers.get("Range")))
         faults = self.server.faults.get(path, [])
-        # A connection breaks where there are bytes to send.
+        # A connection breaks only while bytes are sent.
         skips = faults and self.command == "HEAD" and not isinstance(faults[0], int)
         fault = faults.pop(0) if faults and not skips else None
         if isinstance(fault, int):
@@ -167,7 +167,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         self._begin(status, codes | (headers or {}), 0)
 
     def _send_file(self, data, cut=None, headers=None):
-        """Send bytes, or the range of them that is asked for and still the same."""
+        """Send bytes, or the requested range if the file is the same."""
         if data is None:
             return self._refuse(404)
         etag, start, status = _etag(data), 0, 200

@@ -1,6 +1,7 @@
 """The models that a command was given: found once, and recorded in `run.json`."""
 
 import functools
+import logging
 import os
 from collections.abc import Mapping
 from typing import Any, overload
@@ -37,6 +38,9 @@ def _find(value):
     if "://" in value:
         # Object stores need TensorFlow, which is then imported without its messages.
         start_tensorflow(lambda: None)
+    # They log each request, and commands show what is logged.
+    for library in ("httpx", "httpx2"):
+        logging.getLogger(library).setLevel(logging.WARNING)
     # Imported late: most commands check all their flags first.
     from official_bert.checkpoints.hub.find import find_model
     from official_bert.checkpoints.hub.local_model import LOCAL

@@ -39,7 +39,7 @@ def find(
     """Return the `LocalModel` of a repository; download it if the cache lacks it.
 
     Args:
-      name: what the user gave, for messages.
+      name: the name that messages use.
       repository: "owner/name", or one of the old names without an owner.
       revision: branch, tag or commit.
       hint: sentence for a repository that does not exist.
@@ -140,7 +140,7 @@ def check_is_bert(name: str, directory: str) -> None:
             "`official-bert models` lists names."
         )
     if not is_preset(directory):
-        # It refuses what has BERT's name and computes something else.
+        # It refuses variants of BERT that compute something else.
         config_json.read(directory)
 
 

@@ -1,4 +1,4 @@
-"""What the errors of `huggingface_hub` mean, in a sentence for the user."""
+"""Messages for the errors of `huggingface_hub`."""
 
 import errno
 
@@ -12,11 +12,11 @@ LOG_IN = "log in with `hf auth login` or set HF_TOKEN"
 def explain(
     error: BaseException, name: str, repository: str, revision: str, hint: str
 ) -> str | None:
-    """Return the message for an error; None if it is none of the library's.
+    """Return the message for an error; None for an error of another kind.
 
     Args:
-      error: what was raised.
-      name: what the user gave.
+      error: the exception.
+      name: the path or name that the user gave.
       repository: "owner/name".
       revision: branch, tag or commit.
       hint: sentence for a repository that does not exist; "" for none.

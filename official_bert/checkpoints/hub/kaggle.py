@@ -4,10 +4,12 @@ The library reads KAGGLEHUB_CACHE, KAGGLE_API_TOKEN, KAGGLE_USERNAME with KAGGLE
 the proxy's variables. An interrupted file is continued by the next call.
 """
 
+import logging
 import os
 import pathlib
+import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 
 from official_bert.checkpoints.hub import names, storage, wanted_files
 from official_bert.checkpoints.hub.hugging_face import check_is_bert
@@ -28,16 +30,14 @@ def find(name: str, handle: str) -> LocalModel:
     """Return the `LocalModel` of a preset; download it if the cache lacks it.
 
     Args:
-      name: what the user gave, for messages.
+      name: the name that messages use.
       handle: "owner/model/keras/variation", and perhaps "/version".
 
     Raises:
       UserError: it cannot be downloaded, or is not a BERT.
     """
-    import kagglehub.handle
-
-    with _explained(name):
-        parsed = kagglehub.handle.parse_model_handle(handle)
+    parsed = _parse(name, handle)
+    with _explained(name), _off_standard_output():
         if not parsed.is_versioned():
             parsed = _newest_cached(parsed)
         model = _cached(name, parsed)
@@ -48,6 +48,19 @@ def find(name: str, handle: str) -> LocalModel:
                     name, parsed, _download(name, str(parsed))
                 )
     return model
+
+
+def _parse(name, handle):
+    """Return the library's handle; a `UserError` says what is wrong with it."""
+    from kagglehub.handle import parse_model_handle
+
+    try:
+        return parse_model_handle(handle)
+    except ValueError as error:
+        raise UserError(
+            f"{name} is not the handle of a model ({error}). Give "
+            f"{SCHEME}owner/model/keras/variation, with /version if you need one."
+        ) from error
 
 
 def _locked(handle):
@@ -133,6 +146,22 @@ def _fetch(handle, path):
 
 
 @contextmanager
+def _off_standard_output() -> Iterator[None]:
+    """Print the library's messages on stderr: standard output is for results."""
+    handlers = logging.getLogger("kagglehub").handlers
+    streams = [each for each in handlers if type(each) is logging.StreamHandler]
+    before = [each.stream for each in streams]
+    for each in streams:
+        each.stream = sys.stderr
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    finally:
+        for each, stream in zip(streams, before, strict=True):
+            each.stream = stream
+
+
+@contextmanager
 def _explained(name: str) -> Iterator[None]:
     """Turn the errors of `kagglehub` into a `UserError`."""
     import requests
@@ -157,11 +186,6 @@ def _explained(name: str) -> Iterator[None]:
         raise UserError(_interrupted(name)) from error
     except exceptions.UnauthenticatedError as error:
         raise UserError(_of_status(FORBIDDEN[0], name)) from error
-    except ValueError as error:
-        raise UserError(
-            f"{name} is not the handle of a model: {error}. Give "
-            f"{SCHEME}owner/model/keras/variation, with /version if you need one."
-        ) from error
 
 
 def _of_status(status, name):

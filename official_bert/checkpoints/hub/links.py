@@ -1,4 +1,4 @@
-"""Models in zip files behind links, such as Google's releases.
+"""Models in zip files on web servers, such as Google's releases.
 
 A model is downloaded and unpacked once, into Keras' folder of models. An interrupted
 download is continued with a range request, unless the file has changed since.
@@ -36,7 +36,7 @@ def find(name: str, url: str) -> LocalModel:
     """Return the `LocalModel` of a zip file; download it if the folder lacks it.
 
     Args:
-      name: what the user gave, for messages.
+      name: the name that messages use.
       url: of a `.zip`, `.tar.gz` or `.tgz`.
 
     Raises:
@@ -119,7 +119,7 @@ def _size(path):
 
 
 def _fetch(name, url, partial, remembered):
-    """Append what is missing of a file; return its ETag, or None if it has none."""
+    """Append the missing bytes of a file; return its ETag or None."""
     import requests
 
     size = _size(partial)
@@ -143,7 +143,7 @@ def _fetch(name, url, partial, remembered):
 
 
 def _check_space(response, start, partial, name):
-    """Raise `UserError` unless the file and what is in it have room."""
+    """Raise `UserError` unless the disk has room for the file and its contents."""
     rest = int(response.headers.get("Content-Length", 0))
     storage.check_space(str(partial.parent), 2 * rest + start, name, "KERAS_HOME")
 

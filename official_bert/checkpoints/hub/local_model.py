@@ -1,4 +1,4 @@
-"""`LocalModel`: a model on this machine's disk, and where it came from."""
+"""`LocalModel`: a model on this machine's disk, and its source."""
 
 import dataclasses
 import os
@@ -13,14 +13,14 @@ _VERSION = re.compile(r"/models/([^/]+/[^/]+/[^/]+/[^/]+/\d+)$")
 
 @dataclasses.dataclass(frozen=True)
 class LocalModel:
-    """What `find.find_model` returns.
+    """A model that `find.find_model` found.
 
     Attributes:
-      name: what the user gave.
+      name: the path or name that the user gave.
       path: of the directory or file to read.
-      source: where it came from: an address, or `LOCAL`.
+      source: an address, or `LOCAL`.
       revision: commit, version or ETag; None if it has none.
-      files: paths of what was downloaded, relative to `path`.
+      files: downloaded files, relative to `path`.
     """
 
     name: str

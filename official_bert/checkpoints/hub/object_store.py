@@ -21,7 +21,7 @@ def find(name: str, address: str) -> LocalModel:
     """Return the `LocalModel` of an address; copy what has changed there.
 
     Args:
-      name: what the user gave, for messages.
+      name: the name that messages use.
       address: of a directory, a checkpoint prefix, an archive or a file of weights.
 
     Raises:
@@ -45,7 +45,7 @@ def find(name: str, address: str) -> LocalModel:
         raise UserError(_unreadable(name, error)) from error
     if not names:
         raise UserError(
-            f"There is no model at {name}. Give a directory with a config, a "
+            f"{name} does not hold a model. Give a directory with a config, a "
             "vocabulary and weights, or the prefix of a checkpoint."
         )
     target = os.path.join(

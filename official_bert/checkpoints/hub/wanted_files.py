@@ -30,9 +30,9 @@ _NUMBERED = re.compile(r"(model\.ckpt-(\d+))\.index$")
 
 
 def choose(listing: Collection[str]) -> list[str]:
-    """Return the files to read, the weights last; none if there are no weights.
+    """Return the files to read, the weights last; empty without weights.
 
-    Whoever downloads them in this order has a whole model when the last one is there.
+    A model downloaded in this order is complete when its last file exists.
 
     Args:
       listing: names of all files, with "/" between folders.

@@ -57,6 +57,14 @@ def test_a_preset_by_its_name(server, cache, preset, name):
     assert server.requests == []
 
 
+def test_nothing_is_printed_on_standard_output(capfd):
+    """It is for a command's results, and the library logs there."""
+    find_model(NAME)
+    output, errors = capfd.readouterr()
+    assert output == ""
+    assert "Downloading" in errors
+
+
 def test_the_head_of_a_task_comes_along(server, preset):
     preset |= {"task.json": b"{}", "task.weights.h5": b"head"}
     assert {*find_model(NAME).files} == WANTED | {"task.json", "task.weights.h5"}

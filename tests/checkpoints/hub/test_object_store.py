@@ -78,7 +78,7 @@ def test_only_files_that_changed_are_copied_again(store, monkeypatch):
 
 @pytest.mark.parametrize("name", ["gone", "gone/model.ckpt", "gone.zip"])
 def test_nothing_there(store, name):
-    with pytest.raises(UserError, match=f"no model at|{name} cannot be read"):
+    with pytest.raises(UserError, match=f"does not hold a model|{name} cannot be read"):
         find_model(f"{store}/{name}")
 
 

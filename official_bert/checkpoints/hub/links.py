@@ -52,10 +52,13 @@ def find(name: str, url: str) -> LocalModel:
             # Another process may have downloaded it meanwhile.
             if not os.path.isdir(target):
                 _download(name, url, target)
-    source = files.read_json(os.path.join(target, SOURCE_FILE), "a download's source")
-    return LocalModel(
-        name, target, url, source["etag"], tuple(sorted(wanted_files.listed(target)))
-    )
+    source_path = os.path.join(target, SOURCE_FILE)
+    source: dict = {}
+    # A folder that somebody else has put there has none.
+    if os.path.exists(source_path):
+        source = files.read_json(source_path, "a download's source")
+    found = tuple(sorted(wanted_files.listed(target)))
+    return LocalModel(name, target, url, source.get("etag"), found)
 
 
 def _folder_name(url):
@@ -137,6 +140,9 @@ def _fetch(name, url, partial, remembered):
         etag = response.headers.get("ETag")
         start = size if response.status_code == PARTIAL else 0
         _check_space(response, start, partial, name)
+        if not start:
+            # The old bytes go before the new ETag comes.
+            partial.unlink(missing_ok=True)
         files.write_json(remembered, {"etag": etag})
         _append(response, start, partial)
     return etag

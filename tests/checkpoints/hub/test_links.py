@@ -74,6 +74,15 @@ def test_the_second_call_makes_no_request(server, url):
     assert len(server.requests) == 1
 
 
+def test_a_folder_that_somebody_has_unpacked_there(server, cache, url):
+    folder = cache / "keras" / "models" / NAME
+    folder.mkdir(parents=True)
+    (folder / DATA).write_text("own")
+    model = find_model(NAME)
+    assert (model.path, model.revision, model.files) == (str(folder), None, (DATA,))
+    assert server.requests == []
+
+
 def test_links_with_the_same_last_part(server, url):
     server.archives["other/model.zip"] = packed(text="other")
     server.archives["model.tar.gz/model.zip"] = packed(text="third")

@@ -404,7 +404,7 @@ BREAKS = [
     ),
     Break(
         "a tar file may write outside of its folder",
-        "checkpoints/any_format.py",
+        "checkpoints/archive.py",
         '= {} if path.endswith(".zip") else {"filter": "data"}',
         "= {}",
         "checkpoints/test_any_format.py",

@@ -54,9 +54,8 @@ def find(
             model = _cached(name, repository, revision)
     if model is None:
         raise UserError(
-            f"{name} has weights, but no vocabulary that this package reads "
-            f"({', '.join(wanted_files.VOCABULARIES[:2])}). Download the model into a "
-            "folder, and add its vocab.txt."
+            f"{name} is not complete: its index names weights that it does not have. "
+            "Choose another revision or model."
         )
     return model
 
@@ -106,6 +105,11 @@ def _download(name, repository, revision):
         raise UserError(
             f"{name} has no weights that this package reads: model.safetensors, "
             "tf_model.h5, pytorch_model.bin, a KerasHub preset or bert_model.ckpt."
+        )
+    if not {*chosen} & {*wanted_files.VOCABULARIES}:
+        raise UserError(
+            f"{name} has no vocabulary that this package reads: vocab.txt or "
+            "tokenizer.json. Download the model into a folder, and add its vocab.txt."
         )
     missing = [each for each in chosen if not os.path.exists(f"{folder}/{each}")]
     storage.check_space(

@@ -5,6 +5,7 @@ whose size or time of change is another.
 """
 
 import os
+import pathlib
 import re
 
 from official_bert import files
@@ -55,6 +56,8 @@ def find(name: str, address: str) -> LocalModel:
     with filelock.FileLock(f"{target}.lock"):
         try:
             _copy_changed(name, remote, names, target)
+            if not last:
+                _remove_gone(names, target)
         except tf.errors.OpError as error:
             raise UserError(_unreadable(name, error)) from error
     return LocalModel(name, os.path.join(target, last), address, None, tuple(names))
@@ -131,4 +134,15 @@ def _copy_changed(name, remote, names, target):
         with files.atomic_path(path) as temporary:
             tf.io.gfile.copy(f"{remote}/{each}", temporary, overwrite=True)
     if changed:
-        files.write_json(states_path, states)
+        files.write_json(states_path, before | states)
+
+
+def _remove_gone(names, target):
+    """Remove the copies of files that the store's directory does not have now."""
+    states_path = os.path.join(target, STATES_FILE)
+    states = files.read_json(states_path, "the states of copied files")
+    gone = {*states} - {*names}
+    for each in gone:
+        pathlib.Path(target, each).unlink(missing_ok=True)
+    if gone:
+        files.write_json(states_path, {each: states[each] for each in names})

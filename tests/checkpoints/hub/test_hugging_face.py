@@ -218,6 +218,15 @@ def test_a_repository_without_a_model(server, lost, part):
     for name in lost:
         del server.repositories[TINY][COMMIT][name]
     refused(TINY, part)
+    assert not any("model.safetensors" in path for path in server.paths())
+
+
+def test_an_index_of_weights_that_are_not_there(server, tiny_files):
+    files = server.repositories[TINY][COMMIT]
+    del files["model.safetensors"]
+    index = b'{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
+    files["model.safetensors.index.json"] = index
+    refused(TINY, "is not complete")
 
 
 def test_a_full_disk(server, monkeypatch):

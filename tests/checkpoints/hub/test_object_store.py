@@ -76,6 +76,19 @@ def test_only_files_that_changed_are_copied_again(store, monkeypatch):
     assert (folder / DATA).read_text().startswith("second")
 
 
+def test_a_checkpoint_that_is_gone_is_not_read_any_more(store):
+    """Otherwise a directory of a run would stay at its first checkpoint."""
+    import tensorflow as tf
+
+    find_model(store)
+    for name in (DATA, INDEX):
+        tf.io.gfile.remove(f"{store}/{name}")
+    write(f"{store}/model.ckpt-9.index", "later")
+    folder = pathlib.Path(find_model(store).path)
+    left = {path.name for path in folder.iterdir()}
+    assert left == {*SIDE_FILES, "model.ckpt-9.index", "download.json"}
+
+
 @pytest.mark.parametrize("name", ["gone", "gone/model.ckpt", "gone.zip"])
 def test_nothing_there(store, name):
     with pytest.raises(UserError, match=f"does not hold a model|{name} cannot be read"):

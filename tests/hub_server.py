@@ -68,6 +68,8 @@ def running():
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
+    # Otherwise each answer waits for an acknowledgment.
+    disable_nagle_algorithm = True
 
     def log_message(self, *args):
         """Print nothing."""

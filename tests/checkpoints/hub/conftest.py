@@ -7,7 +7,6 @@ import huggingface_files
 import pytest
 
 TINY = "google-bert/bert-base-uncased"
-SIDE_FILES = {"config.json", "tokenizer_config.json", "vocab.txt"}
 WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"]
 
 

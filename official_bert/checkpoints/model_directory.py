@@ -9,6 +9,7 @@ import keras
 
 from official_bert.checkpoints import any_format, google, names
 from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.hub.find import find_model
 from official_bert.checkpoints.initialize import Report, load_opened
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -83,7 +84,7 @@ def load(
     """Load a pre-trained model, with its heads, from any format.
 
     Args:
-      path: see `any_format.opened`; mostly a model's directory.
+      path: a path, see `any_format.opened`, or a name, see `find_model`.
       config_file: a `bert_config.json`; by default the checkpoint's own.
       vocab_file: a `vocab.txt`, likewise.
       do_lower_case: bool; by default what the checkpoint's files state, or
@@ -126,7 +127,7 @@ def load_encoder(
 
 
 def _load(path, make_model, config_file, vocab_file, do_lower_case):
-    with any_format.opened(path) as checkpoint:
+    with any_format.opened(find_model(path).path) as checkpoint:
         config = config_of(checkpoint, config_file)
         tokenizer = tokenizer_of(checkpoint, vocab_file, do_lower_case)
         vocab_file = vocab_file or checkpoint.vocab_file

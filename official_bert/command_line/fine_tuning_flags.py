@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import training_flags
+from official_bert.command_line import found_models, training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -32,8 +32,8 @@ HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
 flags.DEFINE_string(
     "init_checkpoint",
     None,
-    "Weights to start from, in any format (docs/checkpoints.md); without --do_train: "
-    "a fine-tuned model.",
+    "Weights to start from: a path in any format (docs/checkpoints.md) or a name "
+    "(docs/models.md); without --do_train: a fine-tuned model.",
 )
 flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.")
 flags.DEFINE_float(
@@ -103,7 +103,7 @@ def opened_start(strategy: "tf.distribute.Strategy") -> AbstractContextManager["
 
     for size in _grid("grid_batch_sizes", int, "train_batch_size"):
         check_shares(strategy, size, FLAGS.micro_batch_size)
-    return job.opened_start(locate(FLAGS.init_checkpoint), **given_files())
+    return job.opened_start(found_models.find(FLAGS.init_checkpoint), **given_files())
 
 
 def fine_tune(strategy: "tf.distribute.Strategy", job: "FineTuningJob") -> bool:
@@ -129,7 +129,7 @@ def describe_run(file_flags: Sequence[str]) -> None:
     names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
     values = [FLAGS[name].value for name in names]
     listed = [each if isinstance(each, list) else [each] for each in values]
-    inputs = [locate(path) for paths in listed for path in paths]
+    inputs = [found_models.path_of(path) for paths in listed for path in paths]
     training_flags.describe_run(file_flags, inputs)
 
 
@@ -162,6 +162,9 @@ def _check():
         logging.warning(
             "Without --init_checkpoint the model starts from random weights."
         )
+    if FLAGS.do_train or not has_task(directory):
+        # A download that fails does so before the data are read.
+        found_models.find(FLAGS.init_checkpoint)
 
 
 def _check_sweep():
@@ -208,7 +211,7 @@ def model_path() -> str:
     """Return the fine-tuned model to use: --output_dir's, or --init_checkpoint."""
     if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
         return FLAGS.output_dir
-    return locate(FLAGS.init_checkpoint)
+    return found_models.find(FLAGS.init_checkpoint)
 
 
 def load_predictor(
@@ -257,7 +260,7 @@ def _trials(num_examples):
             num_train_steps=num_train_steps,
             num_warmup_steps=int(num_train_steps * FLAGS.warmup_proportion),
             save_checkpoints_steps=FLAGS.save_checkpoints_steps or an_epoch,
-            init_checkpoint=locate(FLAGS.init_checkpoint),
+            init_checkpoint=found_models.find(FLAGS.init_checkpoint),
             continue_from=None,
         )
         trials.append(Trial(settings, num_train_epochs))

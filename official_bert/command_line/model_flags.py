@@ -4,6 +4,7 @@ from typing import Any
 
 from absl import flags
 
+from official_bert.command_line import found_models
 from official_bert.command_line.flag_values import locate, require
 from official_bert.errors import UserError
 
@@ -33,13 +34,15 @@ def given_files() -> dict[str, Any]:
 def define_model_path() -> None:
     """Define the two flags that `model_path` reads."""
     flags.DEFINE_string(
-        "model_dir", None, "The model: a directory, prefix or zip file of any format."
+        "model_dir",
+        None,
+        "The model: a path in any format, or a name (docs/models.md).",
     )
     flags.DEFINE_string("init_checkpoint", None, "Another name of --model_dir.")
 
 
 def model_path() -> str:
-    """Return what --model_dir or --init_checkpoint names, where both mean one."""
+    """Return the path of the model that --model_dir or --init_checkpoint names."""
     values = flags.FLAGS
     if not values.init_checkpoint:
         require("model_dir")
@@ -47,4 +50,4 @@ def model_path() -> str:
         raise UserError(
             "--model_dir and --init_checkpoint are two names of one flag; give one."
         )
-    return locate(values.model_dir or values.init_checkpoint)
+    return found_models.find(values.model_dir or values.init_checkpoint)

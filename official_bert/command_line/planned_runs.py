@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from official_bert.command_line import training_flags
+from official_bert.command_line import found_models, training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -99,7 +99,7 @@ def model_config() -> tuple[BertConfig, str]:
     if not FLAGS.bert_config_file and FLAGS.init_checkpoint:
         from official_bert.checkpoints import any_format, model_directory
 
-        with any_format.opened(locate(FLAGS.init_checkpoint)) as checkpoint:
+        with any_format.opened(found_models.find(FLAGS.init_checkpoint)) as checkpoint:
             return model_directory.config_of(checkpoint), FLAGS.init_checkpoint
     if FLAGS.command == PRETRAINING:
         require("bert_config_file")

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 
 import official_bert
 from official_bert import files, machine
+from official_bert.command_line import found_models
 from official_bert.command_line.flag_values import own_flags
 
 # Their versions decide a result.
@@ -49,6 +50,7 @@ def write_run_json(
                 **machine.installed_versions(PACKAGES),
             },
             "inputs": hashes,
+            "models": found_models.describe(hashes),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
     )

@@ -14,7 +14,8 @@ import os
 
 from absl import flags
 
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -23,7 +24,7 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("from", None, "Checkpoint to read.")
+flags.DEFINE_string("from", None, "Checkpoint to read: a path or a name.")
 flags.DEFINE_string("to", None, "Directory to write; new or empty.")
 flags.DEFINE_enum("format", None, CHECKPOINT_FORMATS, "Format to write.")
 
@@ -33,8 +34,8 @@ def main() -> None:
     require("from")
     if bool(FLAGS.to) != bool(FLAGS.format):
         raise UserError("Give --to and --format together, or none of them.")
+    source = found_models.find(getattr(FLAGS, "from"))
     start_tensorflow()
-    source = locate(getattr(FLAGS, "from"))
     if FLAGS.to:
         _convert(source)
         return
@@ -61,7 +62,7 @@ def _convert(source):
         notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
-    model_card.write(FLAGS.to, {"from": source})
+    model_card.write(FLAGS.to, {"from": getattr(FLAGS, "from")})
     for note in notes:
         print(note)
     print(

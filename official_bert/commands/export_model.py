@@ -22,6 +22,7 @@ import re
 from absl import flags
 
 from official_bert import files
+from official_bert.command_line import found_models
 from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
@@ -38,7 +39,7 @@ flags.DEFINE_string(
     "model_dir",
     None,
     "Output directory of a finished fine-tuning, of any task; a fine-tuned model of "
-    "Hugging Face; or a pre-trained model in any format.",
+    "Hugging Face; or a pre-trained model, by its path or name.",
 )
 flags.DEFINE_string(
     "export_dir",
@@ -117,6 +118,7 @@ def main() -> None:
         raise UserError("--lengths: no row is shorter than 3 tokens.")
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
+    found_models.find(FLAGS.model_dir)
     if FLAGS.format == TFLITE:
         _export_tflite(lengths)
     else:
@@ -157,7 +159,9 @@ def _export_tflite(lengths):
     from official_bert.fine_tuning.tflite_model import FILE
 
     model = open_device_model(
-        locate(FLAGS.model_dir), lengths or sources.LENGTHS, FLAGS.max_seq_length
+        found_models.find(FLAGS.model_dir),
+        lengths or sources.LENGTHS,
+        FLAGS.max_seq_length,
     )
     sets: list[labeled_sets.LabeledSet | None] = []
     for name in ("calibration_file", "dev_file"):
@@ -194,7 +198,7 @@ def _export_saved_model(lengths):
     from official_bert.export.saved_model.signatures import SERVING
 
     export = exports.open_export(
-        locate(FLAGS.model_dir),
+        found_models.find(FLAGS.model_dir),
         FLAGS.pairs,
         lengths or sources.LENGTHS,
         FLAGS.max_seq_length,

@@ -22,7 +22,8 @@ import tempfile
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -38,7 +39,7 @@ MOST_ROWS = 20
 SUGGESTIONS_FILE = "new_words.tsv"
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("init_checkpoint", None, "The model to extend, in any format.")
+flags.DEFINE_string("init_checkpoint", None, "The model to extend: a path or a name.")
 flags.DEFINE_string(
     "output_dir", None, "Directory of the new model, in Google's format; new or empty."
 )
@@ -97,10 +98,11 @@ def main() -> None:
     if FLAGS.suggestions_file:
         files.require_parent(FLAGS.suggestions_file, "--suggestions_file")
         files.require_no_input([FLAGS.suggestions_file], sources, "--suggestions_file")
+    model = found_models.find(FLAGS.init_checkpoint)
     start_tensorflow()
     from official_bert.checkpoints import any_format
 
-    with any_format.opened(locate(FLAGS.init_checkpoint)) as opened:
+    with any_format.opened(model) as opened:
         checkpoint, tokenizer = _check_model(opened)
         if FLAGS.suggest_only:
             counter = _count_words(sources, tokenizer)
@@ -215,7 +217,11 @@ def _extend(checkpoint, tokenizer, sources):
         ids = extend.place_words(tokenizer.vocab, words, FLAGS.use_unused)
         extended = _write_model(checkpoint, tokenizer, ids, directory)
         model_files = [FLAGS.init_checkpoint, FLAGS.bert_config_file, FLAGS.vocab_file]
-        inputs = [*map(locate, model_files), FLAGS.new_words_file, *sources]
+        inputs = [
+            *map(found_models.path_of, model_files),
+            FLAGS.new_words_file,
+            *sources,
+        ]
         write_run_json(os.path.join(directory, "run.json"), inputs)
         names = ("init_checkpoint", "new_words_file", "input_file")
         data = {name: FLAGS[name].value for name in names if FLAGS[name].value}

@@ -13,8 +13,8 @@ those of google-research/bert's script: tokens, layers, values of 6 digits.
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import streams
-from official_bert.command_line.flag_values import define_positive, locate, require
+from official_bert.command_line import found_models, streams
+from official_bert.command_line.flag_values import define_positive, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -48,7 +48,7 @@ flags.DEFINE_string(
     "for sentences; the mean of several makes a sentence's vector.",
 )
 flags.DEFINE_string(
-    "init_checkpoint", None, "The model: a directory, prefix or zip of any format."
+    "init_checkpoint", None, "The model: a path in any format, or a name."
 )
 flags.DEFINE_integer(
     "max_seq_length",
@@ -85,7 +85,7 @@ def main() -> None:
     layers = _parse_layers()
     _check_files()
     given = given_files()
-    checkpoint = locate(FLAGS.init_checkpoint)
+    checkpoint = found_models.find(FLAGS.init_checkpoint)
     start_tensorflow()
     from official_bert.checkpoints import model_directory
     from official_bert.corpus import text_blocks

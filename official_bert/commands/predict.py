@@ -35,7 +35,8 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import require
 from official_bert.command_line.streams import (
     STANDARD,
     is_stream,
@@ -59,8 +60,8 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string(
     "model_dir",
     None,
-    "Output directory of a finished fine-tuning; a fine-tuned model of Hugging Face; "
-    "or a .tflite.",
+    "Output directory of a finished fine-tuning; a fine-tuned model of Hugging Face, "
+    "by its path or name; or a .tflite.",
 )
 flags.DEFINE_string(
     "input_file",
@@ -98,10 +99,11 @@ def main() -> None:
     """Load the model, then answer as the questions come."""
     require("model_dir")
     _check_files()
+    path = found_models.find(FLAGS.model_dir)
     start_tensorflow()
     from official_bert.tasks.predictor import load
 
-    predictor = load(locate(FLAGS.model_dir), FLAGS.batch_size)
+    predictor = load(path, FLAGS.batch_size)
     inputs, size = iter(_inputs_for(predictor.task)), CHUNK
     if FLAGS.input_file == STANDARD:
         # From a terminal each line is predicted at once.

@@ -18,7 +18,7 @@ from typing import Any
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import training_flags
+from official_bert.command_line import found_models, training_flags
 from official_bert.command_line.flag_values import define_positive, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.config import BertConfig
@@ -40,8 +40,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "init_checkpoint",
     None,
-    "Weights to start a new run from, in any format (docs/checkpoints.md). Moments "
-    "and step start anew.",
+    "Weights to start a new run from: a path in any format (docs/checkpoints.md) or a "
+    "name (docs/models.md). Moments and step start anew.",
 )
 flags.DEFINE_string(
     "continue_from",
@@ -101,8 +101,9 @@ def main() -> None:
     require("input_file", "output_dir")
     _check_flags()
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
-    names = ("bert_config_file", "init_checkpoint", "continue_from", "vocab_file")
+    names = ("bert_config_file", "continue_from", "vocab_file")
     paths: dict[str, Any] = {name: locate(FLAGS[name].value) for name in names}
+    paths["init_checkpoint"] = found_models.find(FLAGS.init_checkpoint)
     config_file = paths["bert_config_file"]
     config = BertConfig.from_json_file(config_file) if config_file else None
     strategy = start_tensorflow(training_flags.make_strategy)

@@ -17,7 +17,7 @@ import os
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line import fine_tuning_flags, found_models, training_flags
 from official_bert.command_line.flag_values import locate
 from official_bert.command_line.model_flags import given_files
 from official_bert.errors import UserError
@@ -246,7 +246,7 @@ def _keep(threshold):
 
 def _model_paths():
     """Return the directory of the model to ask, or those of the ensemble."""
-    paths = [locate(path) for path in FLAGS.ensemble_dirs]
+    paths = [found_models.find(path) for path in FLAGS.ensemble_dirs]
     return paths or [fine_tuning_flags.model_path()]
 
 

@@ -17,6 +17,7 @@ import keras
 import tensorflow as tf
 
 from official_bert.checkpoints import initialize, names
+from official_bert.checkpoints.hub.local_model import name_in_cache
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.kernels import choose
@@ -172,10 +173,12 @@ def fingerprint(
 def _short_name(path):
     """Return the name of a checkpoint, wherever it lies; of files with their folder's.
 
-    Every release has a `bert_model.ckpt`.
+    Every release has a `bert_model.ckpt`. In a cache the folder's name is a revision.
     """
     if not path:
         return path
+    if name := name_in_cache(path):
+        return name
     folder, name = os.path.split(os.path.abspath(path))
     is_file = re.search(r"\.(ckpt(-\d+)?|index|safetensors|h5|bin)$", name)
     return f"{os.path.basename(folder)}/{name}" if is_file else name

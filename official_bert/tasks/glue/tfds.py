@@ -76,7 +76,9 @@ def task_of(name: DatasetName) -> GlueTask | None:
 
 def has_examples(task: GlueTask, datasets: GlueDatasets, split: str) -> bool:
     """Return whether TFDS has such a set of a task; nothing is opened."""
-    return task.name in _SETS and (task.name != "mnli-mm" or split != "train")
+    if task.name not in _SETS or split not in task.layouts:
+        return False
+    return task.name != "mnli-mm" or split != "train"
 
 
 def read_examples(task: GlueTask, datasets: GlueDatasets, split: str) -> list[Example]:

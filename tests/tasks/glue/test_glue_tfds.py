@@ -178,7 +178,7 @@ def test_the_first_text_is_the_first(there):
 
 
 def test_what_is_not_there(there):
-    for name, split in (("xnli", "dev"), ("mnli-mm", "train")):
+    for name, split in (("xnli", "dev"), ("mnli-mm", "train"), ("ax", "train")):
         assert not glue_tfds.has_examples(TASKS[name], there, split)
         with pytest.raises(UserError) as caught:
             read(there, name, split)

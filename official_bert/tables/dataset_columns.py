@@ -3,8 +3,8 @@
 Flags decide first, then TFDS's `supervised_keys`, then names and kinds:
 
 * texts: two features that are commonly a pair (`premise` and `hypothesis`); else the
-  one called `text` or `sentence`; else the only text, or the only two, in TFDS's
-  order. Features that number rows (`id`, `idx`, `title_id`) are not texts;
+  one called `text` or `sentence`; else the only text, or the only two, in
+  alphabetical order. Features that number rows (`id`, `idx`, `title_id`) are not texts;
 * labels: the feature called `label` or `labels`; else the only class or sequence of
   classes; else all booleans, if they are several: each is a label that may hold; else
   the only boolean or number.
@@ -23,6 +23,7 @@ SEQUENCE = "sequence of "
 OTHER = "other"
 _PAIRS = (
     ("premise", "hypothesis"),
+    ("context", "hypothesis"),
     ("sentence1", "sentence2"),
     ("question1", "question2"),
     ("text_a", "text_b"),
@@ -163,7 +164,8 @@ def _find_texts(dataset, kinds, taken, text_b):
     if len(named) == 1 or len(free) == 1:
         return (named or free)[0], text_b
     if text_b is None and len(free) == 2:
-        return free[0], free[1]
+        first, second = sorted(free)
+        return first, second
     reason = "more than two features" if free else "no feature"
     raise UserError(
         f"--dataset={dataset.name}: {reason} may be the text. Choose with {TEXT_FLAG} "

@@ -40,7 +40,9 @@ def read_table(dataset: Dataset, split: str, columns: DatasetColumns) -> Table:
     for number, row in enumerate(dataset.rows(split), 1):
         cells = [row[name] for name in names[:2] if name is not None]
         if columns.label:
-            cells.append(_label_cell(dataset, columns.label, row, f"{where}: row {number}"))
+            cells.append(
+                _label_cell(dataset, columns.label, row, f"{where}: row {number}")
+            )
         rows.append(Row(number, tuple(cells)))
     if not rows:
         raise UserError(f"{where} has no rows. Choose another dataset.")

@@ -50,7 +50,13 @@ class Dataset:
     @property
     def features(self) -> dict[str, Any]:
         """Name -> feature of TFDS, of the columns."""
-        return dict(self.builder.info.features)
+        import tensorflow_datasets as tfds
+
+        features = dict(self.builder.info.features)
+        if isinstance(self.builder, tfds.core.read_only_builder.ReadOnlyBuilder):
+            # Without their code, they have another order in each process.
+            return dict(sorted(features.items()))
+        return features
 
     @property
     def translations(self) -> list[str]:

@@ -96,7 +96,7 @@ def test_an_unclear_label():
     ("kinds", "supervised_keys", "expected"),
     [
         ({"body": "text", "kind": "class"}, None, ("body", None, ("kind",))),
-        ({"b": "text", "a": "text", "c": "class"}, None, ("b", "a", ("c",))),
+        ({"b": "text", "a": "text", "c": "class"}, None, ("a", "b", ("c",))),
         ({"text": "text", "note": "text", "c": "class"}, None, ("text", None, ("c",))),
         ({"id": "string", "a": "text", "c": "classes"}, None, ("a", None, ("c",))),
         ({"a": "text", "idx": "integer", "n": "number"}, None, ("a", None, ("n",))),

@@ -56,7 +56,6 @@ def test_without_the_packages(monkeypatch, missing):
 def test_unknown_names(tmp_path, name, message):
     from named_datasets import tfds  # noqa: F401
 
-    pytest.importorskip("tensorflow_datasets")
     with pytest.raises(UserError, match=message):
         open_dataset(parse_name(name), tmp_path)
     assert not list(tmp_path.iterdir())

@@ -107,6 +107,6 @@ def test_other_features(tmp_path):
     with pytest.raises(UserError) as caught:
         read_articles(opened("half_squad", tmp_path), "train")
     assert str(caught.value) == (
-        "--dataset=half_squad has no feature id, answers, as SQuAD has, only question, "
-        "context. Choose squad/v1.1, squad/v2.0 or a dataset with the same features."
+        "--dataset=half_squad has no feature id, answers, as SQuAD has, only context, "
+        "question. Choose squad/v1.1, squad/v2.0 or a dataset with the same features."
     )

@@ -354,6 +354,20 @@ BREAKS = [
         "metrics/test_glue_metrics.py",
     ),
     Break(
+        "rows of GLUE in TFDS are not put in GLUE's order",
+        "tasks/glue/tfds.py",
+        'key=lambda row: row["idx"]',
+        'key=lambda row: -row["idx"]',
+        "tasks/glue/test_glue_tfds.py",
+    ),
+    Break(
+        "a hidden label of a dataset is its last class",
+        "tables/dataset_tables.py",
+        'feature.names[value] if value >= 0 else ""',
+        "feature.names[value]",
+        "tables/test_dataset_tables.py",
+    ),
+    Break(
         "a continuation is looked up without its ##",
         "tokenization/wordpiece.py",
         "            if start:\n                piece = CONTINUATION + piece\n",

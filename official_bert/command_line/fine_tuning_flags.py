@@ -3,7 +3,7 @@
 import itertools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from official_bert.fine_tuning.job import FineTuningJob, Start
     from official_bert.fine_tuning.task_file import Task
+    from official_bert.tables.datasets import Dataset
 
 FLAGS = flags.FLAGS
 Predictor = TypeVar("Predictor")
@@ -124,13 +125,14 @@ def is_chief(strategy: "tf.distribute.Strategy") -> bool:
     return strategies.is_chief(strategy)
 
 
-def describe_run(file_flags: Sequence[str]) -> None:
-    """Write `run.json`; `file_flags` name the command's data."""
+def describe_run(file_flags: Sequence[str], datasets: "Iterable[Dataset]" = ()) -> None:
+    """Write `run.json`; `file_flags` name the command's data, or its datasets do."""
     names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
     values = [FLAGS[name].value for name in names]
     listed = [each if isinstance(each, list) else [each] for each in values]
     inputs = [found_models.path_of(path) for paths in listed for path in paths]
-    training_flags.describe_run(file_flags, inputs)
+    records = [dataset.record() for dataset in datasets]
+    training_flags.describe_run(("dataset", *file_flags), inputs, records)
 
 
 def _check():

@@ -5,6 +5,7 @@ import os
 import sys
 import time
 from collections.abc import Iterable
+from typing import Any
 
 import official_bert
 from official_bert import files, machine
@@ -16,7 +17,9 @@ PACKAGES = ("tensorflow", "keras", "numpy", "tokenizers", "absl-py")
 
 
 def write_run_json(
-    path: str | os.PathLike[str], inputs: Iterable[str | os.PathLike[str] | None]
+    path: str | os.PathLike[str],
+    inputs: Iterable[str | os.PathLike[str] | None],
+    datasets: Iterable[dict[str, Any]] = (),
 ) -> None:
     """Write what it takes to repeat this run: command, flags, versions, hashes.
 
@@ -29,6 +32,7 @@ def write_run_json(
       inputs: what went in: files, directories (their files are taken),
         checkpoint prefixes (`<prefix>.*` is taken). What is not on the disk,
         is recorded with null; None is left out.
+      datasets: records of the datasets that were read by name.
     """
     hashes: dict[str, str | None] = {}
     for name in map(str, filter(None, inputs)):
@@ -38,6 +42,7 @@ def write_run_json(
         paths = list(filter(os.path.isfile, paths))
         own: dict[str, str | None] = {path: files.sha256_of(path) for path in paths}
         hashes |= own or {name: None}
+    listed = list(datasets)
     files.write_json(
         path,
         {
@@ -51,6 +56,7 @@ def write_run_json(
             },
             "inputs": hashes,
             "models": found_models.describe(hashes),
+            **({"datasets": listed} if listed else {}),
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
     )

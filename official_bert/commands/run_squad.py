@@ -5,10 +5,13 @@ r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
         --do_train --do_predict --train_batch_size=12 --learning_rate=3e-5 \
         --num_train_epochs=2 --output_dir=output/squad
 
-For SQuAD 2.0 add --version_2_with_negative. The predictions are scored officially if
-the file has answers. --do_eval finds the threshold on the null odds that scores best,
-while it trains or of the model in --output_dir, whose task.json keeps it. More in
-docs/finetuning.md.
+    python run_scripts/run_squad.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+        --dataset=squad/v2.0 --do_train --do_predict --output_dir=output/squad2
+
+For files of SQuAD 2.0 add --version_2_with_negative. The predictions are scored
+officially if the questions have answers. --do_eval finds the threshold on the null odds
+that scores best, while it trains or of the model in --output_dir, whose task.json keeps
+it. More in docs/finetuning.md.
 """
 
 import math
@@ -17,15 +20,23 @@ import os
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, found_models, training_flags
+from official_bert.command_line import (
+    dataset_flags,
+    fine_tuning_flags,
+    found_models,
+    training_flags,
+)
 from official_bert.command_line.flag_values import locate
 from official_bert.command_line.model_flags import given_files
 from official_bert.errors import UserError
 from official_bert.fine_tuning import task_file
+from official_bert.tables.datasets import DEV, TEST, TRAIN
+from official_bert.tasks.squad import datasets as squad_datasets
 from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files
 from official_bert.tasks.squad import reports as squad_reports
 
+FILES = ("train_file", "predict_file")
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("train_file", None, "SQuAD JSON to train on, also .gz.")
@@ -70,8 +81,8 @@ flags.DEFINE_integer(
 flags.DEFINE_bool(
     "version_2_with_negative",
     None,
-    "SQuAD 2.0: some questions have no answer; default: as the model was trained, and "
-    "in training without.",
+    "SQuAD 2.0: some questions have no answer; default: as the model was trained; in "
+    "training as --dataset says, and with files without.",
 )
 flags.DEFINE_float(
     "null_score_diff_threshold",
@@ -93,16 +104,20 @@ def main() -> None:
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
-    data = _read_questions()
+    dataset = dataset_flags.opened()
+    data = _read_questions(dataset)
     if FLAGS.do_train:
         with fine_tuning_flags.opened_start(strategy) as start:
-            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+            job = _make_job(start, dataset, data)
+            if not fine_tuning_flags.fine_tune(strategy, job):
                 return
     if not fine_tuning_flags.is_chief(strategy):
         return
     if FLAGS.do_eval or FLAGS.do_predict:
-        _evaluate_and_predict(data)
-    fine_tuning_flags.describe_run(("train_file", "predict_file", "ensemble_dirs"))
+        _evaluate_and_predict(dataset, data)
+    fine_tuning_flags.describe_run(
+        (*FILES, "ensemble_dirs"), [dataset] if dataset else []
+    )
 
 
 def _check_flags():
@@ -110,7 +125,9 @@ def _check_flags():
         "train_file": FLAGS.do_train or FLAGS.train_file,
         "predict_file": FLAGS.do_predict or FLAGS.do_eval or FLAGS.predict_file,
     }
-    fine_tuning_flags.require_files(*filter(uses.get, uses))
+    if not dataset_flags.check(FILES):
+        dataset_flags.check_unused_data_dir()
+        fine_tuning_flags.require_files(*filter(uses.get, uses))
     if FLAGS.ensemble_dirs and FLAGS.do_train:
         raise UserError("--ensemble_dirs is for models that are asked; train first.")
     for name in ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case"):
@@ -124,20 +141,32 @@ def _check_flags():
         raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
 
 
-def _read_questions():
-    """Return (examples, gold answers or None) of --predict_file, if it is given."""
-    if not FLAGS.predict_file:
+def _source(dataset, flag):
+    """Return the path that a flag names, or the dataset's questions in its place."""
+    if dataset is None:
+        return locate(FLAGS[flag].value)
+    if flag == "train_file":
+        split = dataset.require_split(TRAIN)
+    else:
+        split = dataset.find_split(DEV) or dataset.find_split(TEST)
+        split = split or dataset.require_split(DEV)
+    return squad_datasets.read_articles(dataset, split)
+
+
+def _read_questions(dataset):
+    """Return (examples, gold answers or None) that are predicted, if any are."""
+    named = FLAGS.dataset and (FLAGS.do_predict or FLAGS.do_eval)
+    if not FLAGS.predict_file and not named:
         return None
     from official_bert.checkpoints import any_format
-    from official_bert.tasks.squad import training as squad
 
-    path, flag = locate(FLAGS.predict_file), "--predict_file"
-    known = squad.SquadTask()
+    path, flag = _source(dataset, "predict_file"), "--predict_file"
+    known = _default_task(dataset)
     if not FLAGS.do_train:
         for model in _model_paths():
             with any_format.opened(model):
                 pass  # It is there.
-        known = _known_task(_model_paths()[0])
+        known = _known_task(_model_paths()[0], dataset)
     with_negative = _task(known).decoding.version_2_with_negative
     examples = squad_files.read_examples(path, False, with_negative, flag)
     gold_answers = squad_files.read_gold_answers(path, flag)
@@ -164,21 +193,18 @@ def _task(known):
     return SquadTask.from_dict({**values, **training_flags.given(*values)})
 
 
-def _make_job(start, questions):
+def _make_job(start, dataset, questions):
     """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.squad import training as squad
 
-    task = _task(squad.SquadTask())
+    task = _task(_default_task(dataset))
     start.check_length(task.max_seq_length)
     with_negative = task.decoding.version_2_with_negative
-    examples = squad_files.read_examples(
-        locate(FLAGS.train_file), True, with_negative, "--train_file"
-    )
+    source = _source(dataset, "train_file")
+    examples = squad_files.read_examples(source, True, with_negative, "--train_file")
     features = squad_features.convert_examples(examples, start.tokenizer, *task.lengths)
     if not features:
-        raise UserError(
-            f"--train_file: {FLAGS.train_file} has no context with words in it."
-        )
+        raise UserError(f"--train_file: {source} has no context with words in it.")
     print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
     dev = None
     if FLAGS.do_eval:
@@ -193,7 +219,7 @@ def _make_job(start, questions):
     return squad.make_job(start, task, features, dev, epoch_size=len(examples))
 
 
-def _evaluate_and_predict(questions):
+def _evaluate_and_predict(dataset, questions):
     """Answer the questions of --predict_file; score the answers.
 
     --do_eval without a training finds the best threshold first.
@@ -206,7 +232,7 @@ def _evaluate_and_predict(questions):
     size = FLAGS.predict_batch_size if FLAGS.do_predict else FLAGS.eval_batch_size
     given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
     # Those of an ensemble must read alike, so the first one's lengths are all's.
-    task = _task(_known_task(paths[0]))
+    task = _task(_known_task(paths[0], dataset))
     pads = FLAGS.pad_to_max_seq_length
     predictors = [SquadPredictor(path, size, task, pads, **given) for path in paths]
     task = predictors[0].task
@@ -250,10 +276,20 @@ def _model_paths():
     return paths or [fine_tuning_flags.model_path()]
 
 
-def _known_task(path):
+def _known_task(path, dataset):
     """Return the `SquadTask` of a model; what it does not tell is the default."""
     from official_bert.tasks.squad.training import SquadTask
 
     if task_file.has_task(path):
         return task_file.read_task(path, SquadTask)[0]
-    return SquadTask()
+    return _default_task(dataset)
+
+
+def _default_task(dataset):
+    """Return the `SquadTask` of a new model; the dataset says its version."""
+    from official_bert.tasks.squad.training import SquadTask
+
+    values = SquadTask().to_dict()
+    if dataset and squad_datasets.has_impossible_questions(dataset):
+        values["version_2_with_negative"] = True
+    return SquadTask.from_dict(values)

@@ -65,7 +65,7 @@ def write(directory: str | os.PathLike[str], data: Mapping[str, Any]) -> bool:
         `training.json`, `task.json` and `eval_results.txt` are read; the last
         three may be missing.
       data: dict of flag -> str, the data that were given; of paths, the last
-        part is shown.
+        part is shown, of `dataset` all.
 
     Returns:
       whether it was written.
@@ -92,7 +92,8 @@ def write(directory: str | os.PathLike[str], data: Mapping[str, Any]) -> bool:
     rows = _training(directory, task)
     for flag, value in data.items():
         paths = [os.path.normpath(part) for part in value.split(",")]
-        rows.append((f"`--{flag}`", _some(list(map(os.path.basename, paths)))))
+        shown = [value] if flag == "dataset" else list(map(os.path.basename, paths))
+        rows.append((f"`--{flag}`", _some(shown)))
     lines += _table(rows)
     lines += ["", *_scores(directory), "## How to use it", ""]
     commands = _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS

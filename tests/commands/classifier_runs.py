@@ -118,7 +118,7 @@ BAD_TRAIN = {
     f"{MRPC} --glue_submission=some": "--glue_submission … --do_predict",
     f"{MRPC} --do_predict --glue_submission=own.csv": "--glue_submission … own.csv",
     "--task_name=XNLI --data_dir=glue --do_predict --glue_submission=some": "xnli",
-    "--task_name=MRPC --tfds": "pip install tensorflow-datasets",
+    "--tfds --train_file=own.csv": "--tfds … one of the two",
     "--train_file=gone.csv": "gone.csv",
     "--train_file=glue": "directory",
     "--train_file=empty.csv": "is empty",

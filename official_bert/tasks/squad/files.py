@@ -15,7 +15,7 @@ import dataclasses
 import json
 import os
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -27,6 +27,22 @@ WHITESPACE = " \t\r\n\u202f"
 
 _MOST_OF_A_NAME = 60
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Articles:
+    """What a file would hold, from another source.
+
+    Attributes:
+      name: where it is from, for messages.
+      articles: the list "data" of the format.
+    """
+
+    name: str
+    articles: list[dict[str, Any]]
+
+    def __str__(self):
+        return self.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,7 +96,7 @@ def make_example(question: str, context: str, qas_id: str = "0") -> SquadExample
 
 
 def read_examples(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Articles,
     is_training: bool,
     version_2_with_negative: bool = False,
     flag: str = "--predict_file",
@@ -93,7 +109,7 @@ def read_examples(
     empty answer, and fails at one that reaches beyond the context.
 
     Args:
-      path: the file.
+      path: the file, or its content.
       is_training: read the answers, of which each question must have one.
       version_2_with_negative: in training, whether questions may have no
         answer, as SQuAD 2.0's `is_impossible` says.
@@ -135,12 +151,12 @@ def read_examples(
 
 
 def read_gold_answers(
-    path: str | os.PathLike[str], flag: str = "--predict_file"
+    path: str | os.PathLike[str] | Articles, flag: str = "--predict_file"
 ) -> dict[str, tuple[str, ...]] | None:
     """Return the answers that a file has, for `metrics.squad`.
 
     Args:
-      path: the file.
+      path: the file, or its content.
       flag: the flag the file came from, for messages.
 
     Returns:
@@ -242,6 +258,8 @@ def _read_questions(path, flag, unique):
 
 
 def _read_articles(path, flag):
+    if isinstance(path, Articles):
+        return path.articles
     text = read_text(str(path), flag)
     try:
         content = json.loads(text)

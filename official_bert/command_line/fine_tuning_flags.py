@@ -11,7 +11,7 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import training_flags
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
@@ -30,11 +30,12 @@ MOST_EPOCHS = 1_000_000
 HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
 
 flags.DEFINE_string(
-    "init_checkpoint",
+    "model",
     None,
     "Weights to start from, in any format (docs/checkpoints.md); without --do_train: "
     "a fine-tuned model.",
 )
+define_aliases("model", "init_checkpoint")
 flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.")
 flags.DEFINE_float(
     "warmup_proportion", 0.1, "Part of the updates that is linear warm-up.", 0, 1
@@ -126,7 +127,7 @@ def is_chief(strategy: "tf.distribute.Strategy") -> bool:
 
 def describe_run(file_flags: Sequence[str]) -> None:
     """Write `run.json`; `file_flags` name the command's data."""
-    names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
+    names = (*file_flags, "model", "bert_config_file", "vocab_file")
     values = [FLAGS[name].value for name in names]
     listed = [each if isinstance(each, list) else [each] for each in values]
     inputs = [locate(path) for paths in listed for path in paths]
@@ -146,7 +147,7 @@ def _check():
     ):
         print(
             f"It is the fine-tuned model in {directory} that is asked, not "
-            "--init_checkpoint; to ask that, give another --output_dir.",
+            "--model; to ask that, give another --output_dir.",
             flush=True,
         )
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
@@ -155,13 +156,11 @@ def _check():
     if FLAGS.do_train and not FLAGS.init_checkpoint:
         if not FLAGS.bert_config_file:
             raise UserError(
-                "Give --init_checkpoint, the pre-trained model to start from; or "
+                "Give --model, the pre-trained model to start from; or "
                 "--bert_config_file and --vocab_file, to start from random weights."
             )
         require("vocab_file")
-        logging.warning(
-            "Without --init_checkpoint the model starts from random weights."
-        )
+        logging.warning("Without --model the training starts from random weights.")
 
 
 def _check_sweep():
@@ -205,7 +204,7 @@ def require_files(*names: str) -> None:
 
 
 def model_path() -> str:
-    """Return the fine-tuned model to use: --output_dir's, or --init_checkpoint."""
+    """Return the fine-tuned model to use: --output_dir's, or --model."""
     if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
         return FLAGS.output_dir
     return locate(FLAGS.init_checkpoint)

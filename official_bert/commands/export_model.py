@@ -1,6 +1,6 @@
 r"""Export a model: as an endpoint that takes raw text, or for a device.
 
-    python run_scripts/export_model.py --model_dir=output/reviews \
+    python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews
 
     curl -d '{"instances": ["Wonderful!"]}' \
@@ -10,7 +10,7 @@ is a SavedModel for TensorFlow Serving, in a folder with a version number; a REA
 beside it tells how to start a server and ask it. Before it gets its name it is asked
 itself, in a process that knows only TensorFlow, and must answer what Python answers.
 
-    python run_scripts/export_model.py --model_dir=output/reviews \
+    python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews_on_device --format=tflite --dev_file=dev.csv
 
 is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
@@ -22,12 +22,26 @@ import re
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model", "export_dir")
+MOST_USED: tuple[str, ...] = (
+    "format",
+    "dev_file",
+    "quantization",
+    "calibration_file",
+    "max_seq_length",
+    "lengths",
+    "pairs",
+    "check_file",
+    "model_name",
+    "version",
+)
 
 SAVED_MODEL, TFLITE = "saved_model", "tflite"
 
@@ -35,11 +49,12 @@ flags.DEFINE_enum(
     "format", SAVED_MODEL, [SAVED_MODEL, TFLITE], "For servers, or for devices."
 )
 flags.DEFINE_string(
-    "model_dir",
+    "model",
     None,
     "Output directory of a finished fine-tuning, of any task; a fine-tuned model of "
     "Hugging Face; or a pre-trained model in any format.",
 )
+define_aliases("model", "model_dir", "init_checkpoint")
 flags.DEFINE_string(
     "export_dir",
     None,
@@ -108,7 +123,7 @@ flags.DEFINE_float(
 
 def main() -> None:
     """Load, export, compare; say what was written."""
-    require("model_dir", "export_dir")
+    require(*REQUIRED)
     try:
         lengths = [int(value) for value in FLAGS.lengths or ()]
     except ValueError as error:
@@ -212,8 +227,8 @@ def _export_saved_model(lengths):
     )
     if not report["has_warmup"]:
         print(
-            "Without requests to warm a server up: pip install tensorflow-serving-api "
-            "and export again to have them."
+            "Without requests to warm a server up: pip install "
+            "'official-bert[serving-api]' and export again to have them."
         )
     for changed in report["changed"]:
         print(f"{changed} stays as somebody has changed it.")

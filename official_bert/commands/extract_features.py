@@ -1,9 +1,9 @@
 r"""Turn texts into vectors: each token's, or one for each text.
 
-    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extract_features.py --model=uncased_L-12_H-768_A-12 \
       --input_file=input.txt --output_file=output.jsonl --layers=-1,-2,-3,-4
 
-    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extract_features.py --model=uncased_L-12_H-768_A-12 \
       --input_file=input.txt --sentence_vectors=vectors.npy --pooling=mean
 
 Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines are
@@ -14,7 +14,12 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import streams
-from official_bert.command_line.flag_values import define_positive, locate, require
+from official_bert.command_line.flag_values import (
+    define_aliases,
+    define_positive,
+    locate,
+    require,
+)
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -22,6 +27,18 @@ from official_bert.constants import LONG_TEXT, POOLINGS, TRUNCATE
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "model")
+MOST_USED: tuple[str, ...] = (
+    "output_file",
+    "sentence_vectors",
+    "pooling",
+    "layers",
+    "max_seq_length",
+    "long_text",
+    "doc_stride",
+    "batch_size",
+)
 
 flags.DEFINE_string(
     "input_file", None, "Text, one a line, plain or .gz; - is standard input."
@@ -48,8 +65,9 @@ flags.DEFINE_string(
     "for sentences; the mean of several makes a sentence's vector.",
 )
 flags.DEFINE_string(
-    "init_checkpoint", None, "The model: a directory, prefix or zip of any format."
+    "model", None, "The model: a directory, prefix or zip of any format."
 )
+define_aliases("model", "init_checkpoint")
 flags.DEFINE_integer(
     "max_seq_length",
     None,
@@ -81,7 +99,7 @@ flags.DEFINE_bool(
 
 def main() -> None:
     """Check the flags, load the model, write the features."""
-    require("input_file", "init_checkpoint")
+    require(*REQUIRED)
     layers = _parse_layers()
     _check_files()
     given = given_files()

@@ -31,6 +31,20 @@ from official_bert.training.plans.estimate import estimate
 from official_bert.training.plans.workload import Workload
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("topology",)
+MOST_USED: tuple[str, ...] = (
+    "flagfile",
+    "command",
+    "chips",
+    "bert_config_file",
+    "train_batch_size",
+    "micro_batch_size",
+    "max_seq_length",
+    "precision",
+    "recompute",
+    "num_train_examples",
+)
 
 flags.DEFINE_string(
     "topology",
@@ -63,7 +77,7 @@ def define_flags(arguments: list[str]) -> None:
 
 def main() -> None:
     """Make the plan; if the step does not fit, find flags with which it does."""
-    require("topology")
+    require(*REQUIRED)
     slice_ = parse_topology(FLAGS.topology)
     chips = _chips(slice_)
     config, config_name = planned_runs.model_config()

@@ -2,23 +2,23 @@ r"""Ask a fine-tuned model of any task: a line of JSON comes out for each questi
 
 A classifier, texts or pairs, "text a ||| text b", a line each, or a table:
 
-    python run_scripts/predict.py --model_dir=output/reviews --input_file=new.csv \
+    python run_scripts/predict.py --model=output/reviews --input_file=new.csv \
         --output_file=answers.jsonl
 
-    echo "Wonderful!" | python run_scripts/predict.py --model_dir=output/reviews
+    echo "Wonderful!" | python run_scripts/predict.py --model=output/reviews
 
 A tagger, texts, a line each, or lines of {"text": ...}:
 
-    echo "Anna is in Rome." | python run_scripts/predict.py --model_dir=output/ner
+    echo "Anna is in Rome." | python run_scripts/predict.py --model=output/ner
 
 SQuAD, lines of {"question": ..., "context": ...}, or pairs:
 
     echo "Who is in Rome? ||| Anna is in Rome." | \
-        python run_scripts/predict.py --model_dir=output/squad
+        python run_scripts/predict.py --model=output/squad
 
 Multiple choice, lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
 
-    python run_scripts/predict.py --model_dir=output/swag --input_file=questions.jsonl
+    python run_scripts/predict.py --model=output/swag --input_file=questions.jsonl
 
 A pre-trained encoder, exported for devices (.tflite), gives a vector for each text.
 
@@ -35,7 +35,7 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.streams import (
     STANDARD,
     is_stream,
@@ -55,13 +55,24 @@ CHUNK = 1024
 TABLES = (".csv", ".tsv", ".tab")
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model",)
+MOST_USED: tuple[str, ...] = (
+    "input_file",
+    "output_file",
+    "text_column",
+    "text_b_column",
+    "has_header",
+    "batch_size",
+)
 
 flags.DEFINE_string(
-    "model_dir",
+    "model",
     None,
     "Output directory of a finished fine-tuning; a fine-tuned model of Hugging Face; "
     "or a .tflite.",
 )
+define_aliases("model", "model_dir", "init_checkpoint")
 flags.DEFINE_string(
     "input_file",
     STANDARD,
@@ -96,7 +107,7 @@ flags.DEFINE_integer(
 
 def main() -> None:
     """Load the model, then answer as the questions come."""
-    require("model_dir")
+    require(*REQUIRED)
     _check_files()
     start_tensorflow()
     from official_bert.tasks.predictor import load

@@ -83,7 +83,7 @@ def read_examples(
     path: str | os.PathLike[str],
     is_training: bool,
     version_2_with_negative: bool = False,
-    flag: str = "--predict_file",
+    flag: str = "--dev_file",
 ) -> list[SquadExample]:
     """Return the questions of a file, in order.
 
@@ -135,7 +135,7 @@ def read_examples(
 
 
 def read_gold_answers(
-    path: str | os.PathLike[str], flag: str = "--predict_file"
+    path: str | os.PathLike[str], flag: str = "--dev_file"
 ) -> dict[str, tuple[str, ...]] | None:
     """Return the answers that a file has, for `metrics.squad`.
 

@@ -377,20 +377,22 @@ flags.DEFINE_enum("layers", None, ["x" * 50, "y" * 50], "Which.")
 """
 
 
-def test_help_is_in_groups(script, tmp_path):
-    """Those of the script first, what has no effect last."""
+@pytest.mark.parametrize("flag", ["--help", "--helpfull"])
+def test_help_is_in_groups(tmp_path, flag):
+    """Those of the script first; the complete help ends with what has no effect."""
     (tmp_path / "helper_flags.py").write_text(HELPER)
     body = SCRIPT.replace("BODY", "    pass")
     body = body.replace("import errno", "import helper_flags, errno")
     (tmp_path / "other.py").write_text(body)
     done = subprocess.run(
-        [sys.executable, tmp_path / "other.py", "--help"],
+        [sys.executable, tmp_path / "other.py", flag],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     lines = [line for line in done.stdout.splitlines() if re.match("  --|[A-Z]", line)]
     first = lines.index("Flags, with their defaults:")
+    old = ["Accepted for old commands:", "  --use_abacus=False"]
     own = [f"  --{n}" for n in ("word", "times=1", "names=a,b", "tone=kind")]
     assert lines[first + 1 :] == [
         *own,
@@ -400,9 +402,9 @@ def test_help_is_in_groups(script, tmp_path):
         "  --rate=0.5",
         "  --note",
         "  --layers",
-        "Accepted for old commands:",
-        "  --use_abacus=False",
+        *(old if flag == "--helpfull" else []),
     ]
+    assert ("--helpfull adds" in done.stdout) == (flag == "--help")
     assert "      A note.\n" in done.stdout
     # No name is broken over two lines.
     assert f"      <{'x' * 50} |\n      {'y' * 50}>: Which.\n" in done.stdout

@@ -6,8 +6,8 @@ r"""Plan a training run on TPUs or GPUs that are not attached.
     python run_scripts/plan_training.py --flagfile=configs/glue/mrpc.flags \
         --topology=v5e:2x2
 
-It takes the flags of run_pretraining.py, run_classifier.py, run_squad.py, run_ner.py
-or run_swag.py, and reads no data. For TPUs it compiles the run's training step with
+It takes the flags of a training command (pre-training, a classifier, SQuAD, NER or
+SWAG), and reads no data. For TPUs it compiles the run's training step with
 the TPU's own compiler (pip install 'official-bert[plan]'); for GPUs it estimates. It
 reports memory per chip, operations, bytes, the shortest possible time of a step, and
 the days and chip hours of the run. If the step does not fit, it searches the flags

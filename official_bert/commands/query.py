@@ -5,7 +5,7 @@ r"""Query a served model: texts or rows in, a line of JSON for each out.
     echo '{"text": "Wonderful!"}' | \
         python run_scripts/query.py --url=http://127.0.0.1:8501 --model_name=reviews
 
-The server is serve.py or TF Serving. Each line of standard input is a row, which is
+The server is serve.py or TF Serving. Each line of standard input is a row. It is
 an object of input name -> value (such as {"question": ..., "context": ...}), or a
 text, or for a classifier of pairs "text a ||| text b".
 """

@@ -154,7 +154,7 @@ BAD_ALONE = {
     **{
         f"{ASK} --ensemble_dirs=v2 {flag}": f"{flag.split('=')[0]} … --ensemble_dirs"
         for flag in (
-            "--init_checkpoint=v2",
+            "--model=v2",
             "--bert_config_file=v2/bert_config.json",
             "--vocab_file=v2/vocab.txt",
         )

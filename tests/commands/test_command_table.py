@@ -1,5 +1,6 @@
 """The list of commands names each module once, and the program starts them."""
 
+import re
 import subprocess
 import sys
 
@@ -50,6 +51,19 @@ def test_the_list_has_a_line_for_each_command(typed):
         assert lines.index(f"{command.group}:") < lines.index(line)
     assert max(map(len, lines)) <= 80
     assert typed("help") == typed("-h") == typed("--help") == (0, listed, "")
+
+
+def test_the_page_of_commands_is_the_table():
+    page = (ROOT / "docs" / "commands.md").read_text("utf-8")
+    rows = re.findall(r"^\| `([\w-]+)` \| (\S+) \| (.*) \|$", page, re.MULTILINE)
+    assert rows == [
+        (command.name, script_of(command), command.summary) for command in COMMANDS
+    ]
+
+
+def script_of(command):
+    script = f"run_scripts/{command.module}.py"
+    return f"`{script}`" if (ROOT / script).exists() else "–"
 
 
 def test_version(typed):

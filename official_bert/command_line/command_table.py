@@ -100,9 +100,11 @@ COMMANDS = (
 )
 
 _MODULES = {command.module: command for command in COMMANDS}
-# Of a script: `python run_scripts/run_ner.py`, or `run_ner.py` alone.
+# Of a script: `python run_scripts/run_ner.py`, or `run_ner.py` alone; not the end of
+# another path or word.
 _SCRIPT = re.compile(
-    rf"(?P<whole>(?:python )?run_scripts/)?\b(?P<module>{'|'.join(_MODULES)})\.py\b"
+    r"(?<![\w/.='-])(?P<whole>(?:python )?run_scripts/)?"
+    rf"(?P<module>{'|'.join(_MODULES)})\.py\b"
 )
 
 

@@ -101,8 +101,9 @@ def test_an_unknown_command_is_one_sentence(typed, name, nearest):
 def test_commands_are_shown_as_the_user_types_them(monkeypatch, program, whole, alone):
     monkeypatch.setattr(sys, "argv", [program])
     alone = alone or "official-bert ner"
-    text = "Run python run_scripts/run_ner.py --do_eval; run_ner.py, my_run_ner.py."
-    wanted = f"Run {whole} --do_eval; {alone}, my_run_ner.py."
+    others = "my_run_ner.py, 'query.py', --file=serve.py, src/models.py"
+    text = f"Run python run_scripts/run_ner.py --do_eval; (run_ner.py); {others}"
+    wanted = f"Run {whole} --do_eval; ({alone}); {others}"
     assert command_table.in_users_form(text) == wanted
     assert " ".join(command_table.shown_command("ner")) == whole
 

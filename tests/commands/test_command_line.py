@@ -279,6 +279,25 @@ def test_working_directory_comes_before_the_root(project, tmp_path):
     assert done.stdout == "mine mine\n"
 
 
+@pytest.mark.parametrize("own", [None, "--word=mine\n"])
+def test_a_short_name_stands_for_a_config(project, tmp_path, own):
+    """`--flagfile=tiny` for `configs/tiny.flags`; a file of that name comes first."""
+    (project / "configs" / "glue").mkdir()
+    (project / "configs" / "glue" / "c.flags").write_text("--word=ours\n")
+    if own:
+        (tmp_path / "glue").mkdir()
+        (tmp_path / "glue" / "c").write_text(own)
+    done = subprocess.run(
+        [sys.executable, "project/run_scripts/say.py", "--flagfile=glue/c"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(project)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == ("mine mine\n" if own else "ours ours\n")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -345,6 +364,22 @@ def test_run_json_tells_how_to_repeat_the_run(script, tmp_path):
         "bert.ckpt.index": hashlib.sha256(b"index").hexdigest(),
     }
     assert time.strptime(written["written"], "%Y-%m-%dT%H:%M:%S%z")
+
+
+def test_run_json_tells_how_to_repeat_a_command(tmp_path):
+    """Of the program, started as a module."""
+    command = ["-m", "official_bert", "convert", "--model=x", "--help"]
+    program = (
+        "import sys; from official_bert.command_line import run_record\n"
+        f"sys.argv = ['/a/official_bert/__main__.py', *{command[2:]}]\n"
+        "run_record.write_run_json('run.json', [])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True
+    )
+    written = json.loads((tmp_path / "run.json").read_text())
+    assert written["command"] == [os.path.basename(sys.executable), *command]
 
 
 def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):

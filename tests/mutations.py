@@ -410,6 +410,20 @@ BREAKS = [
         "commands/test_run_classifier.py",
     ),
     Break(
+        "run.json records a flag under all of its names",
+        "command_line/flag_values.py",
+        "return [flag for flag in found if not flag.help.startswith(_ALIAS_HELP)]",
+        "return found",
+        "commands/test_flag_values.py",
+    ),
+    Break(
+        "an installed package looks for data next to itself",
+        "command_line/flag_values.py",
+        "is_ours = IS_CHECKOUT or ",
+        "is_ours = True or ",
+        "commands/test_flag_values.py",
+    ),
+    Break(
         "clipping is forgotten",
         "training/step.py",
         "return CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)",

@@ -99,11 +99,11 @@ def model_config() -> tuple[BertConfig, str]:
     Raises:
       UserError: flags name no model, or a file is missing.
     """
-    if not FLAGS.bert_config_file and FLAGS.init_checkpoint:
+    if not FLAGS.bert_config_file and FLAGS.model:
         from official_bert.checkpoints import any_format, model_directory
 
-        with any_format.opened(found_models.find(FLAGS.init_checkpoint)) as checkpoint:
-            return model_directory.config_of(checkpoint), FLAGS.init_checkpoint
+        with any_format.opened(found_models.find(FLAGS.model)) as checkpoint:
+            return model_directory.config_of(checkpoint), FLAGS.model
     if FLAGS.command == PRETRAINING:
         require("bert_config_file")
     name = FLAGS.bert_config_file or DEFAULT_CONFIG

@@ -46,7 +46,7 @@ def write_run_json(
     files.write_json(
         path,
         {
-            "command": [os.path.basename(sys.executable), *sys.argv],
+            "command": [os.path.basename(sys.executable), *_arguments()],
             "directory": os.getcwd(),
             "flags": {flag.name: flag.value for flag in own_flags()},
             "versions": {
@@ -60,3 +60,10 @@ def write_run_json(
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
     )
+
+
+def _arguments():
+    """Return what Python was started with, fit for another start."""
+    if os.path.basename(sys.argv[0]) == "__main__.py":
+        return ["-m", official_bert.__name__, *sys.argv[1:]]
+    return sys.argv

@@ -1,9 +1,9 @@
 r"""Turn texts into vectors: each token's, or one for each text.
 
-    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extract_features.py --model=uncased_L-12_H-768_A-12 \
       --input_file=input.txt --output_file=output.jsonl --layers=-1,-2,-3,-4
 
-    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extract_features.py --model=uncased_L-12_H-768_A-12 \
       --input_file=input.txt --sentence_vectors=vectors.npy --pooling=mean
 
 Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines are
@@ -14,7 +14,11 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import found_models, streams
-from official_bert.command_line.flag_values import define_positive, require
+from official_bert.command_line.flag_values import (
+    define_aliases,
+    define_positive,
+    require,
+)
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -22,6 +26,18 @@ from official_bert.constants import LONG_TEXT, POOLINGS, TRUNCATE
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "model")
+MOST_USED: tuple[str, ...] = (
+    "output_file",
+    "sentence_vectors",
+    "pooling",
+    "layers",
+    "max_seq_length",
+    "long_text",
+    "doc_stride",
+    "batch_size",
+)
 
 flags.DEFINE_string(
     "input_file", None, "Text, one a line, plain or .gz; - is standard input."
@@ -47,9 +63,8 @@ flags.DEFINE_string(
     "Layers, -1 being the last and 0 the first. Default: -1,-2,-3,-4 for tokens, -1 "
     "for sentences; the mean of several makes a sentence's vector.",
 )
-flags.DEFINE_string(
-    "init_checkpoint", None, "The model: a path in any format, or a name."
-)
+flags.DEFINE_string("model", None, "The model: a path in any format, or a name.")
+define_aliases("model", "init_checkpoint")
 flags.DEFINE_integer(
     "max_seq_length",
     None,
@@ -81,11 +96,11 @@ flags.DEFINE_bool(
 
 def main() -> None:
     """Check the flags, load the model, write the features."""
-    require("input_file", "init_checkpoint")
+    require(*REQUIRED)
     layers = _parse_layers()
     _check_files()
     given = given_files()
-    checkpoint = found_models.find(FLAGS.init_checkpoint)
+    checkpoint = found_models.find(FLAGS.model)
     start_tensorflow()
     from official_bert.checkpoints import model_directory
     from official_bert.corpus import text_blocks

@@ -4,8 +4,7 @@ r"""List the models that have names, with their sizes and the memory they need.
 
     official-bert models --source=Google
 
-Write a name of this list where a command takes a model: --init_checkpoint, --model_dir
-or --from. The command downloads the model once. docs/models.md describes other names,
+Write a name of this list where a command takes a model (--model). It downloads the model once. docs/models.md describes other names,
 such as those of Hugging Face.
 
 Memory to load is that of the weights. Memory to fine-tune is an estimate for a batch of
@@ -23,6 +22,10 @@ SOURCES = (names.GOOGLE, names.HUGGING_FACE, names.KAGGLE)
 BATCH_SIZE, MAX_SEQ_LENGTH, PRECISION = 32, 128, "float32"
 GIGABYTE = 1e9
 HEADINGS = ("name", "parameters", "casing", "languages", "to load", "to fine-tune")
+
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ()
+MOST_USED: tuple[str, ...] = ("source",)
 
 flags.DEFINE_enum("source", None, SOURCES, "List the models of this source only.")
 

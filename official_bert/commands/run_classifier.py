@@ -1,19 +1,19 @@
 r"""Fine-tune BERT on a GLUE task or on a table of your own; evaluate it; ask it.
 
     python run_scripts/run_classifier.py --task_name=MRPC --data_dir=glue_data/MRPC \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/mrpc \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/mrpc \
         --do_train --do_eval --learning_rate=2e-5 --num_train_epochs=3
 
     python run_scripts/run_classifier.py --train_file=reviews.csv \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/reviews \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/reviews \
         --do_train --do_eval
 
     python run_scripts/run_classifier.py --dataset=imdb_reviews \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/imdb \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/imdb \
         --do_train --do_eval --do_predict
 
 The same command again continues where the output directory stands. In the end that
-directory is a model that knows its labels: predict.py --model_dir=… asks it.
+directory is a model that knows its labels: predict.py --model=… asks it.
 More in docs/finetuning.md.
 """
 
@@ -44,6 +44,20 @@ from official_bert.tasks.glue.tasks import find_task
 FILES = ("train_file", "dev_file", "test_file")
 COLUMNS = ("text_column", "text_b_column", "label_column", "label_kind")
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_eval",
+    "model",
+    "task_name",
+    "data_dir",
+    "train_file",
+    "dev_file",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+)
 
 flags.DEFINE_string(
     "task_name",

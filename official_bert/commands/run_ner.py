@@ -1,10 +1,10 @@
 r"""Fine-tune BERT to find names, and other entities; evaluate it; tag files.
 
-    python run_scripts/run_ner.py --init_checkpoint=cased_L-12_H-768_A-12 \
+    python run_scripts/run_ner.py --model=cased_L-12_H-768_A-12 \
         --train_file=train.txt --dev_file=valid.txt --test_file=test.txt \
         --do_train --do_eval --do_predict --learning_rate=5e-5 --output_dir=output/ner
 
-    python run_scripts/run_ner.py --init_checkpoint=cased_L-12_H-768_A-12 \
+    python run_scripts/run_ner.py --model=cased_L-12_H-768_A-12 \
         --dataset=conll2003 --do_train --do_eval --do_predict --output_dir=output/ner
 
 Files have CoNLL columns (a word a line, its tag last, a blank line between
@@ -36,6 +36,20 @@ FILES = ("train_file", "dev_file", "test_file")
 # Flag of a file -> part of a dataset that stands for it.
 PARTS = dict(zip(FILES, (TRAIN, DEV, TEST), strict=True))
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "model",
+    "train_file",
+    "dev_file",
+    "test_file",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+)
 
 flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
 flags.DEFINE_string("dev_file", None, "CoNLL columns or JSON lines to evaluate on.")

@@ -1,11 +1,11 @@
 r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
 
-    python run_scripts/run_squad.py --init_checkpoint=uncased_L-12_H-768_A-12 \
-        --train_file=train-v1.1.json --predict_file=dev-v1.1.json \
+    python run_scripts/run_squad.py --model=uncased_L-12_H-768_A-12 \
+        --train_file=train-v1.1.json --dev_file=dev-v1.1.json \
         --do_train --do_predict --train_batch_size=12 --learning_rate=3e-5 \
         --num_train_epochs=2 --output_dir=output/squad
 
-    python run_scripts/run_squad.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/run_squad.py --model=uncased_L-12_H-768_A-12 \
         --dataset=squad/v2.0 --do_train --do_predict --output_dir=output/squad2
 
 For files of SQuAD 2.0 add --version_2_with_negative. The predictions are scored
@@ -26,7 +26,7 @@ from official_bert.command_line import (
     found_models,
     training_flags,
 )
-from official_bert.command_line.flag_values import locate
+from official_bert.command_line.flag_values import define_aliases, locate
 from official_bert.command_line.model_flags import given_files
 from official_bert.errors import UserError
 from official_bert.fine_tuning import task_file
@@ -36,11 +36,26 @@ from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files
 from official_bert.tasks.squad import reports as squad_reports
 
-FILES = ("train_file", "predict_file")
+FILES = ("train_file", "dev_file")
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_predict",
+    "model",
+    "train_file",
+    "dev_file",
+    "version_2_with_negative",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+    "max_seq_length",
+)
 
 flags.DEFINE_string("train_file", None, "SQuAD JSON to train on, also .gz.")
-flags.DEFINE_string("predict_file", None, "SQuAD JSON whose questions are answered.")
+flags.DEFINE_string("dev_file", None, "SQuAD JSON whose questions are answered.")
+define_aliases("dev_file", "predict_file")
 flags.DEFINE_bool(
     "do_predict", False, "Whether to answer, and to score where there are answers."
 )
@@ -123,14 +138,14 @@ def main() -> None:
 def _check_flags():
     uses = {
         "train_file": FLAGS.do_train or FLAGS.train_file,
-        "predict_file": FLAGS.do_predict or FLAGS.do_eval or FLAGS.predict_file,
+        "dev_file": FLAGS.do_predict or FLAGS.do_eval or FLAGS.dev_file,
     }
     if not dataset_flags.check(FILES):
         dataset_flags.check_unused_data_dir()
         fine_tuning_flags.require_files(*filter(uses.get, uses))
     if FLAGS.ensemble_dirs and FLAGS.do_train:
         raise UserError("--ensemble_dirs is for models that are asked; train first.")
-    for name in ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case"):
+    for name in ("model", "bert_config_file", "vocab_file", "do_lower_case"):
         if FLAGS.ensemble_dirs and FLAGS[name].value not in (None, ""):
             raise UserError(
                 f"--{name} is for one model; leave it out beside --ensemble_dirs, "
@@ -156,11 +171,11 @@ def _source(dataset, flag):
 def _read_questions(dataset):
     """Return (examples, gold answers or None) that are predicted, if any are."""
     named = FLAGS.dataset and (FLAGS.do_predict or FLAGS.do_eval)
-    if not FLAGS.predict_file and not named:
+    if not FLAGS.dev_file and not named:
         return None
     from official_bert.checkpoints import any_format
 
-    path, flag = _source(dataset, "predict_file"), "--predict_file"
+    path, flag = _source(dataset, "dev_file"), "--dev_file"
     known = _default_task(dataset)
     if not FLAGS.do_train:
         for model in _model_paths():
@@ -176,7 +191,7 @@ def _read_questions(dataset):
     elif not with_negative and not all(gold_answers.values()):
         if FLAGS.do_eval or FLAGS.version_2_with_negative is None:
             raise UserError(
-                f"--predict_file: {path} has questions without an answer; give "
+                f"--dev_file: {path} has questions without an answer; give "
                 "--version_2_with_negative, or to answer them all the same, without "
                 "scores, --do_predict and --noversion_2_with_negative."
             )
@@ -220,7 +235,7 @@ def _make_job(start, dataset, questions):
 
 
 def _evaluate_and_predict(dataset, questions):
-    """Answer the questions of --predict_file; score the answers.
+    """Answer the questions of --dev_file; score the answers.
 
     --do_eval without a training finds the best threshold first.
     """

@@ -2,14 +2,14 @@ r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
 
     python run_scripts/run_swag.py --flagfile=configs/swag.flags \
         --train_file=swag/train.csv --dev_file=swag/val.csv \
-        --init_checkpoint=uncased_L-12_H-768_A-12
+        --model=uncased_L-12_H-768_A-12
 
     python run_scripts/run_swag.py --train_file=train.jsonl --dev_file=dev.jsonl \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/questions \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/questions \
         --do_train --do_eval
 
     python run_scripts/run_swag.py --dataset=hellaswag \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/endings \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/endings \
         --do_train --do_eval
 
 A file that begins with { is JSON lines, whatever its name: each {"question": …,
@@ -40,6 +40,20 @@ FILES = ("train_file", "dev_file", "test_file")
 # Flag of a file -> part of a dataset that stands for it.
 PARTS = dict(zip(FILES, (TRAIN, DEV, TEST), strict=True))
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "model",
+    "train_file",
+    "dev_file",
+    "test_file",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+)
 
 flags.DEFINE_string(
     "train_file", None, "SWAG's CSV, or JSON lines, to train on; also .gz."

@@ -339,6 +339,6 @@ def restore_to_evaluate(state: saving.State, settings: RunSettings) -> None:
     if not settings.init_checkpoint:
         raise UserError(
             f"--output_dir: {settings.output_dir} holds no checkpoint to evaluate "
-            "(model.ckpt-N); train first, or give --init_checkpoint."
+            "(model.ckpt-N); train first, or give --model."
         )
     print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)

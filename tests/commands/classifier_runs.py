@@ -134,7 +134,7 @@ BAD_ALONE = {
     "--output_dir=": "--output_dir",
     MRPC: "--do_train … --do_eval … --do_predict",
     "--do_eval --train_file=own.csv": "--dev_file",
-    "--do_train --train_file=own.csv": "Give --init_checkpoint … --bert_config_file",
+    "--do_train --train_file=own.csv": "Give --model … --bert_config_file",
     f"{BRIEF} {MRPC} --num_seeds=2": "--num_seeds … --do_eval",
     f"{BRIEF} --train_file=own.csv --early_stopping_patience=1": "--do_eval",
     f"{SEEDS} --output_dir=own": "own holds another run",

@@ -95,9 +95,9 @@ BAD_V1 = {
     "--train_file=v1.json --version_2_with_negative": 'q0 … no "is_impossible"',
     "--train_file=asked.json": 'q0 … no "answers"',
     "--train_file=blank.json --version_2_with_negative": "blank.json",
-    "--do_eval": "--predict_file",
-    "--do_predict": "--predict_file",
-    "--do_eval --predict_file=gone.json": "--predict_file … gone.json",
+    "--do_eval": "--dev_file",
+    "--do_predict": "--dev_file",
+    "--do_eval --predict_file=gone.json": "--dev_file … gone.json",
     "--do_eval --predict_file=cut.json": "cut.json is no SQuAD file",
     "--do_eval --predict_file=asked.json": "asked.json have no answers",
     "--do_eval --predict_file=same.json": "q0 … id of another question",
@@ -134,8 +134,8 @@ BAD_V1 = {
 }
 BAD_ALONE = {
     "--init_checkpoint=v2 --predict_file=v2.json": "--do_train … --do_predict",
-    "--do_predict --init_checkpoint=v2": "--predict_file",
-    "--do_eval --init_checkpoint=v2": "--predict_file",
+    "--do_predict --init_checkpoint=v2": "--dev_file",
+    "--do_eval --init_checkpoint=v2": "--dev_file",
     "--do_eval --init_checkpoint=v2 --predict_file=asked.json": "have no answers",
     f"{ASK} --output_dir= --init_checkpoint=v2": "--output_dir",
     ASK: "new-",
@@ -154,7 +154,7 @@ BAD_ALONE = {
     **{
         f"{ASK} --ensemble_dirs=v2 {flag}": f"{flag.split('=')[0]} … --ensemble_dirs"
         for flag in (
-            "--init_checkpoint=v2",
+            "--model=v2",
             "--bert_config_file=v2/bert_config.json",
             "--vocab_file=v2/vocab.txt",
         )

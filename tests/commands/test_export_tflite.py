@@ -102,7 +102,7 @@ FULL = f"{TO}classifier --quantization=full_int8"
 CALIBRATED = f"{FULL} --dev_file=dev.csv --calibration_file"
 # Flags besides --export_dir=new-N -> words of the error.
 BAD = {
-    TO: "--model_dir",
+    TO: "--model:",
     f"{TO}nowhere": "nowhere",
     f"{TO}nothing": "nothing",
     f"{TO}classifier --export_dir=mine": "--export_dir … mine … not an empty directory",

@@ -106,7 +106,7 @@ GOOD = {
 }
 BAD = {
     "no input": ([*MODEL, *TO_FILE], ["--input_file"]),
-    "no checkpoint": (["--input_file=input.txt", *TO_FILE], ["--init_checkpoint"]),
+    "no checkpoint": (["--input_file=input.txt", *TO_FILE], ["Give --model:"]),
     "no output": (READ, ["Give --output_file", "--sentence_vectors"]),
     "two outputs": ([*READ, *TO_FILE, *TO_NPY], ["one of them"]),
     "printed rows": ([*READ, "--sentence_vectors=-"], ["cannot be printed"]),

@@ -285,7 +285,7 @@ def test_an_evaluation_keeps_the_best_threshold(first, later):
     tuned = read(first[0] / "v2" / "task.json")
     threshold = tuned["null_score_diff_threshold"]
     path = "untuned-1/task.json\n"
-    told = "the fine-tuned model in untuned-1 that is asked, not --init_checkpoint"
+    told = "the fine-tuned model in untuned-1 that is asked, not --model"
     assert told in said(later, "untuned-1")
     assert "that is asked" not in said(later, "scored")
     assert f"Best threshold {threshold}, kept in {path}" in said(later, "untuned-1")

@@ -99,7 +99,7 @@ def read_examples(
     path: str | os.PathLike[str] | Articles,
     is_training: bool,
     version_2_with_negative: bool = False,
-    flag: str = "--predict_file",
+    flag: str = "--dev_file",
 ) -> list[SquadExample]:
     """Return the questions of a file, in order.
 
@@ -151,7 +151,7 @@ def read_examples(
 
 
 def read_gold_answers(
-    path: str | os.PathLike[str] | Articles, flag: str = "--predict_file"
+    path: str | os.PathLike[str] | Articles, flag: str = "--dev_file"
 ) -> dict[str, tuple[str, ...]] | None:
     """Return the answers that a file has, for `metrics.squad`.
 

@@ -446,6 +446,7 @@ def test_a_cloud_tpu_is_connected_to(tpu_calls):
 )
 def test_no_tpu_answers(monkeypatch, tpu_calls, error, given, words):
     """The sentence has nothing of TensorFlow's reason."""
+
     def fail(resolver):
         raise error
 

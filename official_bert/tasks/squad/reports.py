@@ -189,8 +189,8 @@ def threshold_notes(
     notes = []
     if best < min(null_odds):
         notes.append(
-            f"best_f1_thresh is {official}: the official script writes 0.0 if no answer "
-            f"at all scores best. {BEST_THRESHOLD} is {best}, below all null odds, and "
+            f"best_f1_thresh is {official}: the official script writes 0.0 if no "
+            f"answer at all scores best. {BEST_THRESHOLD} is {best}, below all null odds, and "
             "leaves every question unanswered."
         )
     elif official != best:

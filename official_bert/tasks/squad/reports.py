@@ -190,8 +190,8 @@ def threshold_notes(
     if best < min(null_odds):
         notes.append(
             f"best_f1_thresh is {official}: the official script writes 0.0 if no "
-            f"answer at all scores best. {BEST_THRESHOLD} is {best}, below all null odds, and "
-            "leaves every question unanswered."
+            f"answer at all scores best. {BEST_THRESHOLD} is {best}, below all null "
+            "odds, and leaves every question unanswered."
         )
     elif official != best:
         notes.append(

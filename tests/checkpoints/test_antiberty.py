@@ -8,7 +8,6 @@ reported as unused.
 
 import importlib.util
 import itertools
-import os
 import pathlib
 
 import numpy as np
@@ -151,10 +150,12 @@ def test_features_equal_pytorch_s(bert, reference):
 
 def test_what_is_not_bert_s_is_reported(bert):
     report = bert.report
-    heads = [f"cls.{h}.{p}" for h in ("species", "chain", "graft") for p in ("b", "w")]
-    unused = [name.replace("/", ".") for name in report.unused]
-    for head in heads:
-        assert any(name.startswith(head) for name in unused), (head, unused)
+    heads = [
+        f"cls.{head}.{part}"
+        for head in ("chain", "graft", "species")
+        for part in ("bias", "weight")
+    ]
+    assert sorted(report.unused) == heads
     # It has a pooler, but no next-sentence head.
     assert {name.split("/")[1] for name in report.new} == {"seq_relationship"}
     assert not bert.tokenizer.do_lower_case
@@ -179,15 +180,11 @@ def bytes_of(path):
 
 
 def test_converted_weights_are_the_package_s(files, directories):
-    """All but the padding of tables and the heads that are not BERT's."""
-    wanted = {
-        name: content
-        for name, content in bytes_of(files["path"]).items()
-        if not any(head in name for head in ("species", "chain", "graft"))
-    }
+    """All 146 tensors, also of the heads that are not BERT's."""
+    wanted = bytes_of(files["path"])
+    assert len(wanted) == 146
     for name, directory in directories.items():
-        found = bytes_of(directory)
-        assert {key: found.get(key) for key in wanted} == wanted, name
+        assert bytes_of(directory) == wanted, name
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -239,8 +236,10 @@ def test_saved_model_and_server(directories, reference, tmp_path):
         if any(mask[0])
     ]
     assert len(rows) == 3
+    differences = []
     for (tokens, found), wanted in zip(rows, reference["probabilities"], strict=True):
         ids = [vocab.index(token) for token in tokens]
         assert ids == np.argsort(-wanted)[: len(ids)].tolist()
-        np.testing.assert_allclose(found, wanted[ids], atol=TOLERANCE)
-    assert os.path.isdir(tmp_path / "antiberty" / "1")
+        differences.append(np.abs(np.array(found) - wanted[ids]).max())
+    print(f"SavedModel {report['difference']:.1e}, server {max(differences):.1e}")
+    assert max(differences) < TOLERANCE

@@ -122,7 +122,7 @@ def test_the_first_of_several_answers_is_used(first):
     """The second ones are wrong, so that the model is that of `last`."""
     folder, results = first
     text = "two.json: 7 of 7 questions have several answers. The first one of each"
-    assert text in results["several"]["stderr"]
+    assert text in results["several"]["logged"]
     models = [
         tf.train.load_checkpoint(str(folder / name / "bert_model.ckpt"))
         for name in ("last", "several")

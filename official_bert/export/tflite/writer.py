@@ -221,7 +221,8 @@ def _on_samples(path, model, quantization):
     """Return the `Report` of samples of each length; refuse a model that is wrong."""
     score, tflite_model = compile_model(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
-    greatest, differences, same_labels = 0.0, {}, []
+    greatest, same_labels = 0.0, []
+    differences: dict[str, float] = {}
     for pair in itertools.pairwise([*texts, None]):
         example = Example(0, *pair)
         row = _row(convert_example(example, model.tokenizer, model.lengths[-1]))

@@ -36,7 +36,7 @@ NO_CHECKPOINT = Checkpoint(
 
 @dataclasses.dataclass(frozen=True)
 class Bert:
-    """What `load` and `load_encoder` return.
+    """A loaded model; `pretrained.bert.Bert` adds methods that read texts.
 
     Attributes:
       model: `PretrainingModel`, whose encoder is `model.bert`; from
@@ -52,7 +52,7 @@ class Bert:
     report: Report = IN_MEMORY
 
     @property
-    def vectors(self) -> tuple[str, ...]:
+    def output_names(self) -> tuple[str, ...]:
         """Names of the encoder's outputs that are of trained weights.
 
         Masked-LM models of Hugging Face have lost the pooler, and a new one is random.
@@ -66,12 +66,20 @@ class Bert:
         """The `BertEncoder`."""
         return getattr(self.model, "bert", self.model)
 
-    def encode(
+    def outputs(
         self, inputs: Mapping[str, Any], **options: Any
     ) -> dict[str, "tf.Tensor"]:
-        """Return dict of `vectors` for a dict of `INPUTS`; see `BertEncoder.call`."""
+        """Run the encoder.
+
+        Args:
+          inputs: dict of `INPUTS`, int32 [B, S].
+          **options: see `BertEncoder.call`.
+
+        Returns:
+          dict of `output_names` -> tensor.
+        """
         outputs = self.encoder(inputs, **options)
-        return {name: outputs[name] for name in self.vectors}
+        return {name: outputs[name] for name in self.output_names}
 
 
 def load(
@@ -108,10 +116,13 @@ def load(
     missing = [name for name in bert.report.new if not name.startswith(optional)]
     if missing:
         heads = "both heads" if next_sentence else "the masked-LM head"
+        remedy = "load_encoder loads the encoder alone."
+        if all(name.startswith(NEXT_SENTENCE) for name in missing):
+            remedy = "next_sentence=False loads it without the next-sentence head."
         raise UserError(
             f"{path} is no pre-trained model with {heads}: it lacks "
             f"{', '.join(missing)}. Fine-tuned models, and those for sentence vectors, "
-            "have lost it; give the pre-trained one."
+            f"have lost it; give the pre-trained one. In Python, {remedy}"
         )
     return bert
 

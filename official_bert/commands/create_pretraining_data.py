@@ -40,7 +40,7 @@ flags.DEFINE_string(
     None,
     "TFRecord files to write, a comma-separated list; @32 in a name stands for 32 "
     "files, train@32.tfrecord for train-00000-of-00032.tfrecord and so on. Names "
-    "that end in .gz are compressed.",
+    "that end in .gz are compressed. Missing folders are created.",
 )
 flags.DEFINE_integer(
     "num_workers",

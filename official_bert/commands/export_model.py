@@ -198,9 +198,11 @@ def _export_tflite(lengths):
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
         f"{report.size / 1e6:.1f} MB\n"
         f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
+        f"\n{report.on_samples()}"
     )
-    if report.metric:
+    if report.changes:
         print(f"{FLAGS.dev_file}: {report.scores()}")
+        print(*report.changes.lines(), sep="\n")
     elif model.predictor and FLAGS.quantization != FLOAT32:
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")

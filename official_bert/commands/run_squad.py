@@ -258,8 +258,13 @@ def _evaluate_and_predict(dataset, questions):
         _keep(best)
         if FLAGS.null_score_diff_threshold is None:
             task, predictions = squad_reports.at_threshold(task, predictions, best)
+    with_negative = task.decoding.version_2_with_negative
+    if with_negative:
+        threshold = task.decoding.null_score_diff_threshold
+        warning = squad_reports.silence_warning(predictions, threshold, gold_answers)
+        if warning:
+            print(warning, flush=True)
     if FLAGS.do_predict:
-        with_negative = task.decoding.version_2_with_negative
         squad_reports.write(FLAGS.output_dir, examples, predictions, with_negative)
     if gold_answers is not None:
         squad_reports.score(FLAGS.output_dir, task, predictions, gold_answers)

@@ -110,7 +110,10 @@ BAD = {
         {"do_train": None, "do_eval": True},
         ["holds no checkpoint", "--model"],
     ),
-    "tpu": ({"use_tpu": True}, ["--strategy=tpu: no TPU answers"]),
+    "tpu": (
+        {"use_tpu": True},
+        ["--use_tpu, or --strategy=tpu: TensorFlow finds no free TPU on this machine."],
+    ),
     "tpu and more": (
         {"use_tpu": True, "strategy": "mirrored"},
         ["--use_tpu and --strategy=mirrored"],

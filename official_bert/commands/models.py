@@ -4,8 +4,8 @@ r"""List the models that have names, with their sizes and the memory they need.
 
     official-bert models --source=Google
 
-Write a name of this list where a command takes a model (--model). It downloads the model once. docs/models.md describes other names,
-such as those of Hugging Face.
+Write a name of this list where a command takes a model (--model). It downloads the
+model once. docs/models.md describes other names, such as those of Hugging Face.
 
 Memory to load is that of the weights. Memory to fine-tune is an estimate for a batch of
 32 texts of 128 tokens in float32.

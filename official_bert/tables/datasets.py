@@ -27,7 +27,7 @@ class DatasetName:
     config: str | None = None
     version: str | None = None
 
-    def __str__(self):
+    def __str__(self) -> str:
         config = f"/{self.config}" if self.config else ""
         version = f":{self.version}" if self.version else ""
         return f"{self.dataset}{config}{version}"

@@ -41,7 +41,7 @@ class Articles:
     name: str
     articles: list[dict[str, Any]]
 
-    def __str__(self):
+    def __str__(self) -> str:
         return self.name
 
 

@@ -11,11 +11,12 @@ import pathlib
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import official_bert
 from official_bert.corpus import text_blocks
+from official_bert.engines import worker_errors
 from official_bert.engines.beam import files as beam_files
 from official_bert.errors import UserError
 
@@ -25,11 +26,6 @@ if TYPE_CHECKING:
 
 # What a message of ours ends with when it has passed through a runner.
 _WHERE = re.compile(r" \[while running .*")
-# In a traceback, of this process or in the message about another one.
-_OUR_CODE = re.compile(
-    r'File ".*official_bert.(?:tokenization|corpus|data|engines).(?!beam.runs)'
-)
-_SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
 
 
 def make_options(beam_options: str) -> "PipelineOptions":
@@ -101,30 +97,13 @@ def run_pipeline(
         raise UserError(f"Beam's pipeline was not finished: its state is {state}.")
 
 
-def check_complete(num_arrived: int, num_sent: int, what: str) -> None:
-    """Raise `UserError` unless all of what was sent has arrived."""
-    if num_arrived != num_sent:
-        raise UserError(
-            f"{num_arrived} of {num_sent} {what} have arrived: Apache Beam has lost "
-            "data between its workers. Run the command again, with another runner if "
-            "it happens again."
-        )
-
-
-def check_text_complete(num_bytes: int, paths: Collection[str]) -> None:
-    """Raise `UserError` unless so many bytes are the text of some files."""
-    total = text_blocks.total_bytes(paths, beam_files.size_of)
-    if total is not None:
-        check_complete(num_bytes, total, "bytes of text")
-
-
 def _reason(error):
     """Return a sentence about what a runner raised; None if it is our defect."""
     text = "".join(traceback.format_exception(error))
-    sentences = _SENTENCE.findall(text)
-    if sentences:
-        return _WHERE.sub("", sentences[-1])
-    if _OUR_CODE.search(text):
+    sentence = worker_errors.sentence_in(text)
+    if sentence:
+        return _WHERE.sub("", sentence)
+    if worker_errors.is_ours(text):
         return None
     reason = " ".join(str(error).split())
     return f"--beam_options: Beam cannot run the pipeline: {reason}"

@@ -18,6 +18,7 @@ import official_bert
 from official_bert.corpus import text_blocks
 from official_bert.engines import worker_errors
 from official_bert.engines.beam import files as beam_files
+from official_bert.engines.beam import pools as beam_pools
 from official_bert.errors import UserError
 
 if TYPE_CHECKING:
@@ -82,11 +83,21 @@ def run_pipeline(
     """
     import apache_beam as beam
 
+    def make_pipeline():
+        pipeline = beam.Pipeline(options=options)
+        build(pipeline)
+        return pipeline
+
+    addresses = beam_pools.addresses_of(options)
     try:
         with _importable_by_children():
-            pipeline = beam.Pipeline(options=options)
-            build(pipeline)
-            state = pipeline.run().wait_until_finish()
+            if addresses:
+                assert options is not None
+                state = beam_pools.run(make_pipeline, options, addresses)
+            else:
+                state = make_pipeline().run().wait_until_finish()
+    except UserError:
+        raise
     except Exception as error:
         reason = _reason(error)
         if not reason:
@@ -105,7 +116,10 @@ def _reason(error):
         return _WHERE.sub("", sentence)
     if worker_errors.is_ours(text):
         return None
-    reason = " ".join(str(error).split())
+    message = str(error)
+    if "Traceback (most recent call last)" in message:
+        message = message.strip().rpartition("\n")[2]
+    reason = " ".join(message.split())
     return f"--beam_options: Beam cannot run the pipeline: {reason}"
 
 

@@ -34,7 +34,6 @@ _REASONS = (
     re.compile(r"Job aborted due to stage failure: (.+)"),
     re.compile(r"SparkException: (.+)"),
 )
-_MISSING = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -257,10 +256,10 @@ def reason_of(text: str) -> str | None:
     sentence = worker_errors.sentence_in(text)
     if sentence:
         return sentence
-    missing = _MISSING.search(text)
+    missing = worker_errors.missing_package(text)
     if missing:
         return (
-            f"The Python of a Spark worker lacks the package {missing[1]}. Install "
+            f"The Python of a Spark worker lacks the package {missing}. Install "
             "'official-bert[spark]' on all workers, or name another Python with "
             "--spark_conf=spark.pyspark.python=PATH."
         )

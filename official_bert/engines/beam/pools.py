@@ -93,7 +93,7 @@ def check_workers(options: "PipelineOptions", addresses: Sequence[str]) -> None:
         raise UserError(
             f"--beam_options: no worker of the pool at {pools} started within "
             f"{SECONDS_TO_START} seconds. Check that the pool runs, that the job "
-            "server reaches it, and that its Python has apache-beam. Its log shows more."
+            "server reaches it, and that its Python has apache-beam. Its log says more."
         ) from error
     except Exception as error:
         missing = worker_errors.missing_package(str(error))

@@ -35,7 +35,8 @@ SIZES = "unit long, number long, documents long, tokens long"
 PLANNED = "block long, other long, piece long, value binary"
 ANSWERED = "piece long, value binary"
 FINISHED = "number long"
-# As a unit: the row names a file of facts. As `other`: no document is asked for.
+# As a number of documents: the row names a file of facts. As `other`: none is asked
+# for.
 NONE = -1
 
 
@@ -88,8 +89,8 @@ def _encode(spark, job, encoding, tokenizer, tasks):
     rows = tables.map_rows(blocks, _encode_blocks, SIZES, encoding, tokenizer, job)
     sizes, facts = [], None
     for unit, number, documents, tokens in rows.collect():
-        if unit == NONE:
-            read = pickle.loads(spark_files.read(f"{job.folder}/{number}.facts"))
+        if documents == NONE:
+            read = pickle.loads(spark_files.read(_path(job, (unit, number), "facts")))
             facts = steps.merge_facts([facts, read])
         else:
             sizes.append(((unit, number), documents, tokens))
@@ -100,24 +101,22 @@ def _encode(spark, job, encoding, tokenizer, tasks):
 
 
 def _encode_blocks(rows, encoding, tokenizer, job):
-    """Write the ids of blocks; yield `SIZES`, in the end the file of all facts."""
-    from pyspark import TaskContext
-
-    facts = None
+    """Write the ids of blocks; yield `SIZES`, in the end for the file of all facts."""
+    facts = first = None
     for _, _, packed in rows:
         block = pickle.loads(packed)
         found = dict(steps.encode_block(block, encoding, tokenizer, job.token_code))
         facts = steps.merge_facts([facts, found[steps.FACTS]])
         key, documents = found[steps.DOCUMENTS]
-        with job.storage.written(_block_path(job, key)) as file:
+        first = first or key
+        with job.storage.written(_path(job, key, "ids")) as file:
             file.write(pickle.dumps(documents))
         _, num_documents, num_tokens = found[steps.SIZES]
         yield *key, num_documents, num_tokens
-    if facts:
-        number = TaskContext.get().partitionId()
-        with job.storage.written(f"{job.folder}/{number}.facts") as file:
+    if first:
+        with job.storage.written(_path(job, first, "facts")) as file:
             file.write(pickle.dumps(facts))
-        yield NONE, number, 0, 0
+        yield *first, NONE, 0
 
 
 def _make_pieces(spark, job, layout, tasks):
@@ -206,12 +205,13 @@ def _unpack(packed):
     return Pair(*value) if isinstance(value, tuple) else value
 
 
-def _block_path(job, key):
-    return f"{job.folder}/{key[0]}-{key[1]}.ids"
+def _path(job, key, ending):
+    """Return the path of what belongs to a block, or to the blocks from this one."""
+    return f"{job.folder}/{key[0]}-{key[1]}.{ending}"
 
 
 def _read_documents(job, key):
-    return pickle.loads(spark_files.read(_block_path(job, key)))
+    return pickle.loads(spark_files.read(_path(job, key, "ids")))
 
 
 def _facts_path(job, piece):

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from apache_beam.options.pipeline_options import PipelineOptions
 
 SECONDS_TO_CONNECT = 2
-SECONDS_TO_START = 60
+SECONDS_TO_START = 30
 SECONDS_BETWEEN_LOOKS = 1
 
 
@@ -96,6 +96,11 @@ def check_workers(options: "PipelineOptions", addresses: Sequence[str]) -> None:
             "server reaches it, and that its Python has apache-beam. Its log says more."
         ) from error
     except Exception as error:
+        if "failed to connect" in str(error):
+            raise UserError(
+                f"--beam_options: the job server has no connection to the worker pool "
+                f"at {pools}. Start the pool, or correct --environment_config."
+            ) from error
         missing = worker_errors.missing_package(str(error))
         if not missing:
             raise

@@ -54,6 +54,7 @@ def make_options(beam_options: str) -> "PipelineOptions":
     # These tell of each worker's error, which comes to us as well.
     for name in ("worker", "portability.local_job_service"):
         logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_a_job_server)
     complaint = io.StringIO()
     try:
         # It reads like a program of its own: usage on stderr, then the end.
@@ -67,6 +68,11 @@ def make_options(beam_options: str) -> "PipelineOptions":
             f"--beam_options: Beam cannot read {beam_options!r} ({reason}); write "
             "Beam's own flags, quoted as one, such as '--runner=DirectRunner'."
         ) from error
+
+
+def _is_not_of_a_job_server(record):
+    """Drop what a job server says, also a worker's error, which comes to us as well."""
+    return record.module != "portable_runner"
 
 
 def run_pipeline(

@@ -85,9 +85,7 @@ def make_settings(
                 "--spark_conf=spark.executor.memory=2g."
             )
         pairs.append((name, value))
-    # Under `spark-submit` and on platforms with notebooks Spark runs already.
-    is_started = "PYSPARK_GATEWAY_PORT" in os.environ
-    if not is_started:
+    if not _is_started():
         if not master:
             raise UserError(
                 "--runner=spark needs --spark_master, such as spark://host:7077 or "
@@ -96,6 +94,14 @@ def make_settings(
         _check_java()
     _check_master(master)
     return SparkSettings(master, tuple(pairs), log_file)
+
+
+def _is_started():
+    """Return whether Spark runs already: under `spark-submit`, on a platform."""
+    from pyspark import SparkContext
+
+    is_active = SparkContext._active_spark_context is not None
+    return is_active or "PYSPARK_GATEWAY_PORT" in os.environ
 
 
 def _check_java():
@@ -145,8 +151,10 @@ def running(settings: SparkSettings, folder: str) -> "Iterator[SparkSession]":
         what is done with the session failed in a worker or was lost with it.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError
+    from pyspark import SparkContext
     from pyspark.errors import PySparkException
 
+    is_shared = SparkContext._active_spark_context is not None
     with tempfile.TemporaryDirectory() as local:
         log_file = settings.log_file or os.path.join(local, "spark.log")
         session = _start(settings, log_file)
@@ -168,7 +176,8 @@ def running(settings: SparkSettings, folder: str) -> "Iterator[SparkSession]":
         finally:
             # A session that failed may be gone already.
             with contextlib.suppress(Py4JError, Py4JNetworkError, OSError):
-                session.stop()
+                if not is_shared:
+                    session.stop()
 
 
 def _start(settings, log_file):
@@ -178,7 +187,7 @@ def _start(settings, log_file):
 
     logging.getLogger("py4j").setLevel(logging.WARNING)
     builder: Any = SparkSession.builder.appName("official_bert")
-    is_ours = "PYSPARK_GATEWAY_PORT" not in os.environ
+    is_ours = not _is_started()
     defaults = {"spark.ui.showConsoleProgress": "false"}
     if settings.master:
         builder = builder.master(settings.master)

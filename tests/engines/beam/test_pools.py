@@ -85,13 +85,23 @@ class Stepless:
         return self
 
 
-def test_a_pool_without_this_package(monkeypatch):
+@pytest.mark.parametrize(
+    "text, sentence",
+    [
+        (
+            "x\nModuleNotFoundError: No module named 'official_bert.engines'",
+            "at h:1, g:2 lacks the package official_bert",
+        ),
+        ("failed to connect to all addresses", "no connection to the .* at h:1, g:2"),
+    ],
+)
+def test_a_probe_that_fails(monkeypatch, text, sentence):
     def fail():
-        raise RuntimeError("x\nModuleNotFoundError: No module named 'official_bert.a'")
+        raise RuntimeError(text)
 
     pipeline = Stepless(Pipeline(fail))
     monkeypatch.setattr("apache_beam.Pipeline", lambda options: pipeline)
-    with pytest.raises(UserError, match="at h:1, g:2 lacks the package official_bert"):
+    with pytest.raises(UserError, match=sentence):
         pools.check_workers(None, ["h:1", "g:2"])
 
 

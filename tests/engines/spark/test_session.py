@@ -16,7 +16,7 @@ def installed(monkeypatch):
     """Let Spark's packages and Java seem to be there."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(session.shutil, "which", lambda name: name)
-    monkeypatch.delenv("PYSPARK_GATEWAY_PORT", raising=False)
+    monkeypatch.setattr(session, "_is_started", lambda: False)
 
 
 def test_without_spark(monkeypatch):
@@ -51,7 +51,7 @@ def test_masters(installed, monkeypatch):
         session.make_settings("spark://host")
     with pytest.raises(UserError, match="needs --spark_master"):
         session.make_settings("")
-    monkeypatch.setenv("PYSPARK_GATEWAY_PORT", "1")
+    monkeypatch.setattr(session, "_is_started", lambda: True)
     assert session.make_settings("").master == ""
 
 

@@ -52,7 +52,7 @@ class Engine(NamedTuple):
       count_words: function like `word_counting.count_words`, with the settings and
         a folder in the end.
       storage: its `Storage`.
-      temporary_location: for what is in between; None for beside the output.
+      temporary_location: a folder for temporary files; None for the output's.
     """
 
     cluster: Any
@@ -94,7 +94,7 @@ def cluster_engine() -> Engine | None:
     return _beam() if runner == "beam" else _spark()
 
 
-# Imported late: without the one engine, or without both, all else works.
+# Imported late: neither engine is needed for anything else.
 
 
 def _beam():

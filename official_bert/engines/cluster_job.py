@@ -1,4 +1,4 @@
-"""What the workers of a cluster need to know to make records, and how it is divided."""
+"""The job of a cluster's workers, and how it divides the corpus."""
 
 import dataclasses
 import itertools

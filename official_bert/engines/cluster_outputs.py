@@ -1,4 +1,4 @@
-"""What stands at both ends of a job on a cluster: paths, manifest, report.
+"""Both ends of a job on a cluster: paths, manifest, report.
 
 Paths with `://` are those of the cluster's storage. Workers reach it, as they reach
 all other paths, which are on a shared folder or on this machine.
@@ -26,7 +26,7 @@ from official_bert.tokenization.full import FullTokenizer
 
 
 def is_remote(path: str) -> bool:
-    """Tell whether a path is on the cluster's storage, such as gs://."""
+    """Return whether a path is on the cluster's storage, such as gs://."""
     return "://" in path
 
 
@@ -156,7 +156,7 @@ def write_beside(
     write: Callable[..., object],
     *arguments: Any,
 ) -> None:
-    """Call `write(path, *arguments)` for a file beside an output, be it remote."""
+    """Call `write(path, *arguments)` for a file next to an output, also a remote one."""
     folder, name = os.path.split(absolute(output_file))
     with _local_copy(storage, folder) as local:
         write(f"{local}/{name}{ending}", *arguments)
@@ -187,8 +187,8 @@ def _write_descriptions(entries, statistics, tokenizer, storage):
 def _local_copy(storage: Storage, folder: str, *names: str) -> Iterator[str]:
     """Yield a folder that can be written like any other.
 
-    For a remote one it is a temporary folder with its files of these names;
-    what is in it at the end goes to the remote one.
+    For a remote one it is a temporary folder with its files of these names; all
+    files in it go to the remote one at the end.
     """
     if not is_remote(folder):
         yield folder

@@ -1,4 +1,4 @@
-"""Words counted on a cluster: what is added up there, and read here.
+"""Words counted on a cluster: keys, counts and their sums.
 
 Each block of text gives (key, count) pairs. The cluster adds up the counts of a
 key, and the sums become `WordCounter`s.

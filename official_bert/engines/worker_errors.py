@@ -6,7 +6,7 @@ import re
 # that was sent to the workers is a folder within a zip file.
 _OUR_CODE = re.compile(
     r'File ".*official_bert.(?:tokenization|corpus|data|engines).'
-    r"(?!beam.runs|beam.pools|spark.runs|spark.session)"
+    r"(?!beam.runs|beam.pools|spark.session)"
 )
 _MISSING = re.compile(r"ModuleNotFoundError: No module named '([^'.]+)")
 _SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")

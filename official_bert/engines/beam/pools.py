@@ -1,8 +1,8 @@
 """External worker pools of Beam: a probe before the job, a watch during it.
 
-Beam waits for ever for a worker that does not start, and its own job server also for
-one that was lost. So a small job first finds out whether workers start and import
-this package, and a job is run again if a pool is lost.
+Beam waits without a limit for a worker that does not start. Its own job server also
+waits for a lost worker. So a small job first checks that workers start and import
+this package, and a job is run again after the loss of a pool.
 """
 
 import functools
@@ -27,7 +27,7 @@ SECONDS_BETWEEN_LOOKS = 1
 
 
 class PoolLostError(Exception):
-    """A pool that was there at the start of a job is there no longer."""
+    """A pool was reached at the start of a job, and is not reached any more."""
 
 
 def addresses_of(options: "PipelineOptions | None") -> list[str]:
@@ -131,7 +131,7 @@ def run(
     """
     check_job_server(options)
     check_workers(options, addresses)
-    # A pool beside each of a cluster's machines is not reached from here.
+    # A pool on each machine of a cluster may not be reached from here.
     watched = [address for address in addresses if is_reachable(address)]
     while True:
         try:

@@ -28,15 +28,15 @@ from official_bert.engines.spark import session, tables
 from official_bert.engines.spark.files import STORAGE
 from official_bert.tokenization.full import FullTokenizer
 
-# Tables: a block and its size; a value on its way to the block whose document
-# `other` it asks for; a value on its way to its piece; what is finished. A value is
-# what `steps.write_piece` collects: a `Pair`, a number of instances, or None.
+# Tables: sizes of blocks; values for the block that has the document `other`; values
+# for a piece; finished pieces or files. `steps.write_piece` collects the values: a
+# `Pair`, a number of instances, or None.
 SIZES = "unit long, number long, documents long, tokens long"
 PLANNED = "block long, other long, piece long, value binary"
 ANSWERED = "piece long, value binary"
 FINISHED = "number long"
-# As a number of documents: the row names a file of facts. As `other`: none is asked
-# for.
+# As a number of documents: the row names a file of facts. As `other`: the value needs
+# no other document.
 NONE = -1
 
 

@@ -1,4 +1,4 @@
-"""A first small job, which finds what the workers lack."""
+"""A first small job that checks the workers."""
 
 import socket
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ _NAME = "probe"
 def check_workers(spark: "SparkSession", folder: str) -> None:
     """Raise `UserError` unless workers import this package and reach a folder.
 
-    The job itself fails, which `session` turns into a sentence, where a worker's
-    Python lacks a package: all modules that the steps need are imported to start it.
+    If a worker's Python lacks a package, the job fails, and `session` turns that into
+    a sentence.
     """
     with spark_files.written(f"{folder}/{_NAME}") as file:
         file.write(b"probe")
@@ -34,7 +34,7 @@ def check_workers(spark: "SparkSession", folder: str) -> None:
 
 
 def _look(rows, folder):
-    # What the steps import, so that whatever is missing is missed here.
+    # The modules of all steps, so that a missing package is noticed here.
     from official_bert.engines import steps, word_sums  # noqa: F401
 
     for _ in rows:

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 SECONDS_TO_CONNECT = 5
 _MASTER = re.compile(r"spark://(.+)")
-# How the first line of a failure goes on, the best one first.
+# Where the reason of a failure is in Spark's message; the best one first.
 _REASONS = (
     re.compile(r"most recent failure: (?:Lost task [^(]*\([^)]*\) ?)?(.+)"),
     re.compile(r"Job aborted due to stage failure: (.+)"),
@@ -59,7 +59,7 @@ class SparkSettings:
 def make_settings(
     master: str, conf: Iterable[str] = (), log_file: str | None = None
 ) -> SparkSettings:
-    """Return `SparkSettings` after a check of what can be checked at once.
+    """Return `SparkSettings` after quick checks.
 
     Args:
       master: such as `spark://host:7077` or `local[2]`; empty under `spark-submit`.
@@ -147,8 +147,8 @@ def running(settings: SparkSettings, folder: str) -> "Iterator[SparkSession]":
       folder: an existing folder that all workers must reach.
 
     Raises:
-      UserError: Spark cannot start, workers are missing or lack something; or
-        what is done with the session failed in a worker or was lost with it.
+      UserError: Spark cannot start, workers are missing or lack a package, or a
+        job of the session failed.
     """
     from py4j.protocol import Py4JError, Py4JNetworkError
     from pyspark import SparkContext

@@ -15,7 +15,7 @@ from official_bert.engines.spark import files as spark_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Rows go to a worker's Python in batches of so many; a block of text goes alone.
+# Rows go to a worker's Python in batches of this size; a block of text goes alone.
 ROWS_AT_ONCE = 1000
 # They come back in batches of as many rows, or of this many bytes.
 BYTES_AT_ONCE = 4 << 20
@@ -105,7 +105,7 @@ def read_blocks(
     units = text_blocks.group_files(paths, spark_files.size_of)
     by_file = numbers(spark, len(units), len(units))
     blocks = map_rows(by_file, _cut, BLOCKS, units, input_format)
-    # A file is read by one worker; what is done with its blocks is not.
+    # One worker reads a file; all workers share its blocks.
     return blocks.repartition(tasks, "unit", "number")
 
 

@@ -1,6 +1,6 @@
-"""A thread that notices when a standalone cluster has no workers.
+"""A thread that notices when a standalone cluster lost all its workers.
 
-Spark itself waits for workers for ever.
+Spark itself waits for workers without a limit.
 """
 
 import contextlib
@@ -17,7 +17,7 @@ SECONDS_BETWEEN_LOOKS = 1
 
 
 class Watcher:
-    """What the thread found.
+    """Looks after the workers, in a thread.
 
     Attributes:
       reason: a sentence once it has canceled all jobs, else None.
@@ -37,7 +37,7 @@ class Watcher:
         from py4j.protocol import Py4JError
 
         alone, had_workers = 0, False
-        # At the end Spark is stopped while this thread may be at a look.
+        # At the end Spark may stop during a look.
         with contextlib.suppress(Py4JError, OSError):
             while not self._stopped.wait(SECONDS_BETWEEN_LOOKS):
                 # One of them is this process.

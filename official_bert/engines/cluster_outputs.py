@@ -156,7 +156,7 @@ def write_beside(
     write: Callable[..., object],
     *arguments: Any,
 ) -> None:
-    """Call `write(path, *arguments)` for a file next to an output, also a remote one."""
+    """Call `write(path, *arguments)` for a file next to an output, local or remote."""
     folder, name = os.path.split(absolute(output_file))
     with _local_copy(storage, folder) as local:
         write(f"{local}/{name}{ending}", *arguments)

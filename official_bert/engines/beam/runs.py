@@ -102,8 +102,6 @@ def run_pipeline(
                 state = beam_pools.run(make_pipeline, options, addresses)
             else:
                 state = make_pipeline().run().wait_until_finish()
-    except UserError:
-        raise
     except Exception as error:
         reason = _reason(error)
         if not reason:

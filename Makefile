@@ -11,6 +11,8 @@ MASKED_LM_WEIGHTS = .venv/.masked_lm_weights
 OLD = build/tensorflow-2.12
 # TensorFlow and the TPU's compiler.
 PLANNED = build/accelerators
+# Spark, and what its Python needs.
+SPARK = build/spark
 # pytest processes. TensorFlow needs about 1 GB in each.
 WORKERS = 2
 
@@ -33,8 +35,8 @@ if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
 fi
 endef
 
-.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators lint \
-  format clean
+.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators spark \
+  beam lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -62,6 +64,13 @@ old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12
 accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs, hours; renew the tables
 	$(PLANNED)/bin/python -m benchmarks.plans.compile; status=$$?; \
 	  $(PLANNED)/bin/python -m benchmarks.plans.table && exit $$status
+
+spark: $(SPARK)/.installed ## Run Spark on three processes, kill one, compare the bytes (Java 17)
+	$(SPARK)/bin/python -m pytest -rs tests/engines/spark
+	$(SPARK)/bin/python tests/engines/spark/cluster.py --megabytes=50
+
+beam: $(INSTALLED) ## Run Beam on two worker pools, kill one, compare the bytes
+	$(PYTHON) tests/engines/beam/pools.py --megabytes=5
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .
@@ -101,6 +110,13 @@ $(PLANNED)/.installed: requirements.txt pyproject.toml
 	@$(FIND_PYTHON); $$python -m venv --clear $(PLANNED)
 	$(PLANNED)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -r requirements.txt --editable '.[plan]'
+	@touch $@
+
+$(SPARK)/.installed: requirements.txt pyproject.toml
+	@echo "Installing Spark and TensorFlow into $(SPARK) (4 GB of disk)."
+	@$(FIND_PYTHON); $$python -m venv --clear $(SPARK)
+	$(SPARK)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  -r requirements.txt --editable '.[spark]' pytest
 	@touch $@
 
 # The package asks for PyTorch, which nothing here needs.

@@ -49,6 +49,7 @@ IN_THE_WAY = {
 ORDER = [
     "README.md",
     "data.md",
+    "clusters.md",
     "serving.md",
     "on_device.md",
     "checkpoints.md",

@@ -38,7 +38,7 @@ def flags_of(script):
     if script.parent.name == "run_scripts":
         script = package / "commands" / script.name
     text = script.read_text("utf-8")
-    helpers = ("fine_tuning_flags", "training_flags", "model_flags", "beam_flags")
+    helpers = ("fine_tuning_flags", "training_flags", "model_flags", "cluster_flags")
     helpers += ("dataset_flags",)
     for helper in helpers:
         if re.search(rf"command_line(\.| import[(\w\s,]*\s){helper}\b", text):

@@ -10,14 +10,13 @@ made from. The same text gives the same vocabulary, byte for byte, however many
 processes count its words, and on a cluster too.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line import beam_flags
+from official_bert.command_line import cluster_flags
 from official_bert.command_line.flag_values import define_aliases, require
 from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
@@ -99,15 +98,10 @@ def _count():
     find_inputs: Callable[..., list[str]]
     count_words: Callable[..., tuple[Any, Any]]
     how: tuple[Any, ...]
-    beam_options = beam_flags.beam_options()
-    if beam_options:
-        from official_bert.engines.beam import runs as beam_runs
-        from official_bert.engines.beam.files import absolute, find_inputs
-        from official_bert.engines.beam.word_counts import count_words
-
-        folder, name = os.path.split(FLAGS.output_file)
-        folder = beam_runs.temporary_location(beam_options) or folder
-        how = beam_options, absolute(os.path.join(folder, f"{name}.counts"))
+    cluster = cluster_flags.cluster_engine()
+    if cluster:
+        find_inputs, count_words = cluster.find_inputs, cluster.count_words
+        how = cluster.cluster, cluster.folder(FLAGS.output_file, ".counts")
     else:
         from official_bert.corpus.text_blocks import find_inputs
         from official_bert.engines.word_counting import count_words

@@ -18,6 +18,8 @@ import { tag } from "./bert/tagger.js";
 
 export { missingFeature };
 
+// A long text lets the page draw and react this often.
+const DRAW_MS = 30;
 const METHODS = {
   classifier: ["classify"],
   squad: ["answer"],
@@ -102,15 +104,19 @@ class Bert {
   }
 
   // Returns the outputs of rows [{ids, segmentIds}, ...]. The page can draw and react
-  // between two of them.
+  // meanwhile.
   async runRows(rows, { signal, onProgress } = {}) {
     const outputs = [];
+    let drawn = performance.now();
     for (const { ids, segmentIds } of rows) {
       signal?.throwIfAborted();
       outputs.push(await this.runtime.run(ids, segmentIds));
       if (rows.length > 1) {
         onProgress?.(outputs.length / rows.length);
+      }
+      if (performance.now() - drawn > DRAW_MS) {
         await new Promise((resolve) => setTimeout(resolve));
+        drawn = performance.now();
       }
     }
     return outputs;

@@ -11,17 +11,13 @@ from official_bert.export.tflite.labeled_sets import LabeledSet
 from official_bert.export.tflite.model import DeviceModel
 from official_bert.export.tflite.writer import Report
 from official_bert.export.web import card, runtime
+from official_bert.export.web.headers import HEADERS
 from official_bert.fine_tuning.tflite_model import FILE
 
 _PORT = files.shipped("ports/js")
 # Besides the files of the page.
 _MODULES = ("bert.js", "bert.d.ts", "bert")
 RUNTIME = "litert"
-# Threads of WebAssembly need both; `serve.py` and the page's service worker send them.
-HEADERS = {
-    "Cross-Origin-Opener-Policy": "same-origin",
-    "Cross-Origin-Embedder-Policy": "require-corp",
-}
 
 
 @dataclasses.dataclass(frozen=True)

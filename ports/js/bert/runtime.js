@@ -44,7 +44,8 @@ export class Runtime {
     const wasm = new URL("litert/wasm/", base).href;
     let note = null;
     if (accelerator !== "wasm") {
-      const { runtime, reason } = await tryGpu(bytes, card, wasm);
+      const isAuto = accelerator === "auto";
+      const { runtime, reason } = await tryGpu(bytes, card, wasm, isAuto);
       if (runtime) {
         return runtime;
       }
@@ -58,7 +59,7 @@ export class Runtime {
       globalThis.crossOriginIsolated === true &&
       (await supportsFeature("threads")) &&
       (await supportsFeature("relaxedSimd"));
-    const litert = await loadLiteRt(wasm, { threads: isThreaded });
+    const litert = await loadQuietly(wasm, { threads: isThreaded });
     const model = await loadAndCompile(bytes, { accelerator: "wasm" });
     const count = isThreaded ? litert.liteRtWasm.getThreadCount() : 1;
     const backend = { accelerator: "wasm", threads: count, note };
@@ -125,20 +126,28 @@ export class Runtime {
   }
 }
 
+// LiteRT writes its log as errors. What fails is thrown as well.
+function loadQuietly(wasm, options) {
+  const log = (line) => console.debug(line);
+  globalThis.Module = { print: log, printErr: log };
+  return loadLiteRt(wasm, options);
+}
+
 // Returns {runtime} on the GPU, or {reason} why there is none.
-async function tryGpu(bytes, card, wasm) {
+async function tryGpu(bytes, card, wasm, needsHardware) {
   const adapter = await globalThis.navigator?.gpu?.requestAdapter();
   if (!adapter) {
     return { reason: "this browser or device has no WebGPU." };
   }
-  if (adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter) {
+  const isSoftware = adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter;
+  if (needsHardware && isSoftware) {
     return { reason: "WebGPU has no hardware here." };
   }
   let reason;
   try {
     const jspi =
       (await supportsFeature("jspi")) && (await supportsFeature("relaxedSimd"));
-    await loadLiteRt(wasm, { jspi });
+    await loadQuietly(wasm, { jspi });
     const model = await loadAndCompile(bytes, { accelerator: "webgpu" });
     const isGpu = model.options.accelerator === "webgpu";
     const backend = { accelerator: "webgpu", threads: 1, note: null };

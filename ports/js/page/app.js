@@ -7,6 +7,7 @@ import { taskOf } from "./tasks.js";
 import { element, modelCard } from "./views.js";
 
 const at = (id) => document.getElementById(id);
+const isNarrow = () => matchMedia("(max-width: 48rem)").matches;
 const isMac = /Mac|iPhone|iPad/.test(navigator.platform);
 let running = null; // the AbortController of the current run
 
@@ -23,6 +24,7 @@ async function start() {
       threads: query.get("threads") !== "0",
       onProgress: showLoaded,
     });
+    globalThis.bert = bert; // for the browser's console
     showModel(bert);
     await keepForOffline();
   } catch (error) {
@@ -66,6 +68,7 @@ function showModel(bert) {
   at("fields").append(...task.fields.map(fieldOf));
   at("examples").append(...task.examples.map((example) => buttonOf(bert, example)));
   modelCard(at("card-rows"), card, backend);
+  at("card").open = !isNarrow();
   for (const id of ["work", "card"]) {
     at(id).hidden = false;
   }
@@ -145,6 +148,9 @@ async function run(bert, task) {
     at("elapsed").textContent = duration(performance.now() - begin);
     at("result").replaceChildren(...shown);
     at("result").querySelector(".context mark")?.scrollIntoView({ block: "nearest" });
+    if (isNarrow()) {
+      at("result-title").scrollIntoView();
+    }
     say("");
   } catch (error) {
     say(error.name === "AbortError" ? "Stopped." : (error.message ?? String(error)));

@@ -3,7 +3,8 @@
     python tests/export/web/browser_cases.py build/browser/exports
 
 writes a page for each kind of model, and beside each page a file of cases, which
-`browser.mjs` runs in the browser: {"method": …, "calls": [{"arguments", "expected"}]}.
+`browser.mjs` runs in the browser: {"method", "tolerance", "calls": [{"arguments",
+"expected"}]}.
 """
 
 import dataclasses
@@ -42,18 +43,24 @@ CONFIG = dataclasses.replace(
     intermediate_size=256,
     initializer_range=0.08,
 )
-# Directory of the export -> (kind of `tiny_exports`, method of bert.js).
+# How far numbers may be from the interpreter's, relative to those above 1. With 8 bits
+# the last bit of a sum decides how an activation is rounded.
+TOLERANCES = {"int8": 2e-2, "float32": 2e-5}
+# Directory of the export -> (kind of `tiny_exports`, method of bert.js, quantization).
 PAGES = {
-    "label": ("label", "classify"),
-    "pairs": ("label of pairs", "classify"),
-    "labels": ("labels", "classify"),
-    "number": ("number", "classify"),
-    "squad": ("squad 1.1", "answer"),
-    "squad-2": ("squad 2.0", "answer"),
-    "tags": ("tags", "tag"),
-    "tags-columns": ("tags", "tag"),
-    "masks": ("masks", "fillMask"),
-    "encoder": ("encoder", "encode"),
+    "label": ("label", "classify", "int8"),
+    "pairs": ("label of pairs", "classify", "int8"),
+    "pairs-float32": ("label of pairs", "classify", "float32"),
+    "labels": ("labels", "classify", "int8"),
+    "number": ("number", "classify", "int8"),
+    "squad": ("squad 1.1", "answer", "int8"),
+    "squad-float32": ("squad 1.1", "answer", "float32"),
+    "squad-2": ("squad 2.0", "answer", "int8"),
+    "squad-2-float32": ("squad 2.0", "answer", "float32"),
+    "tags": ("tags", "tag", "int8"),
+    "tags-columns": ("tags", "tag", "int8"),
+    "masks": ("masks", "fillMask", "int8"),
+    "encoder": ("encoder", "encode", "int8"),
 }
 # What columns have as one word, and what not.
 COLUMN_TEXTS = (
@@ -69,7 +76,7 @@ def main(folder):
     folder.mkdir(parents=True)
     tiny_exports.CONFIG = CONFIG
     with tempfile.TemporaryDirectory() as temporary:
-        for name, (kind, method) in PAGES.items():
+        for name, (kind, method, quantization) in PAGES.items():
             models = pathlib.Path(temporary, name)
             models.mkdir()
             directory = tiny_exports.write_kind(models, kind)
@@ -80,10 +87,11 @@ def main(folder):
                 write_task(directory, task, 7)
             model = open_device_model(directory, LENGTHS)
             page = writer.Page(f"Test of {name}", tiny_exports.KINDS[kind][1])
-            report = writer.write(folder / name, model, page, "int8")
+            report = writer.write(folder / name, model, page, quantization)
             calls = CASES[method](folder / name, directory, name)
-            content = json.dumps({"method": method, "calls": calls})
-            (folder / f"{name}.cases.json").write_text(content, "utf-8")
+            tolerance = TOLERANCES[quantization]
+            content = {"method": method, "tolerance": tolerance, "calls": calls}
+            (folder / f"{name}.cases.json").write_text(json.dumps(content), "utf-8")
             print(f"{name}: {len(calls)} rows, {report.size / 1e3:.0f} kB", flush=True)
 
 

@@ -9,6 +9,8 @@ REAL_WEIGHTS = .venv/.real_weights
 OLD = build/tensorflow-2.12
 # TensorFlow and the TPU's compiler.
 PLANNED = build/accelerators
+# playwright-core for the tests in a browser, and the exports they open.
+BROWSER = build/browser
 # pytest processes. TensorFlow needs about 1 GB in each.
 WORKERS = 2
 
@@ -31,8 +33,8 @@ if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
 fi
 endef
 
-.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators lint \
-  format clean
+.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators browser \
+  lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -60,6 +62,12 @@ old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12
 accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs, hours; renew the tables
 	$(PLANNED)/bin/python -m benchmarks.plans.compile; status=$$?; \
 	  $(PLANNED)/bin/python -m benchmarks.plans.table && exit $$status
+
+browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Chromium
+	rm -rf $(BROWSER)/exports
+	PYTHONPATH=tests $(PYTHON) tests/export/web/browser_cases.py $(BROWSER)/exports
+	node tests/export/web/browser.mjs $(BROWSER) $(BROWSER)/exports \
+	  "$$(command -v chromium)" $(PYTHON)
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .
@@ -99,6 +107,21 @@ $(PLANNED)/.installed: requirements.txt pyproject.toml
 	@$(FIND_PYTHON); $$python -m venv --clear $(PLANNED)
 	$(PLANNED)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -r requirements.txt --editable '.[plan]'
+	@touch $@
+
+# On other systems than Debian: install node, npm and chromium by hand.
+$(BROWSER)/.installed:
+	@missing=""; \
+	for pair in node:nodejs npm:npm chromium:chromium; do \
+	  command -v $${pair%:*} >/dev/null || missing="$$missing $${pair#*:}"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  echo "Installing$$missing."; \
+	  if [ "$$(id -u)" = 0 ]; then sudo=""; else sudo=sudo; fi; \
+	  $$sudo apt-get update && \
+	    $$sudo apt-get install --yes --no-install-recommends $$missing; \
+	fi
+	npm install --prefix $(BROWSER) --no-save --no-audit --no-fund playwright-core@1
 	@touch $@
 
 # The package asks for PyTorch, which nothing here needs.

@@ -1,6 +1,6 @@
 """Exports for `make browser`, and what the TFLite interpreter returns for 200 rows each.
 
-    python tests/export/web/browser_cases.py build/browser/exports
+    PYTHONPATH=tests python tests/export/web/browser_cases.py build/browser/exports
 
 writes a page for each kind of model, and beside each page a file of cases, which
 `browser.mjs` runs in the browser: {"method", "tolerance", "calls": [{"arguments",
@@ -14,25 +14,16 @@ import random
 import sys
 import tempfile
 
-ROOT = pathlib.Path(__file__).resolve().parents[3]
-sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+import numpy as np
+import tiny_exports
 
-import numpy as np  # noqa: E402
-
-from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
-
-start_tensorflow()
-
-import tiny_exports  # noqa: E402
-
-from official_bert.checkpoints import model_directory  # noqa: E402
-from official_bert.export.tflite.model import open_device_model  # noqa: E402
-from official_bert.export.web import writer  # noqa: E402
-from official_bert.fine_tuning.task_file import write_task  # noqa: E402
-from official_bert.fine_tuning.tflite_model import TfliteModel  # noqa: E402
-from official_bert.fine_tuning.tflite_model import interpreter  # noqa: E402
-from official_bert.pretrained.fill_mask import encode_with_masks  # noqa: E402
-from official_bert.tasks.predictor import load  # noqa: E402
+from official_bert.checkpoints import model_directory
+from official_bert.export.tflite.model import open_device_model
+from official_bert.export.web import writer
+from official_bert.fine_tuning.task_file import write_task
+from official_bert.fine_tuning.tflite_model import TfliteModel, interpreter
+from official_bert.pretrained.fill_mask import encode_with_masks
+from official_bert.tasks.predictor import load
 
 NUMBER = 200
 LENGTHS = (16, 64)
@@ -66,7 +57,8 @@ PAGES = {
 COLUMN_TEXTS = (
     "U.S. horse-shoe 2,250 O'Neill's d'Italia AT&T he'll we're J. Smith .",
     "3.5-2 'tis her's . . . 12:30 a/b x_y me@home no-. -no it's.",
-    "the horse's on water, in 1,000 years' time; \u05e9\u05b8\u05dc\u05d5\u05b9\u05dd's \U0001f600-\U0001f600",
+    "the horse's on water, in 1,000 years' time;",
+    "\u05e9\u05b8\u05dc\u05d5\u05b9\u05dd's \U0001f600-\U0001f600",
 )
 
 
@@ -220,7 +212,9 @@ def long_text(number):
     """Return a text of so many words, with emoji and text from right to left."""
     draw = random.Random(number)
     words = "the horse is on water in Berlin \U0001f600 \u05e9\u05dc\u05d5\u05dd light "
-    words += "\u0645\u0631\u062d\u0628\u0627 \U0001f469\u200d\U0001f680 lighthouse e\u0301"
+    words += (
+        "\u0645\u0631\u062d\u0628\u0627 \U0001f469\u200d\U0001f680 lighthouse e\u0301"
+    )
     return " ".join(draw.choices(words.split(" "), k=number))
 
 

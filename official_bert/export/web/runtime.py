@@ -142,14 +142,13 @@ def _extract(folder, core, wasm_utils):
     """Write the files that a page loads."""
     (folder / "wasm").mkdir(parents=True)
     with tarfile.open(core) as archive:
-        module = archive.extractfile("package/dist/index.js").read().decode()
+        module = _read(archive, "package/dist/index.js").decode()
         for member in archive.getmembers():
             path = pathlib.PurePosixPath(member.name)
             if path.parent.name == "wasm" and path.suffix in (".js", ".wasm"):
-                content = archive.extractfile(member).read()
-                (folder / "wasm" / path.name).write_bytes(content)
+                (folder / "wasm" / path.name).write_bytes(_read(archive, member.name))
     with tarfile.open(wasm_utils) as archive:
-        helper = archive.extractfile("package/dist/index.js").read().decode()
+        helper = _read(archive, "package/dist/index.js").decode()
     if module.count(_IMPORT[0]) != 1:
         # The SHA-512 is pinned: only a new version of `CORE` can cause it.
         raise ValueError(f"{CORE.spec} does not import {WASM_UTILS.name} once.")
@@ -160,3 +159,10 @@ def _extract(folder, core, wasm_utils):
     files.copy(LICENSE, folder / "LICENSE")
     names = "\n".join(one.spec for one in PACKAGES)
     files.write_text(folder / "NOTICE", _NOTICE.format(packages=names))
+
+
+def _read(archive, name):
+    """Return the bytes of a file in a tar archive."""
+    source = archive.extractfile(name)
+    assert source is not None, name  # The SHA-512 is pinned: it is a file.
+    return source.read()

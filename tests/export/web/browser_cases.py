@@ -1,6 +1,6 @@
-"""Exports for `make browser`, and what the TFLite interpreter returns for 200 rows each.
+"""Exports for `make browser`, and the TFLite interpreter's outputs for 200 rows each.
 
-    PYTHONPATH=tests python tests/export/web/browser_cases.py build/browser/exports
+    PYTHONPATH=tests python tests/export/web/browser_cases.py FOLDER
 
 writes a page for each kind of model, and beside each page a file of cases, which
 `browser.mjs` runs in the browser: {"method", "tolerance", "calls": [{"arguments",

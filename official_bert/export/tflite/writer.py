@@ -283,7 +283,8 @@ def _fill_mask_lines(model):
     if FILL_MASK not in model.others:
         return []
     return [
-        f"Signature `{FILL_MASK}` takes `vector` float32 [1, hidden], {TENSORS['vector']}; "
-        f"it returns `token_logits` float32 [1, vocabulary], {TENSORS['token_logits']}.",
+        f"Signature `{FILL_MASK}` takes `vector` float32 [1, hidden], "
+        f"{TENSORS['vector']}. It returns `token_logits` float32 [1, vocabulary], "
+        f"{TENSORS['token_logits']}.",
         "",
     ]

@@ -129,7 +129,8 @@ def _check(package, source):
         content = source.read_bytes()
     except OSError as error:
         raise UserError(
-            f"--web_runtime: cannot read {source}: {error.strerror}. `{PACK}` writes it."
+            f"--web_runtime: cannot read {source}: {error.strerror}. `{PACK}` writes "
+            "it."
         ) from error
     if base64.b64encode(hashlib.sha512(content).digest()).decode() != package.integrity:
         raise UserError(

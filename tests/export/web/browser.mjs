@@ -35,6 +35,7 @@ async function main() {
         }
         if (name === "label") {
           await report("threads", () => testThreads(browser, url));
+          await report("WebGPU", () => testGpu(url));
           await report("without SIMD", () => testWithoutSimd(browser, url));
           await report("a page of one's own", () => testOwnPage(browser, url));
           await report("damaged file", () => testDamaged(browser, url));
@@ -266,6 +267,51 @@ async function testThreads(browser, url) {
   assert.equal(one.backend.threads, 1);
   assert.deepEqual(one.result.labels, several.result.labels);
   return `${several.backend.threads} threads`;
+}
+
+// WebGPU on the processor. It shows that the model runs there, not how fast.
+async function testGpu(url) {
+  const browser = await chromium.launch({
+    executablePath: chromiumPath,
+    args: [
+      "--no-sandbox",
+      "--enable-unsafe-webgpu",
+      "--use-webgpu-adapter=swiftshader",
+      "--enable-features=Vulkan",
+    ],
+  });
+  const run = (address, use) =>
+    withPage(browser, url, (page) => use(page), { address });
+  const classify = async (page) => {
+    await ready(page);
+    return page.evaluate(async () => ({
+      backend: globalThis.bert.backend,
+      result: await globalThis.bert.classify("horse on water"),
+    }));
+  };
+  try {
+    const gpu = await run("?accelerator=webgpu", classify);
+    assert.equal(gpu.backend.accelerator, "webgpu");
+    const auto = await run("", classify);
+    assert.equal(auto.backend.accelerator, "wasm");
+    assert.match(auto.backend.note, /no hardware|no WebGPU/);
+    const values = (one) => one.result.scores.map((score) => score.probability);
+    assert.ok(largestDifference(values(gpu), values(auto)) < 0.05);
+    // A GPU with wrong numbers is not used.
+    const wrong = async (page) => {
+      await page.route("**/model.json", async (route) => {
+        const card = await (await route.fetch()).json();
+        card.check.outputs.logits[0] += 1;
+        await route.fulfill({ json: card });
+      });
+      await page.reload();
+      await page.waitForSelector("#message:not([hidden])");
+      return page.textContent("#message");
+    };
+    assert.match(await run("?accelerator=webgpu", wrong), /numbers differ/);
+  } finally {
+    await browser.close();
+  }
 }
 
 async function testWithoutSimd(browser, url) {

@@ -113,8 +113,8 @@ def _readme(name, signatures):
         *headers,
         "```",
         "",
-        "`docs/browser.md` of official_bert shows the settings of common hosts. It also "
-        "shows how to use `bert.js` in your own page.",
+        "`docs/browser.md` of official_bert shows the settings of common hosts, and "
+        "`bert.js` in your own page.",
         "",
         f"`{runtime.CORE.spec}` in `{RUNTIME}/` is by Google, under the Apache License "
         "2.0.",

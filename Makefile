@@ -65,7 +65,7 @@ accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs, hours; r
 
 browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Chromium
 	rm -rf $(BROWSER)/exports
-	PYTHONPATH=tests $(PYTHON) tests/export/web/browser_cases.py $(BROWSER)/exports
+	PYTHONPATH=.:tests $(PYTHON) tests/export/web/browser_cases.py $(BROWSER)/exports
 	node tests/export/web/browser.mjs $(BROWSER) $(BROWSER)/exports \
 	  "$$(command -v chromium)" $(PYTHON)
 

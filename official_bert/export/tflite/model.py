@@ -89,7 +89,6 @@ def open_device_model(
         loaded, has_head, longest = sources.load_pretrained(path, max_seq_length)
         what, compute, labels = "pre-trained encoder", loaded.encode, ()
         if has_head:
-            what = "pre-trained encoder with masked-LM head"
             others[FILL_MASK] = _masked_lm(loaded)
     else:
         loaded = predictor

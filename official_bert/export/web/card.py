@@ -23,6 +23,7 @@ FILE = "model.json"
 # Kinds of pages: tasks, and these two of a pre-trained model.
 ENCODER = "encoder"
 PAGES = (CLASSIFIER, SQUAD, NER, FILL_MASK, ENCODER)
+MASKED_LM = "masked language model"
 # Numbers of each output that a browser compares after it loads a model on a GPU.
 _CHECKED = 16
 
@@ -92,7 +93,7 @@ def describe(
     return {
         "name": name,
         "kind": kind_of(model),
-        "what": model.what,
+        "what": MASKED_LM if kind_of(model) == FILL_MASK else model.what,
         "is_pair": is_pair,
         "task": task_content(predictor.task) if predictor else None,
         "labels": list(model.labels),

@@ -108,10 +108,15 @@ function fieldOf({ id, label, rows, hint }) {
 }
 
 function buttonOf(bert, example) {
-  const button = element("button", { type: "button" }, Object.values(example)[0]);
+  // The first text that another example does not have.
+  const { examples } = taskOf(bert.card);
+  const id = Object.keys(example).find((name) =>
+    examples.some((other) => other !== example && other[name] !== example[name]),
+  );
+  const button = element("button", { type: "button" }, example[id]);
   button.addEventListener("click", () => {
-    for (const [id, text] of Object.entries(example)) {
-      at(id).value = text;
+    for (const [name, text] of Object.entries(example)) {
+      at(name).value = text;
     }
     run(bert, taskOf(bert.card));
   });

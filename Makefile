@@ -13,6 +13,8 @@ OLD = build/tensorflow-2.12
 PLANNED = build/accelerators
 # Spark, and what its Python needs.
 SPARK = build/spark
+# playwright-core for the tests in a browser, and the exports they open.
+BROWSER = build/browser
 # pytest processes. TensorFlow needs about 1 GB in each.
 WORKERS = 2
 
@@ -36,7 +38,7 @@ fi
 endef
 
 .PHONY: help test commands quickstart torture mutations old-tensorflow accelerators spark \
-  beam lint format clean
+  beam browser lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -71,6 +73,12 @@ spark: $(SPARK)/.installed ## Run Spark on three processes, kill one, compare th
 
 beam: $(INSTALLED) ## Run Beam on two worker pools, kill one, compare the bytes
 	$(PYTHON) tests/engines/beam/pools.py --megabytes=5
+
+browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Chromium
+	rm -rf $(BROWSER)/exports
+	PYTHONPATH=.:tests $(PYTHON) tests/export/web/browser_cases.py $(BROWSER)/exports
+	node tests/export/web/browser.mjs $(BROWSER) $(BROWSER)/exports \
+	  "$$(command -v chromium)" $(PYTHON)
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .
@@ -117,6 +125,20 @@ $(SPARK)/.installed: requirements.txt pyproject.toml
 	@$(FIND_PYTHON); $$python -m venv --clear $(SPARK)
 	$(SPARK)/bin/python -m pip install --disable-pip-version-check --quiet \
 	  -r requirements.txt --editable '.[spark]' pytest
+
+# On other systems than Debian: install node, npm and chromium by hand.
+$(BROWSER)/.installed:
+	@missing=""; \
+	for pair in node:nodejs npm:npm chromium:chromium; do \
+	  command -v $${pair%:*} >/dev/null || missing="$$missing $${pair#*:}"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  echo "Installing$$missing."; \
+	  if [ "$$(id -u)" = 0 ]; then sudo=""; else sudo=sudo; fi; \
+	  $$sudo apt-get update && \
+	    $$sudo apt-get install --yes --no-install-recommends $$missing; \
+	fi
+	npm install --prefix $(BROWSER) --no-save --no-audit --no-fund playwright-core@1
 	@touch $@
 
 # The package asks for PyTorch, which nothing here needs.

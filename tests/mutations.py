@@ -27,7 +27,13 @@ COPIED = (
     "benchmarks",
     "docs",
 )
-COPIED_FILES = ("pyproject.toml", "README.md", "requirements.txt", "Makefile")
+COPIED_FILES = (
+    "LICENSE",
+    "pyproject.toml",
+    "README.md",
+    "requirements.txt",
+    "Makefile",
+)
 
 
 @dataclasses.dataclass(frozen=True)

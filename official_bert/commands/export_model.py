@@ -14,6 +14,11 @@ itself, in a process that knows only TensorFlow, and must answer what Python ans
         --export_dir=exports/reviews_on_device --format=tflite --dev_file=dev.csv
 
 is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
+
+    python run_scripts/export_model.py --model=output/reviews \
+        --export_dir=exports/reviews_page --format=web
+
+writes a folder for any static host: a page that runs this model in the browser.
 """
 
 import os
@@ -44,10 +49,15 @@ MOST_USED: tuple[str, ...] = (
     "version",
 )
 
-SAVED_MODEL, TFLITE = "saved_model", "tflite"
+SAVED_MODEL, TFLITE, WEB = "saved_model", "tflite", "web"
+# Lengths of rows in a browser: each takes memory there.
+WEB_LENGTHS = (32, 128)
 
 flags.DEFINE_enum(
-    "format", SAVED_MODEL, [SAVED_MODEL, TFLITE], "For servers, or for devices."
+    "format",
+    SAVED_MODEL,
+    [SAVED_MODEL, TFLITE, WEB],
+    "For servers, for devices, or a page for browsers.",
 )
 flags.DEFINE_string(
     "model",
@@ -120,6 +130,12 @@ flags.DEFINE_float(
     "A .tflite that scores so many points less on --dev_file is refused.",
     lower_bound=0.0,
 )
+flags.DEFINE_string(
+    "web_runtime",
+    None,
+    "For --format=web: folder with the two files of `npm pack` of LiteRT.js; default: "
+    "npm downloads them.",
+)
 
 
 def main() -> None:
@@ -134,7 +150,7 @@ def main() -> None:
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
     found_models.find(FLAGS.model)
-    if FLAGS.format == TFLITE:
+    if FLAGS.format in (TFLITE, WEB):
         _export_tflite(lengths)
     else:
         _export_saved_model(lengths)
@@ -144,15 +160,21 @@ def _check_flags():
     if FLAGS.format == SAVED_MODEL:
         _model_name()
     only_for = {
-        SAVED_MODEL: ("model_name", "version", "pairs", "check_file"),
-        TFLITE: ("quantization", "calibration_file", "dev_file", "max_accuracy_drop"),
+        (SAVED_MODEL,): ("version", "check_file"),
+        (SAVED_MODEL, WEB): ("model_name", "pairs"),
+        (TFLITE, WEB): (
+            "quantization",
+            "calibration_file",
+            "dev_file",
+            "max_accuracy_drop",
+        ),
+        (WEB,): ("web_runtime",),
     }
-    for file_format, names in only_for.items():
+    for formats, names in only_for.items():
         given = [f"--{name}" for name in names if FLAGS[name].present]
-        if given and FLAGS.format != file_format:
-            raise UserError(
-                f"{', '.join(given)}: for --format={file_format} alone; leave it out."
-            )
+        if given and FLAGS.format not in formats:
+            allowed = " and ".join(f"--format={one}" for one in formats)
+            raise UserError(f"{', '.join(given)}: for {allowed} only; leave it out.")
     for name in ("check_file", "calibration_file", "dev_file"):
         if FLAGS[name].value:
             files.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
@@ -173,10 +195,9 @@ def _export_tflite(lengths):
     from official_bert.export.tflite.model import open_device_model
     from official_bert.fine_tuning.tflite_model import FILE
 
+    usual = WEB_LENGTHS if FLAGS.format == WEB else sources.LENGTHS
     model = open_device_model(
-        found_models.find(FLAGS.model),
-        lengths or sources.LENGTHS,
-        FLAGS.max_seq_length,
+        found_models.find(FLAGS.model), lengths or usual, FLAGS.max_seq_length
     )
     sets: list[labeled_sets.LabeledSet | None] = []
     for name in ("calibration_file", "dev_file"):
@@ -192,7 +213,17 @@ def _export_tflite(lengths):
         sets.append(labeled_sets.read(model.predictor, path, f"--{name}"))
     # What the converter says on its way is for nobody, unless it fails.
     settings = FLAGS.quantization, *sets, FLAGS.max_accuracy_drop
-    report = start_tensorflow(lambda: writer.write(FLAGS.export_dir, model, *settings))
+    if FLAGS.format == WEB:
+        from official_bert.export.web import writer as web_writer
+
+        page = web_writer.Page(_title(), FLAGS.pairs, locate(FLAGS.web_runtime))
+        report = start_tensorflow(
+            lambda: web_writer.write(FLAGS.export_dir, model, page, *settings)
+        )
+    else:
+        report = start_tensorflow(
+            lambda: writer.write(FLAGS.export_dir, model, *settings)
+        )
     path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
@@ -206,6 +237,11 @@ def _export_tflite(lengths):
     elif model.predictor and FLAGS.quantization != FLOAT32:
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
+    if FLAGS.format == WEB:
+        print(
+            "Open it in a browser: python run_scripts/serve.py "
+            f"--model={FLAGS.export_dir}"
+        )
 
 
 def _export_saved_model(lengths):
@@ -241,6 +277,11 @@ def _export_saved_model(lengths):
     print(
         f"{os.path.join(directory, 'README.md')} tells how to start and ask a server."
     )
+
+
+def _title():
+    """Return the title of a page."""
+    return FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.export_dir))
 
 
 def _model_name():

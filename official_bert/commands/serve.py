@@ -8,6 +8,10 @@ r"""Try an export without Docker: a small server that speaks TF Serving's REST.
 The newest of the numbered versions in --model is served; a newer one that is
 written there takes over while requests go on. Ctrl-C or SIGTERM ends it after the
 requests that have come in are answered.
+
+    python run_scripts/serve.py --model=exports/reviews_page
+
+serves the page of export_model.py --format=web, with the headers for threads.
 """
 
 import os
@@ -19,6 +23,7 @@ from absl import flags
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
+from official_bert.serving import static_files
 
 FLAGS = flags.FLAGS
 # What the help shows first.
@@ -33,7 +38,11 @@ MOST_USED: tuple[str, ...] = (
     "poll_s",
 )
 
-flags.DEFINE_string("model", None, "Folder of an export: it holds numbered versions.")
+flags.DEFINE_string(
+    "model",
+    None,
+    "Folder of an export: it holds numbered versions, or is a page (--format=web).",
+)
 define_aliases("model", "model_dir")
 flags.DEFINE_string(
     "model_name",
@@ -80,6 +89,11 @@ def main() -> None:
         )
     # First, because the model may take a while to load.
     with _listen(FLAGS.host, FLAGS.port) as listener:
+        if static_files.is_page(locate(FLAGS.model)):
+            page = locate(FLAGS.model)
+            static_files.run(listener, page, lambda: _announce_page(listener))
+            print("Stopped.", flush=True)
+            return
         start_tensorflow()
         try:
             from official_bert.serving import model_versions, server
@@ -104,12 +118,19 @@ def main() -> None:
         os._exit(0)
 
 
-def _announce(versions, listener):
+def _announce_page(listener):
+    print(f"Serving the page at {_address(listener)}/ (Ctrl-C ends it)", flush=True)
+
+
+def _address(listener):
     host, port = listener.getsockname()[:2]
-    host = f"[{host}]" if ":" in host else host
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _announce(versions, listener):
     print(
         f"Serving version {versions.current.version} at "
-        f"http://{host}:{port}/v1/models/{urllib.parse.quote(versions.name)} "
+        f"{_address(listener)}/v1/models/{urllib.parse.quote(versions.name)} "
         "(Ctrl-C ends it)",
         flush=True,
     )

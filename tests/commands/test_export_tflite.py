@@ -129,8 +129,10 @@ BAD = {
     # Flags of the other format.
     f"{TO}classifier --model_name=a": "--model_name: for --format=saved_model",
     f"{TO}classifier --version=1": "--version: for --format=saved_model",
+    f"{TO}classifier --web_runtime=.": "--web_runtime: for --format=web only",
     f"{TO}classifier --nopairs": "--pairs: for --format=saved_model",
     f"{TO}classifier --check_file=dev.csv": "--check_file: for --format=saved_model",
+    "--format=web --model_dir=classifier --version=1": "--version: for --format=saved",
     "--model_dir=classifier --dev_file=dev.csv": "--dev_file: for --format=tflite",
     "--model_dir=classifier --quantization=int8": "--quantization: for --format=tflite",
     "--model_dir=classifier --max_accuracy_drop=2": "--max_accuracy_drop: for --format",

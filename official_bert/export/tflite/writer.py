@@ -13,6 +13,7 @@ from official_bert.checkpoints import google
 from official_bert.constants import FLOAT32, FULL_INT8, INPUTS
 from official_bert.errors import UserError
 from official_bert.export import samples
+from official_bert.export.saved_model.signatures import FILL_MASK
 from official_bert.export.sources import LABELS_FILE, write_names
 from official_bert.export.tflite import converter, flatbuffer, golden_tokens
 from official_bert.export.tflite.changes import Changes, compare
@@ -51,6 +52,8 @@ TENSORS = {
     "tag_logits": "of each token, the scores of all tags, before the softmax",
     "pooled_output": "a vector for the whole text",
     "sequence_output": "a vector for each token",
+    "vector": "the row of sequence_output of one [MASK]",
+    "token_logits": "of each line of vocab.txt, the score to be the masked token",
 }
 # Added to the attention scores of padding where they have 8 bits: with the usual
 # -10000 among them, scores less than 39 apart would be the same number. e^-40 is
@@ -307,6 +310,7 @@ def _readme(model, quantization, report, outputs):
             for name, (dtype, shape) in sorted(outputs.items())
         ),
         "",
+        *_fill_mask_lines(model),
         "Text becomes ids by `vocab.txt` and `tokenizer_config.json`, as "
         "`docs/tokenizer.md` of official_bert tells; `tokenizer.js` does it in "
         "JavaScript. Check another port with `golden_tokens.json`.",
@@ -317,3 +321,14 @@ def _readme(model, quantization, report, outputs):
     if report.changes:
         lines += [report.scores(), *report.changes.lines()]
     return "\n".join(lines) + "\n"
+
+
+def _fill_mask_lines(model):
+    if FILL_MASK not in model.others:
+        return []
+    return [
+        f"Signature `{FILL_MASK}` takes `vector` float32 [1, hidden], "
+        f"{TENSORS['vector']}. It returns `token_logits` float32 [1, vocabulary], "
+        f"{TENSORS['token_logits']}.",
+        "",
+    ]

@@ -10,6 +10,7 @@ import zlib
 from collections.abc import Iterator
 from typing import Any
 
+from official_bert import files
 from official_bert.checkpoints import google, model_garden, names
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.checkpoints.huggingface import transformers_model
@@ -94,7 +95,7 @@ def holds_model(directory: str | os.PathLike[str]) -> bool:
     Numbered checkpoints alone are a run, which can be continued.
     """
     index_file = os.path.join(directory, f"{names.MODEL_PREFIX}.index")
-    return os.path.exists(index_file) or _is_foreign(directory)
+    return files.exists(index_file) or _is_foreign(directory)
 
 
 def _is_foreign(directory):

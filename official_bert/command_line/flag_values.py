@@ -9,6 +9,7 @@ from typing import overload
 from absl import flags
 
 from official_bert.errors import UserError
+from official_bert.files import is_remote
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 
@@ -51,7 +52,12 @@ def locate(path: str | None) -> str | None:
 
     So `configs/base.flags` and what it names work from any directory.
     """
-    if path and not os.path.exists(path) and not glob.glob(path):
+    if (
+        path
+        and not is_remote(path)
+        and not os.path.exists(path)
+        and not glob.glob(path)
+    ):
         from_root = str(ROOT / path)
         if os.path.exists(from_root) or glob.glob(from_root):
             return from_root

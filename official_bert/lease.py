@@ -161,8 +161,16 @@ def _claims(directory):
             path = os.path.join(directory, name)
             # Its owner may remove it between the list and the read.
             with contextlib.suppress(UserError):
-                claims[path] = Claim(**json.loads(object_store.read(path)))
+                claims[path] = _decoded(path, object_store.read(path))
     return claims
+
+
+def _decoded(path, data):
+    try:
+        return Claim(**json.loads(data))
+    except (ValueError, TypeError):
+        # Damaged, or not written to its end: it counts, to be on the safe side.
+        return Claim(path, f"an unknown host ({path})", 0, time.time() + SECONDS)
 
 
 def _own_claim():

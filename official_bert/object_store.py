@@ -77,7 +77,7 @@ def read(path: str) -> bytes:
 
 def write(path: str, data: bytes) -> None:
     """Create or replace an object; readers see the old or the new one."""
-    with _explained(path), _gfile().GFile(path, "wb") as output:
+    with _explained(path), _created(path) as output:
         output.write(data)
 
 
@@ -86,7 +86,7 @@ def upload(local: str | os.PathLike[str], path: str) -> None:
     with (
         open(local, "rb") as source,
         _explained(path),
-        _gfile().GFile(path, "wb") as output,
+        _created(path) as output,
     ):
         while data := source.read(_COPIED_AT_ONCE):
             output.write(data)
@@ -112,6 +112,13 @@ def remove(path: str) -> None:
         _gfile().remove(path)
 
 
+def remove_empty_directory(path: str) -> None:
+    """Remove a folder without objects, where the file system has folders."""
+    if is_directory(path) and not list_directory(path):
+        with _explained(path):
+            _gfile().rmtree(path)
+
+
 def rename(path: str, new: str) -> None:
     """Copy an object to another name and delete the first: not atomic."""
     with _explained(path):
@@ -125,6 +132,12 @@ def sha256_of(path: str) -> str:
         while data := source.read(_COPIED_AT_ONCE):
             digest.update(data)
     return digest.hexdigest()
+
+
+def _created(path):
+    if path.startswith("ram://"):  # TensorFlow's appends to what exists.
+        remove(path)
+    return _gfile().GFile(path, "wb")
 
 
 class _Object(io.RawIOBase):

@@ -139,6 +139,8 @@ def open_checkpoint(prefix: str) -> Any:
     """
     remote_checkpoint.check(prefix)
     try:
+        if files.is_remote(prefix):  # The other asks whether it is a folder.
+            return tf.compat.v1.train.NewCheckpointReader(prefix)
         return tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, ValueError) as error:
         raise UserError(

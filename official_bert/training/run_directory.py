@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, object_store
 from official_bert.checkpoints import google
 from official_bert.errors import UserError
 from official_bert.training import strategies
@@ -85,6 +85,7 @@ def _restore(directory, before, missing):
             with files.atomic_path(path) as temporary:
                 pathlib.Path(temporary).write_bytes(before[path])
     if files.is_remote(directory):
+        object_store.remove_empty_directory(os.path.join(directory, "events"))
         return
     for folder in [os.path.join(directory, "events"), *missing]:
         # It stays if somebody else has put a file there.

@@ -3,6 +3,7 @@
 import contextlib
 import errno
 import glob
+import gzip
 import hashlib
 import json
 import os
@@ -77,12 +78,30 @@ def opened(path: str | os.PathLike[str]) -> IO[bytes]:
     return open(path, "rb")
 
 
+@contextlib.contextmanager
+def opened_unpacked(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, unpacked if its name ends in `.gz`."""
+    with opened(path) as source:
+        if os.fspath(path).endswith(".gz"):
+            with gzip.open(source) as unpacked:
+                yield unpacked  # type: ignore[misc]
+        else:
+            yield source
+
+
 def remove(path: str | os.PathLike[str]) -> None:
     """Delete a file, local or remote."""
     if is_remote(path):
         object_store.remove(os.fspath(path))
     else:
         os.remove(path)
+
+
+def list_directory(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names in a folder, sorted."""
+    if is_remote(path):
+        return object_store.list_directory(os.fspath(path))
+    return sorted(os.listdir(path))
 
 
 def rename(path: str | os.PathLike[str], new: str) -> None:
@@ -208,13 +227,14 @@ def require_no_input(
     flag: str,
 ) -> None:
     """Raise `UserError` if one of the outputs, lists of paths, is an input."""
-    read = set(map(_real, inputs))
+    read = set(map(real, inputs))
     for path in outputs:
-        if _real(path) in read:
+        if real(path) in read:
             raise UserError(f"{flag}: {path} is an input; name another file.")
 
 
-def _real(path):
+def real(path: str | os.PathLike[str]) -> str:
+    """Return the path that names a file, whatever links lead to it."""
     return os.fspath(path) if is_remote(path) else os.path.realpath(path)
 
 

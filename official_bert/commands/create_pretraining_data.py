@@ -20,7 +20,7 @@ from absl import flags, logging
 
 from official_bert import files
 from official_bert.command_line import beam_flags
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
 from official_bert.data.instances import MASKINGS, InstanceSettings
@@ -40,7 +40,7 @@ flags.DEFINE_string(
     None,
     "TFRecord files to write, a comma-separated list; @32 in a name stands for 32 "
     "files, train@32.tfrecord for train-00000-of-00032.tfrecord and so on. Names "
-    "that end in .gz are compressed.",
+    "that end in .gz are compressed. Missing folders are created.",
 )
 flags.DEFINE_integer(
     "num_workers",
@@ -91,7 +91,8 @@ flags.DEFINE_integer(
     "Most masked tokens of a sequence, about max_seq_length * masked_lm_prob; the "
     "trainer needs the same.",
 )
-flags.DEFINE_integer("random_seed", 12345, "Seed of every random choice.")
+flags.DEFINE_integer("seed", 12345, "Seed of every random choice.")
+define_aliases("seed", "random_seed")
 flags.DEFINE_enum(
     "masking",
     "static",
@@ -116,6 +117,20 @@ flags.DEFINE_float(
     "short_seq_prob", 0.1, "Share of document passes that make shorter sequences."
 )
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "output_file", "vocab_file")
+MOST_USED: tuple[str, ...] = (
+    "max_seq_length",
+    "max_predictions_per_seq",
+    "dupe_factor",
+    "do_lower_case",
+    "do_whole_word_mask",
+    "masked_lm_prob",
+    "input_format",
+    "num_workers",
+    "masking",
+    "seed",
+)
 
 
 def main() -> None:
@@ -124,7 +139,7 @@ def main() -> None:
     from official_bert.tokenization.full import FullTokenizer
     from official_bert.tokenization.vocabulary import guess_do_lower_case
 
-    require("input_file", "output_file", "vocab_file")
+    require(*REQUIRED)
     settings = _settings()
     output_files = files.split_shards(FLAGS.output_file)
     check_output_files, find_inputs, create, write_beside = _engine()

@@ -1,6 +1,6 @@
 r"""Export a model: as an endpoint that takes raw text, or for a device.
 
-    python run_scripts/export_model.py --model_dir=output/reviews \
+    python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews
 
     curl -d '{"instances": ["Wonderful!"]}' \
@@ -10,7 +10,7 @@ is a SavedModel for TensorFlow Serving, in a folder with a version number; a REA
 beside it tells how to start a server and ask it. Before it gets its name it is asked
 itself, in a process that knows only TensorFlow, and must answer what Python answers.
 
-    python run_scripts/export_model.py --model_dir=output/reviews \
+    python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews_on_device --format=tflite --dev_file=dev.csv
 
 is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
@@ -22,12 +22,27 @@ import re
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model", "export_dir")
+MOST_USED: tuple[str, ...] = (
+    "format",
+    "dev_file",
+    "quantization",
+    "calibration_file",
+    "max_seq_length",
+    "lengths",
+    "pairs",
+    "check_file",
+    "model_name",
+    "version",
+)
 
 SAVED_MODEL, TFLITE = "saved_model", "tflite"
 
@@ -35,11 +50,12 @@ flags.DEFINE_enum(
     "format", SAVED_MODEL, [SAVED_MODEL, TFLITE], "For servers, or for devices."
 )
 flags.DEFINE_string(
-    "model_dir",
+    "model",
     None,
     "Output directory of a finished fine-tuning, of any task; a fine-tuned model of "
-    "Hugging Face; or a pre-trained model in any format.",
+    "Hugging Face; or a pre-trained model, by its path or name.",
 )
+define_aliases("model", "model_dir", "init_checkpoint")
 flags.DEFINE_string(
     "export_dir",
     None,
@@ -108,7 +124,7 @@ flags.DEFINE_float(
 
 def main() -> None:
     """Load, export, compare; say what was written."""
-    require("model_dir", "export_dir")
+    require(*REQUIRED)
     try:
         lengths = [int(value) for value in FLAGS.lengths or ()]
     except ValueError as error:
@@ -117,6 +133,7 @@ def main() -> None:
         raise UserError("--lengths: no row is shorter than 3 tokens.")
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
+    found_models.find(FLAGS.model)
     if FLAGS.format == TFLITE:
         _export_tflite(lengths)
     else:
@@ -157,7 +174,9 @@ def _export_tflite(lengths):
     from official_bert.fine_tuning.tflite_model import FILE
 
     model = open_device_model(
-        locate(FLAGS.model_dir), lengths or sources.LENGTHS, FLAGS.max_seq_length
+        found_models.find(FLAGS.model),
+        lengths or sources.LENGTHS,
+        FLAGS.max_seq_length,
     )
     sets: list[labeled_sets.LabeledSet | None] = []
     for name in ("calibration_file", "dev_file"):
@@ -167,7 +186,7 @@ def _export_tflite(lengths):
             continue
         if not model.predictor:
             raise UserError(
-                f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
+                f"--{name}: {FLAGS.model} is pre-trained, and has no task to "
                 "score; leave it out."
             )
         sets.append(labeled_sets.read(model.predictor, path, f"--{name}"))
@@ -179,9 +198,11 @@ def _export_tflite(lengths):
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
         f"{report.size / 1e6:.1f} MB\n"
         f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
+        f"\n{report.on_samples()}"
     )
-    if report.metric:
+    if report.changes:
         print(f"{FLAGS.dev_file}: {report.scores()}")
+        print(*report.changes.lines(), sep="\n")
     elif model.predictor and FLAGS.quantization != FLOAT32:
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
@@ -194,7 +215,7 @@ def _export_saved_model(lengths):
     from official_bert.export.saved_model.signatures import SERVING
 
     export = exports.open_export(
-        locate(FLAGS.model_dir),
+        found_models.find(FLAGS.model),
         FLAGS.pairs,
         lengths or sources.LENGTHS,
         FLAGS.max_seq_length,
@@ -212,8 +233,8 @@ def _export_saved_model(lengths):
     )
     if not report["has_warmup"]:
         print(
-            "Without requests to warm a server up: pip install tensorflow-serving-api "
-            "and export again to have them."
+            "Without requests to warm a server up: pip install "
+            "'official-bert[serving-api]' and export again to have them."
         )
     for changed in report["changed"]:
         print(f"{changed} stays as somebody has changed it.")

@@ -1,11 +1,11 @@
 r"""Try an export without Docker: a small server that speaks TF Serving's REST.
 
-    python run_scripts/serve.py --model_dir=exports/reviews
+    python run_scripts/serve.py --model=exports/reviews
 
     curl -d '{"instances": [{"text": "Wonderful!"}]}' \
         http://127.0.0.1:8501/v1/models/reviews:predict
 
-The newest of the numbered versions in --model_dir is served; a newer one that is
+The newest of the numbered versions in --model is served; a newer one that is
 written there takes over while requests go on. Ctrl-C or SIGTERM ends it after the
 requests that have come in are answered.
 """
@@ -16,19 +16,29 @@ import urllib.parse
 
 from absl import flags
 
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
-
-flags.DEFINE_string(
-    "model_dir", None, "Folder of an export: it holds numbered versions."
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model",)
+MOST_USED: tuple[str, ...] = (
+    "port",
+    "host",
+    "model_name",
+    "timeout_s",
+    "max_concurrent",
+    "max_request_bytes",
+    "poll_s",
 )
+
+flags.DEFINE_string("model", None, "Folder of an export: it holds numbered versions.")
+define_aliases("model", "model_dir")
 flags.DEFINE_string(
     "model_name",
     None,
-    "Name of the model in the server's URLs; default: that of --model_dir.",
+    "Name of the model in the server's URLs; default: that of --model.",
 )
 flags.DEFINE_integer(
     "port", 8501, "Port; 0 takes a free one.", lower_bound=0, upper_bound=65535
@@ -61,8 +71,8 @@ flags.DEFINE_float(
 
 def main() -> None:
     """Load the newest version and serve until a signal comes."""
-    require("model_dir")
-    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model_dir))
+    require(*REQUIRED)
+    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model))
     if not set(name).isdisjoint("/:"):
         raise UserError(
             f"--model_name: {name!r} has a / or a :, which its URL cannot take; choose "
@@ -76,8 +86,10 @@ def main() -> None:
         except ModuleNotFoundError as error:
             if error.name != "aiohttp":
                 raise
-            raise UserError("serve.py needs aiohttp: pip install aiohttp.") from error
-        versions = model_versions.open_model(name, locate(FLAGS.model_dir))
+            raise UserError(
+                "serve.py needs aiohttp: pip install 'official-bert[serving]'"
+            ) from error
+        versions = model_versions.open_model(name, locate(FLAGS.model))
         model_server = server.Server(
             versions,
             FLAGS.max_request_bytes,

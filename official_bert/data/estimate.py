@@ -115,7 +115,7 @@ def warn_of_disk(num_bytes: float, output_file: str | os.PathLike[str]) -> None:
     """Log a warning if so many bytes may not fit on the disk of a file."""
     if files.is_remote(output_file):
         return
-    folder = os.path.dirname(os.path.abspath(output_file))
+    folder = files.existing_parent(output_file)
     free = shutil.disk_usage(folder).free
     if num_bytes > free:
         logging.warning(

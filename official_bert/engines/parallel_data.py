@@ -57,7 +57,8 @@ def create_pretraining_data(
         vocab_file, tokenizer, settings, input_format, input_files, os.path.getsize
     )
     folder = _work_folder(output_files[0])
-    with _work_folder_held(folder):
+    parents = files.made_parents(output_files, "--output_file")
+    with parents, _work_folder_held(folder):
         corpus = corpus_encoding.encode_corpus(
             input_files, encoding, os.path.join(folder, "blocks"), num_workers
         )

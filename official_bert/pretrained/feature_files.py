@@ -24,20 +24,52 @@ def write_json_lines(
       layers: the numbers that they were asked for by.
     """
     for index, of_text in enumerate(features):
-        # "linex_index" is how the original spells it.
-        out.write(f'{{"linex_index": {index}, "features": [')
-        between = ""
-        for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
-            # `round(float(x), 6)` of each number: a float32 times 1e6 is exact in
-            # float64, so this ties to even and equals Python's `round` to the last bit.
-            rounded = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
-            named = [
-                {"index": layer, "values": values}
-                for layer, values in zip(layers, rounded.tolist(), strict=True)
-            ]
-            out.write(between + json.dumps({"token": token, "layers": named}))
-            between = ", "
-        out.write("]}\n")
+        _write_line(out, index, of_text, layers)
+
+
+def _write_line(out, index, of_text, layers):
+    # "linex_index" is how the original spells it.
+    out.write(f'{{"linex_index": {index}, "features": [')
+    between = ""
+    for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
+        # `round(float(x), 6)` of each number: a float32 times 1e6 is exact in
+        # float64, so this ties to even and equals Python's `round` to the last bit.
+        rounded = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
+        named = [
+            {"index": layer, "values": values}
+            for layer, values in zip(layers, rounded.tolist(), strict=True)
+        ]
+        out.write(between + json.dumps({"token": token, "layers": named}))
+        between = ", "
+    out.write("]}\n")
+
+
+def write_both(
+    out: TextIO,
+    path: str | os.PathLike[str],
+    features: Iterable[tuple["TokenFeatures", np.ndarray]],
+    layers: Sequence[int],
+    width: int,
+) -> int:
+    """Write what `write_json_lines` and `save_vectors` do, as features come.
+
+    Args:
+      out: text stream of the JSON lines.
+      path: of the `.npy` file.
+      features: iterable of (`TokenFeatures`, float array [width]).
+      layers: the numbers of the tokens' layers.
+      width: H.
+
+    Returns:
+      how many there were.
+    """
+
+    def vectors():
+        for index, (of_tokens, vector) in enumerate(features):
+            _write_line(out, index, of_tokens, layers)
+            yield vector
+
+    return save_vectors(path, vectors(), width)
 
 
 def save_vectors(

@@ -5,6 +5,7 @@ from typing import Any
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.hub.find import find_model
 from official_bert.checkpoints.huggingface.config_json import architecture
 from official_bert.fine_tuning.config_labels import architecture_of
 from official_bert.fine_tuning.loading import TaskPredictor
@@ -66,7 +67,8 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     Args:
       path: output directory of a finished fine-tuning; a `.tflite` exported from
         one; a model of Hugging Face, where a classifier's or a tagger's config names
-        its labels; or one of SQuAD that the original has trained.
+        its labels; or one of SQuAD that the original has trained. A name of such a
+        model works, too; see `find_model`.
       batch_size: texts that go through the model together.
 
     Returns:
@@ -79,6 +81,7 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     """
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be 1 or more.")
+    path = find_model(path).path
     predictor_class: type[TaskPredictor]
     if tflite_file := find_file(path):
         with carried_files(tflite_file) as folder:

@@ -74,7 +74,7 @@ def open_run(
         if any_format.holds_model(directory):
             raise UserError(
                 f"--output_dir: {directory} holds a model and no run to continue; "
-                "choose another directory, or give it as --init_checkpoint."
+                "choose another directory, or give it as --model."
             )
         run_id = secrets.randbits(63)
         _Manifest(run_id, settings, ()).write(path)

@@ -18,6 +18,7 @@ import tensorflow as tf
 
 from official_bert import files
 from official_bert.checkpoints import initialize, names
+from official_bert.checkpoints.hub.local_model import name_in_cache
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.kernels import choose
@@ -173,10 +174,12 @@ def fingerprint(
 def _short_name(path):
     """Return the name of a checkpoint, wherever it lies; of files with their folder's.
 
-    Every release has a `bert_model.ckpt`.
+    Every release has a `bert_model.ckpt`. In a cache the folder's name is a revision.
     """
     if not path:
         return path
+    if name := name_in_cache(path):
+        return name
     folder, name = os.path.split(files.absolute(path))
     is_file = re.search(r"\.(ckpt(-\d+)?|index|safetensors|h5|bin)$", name)
     return f"{os.path.basename(folder)}/{name}" if is_file else name
@@ -337,6 +340,6 @@ def restore_to_evaluate(state: saving.State, settings: RunSettings) -> None:
     if not settings.init_checkpoint:
         raise UserError(
             f"--output_dir: {settings.output_dir} holds no checkpoint to evaluate "
-            "(model.ckpt-N); train first, or give --init_checkpoint."
+            "(model.ckpt-N); train first, or give --model."
         )
     print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)

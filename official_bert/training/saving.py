@@ -240,7 +240,7 @@ def restore_prefix(prefix: str | os.PathLike[str], state: State) -> int:
     if not reader.has_tensor(names.GLOBAL_STEP):
         raise UserError(
             f"{prefix} has no {names.GLOBAL_STEP}, so it is a model and not a run to "
-            "go on with; --init_checkpoint takes its weights."
+            "go on with; --model takes its weights."
         )
     step = google.read_tensor(reader, names.GLOBAL_STEP, prefix)
     values = _read(prefix, state)

@@ -58,7 +58,9 @@ def create_pretraining_data(
     encoding = corpus_encoding.Encoding.of(
         vocab_file, tokenizer, settings, input_format, input_files, beam_files.size_of
     )
-    with beam_files.temporary_folder(f"{output_files[0]}.beam") as folder:
+    local = [path for path in output_files if not beam_files.is_remote(path)]
+    parents = files.made_parents(local, "--output_file")
+    with parents, beam_files.temporary_folder(f"{output_files[0]}.beam") as folder:
         job = beam_steps.Job(
             input_files,
             output_files,

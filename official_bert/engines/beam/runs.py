@@ -49,7 +49,7 @@ def make_options(beam_options: str) -> "PipelineOptions":
     except ImportError as error:
         raise UserError(
             "--runner=beam needs Apache Beam, which is not installed: pip install "
-            f"apache-beam ({error})."
+            f"'official-bert[beam]' ({error})."
         ) from error
     finally:
         logging.disable(logging.NOTSET)

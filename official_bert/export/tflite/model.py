@@ -73,7 +73,7 @@ def open_device_model(
     loaded: Bert | TaskPredictor
     if predictor is None:
         loaded, _, longest = sources.load_pretrained(path, max_seq_length)
-        what, compute, labels = "pre-trained encoder", loaded.encode, ()
+        what, compute, labels = "pre-trained encoder", loaded.outputs, ()
     else:
         loaded = predictor
         what, compute, labels = _fine_tuned(predictor)

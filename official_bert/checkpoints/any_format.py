@@ -5,6 +5,7 @@ import os
 import tempfile
 from collections.abc import Iterator
 
+from official_bert import files
 from official_bert.checkpoints import archive, google, model_garden, names
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.checkpoints.huggingface import transformers_model
@@ -52,4 +53,4 @@ def holds_model(directory: str | os.PathLike[str]) -> bool:
     Numbered checkpoints alone are a run, which can be continued.
     """
     index_file = os.path.join(directory, f"{names.MODEL_PREFIX}.index")
-    return os.path.exists(index_file) or archive.is_foreign(directory)
+    return files.exists(index_file) or archive.is_foreign(directory)

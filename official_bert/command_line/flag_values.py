@@ -9,6 +9,7 @@ from absl import flags
 
 from official_bert import files
 from official_bert.errors import UserError
+from official_bert.files import is_remote
 
 CONFIGS = files.shipped("configs")
 # The checkout, or in an installation the folder of the package.
@@ -75,7 +76,12 @@ def locate(path: str | None) -> str | None:
     So `configs/base.flags` and what it names work from any directory. An installed
     package has the configs only.
     """
-    if path and not os.path.exists(path) and not glob.glob(path):
+    if (
+        path
+        and not is_remote(path)
+        and not os.path.exists(path)
+        and not glob.glob(path)
+    ):
         from_root = str(ROOT / path)
         is_ours = IS_CHECKOUT or path.startswith(f"{CONFIGS.name}/")
         if is_ours and (os.path.exists(from_root) or glob.glob(from_root)):

@@ -36,10 +36,7 @@ def write_run_json(
     """
     hashes: dict[str, str | None] = {}
     for name in map(str, filter(None, inputs)):
-        # A directory or a checkpoint's prefix stands for its files.
-        pattern = f"{glob.escape(name)}{'/*' if os.path.isdir(name) else '.*'}"
-        paths = [name] if os.path.isfile(name) else sorted(glob.glob(pattern))
-        paths = list(filter(os.path.isfile, paths))
+        paths = [name] if files.is_file(name) else _files_of(name)
         own: dict[str, str | None] = {path: files.sha256_of(path) for path in paths}
         hashes |= own or {name: None}
     listed = list(datasets)
@@ -60,6 +57,15 @@ def write_run_json(
             "written": time.strftime("%Y-%m-%dT%H:%M:%S%z"),
         },
     )
+
+
+def _files_of(name):
+    """Return the files that a directory or a checkpoint's prefix stands for."""
+    if files.is_directory(name):
+        found = files.find_in(name, "*")
+    else:
+        found = files.find_in(*os.path.split(glob.escape(name) + ".*"))
+    return list(filter(files.is_file, found))
 
 
 def _arguments():

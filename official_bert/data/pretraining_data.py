@@ -4,7 +4,6 @@ import collections
 import contextlib
 import dataclasses
 import itertools
-import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -128,7 +127,7 @@ def check_output_files(
         raise UserError("--output_file is empty: name at least one file.")
     for path in output_files:
         files.require_possible_file(path, "--output_file")
-    real = [os.path.realpath(path) for path in output_files]
+    real = list(map(files.real, output_files))
     times = collections.Counter(real)
     for path, place in zip(output_files, real, strict=True):
         if times[place] > 1:

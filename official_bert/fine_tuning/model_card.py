@@ -172,7 +172,7 @@ def _sizes(config, shapes, casing, form):
 def _training(directory, task):
     """Return rows of `training.json`, none if there is none."""
     path = os.path.join(directory, MANIFEST_FILE)
-    if not os.path.exists(path):
+    if not files.exists(path):
         return []
     manifest = files.read_json(path, "the manifest of a run")
     run, environment = manifest["settings"], manifest["history"][-1]["environment"]
@@ -207,7 +207,7 @@ def _training(directory, task):
 def _scores(directory):
     """Return the lines of `eval_results.txt` as a section, if there is one."""
     path = os.path.join(directory, eval_results.FILE)
-    if not os.path.exists(path):
+    if not files.exists(path):
         return []
     text = files.read_text(path, "the results of an evaluation")
     rows = [line.split(" = ", 1) for line in text.splitlines() if " = " in line]

@@ -69,7 +69,7 @@ def open_run(
       UserError: they differ; the message names the first difference.
     """
     path = os.path.join(directory, MANIFEST_FILE)
-    begun = bool(names.numbered_checkpoints(directory)) and os.path.exists(path)
+    begun = bool(names.numbered_checkpoints(directory)) and files.exists(path)
     if not begun:
         if any_format.holds_model(directory):
             raise UserError(

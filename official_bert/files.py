@@ -3,16 +3,21 @@
 import contextlib
 import errno
 import glob
+import gzip
 import hashlib
+import itertools
 import json
 import os
 import pathlib
 import re
 import shutil
+import tempfile
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import IO, Any
 
+from official_bert import lease, object_store
 from official_bert.errors import UserError, list_some
+from official_bert.object_store import is_remote
 
 # What the system wants new files to lack. It can only be read by setting it.
 _UMASK = os.umask(0)
@@ -32,6 +37,87 @@ def shipped(name: str) -> pathlib.Path:
     """
     installed = _PACKAGE / name
     return installed if installed.exists() else _PACKAGE.parent / name
+
+
+def exists(path: str | os.PathLike[str]) -> bool:
+    """Return whether there is a file or folder, local or remote."""
+    if is_remote(path):
+        return object_store.exists(os.fspath(path))
+    return os.path.exists(path)
+
+
+def is_file(path: str | os.PathLike[str]) -> bool:
+    """Return whether `path` is a file, local or remote."""
+    if is_remote(path):
+        return object_store.is_file(os.fspath(path))
+    return os.path.isfile(path)
+
+
+def is_directory(path: str | os.PathLike[str]) -> bool:
+    """Return whether `path` is a folder, local or remote."""
+    if is_remote(path):
+        return object_store.is_directory(os.fspath(path))
+    return os.path.isdir(path)
+
+
+def size(path: str | os.PathLike[str]) -> int:
+    """Return the bytes of a file, local or remote."""
+    if is_remote(path):
+        return object_store.size(os.fspath(path))
+    return os.path.getsize(path)
+
+
+def absolute(path: str | os.PathLike[str]) -> str:
+    """Return the absolute form of a local path; remote paths are absolute."""
+    return os.fspath(path) if is_remote(path) else os.path.abspath(path)
+
+
+def opened(path: str | os.PathLike[str]) -> IO[bytes]:
+    """Open a file, local or remote, to read its bytes."""
+    if is_remote(path):
+        return object_store.opened(os.fspath(path))
+    return open(path, "rb")
+
+
+@contextlib.contextmanager
+def opened_unpacked(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """Open a file to read its bytes, unpacked if its name ends in `.gz`."""
+    with opened(path) as source:
+        if os.fspath(path).endswith(".gz"):
+            with gzip.open(source) as unpacked:
+                yield unpacked  # type: ignore[misc]
+        else:
+            yield source
+
+
+def remove(path: str | os.PathLike[str]) -> None:
+    """Delete a file, local or remote."""
+    if is_remote(path):
+        object_store.remove(os.fspath(path))
+    else:
+        os.remove(path)
+
+
+def list_directory(path: str | os.PathLike[str]) -> list[str]:
+    """Return the names in a folder, sorted."""
+    if is_remote(path):
+        return object_store.list_directory(os.fspath(path))
+    return sorted(os.listdir(path))
+
+
+def rename(path: str | os.PathLike[str], new: str) -> None:
+    """Rename a file; not atomic in an object store."""
+    if is_remote(path):
+        object_store.rename(os.fspath(path), new)
+    else:
+        os.replace(path, new)
+
+
+def find_in(directory: str | os.PathLike[str], pattern: str) -> list[str]:
+    """Return the paths in a folder that fit a glob, sorted; local or remote."""
+    if is_remote(directory):
+        return object_store.find(os.path.join(directory, pattern))
+    return sorted(glob.glob(os.path.join(glob.escape(os.fspath(directory)), pattern)))
 
 
 def split_list(value: str | Iterable[str]) -> list[str]:
@@ -94,37 +180,53 @@ def find_input_files(
 def find_matches(pattern: str) -> list[str]:
     """Return the paths that a name or glob stands for, sorted."""
     # A name with brackets in it is a file before it is a glob.
+    if is_remote(pattern):
+        is_name = object_store.exists(pattern)
+        return [pattern] if is_name else object_store.find(pattern)
     return [pattern] if os.path.exists(pattern) else sorted(glob.glob(pattern))
 
 
 def require_readable(path: str | os.PathLike[str], flag: str) -> None:
     """Raise `UserError` unless `path` is a file that can be opened."""
-    if os.path.isdir(path):
+    if is_directory(path):
         raise UserError(
             f"{flag}: {path} is a directory; name its files, for example "
             f"{os.path.join(path, '*')}."
         )
     try:
-        with open(path, "rb"):
-            pass
+        opened(path).close()
     except OSError as error:
         raise UserError(f"{flag}: cannot read {path}: {error.strerror}.") from error
 
 
 def require_parent(path: str | os.PathLike[str], flag: str) -> None:
     """Raise `UserError` unless the folder that will hold `path` exists."""
+    if is_remote(path):  # Object stores need no folders.
+        return
     parent = os.path.dirname(os.path.abspath(path))
     if not os.path.isdir(parent):
         raise UserError(
             f"{flag}: the folder {parent} does not exist; create it first "
             f"(mkdir -p {parent})."
         )
+    _require_file_name(path, flag)
+    if not os.access(parent, os.W_OK):
+        raise UserError(f"{flag}: the folder {parent} is not writable.")
+
+
+def require_possible_file(path: str | os.PathLike[str], flag: str) -> None:
+    """Raise `UserError` for a file that `made_parents` cannot make room for."""
+    if is_remote(path):  # Object stores need no folders.
+        return
+    _require_file_name(path, flag)
+    require_possible_directory(os.path.dirname(os.path.abspath(path)), flag)
+
+
+def _require_file_name(path, flag):
     if os.path.isdir(path):
         raise UserError(f"{flag}: {path} is a directory; name a file in it.")
     if os.path.exists(path) and not os.path.isfile(path):
         raise UserError(f"{flag}: {path} is there and is no file; name another one.")
-    if not os.access(parent, os.W_OK):
-        raise UserError(f"{flag}: the folder {parent} is not writable.")
 
 
 def named(paths: Iterable[str]) -> str:
@@ -138,14 +240,24 @@ def require_no_input(
     flag: str,
 ) -> None:
     """Raise `UserError` if one of the outputs, lists of paths, is an input."""
-    read = set(map(os.path.realpath, inputs))
+    read = set(map(real, inputs))
     for path in outputs:
-        if os.path.realpath(path) in read:
+        if real(path) in read:
             raise UserError(f"{flag}: {path} is an input; name another file.")
 
 
+def real(path: str | os.PathLike[str]) -> str:
+    """Return the path that names a file, whatever links lead to it."""
+    return os.fspath(path) if is_remote(path) else os.path.realpath(path)
+
+
 def require_possible_directory(path: str | os.PathLike[str], flag: str) -> None:
-    """Raise `UserError` for a folder that cannot be written; create nothing."""
+    """Raise `UserError` for a folder that cannot be written; create nothing.
+
+    Whether a folder of an object store can be written, only the first write shows.
+    """
+    if is_remote(path):
+        return
     there = os.path.abspath(path)
     while not os.path.exists(there):
         there = os.path.dirname(there)
@@ -157,6 +269,9 @@ def require_possible_directory(path: str | os.PathLike[str], flag: str) -> None:
 
 def make_directory(path: str | os.PathLike[str], flag: str) -> None:
     """Create `path` and its parents; a `UserError` says why it cannot."""
+    if is_remote(path):
+        object_store.make_directory(os.fspath(path))
+        return
     require_possible_directory(path, flag)
     try:
         os.makedirs(path, exist_ok=True)
@@ -166,11 +281,45 @@ def make_directory(path: str | os.PathLike[str], flag: str) -> None:
 
 def missing_directories(path: str | os.PathLike[str]) -> list[str]:
     """Return the folders that `make_directory` would create, the innermost first."""
+    if is_remote(path):
+        return []
     missing, there = [], os.path.abspath(path)
     while not os.path.exists(there):
         missing.append(there)
         there = os.path.dirname(there)
     return missing
+
+
+def existing_parent(path: str | os.PathLike[str]) -> str:
+    """Return the innermost folder around `path` that exists."""
+    there = os.path.dirname(os.path.abspath(path))
+    while not os.path.exists(there):
+        there = os.path.dirname(there)
+    return there
+
+
+@contextlib.contextmanager
+def made_parents(paths: Iterable[str | os.PathLike[str]], flag: str) -> Iterator[None]:
+    """Create the folders of files; after an error, remove those that are empty.
+
+    Only folders that did not exist before are removed.
+
+    Raises:
+      UserError: a folder cannot be created.
+    """
+    local = itertools.filterfalse(is_remote, paths)
+    parents = dict.fromkeys(os.path.dirname(os.path.abspath(path)) for path in local)
+    missing = {each for parent in parents for each in missing_directories(parent)}
+    try:
+        for parent in parents:
+            make_directory(parent, flag)
+        yield
+    except BaseException:
+        for folder in sorted(missing, key=len, reverse=True):
+            # It stays if it holds a file, for example finished work.
+            with contextlib.suppress(OSError):
+                os.rmdir(folder)
+        raise
 
 
 @contextlib.contextmanager
@@ -179,9 +328,15 @@ def locked_directory(
 ) -> Iterator[None]:
     """Hold a directory for one process; the lock goes when the process does.
 
+    A remote directory is held by a lease (`lease`).
+
     Raises:
       UserError: another process holds it, or nobody can.
     """
+    if is_remote(path):
+        with lease.held(os.fspath(path), flag):
+            yield
+        return
     # Imported late: the doctor, which needs this module, tells if it is missing.
     import filelock
 
@@ -203,7 +358,12 @@ def locked_directory(
 
 
 def remove_leftovers(directory: str | os.PathLike[str]) -> None:
-    """Remove the temporary files and folders of writers that were killed."""
+    """Remove the temporary files and folders of writers that were killed.
+
+    Object stores have none: an upload that breaks off makes no object.
+    """
+    if is_remote(directory):
+        return
     for path in glob.glob(os.path.join(glob.escape(os.fspath(directory)), "*.tmp.*")):
         if path.rpartition(".")[2].isdigit():
             if os.path.isdir(path):
@@ -219,9 +379,16 @@ def atomic_path(path: str | os.PathLike[str]) -> Iterator[str]:
     A reader sees the old file or the whole new one. When the block raises,
     the temporary file is removed and `path` is as it was. A full disk is the
     user's to mend, so it becomes a `UserError`; so does a device, pipe or
-    directory, which no file may replace.
+    directory, which no file may replace. For a remote path the temporary name is that
+    of a local file, which is uploaded at the end.
     """
     path = os.fspath(path)
+    if is_remote(path):
+        with tempfile.TemporaryDirectory() as folder:
+            local = os.path.join(folder, os.path.basename(path))
+            yield local
+            object_store.upload(local, path)
+        return
     if os.path.exists(path) and not os.path.isfile(path):
         raise UserError(f"{path} is there and is no file; choose another name.")
     temporary = f"{path}.tmp.{os.getpid()}"
@@ -260,6 +427,10 @@ def atomic_directory(path: str | os.PathLike[str], flag: str) -> Iterator[str]:
       UserError: there is something at `path` already, or its place cannot be
         written. Whatever is raised in the block, nothing is left behind.
     """
+    if is_remote(path):
+        with _uploaded_directory(os.fspath(path), flag) as temporary:
+            yield temporary
+        return
     path = os.path.realpath(path)
     is_there = os.path.isdir(path)
     if os.path.exists(path) and not (is_there and not os.listdir(path)):
@@ -291,8 +462,34 @@ def atomic_directory(path: str | os.PathLike[str], flag: str) -> Iterator[str]:
         shutil.rmtree(temporary, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def _uploaded_directory(path, flag):
+    """Yield a local folder, which is uploaded at the end; see `atomic_directory`."""
+    if object_store.list_directory(path):
+        raise UserError(
+            f"{flag}: {path} exists already and is not empty; choose another one."
+        )
+    with tempfile.TemporaryDirectory() as temporary:
+        yield temporary
+        # The files of the top folder come last: one of them makes it a model.
+        for folder, _, names in os.walk(temporary, topdown=False):
+            inside = os.path.relpath(folder, temporary)
+            for name in sorted(names):
+                target = os.path.normpath(os.path.join(inside, name))
+                object_store.upload(os.path.join(folder, name), f"{path}/{target}")
+
+
 def copy(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
     """Copy a file atomically; nothing happens if both are the same file."""
+    if is_remote(source) or is_remote(path):
+        if os.fspath(source) != os.fspath(path):
+            with (
+                atomic_path(path) as temporary,
+                opened(source) as data,
+                open(temporary, "wb") as output,
+            ):
+                shutil.copyfileobj(data, output)
+        return
     if not (os.path.exists(path) and os.path.samefile(source, path)):
         with atomic_path(path) as temporary:
             shutil.copyfile(source, temporary)
@@ -300,6 +497,8 @@ def copy(source: str | os.PathLike[str], path: str | os.PathLike[str]) -> None:
 
 def sync_directory(path: str | os.PathLike[str]) -> None:
     """Let the names in a directory outlive a power cut, where a system can."""
+    if is_remote(path):
+        return
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -339,6 +538,8 @@ def read_text(path: str | os.PathLike[str], what: str) -> str:
       UserError: the file cannot be read or is not UTF-8.
     """
     try:
+        if is_remote(path):
+            return object_store.read(os.fspath(path)).decode("utf-8-sig")
         with open(path, encoding="utf-8-sig") as source:
             return source.read()
     except OSError as error:
@@ -371,5 +572,7 @@ def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
     """Return the hex SHA-256 of a file's bytes."""
+    if is_remote(path):
+        return object_store.sha256_of(os.fspath(path))
     with open(path, "rb") as source:
         return hashlib.file_digest(source, "sha256").hexdigest()

@@ -21,10 +21,10 @@ def write_unless_edited(path: str | os.PathLike[str], text: str, comment: str) -
     Returns:
       whether it was written.
     """
-    if os.path.lexists(path):
+    if files.exists(path) or os.path.lexists(path):
         try:
-            with open(path, encoding="utf-8", newline="") as file:
-                first, _, former_text = file.read().partition("\n")
+            with files.opened(path) as file:
+                first, _, former_text = file.read().decode().partition("\n")
         except (OSError, UnicodeDecodeError):
             return False
         if first != _first_line(former_text, comment):

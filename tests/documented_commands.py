@@ -51,6 +51,7 @@ IN_THE_WAY = {
 ORDER = [
     "README.md",
     "data.md",
+    "clusters.md",
     "serving.md",
     "on_device.md",
     "checkpoints.md",

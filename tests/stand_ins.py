@@ -175,7 +175,7 @@ def corpora(folder):
 
 def models(folder):
     """Write tiny models under the names of large ones."""
-    for name in (*RELEASES, "MODEL", "output/quickstart/model"):
+    for name in (*RELEASES, "bert-base-uncased", "MODEL", "output/quickstart/model"):
         (folder / name).parent.mkdir(parents=True, exist_ok=True)
         tiny_model.write(folder / name, **SIZES)
     cased = folder / RELEASES[1] / "tokenizer_config.json"

@@ -33,7 +33,8 @@ for name in sys.argv[2:]:
     helpers = base + "training_flags", base + "fine_tuning_flags"
     modules = script.__name__, *(name for name in helpers if name in sys.modules)
     ours = [flag for module in modules for flag in FLAGS.get_flags_for_module(module)]
-    found[name] = {flag.name: flag.value for flag in ours}
+    named = {flag.name: flag for flag in ours if "Alias for" not in flag.help}
+    found[name] = {name: flag.value for name, flag in named.items()}
 print(json.dumps(found))
 """
 
@@ -137,7 +138,7 @@ def test_a_flag_file_says_all_that_a_run_needs(flag_files, name):
     assert flags["max_seq_length"] == length
     assert flags["max_predictions_per_seq"] == math.ceil(0.15 * length)
     assert f"pretraining_{length}/" in flags["input_file"]
-    assert f"pretraining_{length}_heldout/" in flags["eval_input_file"]
+    assert f"pretraining_{length}_heldout/" in flags["dev_file"]
     assert flags["output_dir"] == f"output/{size}_{length}"
     assert flags["num_warmup_steps"] < flags["num_train_steps"]
 
@@ -166,7 +167,7 @@ def recipes():
 def test_recipes_are_the_papers_runs(flag_files, recipes, name):
     size, is_tpu = name.split("_")[0], "tpu" in name
     own = {
-        *("input_file", "eval_input_file", "output_dir", "continue_from", "precision"),
+        *("input_file", "dev_file", "output_dir", "continue_from", "precision"),
         *("xla", "use_tpu", "eval_batch_size", "max_eval_steps"),
     }
     for suffix, length in (("", 128), ("_512", 512)):
@@ -178,7 +179,7 @@ def test_recipes_are_the_papers_runs(flag_files, recipes, name):
         # The folders that the page's commands make.
         page = (ROOT / "docs/pretraining.md").read_text()
         wiki, books = flags["input_file"].split(",")
-        heldout = flags["eval_input_file"]
+        heldout = flags["dev_file"]
         for pattern, start in ((wiki, "wiki"), (books, "books"), (heldout, "heldout")):
             assert pattern == f"data/{start}_{length}/*.tfrecord"
             assert f"--output_file=data/{start}_128/" in page

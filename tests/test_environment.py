@@ -119,6 +119,7 @@ def test_what_is_imported_only_where_it_is_used_is_an_extra():
         "aiohttp",
         "apache-beam",
         "matplotlib",
+        "pyspark",
         "tensorboard",
         "tensorflow-datasets",
         "tensorflow-serving-api",

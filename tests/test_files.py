@@ -118,6 +118,30 @@ def test_require_parent(tmp_path, monkeypatch):
     one_sentence(error, tmp_path, "not writable")
 
 
+def test_missing_folders_are_created_and_stay_only_without_an_error(tmp_path):
+    paths = [tmp_path / "a/b/1", tmp_path / "a/c/2", tmp_path / "3"]
+    for path in paths:
+        files.require_possible_file(path, "--output_file")
+    assert files.existing_parent(paths[0]) == str(tmp_path)
+    with pytest.raises(ZeroDivisionError), files.made_parents(paths, "--output_file"):
+        assert (tmp_path / "a/b").is_dir() and (tmp_path / "a/c").is_dir()
+        (tmp_path / "a/c/finished").touch()
+        raise ZeroDivisionError
+    # What is finished stays.
+    assert sorted(tmp_path.rglob("*")) == [
+        tmp_path / name for name in ("a", "a/c", "a/c/finished")
+    ]
+    with files.made_parents(paths, "--output_file"):
+        pass
+    assert (tmp_path / "a/b").is_dir()
+    with pytest.raises(UserError) as error:
+        files.require_possible_file(tmp_path / "a/c/finished/1", "--output_file")
+    one_sentence(error, "--output_file", "finished is a file")
+    with pytest.raises(UserError) as error:
+        files.require_possible_file(tmp_path / "a", "--output_file")
+    one_sentence(error, tmp_path / "a", "is a directory")
+
+
 def test_of_many_files_three_are_named():
     assert files.named(iter("abc")) == "a, b, c"
     assert files.named(map(str, range(11_000))) == "0, 1, 2 and 10997 more"

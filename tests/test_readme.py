@@ -38,11 +38,14 @@ def flags_of(script):
     if script.parent.name == "run_scripts":
         script = package / "commands" / script.name
     text = script.read_text("utf-8")
-    helpers = ("fine_tuning_flags", "training_flags", "model_flags", "beam_flags")
+    helpers = ("fine_tuning_flags", "training_flags", "model_flags", "cluster_flags")
+    helpers += ("dataset_flags",)
     for helper in helpers:
-        if re.search(rf"command_line(\.| import.*){helper}\b", text):
+        if re.search(rf"command_line(\.| import[(\w\s,]*\s){helper}\b", text):
             text += (package / "command_line" / f"{helper}.py").read_text("utf-8")
     defined = re.findall(r'(?:DEFINE|define)_\w+\(\s*"(\w+)"', text)
+    for names in re.findall(r"define_aliases\(([^)]*)\)", text):
+        defined += re.findall(r'"(\w+)"', names)
     # Scripts for machines without absl use argparse.
     defined += re.findall(r'add_argument\(\s*"--(\w+)"', text)
     return {"flagfile", "help", *defined}

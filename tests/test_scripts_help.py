@@ -62,7 +62,7 @@ def test_help_imports_nothing_heavy(name):
 @pytest.mark.parametrize(
     ("mistake", "answer"),
     [
-        (["--do_train"], "Give --init_checkpoint"),
+        (["--do_train"], "Give --model"),
         # Which model is asked, of the two that are there, has been said before.
         (
             ["--do_eval", "--init_checkpoint=y", "--num_train_epochs=1e9"],

@@ -51,7 +51,7 @@ def split_off(paths: Sequence[str], folder: str | os.PathLike[str]) -> tuple[str
         raise UserError(
             f"--input_file has {count} documents, and one of {EVERY} is held out: give "
             "more, with blank lines between them, or name held-out text with "
-            "--eval_input_file."
+            "--dev_file."
         )
     for target, documents in zip(targets, parts, strict=True):
         files.write_text(target, "\n".join(documents))

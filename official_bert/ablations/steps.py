@@ -186,6 +186,11 @@ def scores_of(study: Study, step: Step) -> dict[str, Any]:
         return {LOSS: eval_results.read(folder)[LOSS]}
     if kind == "fine_tuned":
         metric = TASKS[step.name.split("/")[2]].metric
+        if study.num_seeds == 1:
+            # A single run has no file of seeds; its scores are those of its model.
+            if not os.path.exists(os.path.join(folder, eval_results.FILE)):
+                raise stopped
+            return {metric: [eval_results.read(folder)[f"eval_{metric}"]]}
         rows = json.loads(files.read_text(os.path.join(folder, SEEDS_FILE), "scores"))
         if len(rows) < study.num_seeds:
             raise stopped

@@ -3,9 +3,9 @@
 The project's own format too; whatever is trained here is written in it.
 """
 
-import glob
 import os
 import shutil
+import tempfile
 from collections.abc import Mapping
 from typing import Any
 
@@ -13,7 +13,7 @@ import numpy as np
 import tensorflow as tf
 
 from official_bert import files
-from official_bert.checkpoints import names
+from official_bert.checkpoints import names, remote_checkpoint
 from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -43,16 +43,16 @@ def find_prefix(path: str | os.PathLike[str]) -> str:
     path = os.fspath(path)
     if path.endswith(".index"):
         path = path.removesuffix(".index")
-    if os.path.exists(path + ".index"):
+    if files.exists(path + ".index"):
         return path
-    if os.path.isdir(path):
+    if files.is_directory(path):
         released = os.path.join(path, names.MODEL_PREFIX)
-        if os.path.exists(released + ".index"):
+        if files.exists(released + ".index"):
             return released
         steps = names.numbered_checkpoints(path)
         if steps:
             return os.path.join(path, f"model.ckpt-{steps[-1]}")
-        others = glob.glob(os.path.join(glob.escape(path), "*.index"))
+        others = files.find_in(path, "*.index")
         others = [name.removesuffix(".index") for name in others]
         if others:
             # The highest number at the end counts, and none is below all.
@@ -90,8 +90,8 @@ def open_weights(prefix: str, path: str) -> Checkpoint:
         "google",
         {name: tuple(shapes[name]) for name in sorted(shapes) if names.is_weight(name)},
         lambda name: np.asarray(read_tensor(reader, name, prefix), np.float32),
-        BertConfig.from_json_file(config_file) if os.path.exists(config_file) else None,
-        vocab_file if os.path.exists(vocab_file) else None,
+        BertConfig.from_json_file(config_file) if files.exists(config_file) else None,
+        vocab_file if files.exists(vocab_file) else None,
         read_casing(directory),
         global_step=step,
     )
@@ -119,7 +119,7 @@ def write_model(directory: str | os.PathLike[str], checkpoint: Checkpoint) -> li
 def read_casing(directory: str | os.PathLike[str]) -> bool | None:
     """Return the `do_lower_case` that a directory states, or None."""
     path = os.path.join(directory, TOKENIZER_FILE)
-    if not os.path.exists(path):
+    if not files.exists(path):
         return None
     return files.read_json(path, "a tokenizer config").get("do_lower_case")
 
@@ -137,7 +137,10 @@ def open_checkpoint(prefix: str) -> Any:
     Raises:
       UserError: the files are missing, truncated or no checkpoint.
     """
+    remote_checkpoint.check(prefix)
     try:
+        if files.is_remote(prefix):  # The other asks whether it is a folder.
+            return tf.compat.v1.train.NewCheckpointReader(prefix)
         return tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, ValueError) as error:
         raise UserError(
@@ -162,7 +165,8 @@ def write_checkpoint(
 
     The data file is put in place before the index, which is what makes a
     checkpoint exist, and an old index goes first: a reader sees the whole of
-    a checkpoint, or none.
+    a checkpoint, or none. An object store has no rename: there the checkpoint is
+    uploaded, and its list of parts comes last (`remote_checkpoint`).
 
     Args:
       prefix: path without the endings `.index`, `.data-00000-of-00001`.
@@ -171,17 +175,17 @@ def write_checkpoint(
     Raises:
       UserError: the disk is full, or the file larger than is allowed.
     """
+    if files.is_remote(prefix):
+        with tempfile.TemporaryDirectory() as folder:
+            inside = os.path.join(folder, "part")
+            _save(inside, tensors, prefix)
+            remote_checkpoint.upload(inside, prefix, ENDINGS)
+        return
     temporary = f"{prefix}.tmp.{os.getpid()}"
     os.makedirs(temporary, exist_ok=True)
     try:
         inside = os.path.join(temporary, "part")
-        ordered = sorted(tensors)
-        tf.raw_ops.SaveV2(
-            prefix=inside,
-            tensor_names=ordered,
-            shape_and_slices=[""] * len(ordered),
-            tensors=[tensors[name] for name in ordered],
-        )
+        _save(inside, tensors, prefix)
         for ending in ENDINGS:
             with open(inside + ending, "r+b") as written:
                 os.fsync(written.fileno())
@@ -189,6 +193,20 @@ def write_checkpoint(
         for ending in reversed(ENDINGS):
             os.replace(inside + ending, prefix + ending)
         files.sync_directory(os.path.dirname(prefix))
+    finally:
+        shutil.rmtree(temporary, ignore_errors=True)
+
+
+def _save(inside, tensors, prefix):
+    """Write the two files of a checkpoint; messages name `prefix`, its final name."""
+    ordered = sorted(tensors)
+    try:
+        tf.raw_ops.SaveV2(
+            prefix=inside,
+            tensor_names=ordered,
+            shape_and_slices=[""] * len(ordered),
+            tensors=[tensors[name] for name in ordered],
+        )
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(
             f"No space left on the disk of {prefix}: free some and run the "
@@ -197,29 +215,34 @@ def write_checkpoint(
     except tf.errors.OpError as error:
         reason = error.message.rpartition(";")[2].partition(" [Op:")[0].strip()
         raise UserError(f"Cannot write {prefix}: {reason}.") from error
-    finally:
-        shutil.rmtree(temporary, ignore_errors=True)
 
 
 def delete_checkpoint(prefix: str) -> None:
-    """Remove a checkpoint, index first."""
-    for ending in ENDINGS:
-        if os.path.exists(prefix + ending):
-            os.remove(prefix + ending)
+    """Remove a checkpoint: what makes it exist goes first."""
+    for ending in _endings(prefix):
+        if files.exists(prefix + ending):
+            files.remove(prefix + ending)
 
 
 def set_aside(prefix: str) -> None:
     """Add `.damaged` to the names of a checkpoint's files, index first."""
-    for ending in ENDINGS:
-        if os.path.exists(prefix + ending):
-            os.replace(prefix + ending, f"{prefix}{ending}.damaged")
+    for ending in _endings(prefix):
+        if files.exists(prefix + ending):
+            files.rename(prefix + ending, f"{prefix}{ending}.damaged")
+
+
+def _endings(prefix):
+    """Return the ends of the names of a checkpoint's files, to be removed in order."""
+    return (names.PARTS, *ENDINGS) if files.is_remote(prefix) else ENDINGS
 
 
 def remove_halves(directory: str | os.PathLike[str]) -> None:
-    """Remove the data of checkpoints whose index was never put in place."""
-    pattern = os.path.join(
-        glob.escape(os.fspath(directory)), "model.ckpt-*" + ENDINGS[1]
-    )
-    for path in glob.glob(pattern):
-        if not os.path.exists(path.removesuffix(ENDINGS[1]) + ENDINGS[0]):
-            os.remove(path)
+    """Remove the data of checkpoints whose index was never put in place.
+
+    In an object store that is the list of parts.
+    """
+    last = names.PARTS if files.is_remote(directory) else ENDINGS[0]
+    for ending in _endings(os.fspath(directory))[1:]:
+        for path in files.find_in(directory, f"model.ckpt-*{ending}"):
+            if not files.exists(path.removesuffix(ending) + last):
+                files.remove(path)

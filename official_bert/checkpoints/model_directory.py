@@ -9,6 +9,7 @@ import keras
 
 from official_bert.checkpoints import any_format, google, names
 from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.hub.find import find_model
 from official_bert.checkpoints.initialize import Report, load_opened
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
@@ -35,7 +36,7 @@ NO_CHECKPOINT = Checkpoint(
 
 @dataclasses.dataclass(frozen=True)
 class Bert:
-    """What `load` and `load_encoder` return.
+    """A loaded model; `pretrained.bert.Bert` adds methods that read texts.
 
     Attributes:
       model: `PretrainingModel`, whose encoder is `model.bert`; from
@@ -51,7 +52,7 @@ class Bert:
     report: Report = IN_MEMORY
 
     @property
-    def vectors(self) -> tuple[str, ...]:
+    def output_names(self) -> tuple[str, ...]:
         """Names of the encoder's outputs that are of trained weights.
 
         Masked-LM models of Hugging Face have lost the pooler, and a new one is random.
@@ -65,12 +66,20 @@ class Bert:
         """The `BertEncoder`."""
         return getattr(self.model, "bert", self.model)
 
-    def encode(
+    def outputs(
         self, inputs: Mapping[str, Any], **options: Any
     ) -> dict[str, "tf.Tensor"]:
-        """Return dict of `vectors` for a dict of `INPUTS`; see `BertEncoder.call`."""
+        """Run the encoder.
+
+        Args:
+          inputs: dict of `INPUTS`, int32 [B, S].
+          **options: see `BertEncoder.call`.
+
+        Returns:
+          dict of `output_names` -> tensor.
+        """
         outputs = self.encoder(inputs, **options)
-        return {name: outputs[name] for name in self.vectors}
+        return {name: outputs[name] for name in self.output_names}
 
 
 def load(
@@ -83,7 +92,7 @@ def load(
     """Load a pre-trained model, with its heads, from any format.
 
     Args:
-      path: see `any_format.opened`; mostly a model's directory.
+      path: a path, see `any_format.opened`, or a name, see `find_model`.
       config_file: a `bert_config.json`; by default the checkpoint's own.
       vocab_file: a `vocab.txt`, likewise.
       do_lower_case: bool; by default what the checkpoint's files state, or
@@ -107,10 +116,13 @@ def load(
     missing = [name for name in bert.report.new if not name.startswith(optional)]
     if missing:
         heads = "both heads" if next_sentence else "the masked-LM head"
+        remedy = "load_encoder loads the encoder alone."
+        if all(name.startswith(NEXT_SENTENCE) for name in missing):
+            remedy = "next_sentence=False loads it without the next-sentence head."
         raise UserError(
             f"{path} is no pre-trained model with {heads}: it lacks "
             f"{', '.join(missing)}. Fine-tuned models, and those for sentence vectors, "
-            "have lost it; give the pre-trained one."
+            f"have lost it; give the pre-trained one. In Python, {remedy}"
         )
     return bert
 
@@ -126,7 +138,7 @@ def load_encoder(
 
 
 def _load(path, make_model, config_file, vocab_file, do_lower_case):
-    with any_format.opened(path) as checkpoint:
+    with any_format.opened(find_model(path).path) as checkpoint:
         config = config_of(checkpoint, config_file)
         tokenizer = tokenizer_of(checkpoint, vocab_file, do_lower_case)
         vocab_file = vocab_file or checkpoint.vocab_file

@@ -5,10 +5,11 @@ Layers nest and are named so that a variable's path *is* the TensorFlow 1 name
 here.
 """
 
-import glob
 import math
 import os
 from typing import TYPE_CHECKING
+
+from official_bert import files
 
 if TYPE_CHECKING:
     import keras
@@ -21,6 +22,8 @@ GLOBAL_STEP = "global_step"
 TRAINING = "training/"
 # What a finished model's files are called, in a release and in ours.
 MODEL_PREFIX = "bert_model.ckpt"
+# Ends the name of the list of a remote checkpoint's parts.
+PARTS = ".parts.json"
 
 # The classifier's weights have no scope in the original, and every Keras layer
 # has one.
@@ -40,11 +43,15 @@ def is_weight(name: str) -> bool:
 
 
 def numbered_checkpoints(directory: str | os.PathLike[str]) -> list[int]:
-    """Return the steps N of the files `model.ckpt-N.index`, ascending."""
-    pattern = os.path.join(glob.escape(os.fspath(directory)), "model.ckpt-*.index")
+    """Return the steps N of the files `model.ckpt-N.index`, ascending.
+
+    In an object store a checkpoint counts if it has its list of parts, which is
+    written last (`google.write_checkpoint`).
+    """
+    ending = PARTS if files.is_remote(directory) else ".index"
     numbers = [
-        os.path.basename(name)[len("model.ckpt-") : -len(".index")]
-        for name in glob.glob(pattern)
+        os.path.basename(name)[len("model.ckpt-") : -len(ending)]
+        for name in files.find_in(directory, f"model.ckpt-*{ending}")
     ]
     return sorted(int(number) for number in numbers if number.isdigit())
 

@@ -1,12 +1,15 @@
 """Run commands from a command; both end in good order when one is stopped."""
 
+import os
+import pathlib
 import signal
+import site
 import subprocess
 import sys
 from collections.abc import Iterable
 from typing import Any
 
-from official_bert.command_line.flag_values import ROOT
+_PARENT = pathlib.Path(__file__).resolve().parents[2]
 
 
 def exit_at_sigterm() -> None:
@@ -17,21 +20,45 @@ def exit_at_sigterm() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
-def run_script(name: str, arguments: Iterable[str], **options: Any) -> tuple[int, Any]:
+def start_child(
+    name: str, arguments: Iterable[str], **options: Any
+) -> subprocess.Popen[Any]:
+    """Start another command of this package in a process of its own.
+
+    Args:
+      name: of the command, as in `official-bert NAME`.
+      arguments: list of str.
+      **options: for `subprocess.Popen`, such as where its output goes.
+    """
+    # -P: a file of the working directory must not hide a module.
+    command = [sys.executable, "-P", "-m", "official_bert", name, *arguments]
+    environment = _with_package(options.pop("env", os.environ))
+    return subprocess.Popen(command, env=environment, **options)
+
+
+def _with_package(environment):
+    """Return an environment in which Python finds this package, also in a checkout."""
+    installed = [*site.getsitepackages(), site.getusersitepackages()]
+    if str(_PARENT) in map(os.path.realpath, installed):
+        return environment
+    paths = [str(_PARENT), environment.get("PYTHONPATH")]
+    return {**environment, "PYTHONPATH": os.pathsep.join(filter(None, paths))}
+
+
+def run_child(name: str, arguments: Iterable[str], **options: Any) -> tuple[int, Any]:
     """Run another command; if this process is stopped, let it save and end first.
 
     `subprocess.run` would kill it.
 
     Args:
-      name: its file in `run_scripts`.
-      arguments: list of str.
-      **options: for `subprocess.Popen`, such as where its output goes.
+      name: see `start_child`.
+      arguments: likewise.
+      **options: likewise.
 
     Returns:
       (its exit status, what it printed if `stdout` is a pipe, else None).
     """
-    command = [sys.executable, str(ROOT / "run_scripts" / name), *arguments]
-    with subprocess.Popen(command, **options) as child:
+    with start_child(name, arguments, **options) as child:
         try:
             output, _ = child.communicate()
         except BaseException as error:

@@ -3,15 +3,15 @@
 import itertools
 import math
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import training_flags
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models, training_flags
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
     from official_bert.fine_tuning.job import FineTuningJob, Start
     from official_bert.fine_tuning.task_file import Task
+    from official_bert.tables.datasets import Dataset
 
 FLAGS = flags.FLAGS
 Predictor = TypeVar("Predictor")
@@ -30,11 +31,12 @@ MOST_EPOCHS = 1_000_000
 HELP_TITLE = "Fine-tuning, with its start, epochs, several runs"
 
 flags.DEFINE_string(
-    "init_checkpoint",
+    "model",
     None,
-    "Weights to start from, in any format (docs/checkpoints.md); without --do_train: "
-    "a fine-tuned model.",
+    "Weights to start from: a path in any format (docs/checkpoints.md) or a name "
+    "(docs/models.md); without --do_train: a fine-tuned model.",
 )
+define_aliases("model", "init_checkpoint")
 flags.DEFINE_float("num_train_epochs", 3.0, "Passes over the training set.")
 flags.DEFINE_float(
     "warmup_proportion", 0.1, "Part of the updates that is linear warm-up.", 0, 1
@@ -103,7 +105,7 @@ def opened_start(strategy: "tf.distribute.Strategy") -> AbstractContextManager["
 
     for size in _grid("grid_batch_sizes", int, "train_batch_size"):
         check_shares(strategy, size, FLAGS.micro_batch_size)
-    return job.opened_start(locate(FLAGS.init_checkpoint), **given_files())
+    return job.opened_start(found_models.find(FLAGS.model), **given_files())
 
 
 def fine_tune(strategy: "tf.distribute.Strategy", job: "FineTuningJob") -> bool:
@@ -124,20 +126,21 @@ def is_chief(strategy: "tf.distribute.Strategy") -> bool:
     return strategies.is_chief(strategy)
 
 
-def describe_run(file_flags: Sequence[str]) -> None:
-    """Write `run.json`; `file_flags` name the command's data."""
-    names = (*file_flags, "init_checkpoint", "bert_config_file", "vocab_file")
+def describe_run(file_flags: Sequence[str], datasets: "Iterable[Dataset]" = ()) -> None:
+    """Write `run.json`; `file_flags` name the command's data, or its datasets do."""
+    names = (*file_flags, "model", "bert_config_file", "vocab_file")
     values = [FLAGS[name].value for name in names]
     listed = [each if isinstance(each, list) else [each] for each in values]
-    inputs = [locate(path) for paths in listed for path in paths]
-    training_flags.describe_run(file_flags, inputs)
+    inputs = [found_models.path_of(path) for paths in listed for path in paths]
+    records = [dataset.record() for dataset in datasets]
+    training_flags.describe_run(("dataset", *file_flags), inputs, records)
 
 
 def _check():
     """Raise `UserError` where these flags contradict each other."""
     training_flags.check()
     _check_sweep()
-    checkpoint, directory = locate(FLAGS.init_checkpoint), FLAGS.output_dir
+    checkpoint, directory = locate(FLAGS.model), FLAGS.output_dir
     if (
         not FLAGS.do_train
         and checkpoint
@@ -146,22 +149,23 @@ def _check():
     ):
         print(
             f"It is the fine-tuned model in {directory} that is asked, not "
-            "--init_checkpoint; to ask that, give another --output_dir.",
+            "--model; to ask that, give another --output_dir.",
             flush=True,
         )
     for name, most in (("num_train_epochs", MOST_EPOCHS), ("warmup_proportion", 1)):
         if not 0 <= getattr(FLAGS, name) <= most:
             raise UserError(f"--{name} is {FLAGS[name].value}: it must be 0 to {most}.")
-    if FLAGS.do_train and not FLAGS.init_checkpoint:
+    if FLAGS.do_train and not FLAGS.model:
         if not FLAGS.bert_config_file:
             raise UserError(
-                "Give --init_checkpoint, the pre-trained model to start from; or "
+                "Give --model, the pre-trained model to start from; or "
                 "--bert_config_file and --vocab_file, to start from random weights."
             )
         require("vocab_file")
-        logging.warning(
-            "Without --init_checkpoint the model starts from random weights."
-        )
+        logging.warning("Without --model the training starts from random weights.")
+    if FLAGS.do_train or not has_task(directory):
+        # A download that fails does so before the data are read.
+        found_models.find(FLAGS.model)
 
 
 def _check_sweep():
@@ -205,10 +209,10 @@ def require_files(*names: str) -> None:
 
 
 def model_path() -> str:
-    """Return the fine-tuned model to use: --output_dir's, or --init_checkpoint."""
-    if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.init_checkpoint:
+    """Return the fine-tuned model to use: --output_dir's, or --model."""
+    if FLAGS.do_train or has_task(FLAGS.output_dir) or not FLAGS.model:
         return FLAGS.output_dir
-    return locate(FLAGS.init_checkpoint)
+    return found_models.find(FLAGS.model)
 
 
 def load_predictor(
@@ -257,7 +261,7 @@ def _trials(num_examples):
             num_train_steps=num_train_steps,
             num_warmup_steps=int(num_train_steps * FLAGS.warmup_proportion),
             save_checkpoints_steps=FLAGS.save_checkpoints_steps or an_epoch,
-            init_checkpoint=locate(FLAGS.init_checkpoint),
+            init_checkpoint=found_models.find(FLAGS.model),
             continue_from=None,
         )
         trials.append(Trial(settings, num_train_epochs))

@@ -4,8 +4,8 @@ from typing import Any
 
 from absl import flags
 
-from official_bert.command_line.flag_values import locate, require
-from official_bert.errors import UserError
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import define_aliases, locate, require
 
 HELP_TITLE = "The model's files"
 
@@ -31,20 +31,18 @@ def given_files() -> dict[str, Any]:
 
 
 def define_model_path() -> None:
-    """Define the two flags that `model_path` reads."""
+    """Define the flag that `model_path` reads."""
     flags.DEFINE_string(
-        "model_dir", None, "The model: a directory, prefix or zip file of any format."
+        "model", None, "The model: a path in any format, or a name (docs/models.md)."
     )
-    flags.DEFINE_string("init_checkpoint", None, "Another name of --model_dir.")
+    define_aliases("model", "model_dir", "init_checkpoint")
 
 
 def model_path() -> str:
-    """Return what --model_dir or --init_checkpoint names, where both mean one."""
-    values = flags.FLAGS
-    if not values.init_checkpoint:
-        require("model_dir")
-    elif values.model_dir:
-        raise UserError(
-            "--model_dir and --init_checkpoint are two names of one flag; give one."
-        )
-    return locate(values.model_dir or values.init_checkpoint)
+    """Return the path of the model that --model names.
+
+    Raises:
+      UserError: it was not given, or no model has that name.
+    """
+    require("model")
+    return found_models.find(flags.FLAGS.model)

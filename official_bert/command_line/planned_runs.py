@@ -7,11 +7,13 @@ from typing import TYPE_CHECKING, Any
 
 from absl import flags
 
-from official_bert.command_line import training_flags
+from official_bert.command_line import found_models, training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
+from official_bert.tables.datasets import parse_name
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION, SINGLE_LABEL
+from official_bert.tasks.glue import tfds as glue_tfds
 from official_bert.tasks.glue.tasks import find_task
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ OWN_FLAGS = {
         *("next_sentence_prediction", "skip_padding", "pack"),
     },
     "run_classifier": {
-        *("task_name", "data_dir", "tfds", "text_column", "text_b_column"),
+        *("task_name", "tfds", "text_column", "text_b_column"),
         *("label_column", "label_kind", "label_separator", "has_header"),
         *("dev_fraction", "long_text", "glue_submission"),
     },
@@ -44,6 +46,7 @@ OWN_FLAGS = {
 FINE_TUNING_FLAGS = {
     *("num_train_epochs", "warmup_proportion", "pad_to_max_seq_length", "num_seeds"),
     *("grid", "do_predict", "predict_batch_size", "train_file"),
+    *("dataset", "data_dir"),
 }
 # Sizes that are in the data, as those of the paper's tasks: the tags of CoNLL-2003
 # (Sec. 5.3), the endings of SWAG (Sec. 4.4), two classes.
@@ -96,11 +99,11 @@ def model_config() -> tuple[BertConfig, str]:
     Raises:
       UserError: flags name no model, or a file is missing.
     """
-    if not FLAGS.bert_config_file and FLAGS.init_checkpoint:
+    if not FLAGS.bert_config_file and FLAGS.model:
         from official_bert.checkpoints import any_format, model_directory
 
-        with any_format.opened(locate(FLAGS.init_checkpoint)) as checkpoint:
-            return model_directory.config_of(checkpoint), FLAGS.init_checkpoint
+        with any_format.opened(found_models.find(FLAGS.model)) as checkpoint:
+            return model_directory.config_of(checkpoint), FLAGS.model
     if FLAGS.command == PRETRAINING:
         require("bert_config_file")
     name = FLAGS.bert_config_file or DEFAULT_CONFIG
@@ -195,8 +198,13 @@ def _classifier(config):
 
     kind = FLAGS.label_kind or SINGLE_LABEL
     labels: tuple[str, ...] = tuple(map(str, range(NUM_CLASSES)))
+    glue_task = None
     if FLAGS.task_name:
-        labels = find_task(FLAGS.task_name).labels
+        glue_task = find_task(FLAGS.task_name)
+    elif FLAGS.dataset:
+        glue_task = glue_tfds.task_of(parse_name(FLAGS.dataset))
+    if glue_task:
+        labels = glue_task.labels
         kind = SINGLE_LABEL if labels else REGRESSION
     length = FLAGS.max_seq_length or 128
     labels = () if kind == REGRESSION else labels

@@ -4,43 +4,57 @@ Flag files are read here and not by absl, which reads them from the working dire
 only, and whose messages name neither the file nor the line of a mistake.
 """
 
+import difflib
 import errno
 import io
 import os
 import re
 import sys
-import textwrap
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from logging import Formatter
 from typing import NoReturn
 
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line.flag_values import ROOT, locate, own_flags
+from official_bert.command_line.command_table import PROGRAM, in_users_form
+from official_bert.command_line.flag_values import (
+    CONFIGS,
+    IS_CHECKOUT,
+    ROOT,
+    locate,
+    own_flags,
+)
+from official_bert.command_line.help_text import help_text
 from official_bert.errors import UserError
 
+_HELP_FLAG = re.compile(r"-h|--?help(short|full)?")
 _FLAG_FILE = re.compile(r"--?flagfile(?:=(.*))?$")
 # Names of flags that a command need not know. absl applies them to a whole list.
 _UNDEFOK = re.compile(r"--?undefok=")
+# How to get a package that is missing.
+_INSTALL = (
+    "pip install -r requirements.txt, or run the script with the .venv/bin/python "
+    "that make test makes; doctor.py lists what else is missing."
+    if IS_CHECKOUT
+    else f"pip install {PROGRAM}; doctor.py lists what else is missing."
+)
 # What Python says of a flag that is not a number, and what is said here.
 _NOT_INT = ("invalid literal for int() with base 10:", "not a whole number:")
 _NOT_FLOAT = ("could not convert string to float:", "not a number:")
 
-_HELP_WIDTH = 80
-_HELP_TITLE = "Flags, with their defaults"
-# The help of flags that do nothing begins with this.
-_OLD = "For old commands"
-_OLD_TITLE = "Accepted for old commands"
-_FLAG_FILE_HELP = """\
-  --flagfile
-      A file of flags, one a line; looked for in the working directory,
-      then in the project's root."""
+
+class _UsersForm(Formatter):
+    """Names commands as the user of this process types them."""
+
+    def format(self, record):
+        return in_users_form(super().format(record))
 
 
 def run(
     main: Callable[[], int | None],
     define_flags: Callable[[list[str]], None] | None = None,
+    command_line: Sequence[str] | None = None,
 ) -> NoReturn:
     """Parse the command line, call `main()` and exit with its status.
 
@@ -56,9 +70,10 @@ def run(
       main: function without arguments, of the command's module.
       define_flags: function: list of all arguments, flag files read -> None. It
         defines flags of a command that depend on what is given.
+      command_line: the arguments; default: those of the process.
     """
-    arguments = sys.argv[1:]
-    needs_help = any(re.fullmatch(r"-h|--?help(short|full)?", arg) for arg in arguments)
+    arguments = list(sys.argv[1:] if command_line is None else command_line)
+    needs_help = [arg.lstrip("-") for arg in arguments if _HELP_FLAG.fullmatch(arg)]
     try:
         # Help comes even if a flag file is missing.
         groups = [(arguments, "")] if needs_help else _expand(arguments, "", ())
@@ -69,7 +84,8 @@ def run(
     except UserError as error:
         sys.exit(_complain(error, 2))
     if needs_help:
-        sys.exit(_guarded(lambda: print(_help_text(main), end="")))
+        module = sys.modules[main.__module__]
+        sys.exit(_guarded(lambda: print(help_text(module, needs_help[0]), end="")))
     own_flags()
     if isinstance(sys.stdout, io.TextIOWrapper):
         # A label or a path may have letters that a terminal cannot show.
@@ -77,7 +93,7 @@ def run(
     logging.use_absl_handler()
     logging.set_verbosity(logging.INFO)
     # Log lines of commands are for people: no time stamps, no line numbers.
-    logging.get_absl_handler().setFormatter(Formatter("%(message)s"))
+    logging.get_absl_handler().setFormatter(_UsersForm("%(message)s"))
     sys.exit(_guarded(main))
 
 
@@ -94,12 +110,7 @@ def _guarded(main):
         package = (error.name or "").partition(".")[0]
         if package in ("", "official_bert"):
             raise
-        return _complain(
-            f"{package} is not installed: pip install -r requirements.txt, or run the "
-            "script with the .venv/bin/python that make test makes; doctor.py tells "
-            "what else is missing.",
-            1,
-        )
+        return _complain(f"{package} is not installed: {_INSTALL}", 1)
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
         return 130
@@ -123,7 +134,8 @@ def _guarded(main):
 
 def _complain(message, status):
     """Print a message as one line on stderr and return the exit status."""
-    print(f"error: {' '.join(str(message).split())}", file=sys.stderr)
+    line = in_users_form(" ".join(str(message).split()))
+    print(f"error: {line}", file=sys.stderr)
     return status
 
 
@@ -167,11 +179,7 @@ def _expand(arguments, origin, open_files):
 
 def _read_flag_file(name, open_files):
     """Return the groups of a file: a flag a line, `#` or `//` starts a comment."""
-    path = locate(os.path.expanduser(name))
-    if not os.path.isfile(path):
-        raise UserError(
-            f"--flagfile: {name!r} is neither in {os.getcwd()} nor in {ROOT}."
-        )
+    path = _find_flag_file(name)
     if os.path.realpath(path) in open_files:
         raise UserError(f"--flagfile: {path} includes itself.")
     open_files += (os.path.realpath(path),)
@@ -186,39 +194,18 @@ def _read_flag_file(name, open_files):
     return groups
 
 
-def _help_text(main):
-    """Return the docstring of a command's module, and its flags with defaults.
-
-    absl's help also lists the flags of every library. Flags of a module with a
-    `HELP_TITLE` stand under that, old flags come last.
-    """
-    groups: dict[str, list[str]] = {_HELP_TITLE: []}
-    for flag in own_flags():
-        defining = flags.FLAGS.find_module_defining_flag(flag.name)
-        module = sys.modules.get(defining or "")
-        title = getattr(module, "HELP_TITLE", _HELP_TITLE)
-        if flag.help.startswith(_OLD):
-            title = _OLD_TITLE
-        groups.setdefault(title, []).append(_describe_flag(flag))
-    groups[_HELP_TITLE].append(_FLAG_FILE_HELP)
-    groups[_OLD_TITLE] = groups.pop(_OLD_TITLE, [])
-    texts = [
-        "\n".join([f"{title}:", *lines]) for title, lines in groups.items() if lines
-    ]
-    docstring = sys.modules[main.__module__].__doc__
-    assert docstring is not None
-    return "\n\n".join([docstring.strip(), *texts]) + "\n"
-
-
-def _describe_flag(flag):
-    """Return `--name=default` and the wrapped help of one flag."""
-    default = flag.default
-    if isinstance(default, list):
-        default = ",".join(map(str, default))
-    default = "" if default in (None, "") else f"={default}"
-    # absl appends this to the help of flags that may be repeated.
-    text = re.sub(r";\s+repeat this option.*", "", " ".join(flag.help.split()))
-    # So that the lines can be broken between the values of an enum, not in them.
-    text = re.sub(r"^<\S*>:", lambda match: match[0].replace("|", " | "), text)
-    lines = textwrap.wrap(text, _HELP_WIDTH - 6, break_on_hyphens=False)
-    return "\n      ".join([f"  --{flag.name}{default}", *lines])
+def _find_flag_file(name):
+    """Return the path of a flag file; `tiny` stands for `configs/tiny.flags`."""
+    short = str(CONFIGS / f"{name.removesuffix('.flags')}.flags")
+    for path in (locate(os.path.expanduser(name)), short):
+        if name and os.path.isfile(path):
+            return path
+    ours = sorted(
+        path.relative_to(CONFIGS).with_suffix("").as_posix()
+        for path in CONFIGS.rglob("*.flags")
+    )
+    nearest = difflib.get_close_matches(name.removesuffix(".flags"), ours, 1)
+    hint = f" Did you mean --flagfile={nearest[0]}?" if nearest else ""
+    raise UserError(
+        f"--flagfile: {name!r} is neither in {os.getcwd()} nor in {ROOT}.{hint}"
+    )

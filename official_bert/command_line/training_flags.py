@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from absl import flags
 
+from official_bert.command_line.command_table import in_users_form
 from official_bert.command_line.flag_values import define_positive
 from official_bert.command_line.run_record import write_run_json
 from official_bert.constants import PRECISIONS, STRATEGIES
@@ -194,19 +195,24 @@ def given(*names: str) -> dict[str, Any]:
     return {name: value for name, value in values.items() if value is not None}
 
 
-def describe_run(data_flags: Iterable[str], inputs: Iterable[str | None]) -> None:
+def describe_run(
+    data_flags: Iterable[str],
+    inputs: Iterable[str | None],
+    datasets: Iterable[dict[str, Any]] = (),
+) -> None:
     """Write the model card of a training, and `run.json`, into --output_dir.
 
     Args:
       data_flags: names of the flags that name the data, for the card.
       inputs: files, directories and checkpoints, for `run.json`.
+      datasets: records of datasets that were read by name, for `run.json`.
     """
     if FLAGS.do_train:
         from official_bert.fine_tuning import model_card
 
         data = {name: FLAGS[name].value for name in data_flags if FLAGS[name].value}
-        if not model_card.write(FLAGS.output_dir, data):
+        if not model_card.write(FLAGS.output_dir, data, in_users_form):
             print(f"{model_card.CARD_FILE} stays as somebody has changed it.")
     # An evaluation does not replace what is known of the training.
     name = "run.json" if FLAGS.do_train else "eval_run.json"
-    write_run_json(os.path.join(FLAGS.output_dir, name), inputs)
+    write_run_json(os.path.join(FLAGS.output_dir, name), inputs, datasets)

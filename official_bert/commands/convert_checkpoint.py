@@ -1,21 +1,23 @@
 r"""Convert a BERT checkpoint from any format to any other.
 
-    python run_scripts/convert_checkpoint.py --from=uncased_L-12_H-768_A-12.zip \
+    python run_scripts/convert_checkpoint.py --model=uncased_L-12_H-768_A-12.zip \
         --to=bert-base-uncased --format=huggingface
 
---from takes Google's directories, prefixes, .index and zip files, the output
+--model takes Google's directories, prefixes, .index and zip files, the output
 directory of a training run, Model Garden's checkpoints, Hugging Face
 directories and KerasHub presets. Weights arrive bit for bit, heads included, and
 a fine-tuned model's task.json goes along; optimizer state stays behind. An embedding
 model in Hugging Face's format has the files of sentence-transformers. Without --to it
-tells what --from holds. More in docs/checkpoints.md.
+lists what the model holds. More in docs/checkpoints.md.
 """
 
 import os
 
 from absl import flags
 
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.command_table import in_users_form
+from official_bert.command_line.flag_values import define_aliases, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -23,19 +25,29 @@ from official_bert.constants import CHECKPOINT_FORMATS, GOOGLE, KERAS_HUB
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model",)
+MOST_USED: tuple[str, ...] = (
+    "to",
+    "format",
+    "bert_config_file",
+    "vocab_file",
+    "do_lower_case",
+)
 
-flags.DEFINE_string("from", None, "Checkpoint to read.")
+flags.DEFINE_string("model", None, "Checkpoint to read: a path or a name.")
+define_aliases("model", "from", "init_checkpoint")
 flags.DEFINE_string("to", None, "Directory to write; new or empty.")
 flags.DEFINE_enum("format", None, CHECKPOINT_FORMATS, "Format to write.")
 
 
 def main() -> None:
     """Convert, or list."""
-    require("from")
+    require(*REQUIRED)
     if bool(FLAGS.to) != bool(FLAGS.format):
         raise UserError("Give --to and --format together, or none of them.")
+    source = found_models.find(FLAGS.model)
     start_tensorflow()
-    source = locate(getattr(FLAGS, "from"))
     if FLAGS.to:
         _convert(source)
         return
@@ -63,7 +75,7 @@ def _convert(source):
         notes.append("task.json stays behind: a preset has another file of that name.")
     inputs = [source, given["config_file"], given["vocab_file"]]
     write_run_json(os.path.join(FLAGS.to, "run.json"), inputs)
-    model_card.write(FLAGS.to, {"from": source})
+    model_card.write(FLAGS.to, {"model": FLAGS.model}, in_users_form)
     for note in notes:
         print(note)
     print(

@@ -7,8 +7,9 @@ r"""Make pre-training records from text: masked words, next sentences.
 Same files, flags and seed give the records of google-research/bert's script,
 record for record; all of them are held in memory. --num_workers=8 makes records
 by the same recipe with other draws, in 8 processes, in little memory whatever
-the size of the text, and goes on where it was after a kill; --runner=beam makes
-the same ones on a cluster. `manifest.json` beside the output says what it holds.
+the size of the text, and goes on where it was after a kill; --runner=beam and
+--runner=spark make the same ones on a cluster. `manifest.json` beside the output
+says what it holds.
 """
 
 import dataclasses
@@ -19,8 +20,8 @@ from typing import Any
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import beam_flags
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import cluster_flags
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
 from official_bert.data.instances import MASKINGS, InstanceSettings
@@ -40,7 +41,7 @@ flags.DEFINE_string(
     None,
     "TFRecord files to write, a comma-separated list; @32 in a name stands for 32 "
     "files, train@32.tfrecord for train-00000-of-00032.tfrecord and so on. Names "
-    "that end in .gz are compressed.",
+    "that end in .gz are compressed. Missing folders are created.",
 )
 flags.DEFINE_integer(
     "num_workers",
@@ -91,7 +92,8 @@ flags.DEFINE_integer(
     "Most masked tokens of a sequence, about max_seq_length * masked_lm_prob; the "
     "trainer needs the same.",
 )
-flags.DEFINE_integer("random_seed", 12345, "Seed of every random choice.")
+flags.DEFINE_integer("seed", 12345, "Seed of every random choice.")
+define_aliases("seed", "random_seed")
 flags.DEFINE_enum(
     "masking",
     "static",
@@ -116,6 +118,20 @@ flags.DEFINE_float(
     "short_seq_prob", 0.1, "Share of document passes that make shorter sequences."
 )
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "output_file", "vocab_file")
+MOST_USED: tuple[str, ...] = (
+    "max_seq_length",
+    "max_predictions_per_seq",
+    "dupe_factor",
+    "do_lower_case",
+    "do_whole_word_mask",
+    "masked_lm_prob",
+    "input_format",
+    "num_workers",
+    "masking",
+    "seed",
+)
 
 
 def main() -> None:
@@ -124,7 +140,7 @@ def main() -> None:
     from official_bert.tokenization.full import FullTokenizer
     from official_bert.tokenization.vocabulary import guess_do_lower_case
 
-    require("input_file", "output_file", "vocab_file")
+    require(*REQUIRED)
     settings = _settings()
     output_files = files.split_shards(FLAGS.output_file)
     check_output_files, find_inputs, create, write_beside = _engine()
@@ -168,22 +184,21 @@ def _engine():
     from official_bert.data import pretraining_data
     from official_bert.engines import parallel_data
 
-    beam_options = beam_flags.beam_options()
-    is_streamed = FLAGS.num_workers is not None or beam_options
-    if is_streamed and FLAGS.word_boundaries:
+    cluster = cluster_flags.cluster_engine()
+    if (FLAGS.num_workers is not None or cluster) and FLAGS.word_boundaries:
         raise UserError(
             "--word_boundaries does not go with --num_workers and --runner: leave "
             "them out."
         )
-    if beam_options:
-        from official_bert.engines.beam import files as beam_files
-        from official_bert.engines.beam import pipeline as beam_pipeline
+    if cluster:
+        from official_bert.engines import cluster_outputs
 
         create: Callable[..., Any] = functools.partial(
-            beam_pipeline.create_pretraining_data, options=beam_options
+            cluster.pipeline.create_pretraining_data, cluster=cluster.cluster
         )
-        check = beam_pipeline.check_output_files
-        return check, beam_files.find_inputs, create, beam_pipeline.write_beside
+        write_beside = functools.partial(cluster_outputs.write_beside, cluster.storage)
+        check = cluster_outputs.check_output_files
+        return check, cluster.find_inputs, create, write_beside
     create = pretraining_data.create_pretraining_data
     if FLAGS.num_workers is not None:
         create = functools.partial(

@@ -18,6 +18,14 @@ from official_bert.command_line.flag_values import locate
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ()
+MOST_USED: tuple[str, ...] = (
+    "bert_config_file",
+    "size",
+    "max_seq_length",
+    "max_predictions_per_seq",
+)
 
 flags.DEFINE_string("bert_config_file", None, "bert_config.json of the model.")
 flags.DEFINE_enum(

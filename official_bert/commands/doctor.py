@@ -8,10 +8,10 @@ The exit status is 0 if all is well and 1 if something has to be mended.
 """
 
 import functools
+import importlib.metadata
 import importlib.util
 import json
 import os
-import pathlib
 import platform
 import shutil
 import subprocess
@@ -21,21 +21,32 @@ import typing
 from collections.abc import Iterator, Mapping, Sequence
 
 from official_bert import machine
+from official_bert.command_line.command_table import PROGRAM, in_users_form
+from official_bert.command_line.flag_values import IS_CHECKOUT, ROOT
 
 if typing.TYPE_CHECKING:
     from packaging.requirements import Requirement
 
-REQUIREMENTS = pathlib.Path(__file__).resolve().parents[2] / "requirements.txt"
+# Of a checkout; an installation has its own list, with extras.
+REQUIREMENTS = ROOT / "requirements.txt"
 
 # The range of requires-python in pyproject.toml; a test compares the two.
 PYTHON_RANGE = (3, 11), (3, 14)
 
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ()
+MOST_USED: tuple[str, ...] = ()
+
 # Package -> what is missed without it. All else in requirements.txt is needed.
 OPTIONAL = {
+    "aiohttp": "serve.py cannot run",
     "matplotlib": "no pictures of training curves and attention",
     "pytest": "the tests cannot run",
     "tensorboard": "metrics are written as JSON lines only",
 }
+
+# Package -> the extra of this package that installs it.
+EXTRAS = {"aiohttp": "serving", "matplotlib": "plots", "tensorboard": "tensorboard"}
 
 # The releases that requirements.txt excludes, and why.
 KNOWN_BAD = {
@@ -78,7 +89,7 @@ def main() -> int:
     num_bad = 0
     for level, text in examine():
         # At once: starting TensorFlow takes seconds.
-        print(f"{level:4}  {text}", flush=True)
+        print(in_users_form(f"{level:4}  {text}"), flush=True)
         num_bad += level == "bad"
     if not num_bad:
         print("\nThis machine is ready.")
@@ -92,7 +103,8 @@ def examine() -> Iterator[Finding]:
     """Yield the findings one by one, the quick ones first."""
     yield check_python(sys.version_info)
     if importlib.util.find_spec("packaging") is None:
-        yield BAD("packaging is not installed: pip install -r requirements.txt")
+        install = "-r requirements.txt" if IS_CHECKOUT else PROGRAM
+        yield BAD(f"packaging is not installed: pip install {install}")
         return
     versions = machine.installed_versions([*requirements(), "tensorboard"])
     yield from check_versions(versions)
@@ -104,12 +116,26 @@ def examine() -> Iterator[Finding]:
 
 
 def requirements() -> dict[str, "Requirement"]:
-    """Return requirements.txt as a dict: package -> `Requirement`."""
+    """Return what this package needs as a dict: package -> `Requirement`.
+
+    In a checkout that is requirements.txt, else what the installed package says, with
+    the extras of `EXTRAS`.
+    """
     from packaging.requirements import Requirement
 
-    lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
-    parsed = [Requirement(line) for line in lines if line and line[0] != "#"]
-    return {requirement.name: requirement for requirement in parsed}
+    if REQUIREMENTS.exists():
+        lines = REQUIREMENTS.read_text(encoding="utf-8").splitlines()
+        parsed = [Requirement(line) for line in lines if line and line[0] != "#"]
+        return {requirement.name: requirement for requirement in parsed}
+    found = {}
+    for line in importlib.metadata.requires(PROGRAM) or []:
+        requirement = Requirement(line)
+        extra = EXTRAS.get(requirement.name, "")
+        if requirement.marker is None or requirement.marker.evaluate({"extra": extra}):
+            if extra:
+                requirement.marker = None
+            found[requirement.name] = requirement
+    return found
 
 
 def check_python(version_info: Sequence[typing.Any]) -> Finding:
@@ -130,7 +156,9 @@ def check_versions(versions: Mapping[str, str | None]) -> Iterator[Finding]:
         if marker and not marker.evaluate():
             yield NOTE(f"{name} has no release for this system.")
         elif version is None and name in OPTIONAL:
-            yield NOTE(f"{name} is not installed: {OPTIONAL[name]}.")
+            extra = EXTRAS.get(name)
+            remedy = f" pip install '{PROGRAM}[{extra}]'" if extra else ""
+            yield NOTE(f"{name} is not installed: {OPTIONAL[name]}.{remedy}")
         elif version is None:
             yield BAD(f"{name} is not installed: pip install '{requirement}'")
         elif requirement and not requirement.specifier.contains(version, True):
@@ -200,7 +228,7 @@ def judge_probe(
     if not probe["gpus"] and nvidia_smi:
         yield NOTE(
             "nvidia-smi is here, but TensorFlow sees no GPU: "
-            "pip install 'tensorflow[and-cuda]' brings its libraries."
+            f"pip install '{PROGRAM}[cuda]' installs its libraries."
         )
     elif not probe["gpus"]:
         yield NOTE("No GPU: everything runs on the CPU.")

@@ -1,9 +1,9 @@
 r"""Score the answers to a SQuAD file, as its official scripts do.
 
-    python run_scripts/evaluate_squad.py --data_file=dev-v1.1.json \
+    python run_scripts/evaluate_squad.py --dev_file=dev-v1.1.json \
         --predictions=output/squad/predictions.json
 
-    python run_scripts/evaluate_squad.py --data_file=dev-v2.0.json \
+    python run_scripts/evaluate_squad.py --dev_file=dev-v2.0.json \
         --predictions=output/squad2/predictions.json \
         --null_odds=output/squad2/null_odds.json \
         --nbest_predictions=output/squad2/nbest_predictions.json
@@ -20,12 +20,21 @@ import reprlib
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("dev_file", "predictions")
+MOST_USED: tuple[str, ...] = (
+    "version_2_with_negative",
+    "null_odds",
+    "nbest_predictions",
+    "null_score_diff_threshold",
+)
 
-flags.DEFINE_string("data_file", None, "SQuAD JSON with the right answers, also .gz.")
+flags.DEFINE_string("dev_file", None, "SQuAD JSON with the right answers, also .gz.")
+define_aliases("dev_file", "data_file")
 flags.DEFINE_string("predictions", None, "JSON object: question id -> answer.")
 flags.DEFINE_bool(
     "version_2_with_negative",
@@ -55,12 +64,12 @@ def main() -> None:
     from official_bert.metrics import squad
     from official_bert.tasks.squad.files import read_gold_answers
 
-    require("data_file", "predictions")
+    require(*REQUIRED)
     if FLAGS.null_score_diff_threshold != FLAGS.null_score_diff_threshold:
         raise UserError("--null_score_diff_threshold is nan; give a number.")
-    gold_answers = read_gold_answers(locate(FLAGS.data_file), "--data_file")
+    gold_answers = read_gold_answers(locate(FLAGS.dev_file), "--dev_file")
     if gold_answers is None:
-        raise UserError(f"--data_file: {FLAGS.data_file} has no answers to score by.")
+        raise UserError(f"--dev_file: {FLAGS.dev_file} has no answers to score by.")
     predictions = _read("predictions", str)
     with_negative = FLAGS.version_2_with_negative
     if with_negative is None:

@@ -1,6 +1,6 @@
 r"""Export a model: as an endpoint that takes raw text, or for a device.
 
-    python run_scripts/export_model.py --model_dir=output/reviews \
+    python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews
 
     curl -d '{"instances": ["Wonderful!"]}' \
@@ -10,10 +10,15 @@ is a SavedModel for TensorFlow Serving, in a folder with a version number; a REA
 beside it tells how to start a server and ask it. Before it gets its name it is asked
 itself, in a process that knows only TensorFlow, and must answer what Python answers.
 
-    python run_scripts/export_model.py --model_dir=output/reviews \
+    python run_scripts/export_model.py --model=output/reviews \
         --export_dir=exports/reviews_on_device --format=tflite --dev_file=dev.csv
 
 is a model.tflite, ids in, results out, with 8-bit weights and all that goes with it.
+
+    python run_scripts/export_model.py --model=output/reviews \
+        --export_dir=exports/reviews_page --format=web
+
+writes a folder for any static host: a page that runs this model in the browser.
 """
 
 import os
@@ -22,24 +27,45 @@ import re
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.constants import FLOAT32, FULL_INT8, INT8, QUANTIZATIONS
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model", "export_dir")
+MOST_USED: tuple[str, ...] = (
+    "format",
+    "dev_file",
+    "quantization",
+    "calibration_file",
+    "max_seq_length",
+    "lengths",
+    "pairs",
+    "check_file",
+    "model_name",
+    "version",
+)
 
-SAVED_MODEL, TFLITE = "saved_model", "tflite"
+SAVED_MODEL, TFLITE, WEB = "saved_model", "tflite", "web"
+# Lengths of rows in a browser: each takes memory there.
+WEB_LENGTHS = (32, 128)
 
 flags.DEFINE_enum(
-    "format", SAVED_MODEL, [SAVED_MODEL, TFLITE], "For servers, or for devices."
+    "format",
+    SAVED_MODEL,
+    [SAVED_MODEL, TFLITE, WEB],
+    "For servers, for devices, or a page for browsers.",
 )
 flags.DEFINE_string(
-    "model_dir",
+    "model",
     None,
     "Output directory of a finished fine-tuning, of any task; a fine-tuned model of "
-    "Hugging Face; or a pre-trained model in any format.",
+    "Hugging Face; or a pre-trained model, by its path or name.",
 )
+define_aliases("model", "model_dir", "init_checkpoint")
 flags.DEFINE_string(
     "export_dir",
     None,
@@ -104,11 +130,17 @@ flags.DEFINE_float(
     "A .tflite that scores so many points less on --dev_file is refused.",
     lower_bound=0.0,
 )
+flags.DEFINE_string(
+    "web_runtime",
+    None,
+    "For --format=web: folder with the two files of `npm pack` of LiteRT.js; default: "
+    "npm downloads them.",
+)
 
 
 def main() -> None:
     """Load, export, compare; say what was written."""
-    require("model_dir", "export_dir")
+    require(*REQUIRED)
     try:
         lengths = [int(value) for value in FLAGS.lengths or ()]
     except ValueError as error:
@@ -117,7 +149,8 @@ def main() -> None:
         raise UserError("--lengths: no row is shorter than 3 tokens.")
     _check_flags()
     files.require_possible_directory(FLAGS.export_dir, "--export_dir")
-    if FLAGS.format == TFLITE:
+    found_models.find(FLAGS.model)
+    if FLAGS.format in (TFLITE, WEB):
         _export_tflite(lengths)
     else:
         _export_saved_model(lengths)
@@ -127,15 +160,21 @@ def _check_flags():
     if FLAGS.format == SAVED_MODEL:
         _model_name()
     only_for = {
-        SAVED_MODEL: ("model_name", "version", "pairs", "check_file"),
-        TFLITE: ("quantization", "calibration_file", "dev_file", "max_accuracy_drop"),
+        (SAVED_MODEL,): ("version", "check_file"),
+        (SAVED_MODEL, WEB): ("model_name", "pairs"),
+        (TFLITE, WEB): (
+            "quantization",
+            "calibration_file",
+            "dev_file",
+            "max_accuracy_drop",
+        ),
+        (WEB,): ("web_runtime",),
     }
-    for file_format, names in only_for.items():
+    for formats, names in only_for.items():
         given = [f"--{name}" for name in names if FLAGS[name].present]
-        if given and FLAGS.format != file_format:
-            raise UserError(
-                f"{', '.join(given)}: for --format={file_format} alone; leave it out."
-            )
+        if given and FLAGS.format not in formats:
+            allowed = " and ".join(f"--format={one}" for one in formats)
+            raise UserError(f"{', '.join(given)}: for {allowed} only; leave it out.")
     for name in ("check_file", "calibration_file", "dev_file"):
         if FLAGS[name].value:
             files.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
@@ -156,8 +195,9 @@ def _export_tflite(lengths):
     from official_bert.export.tflite.model import open_device_model
     from official_bert.fine_tuning.tflite_model import FILE
 
+    usual = WEB_LENGTHS if FLAGS.format == WEB else sources.LENGTHS
     model = open_device_model(
-        locate(FLAGS.model_dir), lengths or sources.LENGTHS, FLAGS.max_seq_length
+        found_models.find(FLAGS.model), lengths or usual, FLAGS.max_seq_length
     )
     sets: list[labeled_sets.LabeledSet | None] = []
     for name in ("calibration_file", "dev_file"):
@@ -167,24 +207,41 @@ def _export_tflite(lengths):
             continue
         if not model.predictor:
             raise UserError(
-                f"--{name}: {FLAGS.model_dir} is pre-trained, and has no task to "
+                f"--{name}: {FLAGS.model} is pre-trained, and has no task to "
                 "score; leave it out."
             )
         sets.append(labeled_sets.read(model.predictor, path, f"--{name}"))
     # What the converter says on its way is for nobody, unless it fails.
     settings = FLAGS.quantization, *sets, FLAGS.max_accuracy_drop
-    report = start_tensorflow(lambda: writer.write(FLAGS.export_dir, model, *settings))
+    if FLAGS.format == WEB:
+        from official_bert.export.web import writer as web_writer
+
+        page = web_writer.Page(_title(), FLAGS.pairs, locate(FLAGS.web_runtime))
+        report = start_tensorflow(
+            lambda: web_writer.write(FLAGS.export_dir, model, page, *settings)
+        )
+    else:
+        report = start_tensorflow(
+            lambda: writer.write(FLAGS.export_dir, model, *settings)
+        )
     path = os.path.join(FLAGS.export_dir, FILE)
     print(
         f"Exported to {path}: {model.what}, {FLAGS.quantization}, "
         f"{report.size / 1e6:.1f} MB\n"
         f"Numbers differ from Python's by {report.difference:.0e} at most on samples."
+        f"\n{report.on_samples()}"
     )
-    if report.metric:
+    if report.changes:
         print(f"{FLAGS.dev_file}: {report.scores()}")
+        print(*report.changes.lines(), sep="\n")
     elif model.predictor and FLAGS.quantization != FLOAT32:
         print("What it costs in accuracy was not measured: give --dev_file.")
     print(f"{os.path.join(FLAGS.export_dir, 'README.md')} tells what goes in and out.")
+    if FLAGS.format == WEB:
+        print(
+            "Open it in a browser: python run_scripts/serve.py "
+            f"--model={FLAGS.export_dir}"
+        )
 
 
 def _export_saved_model(lengths):
@@ -194,7 +251,7 @@ def _export_saved_model(lengths):
     from official_bert.export.saved_model.signatures import SERVING
 
     export = exports.open_export(
-        locate(FLAGS.model_dir),
+        found_models.find(FLAGS.model),
         FLAGS.pairs,
         lengths or sources.LENGTHS,
         FLAGS.max_seq_length,
@@ -212,14 +269,19 @@ def _export_saved_model(lengths):
     )
     if not report["has_warmup"]:
         print(
-            "Without requests to warm a server up: pip install tensorflow-serving-api "
-            "and export again to have them."
+            "Without requests to warm a server up: pip install "
+            "'official-bert[serving-api]' and export again to have them."
         )
     for changed in report["changed"]:
         print(f"{changed} stays as somebody has changed it.")
     print(
         f"{os.path.join(directory, 'README.md')} tells how to start and ask a server."
     )
+
+
+def _title():
+    """Return the title of a page."""
+    return FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.export_dir))
 
 
 def _model_name():

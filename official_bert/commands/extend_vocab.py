@@ -1,9 +1,9 @@
 r"""Add the words of your field to a pre-trained model.
 
-    python run_scripts/extend_vocab.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extend_vocab.py --model=uncased_L-12_H-768_A-12 \
         --input_file='corpus/*.txt' --num_words=500 --output_dir=extended
 
-    python run_scripts/extend_vocab.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extend_vocab.py --model=uncased_L-12_H-768_A-12 \
         --new_words_file=words.txt --output_dir=extended
 
 The first takes the words of the corpus that save most tokens; with
@@ -22,7 +22,9 @@ import tempfile
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.command_table import in_users_form
+from official_bert.command_line.flag_values import define_aliases, require
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -37,8 +39,23 @@ DEFAULT_NUM_WORDS = 500
 MOST_ROWS = 20
 SUGGESTIONS_FILE = "new_words.tsv"
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model",)
+MOST_USED: tuple[str, ...] = (
+    "output_dir",
+    "input_file",
+    "new_words_file",
+    "num_words",
+    "suggest_only",
+    "suggestions_file",
+    "min_frequency",
+    "input_format",
+    "keep_other_words",
+    "use_unused",
+)
 
-flags.DEFINE_string("init_checkpoint", None, "The model to extend, in any format.")
+flags.DEFINE_string("model", None, "The model to extend: a path or a name.")
+define_aliases("model", "init_checkpoint")
 flags.DEFINE_string(
     "output_dir", None, "Directory of the new model, in Google's format; new or empty."
 )
@@ -91,16 +108,17 @@ flags.DEFINE_bool(
 
 def main() -> None:
     """Suggest words, or extend a model by words."""
-    require("init_checkpoint")
+    require(*REQUIRED)
     _check_flags()
     sources = readers.find_inputs(FLAGS.input_file) if FLAGS.input_file else []
     if FLAGS.suggestions_file:
         files.require_parent(FLAGS.suggestions_file, "--suggestions_file")
         files.require_no_input([FLAGS.suggestions_file], sources, "--suggestions_file")
+    model = found_models.find(FLAGS.model)
     start_tensorflow()
     from official_bert.checkpoints import any_format
 
-    with any_format.opened(locate(FLAGS.init_checkpoint)) as opened:
+    with any_format.opened(model) as opened:
         checkpoint, tokenizer = _check_model(opened)
         if FLAGS.suggest_only:
             counter = _count_words(sources, tokenizer)
@@ -214,12 +232,16 @@ def _extend(checkpoint, tokenizer, sources):
             words = _suggest(counter, tokenizer, *paths)
         ids = extend.place_words(tokenizer.vocab, words, FLAGS.use_unused)
         extended = _write_model(checkpoint, tokenizer, ids, directory)
-        model_files = [FLAGS.init_checkpoint, FLAGS.bert_config_file, FLAGS.vocab_file]
-        inputs = [*map(locate, model_files), FLAGS.new_words_file, *sources]
+        model_files = [FLAGS.model, FLAGS.bert_config_file, FLAGS.vocab_file]
+        inputs = [
+            *map(found_models.path_of, model_files),
+            FLAGS.new_words_file,
+            *sources,
+        ]
         write_run_json(os.path.join(directory, "run.json"), inputs)
-        names = ("init_checkpoint", "new_words_file", "input_file")
+        names = ("model", "new_words_file", "input_file")
         data = {name: FLAGS[name].value for name in names if FLAGS[name].value}
-        model_card.write(directory, data)
+        model_card.write(directory, data, in_users_form)
     print(*extended.notes, sep="\n", end="\n" if extended.notes else "")
     num_tokens, num_rows = len(tokenizer.vocab), checkpoint.config.vocab_size
     unused = sum(index < num_tokens for index in ids.values())

@@ -1,24 +1,32 @@
 r"""Turn texts into vectors: each token's, or one for each text.
 
-    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extract_features.py --model=uncased_L-12_H-768_A-12 \
       --input_file=input.txt --output_file=output.jsonl --layers=-1,-2,-3,-4
 
-    python run_scripts/extract_features.py --init_checkpoint=uncased_L-12_H-768_A-12 \
+    python run_scripts/extract_features.py --model=uncased_L-12_H-768_A-12 \
       --input_file=input.txt --sentence_vectors=vectors.npy --pooling=mean
+
+Give both --output_file and --sentence_vectors to write both in one run.
 
 Each line of the input is a text, or a pair: "text a ||| text b". The JSON lines are
 those of google-research/bert's script: tokens, layers, values of 6 digits. An embedding
 model (run_embedding.py, sentence-transformers) says itself how it makes the vector of a
-text. A run with --sentence_vectors that was killed continues with the same command.
+text. A run with --sentence_vectors alone that was killed continues with the same
+command.
 """
 
 import dataclasses
+import os
 
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import streams
-from official_bert.command_line.flag_values import define_positive, locate, require
+from official_bert.command_line import found_models, streams
+from official_bert.command_line.flag_values import (
+    define_aliases,
+    define_positive,
+    require,
+)
 from official_bert.command_line.model_flags import given_files
 from official_bert.command_line.run_record import write_run_json
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -26,6 +34,18 @@ from official_bert.constants import LONG_TEXT, POOLINGS, TRUNCATE
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "model")
+MOST_USED: tuple[str, ...] = (
+    "output_file",
+    "sentence_vectors",
+    "pooling",
+    "layers",
+    "max_seq_length",
+    "long_text",
+    "doc_stride",
+    "batch_size",
+)
 
 flags.DEFINE_string(
     "input_file", None, "Text, one a line, plain or .gz; - is standard input."
@@ -36,7 +56,8 @@ flags.DEFINE_string(
 flags.DEFINE_string(
     "sentence_vectors",
     None,
-    "Instead of --output_file: a .npy file for one vector a line, float32 [N, H].",
+    "Instead of --output_file or with it: a .npy file for one vector a line, float32 "
+    "[N, H].",
 )
 flags.DEFINE_enum(
     "pooling",
@@ -50,11 +71,11 @@ flags.DEFINE_string(
     "layers",
     None,
     "Layers, -1 being the last and 0 the first. Default: -1,-2,-3,-4 for tokens, -1 "
-    "for sentences; the mean of several makes a sentence's vector.",
+    "for sentences; the mean of several makes a sentence's vector. With both outputs "
+    "it counts for both.",
 )
-flags.DEFINE_string(
-    "init_checkpoint", None, "The model: a directory, prefix or zip of any format."
-)
+flags.DEFINE_string("model", None, "The model: a path in any format, or a name.")
+define_aliases("model", "init_checkpoint")
 flags.DEFINE_integer(
     "max_seq_length",
     None,
@@ -87,11 +108,11 @@ flags.DEFINE_bool(
 
 def main() -> None:
     """Check the flags, load the model, write the features."""
-    require("input_file", "init_checkpoint")
-    layers = _parse_layers()
+    require(*REQUIRED)
+    layers, sentence_layers = _parse_layers()
     _check_files()
     given = given_files()
-    checkpoint = locate(FLAGS.init_checkpoint)
+    checkpoint = found_models.find(FLAGS.model)
     start_tensorflow()
     from official_bert.checkpoints import model_directory
     from official_bert.corpus import text_blocks
@@ -99,18 +120,31 @@ def main() -> None:
     from official_bert.pretrained import feature_extraction, feature_files
     from official_bert.tables.text_pairs import split_line
 
-    if FLAGS.sentence_vectors:
-        _write_sentence_vectors(checkpoint, given, layers)
+    if FLAGS.sentence_vectors and not FLAGS.output_file:
+        _write_sentence_vectors(checkpoint, given, sentence_layers)
         _describe_run(checkpoint, given)
         return
+    pooling, reading = FLAGS.pooling or "mean", _reading()
+    _require_pooling(checkpoint)
     bert = model_directory.load_encoder(checkpoint, **given)
     total = text_blocks.total_bytes([FLAGS.input_file])
     with progress(total, "extracting", "B") as on_bytes:
         texts = map(split_line, streams.lines_of(FLAGS.input_file, on_bytes))
-        features = feature_extraction.token_features(bert, texts, layers, _reading())
-        logging.info("%s", bert.report)
-        with streams.opened_output(FLAGS.output_file) as out:
-            feature_files.write_json_lines(out, features, layers)
+        width = bert.config.hidden_size
+        if FLAGS.sentence_vectors and FLAGS.output_file:
+            both = feature_extraction.token_and_sentence_features(
+                bert, texts, pooling, layers, sentence_layers, reading
+            )
+            logging.info("%s", bert.report)
+            with streams.opened_output(FLAGS.output_file) as out:
+                feature_files.write_both(
+                    out, FLAGS.sentence_vectors, both, layers, width
+                )
+        else:
+            features = feature_extraction.token_features(bert, texts, layers, reading)
+            logging.info("%s", bert.report)
+            with streams.opened_output(FLAGS.output_file) as out:
+                feature_files.write_json_lines(out, features, layers)
     _describe_run(checkpoint, given)
 
 
@@ -187,26 +221,44 @@ def _pooling_of(checkpoint, given, layers):
     return lambda texts: sentence_vectors(bert, texts, pooling, layers, reading)
 
 
+def _require_pooling(checkpoint):
+    """Raise `UserError` if both outputs of an embedding model are wanted."""
+    from official_bert.tasks.embedding.directories import described_task
+
+    if FLAGS.sentence_vectors and not FLAGS.pooling and described_task(checkpoint):
+        raise UserError(
+            "--output_file and --sentence_vectors of an embedding model: give "
+            "--pooling, whose vectors are not normalized, or write them in two runs."
+        )
+
+
 def _describe_run(checkpoint, given):
-    """Write `OUTPUT.run.json`, unless the output is a stream."""
-    output = FLAGS.sentence_vectors or FLAGS.output_file
-    if not streams.is_stream(output):
-        read = None if FLAGS.input_file == streams.STANDARD else FLAGS.input_file
-        inputs = [checkpoint, given["config_file"], given["vocab_file"], read]
-        write_run_json(f"{output}.run.json", inputs)
+    """Write `OUTPUT.run.json` for each output that is not a stream."""
+    for output in _outputs().values():
+        if not streams.is_stream(output):
+            read = None if FLAGS.input_file == streams.STANDARD else FLAGS.input_file
+            inputs = [checkpoint, given["config_file"], given["vocab_file"], read]
+            write_run_json(f"{output}.run.json", inputs)
+
+
+def _outputs():
+    """Return dict of flag -> output, of those that are given."""
+    values = {name: FLAGS[name].value for name in ("output_file", "sentence_vectors")}
+    return {name: value for name, value in values.items() if value}
 
 
 def _parse_layers():
-    """Return the layers' numbers, of --layers or the default."""
+    """Return the numbers of the tokens' layers and of the sentences' layers."""
     if FLAGS.layers is None:
-        return (-1,) if FLAGS.sentence_vectors else (-1, -2, -3, -4)
-    if FLAGS.sentence_vectors and FLAGS.pooling == "pooler":
+        return (-1, -2, -3, -4), (-1,)
+    if FLAGS.pooling == "pooler" and not FLAGS.output_file:
         raise UserError(
             "--layers has no effect with --pooling=pooler, which is made from the last "
             "layer; leave one of them out."
         )
     try:
-        return tuple(int(number) for number in FLAGS.layers.split(","))
+        layers = tuple(int(number) for number in FLAGS.layers.split(","))
+        return layers, layers
     except ValueError as error:
         raise UserError(
             f"--layers is {FLAGS.layers!r}: it must be whole numbers with commas "
@@ -216,20 +268,25 @@ def _parse_layers():
 
 def _check_files():
     """Raise `UserError` before the model is loaded, not after."""
-    if bool(FLAGS.output_file) == bool(FLAGS.sentence_vectors):
+    outputs = _outputs()
+    if not outputs:
         raise UserError(
-            "Give --output_file for the vectors of tokens, or --sentence_vectors for "
-            "those of whole texts: one of them."
+            "Give --output_file for the vectors of tokens, --sentence_vectors for "
+            "those of whole texts, or both."
         )
-    flag = "sentence_vectors" if FLAGS.sentence_vectors else "output_file"
-    output = FLAGS.sentence_vectors or FLAGS.output_file
-    if not streams.is_stream(output):
-        files.require_parent(output, f"--{flag}")
-        files.require_no_input([output], [FLAGS.input_file], f"--{flag}")
-    elif FLAGS.sentence_vectors:
+    for name, output in outputs.items():
+        if not streams.is_stream(output):
+            files.require_parent(output, f"--{name}")
+            files.require_no_input([output], [FLAGS.input_file], f"--{name}")
+        elif name == "sentence_vectors":
+            raise UserError(
+                "--sentence_vectors: a .npy file begins with the number of its rows, "
+                "which is known in the end only, so it cannot be printed; give a file."
+            )
+    if len(set(map(os.path.realpath, outputs.values()))) < len(outputs):
         raise UserError(
-            "--sentence_vectors: a .npy file begins with the number of its rows, which "
-            "is known in the end only, so it cannot be printed; give a file."
+            f"--output_file and --sentence_vectors both name {FLAGS.output_file}; give "
+            "each a file of its own."
         )
     if FLAGS.input_file != streams.STANDARD:
         files.require_readable(FLAGS.input_file, "--input_file")

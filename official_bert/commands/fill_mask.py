@@ -1,9 +1,9 @@
 r"""Ask a pre-trained model for masked words, or how likely a text is.
 
-    python run_scripts/fill_mask.py --model_dir=output/tiny \
+    python run_scripts/fill_mask.py --model=output/tiny \
         --text="Return a [MASK] of the names in the module."
 
-    python run_scripts/fill_mask.py --model_dir=output/tiny --score \
+    python run_scripts/fill_mask.py --model=output/tiny --score \
         --text="Return a list of names." --text_b="The list is sorted."
 
 Prints the likeliest word pieces for each [MASK], with probabilities. Without
@@ -23,6 +23,9 @@ from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model",)
+MOST_USED: tuple[str, ...] = ("text", "text_b", "score", "top_k", "json", "batch_size")
 
 model_flags.define_model_path()
 flags.DEFINE_multi_string("text", [], "Text with [MASK]; may be given several times.")

@@ -23,11 +23,14 @@ flags.DEFINE_string("vocab_file", None, "The vocabulary they were made with.")
 flags.DEFINE_integer("num_instances", 5, "How many to show.", lower_bound=1)
 flags.DEFINE_integer("skip", 0, "How many to pass over first.", lower_bound=0)
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "vocab_file")
+MOST_USED: tuple[str, ...] = ("num_instances", "skip")
 
 
 def main() -> None:
     """Print the asked-for instances."""
-    require("input_file", "vocab_file")
+    require(*REQUIRED)
     input_files = files.find_input_files(
         [locate(pattern) for pattern in files.split_list(FLAGS.input_file)]
     )

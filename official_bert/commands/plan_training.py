@@ -6,8 +6,8 @@ r"""Plan a training run on TPUs or GPUs that are not attached.
     python run_scripts/plan_training.py --flagfile=configs/glue/mrpc.flags \
         --topology=v5e:2x2
 
-It takes the flags of run_pretraining.py, run_classifier.py, run_squad.py, run_ner.py
-or run_swag.py, and reads no data. For TPUs it compiles the run's training step with
+It takes the flags of a training command (pre-training, a classifier, SQuAD, NER or
+SWAG), and reads no data. For TPUs it compiles the run's training step with
 the TPU's own compiler (pip install 'official-bert[plan]'); for GPUs it estimates. It
 reports memory per chip, operations, bytes, the shortest possible time of a step, and
 the days and chip hours of the run. If the step does not fit, it searches the flags
@@ -31,6 +31,20 @@ from official_bert.training.plans.estimate import estimate
 from official_bert.training.plans.workload import Workload
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("topology",)
+MOST_USED: tuple[str, ...] = (
+    "flagfile",
+    "command",
+    "chips",
+    "bert_config_file",
+    "train_batch_size",
+    "micro_batch_size",
+    "max_seq_length",
+    "precision",
+    "recompute",
+    "num_train_examples",
+)
 
 flags.DEFINE_string(
     "topology",
@@ -63,7 +77,7 @@ def define_flags(arguments: list[str]) -> None:
 
 def main() -> None:
     """Make the plan; if the step does not fit, find flags with which it does."""
-    require("topology")
+    require(*REQUIRED)
     slice_ = parse_topology(FLAGS.topology)
     chips = _chips(slice_)
     config, config_name = planned_runs.model_config()

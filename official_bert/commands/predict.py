@@ -2,23 +2,23 @@ r"""Ask a fine-tuned model of any task: a line of JSON comes out for each questi
 
 A classifier, texts or pairs, "text a ||| text b", a line each, or a table:
 
-    python run_scripts/predict.py --model_dir=output/reviews --input_file=new.csv \
+    python run_scripts/predict.py --model=output/reviews --input_file=new.csv \
         --output_file=answers.jsonl
 
-    echo "Wonderful!" | python run_scripts/predict.py --model_dir=output/reviews
+    echo "Wonderful!" | python run_scripts/predict.py --model=output/reviews
 
 A tagger, texts, a line each, or lines of {"text": ...}:
 
-    echo "Anna is in Rome." | python run_scripts/predict.py --model_dir=output/ner
+    echo "Anna is in Rome." | python run_scripts/predict.py --model=output/ner
 
 SQuAD, lines of {"question": ..., "context": ...}, or pairs:
 
     echo "Who is in Rome? ||| Anna is in Rome." | \
-        python run_scripts/predict.py --model_dir=output/squad
+        python run_scripts/predict.py --model=output/squad
 
 Multiple choice, lines of {"prompt": ..., "choices": [...]}, or SWAG's CSV:
 
-    python run_scripts/predict.py --model_dir=output/swag --input_file=questions.jsonl
+    python run_scripts/predict.py --model=output/swag --input_file=questions.jsonl
 
 An embedding model gives a vector for each text, and for pairs, "text a ||| text b",
 their similarity. A pre-trained encoder, exported for devices (.tflite), gives a vector
@@ -37,7 +37,8 @@ import sys
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import found_models
+from official_bert.command_line.flag_values import define_aliases, require
 from official_bert.command_line.streams import (
     STANDARD,
     is_stream,
@@ -57,13 +58,24 @@ CHUNK = 1024
 TABLES = (".csv", ".tsv", ".tab")
 JSON_LINES = (".jsonl", ".ndjson", ".json")
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model",)
+MOST_USED: tuple[str, ...] = (
+    "input_file",
+    "output_file",
+    "text_column",
+    "text_b_column",
+    "has_header",
+    "batch_size",
+)
 
 flags.DEFINE_string(
-    "model_dir",
+    "model",
     None,
-    "Output directory of a finished fine-tuning; a fine-tuned model of Hugging Face; "
-    "or a .tflite.",
+    "Output directory of a finished fine-tuning; a fine-tuned model of Hugging Face, "
+    "by its path or name; or a .tflite.",
 )
+define_aliases("model", "model_dir", "init_checkpoint")
 flags.DEFINE_string(
     "input_file",
     STANDARD,
@@ -98,12 +110,13 @@ flags.DEFINE_integer(
 
 def main() -> None:
     """Load the model, then answer as the questions come."""
-    require("model_dir")
+    require(*REQUIRED)
     _check_files()
+    path = found_models.find(FLAGS.model)
     start_tensorflow()
     from official_bert.tasks.predictor import load
 
-    predictor = load(locate(FLAGS.model_dir), FLAGS.batch_size)
+    predictor = load(path, FLAGS.batch_size)
     inputs, size = iter(_inputs_for(predictor.task)), CHUNK
     if FLAGS.input_file == STANDARD:
         # From a terminal each line is predicted at once.
@@ -156,7 +169,7 @@ def _inputs_for(task):
         return _texts_of_table(task)
     if _columns():
         raise UserError(
-            f"{_columns()} is for classifiers, and the model in {FLAGS.model_dir} is "
+            f"{_columns()} is for classifiers, and the model in {FLAGS.model} is "
             f"of the task {task.TASK}; leave it out."
         )
     is_stdin = FLAGS.input_file == STANDARD
@@ -168,7 +181,7 @@ def _inputs_for(task):
     if _ends_with(TABLES):
         raise UserError(
             f"--input_file: {FLAGS.input_file} is a table, which the model in "
-            f"{FLAGS.model_dir} does not read; give lines of text or of JSON."
+            f"{FLAGS.model} does not read; give lines of text or of JSON."
         )
     readers = {
         EMBEDDING: prediction_inputs.texts,
@@ -178,7 +191,7 @@ def _inputs_for(task):
     read = readers.get(task.TASK)
     if read is None:
         raise UserError(
-            f"{FLAGS.model_dir} is of the task {task.TASK!r}, whose inputs predict.py "
+            f"{FLAGS.model} is of the task {task.TASK!r}, whose inputs predict.py "
             "cannot read; use official_bert.Predictor in Python."
         )
     is_json = _ends_with(JSON_LINES)

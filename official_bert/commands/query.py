@@ -5,7 +5,7 @@ r"""Query a served model: texts or rows in, a line of JSON for each out.
     echo '{"text": "Wonderful!"}' | \
         python run_scripts/query.py --url=http://127.0.0.1:8501 --model_name=reviews
 
-The server is serve.py or TF Serving. Each line of standard input is a row, which is
+The server is serve.py or TF Serving. Each line of standard input is a row. It is
 an object of input name -> value (such as {"question": ..., "context": ...}), or a
 text, or for a classifier of pairs "text a ||| text b".
 """
@@ -25,6 +25,19 @@ from official_bert.serving import clients
 from official_bert.tables.text_pairs import split_line
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model_name",)
+MOST_USED: tuple[str, ...] = (
+    "text",
+    "text_b",
+    "input_file",
+    "url",
+    "grpc",
+    "signature_name",
+    "version",
+    "batch_size",
+    "timeout_s",
+)
 
 flags.DEFINE_string("url", "http://127.0.0.1:8501", "Of the server's REST side.")
 flags.DEFINE_string(
@@ -55,7 +68,7 @@ flags.DEFINE_float(
 
 def main() -> None:
     """Send the rows as they come and print what comes back."""
-    require("model_name")
+    require(*REQUIRED)
     if FLAGS.text_b is not None and FLAGS.text is None:
         raise UserError("--text_b is the second text of a pair: give --text as well.")
     if FLAGS.text is not None and FLAGS.input_file != STANDARD:

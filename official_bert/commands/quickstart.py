@@ -14,16 +14,22 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line.child_commands import exit_at_sigterm, run_script
-from official_bert.command_line.flag_values import ROOT
+from official_bert.command_line.child_commands import (
+    exit_at_sigterm,
+    run_child,
+    start_child,
+)
+from official_bert.command_line.command_table import shown_command
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ()
+MOST_USED: tuple[str, ...] = ("output_dir",)
 
 flags.DEFINE_string("output_dir", "output/quickstart", "Where everything goes.")
 
@@ -56,8 +62,8 @@ def main() -> int:
     files.make_directory(folder, "--output_dir")
     vocab, model = f"{folder}/vocab.txt", f"{folder}/model"
     _step("A vocabulary from the text that every Python carries.")
-    _script(
-        "train_vocab.py",
+    _command(
+        "vocab",
         "--input_file=builtin:python",
         "--vocab_size=8000",
         f"--output_file={vocab}",
@@ -65,8 +71,8 @@ def main() -> int:
     _step("Training instances: sentence pairs with masked words, as TFRecords.")
     before = _hash_of(f"{folder}/train.tfrecord")
     for part, name in (("", "train"), (":heldout", "heldout")):
-        _script(
-            "create_pretraining_data.py",
+        _command(
+            "records",
             f"--input_file=builtin:python{part}",
             f"--output_file={folder}/{name}.tfrecord",
             f"--vocab_file={vocab}",
@@ -78,25 +84,25 @@ def main() -> int:
         print("This Python has other text than last time: the model is trained anew.")
         shutil.rmtree(model, ignore_errors=True)
     _step("Three of them, as a person reads them.")
-    _script(
-        "inspect_instances.py",
+    _command(
+        "inspect",
         f"--input_file={folder}/heldout.tfrecord",
         f"--vocab_file={vocab}",
         "--num_instances=3",
     )
     _step("Pre-training: watch the masked-LM loss fall below the unigram entropy.")
-    _script(
-        "run_pretraining.py",
+    _command(
+        "pretrain",
         "--flagfile=configs/quickstart.flags",
         f"--input_file={folder}/train.tfrecord",
-        f"--eval_input_file={folder}/heldout.tfrecord",
+        f"--dev_file={folder}/heldout.tfrecord",
         f"--vocab_file={vocab}",
         f"--output_dir={model}",
     )
     _step("What has it learnt? Ten prompts that were fixed before training.")
-    answers = _script(
-        "fill_mask.py",
-        f"--model_dir={model}",
+    answers = _command(
+        "fill-mask",
+        f"--model={model}",
         "--json",
         *(f"--text={text}" for text, _ in PROMPTS),
         capture=True,
@@ -104,14 +110,14 @@ def main() -> int:
     right = _show_answers([json.loads(line) for line in answers.splitlines()])
     _step("An endpoint: raw text in, over HTTP, and the same answer out.")
     export = f"{folder}/exports/quickstart"
-    _script("export_model.py", f"--model_dir={model}", f"--export_dir={export}")
+    _command("export", f"--model={model}", f"--export_dir={export}")
     _query_endpoint(export)
     _step("A file for devices, and its vector of a sentence.")
     tflite = f"{folder}/exports/on_device"
     shutil.rmtree(tflite, ignore_errors=True)
-    _script(
-        "export_model.py",
-        f"--model_dir={model}",
+    _command(
+        "export",
+        f"--model={model}",
         f"--export_dir={tflite}",
         "--format=tflite",
     )
@@ -128,11 +134,10 @@ def _step(title):
     print(f"\n== {title}", flush=True)
 
 
-def _script(name, *arguments, capture=False):
-    """Print and run one of the scripts; return its output if captured."""
-    command = ["python", f"run_scripts/{name}", *arguments]
-    print(f"$ {shlex.join(command)}", flush=True)
-    status, output = run_script(
+def _command(name, *arguments, capture=False):
+    """Print and run one of the commands; return its output if captured."""
+    print(f"$ {shlex.join([*shown_command(name), *arguments])}", flush=True)
+    status, output = run_child(
         name,
         arguments,
         stdout=subprocess.PIPE if capture else None,
@@ -147,22 +152,18 @@ def _script(name, *arguments, capture=False):
 
 def _query_endpoint(export):
     """Serve an export for as long as one query takes."""
-    arguments = [f"--model_dir={export}", "--port=0"]
-    print(f"$ {shlex.join(['python', 'run_scripts/serve.py', *arguments])} &")
-    server = subprocess.Popen(
-        [sys.executable, str(ROOT / "run_scripts" / "serve.py"), *arguments],
-        stdout=subprocess.PIPE,
-        text=True,
-    )
+    arguments = [f"--model={export}", "--port=0"]
+    print(f"$ {shlex.join([*shown_command('serve'), *arguments])} &")
+    server = start_child("serve", arguments, stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     try:
         line = server.stdout.readline()
         address = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)
         if not address:
-            raise UserError("serve.py ended; see above.")
+            raise UserError("serve ended; see above.")
         print(line, end="")
-        _script(
-            "query.py",
+        _command(
+            "query",
             f"--url={address[1]}",
             f"--model_name={address[2]}",
             "--signature_name=fill_mask",
@@ -177,9 +178,9 @@ def _query_tflite(directory):
     """Print the vector that the `.tflite` of the pre-trained model computes once."""
     question = f"{directory}/question.txt"
     files.write_text(question, "The file was opened for reading.\n")
-    answer = _script(
-        "predict.py",
-        f"--model_dir={directory}/model.tflite",
+    answer = _command(
+        "predict",
+        f"--model={directory}/model.tflite",
         f"--input_file={question}",
         capture=True,
     )

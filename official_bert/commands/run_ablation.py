@@ -19,8 +19,9 @@ from absl import flags
 from official_bert import files
 from official_bert.ablations import heldout_text, reports, steps
 from official_bert.ablations.tables import TABLES, TASKS, find_table
-from official_bert.command_line.child_commands import exit_at_sigterm, run_script
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line import command_table
+from official_bert.command_line.child_commands import exit_at_sigterm, run_child
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.run_record import write_run_json
 from official_bert.config import BertConfig
 from official_bert.corpus import readers
@@ -30,6 +31,18 @@ from official_bert.tasks.glue import tasks as glue_tasks
 from official_bert.tokenization.vocabulary import check_vocab_size, load_vocab
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("table", "input_file", "vocab_file", "output_dir")
+MOST_USED: tuple[str, ...] = (
+    "dev_file",
+    "glue_data_dir",
+    "ner_train_file",
+    "ner_dev_file",
+    "tasks",
+    "rows",
+    "num_train_steps",
+    "num_seeds",
+)
 
 flags.DEFINE_enum("table", None, list(TABLES), "Which of them.")
 flags.DEFINE_list("rows", [], "Its rows, by their flag files' names; default: all.")
@@ -44,11 +57,12 @@ flags.DEFINE_string(
     "Text files to pre-train on: one sentence a line, a blank line between documents.",
 )
 flags.DEFINE_string(
-    "eval_input_file",
+    "dev_file",
     None,
     "Text files to evaluate on; without them one document in 20 of --input_file is "
     "kept apart.",
 )
+define_aliases("dev_file", "eval_input_file")
 flags.DEFINE_string(
     "vocab_file",
     None,
@@ -70,14 +84,17 @@ flags.DEFINE_integer(
     lower_bound=10,
 )
 flags.DEFINE_integer(
-    "num_seeds", 3, "Fine-tunings of each model on each task.", lower_bound=2
+    "num_seeds",
+    3,
+    "Fine-tunings of each model on each task. With 1 the table has no deviations.",
+    lower_bound=1,
 )
 flags.DEFINE_string("output_dir", None, "Where everything goes.")
 
 
 def main() -> None:
     """Check the flags, make the steps that are missing, print the table."""
-    require("table", "input_file", "vocab_file", "output_dir")
+    require(*REQUIRED)
     exit_at_sigterm()
     table = find_table(FLAGS.table, FLAGS.rows)
     data = _data(table)
@@ -143,7 +160,7 @@ def _study(texts, data):
     """Return the `Study`; folders for it are there."""
     for name in ("text", "records", "logs"):
         files.make_directory(os.path.join(FLAGS.output_dir, name), "--output_dir")
-    heldout = FLAGS.eval_input_file
+    heldout = FLAGS.dev_file
     if not heldout:
         folder = os.path.join(FLAGS.output_dir, "text")
         train, heldout = heldout_text.split_off(texts, folder)
@@ -162,12 +179,13 @@ def _study(texts, data):
 def _run_step(step):
     """Run a step's command; what it prints goes into a log."""
     log = os.path.join(FLAGS.output_dir, "logs", step.name.replace("/", "_") + ".log")
-    print(f"{step.name}: {step.script}, {log}", flush=True)
+    command = command_table.of_module(step.script.removesuffix(".py"))
+    print(command_table.in_users_form(f"{step.name}: {step.script}, {log}"), flush=True)
     with open(log, "a", encoding="utf-8") as output:
         # Errors of an earlier attempt stand before this position.
         before = output.tell()
-        status, _ = run_script(
-            step.script,
+        status, _ = run_child(
+            command.name,
             step.arguments,
             stdout=output,
             stderr=subprocess.STDOUT,

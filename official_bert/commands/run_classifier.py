@@ -1,15 +1,19 @@
 r"""Fine-tune BERT on a GLUE task or on a table of your own; evaluate it; ask it.
 
     python run_scripts/run_classifier.py --task_name=MRPC --data_dir=glue_data/MRPC \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/mrpc \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/mrpc \
         --do_train --do_eval --learning_rate=2e-5 --num_train_epochs=3
 
     python run_scripts/run_classifier.py --train_file=reviews.csv \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/reviews \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/reviews \
         --do_train --do_eval
 
+    python run_scripts/run_classifier.py --dataset=imdb_reviews \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/imdb \
+        --do_train --do_eval --do_predict
+
 The same command again continues where the output directory stands. In the end that
-directory is a model that knows its labels: predict.py --model_dir=… asks it.
+directory is a model that knows its labels: predict.py --model=… asks it.
 More in docs/finetuning.md.
 """
 
@@ -18,32 +22,54 @@ import dataclasses
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line import (
+    dataset_flags,
+    fine_tuning_flags,
+    training_flags,
+)
 from official_bert.command_line.flag_values import locate, require
 from official_bert.constants import LONG_TEXT, TRUNCATE
 from official_bert.errors import UserError
 from official_bert.fine_tuning.config_labels import labels_of
 from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.tables.dataset_opening import require_tfds
+from official_bert.tables.datasets import parse_name
 from official_bert.tasks.classifier import data as classifier_data
 from official_bert.tasks.classifier import features as classifier_features
+from official_bert.tasks.classifier.datasets import as_own_files
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue import tfds as glue_tfds
 from official_bert.tasks.glue.tasks import find_task
 
 FILES = ("train_file", "dev_file", "test_file")
+COLUMNS = ("text_column", "text_b_column", "label_column", "label_kind")
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_eval",
+    "model",
+    "task_name",
+    "data_dir",
+    "train_file",
+    "dev_file",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+)
 
 flags.DEFINE_string(
     "task_name",
     None,
     "CoLA, SST-2, MRPC, STS-B, QQP, MNLI, MNLI-mm, AX, QNLI, RTE, WNLI or XNLI.",
 )
-flags.DEFINE_string("data_dir", None, "Folder of the task's TSV files, or of GLUE's.")
+FLAGS["data_dir"].help = (
+    "Folder of the task's TSV files, or of GLUE's; with --dataset: where "
+    "tensorflow-datasets keeps its data (default: TFDS_DATA_DIR, or its own folder)."
+)
 flags.DEFINE_bool(
-    "tfds",
-    False,
-    "Take the task from tensorflow-datasets (pip install it); --data_dir is then its "
-    "folder.",
+    "tfds", False, "With --task_name: the same as --dataset=glue/TASK_NAME."
 )
 flags.DEFINE_string(
     "train_file",
@@ -127,10 +153,22 @@ def main() -> None:
         return
     if FLAGS.do_eval or FLAGS.do_predict:
         _evaluate_and_predict(data)
-    fine_tuning_flags.describe_run((*FILES, "data_dir"))
+    # The data of --dataset are known by name, version and checksums.
+    folder = () if data.datasets else ("data_dir",)
+    fine_tuning_flags.describe_run((*FILES, *folder), data.datasets)
 
 
 def _check_flags():
+    if dataset_flags.check((*FILES, "task_name", "tfds")):
+        _check_named()
+    else:
+        _check_files()
+    if FLAGS.glue_submission:
+        _check_submission()
+
+
+def _check_files():
+    """Raise `UserError` unless the flags name one kind of data."""
     is_own = any(FLAGS[name].value for name in FILES)
     if is_own and (FLAGS.task_name or FLAGS.data_dir or FLAGS.tfds):
         raise UserError(
@@ -145,20 +183,45 @@ def _check_flags():
     elif not FLAGS.task_name:
         raise UserError(
             "Give --train_file (--dev_file, --test_file), a table of your own, or "
-            "--task_name and --data_dir, a task of GLUE."
+            "--task_name and --data_dir, a task of GLUE, or --dataset, a dataset by "
+            "name."
         )
-    elif not FLAGS.tfds:
+    elif FLAGS.tfds:
+        require_tfds("--tfds")
+        dataset_flags.check_data_dir()
+    else:
         require("data_dir")
-    if FLAGS.glue_submission:
-        if is_own or not FLAGS.do_predict:
-            raise UserError("--glue_submission is for --do_predict of a GLUE task.")
-        task = find_task(FLAGS.task_name)
-        if not task.submission:
+
+
+def _check_named():
+    """Raise `UserError` for flags that contradict --dataset."""
+    task = _glue_task()
+    for name in COLUMNS:
+        if task and FLAGS[name].value:
             raise UserError(
-                f"--glue_submission: the GLUE server takes no {task.name}; leave it "
-                "out."
+                f"--{name}: --dataset={FLAGS.dataset} is a task of GLUE, whose columns "
+                f"and labels are known. Leave --{name} out."
             )
-        files.make_directory(FLAGS.glue_submission, "--glue_submission")
+    if FLAGS.has_header is not None:
+        raise UserError("--has_header is for files. Leave it out.")
+
+
+def _check_submission():
+    task = _glue_task()
+    if not task or not FLAGS.do_predict:
+        raise UserError("--glue_submission is for --do_predict of a GLUE task.")
+    if not task.submission:
+        raise UserError(
+            f"--glue_submission: the GLUE server takes no {task.name}; leave it out."
+        )
+    files.make_directory(FLAGS.glue_submission, "--glue_submission")
+
+
+def _glue_task():
+    """Return the `GlueTask` of --task_name or --dataset, or None."""
+    if FLAGS.task_name:
+        return find_task(FLAGS.task_name)
+    return glue_tfds.task_of(parse_name(FLAGS.dataset)) if FLAGS.dataset else None
 
 
 def _read_data():
@@ -167,40 +230,43 @@ def _read_data():
         classifier_data.TRAIN, classifier_data.DEV, classifier_data.TEST
     )
     path = fine_tuning_flags.model_path()
-    known = None
-    if not FLAGS.do_train and (has_task(path) or not FLAGS.task_name):
+    known, glue_task = None, _glue_task()
+    if not FLAGS.do_train and (has_task(path) or not glue_task):
         known, _ = read_task(path, ClassifierTask)
     length = FLAGS.max_seq_length or (known.max_seq_length if known else 128)
     long_text = FLAGS.long_text or (known.long_text if known else TRUNCATE)
-    if FLAGS.task_name:
-        data = _read_glue(length, long_text, wanted)
+    if glue_task:
+        data = _read_glue(glue_task, length, long_text, wanted)
         if known:
             classifier_data.check_same_answers(known, data.task, path)
     else:
         paths = {name: locate(FLAGS[name].value) for name in FILES}
         own = training_flags.settings(classifier_data.OwnFiles, **paths)
+        dataset = dataset_flags.opened()
+        if dataset:
+            own = as_own_files(dataset, own, wanted)
         if known:
             data = classifier_data.read_own_for(known, own, length, long_text, wanted)
         else:
             data = classifier_data.read_own(own, length, long_text, wanted)
+        data = dataclasses.replace(data, datasets=(dataset,) if dataset else ())
     bilstm = known.bilstm if known else FLAGS.bilstm
     task = dataclasses.replace(data.task, bilstm=bilstm)
     return dataclasses.replace(data, task=task)
 
 
-def _read_glue(length, long_text, wanted):
+def _read_glue(task, length, long_text, wanted):
     from official_bert.checkpoints import any_format
 
-    if FLAGS.tfds:
-        glue_tfds.require_tfds()
-    task = find_task(FLAGS.task_name)
+    source = locate(FLAGS.data_dir)
+    if FLAGS.tfds or FLAGS.dataset:
+        version = parse_name(FLAGS.dataset).version if FLAGS.dataset else None
+        source = glue_tfds.GlueDatasets(source, version)
     if not FLAGS.do_train:
         with any_format.opened(fine_tuning_flags.model_path()) as checkpoint:
             labels = labels_of(checkpoint.config) if checkpoint.config else ()
         task = classifier_data.in_order_of(task, labels)
-    return classifier_data.read_glue(
-        task, locate(FLAGS.data_dir), length, long_text, wanted, FLAGS.tfds
-    )
+    return classifier_data.read_glue(task, source, length, long_text, wanted)
 
 
 def _make_job(start, data):

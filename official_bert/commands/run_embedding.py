@@ -1,10 +1,10 @@
 r"""Train sentence embeddings: similar texts get similar vectors.
 
     python run_scripts/run_embedding.py --train_file=pairs.csv --dev_file=dev.csv \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/faq \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/faq \
         --do_train --do_eval
 
-    python run_scripts/run_embedding.py --do_eval --init_checkpoint=output/faq \
+    python run_scripts/run_embedding.py --do_eval --model=output/faq \
         --output_dir=output/search --corpus_file=corpus.jsonl \
         --queries_file=queries.jsonl --relevance_file=qrels.tsv
 
@@ -20,7 +20,7 @@ import dataclasses
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line import fine_tuning_flags, found_models, training_flags
 from official_bert.command_line.flag_values import locate, require
 from official_bert.constants import (
     EMBEDDING_LOSSES,
@@ -35,6 +35,20 @@ from official_bert.tasks.embedding.task import EmbeddingTask
 FILES = ("train_file", "dev_file", "test_file")
 RETRIEVAL_FILES = ("corpus_file", "queries_file", "relevance_file")
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "model",
+    "train_file",
+    "dev_file",
+    "loss",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+)
 
 flags.DEFINE_string(
     "train_file", None, "Texts to train on: .csv, .tsv, .jsonl or .txt, also .gz."
@@ -69,7 +83,7 @@ flags.DEFINE_integer(
     "max_seq_length",
     None,
     "Tokens of a text at most, [CLS] and [SEP] among them; default: 128, or that of "
-    "the model in --init_checkpoint.",
+    "the model in --model.",
     lower_bound=3,
 )
 flags.DEFINE_enum(
@@ -97,12 +111,12 @@ flags.DEFINE_enum(
     None,
     POOLINGS,
     "The vector of a text: the mean of its tokens' vectors, that of [CLS], or the "
-    "pooled output. Default: mean, or that of the model in --init_checkpoint.",
+    "pooled output. Default: mean, or that of the model in --model.",
 )
 flags.DEFINE_bool(
     "normalize",
     None,
-    "Whether vectors have length 1; default: yes, or as in --init_checkpoint.",
+    "Whether vectors have length 1; default: yes, or as in --model.",
 )
 flags.DEFINE_list(
     "matryoshka_sizes",
@@ -237,7 +251,7 @@ def _make_job(start, data):
     from official_bert.tasks.embedding import evaluation, training
     from official_bert.tasks.embedding.features import convert_training
 
-    task = _task(locate(FLAGS.init_checkpoint), start.config)
+    task = _task(found_models.find(FLAGS.model), start.config)
     start.check_length(task.max_seq_length)
     loss = _loss(data["train_file"])
     width = start.config.hidden_size

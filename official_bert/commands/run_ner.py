@@ -1,8 +1,11 @@
 r"""Fine-tune BERT to find names, and other entities; evaluate it; tag files.
 
-    python run_scripts/run_ner.py --init_checkpoint=cased_L-12_H-768_A-12 \
+    python run_scripts/run_ner.py --model=cased_L-12_H-768_A-12 \
         --train_file=train.txt --dev_file=valid.txt --test_file=test.txt \
         --do_train --do_eval --do_predict --learning_rate=5e-5 --output_dir=output/ner
+
+    python run_scripts/run_ner.py --model=cased_L-12_H-768_A-12 \
+        --dataset=conll2003 --do_train --do_eval --do_predict --output_dir=output/ner
 
 Files have CoNLL columns (a word a line, its tag last, a blank line between
 sentences), or are JSON lines: {"text": …, "entities": [{"start", "end", "label"}]}.
@@ -14,17 +17,39 @@ import dataclasses
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line import (
+    dataset_flags,
+    fine_tuning_flags,
+    training_flags,
+)
 from official_bert.command_line.flag_values import locate
 from official_bert.constants import FEATURE_LAYERS
 from official_bert.errors import UserError
 from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.tables.datasets import DEV, TEST, TRAIN
+from official_bert.tasks.ner import datasets as ner_datasets
 from official_bert.tasks.ner import features as ner_features
 from official_bert.tasks.ner import sentences as ner_sentences
 from official_bert.tasks.ner.files import has_tags, read_ner_file
 
 FILES = ("train_file", "dev_file", "test_file")
+# Flag of a file -> part of a dataset that stands for it.
+PARTS = dict(zip(FILES, (TRAIN, DEV, TEST), strict=True))
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "model",
+    "train_file",
+    "dev_file",
+    "test_file",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+)
 
 flags.DEFINE_string("train_file", None, "CoNLL columns or JSON lines to train on.")
 flags.DEFINE_string("dev_file", None, "CoNLL columns or JSON lines to evaluate on.")
@@ -52,7 +77,8 @@ flags.DEFINE_integer(
 flags.DEFINE_bool(
     "one_sentence",
     None,
-    "Read each sentence alone, without those around it; default: no, or as the model.",
+    "Read each sentence alone, without those around it; default: no, or as the model; "
+    "with --dataset always.",
 )
 flags.DEFINE_bool(
     "label_all_pieces", None, "Train all pieces of a word, not the first alone."
@@ -78,7 +104,8 @@ def main() -> None:
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
-    data = _read_data()
+    dataset = dataset_flags.opened()
+    data = _read_data(dataset)
     if FLAGS.do_train:
         with fine_tuning_flags.opened_start(strategy) as start:
             if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
@@ -86,36 +113,43 @@ def main() -> None:
     if not fine_tuning_flags.is_chief(strategy):
         return
     if FLAGS.do_eval or FLAGS.do_predict:
-        _evaluate_and_predict(data)
-    fine_tuning_flags.describe_run(FILES)
+        _evaluate_and_predict(dataset, data)
+    fine_tuning_flags.describe_run(FILES, [dataset] if dataset else [])
 
 
 def _check_flags():
     if FLAGS.bilstm and FLAGS.feature_based:
         raise UserError("--feature_based has a BiLSTM of its own; leave --bilstm out.")
-    fine_tuning_flags.require_files(*fine_tuning_flags.used(*FILES))
+    if not dataset_flags.check(FILES):
+        dataset_flags.check_unused_data_dir()
+        fine_tuning_flags.require_files(*fine_tuning_flags.used(*FILES))
+    elif FLAGS.one_sentence is False:
+        raise UserError(
+            "--noone_sentence: the sentences of --dataset have no order and no "
+            "documents. Leave it out, or read files."
+        )
 
 
-def _read_data():
+def _read_data(dataset):
     """Return a dict of flag name -> `NerData`, of all files that a training needs.
 
     Without a training it is empty: the model has to tell its labels first.
     """
     if not FLAGS.do_train:
         return {}
-    train = _read("train_file")
+    train = _read(dataset, "train_file")
     if not train.labels:
         raise UserError(
-            f"--train_file: {FLAGS.train_file} has no entities to learn; all its words "
-            "are tagged O."
+            f"--train_file: {FLAGS.dataset or FLAGS.train_file} has no entities to "
+            "learn; all its words are tagged O."
         )
-    return {"train_file": train, **_read_asked(train.labels)}
+    return {"train_file": train, **_read_asked(dataset, train.labels)}
 
 
-def _read_asked(labels):
+def _read_asked(dataset, labels):
     """Return a dict of flag name -> `NerData`, of what is evaluated and tagged."""
     used = fine_tuning_flags.used(*FILES)
-    return {flag: _read(flag, labels) for flag in used if flag != "train_file"}
+    return {flag: _read(dataset, flag, labels) for flag in used if flag != "train_file"}
 
 
 def _make_job(start, data):
@@ -125,7 +159,7 @@ def _make_job(start, data):
     train = data["train_file"]
     tags = ner_features.tag_names(train.labels)
     as_columns = ner_sentences.has_joined_words(train.documents)
-    given = training_flags.given(*READING, *TRAINING)
+    given = _given_reading() | training_flags.given(*TRAINING)
     task = ner.NerTask(tags, **given, words_as_columns=as_columns)
     start.check_length(task.max_seq_length)
     if start.tokenizer.do_lower_case:
@@ -161,27 +195,37 @@ def _known_task(path):
                 f"--{name} is for --do_train, and {path} was trained otherwise; leave "
                 "it out, or train with it."
             )
-    return dataclasses.replace(known, **training_flags.given(*READING))
+    return dataclasses.replace(known, **_given_reading())
 
 
-def _read(flag, labels=None):
-    """Return the `NerData` of a file; log what it contains."""
-    path = locate(getattr(FLAGS, flag))
-    with_tags = flag != "test_file" or has_tags(path, "--test_file")
-    data = read_ner_file(path, f"--{flag}", labels, with_tags)
+def _given_reading():
+    """Return the values of `READING` that are given; a dataset has no documents."""
+    always = {"one_sentence": True} if FLAGS.dataset else {}
+    return training_flags.given(*READING) | always
+
+
+def _read(dataset, flag, labels=None):
+    """Return the `NerData` of a file, or of the dataset; log what it contains."""
+    if dataset:
+        split = dataset.require_split(PARTS[flag])
+        data = ner_datasets.read_sentences(dataset, split, labels)
+    else:
+        path = locate(getattr(FLAGS, flag))
+        with_tags = flag != "test_file" or has_tags(path, "--test_file")
+        data = read_ner_file(path, f"--{flag}", labels, with_tags)
     for note in data.notes:
         logging.info("%s", note)
     return data
 
 
-def _evaluate_and_predict(data):
+def _evaluate_and_predict(dataset, data):
     """Evaluate and tag as the flags say, with the model that is left."""
     from official_bert.tasks.ner import reports as ner_reports
     from official_bert.tasks.ner.predictor import NerPredictor
 
     task = _known_task(fine_tuning_flags.model_path())
     predictor = fine_tuning_flags.load_predictor(NerPredictor, task)
-    data = data or _read_asked(predictor.task.labels)
+    data = data or _read_asked(dataset, predictor.task.labels)
     files.make_directory(FLAGS.output_dir, "--output_dir")
     if FLAGS.do_eval:
         documents = data["dev_file"].documents

@@ -9,7 +9,7 @@ r"""Pre-train BERT on masked words and next sentences.
         --num_warmup_steps=200 --learning_rate=5e-4
 
 The same command again continues where the output directory stands, also after a
-kill. In the end that directory is a model: `fill_mask.py --model_dir=…` asks it.
+kill. In the end that directory is a model: `fill_mask.py --model=…` asks it.
 More in docs/pretraining.md.
 """
 
@@ -18,31 +18,52 @@ from typing import Any
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import training_flags
-from official_bert.command_line.flag_values import define_positive, locate, require
+from official_bert.command_line import found_models, training_flags
+from official_bert.command_line.flag_values import (
+    define_aliases,
+    define_positive,
+    locate,
+    require,
+)
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "output_dir")
+MOST_USED: tuple[str, ...] = (
+    "flagfile",
+    "do_train",
+    "do_eval",
+    "bert_config_file",
+    "vocab_file",
+    "dev_file",
+    "train_batch_size",
+    "learning_rate",
+    "num_train_steps",
+    "num_warmup_steps",
+)
 
 flags.DEFINE_string(
     "bert_config_file",
     None,
-    "bert_config.json of the model; default: that of --init_checkpoint.",
+    "bert_config.json of the model; default: that of --model.",
 )
 flags.DEFINE_string("input_file", None, "TFRecords to train on (names and globs).")
 flags.DEFINE_string(
-    "eval_input_file",
+    "dev_file",
     None,
     "Held-out TFRecords to evaluate on; without it --input_file, as in the original.",
 )
+define_aliases("dev_file", "eval_input_file")
 flags.DEFINE_string(
-    "init_checkpoint",
+    "model",
     None,
-    "Weights to start a new run from, in any format (docs/checkpoints.md). Moments "
-    "and step start anew.",
+    "Weights to start a new run from: a path in any format (docs/checkpoints.md) or a "
+    "name (docs/models.md). Moments and step start anew.",
 )
+define_aliases("model", "init_checkpoint")
 flags.DEFINE_string(
     "continue_from",
     None,
@@ -98,11 +119,12 @@ flags.DEFINE_bool(
 
 def main() -> None:
     """Check everything that can be checked, then train and evaluate."""
-    require("input_file", "output_dir")
+    require(*REQUIRED)
     _check_flags()
     files.require_possible_directory(FLAGS.output_dir, "--output_dir")
-    names = ("bert_config_file", "init_checkpoint", "continue_from", "vocab_file")
+    names = ("bert_config_file", "continue_from", "vocab_file")
     paths: dict[str, Any] = {name: locate(FLAGS[name].value) for name in names}
+    paths["init_checkpoint"] = found_models.find(FLAGS.model)
     config_file = paths["bert_config_file"]
     config = BertConfig.from_json_file(config_file) if config_file else None
     strategy = start_tensorflow(training_flags.make_strategy)
@@ -136,16 +158,16 @@ def main() -> None:
     if not strategies.is_chief(strategy) or not complete:
         return
     inputs = [*paths.values(), *train_set.index.files]
-    if FLAGS.eval_input_file:
+    if FLAGS.dev_file:
         inputs += eval_set.index.files
-    training_flags.describe_run(("input_file", "eval_input_file", "vocab_file"), inputs)
+    training_flags.describe_run(("input_file", "dev_file", "vocab_file"), inputs)
 
 
 def _check_flags():
-    if not FLAGS.init_checkpoint and not FLAGS.bert_config_file:
+    if not FLAGS.model and not FLAGS.bert_config_file:
         raise UserError(
             "Give --bert_config_file (configs/bert_base.json) for a new model, or "
-            "--init_checkpoint, a model to start from."
+            "--model, one to start from."
         )
     training_flags.check()
     training_flags.require_one_of("do_train", "do_eval")
@@ -159,9 +181,9 @@ def _check_flags():
             "--pack fills padding with sequences and --skip_padding leaves it out: "
             "give one of them."
         )
-    if FLAGS.init_checkpoint and FLAGS.continue_from:
+    if FLAGS.model and FLAGS.continue_from:
         raise UserError(
-            "--init_checkpoint starts a new run from weights, --continue_from goes on "
+            "--model starts a new run from weights, --continue_from goes on "
             "with another run; give one of them."
         )
     if FLAGS.do_train and FLAGS.num_warmup_steps >= FLAGS.num_train_steps:
@@ -189,8 +211,8 @@ def _open_records(config, vocab_file):
         )
 
     train_set = eval_set = open_set("input_file")
-    if FLAGS.eval_input_file:
-        eval_set = open_set("eval_input_file")
+    if FLAGS.dev_file:
+        eval_set = open_set("dev_file")
         check_agreement({**train_set.manifests, **eval_set.manifests})
     if vocab_file:
         check_vocab_size(load_vocab(vocab_file), config, vocab_file)

@@ -1,14 +1,17 @@
 r"""Fine-tune BERT on SQuAD 1.1 or 2.0, and answer its questions.
 
-    python run_scripts/run_squad.py --init_checkpoint=uncased_L-12_H-768_A-12 \
-        --train_file=train-v1.1.json --predict_file=dev-v1.1.json \
+    python run_scripts/run_squad.py --model=uncased_L-12_H-768_A-12 \
+        --train_file=train-v1.1.json --dev_file=dev-v1.1.json \
         --do_train --do_predict --train_batch_size=12 --learning_rate=3e-5 \
         --num_train_epochs=2 --output_dir=output/squad
 
-For SQuAD 2.0 add --version_2_with_negative. The predictions are scored officially if
-the file has answers. --do_eval finds the threshold on the null odds that scores best,
-while it trains or of the model in --output_dir, whose task.json keeps it. More in
-docs/finetuning.md.
+    python run_scripts/run_squad.py --model=uncased_L-12_H-768_A-12 \
+        --dataset=squad/v2.0 --do_train --do_predict --output_dir=output/squad2
+
+For files of SQuAD 2.0 add --version_2_with_negative. The predictions are scored
+officially if the questions have answers. --do_eval finds the threshold on the null odds
+that scores best, while it trains or of the model in --output_dir, whose task.json keeps
+it. More in docs/finetuning.md.
 """
 
 import math
@@ -17,19 +20,42 @@ import os
 from absl import flags, logging
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, training_flags
-from official_bert.command_line.flag_values import locate
+from official_bert.command_line import (
+    dataset_flags,
+    fine_tuning_flags,
+    found_models,
+    training_flags,
+)
+from official_bert.command_line.flag_values import define_aliases, locate
 from official_bert.command_line.model_flags import given_files
 from official_bert.errors import UserError
 from official_bert.fine_tuning import task_file
+from official_bert.tables.datasets import DEV, TEST, TRAIN
+from official_bert.tasks.squad import datasets as squad_datasets
 from official_bert.tasks.squad import features as squad_features
 from official_bert.tasks.squad import files as squad_files
 from official_bert.tasks.squad import reports as squad_reports
 
+FILES = ("train_file", "dev_file")
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_predict",
+    "model",
+    "train_file",
+    "dev_file",
+    "version_2_with_negative",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+    "max_seq_length",
+)
 
 flags.DEFINE_string("train_file", None, "SQuAD JSON to train on, also .gz.")
-flags.DEFINE_string("predict_file", None, "SQuAD JSON whose questions are answered.")
+flags.DEFINE_string("dev_file", None, "SQuAD JSON whose questions are answered.")
+define_aliases("dev_file", "predict_file")
 flags.DEFINE_bool(
     "do_predict", False, "Whether to answer, and to score where there are answers."
 )
@@ -70,8 +96,8 @@ flags.DEFINE_integer(
 flags.DEFINE_bool(
     "version_2_with_negative",
     None,
-    "SQuAD 2.0: some questions have no answer; default: as the model was trained, and "
-    "in training without.",
+    "SQuAD 2.0: some questions have no answer; default: as the model was trained; in "
+    "training as --dataset says, and with files without.",
 )
 flags.DEFINE_float(
     "null_score_diff_threshold",
@@ -93,27 +119,33 @@ def main() -> None:
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
-    data = _read_questions()
+    dataset = dataset_flags.opened()
+    data = _read_questions(dataset)
     if FLAGS.do_train:
         with fine_tuning_flags.opened_start(strategy) as start:
-            if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
+            job = _make_job(start, dataset, data)
+            if not fine_tuning_flags.fine_tune(strategy, job):
                 return
     if not fine_tuning_flags.is_chief(strategy):
         return
     if FLAGS.do_eval or FLAGS.do_predict:
-        _evaluate_and_predict(data)
-    fine_tuning_flags.describe_run(("train_file", "predict_file", "ensemble_dirs"))
+        _evaluate_and_predict(dataset, data)
+    fine_tuning_flags.describe_run(
+        (*FILES, "ensemble_dirs"), [dataset] if dataset else []
+    )
 
 
 def _check_flags():
     uses = {
         "train_file": FLAGS.do_train or FLAGS.train_file,
-        "predict_file": FLAGS.do_predict or FLAGS.do_eval or FLAGS.predict_file,
+        "dev_file": FLAGS.do_predict or FLAGS.do_eval or FLAGS.dev_file,
     }
-    fine_tuning_flags.require_files(*filter(uses.get, uses))
+    if not dataset_flags.check(FILES):
+        dataset_flags.check_unused_data_dir()
+        fine_tuning_flags.require_files(*filter(uses.get, uses))
     if FLAGS.ensemble_dirs and FLAGS.do_train:
         raise UserError("--ensemble_dirs is for models that are asked; train first.")
-    for name in ("init_checkpoint", "bert_config_file", "vocab_file", "do_lower_case"):
+    for name in ("model", "bert_config_file", "vocab_file", "do_lower_case"):
         if FLAGS.ensemble_dirs and FLAGS[name].value not in (None, ""):
             raise UserError(
                 f"--{name} is for one model; leave it out beside --ensemble_dirs, "
@@ -124,20 +156,32 @@ def _check_flags():
         raise UserError(f"--null_score_diff_threshold is {threshold}; give a number.")
 
 
-def _read_questions():
-    """Return (examples, gold answers or None) of --predict_file, if it is given."""
-    if not FLAGS.predict_file:
+def _source(dataset, flag):
+    """Return the path that a flag names, or the dataset's questions in its place."""
+    if dataset is None:
+        return locate(FLAGS[flag].value)
+    if flag == "train_file":
+        split = dataset.require_split(TRAIN)
+    else:
+        split = dataset.find_split(DEV) or dataset.find_split(TEST)
+        split = split or dataset.require_split(DEV)
+    return squad_datasets.read_articles(dataset, split)
+
+
+def _read_questions(dataset):
+    """Return (examples, gold answers or None) that are predicted, if any are."""
+    named = FLAGS.dataset and (FLAGS.do_predict or FLAGS.do_eval)
+    if not FLAGS.dev_file and not named:
         return None
     from official_bert.checkpoints import any_format
-    from official_bert.tasks.squad import training as squad
 
-    path, flag = locate(FLAGS.predict_file), "--predict_file"
-    known = squad.SquadTask()
+    path, flag = _source(dataset, "dev_file"), "--dev_file"
+    known = _default_task(dataset)
     if not FLAGS.do_train:
         for model in _model_paths():
             with any_format.opened(model):
                 pass  # It is there.
-        known = _known_task(_model_paths()[0])
+        known = _known_task(_model_paths()[0], dataset)
     with_negative = _task(known).decoding.version_2_with_negative
     examples = squad_files.read_examples(path, False, with_negative, flag)
     gold_answers = squad_files.read_gold_answers(path, flag)
@@ -147,7 +191,7 @@ def _read_questions():
     elif not with_negative and not all(gold_answers.values()):
         if FLAGS.do_eval or FLAGS.version_2_with_negative is None:
             raise UserError(
-                f"--predict_file: {path} has questions without an answer; give "
+                f"--dev_file: {path} has questions without an answer; give "
                 "--version_2_with_negative, or to answer them all the same, without "
                 "scores, --do_predict and --noversion_2_with_negative."
             )
@@ -164,21 +208,18 @@ def _task(known):
     return SquadTask.from_dict({**values, **training_flags.given(*values)})
 
 
-def _make_job(start, questions):
+def _make_job(start, dataset, questions):
     """Return the `FineTuningJob` of the command."""
     from official_bert.tasks.squad import training as squad
 
-    task = _task(squad.SquadTask())
+    task = _task(_default_task(dataset))
     start.check_length(task.max_seq_length)
     with_negative = task.decoding.version_2_with_negative
-    examples = squad_files.read_examples(
-        locate(FLAGS.train_file), True, with_negative, "--train_file"
-    )
+    source = _source(dataset, "train_file")
+    examples = squad_files.read_examples(source, True, with_negative, "--train_file")
     features = squad_features.convert_examples(examples, start.tokenizer, *task.lengths)
     if not features:
-        raise UserError(
-            f"--train_file: {FLAGS.train_file} has no context with words in it."
-        )
+        raise UserError(f"--train_file: {source} has no context with words in it.")
     print(f"{len(examples)} questions to train on, {len(features)} windows", flush=True)
     dev = None
     if FLAGS.do_eval:
@@ -193,8 +234,8 @@ def _make_job(start, questions):
     return squad.make_job(start, task, features, dev, epoch_size=len(examples))
 
 
-def _evaluate_and_predict(questions):
-    """Answer the questions of --predict_file; score the answers.
+def _evaluate_and_predict(dataset, questions):
+    """Answer the questions of --dev_file; score the answers.
 
     --do_eval without a training finds the best threshold first.
     """
@@ -206,7 +247,7 @@ def _evaluate_and_predict(questions):
     size = FLAGS.predict_batch_size if FLAGS.do_predict else FLAGS.eval_batch_size
     given = {} if FLAGS.do_train or FLAGS.ensemble_dirs else given_files()
     # Those of an ensemble must read alike, so the first one's lengths are all's.
-    task = _task(_known_task(paths[0]))
+    task = _task(_known_task(paths[0], dataset))
     pads = FLAGS.pad_to_max_seq_length
     predictors = [SquadPredictor(path, size, task, pads, **given) for path in paths]
     task = predictors[0].task
@@ -217,8 +258,13 @@ def _evaluate_and_predict(questions):
         _keep(best)
         if FLAGS.null_score_diff_threshold is None:
             task, predictions = squad_reports.at_threshold(task, predictions, best)
+    with_negative = task.decoding.version_2_with_negative
+    if with_negative:
+        threshold = task.decoding.null_score_diff_threshold
+        warning = squad_reports.silence_warning(predictions, threshold, gold_answers)
+        if warning:
+            print(warning, flush=True)
     if FLAGS.do_predict:
-        with_negative = task.decoding.version_2_with_negative
         squad_reports.write(FLAGS.output_dir, examples, predictions, with_negative)
     if gold_answers is not None:
         squad_reports.score(FLAGS.output_dir, task, predictions, gold_answers)
@@ -246,14 +292,24 @@ def _keep(threshold):
 
 def _model_paths():
     """Return the directory of the model to ask, or those of the ensemble."""
-    paths = [locate(path) for path in FLAGS.ensemble_dirs]
+    paths = [found_models.find(path) for path in FLAGS.ensemble_dirs]
     return paths or [fine_tuning_flags.model_path()]
 
 
-def _known_task(path):
+def _known_task(path, dataset):
     """Return the `SquadTask` of a model; what it does not tell is the default."""
     from official_bert.tasks.squad.training import SquadTask
 
     if task_file.has_task(path):
         return task_file.read_task(path, SquadTask)[0]
-    return SquadTask()
+    return _default_task(dataset)
+
+
+def _default_task(dataset):
+    """Return the `SquadTask` of a new model; the dataset says its version."""
+    from official_bert.tasks.squad.training import SquadTask
+
+    values = SquadTask().to_dict()
+    if dataset and squad_datasets.has_impossible_questions(dataset):
+        values["version_2_with_negative"] = True
+    return SquadTask.from_dict(values)

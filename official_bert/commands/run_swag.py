@@ -2,10 +2,14 @@ r"""Fine-tune BERT on SWAG, or on other multiple choice; evaluate it; ask it.
 
     python run_scripts/run_swag.py --flagfile=configs/swag.flags \
         --train_file=swag/train.csv --dev_file=swag/val.csv \
-        --init_checkpoint=uncased_L-12_H-768_A-12
+        --model=uncased_L-12_H-768_A-12
 
     python run_scripts/run_swag.py --train_file=train.jsonl --dev_file=dev.jsonl \
-        --init_checkpoint=uncased_L-12_H-768_A-12 --output_dir=output/questions \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/questions \
+        --do_train --do_eval
+
+    python run_scripts/run_swag.py --dataset=hellaswag \
+        --model=uncased_L-12_H-768_A-12 --output_dir=output/endings \
         --do_train --do_eval
 
 A file that begins with { is JSON lines, whatever its name: each {"question": …,
@@ -18,16 +22,38 @@ import dataclasses
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line import fine_tuning_flags, training_flags
+from official_bert.command_line import (
+    dataset_flags,
+    fine_tuning_flags,
+    training_flags,
+)
 from official_bert.command_line.flag_values import locate
 from official_bert.errors import UserError
 from official_bert.fine_tuning.task_file import has_task, read_task
+from official_bert.tables.datasets import DEV, TEST, TRAIN
+from official_bert.tasks.choice import datasets as choice_datasets
 from official_bert.tasks.choice import files as choice_files
 from official_bert.tasks.choice.features import convert_choices
 from official_bert.tasks.choice.files import is_json_lines
 
 FILES = ("train_file", "dev_file", "test_file")
+# Flag of a file -> part of a dataset that stands for it.
+PARTS = dict(zip(FILES, (TRAIN, DEV, TEST), strict=True))
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("output_dir",)
+MOST_USED: tuple[str, ...] = (
+    "do_train",
+    "do_eval",
+    "do_predict",
+    "model",
+    "train_file",
+    "dev_file",
+    "test_file",
+    "learning_rate",
+    "num_train_epochs",
+    "train_batch_size",
+)
 
 flags.DEFINE_string(
     "train_file", None, "SWAG's CSV, or JSON lines, to train on; also .gz."
@@ -76,7 +102,8 @@ def main() -> None:
     fine_tuning_flags.check_actions()
     _check_flags()
     strategy = fine_tuning_flags.start()
-    data = _read_data()
+    dataset = dataset_flags.opened()
+    data = _read_data(dataset)
     if FLAGS.do_train:
         with fine_tuning_flags.opened_start(strategy) as start:
             if not fine_tuning_flags.fine_tune(strategy, _make_job(start, data)):
@@ -85,10 +112,15 @@ def main() -> None:
         return
     if FLAGS.do_eval or FLAGS.do_predict:
         _evaluate_and_predict(data)
-    fine_tuning_flags.describe_run(FILES)
+    fine_tuning_flags.describe_run(FILES, [dataset] if dataset else [])
 
 
 def _check_flags():
+    if dataset_flags.check(FILES):
+        if FLAGS.leave_out_generated and not FLAGS.do_train:
+            raise UserError("--leave_out_generated is for --do_train. Leave it out.")
+        return
+    dataset_flags.check_unused_data_dir()
     names = fine_tuning_flags.used(*FILES)
     fine_tuning_flags.require_files(*names)
     is_json = [
@@ -105,17 +137,23 @@ def _check_flags():
         )
 
 
-def _read_data():
+def _read_data(dataset):
     """Return a dict of flag name -> list of `ChoiceExample`; say what was left out."""
     data = {}
     for name in fine_tuning_flags.used(*FILES):
-        data[name], notes = choice_files.read_swag(
-            locate(getattr(FLAGS, name)),
-            f"--{name}",
-            is_test=name == "test_file",
-            leave_out_generated=FLAGS.leave_out_generated and name == "train_file",
-            leave_out_damaged=FLAGS.leave_out_damaged,
-        )
+        settings = {
+            "is_test": name == "test_file",
+            "leave_out_generated": FLAGS.leave_out_generated and name == "train_file",
+            "leave_out_damaged": FLAGS.leave_out_damaged,
+        }
+        if dataset:
+            data[name], notes = choice_datasets.read_dataset(
+                dataset, dataset.require_split(PARTS[name]), **settings
+            )
+        else:
+            data[name], notes = choice_files.read_swag(
+                locate(getattr(FLAGS, name)), f"--{name}", **settings
+            )
         print(*(f"{note}\n" for note in notes), sep="", end="", flush=True)
     return data
 

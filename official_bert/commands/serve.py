@@ -1,13 +1,17 @@
 r"""Try an export without Docker: a small server that speaks TF Serving's REST.
 
-    python run_scripts/serve.py --model_dir=exports/reviews
+    python run_scripts/serve.py --model=exports/reviews
 
     curl -d '{"instances": [{"text": "Wonderful!"}]}' \
         http://127.0.0.1:8501/v1/models/reviews:predict
 
-The newest of the numbered versions in --model_dir is served; a newer one that is
+The newest of the numbered versions in --model is served; a newer one that is
 written there takes over while requests go on. Ctrl-C or SIGTERM ends it after the
 requests that have come in are answered.
+
+    python run_scripts/serve.py --model=exports/reviews_page
+
+serves the page of export_model.py --format=web, with the headers for threads.
 """
 
 import os
@@ -16,19 +20,34 @@ import urllib.parse
 
 from absl import flags
 
-from official_bert.command_line.flag_values import locate, require
+from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 from official_bert.errors import UserError
+from official_bert.serving import static_files
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model",)
+MOST_USED: tuple[str, ...] = (
+    "port",
+    "host",
+    "model_name",
+    "timeout_s",
+    "max_concurrent",
+    "max_request_bytes",
+    "poll_s",
+)
 
 flags.DEFINE_string(
-    "model_dir", None, "Folder of an export: it holds numbered versions."
+    "model",
+    None,
+    "Folder of an export: it holds numbered versions, or is a page (--format=web).",
 )
+define_aliases("model", "model_dir")
 flags.DEFINE_string(
     "model_name",
     None,
-    "Name of the model in the server's URLs; default: that of --model_dir.",
+    "Name of the model in the server's URLs; default: that of --model.",
 )
 flags.DEFINE_integer(
     "port", 8501, "Port; 0 takes a free one.", lower_bound=0, upper_bound=65535
@@ -61,8 +80,8 @@ flags.DEFINE_float(
 
 def main() -> None:
     """Load the newest version and serve until a signal comes."""
-    require("model_dir")
-    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model_dir))
+    require(*REQUIRED)
+    name = FLAGS.model_name or os.path.basename(os.path.abspath(FLAGS.model))
     if not set(name).isdisjoint("/:"):
         raise UserError(
             f"--model_name: {name!r} has a / or a :, which its URL cannot take; choose "
@@ -70,14 +89,21 @@ def main() -> None:
         )
     # First, because the model may take a while to load.
     with _listen(FLAGS.host, FLAGS.port) as listener:
+        if static_files.is_page(locate(FLAGS.model)):
+            page = locate(FLAGS.model)
+            static_files.run(listener, page, lambda: _announce_page(listener))
+            print("Stopped.", flush=True)
+            return
         start_tensorflow()
         try:
             from official_bert.serving import model_versions, server
         except ModuleNotFoundError as error:
             if error.name != "aiohttp":
                 raise
-            raise UserError("serve.py needs aiohttp: pip install aiohttp.") from error
-        versions = model_versions.open_model(name, locate(FLAGS.model_dir))
+            raise UserError(
+                "serve.py needs aiohttp: pip install 'official-bert[serving]'"
+            ) from error
+        versions = model_versions.open_model(name, locate(FLAGS.model))
         model_server = server.Server(
             versions,
             FLAGS.max_request_bytes,
@@ -92,12 +118,19 @@ def main() -> None:
         os._exit(0)
 
 
-def _announce(versions, listener):
+def _announce_page(listener):
+    print(f"Serving the page at {_address(listener)}/ (Ctrl-C ends it)", flush=True)
+
+
+def _address(listener):
     host, port = listener.getsockname()[:2]
-    host = f"[{host}]" if ":" in host else host
+    return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+
+def _announce(versions, listener):
     print(
         f"Serving version {versions.current.version} at "
-        f"http://{host}:{port}/v1/models/{urllib.parse.quote(versions.name)} "
+        f"{_address(listener)}/v1/models/{urllib.parse.quote(versions.name)} "
         "(Ctrl-C ends it)",
         flush=True,
     )

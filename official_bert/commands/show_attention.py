@@ -1,9 +1,9 @@
 r"""Draw which tokens each attention head of a model looks at.
 
-    python run_scripts/show_attention.py --model_dir=output/tiny \
+    python run_scripts/show_attention.py --model=output/tiny \
         --text="The cat sat on the mat." --output=attention.png
 
-    python run_scripts/show_attention.py --model_dir=output/tiny --layer=-1 \
+    python run_scripts/show_attention.py --model=output/tiny --layer=-1 \
         --text="Where is the cat?" --text_b="It sat on the mat." --output=last.png
 
 All layers and heads are small pictures side by side; --layer shows the heads of one
@@ -21,6 +21,9 @@ from official_bert.errors import UserError
 from official_bert.pretrained import attention_picture
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("model", "text")
+MOST_USED: tuple[str, ...] = ("output", "layer", "text_b", "numbers")
 
 model_flags.define_model_path()
 flags.DEFINE_string("text", None, "The text; [MASK] in it is the token.")
@@ -37,7 +40,7 @@ flags.DEFINE_string(
 def main() -> None:
     """Check the flags, ask the model, draw."""
     path = model_flags.model_path()
-    require("text")
+    require(*REQUIRED)
     _check_files()
     start_tensorflow()
     from official_bert.checkpoints import model_directory

@@ -10,19 +10,30 @@ made from. The same text gives the same vocabulary, byte for byte, however many
 processes count its words, and on a cluster too.
 """
 
-import os
 from collections.abc import Callable
 from typing import Any
 
 from absl import flags
 
 from official_bert import files
-from official_bert.command_line import beam_flags
-from official_bert.command_line.flag_values import require
+from official_bert.command_line import cluster_flags
+from official_bert.command_line.flag_values import define_aliases, require
 from official_bert.command_line.run_record import write_run_json
 from official_bert.corpus.readers import FORMATS
 
 FLAGS = flags.FLAGS
+# What the help shows first.
+REQUIRED: tuple[str, ...] = ("input_file", "output_file")
+MOST_USED: tuple[str, ...] = (
+    "vocab_size",
+    "do_lower_case",
+    "input_format",
+    "min_frequency",
+    "num_unused",
+    "limit_alphabet",
+    "dev_file",
+    "num_workers",
+)
 
 flags.DEFINE_string(
     "input_file",
@@ -57,11 +68,12 @@ flags.DEFINE_integer(
     1,
 )
 flags.DEFINE_string(
-    "heldout_file",
+    "dev_file",
     None,
     "Text files to measure the vocabulary on; by default one line in 20 of "
     "the input, chosen by a hash, which training then does not see.",
 )
+define_aliases("dev_file", "heldout_file")
 flags.DEFINE_integer(
     "num_workers", 1, "Processes that count words; the result does not change.", 1
 )
@@ -69,7 +81,7 @@ flags.DEFINE_integer(
 
 def main() -> None:
     """Count words, train, write the vocabulary, say how good it is."""
-    require("input_file", "output_file")
+    require(*REQUIRED)
     from official_bert.tokenization import train
 
     files.require_parent(FLAGS.output_file, "--output_file")
@@ -86,15 +98,10 @@ def _count():
     find_inputs: Callable[..., list[str]]
     count_words: Callable[..., tuple[Any, Any]]
     how: tuple[Any, ...]
-    beam_options = beam_flags.beam_options()
-    if beam_options:
-        from official_bert.engines.beam import runs as beam_runs
-        from official_bert.engines.beam.files import absolute, find_inputs
-        from official_bert.engines.beam.word_counts import count_words
-
-        folder, name = os.path.split(FLAGS.output_file)
-        folder = beam_runs.temporary_location(beam_options) or folder
-        how = beam_options, absolute(os.path.join(folder, f"{name}.counts"))
+    cluster = cluster_flags.cluster_engine()
+    if cluster:
+        find_inputs, count_words = cluster.find_inputs, cluster.count_words
+        how = cluster.cluster, cluster.folder(FLAGS.output_file, ".counts")
     else:
         from official_bert.corpus.text_blocks import find_inputs
         from official_bert.engines.word_counting import count_words
@@ -102,8 +109,8 @@ def _count():
         how = (FLAGS.num_workers,)
     text = FLAGS.input_format, FLAGS.do_lower_case
     sources, held_out_sources = find_inputs(FLAGS.input_file), []
-    if FLAGS.heldout_file:
-        held_out_sources = find_inputs(FLAGS.heldout_file, "--heldout_file")
+    if FLAGS.dev_file:
+        held_out_sources = find_inputs(FLAGS.dev_file, "--dev_file")
     inputs = sources + held_out_sources
     files.require_no_input([FLAGS.output_file], inputs, "--output_file")
     counter, held_out = count_words(sources, *text, not held_out_sources, *how)

@@ -22,10 +22,9 @@ import gzip
 import html
 import itertools
 import json
-import os
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from typing import IO, Any, TypeVar
+from typing import IO, TypeVar
 
 from absl import logging
 
@@ -65,7 +64,7 @@ def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> li
         else:
             for path in files.find_input_files(pattern, flag):
                 records = path.removesuffix(REPORT)
-                if records != path and os.path.exists(records):
+                if records != path and files.exists(records):
                     logging.warning(
                         "%s is the report on %s, no text: left out.", path, records
                     )
@@ -231,8 +230,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     Raises:
       UserError: it cannot be read, now or later.
     """
-    open_file: Callable[..., Any] = gzip.open if path.endswith(".gz") else open
-    with reading_errors(path), open_file(path, "rb") as source:
+    with reading_errors(path), files.opened_unpacked(path) as source:
         yield source
 
 

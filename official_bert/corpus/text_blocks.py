@@ -9,7 +9,6 @@ that a document larger than a block is cut into several.
 import contextlib
 import hashlib
 import io
-import os
 import re
 import sys
 from collections.abc import Callable, Collection, Iterable, Iterator
@@ -17,6 +16,7 @@ from typing import IO, NamedTuple
 
 from absl import logging
 
+from official_bert import files
 from official_bert.corpus import readers
 
 BLOCK_BYTES = 4 << 20
@@ -87,7 +87,7 @@ class TextBlock(NamedTuple):
 
 
 def total_bytes(
-    paths: Collection[str], size_of: Callable[[str], int] = os.path.getsize
+    paths: Collection[str], size_of: Callable[[str], int] = files.size
 ) -> int | None:
     """Return the size of the text of files, None where nobody knows it.
 
@@ -110,7 +110,7 @@ def find_inputs(patterns: str, flag: str = "--input_file") -> list[str]:
 
 
 def group_files(
-    paths: Iterable[str], size_of: Callable[[str], int] = os.path.getsize
+    paths: Iterable[str], size_of: Callable[[str], int] = files.size
 ) -> list[TextUnit]:
     """Return the `TextUnit`s of files: small ones together, a large one alone.
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from absl import logging
 
-from official_bert import machine
+from official_bert import files, machine
 from official_bert.data.instances import InstanceSettings
 
 BYTES_PER_TOKEN = 4.4
@@ -53,7 +53,7 @@ def estimate(input_files: Iterable[str], settings: InstanceSettings) -> Estimate
       settings: `instances.InstanceSettings`.
     """
     text_bytes = sum(
-        os.path.getsize(path) * (COMPRESSION if path.endswith(".gz") else 1)
+        files.size(path) * (COMPRESSION if path.endswith(".gz") else 1)
         for path in input_files
     )
     tokens = text_bytes / BYTES_PER_TOKEN
@@ -113,7 +113,9 @@ def announce(expected: Estimate, output_file: str | os.PathLike[str]) -> None:
 
 def warn_of_disk(num_bytes: float, output_file: str | os.PathLike[str]) -> None:
     """Log a warning if so many bytes may not fit on the disk of a file."""
-    folder = os.path.dirname(os.path.abspath(output_file))
+    if files.is_remote(output_file):
+        return
+    folder = files.existing_parent(output_file)
     free = shutil.disk_usage(folder).free
     if num_bytes > free:
         logging.warning(

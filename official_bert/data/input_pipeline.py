@@ -11,6 +11,7 @@ import math
 import numpy as np
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.data import (
     dynamic_masking,
     left_to_right,
@@ -21,7 +22,7 @@ from official_bert.data.lanes import Lane, split_into_lanes
 from official_bert.data.packed_rows import RowPacking
 from official_bert.data.record_parsing import RecordFormat
 from official_bert.data.records.chunks import chunk_records
-from official_bert.data.records.index import CHUNK, RecordIndex
+from official_bert.data.records.index import CHUNK, REMOTE_READS, RecordIndex
 from official_bert.errors import UserError
 
 # Chunks that are shuffled together, in all lanes: 64 * 256 records, some 20 MB
@@ -233,11 +234,17 @@ def _window_rows(index, packing, lane, window_size, epoch, window, skipped):
         records = chunk_records(index, chunk)
         return records.map(packing.group) if packing else records
 
-    pool = (
-        tf.data.Dataset.from_tensor_slices(chunks)
-        .flat_map(chunk_rows)
-        .rebatch(window_size * CHUNK)
-    )
+    ordered = tf.data.Dataset.from_tensor_slices(chunks)
+    if any(map(files.is_remote, index.files)):
+        # Requests take long: many at the same time, whose results keep their order.
+        read = ordered.map(
+            lambda chunk: chunk_rows(chunk).get_single_element(),
+            num_parallel_calls=REMOTE_READS,
+            deterministic=True,
+        )
+    else:
+        read = ordered.flat_map(chunk_rows)
+    pool = read.rebatch(window_size * CHUNK)
 
     def shuffle(*columns):
         size = tf.shape(columns[0], tf.int64)[0]

@@ -4,7 +4,6 @@ import collections
 import contextlib
 import dataclasses
 import itertools
-import os
 import random
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -69,7 +68,8 @@ def create_pretraining_data(
         documents, settings, tokenizer, rng, corpus
     )
     rng.shuffle(records)
-    write_records(records, output_files)
+    with files.made_parents(output_files, "--output_file"):
+        write_records(records, output_files)
     share_random = num_random / len(records)
     entry = describe(settings, tokenizer, vocab_file, corpus, share_random, labels)
     entry["has_word_boundaries"] = bool(boundary_files)
@@ -119,12 +119,15 @@ def describe(
 def check_output_files(
     output_files: Sequence[str], input_files: Iterable[str] = ()
 ) -> None:
-    """Raise `UserError` unless all of these paths can be written."""
+    """Raise `UserError` unless all of these paths can be written.
+
+    Their folders need not exist yet.
+    """
     if not output_files:
         raise UserError("--output_file is empty: name at least one file.")
     for path in output_files:
-        files.require_parent(path, "--output_file")
-    real = [os.path.realpath(path) for path in output_files]
+        files.require_possible_file(path, "--output_file")
+    real = list(map(files.real, output_files))
     times = collections.Counter(real)
     for path, place in zip(output_files, real, strict=True):
         if times[place] > 1:

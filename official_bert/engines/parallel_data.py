@@ -13,6 +13,7 @@ import hashlib
 import json
 import os
 import shutil
+import tempfile
 from collections import Counter
 from collections.abc import Iterable
 from typing import Any
@@ -55,8 +56,9 @@ def create_pretraining_data(
     encoding = corpus_encoding.Encoding.of(
         vocab_file, tokenizer, settings, input_format, input_files, os.path.getsize
     )
-    folder = f"{output_files[0]}.work"
-    with _work_folder_held(folder):
+    folder = _work_folder(output_files[0])
+    parents = files.made_parents(output_files, "--output_file")
+    with parents, _work_folder_held(folder):
         corpus = corpus_encoding.encode_corpus(
             input_files, encoding, os.path.join(folder, "blocks"), num_workers
         )
@@ -87,6 +89,14 @@ def create_pretraining_data(
     logging.info("%d records in %s", num_records, files.named(output_files))
     corpus_report.write_report(corpus.statistics, tokenizer, output_files[0])
     return entries
+
+
+def _work_folder(output_file):
+    """Return the folder of unfinished work; pieces grow, so it is on a local disk."""
+    if not files.is_remote(output_file):
+        return f"{output_file}.work"
+    name = hashlib.sha256(output_file.encode()).hexdigest()[:16]
+    return os.path.join(tempfile.gettempdir(), f"official_bert-{name}.work")
 
 
 @contextlib.contextmanager
@@ -145,7 +155,7 @@ def _keep_if_same(folder, corpus, settings, output_files):
         "format": record_pieces.FORMAT,
         "corpus": corpus.digest,
         "settings": dataclasses.asdict(settings),
-        "output_files": [os.path.abspath(path) for path in output_files],
+        "output_files": list(map(files.absolute, output_files)),
     }
     text = json.dumps(made_of, sort_keys=True).encode()
     digest = {"sha256": hashlib.sha256(text).hexdigest()}

@@ -95,7 +95,7 @@ class Shard:
         size = sum(facts.num_bytes for facts in self.facts[: self._appended] if facts)
         is_whole = self._appended == len(self.pieces)
         if is_whole and not os.path.exists(self._partial):
-            return os.path.isfile(self.path) and os.path.getsize(self.path) == size
+            return files.is_file(self.path) and files.size(self.path) == size
         if not os.path.exists(self._partial):
             return not self._appended
         if os.path.getsize(self._partial) < size:
@@ -106,6 +106,10 @@ class Shard:
         return True
 
     def _finish(self):
+        if files.is_remote(self.path):
+            files.copy(self._partial, self.path)
+            os.remove(self._partial)
+            return
         try:
             os.replace(self._partial, self.path)
             files.sync_directory(os.path.dirname(self.path))

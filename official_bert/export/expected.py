@@ -99,7 +99,7 @@ def of_encoder(
     ids, mask = token_rows(bert.tokenizer, text, lengths[-1])
     size = min(length for length in lengths if length >= mask.sum(1).max())
     inputs = {"input_ids": ids[:, :size], "input_mask": mask[:, :size]}
-    return {name: value.numpy() for name, value in bert.encode(inputs).items()}
+    return {name: value.numpy() for name, value in bert.outputs(inputs).items()}
 
 
 def of_fill_mask(bert: Bert, text: Sequence[str]) -> dict[str, np.ndarray]:

@@ -187,13 +187,13 @@ def _holds(directory, step):
         task = files.read_json(paths[0], "a task")
     except UserError:  # It is missing or damaged.
         return False
-    return all(map(os.path.exists, paths)) and task.get("global_step") == step
+    return all(map(files.exists, paths)) and task.get("global_step") == step
 
 
 def _write_model(directory, model, job, step, row):
     """Write a model; until its `task.json` follows, the directory has none."""
     with contextlib.suppress(FileNotFoundError):
-        os.remove(os.path.join(directory, task_file.TASK_FILE))
+        files.remove(os.path.join(directory, task_file.TASK_FILE))
     start, config = job.start, job.written_config
     casing = start.tokenizer.do_lower_case
     model_directory.save(directory, model, start.vocab_file, casing, config)

@@ -6,7 +6,7 @@ people know is left blank in it, and what people have written is never overwritt
 
 import math
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from official_bert import files
@@ -30,15 +30,15 @@ CARD_FILE = "README.md"
 
 # What a model is asked with; its own place is not for others to know.
 _PRETRAINED_COMMANDS = (
-    'fill_mask.py --model_dir=THIS_FOLDER --text="… [MASK] …"',
-    "extract_features.py --init_checkpoint=THIS_FOLDER --input_file=… "
+    'fill_mask.py --model=THIS_FOLDER --text="… [MASK] …"',
+    "extract_features.py --model=THIS_FOLDER --input_file=… "
     "--sentence_vectors=vectors.npy",
-    "run_classifier.py --init_checkpoint=THIS_FOLDER --train_file=… --output_dir=… "
+    "run_classifier.py --model=THIS_FOLDER --train_file=… --output_dir=… "
     "--do_train --do_eval",
 )
 _FINE_TUNED_COMMANDS = (
-    "predict.py --model_dir=THIS_FOLDER --input_file=… --output_file=answers.jsonl",
-    "export_model.py --model_dir=THIS_FOLDER --export_dir=…",
+    "predict.py --model=THIS_FOLDER --input_file=… --output_file=answers.jsonl",
+    "export_model.py --model=THIS_FOLDER --export_dir=…",
 )
 
 # Format of a checkpoint -> its files, for people.
@@ -58,7 +58,11 @@ _BLANKS = """\
 """
 
 
-def write(directory: str | os.PathLike[str], data: Mapping[str, Any]) -> bool:
+def write(
+    directory: str | os.PathLike[str],
+    data: Mapping[str, Any],
+    in_users_form: Callable[[str], str] = str,
+) -> bool:
     """Write the card of a model directory, unless a person has changed it.
 
     Args:
@@ -66,7 +70,9 @@ def write(directory: str | os.PathLike[str], data: Mapping[str, Any]) -> bool:
         `training.json`, `task.json` and `eval_results.txt` are read; the last
         three may be missing.
       data: dict of flag -> str, the data that were given; of paths, the last
-        part is shown.
+        part is shown, of `dataset` all.
+      in_users_form: function: command that names a script -> the command as this user
+        types it.
 
     Returns:
       whether it was written.
@@ -93,14 +99,15 @@ def write(directory: str | os.PathLike[str], data: Mapping[str, Any]) -> bool:
     rows = _training(directory, task)
     for flag, value in data.items():
         paths = [os.path.normpath(part) for part in value.split(",")]
-        rows.append((f"`--{flag}`", _some(list(map(os.path.basename, paths)))))
+        shown = [value] if flag == "dataset" else list(map(os.path.basename, paths))
+        rows.append((f"`--{flag}`", _some(shown)))
     lines += _table(rows)
     lines += ["", *_scores(directory), "## How to use it", ""]
     commands = _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS
     # A left-to-right model knows no [MASK], an encoder alone no words.
     fills = _has(shapes, "cls/predictions/") and not config.causal_attention
     for command in commands if task or fills else commands[1:]:
-        lines.append(f"    python run_scripts/{command}")
+        lines.append(f"    {in_users_form(f'python run_scripts/{command}')}")
     text = "\n".join([*lines, "", _BLANKS])
     return write_unless_edited(os.path.join(directory, CARD_FILE), text, "<!-- {} -->")
 
@@ -167,7 +174,7 @@ def _sizes(config, shapes, casing, form):
 def _training(directory, task):
     """Return rows of `training.json`, none if there is none."""
     path = os.path.join(directory, MANIFEST_FILE)
-    if not os.path.exists(path):
+    if not files.exists(path):
         return []
     manifest = files.read_json(path, "the manifest of a run")
     run, environment = manifest["settings"], manifest["history"][-1]["environment"]
@@ -202,7 +209,7 @@ def _training(directory, task):
 def _scores(directory):
     """Return the lines of `eval_results.txt` as a section, if there is one."""
     path = os.path.join(directory, eval_results.FILE)
-    if not os.path.exists(path):
+    if not files.exists(path):
         return []
     text = files.read_text(path, "the results of an evaluation")
     rows = [line.split(" = ", 1) for line in text.splitlines() if " = " in line]

@@ -8,7 +8,6 @@ in that directory itself. A sweep that was killed goes on where it stood.
 import contextlib
 import dataclasses
 import gc
-import glob
 import os
 import statistics
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -133,10 +132,10 @@ def run_trials(
 def _claim(directory):
     """Make the directory that of a sweep; `UserError` if it holds a model."""
     summary_file = os.path.join(directory, SUMMARY_FILE)
-    if os.path.exists(summary_file):
+    if files.exists(summary_file):
         return
     manifest = os.path.join(directory, run_manifest.MANIFEST_FILE)
-    if os.path.exists(manifest) or any_format.holds_model(directory):
+    if files.exists(manifest) or any_format.holds_model(directory):
         raise UserError(
             f"--output_dir: {directory} holds another run or a model; choose another "
             "directory."
@@ -213,7 +212,7 @@ def _check_results(directory, results, fixed):
 def _results(directory):
     """Return folder -> `_Result` of all runs that are done, earlier commands' too."""
     results = {}
-    for path in glob.glob(os.path.join(glob.escape(directory), "*", RESULT_FILE)):
+    for path in files.find_in(directory, os.path.join("*", RESULT_FILE)):
         remedy = "remove its folder, and it is run again"
         result = read_record(_Result, path, "the result of a run", remedy)
         results[os.path.basename(os.path.dirname(path))] = result
@@ -235,7 +234,7 @@ def _move_model(source, target):
     # Else the old weights would stand beside the new task for a moment.
     google.delete_checkpoint(os.path.join(target, names.MODEL_PREFIX))
     for name in fine_tuning.MODEL_FILES:
-        os.replace(os.path.join(source, name), os.path.join(target, name))
+        files.rename(os.path.join(source, name), os.path.join(target, name))
 
 
 def _remove_weights(directory):
@@ -246,7 +245,7 @@ def _remove_weights(directory):
     google.remove_halves(directory)
     for name in fine_tuning.MODEL_FILES[-2:]:
         with contextlib.suppress(FileNotFoundError):
-            os.remove(os.path.join(directory, name))
+            files.remove(os.path.join(directory, name))
 
 
 def summary(

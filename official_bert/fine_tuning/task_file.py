@@ -44,7 +44,7 @@ def has_task(path: str | os.PathLike[str]) -> bool:
 
     A KerasHub preset has a file of that name, too, which says something else.
     """
-    is_there = os.path.isfile(os.path.join(path, TASK_FILE))
+    is_there = files.is_file(os.path.join(path, TASK_FILE))
     return is_there and not is_preset(path)
 
 

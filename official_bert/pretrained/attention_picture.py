@@ -34,7 +34,7 @@ def check_output(path: str) -> None:
     if importlib.util.find_spec("matplotlib") is None:
         raise UserError(
             "The picture is drawn with matplotlib, which is not installed: pip install "
-            "matplotlib, or give --numbers without --output."
+            "'official-bert[plots]', or give --numbers without --output."
         )
 
 

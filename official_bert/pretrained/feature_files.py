@@ -1,10 +1,13 @@
-"""Features of tokens as JSON lines."""
+"""Files of features: lines of text in, JSON lines or a `.npy` out."""
 
 import json
+import os
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, TextIO
 
 import numpy as np
+
+from official_bert import files
 
 if TYPE_CHECKING:
     from official_bert.pretrained.feature_extraction import TokenFeatures
@@ -21,17 +24,79 @@ def write_json_lines(
       layers: the numbers that they were asked for by.
     """
     for index, of_text in enumerate(features):
-        # "linex_index" is how the original spells it.
-        out.write(f'{{"linex_index": {index}, "features": [')
-        between = ""
-        for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
-            # `round(float(x), 6)` of each number: a float32 times 1e6 is exact in
-            # float64, so this ties to even and equals Python's `round` to the last bit.
-            rounded = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
-            named = [
-                {"index": layer, "values": values}
-                for layer, values in zip(layers, rounded.tolist(), strict=True)
-            ]
-            out.write(between + json.dumps({"token": token, "layers": named}))
-            between = ", "
-        out.write("]}\n")
+        _write_line(out, index, of_text, layers)
+
+
+def _write_line(out, index, of_text, layers):
+    # "linex_index" is how the original spells it.
+    out.write(f'{{"linex_index": {index}, "features": [')
+    between = ""
+    for token, vectors in zip(of_text.tokens, of_text.vectors, strict=True):
+        # `round(float(x), 6)` of each number: a float32 times 1e6 is exact in
+        # float64, so this ties to even and equals Python's `round` to the last bit.
+        rounded = np.rint(vectors.astype(np.float64) * 1e6) / 1e6
+        named = [
+            {"index": layer, "values": values}
+            for layer, values in zip(layers, rounded.tolist(), strict=True)
+        ]
+        out.write(between + json.dumps({"token": token, "layers": named}))
+        between = ", "
+    out.write("]}\n")
+
+
+def write_both(
+    out: TextIO,
+    path: str | os.PathLike[str],
+    features: Iterable[tuple["TokenFeatures", np.ndarray]],
+    layers: Sequence[int],
+    width: int,
+) -> int:
+    """Write what `write_json_lines` and `save_vectors` do, as features come.
+
+    Args:
+      out: text stream of the JSON lines.
+      path: of the `.npy` file.
+      features: iterable of (`TokenFeatures`, float array [width]).
+      layers: the numbers of the tokens' layers.
+      width: H.
+
+    Returns:
+      how many there were.
+    """
+
+    def vectors():
+        for index, (of_tokens, vector) in enumerate(features):
+            _write_line(out, index, of_tokens, layers)
+            yield vector
+
+    return save_vectors(path, vectors(), width)
+
+
+def save_vectors(
+    path: str | os.PathLike[str], vectors: Iterable[np.ndarray], width: int
+) -> int:
+    """Write vectors as they come into a `.npy` file; none is there until the end.
+
+    Args:
+      path: of the file.
+      vectors: iterable of float arrays [width].
+      width: H.
+
+    Returns:
+      how many there were.
+    """
+    count = 0
+    with files.atomic_path(path) as temporary, open(temporary, "wb") as out:
+        _write_npy_header(out, 0, width)
+        for vector in vectors:
+            out.write(vector.astype("<f4").tobytes())
+            count += 1
+        # NumPy leaves room in a header for the rows to grow in number.
+        out.seek(0)
+        _write_npy_header(out, count, width)
+    return count
+
+
+def _write_npy_header(out, rows, width):
+    header = {"descr": "<f4", "fortran_order": False, "shape": (rows, width)}
+    np.lib.format.write_array_header_1_0(out, header)

@@ -128,7 +128,7 @@ def predict_by_grpc(
     except ModuleNotFoundError as error:
         raise UserError(
             f"--grpc needs tensorflow-serving-api ({error.name} is missing): "
-            "pip install tensorflow-serving-api."
+            "pip install 'official-bert[serving-api]'"
         ) from error
     spec = model_pb2.ModelSpec(name=name, signature_name=signature or "")
     if version is not None:

@@ -131,7 +131,7 @@ def _file_states(folder):
 
 
 def open_model(
-    name: str, directory: str | os.PathLike[str], flag: str = "--model_dir"
+    name: str, directory: str | os.PathLike[str], flag: str = "--model"
 ) -> ModelVersions:
     """Return `ModelVersions` with the newest version loaded.
 

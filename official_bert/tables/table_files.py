@@ -16,7 +16,6 @@ Whatever cannot be read is collected over the whole file and reported once.
 """
 
 import dataclasses
-import gzip
 import io
 import json
 import os
@@ -130,7 +129,7 @@ def read_text(path: str, flag: str) -> str:
     """
     files.require_readable(path, flag)
     try:
-        with (gzip.open if path.endswith(".gz") else open)(path, "rb") as source:
+        with files.opened_unpacked(path) as source:
             content = source.read()
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{flag}: {path} cannot be read: {error}.") from error

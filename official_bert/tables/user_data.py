@@ -6,12 +6,14 @@ them, and every other file must keep to it.
 Rows of training and dev files that have no text or no label are left out and
 counted. Test files keep every row, so that each gets a prediction, and need no
 labels; those that are there must be valid.
+
+A `Table` that was read before, as those of datasets, may stand for a file.
 """
 
 import dataclasses
 import itertools
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from official_bert.errors import UserError
@@ -38,6 +40,7 @@ from official_bert.tables.labels import (
 )
 from official_bert.tables.table_files import (
     JSON_LINES,
+    Table,
     convert_rows,
     fail_for_rows,
     looks_like_header,
@@ -47,18 +50,19 @@ from official_bert.tables.table_files import (
 
 
 def read_training_examples(
-    path: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Table,
     text_column: str | int | None = None,
     text_b_column: str | int | None = None,
     label_column: str | int | None = None,
     kind: str | None = None,
     separator: str | None = None,
     has_header: bool | None = None,
+    label_names: Sequence[str] = (),
 ) -> tuple[list[Example], Columns, Labels, list[str]]:
     """Read a training file, and learn from it what the other files look like.
 
     Args:
-      path: the file, see `table_files`.
+      source: the file, see `table_files`, or a `Table`.
       text_column: str or int, name or number of a column; None guesses, see
         `columns`.
       text_b_column: likewise, the second text of pairs; None for no pairs.
@@ -66,6 +70,7 @@ def read_training_examples(
       kind: one of `KINDS`; None infers it.
       separator: str between the labels of a cell; makes it multi-label.
       has_header: bool; None looks, see `table_files.read_table`.
+      label_names: the labels in their order; () for those of the rows.
 
     Returns:
       (list of `Example`, `Columns`, `Labels`, list of str: what was guessed,
@@ -77,16 +82,17 @@ def read_training_examples(
     _check_kind(kind, separator)
     given = [text_column, text_b_column, label_column]
     names = [name for name in given if name is not None]
-    table = read_table(path, "--train_file", has_header, names)
+    table = _table_of(source, "--train_file", has_header, names)
+    path = table.path
     columns, notes = choose_columns(table, *given)
     rows, left_out = _leave_out(path, "a text", _lacks_text, _select(table, columns))
     if kind is None:
         cells = [row.label for row in rows if not _is_blank(row.label)]
         kind, reason = infer_kind(cells, separator)
         notes.append(f"{path}: the labels are read as {kind} ({reason}).")
-    labels = Labels(kind, (), separator)
+    labels = Labels(kind, tuple(label_names), separator)
     examples, unlabeled = _labeled_examples(path, rows, labels)
-    if kind != REGRESSION:
+    if kind != REGRESSION and not label_names:
         known: Iterable[Any] = (each.label for each in examples)
         if kind == MULTI_LABEL:
             known = itertools.chain.from_iterable(known)
@@ -96,7 +102,7 @@ def read_training_examples(
 
 
 def read_examples(
-    path: str | os.PathLike[str],
+    source: str | os.PathLike[str] | Table,
     columns: Columns,
     labels: Labels,
     flag: str,
@@ -105,7 +111,7 @@ def read_examples(
     """Read a dev or test file as the training file told.
 
     Args:
-      path: the file, see `table_files`.
+      source: the file, see `table_files`, or a `Table`.
       columns: `Columns` of the training file.
       labels: `Labels` of the training file.
       flag: the flag the file came from, "--dev_file".
@@ -120,7 +126,8 @@ def read_examples(
         `labels`; names the rows.
     """
     names = columns.names + ([] if is_test else [columns.label])
-    table = read_table(path, flag, columns.has_header, names)
+    table = _table_of(source, flag, columns.has_header, names)
+    path = table.path
     if not is_test:
         rows = _select(table, columns)
         rows, left_out = _leave_out(path, "a text", _lacks_text, rows)
@@ -133,6 +140,12 @@ def read_examples(
     notes = _notes_on(path, "a text", textless, "kept all the same")
     notes += _notes_on_header(table, columns)
     return _with_labels(path, rows, labels), notes
+
+
+def _table_of(source, flag, has_header, names):
+    if isinstance(source, Table):
+        return source
+    return read_table(source, flag, has_header, names)
 
 
 def _notes_on_header(table, columns):

@@ -8,6 +8,7 @@ import numpy as np
 
 from official_bert.checkpoints import any_format
 from official_bert.checkpoints.checkpoint import Checkpoint
+from official_bert.checkpoints.hub.find import find_model
 from official_bert.checkpoints.huggingface import sentence_files
 from official_bert.checkpoints.huggingface.config_json import architecture
 from official_bert.errors import UserError
@@ -106,7 +107,7 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
       path: output directory of a finished fine-tuning; a `.tflite` exported from
         one; a model of Hugging Face, where a classifier's or a tagger's config names
         its labels; one of sentence-transformers; or one of SQuAD that the original has
-        trained.
+        trained. A name of such a model works, too; see `find_model`.
       batch_size: texts that go through the model together.
 
     Returns:
@@ -119,6 +120,7 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     """
     if batch_size < 1:
         raise ValueError(f"batch_size is {batch_size}; it must be 1 or more.")
+    path = find_model(path).path
     predictor_class: type[TaskPredictor]
     if tflite_file := find_file(path):
         with carried_files(tflite_file) as folder:

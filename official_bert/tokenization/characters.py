@@ -8,6 +8,7 @@ Python. Every rule here is read from one shipped table instead (Unicode 14; see
 
 import dataclasses
 import functools
+import importlib.resources
 import pathlib
 import re
 
@@ -64,7 +65,9 @@ class CharacterTable:
 @functools.cache
 def load_table() -> CharacterTable:
     """Read the shipped table; once per process."""
-    with np.load(TABLE_PATH, allow_pickle=False) as arrays:
+    # Not by its path: a cluster's workers may have this package as a zip file.
+    table = importlib.resources.files(__package__) / TABLE_PATH.name
+    with table.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         values = "".join(map(chr, arrays["folded_values"].tolist()))
         ends = np.cumsum(arrays["folded_lengths"], dtype=np.int64).tolist()
         starts = [0, *ends[:-1]]

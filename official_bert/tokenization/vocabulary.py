@@ -38,7 +38,7 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
     require_vocab(vocab_file)
     vocab: dict[str, int] = {}
     twice, index = None, -1
-    with open(vocab_file, "rb") as lines:
+    with files.opened(vocab_file) as lines:
         for index, line in enumerate(lines):
             if index == 0:
                 line = line.removeprefix(codecs.BOM_UTF8)
@@ -71,7 +71,7 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
 
 def require_vocab(vocab_file: str | os.PathLike[str]) -> None:
     """Raise `UserError`, which says how to make one, unless the file is there."""
-    if not os.path.exists(vocab_file):
+    if not files.exists(vocab_file):
         raise UserError(
             f"--vocab_file: there is no {vocab_file}; take the one of a released "
             "model, or make it with: python run_scripts/train_vocab.py "

@@ -182,7 +182,7 @@ def _fingerprint(records, settings):
     """Return what distinguishes records and their dropout from others, as a dict."""
     values = {
         "input_files": [os.path.basename(path) for path in records.index.files],
-        "input_bytes": [os.path.getsize(path) for path in records.index.files],
+        "input_bytes": [files.size(path) for path in records.index.files],
         "num_records": records.index.num_records,
     }
     # The bytes of unmasked records do not tell how they are masked.

@@ -5,14 +5,13 @@ because a record is invalid, which is seen only when the record is read.
 """
 
 import contextlib
-import glob
 import os
 import pathlib
 from collections.abc import Iterator
 
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, object_store
 from official_bert.checkpoints import google
 from official_bert.errors import UserError
 from official_bert.training import strategies
@@ -60,9 +59,7 @@ def opened_directory(
 def _first_files(directory):
     """Return path -> contents of the first files; None for files that only grow."""
     paths = [os.path.join(directory, name) for name in _FIRST_FILES]
-    contents = {
-        path: pathlib.Path(path).read_bytes() for path in paths if os.path.isfile(path)
-    }
+    contents = {path: _content(path) for path in paths if files.is_file(path)}
     return contents | dict.fromkeys(_find(directory, _EVENT_FILES))
 
 
@@ -71,17 +68,25 @@ def _saved_files(directory):
 
 
 def _find(directory, pattern):
-    return sorted(glob.glob(os.path.join(glob.escape(directory), pattern)))
+    return files.find_in(directory, pattern)
+
+
+def _content(path):
+    with files.opened(path) as source:
+        return source.read()
 
 
 def _restore(directory, before, missing):
     """Remove what a refused run wrote; `missing` are the folders it has created."""
     for path, content in _first_files(directory).items():
         if path not in before:
-            os.remove(path)
+            files.remove(path)
         elif content != before[path]:
             with files.atomic_path(path) as temporary:
                 pathlib.Path(temporary).write_bytes(before[path])
+    if files.is_remote(directory):
+        object_store.remove_empty_directory(os.path.join(directory, "events"))
+        return
     for folder in [os.path.join(directory, "events"), *missing]:
         # It stays if somebody else has put a file there.
         with contextlib.suppress(OSError):

@@ -69,12 +69,12 @@ def open_run(
       UserError: they differ; the message names the first difference.
     """
     path = os.path.join(directory, MANIFEST_FILE)
-    begun = bool(names.numbered_checkpoints(directory)) and os.path.exists(path)
+    begun = bool(names.numbered_checkpoints(directory)) and files.exists(path)
     if not begun:
         if any_format.holds_model(directory):
             raise UserError(
                 f"--output_dir: {directory} holds a model and no run to continue; "
-                "choose another directory, or give it as --init_checkpoint."
+                "choose another directory, or give it as --model."
             )
         run_id = secrets.randbits(63)
         _Manifest(run_id, settings, ()).write(path)

@@ -16,7 +16,9 @@ from typing import Any
 import keras
 import tensorflow as tf
 
+from official_bert import files
 from official_bert.checkpoints import initialize, names
+from official_bert.checkpoints.hub.local_model import name_in_cache
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.modeling.kernels import choose
@@ -172,11 +174,13 @@ def fingerprint(
 def _short_name(path):
     """Return the name of a checkpoint, wherever it lies; of files with their folder's.
 
-    Every release has a `bert_model.ckpt`.
+    Every release has a `bert_model.ckpt`. In a cache the folder's name is a revision.
     """
     if not path:
         return path
-    folder, name = os.path.split(os.path.abspath(path))
+    if name := name_in_cache(path):
+        return name
+    folder, name = os.path.split(files.absolute(path))
     is_file = re.search(r"\.(ckpt(-\d+)?|index|safetensors|h5|bin)$", name)
     return f"{os.path.basename(folder)}/{name}" if is_file else name
 
@@ -229,7 +233,7 @@ def resume_or_begin(
 def _say_that_a_model_is_older(settings, step):
     """Say that a directory's model is not that of the run that resumes in it."""
     model = os.path.join(settings.output_dir, f"{names.MODEL_PREFIX}.index")
-    if step < settings.last_step and os.path.exists(model):
+    if step < settings.last_step and files.exists(model):
         print(
             f"{settings.output_dir} holds the model of an earlier end; it is replaced "
             "when this run ends.",
@@ -303,7 +307,7 @@ def _restore(strategy, state, run_id, settings):
 def _continue_other(state, settings):
     """Start where another run ended: weights, moments and step."""
     path = settings.continue_from
-    if os.path.isdir(path):
+    if files.is_directory(path):
         step = saving.restore_state(path, state, flag="--continue_from")
     else:
         step = saving.restore_prefix(path, state)
@@ -336,6 +340,6 @@ def restore_to_evaluate(state: saving.State, settings: RunSettings) -> None:
     if not settings.init_checkpoint:
         raise UserError(
             f"--output_dir: {settings.output_dir} holds no checkpoint to evaluate "
-            "(model.ckpt-N); train first, or give --init_checkpoint."
+            "(model.ckpt-N); train first, or give --model."
         )
     print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)

@@ -15,7 +15,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from official_bert import files
+from official_bert import files, lease
 from official_bert.checkpoints import google, names
 from official_bert.errors import UserError
 from official_bert.training.guard import Guard
@@ -80,6 +80,8 @@ def save_state(
       run_id: int, tells which run the checkpoint belongs to.
       keep: how many of the newest checkpoints to keep, beside the best.
     """
+    if files.is_remote(directory):
+        lease.require_held(os.fspath(directory))
     tensors = {names.GLOBAL_STEP: np.int64(state.step), RUN_ID: np.int64(run_id)}
     for name, variable in (state.weights_and_slots() | state.guard_variables()).items():
         tensors[name] = variable.numpy()
@@ -162,7 +164,7 @@ def best_step(directory: str | os.PathLike[str]) -> int | None:
 def _best(directory):
     """Return the note of the best checkpoint; {} if that checkpoint does not exist."""
     path = os.path.join(directory, BEST_FILE)
-    if not os.path.exists(path):
+    if not files.exists(path):
         return {}
     note = files.read_json(path, "the note of the best checkpoint")
     return note if note.get("step") in names.numbered_checkpoints(directory) else {}
@@ -238,7 +240,7 @@ def restore_prefix(prefix: str | os.PathLike[str], state: State) -> int:
     if not reader.has_tensor(names.GLOBAL_STEP):
         raise UserError(
             f"{prefix} has no {names.GLOBAL_STEP}, so it is a model and not a run to "
-            "go on with; --init_checkpoint takes its weights."
+            "go on with; --model takes its weights."
         )
     step = google.read_tensor(reader, names.GLOBAL_STEP, prefix)
     values = _read(prefix, state)

@@ -342,8 +342,16 @@ def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
         tf.tpu.experimental.initialize_tpu_system(resolver)
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError, ImportError) as error:
-        reason = str(error).partition("\n")[0] or type(error).__name__
+        # TensorFlow's reason names operations and devices that no user knows.
+        if tpu_name in (None, "local"):
+            raise UserError(
+                "--use_tpu, or --strategy=tpu: TensorFlow finds no free TPU on this "
+                "machine. Leave the flag out to use a GPU or the CPU, name another "
+                "TPU with --tpu_name, or install tensorflow-tpu on a TPU VM "
+                "(docs/pretraining.md)."
+            ) from error
         raise UserError(
-            f"--strategy=tpu: no TPU answers as {tpu_name or 'local'} (--tpu_name): "
-            f"{reason}"
+            f"--tpu_name: no TPU answers as {tpu_name}. Check the name, --tpu_zone and "
+            "--gcp_project, and that cloud-tpu-client is installed "
+            "(docs/pretraining.md)."
         ) from error

@@ -96,6 +96,19 @@ def test_the_same_command_again_makes_nothing(made):
     assert (folder / "x" / "results.jsonl").read_bytes() == before
 
 
+def test_one_seed_has_no_deviation(made):
+    folder, _ = made
+    arguments = ["--table=table5", f"--rows={ROW}", "--num_seeds=1", "--output_dir=y"]
+    done = run_ablation(folder, *arguments)
+    assert (done.returncode, done.stderr) == (0, "")
+    table = (folder / "y" / "table5.md").read_text("utf-8")
+    score = table.splitlines()[4].strip("| ").split(" | ")[2]
+    assert re.fullmatch(r"[\d.]+", score)
+    results = folder / "y" / "fine_tuned" / ROW / "sst-2" / "eval_results.txt"
+    accuracy = re.search(r"eval_accuracy = (.*)", results.read_text())[1]
+    assert score == f"{100 * float(accuracy):.1f}"
+
+
 def test_the_model_goes_on_as_it_was_trained(made):
     """Left to right and with a BiLSTM, which no flag of a later command says."""
     folder = made[0] / "x"

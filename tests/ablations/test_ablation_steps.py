@@ -44,6 +44,11 @@ class Commands:
         elif kind == "fine_tuned":
             scores = SCORES[: 1 if step.name == self.stopped else None]
             rows = [{TASKS[last].metric: score, "seed": 1} for score in scores]
+            if "--num_seeds=1" in step.arguments:
+                if step.name != self.stopped:
+                    text = f"eval_{TASKS[last].metric} = {SCORES[0]}\nloss = 9.0\n"
+                    (place / "eval_results.txt").write_text(text)
+                return
             (place / "runs.json").write_text(json.dumps(rows))
 
 
@@ -87,15 +92,28 @@ def test_what_is_done_is_not_done_again(tmp_path):
     assert not nothing.steps
 
 
+def test_one_seed_has_the_scores_of_a_single_run(tmp_path):
+    table, found = run(tmp_path, Commands(tmp_path), num_seeds=1)
+    assert found[0]["scores"]["sst-2"] == {4: [SCORES[0]]}
+    row = reports.lines_of(table, found)[4].split(" | ")
+    assert row[2:4] == ["50.0", "50.0"]
+
+
 @pytest.mark.parametrize(
-    "step", ["models/bert", "fine_tuned/table5_no_nsp/sst-2"], ids=["model", "seeds"]
+    ("step", "num_seeds"),
+    [
+        ("models/bert", 2),
+        ("fine_tuned/table5_no_nsp/sst-2", 2),
+        ("fine_tuned/table5_no_nsp/sst-2", 1),
+    ],
+    ids=["model", "seeds", "seed"],
 )
-def test_a_command_that_was_told_to_stop_is_not_done(tmp_path, step):
+def test_a_command_that_was_told_to_stop_is_not_done(tmp_path, step, num_seeds):
     with pytest.raises(UserError, match=f"{step} was stopped before its end; the same"):
-        run(tmp_path, Commands(tmp_path, stopped=step))
+        run(tmp_path, Commands(tmp_path, stopped=step), num_seeds=num_seeds)
     (tmp_path / step).rename(tmp_path / "stopped")
     rest = Commands(tmp_path)
-    run(tmp_path, rest)
+    run(tmp_path, rest, num_seeds=num_seeds)
     assert next(iter(rest.steps)) == step
 
 

@@ -52,6 +52,7 @@ FIRST = {
     "v2": f"{V2} --do_predict",
     "seeds": f"{SEEDS} --do_predict",
     "last": f"{V1} --num_train_epochs=2",
+    "several": f"{V1} --num_train_epochs=2 --train_file=two.json",
     "only-scored": f"{V1} --num_train_epochs=2 --do_eval --predict_file=v1.json",
 }
 LATER = {
@@ -90,14 +91,13 @@ BAD_V1 = {
     "--train_file=deep.json": "deep.json is no SQuAD file … nested",
     "--train_file=huge.json": "huge.json",
     "--train_file=none.json": "none.json has no questions to train on",
-    "--train_file=two.json": "q0 … 2 answers … exactly one",
     "--train_file=v2.json": "question 3 (id q2) … --version_2_with_negative",
     "--train_file=v1.json --version_2_with_negative": 'q0 … no "is_impossible"',
     "--train_file=asked.json": 'q0 … no "answers"',
     "--train_file=blank.json --version_2_with_negative": "blank.json",
-    "--do_eval": "--predict_file",
-    "--do_predict": "--predict_file",
-    "--do_eval --predict_file=gone.json": "--predict_file … gone.json",
+    "--do_eval": "--dev_file",
+    "--do_predict": "--dev_file",
+    "--do_eval --predict_file=gone.json": "--dev_file … gone.json",
     "--do_eval --predict_file=cut.json": "cut.json is no SQuAD file",
     "--do_eval --predict_file=asked.json": "asked.json have no answers",
     "--do_eval --predict_file=same.json": "q0 … id of another question",
@@ -134,8 +134,8 @@ BAD_V1 = {
 }
 BAD_ALONE = {
     "--init_checkpoint=v2 --predict_file=v2.json": "--do_train … --do_predict",
-    "--do_predict --init_checkpoint=v2": "--predict_file",
-    "--do_eval --init_checkpoint=v2": "--predict_file",
+    "--do_predict --init_checkpoint=v2": "--dev_file",
+    "--do_eval --init_checkpoint=v2": "--dev_file",
     "--do_eval --init_checkpoint=v2 --predict_file=asked.json": "have no answers",
     f"{ASK} --output_dir= --init_checkpoint=v2": "--output_dir",
     ASK: "new-",
@@ -154,7 +154,7 @@ BAD_ALONE = {
     **{
         f"{ASK} --ensemble_dirs=v2 {flag}": f"{flag.split('=')[0]} … --ensemble_dirs"
         for flag in (
-            "--init_checkpoint=v2",
+            "--model=v2",
             "--bert_config_file=v2/bert_config.json",
             "--vocab_file=v2/vocab.txt",
         )
@@ -188,11 +188,15 @@ def write_files(folder):
         paragraph["context"] = " "
         qa.update(is_impossible=True, answers=[])
 
+    def several(qa, paragraph):
+        version_1(qa, paragraph)
+        qa["answers"] += [{"text": "no answer", "answer_start": 0}]
+
     changed("v1.json", version_1)
     changed("blank.json", blank)
     changed("asked.json", lambda qa, _: qa.pop("answers"))
     changed("some.json", lambda qa, _: qa["id"] == "q3" and qa.pop("answers"))
-    changed("two.json", lambda qa, _: qa["answers"].extend(qa["answers"]))
+    changed("two.json", several)
     changed("half.json", lambda qa, _: qa.update(question="\ud83d"))
     changed("same.json", lambda qa, _: qa.update(id="q0"))
     text = (folder / "v1.json").read_text()

@@ -279,6 +279,25 @@ def test_working_directory_comes_before_the_root(project, tmp_path):
     assert done.stdout == "mine mine\n"
 
 
+@pytest.mark.parametrize("own", [None, "--word=mine\n"])
+def test_a_short_name_stands_for_a_config(project, tmp_path, own):
+    """`--flagfile=tiny` for `configs/tiny.flags`; a file of that name comes first."""
+    (project / "configs" / "glue").mkdir()
+    (project / "configs" / "glue" / "c.flags").write_text("--word=ours\n")
+    if own:
+        (tmp_path / "glue").mkdir()
+        (tmp_path / "glue" / "c").write_text(own)
+    done = subprocess.run(
+        [sys.executable, "project/run_scripts/say.py", "--flagfile=glue/c"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(project)},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout == ("mine mine\n" if own else "ours ours\n")
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -347,6 +366,22 @@ def test_run_json_tells_how_to_repeat_the_run(script, tmp_path):
     assert time.strptime(written["written"], "%Y-%m-%dT%H:%M:%S%z")
 
 
+def test_run_json_tells_how_to_repeat_a_command(tmp_path):
+    """Of the program, started as a module."""
+    command = ["-m", "official_bert", "convert", "--model=x", "--help"]
+    program = (
+        "import sys; from official_bert.command_line import run_record\n"
+        f"sys.argv = ['/a/official_bert/__main__.py', *{command[2:]}]\n"
+        "run_record.write_run_json('run.json', [])\n"
+    )
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    subprocess.run(
+        [sys.executable, "-c", program], cwd=tmp_path, env=environment, check=True
+    )
+    written = json.loads((tmp_path / "run.json").read_text())
+    assert written["command"] == [os.path.basename(sys.executable), *command]
+
+
 def test_flags_of_helper_modules_are_recorded_and_shown(script, tmp_path):
     (tmp_path / "helper_flags.py").write_text(
         'from absl import flags\nflags.DEFINE_float("rate", 0.5, "Rate.")\n'
@@ -377,20 +412,22 @@ flags.DEFINE_enum("layers", None, ["x" * 50, "y" * 50], "Which.")
 """
 
 
-def test_help_is_in_groups(script, tmp_path):
-    """Those of the script first, what has no effect last."""
+@pytest.mark.parametrize("flag", ["--help", "--helpfull"])
+def test_help_is_in_groups(tmp_path, flag):
+    """Those of the script first; the complete help ends with what has no effect."""
     (tmp_path / "helper_flags.py").write_text(HELPER)
     body = SCRIPT.replace("BODY", "    pass")
     body = body.replace("import errno", "import helper_flags, errno")
     (tmp_path / "other.py").write_text(body)
     done = subprocess.run(
-        [sys.executable, tmp_path / "other.py", "--help"],
+        [sys.executable, tmp_path / "other.py", flag],
         env={**os.environ, "PYTHONPATH": str(ROOT)},
         capture_output=True,
         text=True,
     )
     lines = [line for line in done.stdout.splitlines() if re.match("  --|[A-Z]", line)]
     first = lines.index("Flags, with their defaults:")
+    old = ["Accepted for old commands:", "  --use_abacus=False"]
     own = [f"  --{n}" for n in ("word", "times=1", "names=a,b", "tone=kind")]
     assert lines[first + 1 :] == [
         *own,
@@ -400,9 +437,9 @@ def test_help_is_in_groups(script, tmp_path):
         "  --rate=0.5",
         "  --note",
         "  --layers",
-        "Accepted for old commands:",
-        "  --use_abacus=False",
+        *(old if flag == "--helpfull" else []),
     ]
+    assert ("--helpfull adds" in done.stdout) == (flag == "--help")
     assert "      A note.\n" in done.stdout
     # No name is broken over two lines.
     assert f"      <{'x' * 50} |\n      {'y' * 50}>: Which.\n" in done.stdout

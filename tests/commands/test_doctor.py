@@ -90,7 +90,28 @@ def test_every_known_bad_release_is_excluded_from_the_requirements():
 def test_what_is_not_optional_is_needed():
     missing = list(doctor.check_versions(dict.fromkeys(doctor.requirements())))
     noted = {f.text.split()[0] for f in missing if f.level == "note"}
-    assert noted == {"matplotlib", "pytest"}
+    assert noted == {"aiohttp", "matplotlib", "pytest"}
+    (serving,) = [f.text for f in missing if f.text.startswith("aiohttp")]
+    assert serving.endswith("pip install 'official-bert[serving]'")
+
+
+def test_an_installation_lists_its_own_requirements(monkeypatch, tmp_path):
+    """Those of the package, and of extras only what is looked for."""
+    listed = [
+        "keras>=3.12",
+        "aiohttp>=3.10; extra == 'serving'",
+        "jax==0.10.2; extra == 'plan'",
+        "pytest; extra == 'test'",
+    ]
+    monkeypatch.setattr(doctor, "REQUIREMENTS", tmp_path / "requirements.txt")
+    monkeypatch.setattr(doctor.importlib.metadata, "requires", lambda name: listed)
+    found = doctor.requirements()
+    assert {name: str(one) for name, one in found.items()} == {
+        "keras": "keras>=3.12",
+        "aiohttp": "aiohttp>=3.10",
+    }
+    missing = list(doctor.check_versions(dict.fromkeys(found)))
+    assert [f.level for f in missing] == ["bad", "note"]
 
 
 def test_no_release_for_this_system(monkeypatch, tmp_path):
@@ -130,7 +151,7 @@ def test_probe_of_a_gpu():
 def test_probe_that_misses_the_gpu_names_the_remedy():
     finding, *_ = doctor.judge_probe(HEALTHY, "/bin/nvidia-smi")
     assert finding.level == "note"
-    assert "tensorflow[and-cuda]" in finding.text
+    assert "pip install 'official-bert[cuda]'" in finding.text
 
 
 def test_probe_of_another_backend():

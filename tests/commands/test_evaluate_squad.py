@@ -44,11 +44,11 @@ GOOD = {
 }
 # Whole commands -> words of the error, in any order.
 BAD = {
-    "": "--data_file",
+    "": "--dev_file",
     "--data_file=v1.json": "--predictions",
-    "--predictions=answers.json": "--data_file",
-    "--data_file=gone.json --predictions=answers.json": "--data_file … gone.json",
-    "--data_file=. --predictions=answers.json": "--data_file … directory",
+    "--predictions=answers.json": "--dev_file",
+    "--data_file=gone.json --predictions=answers.json": "--dev_file … gone.json",
+    "--data_file=. --predictions=answers.json": "--dev_file … directory",
     "--data_file=answers.json --predictions=answers.json": 'answers.json … "data"',
     "--data_file=cut.json --predictions=answers.json": "cut.json … line 1",
     "--data_file=cut.json.gz --predictions=answers.json": "cut.json.gz",

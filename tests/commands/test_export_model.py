@@ -36,7 +36,7 @@ EXPORT += "--check_file=texts.jsonl"
 MODEL = "--model_dir=classifier"
 # Flags besides `--export_dir=new-N` -> words of the error.
 BAD = {
-    "": "--model_dir",
+    "": "--model:",
     "--model_dir=nowhere": "nowhere",
     "--model_dir=nothing": "nothing",
     "--model_dir=unfinished": "unfinished",

@@ -6,6 +6,7 @@ library.
 
 import json
 import os
+import re
 import zipfile
 
 import numpy as np
@@ -102,7 +103,7 @@ FULL = f"{TO}classifier --quantization=full_int8"
 CALIBRATED = f"{FULL} --dev_file=dev.csv --calibration_file"
 # Flags besides --export_dir=new-N -> words of the error.
 BAD = {
-    TO: "--model_dir",
+    TO: "--model:",
     f"{TO}nowhere": "nowhere",
     f"{TO}nothing": "nothing",
     f"{TO}classifier --export_dir=mine": "--export_dir … mine … not an empty directory",
@@ -128,8 +129,10 @@ BAD = {
     # Flags of the other format.
     f"{TO}classifier --model_name=a": "--model_name: for --format=saved_model",
     f"{TO}classifier --version=1": "--version: for --format=saved_model",
+    f"{TO}classifier --web_runtime=.": "--web_runtime: for --format=web only",
     f"{TO}classifier --nopairs": "--pairs: for --format=saved_model",
     f"{TO}classifier --check_file=dev.csv": "--check_file: for --format=saved_model",
+    "--format=web --model_dir=classifier --version=1": "--version: for --format=saved",
     "--model_dir=classifier --dev_file=dev.csv": "--dev_file: for --format=tflite",
     "--model_dir=classifier --quantization=int8": "--quantization: for --format=tflite",
     "--model_dir=classifier --max_accuracy_drop=2": "--max_accuracy_drop: for --format",
@@ -249,8 +252,15 @@ def test_it_says_what_it_wrote(results, folder):
     assert lines[0].startswith(f"Exported to {path}: single-label classifier, int8, ")
     assert lines[0].endswith(" MB")
     assert lines[1].startswith("Numbers differ from Python's by ")
-    assert lines[2].startswith("dev.csv: accuracy: 100.00 in Python, ")
-    assert lines[3].startswith(os.path.join("int8", "README.md"))
+    samples = r"Largest difference on 11 samples: logits \S+, probabilities \S+; \d+ sa"
+    assert re.match(samples, lines[2])
+    assert lines[3].startswith("dev.csv: accuracy: 100.00 in Python, ")
+    assert re.match(r"\d of 8 answers differ from Python's", lines[4])
+    numbers = r"Probabilities differ by 0\.\d{4} at most \(example \d\) and by 0\.\d{4}"
+    assert re.match(numbers, lines[5])
+    assert lines[6].startswith(os.path.join("int8", "README.md"))
+    readme = (folder / "int8" / "README.md").read_text()
+    assert all(line in readme for line in lines[4:6])
     names = {"README.md", "golden_tokens.json", "labels.txt", "model.tflite"}
     names |= {"task.json", "tokenizer.js", "tokenizer_config.json", "vocab.txt"}
     assert set(os.listdir(folder / "int8")) == names

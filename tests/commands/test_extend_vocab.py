@@ -60,7 +60,7 @@ GOOD = {
     ],
 }
 BAD = {
-    "no model": ([TEXT, "--output_dir=x"], ["--init_checkpoint"]),
+    "no model": ([TEXT, "--output_dir=x"], ["Give --model:"]),
     "no words": ([INIT, "--output_dir=x"], ["--input_file", "--new_words_file"]),
     "no output": ([INIT, TEXT], ["Give --output_dir"]),
     "missing": (

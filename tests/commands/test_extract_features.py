@@ -91,6 +91,20 @@ GOOD = {
         ],
         "stdin": STDIN,
     },
+    "both": {
+        "arguments": [
+            *MODEL,
+            "--input_file=-",
+            "--output_file=both.jsonl",
+            "--sentence_vectors=both.npy",
+            "--pooling=pooler",
+            "--layers=0,-5",
+        ],
+        "stdin": STDIN,
+    },
+    "both by default": {
+        "arguments": [*READ, "--output_file=-", "--sentence_vectors=default.npy"]
+    },
     "bytes": {
         "arguments": [*MODEL, "--input_file=bytes.txt", "--sentence_vectors=bytes.npy"]
     },
@@ -106,9 +120,12 @@ GOOD = {
 }
 BAD = {
     "no input": ([*MODEL, *TO_FILE], ["--input_file"]),
-    "no checkpoint": (["--input_file=input.txt", *TO_FILE], ["--init_checkpoint"]),
+    "no checkpoint": (["--input_file=input.txt", *TO_FILE], ["Give --model:"]),
     "no output": (READ, ["Give --output_file", "--sentence_vectors"]),
-    "two outputs": ([*READ, *TO_FILE, *TO_NPY], ["one of them"]),
+    "one file for both": (
+        [*READ, *TO_FILE, "--sentence_vectors=out.jsonl"],
+        ["both name out.jsonl"],
+    ),
     "printed rows": ([*READ, "--sentence_vectors=-"], ["cannot be printed"]),
     "rows through a pipe": (
         [*READ, "--sentence_vectors=pipe"],
@@ -321,6 +338,26 @@ def test_sentence_vectors(results, folder, bert, name, settings):
     wanted = sentence_vectors(bert, texts, **{"reading": Reading(32), **settings})
     assert (found.dtype, found.shape) == (np.float32, (6, 16))
     np.testing.assert_allclose(found, wanted, atol=1e-6)
+
+
+def test_tokens_and_sentences_in_one_run(results, folder, bert):
+    """Also of a pipe, which can be read only once."""
+    assert good(results, "both") == ""
+    written = (folder / "both.jsonl").read_text()
+    wanted = as_json(bert, map(str.strip, LINES), (0, -5), Reading(32))
+    np.testing.assert_allclose(values_of(written), values_of(wanted), atol=2e-6)
+    texts = [split_line(line.strip()) for line in LINES]
+    wanted = sentence_vectors(bert, texts, "pooler", reading=Reading(32))
+    np.testing.assert_allclose(np.load(folder / "both.npy"), wanted, atol=1e-6)
+    for name in ("both.jsonl", "both.npy"):
+        assert (folder / f"{name}.run.json").exists()
+
+
+def test_each_output_has_its_default_layers(results, folder):
+    printed = good(results, "both by default")
+    assert printed == (folder / "short.jsonl").read_text()
+    wanted = np.load(folder / "mean.npy")
+    np.testing.assert_allclose(np.load(folder / "default.npy"), wanted, atol=1e-6)
 
 
 def test_how_to_repeat_it(results, folder):

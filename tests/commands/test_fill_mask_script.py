@@ -63,7 +63,7 @@ GOOD = {
     },
 }
 BAD = {
-    "no model": ({"arguments": ["--text=[MASK]"]}, ["--model_dir"]),
+    "no model": ({"arguments": ["--text=[MASK]"]}, ["Give --model:"]),
     "missing": ({"arguments": ["--model_dir=none", "--text=[MASK]"]}, ["none"]),
     "no mask": ({"arguments": [*MODEL, "--text=water"]}, ["no [MASK]", "water"]),
     "empty text": ({"arguments": [*MODEL, "--text="]}, ["no [MASK]"]),
@@ -80,9 +80,9 @@ BAD = {
         {"arguments": ["--model_dir=half", "--text=[MASK]"]},
         ["half holds no checkpoint"],
     ),
-    "two names": (
-        {"arguments": [*MODEL, "--init_checkpoint=model", "--text=[MASK]"]},
-        ["--model_dir and --init_checkpoint", "give one"],
+    "two names, of which the last counts": (
+        {"arguments": [*MODEL, "--init_checkpoint=none", "--text=[MASK]"]},
+        ["none"],
     ),
     "missing vocabulary": (
         {"arguments": [*MODEL, "--vocab_file=gone.txt", "--text=[MASK]"]},

@@ -107,6 +107,7 @@ TAGGED = types.SimpleNamespace(input_ids=IDS, segment_ids=IDS, label_ids=IDS)
 # Command and flags -> two rows as the task pads them.
 BATCHES = {
     ("run_classifier", "MRPC", None): pad_features([ONE, ONE], LENGTH),
+    ("run_classifier", "glue/mrpc", None): pad_features([ONE, ONE], LENGTH),
     ("run_classifier", "STS-B", None): pad_features(
         [ONE._replace(label_id=1.0)] * 2, LENGTH
     ),
@@ -125,7 +126,9 @@ def test_a_batch_is_that_of_the_task(monkeypatch, given):
     command, task_name, label_kind = given
     flags = types.SimpleNamespace(
         command=command,
-        task_name=task_name,
+        # A name with a slash is that of a dataset.
+        task_name=None if "/" in str(task_name) else task_name,
+        dataset=task_name if "/" in str(task_name) else None,
         label_kind=label_kind,
         max_seq_length=LENGTH,
         bilstm=False,

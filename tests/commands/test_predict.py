@@ -115,7 +115,7 @@ DAMAGED = {
     "separator": ({"kind": "multi_label", "label_separator": 5}, ["damaged"]),
 }
 BAD = {
-    "no model": (TO_FILE, ["--model_dir"]),
+    "no model": (TO_FILE, ["Give --model:"]),
     "missing model": (["--model_dir=gone", *READ], ["gone"]),
     "model is a file": (["--model_dir=texts.txt", *READ], ["texts.txt"]),
     "model is empty": (["--model_dir=folder", *READ], ["folder"]),

@@ -3,7 +3,7 @@
 import warm_python
 from places import ROOT
 
-# Its scripts are replaced by one that writes records, with the text of the second
+# Its commands are replaced by one that writes records, with the text of the second
 # argument, and stops before the training.
 PROGRAM = """
 import os, sys
@@ -13,8 +13,8 @@ from absl import flags
 folder, text = sys.argv[1:]
 flags.FLAGS(["quickstart.py", f"--output_dir={folder}"])
 
-def script(name, *arguments, capture=False):
-    if name == "run_pretraining.py":
+def command(name, *arguments, capture=False):
+    if name == "pretrain":
         print(name, sorted(os.listdir(f"{folder}/model")))
         sys.exit()
     for argument in arguments:
@@ -22,7 +22,8 @@ def script(name, *arguments, capture=False):
             with open(argument.partition("=")[2], "w") as records:
                 records.write(text)
 
-quickstart._script = script
+assert callable(quickstart._command)
+quickstart._command = command
 os.makedirs(f"{folder}/model", exist_ok=True)
 with open(f"{folder}/model/checkpoint", "w"):
     pass
@@ -41,7 +42,7 @@ def run(folder, text):
 
 def test_a_model_of_other_text_is_trained_anew(tmp_path):
     """As after an upgrade of Python, whose text it is."""
-    goes_on = "run_pretraining.py ['checkpoint']"
+    goes_on = "pretrain ['checkpoint']"
     assert run(tmp_path, "one").splitlines()[-1] == goes_on
     assert run(tmp_path, "one").splitlines()[-1] == goes_on
     lines = run(tmp_path, "two").splitlines()

@@ -46,7 +46,7 @@ BAD = {
     ),
     "no eval match": (
         {"eval_input_file": "held/*.tfrecord"},
-        ["--eval_input_file", "create_pretraining_data.py"],
+        ["--dev_file", "create_pretraining_data.py"],
     ),
     "directory": ({"input_file": "records"}, ["records is a directory"]),
     "empty file": ({"input_file": "empty"}, ["empty", "no records"]),
@@ -108,9 +108,12 @@ BAD = {
     "neither": ({"do_train": None}, ["--do_train", "--do_eval"]),
     "nothing to evaluate": (
         {"do_train": None, "do_eval": True},
-        ["holds no checkpoint", "--init_checkpoint"],
+        ["holds no checkpoint", "--model"],
     ),
-    "tpu": ({"use_tpu": True}, ["--strategy=tpu: no TPU answers"]),
+    "tpu": (
+        {"use_tpu": True},
+        ["--use_tpu, or --strategy=tpu: TensorFlow finds no free TPU on this machine."],
+    ),
     "tpu and more": (
         {"use_tpu": True, "strategy": "mirrored"},
         ["--use_tpu and --strategy=mirrored"],
@@ -125,7 +128,7 @@ BAD = {
     "stop behind the end": ({"stop_at_step": 3}, ["--stop_at_step=3"]),
     "two starts": (
         {"init_checkpoint": "other.ckpt", "continue_from": "run"},
-        ["--init_checkpoint", "--continue_from"],
+        ["--model", "--continue_from"],
     ),
     "continue from nothing": (
         {"continue_from": "records"},

@@ -118,6 +118,20 @@ def test_version_2_keeps_the_best_threshold(first):
     assert set(read(out / "null_odds.json")) == set(predictions)
 
 
+def test_the_first_of_several_answers_is_used(first):
+    """The second ones are wrong, so that the model is that of `last`."""
+    folder, results = first
+    text = "two.json: 7 of 7 questions have several answers. The first one of each"
+    assert text in results["several"]["logged"]
+    models = [
+        tf.train.load_checkpoint(str(folder / name / "bert_model.ckpt"))
+        for name in ("last", "several")
+    ]
+    for name in models[0].get_variable_to_shape_map():
+        one, other = (model.get_tensor(name) for model in models)
+        np.testing.assert_array_equal(one, other)
+
+
 def test_the_last_model_where_nothing_is_evaluated(first):
     out = first[0] / "last"
     assert read(out / "task.json")["global_step"] == 3
@@ -248,6 +262,9 @@ def test_thresholds(first, later):
         for key, text in found[name].items():
             assert (text == "") == (odds[key] > threshold)
     assert scores(folder / "zero")["f1"] <= scores(folder / "v2")["f1"]
+    assert "leaves all 8 questions unanswered" in said(later, "never")
+    assert "best_f1_thresh is " in said(later, "never")
+    assert "unanswered" not in said(later, "always")
     assert scores(folder / "zero")["best_f1"] == scores(folder / "v2")["best_f1"]
 
 
@@ -285,7 +302,7 @@ def test_an_evaluation_keeps_the_best_threshold(first, later):
     tuned = read(first[0] / "v2" / "task.json")
     threshold = tuned["null_score_diff_threshold"]
     path = "untuned-1/task.json\n"
-    told = "the fine-tuned model in untuned-1 that is asked, not --init_checkpoint"
+    told = "the fine-tuned model in untuned-1 that is asked, not --model"
     assert told in said(later, "untuned-1")
     assert "that is asked" not in said(later, "scored")
     assert f"Best threshold {threshold}, kept in {path}" in said(later, "untuned-1")

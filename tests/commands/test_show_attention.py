@@ -15,7 +15,7 @@ GOOD = {
     "pair": ["--init_checkpoint=model", TEXT, "--text_b=she", "--numbers=pair.json"],
 }
 BAD = {
-    "no model": ([TEXT, "--output=x.png"], ["--model_dir"]),
+    "no model": ([TEXT, "--output=x.png"], ["Give --model:"]),
     "no text": ([*MODEL, "--output=x.png"], ["Give --text:"]),
     "nothing to write": ([*MODEL, TEXT], ["--output=FILE.png", "--numbers"]),
     "no picture": ([*MODEL, TEXT, "--output=x.txt"], ["x.txt must end with .png"]),

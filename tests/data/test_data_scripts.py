@@ -50,7 +50,9 @@ def test_create_then_inspect(script, mini, tmp_path):
     counts = [manifest[f"{number}.tfrecord"]["num_records"] for number in range(2)]
     assert counts == [len(records) for records in recorded["files"]]
     run = json.loads((tmp_path / "0.tfrecord.run.json").read_text())
-    assert run["flags"]["random_seed"] == 7
+    # The recorded settings have the original's name.
+    assert "--random_seed=7" in settings
+    assert run["flags"]["seed"] == 7 and "random_seed" not in run["flags"]
     assert len(run["inputs"]) == 2
 
     shown = script(
@@ -69,7 +71,7 @@ def test_create_then_inspect(script, mini, tmp_path):
     ("flag", "status", "message"),
     [
         ("--max_predictions_per_seq=200", 1, "it must be from 1 to 125"),
-        ("--output_file=none/out.tfrecord", 1, "does not exist; create it first"),
+        ("--output_file=.", 1, ". is a directory; name a file in it"),
         ("--input_format=xml", 2, "--input_format=xml"),
         ("--input_file=*.text", 1, "no file matches '*.text'"),
     ],

@@ -184,13 +184,24 @@ def test_one_sentence_has_no_pair_under_the_fix(create):
         create(text="the bread.", next_sentence_fix=True)
 
 
+def test_the_folder_of_the_records_is_created(create, tmp_path):
+    create(["new/folder/a"])
+    assert {path.name for path in (tmp_path / "new/folder").iterdir()} >= {
+        "a",
+        "manifest.json",
+    }
+    with pytest.raises(UserError, match="there is no text in"):
+        create(["other/a"], text="\n")
+    assert not (tmp_path / "other").exists()
+
+
 def test_outputs_are_checked_before_the_work(create, tmp_path):
     with pytest.raises(UserError, match="twice"):
         create(["a", "a"])
     with pytest.raises(UserError, match="is an input"):
         create(["text.txt"], text="the bread.")
-    with pytest.raises(UserError, match="does not exist; create it"):
-        create(["no/a"])
+    with pytest.raises(UserError, match="text.txt is a file"):
+        create(["text.txt/a"])
     (tmp_path / "manifest.json").write_text("[]")
     with pytest.raises(UserError, match="manifest"):
         create()

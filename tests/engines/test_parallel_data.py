@@ -326,7 +326,9 @@ def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
         ("\n\n", {}, "there is no text"),
         ("one\n", {"next_sentence_fix": True}, "no sentence that another one follows"),
         ("one\n", {"num_workers": 0}, "--num_workers is 0"),
-        ("one\n", {"outputs": ("none/a",)}, "does not exist; create it"),
+        ("one\n", {"outputs": ("../text.txt/a",)}, "text.txt is a file"),
+        # The folder `none` does not exist, and does not stay.
+        ("\n\n", {"outputs": ("none/a",)}, "there is no text"),
         ("one\n", {"outputs": ("../text.txt",)}, "is an input"),
     ],
 )

@@ -81,7 +81,7 @@ def test_a_pretrained_model(directory):
     assert found["training records"] == "4,100"
     assert found["`--input_file`"] == "one.tfrecord, two.tfrecord"
     assert found["`--data_dir`"] == "glue"
-    assert "Licence" in text and "fill_mask.py --model_dir=THIS_FOLDER" in text
+    assert "Licence" in text and "fill_mask.py --model=THIS_FOLDER" in text
     assert "## Scores" not in text and str(directory) not in text and "/a/" not in text
 
 
@@ -105,7 +105,7 @@ def test_a_fine_tuned_model(directory):
     assert found["updates"] == "150 of 2,000"
     assert found["optimizer"] == "adam, with bias correction"
     assert (found["eval_f1"], found["loss"]) == ("0.75", "0.5")
-    assert "predict.py --model_dir=THIS_FOLDER" in text and "fill_mask" not in text
+    assert "predict.py --model=THIS_FOLDER" in text and "fill_mask" not in text
 
 
 def test_many_labels(directory):
@@ -206,7 +206,7 @@ def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted, part):
     text = (there / "README.md").read_text()
     assert (
         wanted in text
-        and f"| `--from` | {(part or str(directory)).split('/')[-1]} |" in text
+        and f"| `--model` | {(part or str(directory)).split('/')[-1]} |" in text
     )
     assert not (there / "task.json").exists()
     (directory / "task.json").write_text(json.dumps(TASK))

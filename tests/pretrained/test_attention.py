@@ -151,5 +151,5 @@ def test_letters_that_no_font_has(maps, figures, tmp_path, monkeypatch):
 
 def test_without_matplotlib(monkeypatch):
     monkeypatch.setattr(attention_picture.importlib.util, "find_spec", lambda _: None)
-    with pytest.raises(UserError, match="pip install matplotlib"):
+    with pytest.raises(UserError, match=r"pip install 'official-bert\[plots\]'"):
         attention_picture.check_output("maps.png")

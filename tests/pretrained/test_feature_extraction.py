@@ -20,6 +20,7 @@ from official_bert.checkpoints.model_directory import Bert
 from official_bert.errors import UserError
 from official_bert.modeling.encoder import BertEncoder
 from official_bert.pretrained import feature_extraction
+from official_bert.pretrained import reading as reading_module
 from official_bert.pretrained.feature_extraction import (
     Reading,
     TokenFeatures,
@@ -117,7 +118,7 @@ def recorded(monkeypatch):
         return ids[numbers[0]][row].tolist(), segments[numbers[0]][row].tolist()
 
     # Its ids are random: they stand for no text.
-    monkeypatch.setattr(feature_extraction, "join_texts", frame)
+    monkeypatch.setattr(reading_module, "join_texts", frame)
     tokenizer = types.SimpleNamespace(
         vocab={},
         encode=lambda text: [int(text)] if text else [],
@@ -314,8 +315,26 @@ def test_cut_texts_are_counted(bert, caplog):
     assert caplog.text == ""
 
 
+@pytest.mark.parametrize("pooling", ["mean", "cls", "pooler"])
+@pytest.mark.parametrize("long_text", ["truncate", "window"])
+def test_tokens_and_sentences_in_one_pass(bert, texts, pooling, long_text):
+    """The same as in two, whatever the batches."""
+    settings = Reading(12, 7, long_text)
+    both = list(
+        feature_extraction.token_and_sentence_features(
+            bert, iter(texts), pooling, (0, -1), (-2, -3), settings
+        )
+    )
+    tokens = list(token_features(bert, texts, (0, -1), settings))
+    vectors = sentence_vectors(bert, texts, pooling, (-2, -3), settings)
+    for (found, vector), wanted, sentence in zip(both, tokens, vectors, strict=True):
+        assert found.tokens == wanted.tokens
+        np.testing.assert_allclose(found.vectors, wanted.vectors, atol=TOLERANCE)
+        np.testing.assert_allclose(vector, sentence, atol=TOLERANCE)
+
+
 def test_texts_are_read_a_little_ahead_only(bert, monkeypatch):
-    monkeypatch.setattr(feature_extraction, "READ_AHEAD_BATCHES", 3)
+    monkeypatch.setattr(reading_module, "READ_AHEAD_BATCHES", 3)
     asked = []
 
     def many():
@@ -355,7 +374,7 @@ def peak_memory(bert, texts, folder):
 @pytest.mark.slow
 def test_memory_stays_flat(bert, texts, tmp_path, monkeypatch):
     """Eight times the texts take as much memory, some 0.2 MB."""
-    monkeypatch.setattr(feature_extraction, "READ_AHEAD_BATCHES", 5)
+    monkeypatch.setattr(reading_module, "READ_AHEAD_BATCHES", 5)
     peak_memory(bert, texts, tmp_path)  # What is made once is left out.
     small = peak_memory(bert, texts * 2, tmp_path)
     large = peak_memory(bert, texts * 16, tmp_path)

@@ -16,7 +16,7 @@ from official_bert.serving.json_tensors import RequestError
 
 def test_without_the_package(monkeypatch):
     monkeypatch.setitem(sys.modules, "tensorflow_serving", None)
-    with pytest.raises(UserError, match="pip install tensorflow-serving-api"):
+    with pytest.raises(UserError, match=r"pip install 'official-bert\[serving-api\]'"):
         clients.predict_by_grpc("127.0.0.1:1", "answers")
 
 

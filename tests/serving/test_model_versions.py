@@ -166,7 +166,7 @@ def refused(folder):
     with pytest.raises(UserError) as error:
         opened(folder)
     message = str(error.value)
-    assert message.startswith("--model_dir: ") and message.endswith(".")
+    assert message.startswith("--model: ") and message.endswith(".")
     assert "\n" not in message
     return message
 

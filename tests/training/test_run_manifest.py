@@ -191,6 +191,11 @@ def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys)
         ("a/b/../tf_model.h5", "a/tf_model.h5"),
         ("/x/my_ckpt", "my_ckpt"),
         ("/x/model.ckpt-old", "model.ckpt-old"),
+        (f"/x/models--a--b/snapshots/{'0' * 40}", f"a/b@{'0' * 40}"),
+        (
+            "/x/models/keras/bert/keras/bert_base_en/3",
+            "keras/bert/keras/bert_base_en/3",
+        ),
     ],
 )
 def test_a_checkpoint_is_told_by_a_name_that_is_its_own(path, name):

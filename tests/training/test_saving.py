@@ -260,7 +260,7 @@ def test_going_on_from_a_prefix(tmp_path):
 def test_a_model_is_no_run(tmp_path):
     weights = {v.path: v.numpy() for v in make().model.trainable_variables}
     google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), weights)
-    with pytest.raises(UserError, match="no global_step.*--init_checkpoint takes"):
+    with pytest.raises(UserError, match="no global_step.*--model takes"):
         saving.restore_prefix(str(tmp_path / "bert_model.ckpt"), make())
 
 

@@ -1,9 +1,9 @@
 """Training instances as TFRecords, under the original's feature names."""
 
-import os
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+from official_bert import files
 from official_bert.data.records.tfrecord import is_packed
 from official_bert.errors import UserError
 
@@ -106,7 +106,7 @@ def read_examples(record_path: str) -> "Iterator[tf.train.Example]":
     import tensorflow as tf
     from google.protobuf.message import DecodeError
 
-    if os.path.isdir(record_path):
+    if files.is_directory(record_path):
         raise UserError(f"{record_path} is a directory: name a TFRecord file.")
     count = 0
     try:

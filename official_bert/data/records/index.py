@@ -9,6 +9,7 @@ Our own compressed files are gzip members of 256 records each, one after another
 mostly one member: to come to a record all before it is unpacked.
 """
 
+import concurrent.futures
 import dataclasses
 import mmap
 import os
@@ -36,9 +37,13 @@ CHUNK = 256
 # Bytes that may be unpacked and left out to come to a chunk, without a warning.
 SLOW = 4 << 20
 
+# Requests to an object store at the same time: each takes tens of milliseconds.
+REMOTE_READS = 16
+
 # No record of ours comes near; a file of something else has any number there.
 _LONGEST = 1 << 30
 _READ_AT_ONCE = 1 << 20
+_STREAMED_AT_ONCE = 8 << 20
 _GZIP_FORMAT = 31
 
 
@@ -94,8 +99,9 @@ def index_files(paths: Sequence[str]) -> RecordIndex:
         or no file holds any record.
     """
     rows = []
-    for number, path in enumerate(paths):
-        chunks = _packed_chunks(path) if is_packed(path) else _plain_chunks(path)
+    for number, (path, chunks) in enumerate(
+        zip(paths, _all_chunks(paths), strict=True)
+    ):
         rows += [(number, offset, *rest, skip) for offset, skip, *rest in chunks]
         if max((skip for _, skip, *_ in chunks), default=0) > SLOW:
             logging.warning(
@@ -126,6 +132,37 @@ def read_chunk(index: RecordIndex, chunk: int) -> np.ndarray:
     assert index.skip is not None
     place = [int(column[chunk]) for column in (index.offset, index.skip, index.count)]
     return np.array(_read_records(path, *place), object)
+
+
+def _all_chunks(paths):
+    """Return the chunks of each file. Remote files are read at the same time."""
+    with concurrent.futures.ThreadPoolExecutor(REMOTE_READS) as pool:
+        remote = {p: pool.submit(_chunks_of, p) for p in paths if files.is_remote(p)}
+        return [remote[p].result() if p in remote else _chunks_of(p) for p in paths]
+
+
+def _chunks_of(path):
+    if is_packed(path):
+        return _packed_chunks(path)
+    return _streamed_chunks(path) if files.is_remote(path) else _plain_chunks(path)
+
+
+def _streamed_chunks(path):
+    """Find the same as `_plain_chunks`, by reading the file from begin to end."""
+    chunks: list[list[int]] = []
+    begin, records, rest = 0, 0, b""
+    with files.opened(path) as source:
+        while data := source.read(_STREAMED_AT_ONCE):
+            rest, position = rest + data, 0
+            while (end := _end_of_record(rest, position, path)) is not None:
+                if records % CHUNK == 0:
+                    chunks.append([begin + position, 0, records, 0])
+                chunks[-1][3] += 1
+                records, position = records + 1, end
+            begin, rest = begin + position, rest[position:]
+    if rest:
+        raise _broken(path, f"record {records}", "reaches beyond its end")
+    return chunks
 
 
 def _plain_chunks(path):
@@ -222,7 +259,7 @@ def _end_of_record(data, position, path):
 def _unpacked_pieces(path, offset=0):
     """Yield (offset of the gzip member that begins here or None, unpacked bytes)."""
     try:
-        with open(path, "rb") as source:
+        with files.opened(path) as source:
             source.seek(offset)
             if is_packed(path):
                 yield from _unpack(source)

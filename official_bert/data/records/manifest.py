@@ -22,7 +22,7 @@ FORMAT = 1
 
 def manifest_path(record_path: str | os.PathLike[str]) -> str:
     """Return where the manifest of a record file is."""
-    return os.path.join(os.path.dirname(os.path.abspath(record_path)), NAME)
+    return os.path.join(os.path.dirname(files.absolute(record_path)), NAME)
 
 
 def read_manifest(record_path: str | os.PathLike[str]) -> dict[str, Any] | None:
@@ -45,7 +45,7 @@ def read_manifest(record_path: str | os.PathLike[str]) -> dict[str, Any] | None:
     entry = _read_files(path).get(os.path.basename(record_path))
     if entry is None:
         return None
-    size = os.path.getsize(record_path) if os.path.exists(record_path) else 0
+    size = files.size(record_path) if files.exists(record_path) else 0
     if size != entry.get("num_bytes"):
         raise UserError(
             f"{record_path} has {size} bytes where {path} says "
@@ -92,7 +92,7 @@ def write_manifest(entries: Mapping[str, Mapping[str, Any]]) -> None:
     by_manifest: dict[str, dict[str, Mapping[str, Any]]] = {}
     for record_path, entry in entries.items():
         if "num_bytes" not in entry:
-            entry = {**entry, "num_bytes": os.path.getsize(record_path)}
+            entry = {**entry, "num_bytes": files.size(record_path)}
         own = by_manifest.setdefault(manifest_path(record_path), {})
         own[os.path.basename(record_path)] = entry
     for path, own in by_manifest.items():
@@ -146,7 +146,7 @@ def describe_labels(
 
 def _read_files(path):
     """Return the entries of a manifest by file name; none if it is not there."""
-    if not os.path.exists(path):
+    if not files.exists(path):
         return {}
     manifest = files.read_json(path, "a manifest of record files")
     described = manifest.get("files")
@@ -161,6 +161,9 @@ def _read_files(path):
 @contextlib.contextmanager
 def _locked(folder):
     """Keep runs that write into the same folder from losing entries."""
+    if files.is_remote(folder):  # An object store has no locks: one run at a time.
+        yield
+        return
     # Not `.lock`: a run whose output directory this is may hold that one.
     lock = filelock.FileLock(os.path.join(folder, ".manifest.lock"))
     with contextlib.suppress(OSError):  # A disk without locks: one run at a time.

@@ -13,38 +13,18 @@ import uuid
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
-from official_bert import files
 from official_bert.corpus import readers, text_blocks
+from official_bert.engines import cluster_outputs
+from official_bert.engines.cluster_job import Storage
+from official_bert.engines.cluster_outputs import is_remote
 from official_bert.errors import UserError
 
 _COPIED_AT_ONCE = 1 << 20
 
 
-def is_remote(path: str) -> bool:
-    """Tell whether a path is one of Beam's file systems, such as gs://."""
-    return "://" in path
-
-
 def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> list[str]:
-    """Return the paths that names and globs stand for, also on gs:// and the like.
-
-    Raises:
-      UserError: nothing matches, or it is the standard input, which only the
-        local engine can read.
-    """
-    paths = []
-    for pattern in files.split_list(patterns) or [""]:
-        if pattern == text_blocks.STANDARD_INPUT:
-            raise UserError(
-                f"{flag}: --runner=beam cannot read the standard input; give files, "
-                "or leave --runner out."
-            )
-        if is_remote(pattern):
-            paths += _match(pattern, flag)
-        else:
-            # Workers may be at home in other folders.
-            paths += map(os.path.abspath, readers.find_inputs([pattern], flag))
-    return paths
+    """Return the paths of names and globs, see `cluster_outputs.find_inputs`."""
+    return cluster_outputs.find_inputs(patterns, flag, "beam", _match)
 
 
 def size_of(path: str) -> int:
@@ -158,11 +138,6 @@ def append(path: str, target: IO[bytes]) -> None:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
 
 
-def absolute(path: str) -> str:
-    """Return a path that means the same to workers in other folders."""
-    return path if is_remote(path) else os.path.abspath(path)
-
-
 def fetch(path: str, local_path: str | os.PathLike[str]) -> None:
     """Copy a file to this machine, if it exists."""
     from apache_beam.io.filesystems import FileSystems
@@ -176,3 +151,6 @@ def send(local_path: str | os.PathLike[str], path: str) -> None:
     """Copy a file of this machine to where Beam's file systems reach."""
     with open(local_path, "rb") as source, written(path) as target:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
+
+
+STORAGE = Storage(size_of, written, append, fetch, send)

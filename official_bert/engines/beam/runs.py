@@ -11,12 +11,14 @@ import pathlib
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
 import official_bert
 from official_bert.corpus import text_blocks
+from official_bert.engines import worker_errors
 from official_bert.engines.beam import files as beam_files
+from official_bert.engines.beam import pools as beam_pools
 from official_bert.errors import UserError
 
 if TYPE_CHECKING:
@@ -25,11 +27,6 @@ if TYPE_CHECKING:
 
 # What a message of ours ends with when it has passed through a runner.
 _WHERE = re.compile(r" \[while running .*")
-# In a traceback, of this process or in the message about another one.
-_OUR_CODE = re.compile(
-    r'File ".*official_bert.(?:tokenization|corpus|data|engines).(?!beam.runs)'
-)
-_SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
 
 
 def make_options(beam_options: str) -> "PipelineOptions":
@@ -49,7 +46,7 @@ def make_options(beam_options: str) -> "PipelineOptions":
     except ImportError as error:
         raise UserError(
             "--runner=beam needs Apache Beam, which is not installed: pip install "
-            f"apache-beam ({error})."
+            f"'official-bert[beam]' ({error})."
         ) from error
     finally:
         logging.disable(logging.NOTSET)
@@ -57,6 +54,7 @@ def make_options(beam_options: str) -> "PipelineOptions":
     # These tell of each worker's error, which comes to us as well.
     for name in ("worker", "portability.local_job_service"):
         logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
+    logging.getLogger().addFilter(_is_not_of_a_job_server)
     complaint = io.StringIO()
     try:
         # It reads like a program of its own: usage on stderr, then the end.
@@ -70,6 +68,11 @@ def make_options(beam_options: str) -> "PipelineOptions":
             f"--beam_options: Beam cannot read {beam_options!r} ({reason}); write "
             "Beam's own flags, quoted as one, such as '--runner=DirectRunner'."
         ) from error
+
+
+def _is_not_of_a_job_server(record):
+    """Drop what a job server says, also a worker's error, which comes to us as well."""
+    return record.module != "portable_runner"
 
 
 def run_pipeline(
@@ -86,11 +89,19 @@ def run_pipeline(
     """
     import apache_beam as beam
 
+    def make_pipeline():
+        pipeline = beam.Pipeline(options=options)
+        build(pipeline)
+        return pipeline
+
+    addresses = beam_pools.addresses_of(options)
     try:
         with _importable_by_children():
-            pipeline = beam.Pipeline(options=options)
-            build(pipeline)
-            state = pipeline.run().wait_until_finish()
+            if addresses:
+                assert options is not None
+                state = beam_pools.run(make_pipeline, options, addresses)
+            else:
+                state = make_pipeline().run().wait_until_finish()
     except Exception as error:
         reason = _reason(error)
         if not reason:
@@ -101,32 +112,18 @@ def run_pipeline(
         raise UserError(f"Beam's pipeline was not finished: its state is {state}.")
 
 
-def check_complete(num_arrived: int, num_sent: int, what: str) -> None:
-    """Raise `UserError` unless all of what was sent has arrived."""
-    if num_arrived != num_sent:
-        raise UserError(
-            f"{num_arrived} of {num_sent} {what} have arrived: Apache Beam has lost "
-            "data between its workers. Run the command again, with another runner if "
-            "it happens again."
-        )
-
-
-def check_text_complete(num_bytes: int, paths: Collection[str]) -> None:
-    """Raise `UserError` unless so many bytes are the text of some files."""
-    total = text_blocks.total_bytes(paths, beam_files.size_of)
-    if total is not None:
-        check_complete(num_bytes, total, "bytes of text")
-
-
 def _reason(error):
     """Return a sentence about what a runner raised; None if it is our defect."""
     text = "".join(traceback.format_exception(error))
-    sentences = _SENTENCE.findall(text)
-    if sentences:
-        return _WHERE.sub("", sentences[-1])
-    if _OUR_CODE.search(text):
+    sentence = worker_errors.sentence_in(text)
+    if sentence:
+        return _WHERE.sub("", sentence)
+    if worker_errors.is_ours(text):
         return None
-    reason = " ".join(str(error).split())
+    message = str(error)
+    if "Traceback (most recent call last)" in message:
+        message = message.strip().rpartition("\n")[2]
+    reason = " ".join(message.split())
     return f"--beam_options: Beam cannot run the pipeline: {reason}"
 
 

@@ -25,7 +25,7 @@ class ServedEncoder(ServedModel):
 
     def __init__(self, bert: Bert, lengths: Iterable[int]):
         """Hold the model of a `Bert`; see `ServedModel`."""
-        super().__init__(bert, lengths, bert.encode)
+        super().__init__(bert, lengths, bert.outputs)
 
     def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
         """Encode texts, string [B].

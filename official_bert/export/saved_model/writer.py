@@ -18,11 +18,11 @@ from official_bert.export.saved_model.verify import columns_of, verify
 
 def next_version(directory: str | os.PathLike[str]) -> int:
     """Return the number behind the last version in a folder; 1 for the first."""
-    if not os.path.isdir(directory):
+    if not files.is_directory(directory):
         return 1
     numbers = [
         int(name)
-        for name in os.listdir(directory)
+        for name in files.list_directory(directory)
         if name.isdecimal() and name.isascii()
     ]
     return max(numbers, default=0) + 1
@@ -58,7 +58,7 @@ def write(
     with files.locked_directory(directory, "--export_dir"):
         version = next_version(directory) if version is None else version
         path = os.path.join(directory, str(version))
-        if os.path.exists(path):
+        if files.exists(path):
             raise UserError(f"--version: {path} exists already; choose another number.")
         files.remove_leftovers(directory)
         with files.atomic_directory(path, "--export_dir") as folder:

@@ -2,7 +2,7 @@
 
 import tempfile
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 import keras
 import numpy as np
@@ -22,20 +22,23 @@ class FixedLengths(tf.Module):
         compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
         weights: Iterable[keras.Variable],
         lengths: Iterable[int],
+        others: Mapping[str, Callable[..., dict[str, tf.Tensor]]] | None = None,
     ):
         """Hold a function and the Keras variables that it reads.
 
         It takes a dict of `INPUTS` int32 [1, S], S one of `lengths`, and returns a dict
-        of tensors [1, …].
+        of tensors [1, …]. `others` are further signatures on the same weights: dict of
+        name -> `tf.function` with an input signature.
         """
         super().__init__()
+        self._others = dict(others or {})
         self._variables = [weight.value for weight in weights]
         self._compute = compute
         self.lengths = tuple(lengths)
 
     def signatures(self) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
-        """Return dict of name -> `tf.function` of the `INPUTS`."""
-        signatures = {}
+        """Return dict of name -> `tf.function`, most of them of the `INPUTS`."""
+        signatures = dict(self._others)
         for length in self.lengths:
             specs = [tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS]
 

@@ -5,7 +5,10 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
+
 from official_bert.errors import UserError
+from official_bert.export.tflite.changes import Answers
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.tables.labels import REGRESSION
 from official_bert.tasks.choice import files as choice_files
@@ -36,13 +39,12 @@ class LabeledSet:
       metric: name of the task's score, by which its training finds the best model.
       features: list of what goes through the model, with `input_ids` and
         `segment_ids`, int arrays [T].
-      evaluate: function: predictor -> (its predictions, a list, or None where they
-        are numbers; their score, in percent).
+      evaluate: function: predictor -> its `Answers`.
     """
 
     metric: str
     features: list[Any]
-    evaluate: Callable[[Any], tuple[list[Any] | None, float]]
+    evaluate: Callable[[Any], Answers]
 
 
 def read(
@@ -93,9 +95,11 @@ def _read_texts(predictor, path, flag):
     def evaluate(predictor):
         logits = predictor.outputs(examples, windows)
         score = 100 * classifier.evaluate(task, logits, windows)[task.metrics[0]]
+        numbers = classifier.probabilities(task, logits)
         if task.kind == REGRESSION:
-            return None, score
-        return [one.label for one in predictor.results(examples, logits)], score
+            return Answers(score, None, numbers)
+        labels = [one.label for one in predictor.results(examples, logits)]
+        return Answers(score, labels, numbers)
 
     return LabeledSet(task.metrics[0], _flat(windows), evaluate)
 
@@ -113,7 +117,9 @@ def _read_questions(predictor, path, flag):
     def evaluate(predictor):
         predictions = predictor.outputs(examples, features)
         score = evaluate_predictions(decoding, predictions, gold_answers)["f1"]
-        return [one.answer.text for one in predictions], score
+        probabilities = [[one.answer.probability] for one in predictions]
+        texts = [one.answer.text for one in predictions]
+        return Answers(score, texts, np.array(probabilities, np.float32))
 
     return LabeledSet("f1", features, evaluate)
 
@@ -125,7 +131,7 @@ def _read_documents(predictor, path, flag):
     def evaluate(predictor):
         tags = predictor.outputs(documents, features)
         score = ner.row_of(ner.evaluate(documents, tags))["f1"]
-        return _flat(_flat(tags)), 100 * score
+        return Answers(100 * score, _flat(_flat(tags)), None)
 
     return LabeledSet("f1", features, evaluate)
 
@@ -137,7 +143,9 @@ def _read_choices(predictor, path, flag):
     def evaluate(predictor):
         logits = predictor.outputs(examples, features)
         score = choice.evaluate(logits, features)["accuracy"]
-        return logits.argmax(axis=1).tolist(), 100 * score
+        exponentials = np.exp(logits - logits.max(axis=1, keepdims=True))
+        probabilities = exponentials / exponentials.sum(axis=1, keepdims=True)
+        return Answers(100 * score, logits.argmax(axis=1).tolist(), probabilities)
 
     return LabeledSet("accuracy", _flat(features), evaluate)
 

@@ -3,14 +3,16 @@
 import dataclasses
 import functools
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 
 import keras
 import tensorflow as tf
 
 from official_bert.checkpoints.model_directory import Bert
+from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.export import sources
+from official_bert.export.saved_model.signatures import FILL_MASK
 from official_bert.export.tflite.converter import FixedLengths
 from official_bert.fine_tuning.loading import TaskPredictor
 from official_bert.modeling.kernels.interface import PLAIN, Kernels
@@ -36,6 +38,7 @@ class DeviceModel:
       labels: names of the classes or tags, in the order of their numbers; or ().
       lengths: of rows, rising.
       predictor: what answers for the model; None for a pre-trained one.
+      others: further signatures, see `FixedLengths`.
     """
 
     what: str
@@ -45,11 +48,21 @@ class DeviceModel:
     labels: tuple[str, ...]
     lengths: tuple[int, ...]
     predictor: TaskPredictor | None = None
+    others: Mapping[str, Callable[..., dict[str, tf.Tensor]]] = dataclasses.field(
+        default_factory=dict
+    )
+
+    @property
+    def config(self) -> BertConfig:
+        """The `BertConfig` of the encoder."""
+        return self.keras_model.config
 
     def with_fixed_lengths(self, kernels: Kernels = PLAIN) -> FixedLengths:
         """Return it as `FixedLengths`, for the converter."""
         compute = functools.partial(self.compute, kernels=kernels)
-        return FixedLengths(compute, self.keras_model.weights, self.lengths)
+        return FixedLengths(
+            compute, self.keras_model.weights, self.lengths, self.others
+        )
 
 
 def open_device_model(
@@ -72,17 +85,46 @@ def open_device_model(
     """
     predictor = sources.predictor_of(path, max_seq_length)
     loaded: Bert | TaskPredictor
+    others = {}
     if predictor is None:
-        loaded, _, longest = sources.load_pretrained(path, max_seq_length)
-        what, compute, labels = "pre-trained encoder", loaded.encode, ()
+        loaded, has_head, longest = sources.load_pretrained(path, max_seq_length)
+        what, compute, labels = "pre-trained encoder", loaded.outputs, ()
+        if has_head:
+            others[FILL_MASK] = _masked_lm(loaded)
     else:
         loaded = predictor
         what, compute, labels = _fine_tuned(predictor)
         longest = predictor.task.max_seq_length
     lengths = sources.up_to(lengths, longest)
     return DeviceModel(
-        what, compute, loaded.model, loaded.tokenizer, labels, lengths, predictor
+        what,
+        compute,
+        loaded.model,
+        loaded.tokenizer,
+        labels,
+        lengths,
+        predictor,
+        others,
     )
+
+
+def _masked_lm(bert):
+    """Return the masked-LM head of a `Bert` as a `tf.function`.
+
+    It takes one row of `sequence_output`, not a whole text: the scores of all tokens
+    would need S times the computation, and most texts have one mask.
+    """
+    model, size = bert.model, len(bert.tokenizer.vocab)
+    spec = tf.TensorSpec([1, model.config.hidden_size], tf.float32, "vector")
+
+    @tf.function(input_signature=[spec], autograph=False)
+    def fill_mask(vector):
+        logits = model.cls.predictions(
+            vector[None], tf.zeros([1, 1], tf.int32), model.bert.embedding_table
+        )
+        return {"token_logits": logits[0, :, :size]}
+
+    return fill_mask
 
 
 def _fine_tuned(predictor):

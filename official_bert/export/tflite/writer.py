@@ -13,8 +13,10 @@ from official_bert.checkpoints import google
 from official_bert.constants import FLOAT32, FULL_INT8, INPUTS
 from official_bert.errors import UserError
 from official_bert.export import samples
+from official_bert.export.saved_model.signatures import FILL_MASK
 from official_bert.export.sources import LABELS_FILE, write_names
 from official_bert.export.tflite import converter, flatbuffer, golden_tokens
+from official_bert.export.tflite.changes import Changes, compare
 from official_bert.export.tflite.labeled_sets import LabeledSet
 from official_bert.export.tflite.model import DeviceModel
 from official_bert.fine_tuning.outputs import compile_model
@@ -27,6 +29,7 @@ from official_bert.fine_tuning.tflite_model import (
 )
 from official_bert.modeling.kernels.interface import PLAIN
 from official_bert.tables.examples import Example
+from official_bert.tables.labels import MULTI_LABEL
 from official_bert.tasks.classifier.features import convert_example
 
 # The tokenizer in JavaScript.
@@ -50,6 +53,8 @@ TENSORS = {
     "pooled_output": "a vector for the whole text",
     "embedding": "the vector of the text, of length 1 if task.json says normalize",
     "sequence_output": "a vector for each token",
+    "vector": "the row of sequence_output of one [MASK]",
+    "token_logits": "of each line of vocab.txt, the score to be the masked token",
 }
 # Added to the attention scores of padding where they have 8 bits: with the usual
 # -10000 among them, scores less than 39 apart would be the same number. e^-40 is
@@ -70,8 +75,12 @@ class Report:
       metric: name of the task's score; None where there was no set to score.
       before: the score of the model in Python, in percent.
       after: that of the `.tflite`.
-      same: share of the answers that are Python's, from 0 to 1; of a tagger, of the
-        words' tags; None of numbers.
+      changes: `Changes` of the answers to that set; of a tagger, of the words' tags.
+      outputs: dict of each output's name -> the greatest difference of its numbers
+        from Python's, on the samples.
+      num_samples: how many samples there are.
+      other_labels: how many of them have another label or tags than in Python; None
+        of tasks that have none.
     """
 
     size: int
@@ -79,7 +88,15 @@ class Report:
     metric: str | None = None
     before: float | None = None
     after: float | None = None
-    same: float | None = None
+    changes: Changes | None = None
+    outputs: dict[str, float] = dataclasses.field(default_factory=dict)
+    num_samples: int = 0
+    other_labels: int | None = None
+
+    @property
+    def same(self) -> float | None:
+        """Share of the answers that are Python's, from 0 to 1; None of numbers."""
+        return self.changes.share_same if self.changes else None
 
     def scores(self) -> str:
         """Return the scores on the dev set, a str for people."""
@@ -87,6 +104,14 @@ class Report:
         if self.same is None:
             return f"{text}."
         return f"{text}; {self.same:.1%} of the answers are the same."
+
+    def on_samples(self) -> str:
+        """Return how outputs differ on the samples, a str for people."""
+        parts = [f"{name} {most:.1e}" for name, most in self.outputs.items()]
+        text = f"Largest difference on {self.num_samples} samples: {', '.join(parts)}"
+        if self.other_labels is None:
+            return f"{text}."
+        return f"{text}; {self.other_labels} samples have another label."
 
 
 def write(
@@ -129,8 +154,7 @@ def write(
         _write_side_files(folder, model)
         path = os.path.join(folder, FILE)
         _write_model(path, model, converter.convert(fixed, quantization, rows))
-        difference = _difference(path, model, quantization)
-        report = Report(os.path.getsize(path), difference)
+        report = _on_samples(path, model, quantization)
         if dev_set:
             report = _scored(report, path, model, dev_set, max_drop)
         outputs = TfliteModel(path).outputs()
@@ -197,21 +221,27 @@ def _row(one, length=None):
     return inputs
 
 
-def _difference(path, model, quantization):
-    """Return the greatest difference from Python, on samples of each length."""
+def _on_samples(path, model, quantization):
+    """Return the `Report` of samples of each length; refuse a model that is wrong."""
     score, tflite_model = compile_model(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
-    greatest = 0.0
+    greatest, same_labels = 0.0, []
+    differences: dict[str, float] = {}
     for pair in itertools.pairwise([*texts, None]):
         example = Example(0, *pair)
         row = _row(convert_example(example, model.tokenizer, model.lengths[-1]))
-        outputs = tflite_model(row)
-        for name, expected in score(row).items():
+        outputs, wanted = tflite_model(row), score(row)
+        for name, expected in wanted.items():
             if expected.dtype == np.float32:
                 error = np.abs(outputs[name] - expected)
-                error /= np.maximum(1, np.abs(expected))
+                before = differences.get(name, 0.0)
+                differences[name] = float(np.maximum(before, error.max()))
+                error = error / np.maximum(1, np.abs(expected))
                 # A NaN remains.
                 greatest = np.maximum(greatest, error.max())
+        if model.labels:
+            pair = _labels(model, outputs), _labels(model, wanted)
+            same_labels.append(np.array_equal(*pair))
     if not np.isfinite(greatest):
         raise UserError(
             "The .tflite gives NaN or infinity for plain texts; nothing was written. "
@@ -222,26 +252,43 @@ def _difference(path, model, quantization):
             f"The .tflite differs from Python by {greatest:.1e}, and "
             f"{TOLERANCE:.0e} is allowed; nothing was written."
         )
-    return float(greatest)
+    return Report(
+        os.path.getsize(path),
+        float(greatest),
+        outputs=differences,
+        num_samples=len(texts),
+        other_labels=same_labels.count(False) if model.labels else None,
+    )
+
+
+def _labels(model, outputs):
+    """Return what outputs of a classifier or tagger mean, an array."""
+    if "tags" in outputs:
+        return outputs["tags"]
+    task = model.predictor.task
+    if task.kind == MULTI_LABEL:
+        return outputs["probabilities"] >= task.threshold
+    return np.argmax(outputs["logits"], axis=-1)
 
 
 def _scored(report, path, model, dev_set, max_drop):
     """Return the report with the scores before and after, if the second will do."""
     predictor = model.predictor
-    expected, before = dev_set.evaluate(predictor)
-    predictions, after = dev_set.evaluate(type(predictor)(path))
+    expected = dev_set.evaluate(predictor)
+    found = dev_set.evaluate(type(predictor)(path))
+    before, after = expected.score, found.score
     if not before - after <= max_drop:
         raise UserError(
             f"The model's {dev_set.metric} falls from {before:.2f} to {after:.2f}, by "
             f"more than --max_accuracy_drop {max_drop:g}; nothing was written. Take "
             "another --quantization, or calibrate with texts like the model's own."
         )
-    same = None
-    if expected is not None:
-        pairs = zip(expected, predictions, strict=True)
-        same = sum(one == other for one, other in pairs) / len(expected)
     return dataclasses.replace(
-        report, metric=dev_set.metric, before=before, after=after, same=same
+        report,
+        metric=dev_set.metric,
+        before=before,
+        after=after,
+        changes=compare(expected, found),
     )
 
 
@@ -264,13 +311,25 @@ def _readme(model, quantization, report, outputs):
             for name, (dtype, shape) in sorted(outputs.items())
         ),
         "",
+        *_fill_mask_lines(model),
         "Text becomes ids by `vocab.txt` and `tokenizer_config.json`, as "
         "`docs/tokenizer.md` of official_bert tells; `tokenizer.js` does it in "
         "JavaScript. Check another port with `golden_tokens.json`.",
         "",
         f"Numbers differ from Python's by {report.difference:.1e} at most on a few "
-        "texts.",
+        f"texts. {report.on_samples()}",
     ]
-    if report.metric:
-        lines.append(report.scores())
+    if report.changes:
+        lines += [report.scores(), *report.changes.lines()]
     return "\n".join(lines) + "\n"
+
+
+def _fill_mask_lines(model):
+    if FILL_MASK not in model.others:
+        return []
+    return [
+        f"Signature `{FILL_MASK}` takes `vector` float32 [1, hidden], "
+        f"{TENSORS['vector']}. It returns `token_logits` float32 [1, vocabulary], "
+        f"{TENSORS['token_logits']}.",
+        "",
+    ]

@@ -25,6 +25,7 @@ import dataclasses
 import os
 import re
 import string
+from collections.abc import Sequence
 from typing import Any
 
 from official_bert.errors import UserError
@@ -112,13 +113,9 @@ def read_swag(
         rows = numbered_lines(text)
         return _examples(path, rows, _example_of_line, is_test, leave_out_damaged)
     rows = _swag_rows(path, text, not is_test, leave_out_generated)
-    num_rows, notes = len(rows), []
+    notes: list[str] = []
     if leave_out_generated:
-        rows = [r for r in rows if not r[1][GOLD_SOURCE].startswith(_GENERATED)]
-        notes.append(
-            f"{path}: {num_rows - len(rows)} of {num_rows} rows were left out, "
-            "whose right ending was generated."
-        )
+        rows, notes = _without_generated(path, rows)
     examples, _ = _examples(path, rows, _example_of_swag, is_test)
     return examples, notes
 
@@ -157,6 +154,38 @@ def read_choices(
             rows = rows[1:]
         example_of = _example_of_cells
     return _examples(path, rows, example_of, is_test, leave_out_damaged)
+
+
+def read_records(
+    path: str,
+    records: Sequence[dict[str, Any]],
+    is_test: bool = False,
+    leave_out_generated: bool = False,
+    leave_out_damaged: bool = False,
+) -> tuple[list[ChoiceExample], list[str]]:
+    """Return the examples of records that are not lines of a file.
+
+    Args:
+      path: where they are from, for messages.
+      records: dicts with the keys of JSON lines or of SWAG, see the module's
+        docstring. Numbers are text; a key may be missing.
+      is_test: whether answers may be missing, one or all.
+      leave_out_generated: see `read_swag`.
+      leave_out_damaged: see `read_choices`.
+
+    Returns:
+      see `read_choices`.
+
+    Raises:
+      UserError: see `read_choices`; names the rows, counted from 1.
+    """
+    rows, notes = list(enumerate(records, 1)), []
+    if leave_out_generated:
+        rows, notes = _without_generated(path, rows)
+    examples, left_out = _examples(
+        path, rows, _example_of_record, is_test, leave_out_damaged
+    )
+    return examples, notes + left_out
 
 
 def read_prompts(
@@ -254,6 +283,16 @@ def _swag_rows(path, text, with_label=False, with_source=False):
     if not rows:
         raise UserError(f"{path} holds a header and no rows; add rows below it.")
     return [(row.line, dict(zip(columns, row.cells, strict=True))) for row in rows]
+
+
+def _without_generated(path, rows):
+    """Return the rows whose right ending was not generated, and a note."""
+    kept = [row for row in rows if not row[1][GOLD_SOURCE].startswith(_GENERATED)]
+    note = (
+        f"{path}: {len(rows) - len(kept)} of {len(rows)} rows were left out, whose "
+        "right ending was generated."
+    )
+    return kept, [note]
 
 
 def _ending_names(columns):

@@ -10,6 +10,7 @@ from absl import logging
 from official_bert.errors import UserError, list_some
 from official_bert.tables import dev_split
 from official_bert.tables.columns import Columns
+from official_bert.tables.datasets import DEV, TEST, TRAIN, Dataset
 from official_bert.tables.examples import Example
 from official_bert.tables.labels import (
     MULTI_LABEL,
@@ -17,6 +18,7 @@ from official_bert.tables.labels import (
     SINGLE_LABEL,
     Labels,
 )
+from official_bert.tables.table_files import Table
 from official_bert.tables.user_data import (
     read_examples,
     read_training_examples,
@@ -25,6 +27,7 @@ from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.tasks.glue import files as glue_files
 from official_bert.tasks.glue import tfds as glue_tfds
 from official_bert.tasks.glue.tasks import GlueTask, find_task
+from official_bert.tasks.glue.tfds import GlueDatasets
 
 # A user's own data are scored by these; the first tells the best model.
 OWN_METRICS = {
@@ -34,7 +37,6 @@ OWN_METRICS = {
 }
 # A dev set that is split off is the same for every --seed of the training.
 SPLIT_SEED = 0
-TRAIN, DEV, TEST = "train", "dev", "test"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -47,12 +49,14 @@ class ClassifierData:
       dev: dict of a set's name -> list of `Example`; the first is the one that
         decides which model is the best.
       test: dict of a set's name -> list of `Example`, likewise.
+      datasets: those of `tensorflow-datasets` that the examples come from.
     """
 
     task: ClassifierTask
     train: list[Example] | None
     dev: dict[str, list[Example]]
     test: dict[str, list[Example]]
+    datasets: tuple[Dataset, ...] = ()
 
 
 @dataclasses.dataclass(frozen=True)
@@ -60,18 +64,19 @@ class OwnFiles:
     """A user's own files, and what the flags say of them; None: it is found out.
 
     Attributes:
-      train_file, dev_file, test_file: paths, or None.
+      train_file, dev_file, test_file: paths, or None; or the `Table`s of a dataset.
       text_column, text_b_column, label_column: names or numbers of columns.
       label_kind: one of `labels.KINDS`.
       label_separator: str between the labels of a cell.
       has_header: bool.
       dev_fraction: of the training rows, that become the dev set where there
         is no file of it.
+      label_names: the labels in their order, where a dataset says them.
     """
 
-    train_file: str | None
-    dev_file: str | None
-    test_file: str | None
+    train_file: str | Table | None
+    dev_file: str | Table | None
+    test_file: str | Table | None
     text_column: str | None = None
     text_b_column: str | None = None
     label_column: str | None = None
@@ -79,6 +84,7 @@ class OwnFiles:
     label_separator: str | None = None
     has_header: bool | None = None
     dev_fraction: float = 0.1
+    label_names: tuple[str, ...] = ()
 
 
 def glue_classifier_task(
@@ -97,11 +103,10 @@ def glue_classifier_task(
 
 def read_glue(
     glue_task: GlueTask,
-    data_dir: str | os.PathLike[str] | None,
+    data_dir: str | os.PathLike[str] | GlueDatasets,
     max_seq_length: int,
     long_text: str,
     wanted: Container[str],
-    tfds: bool = False,
 ) -> ClassifierData:
     """Read the sets of a GLUE task, and of those that go with it.
 
@@ -110,11 +115,10 @@ def read_glue(
 
     Args:
       glue_task: `GlueTask`.
-      data_dir: see `glue.files.read_examples`, or `glue.tfds.read_examples`.
+      data_dir: see `glue.files.read_examples`, or the `GlueDatasets`.
       max_seq_length: of the `ClassifierTask`.
       long_text: likewise.
       wanted: which of "train", "dev" and "test".
-      tfds: whether the sets are those of `tensorflow-datasets`.
 
     Returns:
       `ClassifierData`, whose sets are named as the tasks are.
@@ -122,7 +126,9 @@ def read_glue(
     Raises:
       UserError: a set of the task itself is missing, or a file cannot be read.
     """
-    source = glue_tfds if tfds else glue_files
+    source: Any = glue_files
+    if isinstance(data_dir, GlueDatasets):
+        source = glue_tfds
 
     def read_all(split):
         if split not in wanted:
@@ -137,7 +143,9 @@ def read_glue(
     train = None
     if TRAIN in wanted:
         train = source.read_examples(glue_task, data_dir, TRAIN)
-    return ClassifierData(task, train, read_all(DEV), read_all(TEST))
+    dev, test = read_all(DEV), read_all(TEST)
+    datasets = data_dir.opened if isinstance(data_dir, GlueDatasets) else {}
+    return ClassifierData(task, train, dev, test, tuple(datasets.values()))
 
 
 def read_own(
@@ -168,6 +176,7 @@ def read_own(
         own.label_kind,
         own.label_separator,
         own.has_header,
+        own.label_names,
     )
     _log(notes)
     task = ClassifierTask(
@@ -186,12 +195,15 @@ def read_own(
         train, dev[DEV] = dev_split.split_off_dev(
             train, labels.kind, SPLIT_SEED, own.dev_fraction
         )
+        hint, path = "--dev_file gives one of your own", own.train_file
+        if isinstance(path, Table):
+            hint, path = "--dev_fraction changes how many", path.path
         logging.info(
-            "%s: %d of %d rows were split off as the dev set (--dev_file gives one of "
-            "your own).",
-            own.train_file,
+            "%s: %d of %d rows were split off as the dev set (%s).",
+            path,
             len(dev[DEV]),
             num_rows,
+            hint,
         )
     if TEST in wanted:
         test[TEST] = _read(own.test_file, columns, labels, "--test_file", is_test=True)

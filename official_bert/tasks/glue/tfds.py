@@ -1,29 +1,32 @@
-"""GLUE's sets from `tensorflow-datasets`, which downloads them once.
+"""GLUE's sets from `tensorflow-datasets` (TFDS).
 
 Columns and labels are found by their names, as the order of MNLI's labels there
 is another than the original's.
 """
 
-import importlib.util
+import dataclasses
 import os
 
 from official_bert.errors import UserError
+from official_bert.tables.dataset_opening import open_dataset
+from official_bert.tables.datasets import Dataset, DatasetName
 from official_bert.tables.examples import Example
-from official_bert.tasks.glue.tasks import GlueTask
+from official_bert.tasks.glue.tasks import GlueTask, find_task
 
-# Of each task: the data set there, and the columns of its text or of the two.
+GLUE = "glue"
+# Of each task: the config there, and the columns of its text or of the two.
 _SETS = {
-    "cola": ("glue/cola", ("sentence",)),
-    "sst-2": ("glue/sst2", ("sentence",)),
-    "mrpc": ("glue/mrpc", ("sentence1", "sentence2")),
-    "sts-b": ("glue/stsb", ("sentence1", "sentence2")),
-    "qqp": ("glue/qqp", ("question1", "question2")),
-    "mnli": ("glue/mnli", ("premise", "hypothesis")),
-    "mnli-mm": ("glue/mnli", ("premise", "hypothesis")),
-    "ax": ("glue/ax", ("premise", "hypothesis")),
-    "qnli": ("glue/qnli", ("question", "sentence")),
-    "rte": ("glue/rte", ("sentence1", "sentence2")),
-    "wnli": ("glue/wnli", ("sentence1", "sentence2")),
+    "cola": ("cola", ("sentence",)),
+    "sst-2": ("sst2", ("sentence",)),
+    "mrpc": ("mrpc", ("sentence1", "sentence2")),
+    "sts-b": ("stsb", ("sentence1", "sentence2")),
+    "qqp": ("qqp", ("question1", "question2")),
+    "mnli": ("mnli", ("premise", "hypothesis")),
+    "mnli-mm": ("mnli", ("premise", "hypothesis")),
+    "ax": ("ax", ("premise", "hypothesis")),
+    "qnli": ("qnli", ("question", "sentence")),
+    "rte": ("rte", ("sentence1", "sentence2")),
+    "wnli": ("wnli", ("sentence1", "sentence2")),
 }
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 _HALVES = {"mnli": "_matched", "mnli-mm": "_mismatched"}
@@ -31,30 +34,59 @@ _HALVES = {"mnli": "_matched", "mnli-mm": "_mismatched"}
 _HIDDEN = -1
 
 
-def require_tfds() -> None:
-    """Raise `UserError` unless `tensorflow-datasets` is installed."""
-    if importlib.util.find_spec("tensorflow_datasets") is None:
-        raise UserError(
-            "--tfds needs tensorflow-datasets: pip install tensorflow-datasets, or "
-            "give --data_dir."
-        )
+@dataclasses.dataclass(frozen=True)
+class GlueDatasets:
+    """Where TFDS has GLUE's datasets. Each is opened when it is first read.
+
+    Attributes:
+      data_dir: where TFDS keeps datasets; None for its default.
+      version: of the datasets, or None for the newest.
+      opened: config -> `Dataset`, those that were read.
+    """
+
+    data_dir: str | os.PathLike[str] | None = None
+    version: str | None = None
+    opened: dict[str, Dataset] = dataclasses.field(default_factory=dict)
+
+    def dataset(self, config: str) -> Dataset:
+        """Return the dataset of a config; see `open_dataset` for the errors."""
+        if config not in self.opened:
+            name = DatasetName(GLUE, config, self.version)
+            self.opened[config] = open_dataset(name, self.data_dir)
+        return self.opened[config]
 
 
-def has_examples(
-    task: GlueTask, data_dir: str | os.PathLike[str] | None, split: str
-) -> bool:
-    """Return whether a task has such a set there, wherever it is kept."""
-    return task.name in _SETS and (task.name != "mnli-mm" or split != "train")
+def task_of(name: DatasetName) -> GlueTask | None:
+    """Return the task of a dataset, or None if the dataset is not one of GLUE's.
+
+    Raises:
+      UserError: GLUE has no such config, or it is a part of another one.
+    """
+    if name.dataset != GLUE:
+        return None
+    for task, (config, _) in _SETS.items():
+        if name.config == config and task not in _HALVES or name.config == task:
+            return find_task(task)
+    configs = sorted({config for config, _ in _SETS.values()})
+    raise UserError(
+        f"--dataset={name}: GLUE's datasets are glue/{', glue/'.join(configs)}. "
+        "glue/mnli has both dev sets, matched and mismatched."
+    )
 
 
-def read_examples(
-    task: GlueTask, data_dir: str | os.PathLike[str] | None, split: str
-) -> list[Example]:
+def has_examples(task: GlueTask, datasets: GlueDatasets, split: str) -> bool:
+    """Return whether TFDS has such a set of a task; nothing is opened."""
+    if task.name not in _SETS or split not in task.layouts:
+        return False
+    return task.name != "mnli-mm" or split != "train"
+
+
+def read_examples(task: GlueTask, datasets: GlueDatasets, split: str) -> list[Example]:
     """Return the examples of one split of a task.
 
     Args:
       task: `GlueTask`.
-      data_dir: where data sets are kept; None for the package's default.
+      datasets: `GlueDatasets`.
       split: "train", "dev" or "test".
 
     Returns:
@@ -62,32 +94,23 @@ def read_examples(
       `files.read_examples`.
 
     Raises:
-      UserError: there is no such set, or it cannot be had.
+      UserError: there is no such set, or it cannot be opened or read.
     """
-    require_tfds()
-    if not has_examples(task, data_dir, split):
+    if not has_examples(task, datasets, split):
         raise UserError(
-            f"--tfds: there is no {split} set of {task.name}; the tasks there are "
+            f"TFDS has no {split} set of {task.name} in GLUE. Choose one of "
             f"{', '.join(_SETS)}."
         )
-    import tensorflow_datasets as tfds
-
-    name, texts = _SETS[task.name]
+    config, texts = _SETS[task.name]
+    dataset = datasets.dataset(config)
     half = _HALVES.get(task.name, "") if split != "train" else ""
-    try:
-        rows, info = tfds.load(
-            name, split=_SPLITS[split] + half, data_dir=data_dir, with_info=True
-        )
-        rows = sorted(tfds.as_numpy(rows), key=lambda row: int(row["idx"]))
-    # Its errors about downloads have no other class in common.
-    except Exception as error:
-        raise UserError(f"--tfds: {name} cannot be loaded: {error}") from error
-    label = info.features["label"]
+    rows = sorted(dataset.rows(_SPLITS[split] + half), key=lambda row: row["idx"])
+    label = dataset.features["label"]
     return [
         Example(
-            f"{split}-{int(row['idx'])}",
-            row[texts[0]].decode("utf-8"),
-            row[texts[1]].decode("utf-8") if len(texts) > 1 else None,
+            f"{split}-{row['idx']}",
+            row[texts[0]],
+            row[texts[1]] if len(texts) > 1 else None,
             _label(row["label"], label, task),
         )
         for row in rows

@@ -62,7 +62,7 @@ def read_conll(
             f"{path} has no {DOCUMENT_START} rows: its {len(documents[0])} sentences "
             "are read as one document."
         )
-    return _tagged_data(path, documents, with_tags, notes)
+    return tagged_data(path, documents, with_tags, notes)
 
 
 def has_tag(row: str) -> bool:
@@ -99,8 +99,21 @@ def _advice_on_columns(problems):
     )
 
 
-def _tagged_data(path, documents, with_tags, notes):
-    """Return the `NerData` of documents whose sentences are (line, cells) rows."""
+def tagged_data(
+    path: str,
+    documents: Sequence[Sequence[Sequence[tuple[int, list[str]]]]],
+    with_tags: bool,
+    notes: list[str],
+) -> NerData:
+    """Return the `NerData` of rows.
+
+    Args:
+      path: of the file, for notes.
+      documents: lists of sentences, which are lists of (line, cells). Cells are the
+        word, further columns, and the tag if there are tags.
+      with_tags: see `files.read_ner_file`.
+      notes: list of str, the notes so far.
+    """
     if with_tags:
         scheme = _scheme_of(itertools.chain.from_iterable(documents))
         notes = [*notes, f"{path}: the tags are {scheme}."]

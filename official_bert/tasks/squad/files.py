@@ -15,7 +15,7 @@ import dataclasses
 import json
 import os
 import re
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from absl import logging
 
@@ -27,6 +27,22 @@ WHITESPACE = " \t\r\n\u202f"
 
 _MOST_OF_A_NAME = 60
 _SURROGATE = re.compile("[\ud800-\udfff]")
+
+
+@dataclasses.dataclass(frozen=True)
+class Articles:
+    """What a file would hold, from another source.
+
+    Attributes:
+      name: where it is from, for messages.
+      articles: the list "data" of the format.
+    """
+
+    name: str
+    articles: list[dict[str, Any]]
+
+    def __str__(self) -> str:
+        return self.name
 
 
 @dataclasses.dataclass(frozen=True)
@@ -80,21 +96,22 @@ def make_example(question: str, context: str, qas_id: str = "0") -> SquadExample
 
 
 def read_examples(
-    path: str | os.PathLike[str],
+    path: str | os.PathLike[str] | Articles,
     is_training: bool,
     version_2_with_negative: bool = False,
-    flag: str = "--predict_file",
+    flag: str = "--dev_file",
 ) -> list[SquadExample]:
     """Return the questions of a file, in order.
 
-    In training, a question is left out, with a warning that counts, if its
-    answer is not where the file says it is, or is empty. Follows
+    In training, the first answer of each question is used; a warning counts the
+    questions that have several. A question is left out, with a warning that counts,
+    if its answer is not where the file says it is, or is empty. Follows
     `read_squad_examples` in google-research/bert `run_squad.py`, which keeps an
-    empty answer, and fails at one that reaches beyond the context.
+    empty answer, and fails at one that reaches beyond the context and at several.
 
     Args:
-      path: the file.
-      is_training: read the answers, of which each question must have one.
+      path: the file, or its content.
+      is_training: read the answers; each question must have one.
       version_2_with_negative: in training, whether questions may have no
         answer, as SQuAD 2.0's `is_impossible` says.
       flag: the flag the file came from, for messages.
@@ -105,21 +122,30 @@ def read_examples(
     Raises:
       UserError: the file cannot be read, is no SQuAD file, lacks something
         (names article, paragraph and question), has an id twice (when not in
-        training), several answers or none where it must have one, or no
-        questions.
+        training), no answer where it must have one, or no questions.
     """
-    examples, misplaced = [], []
+    examples, misplaced, num_several = [], [], 0
     for question in _read_questions(path, flag, unique=not is_training):
         if not is_training:
             examples.append(_example(question))
         elif version_2_with_negative and _get(question, "is_impossible", bool):
             examples.append(_example(question, "", -1, -1, is_impossible=True))
         else:
-            answer = _read_answer(question, version_2_with_negative)
+            answers = _get_answers(question, version_2_with_negative)
+            num_several += len(answers) > 1
+            answer = _read_answer(question, answers[0])
             if answer:
                 examples.append(_example(question, *answer))
             else:
                 misplaced.append(question.qas_id)
+    if num_several:
+        logging.warning(
+            "%s: %d of %d questions have several answers. The first one of each is "
+            "used for training.",
+            path,
+            num_several,
+            len(misplaced) + len(examples),
+        )
     if misplaced:
         logging.warning(
             "%s: %d of %d questions are left out, since their answer is not where "
@@ -135,12 +161,12 @@ def read_examples(
 
 
 def read_gold_answers(
-    path: str | os.PathLike[str], flag: str = "--predict_file"
+    path: str | os.PathLike[str] | Articles, flag: str = "--dev_file"
 ) -> dict[str, tuple[str, ...]] | None:
     """Return the answers that a file has, for `metrics.squad`.
 
     Args:
-      path: the file.
+      path: the file, or its content.
       flag: the flag the file came from, for messages.
 
     Returns:
@@ -186,23 +212,27 @@ def _example(question, text=None, start=None, end=None, is_impossible=False):
     )
 
 
-def _read_answer(question, version_2_with_negative):
-    """Return (text, first word, last word) of the one answer of a question.
+def _get_answers(question, version_2_with_negative):
+    """Return the answers of a question, a list of at least one."""
+    answers = _get(question, "answers", list)
+    if not answers:
+        hint = ""
+        if not version_2_with_negative:
+            hint = ", or, if the file is SQuAD 2.0, give --version_2_with_negative"
+        raise UserError(
+            f"{question.where} has no answer; for training it must have one{hint}."
+        )
+    return answers
+
+
+def _read_answer(question, answer):
+    """Return (text, first word, last word) of one of a question's answers.
 
     None if the answer is not where the file says it is.
     """
-    answers = _get(question, "answers", list)
-    if len(answers) != 1:
-        hint = ""
-        if not answers and not version_2_with_negative:
-            hint = ", or, if the file is SQuAD 2.0, give --version_2_with_negative"
-        raise UserError(
-            f"{question.where} has {len(answers)} answers; for training it must have "
-            f"exactly one{hint}."
-        )
     where = f"{question.where}, its answer"
-    text = _get_from(answers[0], "text", str, where)
-    start = _get_from(answers[0], "answer_start", int, where)
+    text = _get_from(answer, "text", str, where)
+    start = _get_from(answer, "answer_start", int, where)
     context, words, offsets = question.paragraph
     last = start + len(text) - 1
     if not text.split() or not 0 <= start <= last < len(context):
@@ -242,6 +272,8 @@ def _read_questions(path, flag, unique):
 
 
 def _read_articles(path, flag):
+    if isinstance(path, Articles):
+        return path.articles
     text = read_text(str(path), flag)
     try:
         content = json.loads(text)

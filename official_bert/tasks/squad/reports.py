@@ -166,3 +166,71 @@ def score(
     if decoding.version_2_with_negative:
         scores["null_score_diff_threshold"] = decoding.null_score_diff_threshold
     eval_results.write(directory, scores)
+    if decoding.version_2_with_negative:
+        odds = [one.null_odds for one in predictions if one.null_odds is not None]
+        for note in threshold_notes(scores, odds):
+            print(note, flush=True)
+
+
+def threshold_notes(
+    scores: Mapping[str, float], null_odds: Sequence[float]
+) -> list[str]:
+    """Return sentences that explain why thresholds on the null odds differ.
+
+    Args:
+      scores: what `score` writes, of SQuAD 2.0.
+      null_odds: those of all questions.
+
+    Returns:
+      list of str; empty if `best_f1_thresh` is the threshold in use.
+    """
+    official, best = scores["best_f1_thresh"], scores[BEST_THRESHOLD]
+    used = scores["null_score_diff_threshold"]
+    notes = []
+    if best < min(null_odds):
+        notes.append(
+            f"best_f1_thresh is {official}: the official script writes 0.0 if no "
+            f"answer at all scores best. {BEST_THRESHOLD} is {best}, below all null "
+            "odds, and leaves every question unanswered."
+        )
+    elif official != best:
+        notes.append(
+            f"best_f1_thresh is {official}: the official script answers only some of "
+            "the questions with equal null odds, which no threshold can do. "
+            f"{BEST_THRESHOLD} is {best} and answers all of them or none."
+        )
+    if used not in (official, best):
+        notes.append(
+            f"best_f1_thresh is {official}, but these answers use "
+            f"null_score_diff_threshold {used}, from the flag or the model's "
+            f"task.json: f1 is {scores['f1']:.2f} instead of {scores['best_f1']:.2f}. "
+            "--do_eval without --do_train keeps the best threshold in task.json."
+        )
+    return notes
+
+
+def silence_warning(
+    predictions: Sequence[SquadPrediction],
+    threshold: float,
+    gold_answers: Mapping[str, Sequence[str]] | None = None,
+) -> str | None:
+    """Return a sentence about a model that answers no question of SQuAD 2.0.
+
+    Args:
+      predictions: list of `SquadPrediction`.
+      threshold: the one on the null odds that chose them.
+      gold_answers: dict, of `files.read_gold_answers`; None if not known.
+
+    Returns:
+      str; None if there is an answer, or if no question has one.
+    """
+    if any(one.answer.text for one in predictions):
+        return None
+    if gold_answers is not None and not any(gold_answers.values()):
+        return None
+    return (
+        f"Warning: the model leaves all {len(predictions)} questions unanswered at "
+        f"null_score_diff_threshold {threshold}. Find a better threshold with "
+        "--do_eval; if that does not help, train longer, with another --seed or a "
+        "lower --learning_rate."
+    )

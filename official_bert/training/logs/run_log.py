@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 from tqdm import tqdm
 
 from official_bert import files
+from official_bert.training.logs.line_files import open_lines
 from official_bert.training.reports import WEIGHT, describe, weighted_means
 
 if TYPE_CHECKING:
@@ -118,12 +119,11 @@ class RunLog:
           describe: function: row of means -> what a line says of it.
         """
         self._describe = describe
-        self._path = os.path.join(directory, METRICS_FILE)
         self._writes = writes
         if writes:
             rows = [row for row in read_metrics(directory) if row["step"] <= first_step]
-            text = "".join(json.dumps(row) + "\n" for row in rows)
-            files.write_text(self._path, text)
+            path = os.path.join(directory, METRICS_FILE)
+            self._metrics = open_lines(path, [json.dumps(row) for row in rows])
         self._events = None
         if writes and importlib.util.find_spec("tensorboard") is not None:
             import tensorflow as tf
@@ -144,6 +144,8 @@ class RunLog:
     def __exit__(self, *_: object) -> None:
         if self._bar is not None:
             self._bar.close()
+        if self._writes:
+            self._metrics.sync()
         if self._events is not None:
             self._events.close()
 
@@ -176,9 +178,8 @@ class RunLog:
 
     def sync(self) -> None:
         """Let the rows so far outlive a power cut."""
-        if self._writes and os.path.exists(self._path):
-            with open(self._path, "a") as output:
-                os.fsync(output.fileno())
+        if self._writes:
+            self._metrics.sync()
 
     def say(self, text: str) -> None:
         """Print a line without breaking the progress bar."""
@@ -190,8 +191,7 @@ class RunLog:
     def _write(self, row):
         # JSON has no word for NaN and infinity.
         plain = {k: v if math.isfinite(v) else None for k, v in row.items()}
-        with open(self._path, "a", encoding="utf-8") as output:
-            output.write(json.dumps(plain) + "\n")
+        self._metrics.add(json.dumps(plain))
         if self._events is not None:
             import tensorflow as tf
 
@@ -216,11 +216,11 @@ def read_metrics(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
     """Return the rows of a run's `metrics.jsonl`; a torn last line is left out."""
     path = os.path.join(directory, METRICS_FILE)
     rows = []
-    if os.path.exists(path):
-        with open(path, encoding="utf-8") as lines:
+    if files.exists(path):
+        with files.opened(path) as lines:
             for line in lines:
                 try:
                     rows.append(json.loads(line))
-                except json.JSONDecodeError:
+                except ValueError:
                     break
     return rows

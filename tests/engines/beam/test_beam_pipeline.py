@@ -7,11 +7,18 @@ import pytest
 from engines import small_corpus
 
 from official_bert.data import instances
-from official_bert.engines import parallel_data, word_counting
+from official_bert.engines import (
+    arrivals,
+    cluster_job,
+    cluster_outputs,
+    parallel_data,
+    steps,
+    word_counting,
+    word_sums,
+)
 from official_bert.engines.beam import files as beam_files
 from official_bert.engines.beam import pipeline as beam_pipeline
 from official_bert.engines.beam import runs as beam_runs
-from official_bert.engines.beam import steps as beam_steps
 from official_bert.errors import UserError
 
 pytest.importorskip(
@@ -53,8 +60,7 @@ def create(tmp_path, mini_tokenizer, mini_folder):
     """Return a function that makes records in a folder, with a module or with Beam."""
 
     def _create(name, inputs, beam_options=None, outputs=("0", "1.gz"), **settings):
-        folder = tmp_path / name
-        folder.mkdir()
+        folder = tmp_path / name  # Each engine creates it.
         arguments = (
             [f"{folder}/{output}" for output in outputs],
             mini_tokenizer,
@@ -65,7 +71,7 @@ def create(tmp_path, mini_tokenizer, mini_folder):
             parallel_data.create_pretraining_data(inputs, *arguments)
         else:
             beam_pipeline.create_pretraining_data(
-                inputs, *arguments, options=beam_runs.make_options(beam_options)
+                inputs, *arguments, cluster=beam_runs.make_options(beam_options)
             )
         return {path.name: path.read_bytes() for path in folder.iterdir()}
 
@@ -105,14 +111,14 @@ def test_files_may_be_where_only_beam_reaches(
     earlier = {"files": {"old": {"num_bytes": 1}}, "format": 1}
     (tmp_path / "remote" / "manifest.json").write_text(json.dumps(earlier))
     outputs = [f"{SCHEME}remote/0", f"{SCHEME}remote/1.gz"]
-    beam_pipeline.check_output_files(outputs)
+    cluster_outputs.check_output_files(outputs)
     beam_pipeline.create_pretraining_data(
         beam_files.find_inputs(f"{SCHEME}?.txt*"),
         outputs,
         mini_tokenizer,
         instances.InstanceSettings(**SMALL),
         str(mini_folder / "vocab.txt"),
-        options=beam_runs.make_options(IN_THIS_PROCESS),
+        cluster=beam_runs.make_options(IN_THIS_PROCESS),
     )
     found = {path.name: path for path in (tmp_path / "remote").iterdir()}
     assert found.keys() == expected.keys()
@@ -131,7 +137,7 @@ def test_what_is_wrong_is_one_sentence_and_leaves_nothing(create, tmp_path):
             create(f"out-{name}", [str(tmp_path / name)], IN_THIS_PROCESS)
         assert "while running" not in str(raised.value)
         assert "\n" not in str(raised.value)
-        assert not list((tmp_path / f"out-{name}").iterdir())
+        assert not (tmp_path / f"out-{name}").exists()
 
 
 def test_another_run_at_work_is_not_disturbed(create, text_files, tmp_path):
@@ -184,39 +190,41 @@ def lost_one(values):
 
 def test_lost_data_is_noticed(create, small, text_files, monkeypatch):
     """Runners have been seen to lose what one worker sends to another."""
-    write_piece = beam_steps.write_piece
+    write_piece = steps.write_piece
     monkeypatch.setattr(
-        beam_steps,
+        steps,
         "write_piece",
         lambda collected, *others: write_piece(
             (collected[0], lost_one(collected[1])), *others
         ),
     )
-    with pytest.raises(UserError, match="Beam has lost data between its workers"):
+    with pytest.raises(UserError, match="cluster has lost data between its workers"):
         create("out", text_files, IN_THIS_PROCESS)
 
 
 def test_lost_documents_and_text_are_noticed(text_files):
-    layout = beam_steps.Layout({}, 2, 4, 2)
+    layout = cluster_job.Layout({}, 2, 4, 2)
     whole = [None, 1, (0, 3, 0), 0]
-    assert beam_steps._complete_instances(0, whole, layout) == [(0, 3, 0)]
+    assert steps._complete_pairs(0, whole, layout) == [(0, 3, 0)]
     with pytest.raises(UserError, match="1 of 2 document passes"):
-        beam_steps._complete_instances(0, whole[:3], layout)
+        steps._complete_pairs(0, whole[:3], layout)
     size = beam_files.size_of(text_files[0])
-    beam_runs.check_text_complete(size, text_files[:1])
-    beam_runs.check_text_complete(1, text_files)  # One is compressed.
+    arrivals.check_text_complete(size, text_files[:1], beam_files.size_of)
+    arrivals.check_text_complete(
+        1, text_files, beam_files.size_of
+    )  # One is compressed.
     with pytest.raises(UserError, match=f"1 of {size} bytes of text have arrived"):
-        beam_runs.check_text_complete(1, text_files[:1])
+        arrivals.check_text_complete(1, text_files[:1], beam_files.size_of)
 
 
 def test_lost_words_are_noticed(text_files, tmp_path, monkeypatch):
-    as_line = beam_word_counts._as_line
+    as_line = word_sums.as_line
     monkeypatch.setattr(
-        beam_word_counts,
-        "_as_line",
+        word_sums,
+        "as_line",
         lambda key, count: as_line(key, count - (key == b"tfish")),
     )
-    with pytest.raises(UserError, match="words have arrived: Apache Beam has lost"):
+    with pytest.raises(UserError, match="words have arrived: the cluster has lost"):
         beam_word_counts.count_words(
             text_files,
             "lines",

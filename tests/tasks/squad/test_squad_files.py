@@ -164,19 +164,34 @@ def test_gold_answers(write):
 
 
 @pytest.mark.parametrize(
-    ("answers", "version_2", "message"),
+    ("version_2", "message"),
     [
-        ([], False, "0 answers; .* exactly one, or, if .* give --version_2_with_neg"),
-        ([], True, "has 0 answers; for training it must have exactly one."),
-        ([answer("in"), answer("was")], False, "has 2 answers"),
+        (False, "no answer; .* must have one, or, if .* give --version_2_with_neg"),
+        (True, "has no answer; for training it must have one."),
     ],
 )
-def test_answers_too_many_or_too_few(write, answers, version_2, message):
-    path = write(squad(question(answers=answers, is_impossible=False)))
+def test_a_question_without_its_answer(write, version_2, message):
+    path = write(squad(question(is_impossible=False)))
     with pytest.raises(UserError, match=message) as caught:
         read_examples(path, True, version_2)
     where = "article 1 (Tower), paragraph 1, question 1 (id q)"
     assert str(caught.value).startswith(f"{path}: {where} has")
+
+
+def test_the_first_of_several_answers_is_trained_on(write, caplog):
+    several = question("When?", "q", [answer("in"), answer("1889")])
+    # Where the first is not found the second is not taken.
+    misplaced = question("Which?", "r", [answer("in", start=0), answer("in")])
+    path = write(squad(several, misplaced, question("Who?", "s", [answer("Paris")])))
+    with caplog.at_level(logging.WARNING):
+        first, last = read_examples(path, is_training=True)
+    assert (first.orig_answer_text, first.start_position) == ("in", 4)
+    assert last.qas_id == "s"
+    assert caplog.messages[0] == (
+        f"{path}: 2 of 3 questions have several answers. The first one of each is used "
+        "for training."
+    )
+    assert "1 of 3 questions are left out" in caplog.messages[1]
 
 
 def test_ids_that_come_twice(write):

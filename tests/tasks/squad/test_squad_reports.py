@@ -209,6 +209,69 @@ def test_scores_of_version_2(models, tmp_path, capsys):
     assert f"  best_f1 = {written['best_f1']}\n" in said
 
 
+NULL = SquadAnswer("", 0, 0, -1.0, -1.0, 0.5)
+TEXT = SquadAnswer("Paris", 0, 5, 1.0, 1.0, 0.5)
+
+
+def answered(odds, threshold):
+    """Return a prediction for each null odds; all texts are "Paris"."""
+    return [
+        SquadPrediction(
+            key, TEXT if value <= threshold else NULL, (TEXT, NULL), TEXT, value
+        )
+        for key, value in odds.items()
+    ]
+
+
+def told(tmp_path, capsys, odds, gold, threshold):
+    """Return what is printed after the scores."""
+    task = V2.with_threshold(threshold)
+    squad_reports.score(str(tmp_path), task, answered(odds, threshold), gold)
+    lines = capsys.readouterr().out.splitlines()
+    return [line for line in lines if not line.startswith(("  ", "*****"))]
+
+
+RIGHT, NONE = ("Paris",), ()
+
+
+def test_thresholds_that_agree_need_no_words(tmp_path, capsys):
+    odds, gold = {"a": -2.0, "b": 3.0}, {"a": RIGHT, "b": NONE}
+    assert told(tmp_path, capsys, odds, gold, -2.0) == []
+
+
+def test_the_best_threshold_if_silence_is_best(tmp_path, capsys):
+    odds, gold = {"a": -2.0, "b": 3.0}, {"a": NONE, "b": NONE}
+    (note,) = told(tmp_path, capsys, odds, gold, -3.0)
+    assert "best_f1_thresh is 0.0: the official script writes 0.0 if" in note
+    assert "best_null_score_diff_threshold is -3.0, below all null odds" in note
+
+
+def test_the_best_threshold_of_equal_odds(tmp_path, capsys):
+    odds = {"a": -2.0, "b": 1.0, "c": 1.0, "d": 1.0}
+    gold = {"a": RIGHT, "b": RIGHT, "c": NONE, "d": NONE}
+    (note,) = told(tmp_path, capsys, odds, gold, -2.0)
+    assert "best_f1_thresh is 1.0: the official script answers only some" in note
+    assert "best_null_score_diff_threshold is -2.0 and answers all" in note
+
+
+def test_a_stored_threshold_that_is_not_the_best(tmp_path, capsys):
+    odds, gold = {"a": -2.0, "b": 3.0}, {"a": RIGHT, "b": NONE}
+    (note,) = told(tmp_path, capsys, odds, gold, 4.0)
+    assert "best_f1_thresh is -2.0, but these answers use null_score" in note
+    assert "diff_threshold 4.0" in note and "f1 is 50.00 instead of 100.00" in note
+
+
+def test_no_question_answered():
+    silent = answered({"a": 1.0, "b": 2.0}, 0.0)
+    warn = squad_reports.silence_warning
+    for gold in (None, {"a": NONE, "b": RIGHT}):
+        assert "leaves all 2 questions unanswered at null_score_diff_threshold 0.5" in (
+            warn(silent, 0.5, gold)
+        )
+    assert warn(silent, 0.5, {"a": NONE, "b": NONE}) is None
+    assert warn(answered({"a": -1.0, "b": 2.0}, 0.0), 0.0) is None
+
+
 def test_scores_of_version_1(models, tmp_path):
     found = squad_reports.answer(models[:1], EXAMPLES)
     gold = {key: texts or ("nothing",) for key, texts in GOLD.items()}

@@ -1,0 +1,6 @@
+"""`python -m official_bert COMMAND ...`, the same as `official-bert COMMAND ...`."""
+
+from official_bert.command_line.start import main
+
+if __name__ == "__main__":
+    main()

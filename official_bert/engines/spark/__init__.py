@@ -1,0 +1,4 @@
+"""The data engine on Apache Spark, for clusters.
+
+Jobs count words and make the same records as the local engine.
+"""

@@ -1,0 +1,79 @@
+"""A dataset of TFDS as the files of a user, so that both are read alike."""
+
+import dataclasses
+from collections.abc import Container
+
+from absl import logging
+
+from official_bert.errors import UserError
+from official_bert.tables import dataset_tables
+from official_bert.tables.dataset_columns import choose_columns
+from official_bert.tables.datasets import DEV, TEST, TRAIN, Dataset
+from official_bert.tables.labels import REGRESSION
+from official_bert.tasks.classifier.data import OwnFiles
+
+
+def as_own_files(dataset: Dataset, own: OwnFiles, wanted: Container[str]) -> OwnFiles:
+    """Return `OwnFiles` with the tables of a dataset in place of paths.
+
+    Args:
+      dataset: `Dataset`.
+      own: `OwnFiles` with the names of columns that the user gave, the kind of
+        labels and so on, and without files.
+      wanted: which of "train", "dev" and "test". If there is no split for "dev",
+        `read_own` splits rows off the training set.
+
+    Raises:
+      UserError: a split is missing, or it is not clear which columns are meant.
+    """
+    columns = choose_columns(
+        dataset,
+        own.text_column,
+        own.text_b_column,
+        own.label_column,
+        needs_label=TRAIN in wanted or DEV in wanted,
+    )
+
+    logging.info(
+        "%s: texts are %s, labels are %s (--text_column, --text_b_column and "
+        "--label_column choose others).",
+        dataset.name,
+        " and ".join(filter(None, (columns.text, columns.text_b))),
+        ", ".join(columns.label) or "not there",
+    )
+
+    def table(part):
+        split = dataset.find_split(part)
+        if part not in wanted or (part == DEV and split is None and TRAIN in wanted):
+            return None
+        return dataset_tables.read_table(
+            dataset, split or _missing(dataset, part), columns
+        )
+
+    kind = own.label_kind
+    names: tuple[str, ...] = ()
+    if columns.label:
+        kind = kind or dataset_tables.label_kind(dataset, columns.label)
+        names = dataset_tables.label_names(dataset, columns.label)
+    return dataclasses.replace(
+        own,
+        train_file=table(TRAIN),
+        dev_file=table(DEV),
+        test_file=table(TEST),
+        text_column=columns.text,
+        text_b_column=columns.text_b,
+        label_column=columns.label_column,
+        label_kind=kind,
+        label_names=() if kind == REGRESSION else names,
+    )
+
+
+def _missing(dataset, part):
+    """Raise the `UserError` about a split that does not exist."""
+    if part == DEV and dataset.find_split(TRAIN):
+        raise UserError(
+            f"--dataset={dataset.name} has no validation split. --do_train with "
+            "--do_eval splits one off the training set; --do_predict scores the test "
+            "set."
+        )
+    return dataset.require_split(part)

@@ -1,0 +1,60 @@
+"""Files of lines that grow: appended on a disk, rewritten in an object store."""
+
+import os
+import time
+from collections.abc import Iterable
+
+from official_bert import files
+
+# A remote file is rewritten at most so often, and when the run is saved.
+_REWRITTEN_AFTER = 30.0
+
+
+class _LocalLines:
+    """A local file; each line is written at once."""
+
+    def __init__(self, path, lines):
+        self._path = path
+        files.write_text(path, "".join(f"{line}\n" for line in lines))
+
+    def add(self, line: str) -> None:
+        """Append a line."""
+        with open(self._path, "a", encoding="utf-8") as output:
+            output.write(f"{line}\n")
+
+    def sync(self) -> None:
+        """Let the lines so far outlive a power cut."""
+        if os.path.exists(self._path):
+            with open(self._path, "a") as output:
+                os.fsync(output.fileno())
+
+
+class _RemoteLines:
+    """An object; it has no append, so it is replaced."""
+
+    def __init__(self, path, lines):
+        self._path, self._lines = path, list(lines)
+        self._write()
+
+    def add(self, line: str) -> None:
+        """Add a line, which `sync` or a later one writes."""
+        self._lines.append(line)
+        self._is_written = False
+        if time.monotonic() - self._last > _REWRITTEN_AFTER:
+            self._write()
+
+    def sync(self) -> None:
+        """Write all lines."""
+        if not self._is_written:
+            self._write()
+
+    def _write(self):
+        files.write_text(self._path, "".join(f"{line}\n" for line in self._lines))
+        self._last, self._is_written = time.monotonic(), True
+
+
+def open_lines(
+    path: str | os.PathLike[str], lines: Iterable[str]
+) -> _LocalLines | _RemoteLines:
+    """Return a file that holds some lines, and takes more."""
+    return (_RemoteLines if files.is_remote(path) else _LocalLines)(path, lines)

@@ -1,0 +1,73 @@
+// A pre-trained model: vectors of texts, and words for [MASK].
+
+import { joined } from "./classifier.js";
+import { descending, softmax } from "./windows.js";
+
+const MASK = "[MASK]";
+
+/**
+ * Returns the vector of a text, a Float32Array of length 1: the mean over its tokens.
+ * A text that is too long is cut.
+ */
+export async function encode(bert, text, options) {
+  const { tokenizer, card } = bert;
+  const longest = card.lengths[card.lengths.length - 1];
+  const row = joined(tokenizer, tokenizer.encode(text).slice(0, longest - 2));
+  const [{ sequence_output: vectors }] = await bert.runRows([row], options);
+  const size = card.architecture.hidden_size;
+  const sums = new Float64Array(size);
+  row.ids.forEach((_, token) => {
+    for (let index = 0; index < size; index += 1) {
+      sums[index] += vectors[token * size + index];
+    }
+  });
+  const norm = Math.hypot(...sums);
+  return Float32Array.from(sums, (sum) => sum / norm);
+}
+
+/** Returns the cosine of two texts' vectors, from -1 to 1. */
+export async function similarity(bert, text, textB, options) {
+  const first = await encode(bert, text, options);
+  const second = await encode(bert, textB, options);
+  return first.reduce((sum, value, index) => sum + value * second[index], 0);
+}
+
+/** Returns the likeliest tokens of each [MASK]; see `Candidate` in bert.d.ts. */
+export async function fillMask(bert, text, topK, options) {
+  const { tokenizer, card } = bert;
+  const mask = tokenizer.vocab.get(MASK);
+  const parts = text.split(MASK).map((part) => tokenizer.encode(part));
+  if (parts.length === 1) {
+    throw new RangeError(`The text has no ${MASK}; put one in.`);
+  }
+  const tokens = parts.flatMap((part, index) => (index ? [mask, ...part] : part));
+  const row = joined(tokenizer, tokens);
+  const longest = card.lengths[card.lengths.length - 1];
+  if (row.ids.length > longest) {
+    throw new RangeError(
+      `The text has ${row.ids.length} tokens and the model reads ${longest}; ` +
+        "shorten it.",
+    );
+  }
+  const [{ sequence_output: vectors }] = await bert.runRows([row], options);
+  const size = card.architecture.hidden_size;
+  const found = [];
+  for (let position = 0; position < row.ids.length; position += 1) {
+    if (row.ids[position] === mask) {
+      const vector = vectors.slice(position * size, (position + 1) * size);
+      const outputs = await bert.runtime.runSignature("fill_mask", { vector });
+      found.push(candidatesOf(tokenizer, outputs.token_logits, topK));
+    }
+  }
+  return found;
+}
+
+function candidatesOf(tokenizer, logits, topK) {
+  const probabilities = softmax(logits);
+  return descending(probabilities)
+    .slice(0, topK)
+    .map((id) => ({
+      token: tokenizer.pieces[id],
+      probability: probabilities[id],
+    }));
+}

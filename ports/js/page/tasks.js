@@ -1,0 +1,95 @@
+// What the page shows for each kind of model: fields, examples, and the call.
+
+import * as views from "./views.js";
+
+const TRAIN =
+  "The train left Lisbon on time, and by noon Maria Lopes had the carriage to " +
+  "herself. She was on her way to Porto, where the Serralves museum had opened an " +
+  "exhibition about the bridges of Gustave Eiffel.";
+
+/** kind -> {fields, examples, run}; run returns the elements of the result. */
+export const TASKS = {
+  classifier: {
+    fields: [{ id: "text", label: "Text", rows: 6 }],
+    examples: [
+      { text: "Wonderful from the first minute to the last." },
+      { text: "Two hours of my life that I will never get back." },
+      { text: "The actors are good, but the story goes nowhere." },
+    ],
+    run: async (bert, { text }, options) =>
+      views.classification(await bert.classify(text, null, options)),
+  },
+  pairs: {
+    fields: [
+      { id: "text", label: "First text", rows: 3 },
+      { id: "textB", label: "Second text", rows: 3 },
+    ],
+    examples: [
+      {
+        text: "The train left Lisbon on time.",
+        textB: "The train departed from Lisbon punctually.",
+      },
+      {
+        text: "The train left Lisbon on time.",
+        textB: "The museum is closed on Mondays.",
+      },
+    ],
+    run: async (bert, { text, textB }, options) =>
+      views.classification(await bert.classify(text, textB, options)),
+  },
+  squad: {
+    fields: [
+      { id: "text", label: "Question", rows: 2 },
+      { id: "context", label: "Context", rows: 9, hint: "Of any length." },
+    ],
+    examples: [
+      { text: "Where was Maria Lopes going?", context: TRAIN },
+      { text: "What is the exhibition about?", context: TRAIN },
+    ],
+    run: async (bert, { text, context }, options) =>
+      views.answer(await bert.answer(text, context, options), context),
+  },
+  ner: {
+    fields: [{ id: "text", label: "Text", rows: 8, hint: "Of any length." }],
+    examples: [
+      { text: TRAIN },
+      { text: "Angela Merkel met Emmanuel Macron of France in Berlin for the EU." },
+    ],
+    run: async (bert, { text }, options) =>
+      views.entities(await bert.tag(text, options), text),
+  },
+  fill_mask: {
+    fields: [
+      { id: "text", label: "Text", rows: 4, hint: "Write [MASK] for a missing word." },
+    ],
+    examples: [
+      { text: "The train left on [MASK]." },
+      { text: "Paris is the [MASK] of [MASK]." },
+    ],
+    run: async (bert, { text }, options) =>
+      views.masks(await bert.fillMask(text, 5, options), text),
+  },
+  encoder: {
+    fields: [
+      { id: "text", label: "First text", rows: 3 },
+      { id: "textB", label: "Second text", rows: 3 },
+    ],
+    examples: [
+      {
+        text: "The train left Lisbon on time.",
+        textB: "The departure from Lisbon was punctual.",
+      },
+      {
+        text: "The train left Lisbon on time.",
+        textB: "Add the flour and stir the dough.",
+      },
+    ],
+    run: async (bert, { text, textB }, options) =>
+      views.cosine(await bert.similarity(text, textB, options)),
+  },
+};
+
+/** Returns the entry of `TASKS` for a model card. */
+export function taskOf(card) {
+  return TASKS[card.kind === "classifier" && card.is_pair ? "pairs" : card.kind];
+}

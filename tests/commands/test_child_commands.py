@@ -1,0 +1,63 @@
+"""A command starts another one of the same package, wherever it works."""
+
+import os
+import pathlib
+import subprocess
+import sys
+
+import pytest
+from places import ROOT
+
+from official_bert.command_line import child_commands
+
+
+def test_it_starts_this_package_from_any_folder(monkeypatch, tmp_path):
+    """A file of that folder hides no module of Python."""
+    monkeypatch.delenv("PYTHONPATH", raising=False)
+    (tmp_path / "textwrap.py").write_text("raise SystemExit('the wrong module')\n")
+    config = "--bert_config_file=configs/bert_tiny.json"
+    options = {"cwd": tmp_path, "stdout": subprocess.PIPE, "text": True}
+    status, printed = child_commands.run_child("describe", [config], **options)
+    assert status == 0
+    assert printed.startswith("L=2 layers, H=128 hidden")
+
+
+def test_its_status_is_that_of_the_command(capfd):
+    assert child_commands.run_child("describe", []) == (1, None)
+    assert "error: Give either --bert_config_file or --size" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize("installed", [True, False])
+def test_an_installed_package_needs_no_path(monkeypatch, installed):
+    """Its folder before Python's own could hide modules of Python."""
+    folders = [os.fspath(ROOT)] if installed else []
+    monkeypatch.setattr(child_commands.site, "getsitepackages", lambda: folders)
+    found = child_commands._with_package({"PYTHONPATH": "mine"})
+    wanted = "mine" if installed else os.pathsep.join([os.fspath(ROOT), "mine"])
+    assert found == {"PYTHONPATH": wanted}
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
+def test_a_child_ends_with_its_parent(tmp_path):
+    """With SIGTERM, as a job manager ends a command."""
+    program = (
+        "from official_bert.command_line import child_commands as c\n"
+        "c.exit_at_sigterm()\n"
+        "c.run_child('vocab', ['--input_file=-', '--output_file=v.txt'])\n"
+    )
+    parent = subprocess.Popen(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+        stdin=subprocess.PIPE,
+        start_new_session=True,
+    )
+    children = pathlib.Path(f"/proc/{parent.pid}/task/{parent.pid}/children")
+    while not children.read_text().split():
+        assert parent.poll() is None
+    (child,) = children.read_text().split()
+    # By the pipe, which the parent keeps open, the child waits for text.
+    parent.terminate()
+    assert parent.wait(60) == 128 + 15
+    assert not pathlib.Path(f"/proc/{child}").exists()
+    parent.stdin.close()

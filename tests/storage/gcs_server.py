@@ -1,0 +1,315 @@
+"""A test server of Cloud Storage's JSON API, for TensorFlow's own client.
+
+    python gcs_server.py CERTIFICATE KEY [PORT]
+
+It keeps objects in memory and answers what the client of TensorFlow 2.20 and 2.21
+asks: metadata, lists with a delimiter and pages, media with ranges, simple and
+resumable uploads, `rewriteTo`, deletion, with generations and their preconditions.
+`POST /test/faults` with a JSON object sets what goes wrong; `GET /test/requests`
+returns what was asked so far. Standard library only.
+"""
+
+import base64
+import dataclasses
+import hashlib
+import http.server
+import json
+import random
+import ssl
+import sys
+import threading
+import time
+import urllib.parse
+
+_PAGE = 3  # Objects in a page of a list, so that clients must read several.
+
+
+@dataclasses.dataclass
+class Faults:
+    """What goes wrong.
+
+    Attributes:
+      latency: seconds before each answer.
+      slow: share of the requests that take `slow_seconds` more.
+      failing: share of the requests that end with 503.
+      cut: share of the downloads whose connection ends in the middle.
+      deny: status of every answer about objects that begin with a prefix.
+      seed: of the random numbers.
+    """
+
+    latency: float = 0.0
+    slow: float = 0.0
+    slow_seconds: float = 1.0
+    failing: float = 0.0
+    cut: float = 0.0
+    deny: dict[str, int] = dataclasses.field(default_factory=dict)
+    seed: int = 0
+
+
+class Store:
+    """Objects of buckets, with a generation each."""
+
+    def __init__(self, buckets):
+        self.buckets = set(buckets)
+        self.objects = {}  # (bucket, name) -> (bytes, generation, time)
+        self.uploads = {}  # id -> (bucket, name, bytearray, precondition)
+        self.lock = threading.RLock()
+        self.generation = 1000
+        self.requests = []
+        self.configure({})
+
+    def configure(self, faults):
+        self.faults = Faults(**faults)
+        self.random = random.Random(self.faults.seed)
+
+    def put(self, bucket, name, data, expected):
+        """Store an object; return None if its generation is not the expected one."""
+        with self.lock:
+            current = self.objects.get((bucket, name), (b"", 0, ""))[1]
+            if expected is not None and int(expected) != current:
+                return None
+            self.generation += 1
+            now = time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime())
+            self.objects[bucket, name] = (bytes(data), self.generation, now)
+            return self.metadata(bucket, name)
+
+    def metadata(self, bucket, name):
+        data, generation, updated = self.objects[bucket, name]
+        return {
+            "kind": "storage#object",
+            "bucket": bucket,
+            "name": name,
+            "generation": str(generation),
+            "size": str(len(data)),
+            "updated": updated,
+            "md5Hash": base64.b64encode(hashlib.md5(data).digest()).decode(),
+        }
+
+    def listing(self, bucket, query):
+        """Return a page of a list as the API does."""
+        prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
+        entries = set()
+        for owner, name in self.objects:
+            if owner == bucket and name.startswith(prefix):
+                rest = name[len(prefix) :]
+                if delimiter and delimiter in rest:
+                    entries.add((prefix + rest.split(delimiter)[0] + delimiter, True))
+                else:
+                    entries.add((name, False))
+        size = min(int(query.get("maxResults", _PAGE)), _PAGE)
+        ordered = sorted(entries)
+        start = int(query.get("pageToken", 0))
+        page = ordered[start : start + size]
+        answer = {
+            "items": [self.metadata(bucket, n) for n, folder in page if not folder],
+            "prefixes": [name for name, folder in page if folder],
+        }
+        if start + size < len(ordered):
+            answer["nextPageToken"] = str(start + size)
+        return {key: value for key, value in answer.items() if value}
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """Answers one connection."""
+
+    protocol_version = "HTTP/1.1"
+    store: Store
+
+    def log_message(self, *_):
+        pass
+
+    def do_GET(self):
+        path, query = self._parts()
+        if path == "/test/requests":
+            return self._answer(200, self.store.requests)
+        if self._has_failed(path):
+            return None
+        if path.startswith("/storage/v1/b/"):
+            return self._metadata(path, query)
+        bucket, _, name = urllib.parse.unquote(path).lstrip("/").partition("/")
+        return self._media(bucket, name)
+
+    def do_POST(self):
+        path, query = self._parts()
+        body = self._body()
+        if path == "/test/faults":
+            self.store.configure(json.loads(body))
+            return self._answer(200, {})
+        if self._has_failed(path):
+            return None
+        parts = path.split("/")
+        if path.startswith("/upload/storage/v1/b/"):
+            bucket = parts[5]
+            if bucket not in self.store.buckets:
+                return self._answer(404, {})
+            name = query.get("name") or json.loads(body or b"{}")["name"]
+            expected = query.get("ifGenerationMatch")
+            if query.get("uploadType") == "media":
+                return self._stored(bucket, name, body, expected)
+            with self.store.lock:
+                number = f"upload-{len(self.store.uploads)}"
+                self.store.uploads[number] = (bucket, name, bytearray(), expected)
+            where = f"https://{self.headers['Host']}{path}?upload_id={number}"
+            return self._answer(200, {}, {"Location": where})
+        if "rewriteTo" in parts or "copyTo" in parts:
+            return self._rewrite(parts, query)
+        return self._answer(404, {})
+
+    def do_PUT(self):
+        path, query = self._parts()
+        body = self._body()
+        if self._has_failed(path):
+            return None
+        bucket, name, data, expected = self.store.uploads[query["upload_id"]]
+        scope = self.headers.get("Content-Range", "").removeprefix("bytes ")
+        first, _, total = scope.partition("/")
+        if first == "*" and total in ("*", ""):
+            return self._progress(data)
+        if first not in ("*", ""):
+            start = int(first.split("-")[0])
+            data[start:] = body
+        if total not in ("*", "") and len(data) < int(total):
+            return self._progress(data)
+        return self._stored(bucket, name, data, expected)
+
+    def do_DELETE(self):
+        path, query = self._parts()
+        if self._has_failed(path):
+            return None
+        bucket, name = self._object(path)
+        with self.store.lock:
+            if (bucket, name) not in self.store.objects:
+                return self._answer(404, {})
+            expected = query.get("ifGenerationMatch")
+            if expected not in (None, str(self.store.objects[bucket, name][1])):
+                return self._answer(412, {})
+            del self.store.objects[bucket, name]
+        return self._answer(204, None)
+
+    def _metadata(self, path, query):
+        parts = path.split("/")
+        bucket = parts[4]
+        if bucket not in self.store.buckets:
+            return self._answer(404, {})
+        if len(parts) == 5:
+            return self._answer(200, {"name": bucket, "location": "TEST"})
+        if len(parts) == 6:
+            return self._answer(200, self.store.listing(bucket, query))
+        bucket, name = self._object(path)
+        if query.get("alt") == "media":
+            return self._media(bucket, name)
+        if (bucket, name) not in self.store.objects:
+            return self._answer(404, {})
+        return self._answer(200, self.store.metadata(bucket, name))
+
+    def _media(self, bucket, name):
+        if (bucket, name) not in self.store.objects:
+            return self._answer(404, {})
+        data = self.store.objects[bucket, name][0]
+        scope = self.headers.get("Range", "").removeprefix("bytes=")
+        if not scope:
+            return self._send(200, data)
+        first, _, last = scope.partition("-")
+        start, stop = int(first), int(last or len(data) - 1) + 1
+        if start >= len(data):
+            return self._send(416, b"")
+        return self._send(206, data[start:stop])
+
+    def _rewrite(self, parts, query):
+        middle = parts.index("rewriteTo" if "rewriteTo" in parts else "copyTo")
+        source = parts[4], urllib.parse.unquote(parts[6])
+        bucket, name = parts[middle + 2], urllib.parse.unquote(parts[middle + 4])
+        if source not in self.store.objects:
+            return self._answer(404, {})
+        data = self.store.objects[source][0]
+        stored = self.store.put(bucket, name, data, query.get("ifGenerationMatch"))
+        if stored is None:
+            return self._answer(412, {})
+        return self._answer(200, {"done": True, "resource": stored})
+
+    def _stored(self, bucket, name, data, expected):
+        if bucket not in self.store.buckets:
+            return self._answer(404, {})
+        stored = self.store.put(bucket, name, data, expected)
+        return self._answer(412, {}) if stored is None else self._answer(200, stored)
+
+    def _progress(self, data):
+        headers = {"Range": f"bytes=0-{len(data) - 1}"} if data else {}
+        return self._answer(308, None, headers)
+
+    def _parts(self):
+        parsed = urllib.parse.urlsplit(self.path)
+        query = dict(urllib.parse.parse_qsl(parsed.query, keep_blank_values=True))
+        return parsed.path, query
+
+    def _object(self, path):
+        """Return the bucket and name of /storage/v1/b/BUCKET/o/NAME."""
+        parts = path.split("/")
+        return parts[4], urllib.parse.unquote(parts[6])
+
+    def _body(self):
+        """Read the body. The client sends chunks, and a length that is wrong then."""
+        if "chunked" not in self.headers.get("Transfer-Encoding", ""):
+            return self.rfile.read(int(self.headers.get("Content-Length") or 0))
+        body = b""
+        while size := int(self.rfile.readline().split(b";")[0], 16):
+            body += self.rfile.read(size)
+            self.rfile.readline()
+        self.rfile.readline()
+        return body
+
+    def _has_failed(self, path):
+        """Answer with a fault if it is this request's turn."""
+        store, faults = self.store, self.store.faults
+        with store.lock:
+            store.requests.append(f"{self.command} {self.path}")
+            draws = [store.random.random() for _ in range(3)]
+        time.sleep(faults.latency + (draws[0] < faults.slow) * faults.slow_seconds)
+        self.is_cut = draws[1] < faults.cut
+        name = urllib.parse.unquote(path)
+        for prefix, status in faults.deny.items():
+            if prefix in name:
+                reason = {"error": {"code": status, "message": "denied by the test"}}
+                self._answer(status, reason)
+                return True
+        if draws[2] < faults.failing:
+            self._answer(503, {})
+            return True
+        return False
+
+    def _answer(self, status, value, headers=()):
+        body = b"" if value is None else json.dumps(value).encode()
+        self._send(status, body, {"Content-Type": "application/json", **dict(headers)})
+
+    def _send(self, status, body, headers=()):
+        self.send_response(status)
+        for name, value in dict(headers).items():
+            self.send_header(name, value)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        if getattr(self, "is_cut", False) and len(body) > 1:
+            self.wfile.write(body[: len(body) // 2])
+            self.wfile.flush()
+            self.connection.close()
+            return
+        self.wfile.write(body)
+
+
+def serve(certificate, key, port, buckets=("bucket",)):
+    """Return a server; `serve_forever` answers."""
+    handler = type("StoreHandler", (Handler,), {"store": Store(buckets)})
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
+    server.daemon_threads = True
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    server.socket = context.wrap_socket(
+        server.socket, server_side=True, do_handshake_on_connect=False
+    )
+    return server
+
+
+if __name__ == "__main__":
+    certificate, key, *port = sys.argv[1:]
+    served = serve(certificate, key, int(port[0]) if port else 443)
+    print("ready", flush=True)
+    served.serve_forever()

@@ -133,7 +133,8 @@ def describe_run(file_flags: Sequence[str], datasets: "Iterable[Dataset]" = ()) 
     listed = [each if isinstance(each, list) else [each] for each in values]
     inputs = [found_models.path_of(path) for paths in listed for path in paths]
     records = [dataset.record() for dataset in datasets]
-    training_flags.describe_run(("dataset", *file_flags), inputs, records)
+    named = ("dataset",) if "dataset" in FLAGS else ()
+    training_flags.describe_run((*named, *file_flags), inputs, records)
 
 
 def _check():

@@ -15,7 +15,7 @@ import filelock
 import pytest
 from places import ROOT
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.errors import UserError
 
 
@@ -32,7 +32,7 @@ def test_shipped_files_of_a_checkout_and_of_a_wheel(tmp_path, monkeypatch):
     for name, in_wheel in wheel["force-include"].items():
         assert files.shipped(name) == ROOT / name and files.shipped(name).exists()
         installed = tmp_path / in_wheel
-        installed.parent.mkdir(parents=True)
+        installed.parent.mkdir(parents=True, exist_ok=True)
         installed.touch()
         with monkeypatch.context() as patch:
             patch.setattr(files, "_PACKAGE", tmp_path / "official_bert")
@@ -51,32 +51,32 @@ def test_shipped_files_of_a_checkout_and_of_a_wheel(tmp_path, monkeypatch):
     ],
 )
 def test_split_list(value, parts):
-    assert files.split_list(value) == parts
+    assert given_paths.split_list(value) == parts
 
 
 def test_split_list_takes_paths(tmp_path):
-    assert files.split_list([tmp_path]) == [str(tmp_path)]
+    assert given_paths.split_list([tmp_path]) == [str(tmp_path)]
 
 
 def test_patterns_keep_their_order_and_globs_are_sorted(tmp_path):
     for name in ("b.txt", "a.txt", "c.txt", "d[1].txt"):
         (tmp_path / name).write_text("")
-    found = files.find_input_files(f"{tmp_path}/c.txt,{tmp_path}/[ab].txt")
+    found = given_paths.find_input_files(f"{tmp_path}/c.txt,{tmp_path}/[ab].txt")
     assert [os.path.basename(path) for path in found] == ["c.txt", "a.txt", "b.txt"]
     # A file of exactly that name wins over the glob that the name also is.
     bracketed = f"{tmp_path}/d[1].txt"
-    assert files.find_input_files([bracketed]) == [bracketed]
+    assert given_paths.find_input_files([bracketed]) == [bracketed]
 
 
 def test_find_input_files_says_what_is_wrong(tmp_path):
     with pytest.raises(UserError) as error:
-        files.find_input_files(f"{tmp_path}/*.txt")
+        given_paths.find_input_files(f"{tmp_path}/*.txt")
     one_sentence(error, "--input_file", f"{tmp_path}/*.txt")
     with pytest.raises(UserError) as error:
-        files.find_input_files(" , ", "--train_file")
+        given_paths.find_input_files(" , ", "--train_file")
     one_sentence(error, "--train_file", "empty")
     with pytest.raises(UserError) as error:
-        files.find_input_files([tmp_path])
+        given_paths.find_input_files([tmp_path])
     one_sentence(error, tmp_path, "is a directory", f"{tmp_path}/*")
 
 
@@ -86,44 +86,47 @@ def test_unreadable_file(tmp_path):
     path.write_text("")
     path.chmod(0)
     with pytest.raises(UserError) as error:
-        files.require_readable(path, "--vocab_file")
+        given_paths.require_readable(path, "--vocab_file")
     one_sentence(error, "--vocab_file", path, "Permission denied")
 
 
 def test_require_readable(tmp_path):
     with pytest.raises(UserError) as error:
-        files.require_readable(tmp_path / "none", "--vocab_file")
+        given_paths.require_readable(tmp_path / "none", "--vocab_file")
     one_sentence(error, "--vocab_file", tmp_path / "none", "No such file")
     (tmp_path / "some").write_text("")
-    files.require_readable(tmp_path / "some", "--vocab_file")
+    given_paths.require_readable(tmp_path / "some", "--vocab_file")
 
 
 def test_require_parent(tmp_path, monkeypatch):
-    files.require_parent(tmp_path / "new", "--output_file")
+    given_paths.require_parent(tmp_path / "new", "--output_file")
     with pytest.raises(UserError) as error:
-        files.require_parent(tmp_path / "no" / "new", "--output_file")
+        given_paths.require_parent(tmp_path / "no" / "new", "--output_file")
     one_sentence(error, "--output_file", f"mkdir -p {tmp_path / 'no'}")
     with pytest.raises(UserError) as error:
-        files.require_parent(tmp_path, "--output_file")
+        given_paths.require_parent(tmp_path, "--output_file")
     one_sentence(error, tmp_path, "is a directory")
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UserError) as error:
-        files.require_parent(tmp_path / "pipe", "--output_file")
+        given_paths.require_parent(tmp_path / "pipe", "--output_file")
     one_sentence(error, tmp_path / "pipe", "is no file")
     monkeypatch.chdir(tmp_path)
-    files.require_parent("new", "--output_file")
+    given_paths.require_parent("new", "--output_file")
     monkeypatch.setattr(files.os, "access", lambda path, mode: mode != os.W_OK)
     with pytest.raises(UserError) as error:
-        files.require_parent("new", "--output_file")
+        given_paths.require_parent("new", "--output_file")
     one_sentence(error, tmp_path, "not writable")
 
 
 def test_missing_folders_are_created_and_stay_only_without_an_error(tmp_path):
     paths = [tmp_path / "a/b/1", tmp_path / "a/c/2", tmp_path / "3"]
     for path in paths:
-        files.require_possible_file(path, "--output_file")
-    assert files.existing_parent(paths[0]) == str(tmp_path)
-    with pytest.raises(ZeroDivisionError), files.made_parents(paths, "--output_file"):
+        given_paths.require_possible_file(path, "--output_file")
+    assert given_paths.existing_parent(paths[0]) == str(tmp_path)
+    with (
+        pytest.raises(ZeroDivisionError),
+        given_paths.made_parents(paths, "--output_file"),
+    ):
         assert (tmp_path / "a/b").is_dir() and (tmp_path / "a/c").is_dir()
         (tmp_path / "a/c/finished").touch()
         raise ZeroDivisionError
@@ -131,29 +134,29 @@ def test_missing_folders_are_created_and_stay_only_without_an_error(tmp_path):
     assert sorted(tmp_path.rglob("*")) == [
         tmp_path / name for name in ("a", "a/c", "a/c/finished")
     ]
-    with files.made_parents(paths, "--output_file"):
+    with given_paths.made_parents(paths, "--output_file"):
         pass
     assert (tmp_path / "a/b").is_dir()
     with pytest.raises(UserError) as error:
-        files.require_possible_file(tmp_path / "a/c/finished/1", "--output_file")
+        given_paths.require_possible_file(tmp_path / "a/c/finished/1", "--output_file")
     one_sentence(error, "--output_file", "finished is a file")
     with pytest.raises(UserError) as error:
-        files.require_possible_file(tmp_path / "a", "--output_file")
+        given_paths.require_possible_file(tmp_path / "a", "--output_file")
     one_sentence(error, tmp_path / "a", "is a directory")
 
 
 def test_of_many_files_three_are_named():
-    assert files.named(iter("abc")) == "a, b, c"
-    assert files.named(map(str, range(11_000))) == "0, 1, 2 and 10997 more"
+    assert given_paths.named(iter("abc")) == "a, b, c"
+    assert given_paths.named(map(str, range(11_000))) == "0, 1, 2 and 10997 more"
 
 
 def test_an_output_that_is_an_input(tmp_path):
     (tmp_path / "text").write_text("")
     os.symlink(tmp_path / "text", tmp_path / "link")
     outputs = [str(tmp_path / "new"), str(tmp_path / "link")]
-    files.require_no_input(outputs, [], "--output_file")
+    given_paths.require_no_input(outputs, [], "--output_file")
     with pytest.raises(UserError) as error:
-        files.require_no_input(outputs, [str(tmp_path / "text")], "--output_file")
+        given_paths.require_no_input(outputs, [str(tmp_path / "text")], "--output_file")
     one_sentence(error, "--output_file", tmp_path / "link", "is an input")
 
 
@@ -474,7 +477,7 @@ def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
 
 
 def test_a_number_in_a_name_stands_for_so_many_files():
-    assert files.split_shards("a@2.tfrecord.gz, d/b, c@1") == [
+    assert given_paths.split_shards("a@2.tfrecord.gz, d/b, c@1") == [
         "a-00000-of-00002.tfrecord.gz",
         "a-00001-of-00002.tfrecord.gz",
         "d/b",
@@ -482,7 +485,7 @@ def test_a_number_in_a_name_stands_for_so_many_files():
     ]
     # These are names like any other.
     names = ["me@home.tfrecord", "x@3/b.tfrecord", "a@0.tfrecord", "a@3b"]
-    assert files.split_shards(",".join(names)) == names
+    assert given_paths.split_shards(",".join(names)) == names
 
 
 def fill(path):

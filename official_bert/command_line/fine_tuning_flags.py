@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 from absl import flags, logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.command_line import found_models, training_flags
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.model_flags import given_files
@@ -206,7 +206,7 @@ def require_files(*names: str) -> None:
     """Raise `UserError` unless the files of these flags are named and readable."""
     require(*names)
     for name in names:
-        files.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
+        given_paths.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
 
 
 def model_path() -> str:

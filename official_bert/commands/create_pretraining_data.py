@@ -19,7 +19,7 @@ from typing import Any
 
 from absl import flags, logging
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.command_line import cluster_flags
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.run_record import write_run_json
@@ -142,7 +142,7 @@ def main() -> None:
 
     require(*REQUIRED)
     settings = _settings()
-    output_files = files.split_shards(FLAGS.output_file)
+    output_files = given_paths.split_shards(FLAGS.output_file)
     check_output_files, find_inputs, create, write_beside = _engine()
     check_output_files(output_files)
     vocab_file = locate(FLAGS.vocab_file)

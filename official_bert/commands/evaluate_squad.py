@@ -19,7 +19,7 @@ import reprlib
 
 from absl import flags, logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.errors import UserError
 
@@ -137,7 +137,7 @@ def _best_text(qas_id, rows):
 def _read(flag, kind):
     """Return the JSON object that a flag names, with values of a kind."""
     path = locate(getattr(FLAGS, flag))
-    files.require_readable(path, f"--{flag}")
+    given_paths.require_readable(path, f"--{flag}")
     values = files.read_json(path, "a file of answers")
     for qas_id, value in values.items():
         # Numbers are null odds, differences of logits: never as large as this.

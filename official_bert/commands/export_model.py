@@ -26,7 +26,7 @@ import re
 
 from absl import flags
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.command_line import found_models
 from official_bert.command_line.flag_values import define_aliases, locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -177,7 +177,7 @@ def _check_flags():
             raise UserError(f"{', '.join(given)}: for {allowed} only; leave it out.")
     for name in ("check_file", "calibration_file", "dev_file"):
         if FLAGS[name].value:
-            files.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
+            given_paths.require_readable(locate(getattr(FLAGS, name)), f"--{name}")
     is_full = FLAGS.quantization == FULL_INT8
     if is_full and not (FLAGS.calibration_file and FLAGS.dev_file):
         raise UserError(

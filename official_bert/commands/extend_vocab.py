@@ -21,7 +21,7 @@ import tempfile
 
 from absl import flags
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.command_line import found_models
 from official_bert.command_line.command_table import in_users_form
 from official_bert.command_line.flag_values import define_aliases, require
@@ -112,8 +112,10 @@ def main() -> None:
     _check_flags()
     sources = readers.find_inputs(FLAGS.input_file) if FLAGS.input_file else []
     if FLAGS.suggestions_file:
-        files.require_parent(FLAGS.suggestions_file, "--suggestions_file")
-        files.require_no_input([FLAGS.suggestions_file], sources, "--suggestions_file")
+        given_paths.require_parent(FLAGS.suggestions_file, "--suggestions_file")
+        given_paths.require_no_input(
+            [FLAGS.suggestions_file], sources, "--suggestions_file"
+        )
     model = found_models.find(FLAGS.model)
     start_tensorflow()
     from official_bert.checkpoints import any_format

@@ -20,7 +20,7 @@ import os
 
 from absl import flags, logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.command_line import found_models, streams
 from official_bert.command_line.flag_values import (
     define_aliases,
@@ -276,8 +276,8 @@ def _check_files():
         )
     for name, output in outputs.items():
         if not streams.is_stream(output):
-            files.require_parent(output, f"--{name}")
-            files.require_no_input([output], [FLAGS.input_file], f"--{name}")
+            given_paths.require_parent(output, f"--{name}")
+            given_paths.require_no_input([output], [FLAGS.input_file], f"--{name}")
         elif name == "sentence_vectors":
             raise UserError(
                 "--sentence_vectors: a .npy file begins with the number of its rows, "
@@ -289,6 +289,6 @@ def _check_files():
             "each a file of its own."
         )
     if FLAGS.input_file != streams.STANDARD:
-        files.require_readable(FLAGS.input_file, "--input_file")
+        given_paths.require_readable(FLAGS.input_file, "--input_file")
     if FLAGS.use_tpu:
         logging.warning("--use_tpu has no effect here: a GPU or the CPU is used.")

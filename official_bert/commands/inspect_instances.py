@@ -12,7 +12,7 @@ import sys
 
 from absl import flags
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.command_line.flag_values import locate, require
 from official_bert.command_line.tensorflow_start import start_tensorflow
 
@@ -31,8 +31,8 @@ MOST_USED: tuple[str, ...] = ("num_instances", "skip")
 def main() -> None:
     """Print the asked-for instances."""
     require(*REQUIRED)
-    input_files = files.find_input_files(
-        [locate(pattern) for pattern in files.split_list(FLAGS.input_file)]
+    input_files = given_paths.find_input_files(
+        [locate(pattern) for pattern in given_paths.split_list(FLAGS.input_file)]
     )
 
     from official_bert.data import show_instances

@@ -16,7 +16,7 @@ import sys
 
 from absl import flags
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.command_line.flag_values import require
 from official_bert.command_line.streams import STANDARD, lines_of, opened_output
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -74,7 +74,7 @@ def main() -> None:
     if FLAGS.text is not None and FLAGS.input_file != STANDARD:
         raise UserError("Give --text or --input_file, not both.")
     if FLAGS.input_file != STANDARD:
-        files.require_readable(FLAGS.input_file, "--input_file")
+        given_paths.require_readable(FLAGS.input_file, "--input_file")
     model = FLAGS.model_name, FLAGS.version, FLAGS.signature_name, FLAGS.timeout_s
     if FLAGS.grpc:
         predict = start_tensorflow(lambda: clients.predict_by_grpc(FLAGS.grpc, *model))

@@ -16,7 +16,7 @@ import subprocess
 
 from absl import flags
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.ablations import heldout_text, reports, steps
 from official_bert.ablations.tables import TABLES, TASKS, find_table
 from official_bert.command_line import command_table
@@ -137,7 +137,7 @@ def _data(table):
         own = []
         for name in ("train_file", "dev_file"):
             path = locate(getattr(FLAGS, f"ner_{name}"))
-            files.require_readable(path, f"--ner_{name}")
+            given_paths.require_readable(path, f"--ner_{name}")
             own.append(f"--{name}={path}")
         flags_of |= {"conll": own, "conll_features": own}
     for name in FLAGS.tasks:

@@ -17,7 +17,7 @@ from typing import Any
 
 from absl import flags, logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.command_line import found_models, training_flags
 from official_bert.command_line.flag_values import (
     define_aliases,
@@ -145,7 +145,7 @@ def main() -> None:
             logging.warning(
                 "The vocabulary of the records could not be checked: no manifest.json "
                 "describes %s.",
-                files.named(train_set.unchecked_files),
+                given_paths.named(train_set.unchecked_files),
             )
         train_set.check_batch_size(FLAGS.train_batch_size)
         strategies.check_shares(
@@ -202,7 +202,7 @@ def _open_records(config, vocab_file):
 
     def open_set(flag):
         return open_record_set(
-            ",".join(locate(p) for p in files.split_list(getattr(FLAGS, flag))),
+            ",".join(locate(p) for p in given_paths.split_list(getattr(FLAGS, flag))),
             config,
             f"--{flag}",
             FLAGS.max_seq_length,

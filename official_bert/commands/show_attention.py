@@ -13,7 +13,7 @@ it looks at; a row sums to 1.
 
 from absl import flags, logging
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.command_line import model_flags
 from official_bert.command_line.flag_values import require
 from official_bert.command_line.tensorflow_start import start_tensorflow
@@ -80,7 +80,7 @@ def _check_files():
                 f"--numbers: {FLAGS.numbers} must end with .npz or .json, which tells "
                 "the format."
             )
-        files.require_parent(FLAGS.numbers, "--numbers")
+        given_paths.require_parent(FLAGS.numbers, "--numbers")
     if FLAGS.output:
         attention_picture.check_output(FLAGS.output)
-        files.require_parent(FLAGS.output, "--output")
+        given_paths.require_parent(FLAGS.output, "--output")

@@ -15,7 +15,7 @@ from typing import Any
 
 from absl import flags
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.command_line import cluster_flags
 from official_bert.command_line.flag_values import define_aliases, require
 from official_bert.command_line.run_record import write_run_json
@@ -84,7 +84,7 @@ def main() -> None:
     require(*REQUIRED)
     from official_bert.tokenization import train
 
-    files.require_parent(FLAGS.output_file, "--output_file")
+    given_paths.require_parent(FLAGS.output_file, "--output_file")
     sources, counter, held_out = _count()
     limits = FLAGS.num_unused, FLAGS.min_frequency, FLAGS.limit_alphabet
     tokens = train.train_vocab(counter, FLAGS.vocab_size, *limits)
@@ -112,7 +112,7 @@ def _count():
     if FLAGS.dev_file:
         held_out_sources = find_inputs(FLAGS.dev_file, "--dev_file")
     inputs = sources + held_out_sources
-    files.require_no_input([FLAGS.output_file], inputs, "--output_file")
+    given_paths.require_no_input([FLAGS.output_file], inputs, "--output_file")
     counter, held_out = count_words(sources, *text, not held_out_sources, *how)
     if held_out_sources:
         held_out, _ = count_words(held_out_sources, *text, False, *how)

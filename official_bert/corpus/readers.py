@@ -28,7 +28,7 @@ from typing import IO, TypeVar
 
 from absl import logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.corpus.sentences import split_sentences
 from official_bert.errors import UserError
 
@@ -55,14 +55,14 @@ def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> li
       UserError: a pattern matches nothing, or a file is unreadable.
     """
     found = []
-    for pattern in files.split_list(patterns) or [""]:
+    for pattern in given_paths.split_list(patterns) or [""]:
         if pattern.startswith(BUILTIN):
             # Imported late: most runs have no use for it.
             from official_bert.corpus import builtin as builtin_corpus
 
             found.append(builtin_corpus.corpus_file(pattern, flag))
         else:
-            for path in files.find_input_files(pattern, flag):
+            for path in given_paths.find_input_files(pattern, flag):
                 records = path.removesuffix(REPORT)
                 if records != path and files.exists(records):
                     logging.warning(

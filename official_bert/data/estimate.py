@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from absl import logging
 
-from official_bert import files, machine
+from official_bert import files, given_paths, machine
 from official_bert.data.instances import InstanceSettings
 
 BYTES_PER_TOKEN = 4.4
@@ -115,7 +115,7 @@ def warn_of_disk(num_bytes: float, output_file: str | os.PathLike[str]) -> None:
     """Log a warning if so many bytes may not fit on the disk of a file."""
     if files.is_remote(output_file):
         return
-    folder = files.existing_parent(output_file)
+    folder = given_paths.existing_parent(output_file)
     free = shutil.disk_usage(folder).free
     if num_bytes > free:
         logging.warning(

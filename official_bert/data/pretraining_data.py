@@ -10,7 +10,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
@@ -68,7 +68,7 @@ def create_pretraining_data(
         documents, settings, tokenizer, rng, corpus
     )
     rng.shuffle(records)
-    with files.made_parents(output_files, "--output_file"):
+    with given_paths.made_parents(output_files, "--output_file"):
         write_records(records, output_files)
     share_random = num_random / len(records)
     entry = describe(settings, tokenizer, vocab_file, corpus, share_random, labels)
@@ -79,7 +79,7 @@ def create_pretraining_data(
         for index, path in enumerate(output_files)
     }
     manifest.write_manifest(entries)
-    logging.info("%d records in %s", len(records), files.named(output_files))
+    logging.info("%d records in %s", len(records), given_paths.named(output_files))
     corpus_report.write_report(corpus, tokenizer, output_files[0])
     return entries
 
@@ -126,13 +126,13 @@ def check_output_files(
     if not output_files:
         raise UserError("--output_file is empty: name at least one file.")
     for path in output_files:
-        files.require_possible_file(path, "--output_file")
+        given_paths.require_possible_file(path, "--output_file")
     real = list(map(files.real, output_files))
     times = collections.Counter(real)
     for path, place in zip(output_files, real, strict=True):
         if times[place] > 1:
             raise UserError(f"--output_file names {path} twice.")
-    files.require_no_input(output_files, input_files, "--output_file")
+    given_paths.require_no_input(output_files, input_files, "--output_file")
     # One of each folder.
     for path in {manifest.manifest_path(path): path for path in output_files}.values():
         manifest.check_manifest(path)
@@ -248,7 +248,7 @@ def check_documents(
 ) -> None:
     """Raise `UserError` if there is no text; warn if there is one document."""
     if not num_documents:
-        named = files.named(map(text_blocks.name_of, input_files))
+        named = given_paths.named(map(text_blocks.name_of, input_files))
         raise UserError(
             f"--input_file: there is no text in {named}: nothing was written."
         )

@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.report import report as corpus_report
 from official_bert.corpus.report.statistics import CorpusStatistics
@@ -54,7 +54,7 @@ def find_inputs(
         local engine can read.
     """
     paths: list[str] = []
-    for pattern in files.split_list(patterns) or [""]:
+    for pattern in given_paths.split_list(patterns) or [""]:
         if pattern == text_blocks.STANDARD_INPUT:
             raise UserError(
                 f"{flag}: --runner={runner} cannot read the standard input; give "
@@ -120,7 +120,7 @@ def describe(
       UserError: the cluster has lost data, or there are no records.
     """
     statistics = CorpusStatistics.from_dict(facts["statistics"])
-    readers.LineCounts(**facts["lines"]).warn(files.named(job.input_files))
+    readers.LineCounts(**facts["lines"]).warn(given_paths.named(job.input_files))
     num_documents = statistics.counts["documents"]
     arrivals.check_text_complete(
         facts["num_bytes"], job.input_files, job.storage.size_of
@@ -174,7 +174,7 @@ def _write_descriptions(entries, statistics, tokenizer, storage):
                 }
             )
     num_records = sum(entry["num_records"] for entry in entries.values())
-    logging.info("%d records in %s", num_records, files.named(entries))
+    logging.info("%d records in %s", num_records, given_paths.named(entries))
     write_beside(
         storage,
         next(iter(entries)),

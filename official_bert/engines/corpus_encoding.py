@@ -15,7 +15,7 @@ from typing import Any, Self
 
 from absl import logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report.statistics import CorpusStatistics
@@ -145,7 +145,7 @@ def encode_corpus(
             _make_block_encoder, (encoding, folder), tasks, num_workers
         ):
             add(saved)
-    counts.warn(files.named(map(text_blocks.name_of, input_files)))
+    counts.warn(given_paths.named(map(text_blocks.name_of, input_files)))
     in_order = [blocks[number] for number in range(len(digests))]
     return EncodedCorpus(
         [str(_paths(folder, saved["number"])[0]) for saved in in_order],

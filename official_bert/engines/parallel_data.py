@@ -20,7 +20,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.corpus.progress import progress
 from official_bert.corpus.report import report as corpus_report
 from official_bert.corpus.report.statistics import CorpusStatistics
@@ -57,7 +57,7 @@ def create_pretraining_data(
         vocab_file, tokenizer, settings, input_format, input_files, os.path.getsize
     )
     folder = _work_folder(output_files[0])
-    parents = files.made_parents(output_files, "--output_file")
+    parents = given_paths.made_parents(output_files, "--output_file")
     with parents, _work_folder_held(folder):
         corpus = corpus_encoding.encode_corpus(
             input_files, encoding, os.path.join(folder, "blocks"), num_workers
@@ -86,7 +86,7 @@ def create_pretraining_data(
         manifest.write_manifest(entries)
         shutil.rmtree(folder)
     num_records = sum(entry["num_records"] for entry in entries.values())
-    logging.info("%d records in %s", num_records, files.named(output_files))
+    logging.info("%d records in %s", num_records, given_paths.named(output_files))
     corpus_report.write_report(corpus.statistics, tokenizer, output_files[0])
     return entries
 

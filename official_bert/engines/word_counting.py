@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.progress import progress
 from official_bert.engines import workers
@@ -94,7 +94,7 @@ def count_words(
             held_out.add_counts(*found.held_out)
             lines.add(found.lines.lines, found.lines.invalid)
             on_bytes(found.num_bytes)
-    lines.warn(files.named(map(text_blocks.name_of, paths)))
+    lines.warn(given_paths.named(map(text_blocks.name_of, paths)))
     return text, held_out
 
 

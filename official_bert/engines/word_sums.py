@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from absl import logging
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.corpus import readers, text_blocks
 from official_bert.engines import arrivals, word_counting
 from official_bert.tokenization.word_counts import WordCounter
@@ -87,6 +87,6 @@ def read_sums(
     arrivals.check_text_complete(totals[b"bytes"], text_files, size_of)
     arrivals.check_complete(num_words, totals[b"words"], "words")
     lines = readers.LineCounts(totals[b"read"], totals[b"invalid"])
-    lines.warn(files.named(text_files))
+    lines.warn(given_paths.named(text_files))
     logging.info("%d lines read", lines.lines)
     return counters[TEXT], counters[HELD_OUT]

@@ -24,7 +24,7 @@ import zlib
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NoReturn, TypeVar
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.errors import UserError, list_some
 from official_bert.tables.delimited import Row, read_csv, read_tsv
 
@@ -127,7 +127,7 @@ def read_text(path: str, flag: str) -> str:
       UserError: the file cannot be read, is not UTF-8, or holds NUL
         characters; the message names the lines.
     """
-    files.require_readable(path, flag)
+    given_paths.require_readable(path, flag)
     try:
         with files.opened_unpacked(path) as source:
             content = source.read()

@@ -4,7 +4,7 @@ import codecs
 import os
 from collections.abc import Collection, Iterable
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 from official_bert.tokenization import characters
@@ -77,7 +77,7 @@ def require_vocab(vocab_file: str | os.PathLike[str]) -> None:
             "model, or make it with: python run_scripts/train_vocab.py "
             f"--input_file=YOUR_TEXT.txt --output_file={vocab_file}"
         )
-    files.require_readable(vocab_file, "--vocab_file")
+    given_paths.require_readable(vocab_file, "--vocab_file")
 
 
 def check_vocab_size(

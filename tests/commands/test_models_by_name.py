@@ -101,6 +101,6 @@ def test_run_json_states_revision_and_hashes(results, folder):
         name: sha256_of(folder / "model" / name)
         for name in os.listdir(folder / "model")
     }
-    assert record["flags"]["from"] == NAME
+    assert record["flags"]["model"] == NAME
     card = (folder / "converted" / "README.md").read_text()
     assert str(folder) not in card

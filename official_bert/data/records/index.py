@@ -19,7 +19,7 @@ from collections.abc import Sequence
 import numpy as np
 from absl import logging
 
-from official_bert import files
+from official_bert import files, given_paths
 from official_bert.data.records.tfrecord import (
     CHECKSUM,
     FRAME_BYTES,
@@ -111,7 +111,7 @@ def index_files(paths: Sequence[str]) -> RecordIndex:
             )
     if not rows:
         raise UserError(
-            f"{files.named(paths)}: no records in there; create them with "
+            f"{given_paths.named(paths)}: no records in there; create them with "
             "create_pretraining_data.py."
         )
     file_of, offset, first, count, skip = np.array(rows, np.int64).T

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.config import BertConfig
 from official_bert.data import input_pipeline, packed_rows
 from official_bert.data.dynamic_masking import MaskingRules
@@ -249,8 +249,8 @@ def _find(patterns, flag, lengths, vocab_file):
 
     Without --num_workers that command holds all records in memory.
     """
-    for pattern in files.split_list(patterns):
-        if files.find_matches(pattern):
+    for pattern in given_paths.split_list(patterns):
+        if given_paths.find_matches(pattern):
             continue
         output = pattern.replace("*", "00")
         asked = [f"--{name}={value}" for name, value in lengths.items() if value]
@@ -267,7 +267,7 @@ def _find(patterns, flag, lengths, vocab_file):
             f"{' '.join(command)} (for text of more than a few hundred MB add "
             "--num_workers=8: it needs little memory)."
         )
-    return files.find_input_files(patterns, flag)
+    return given_paths.find_input_files(patterns, flag)
 
 
 def _read_format(flag, paths, asked, manifests):

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.data.instances import InstanceSettings
 from official_bert.engines import cluster_job, cluster_outputs, corpus_encoding, steps
 from official_bert.engines.beam import files as beam_files
@@ -45,7 +45,7 @@ def create_pretraining_data(
     encoding = corpus_encoding.Encoding.of(
         vocab_file, tokenizer, settings, input_format, input_files, STORAGE.size_of
     )
-    parents = files.made_parents(output_files, "--output_file")
+    parents = given_paths.made_parents(output_files, "--output_file")
     with parents, beam_files.temporary_folder(f"{output_files[0]}.beam") as folder:
         job = cluster_outputs.make_job(
             input_files, output_files, folder, settings, tokenizer, STORAGE

@@ -14,7 +14,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.data.instances import InstanceSettings
 from official_bert.engines import (
     arrivals,
@@ -64,7 +64,7 @@ def create_pretraining_data(
         vocab_file, tokenizer, settings, input_format, input_files, STORAGE.size_of
     )
     with (
-        files.made_parents(output_files, "--output_file"),
+        given_paths.made_parents(output_files, "--output_file"),
         spark_files.temporary_folder(f"{output_files[0]}.spark") as folder,
         session.running(cluster, folder) as spark,
     ):

@@ -14,7 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
-from official_bert import files
+from official_bert import given_paths
 from official_bert.corpus.readers import read_text_lines
 from official_bert.errors import UserError, list_some
 from official_bert.metrics import retrieval
@@ -47,7 +47,7 @@ def read_texts(path: str | os.PathLike[str], flag: str) -> Iterator[tuple[str, s
     Raises:
       UserError: the file cannot be read, or a line has no id or text.
     """
-    files.require_readable(path, flag)
+    given_paths.require_readable(path, flag)
     for number, line in enumerate(read_text_lines(os.fspath(path)), 1):
         if line.startswith("{"):
             try:

@@ -57,7 +57,7 @@ def test_all_splits(tmp_path):
 
 
 def test_a_dev_set_is_split_off(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="absl")
     splits = {"train": rows_of(20), "test": rows_of(4, word="test")}
     data = read(prepared(tmp_path, splits), dev_fraction=0.2)
     assert (len(data.train), len(data.dev["dev"])) == (16, 4)
@@ -66,7 +66,7 @@ def test_a_dev_set_is_split_off(tmp_path, caplog):
 
 
 def test_rows_without_a_label_are_left_out(tmp_path, caplog):
-    caplog.set_level(logging.INFO)
+    caplog.set_level(logging.INFO, logger="absl")
     rows = [*rows_of(4), {"text": "unknown", "label": -1}, {"text": " ", "label": 0}]
     data = read(prepared(tmp_path, {"train": rows}), ("train",))
     assert {one.text_a for one in data.train} == {f"text {n}" for n in range(4)}

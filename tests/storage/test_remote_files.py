@@ -5,7 +5,7 @@ import secrets
 
 import pytest
 
-from official_bert import files, object_store
+from official_bert import files, given_paths, object_store
 from official_bert.errors import UserError
 
 
@@ -75,10 +75,10 @@ def test_globs(folder):
     for name in ("b.tfrecord", "a.tfrecord", "a.txt"):
         object_store.write(f"{folder}/data/{name}", b"1")
     expected = [f"{folder}/data/{name}.tfrecord" for name in "ab"]
-    assert files.find_input_files(f"{folder}/data/*.tfrecord") == expected
+    assert given_paths.find_input_files(f"{folder}/data/*.tfrecord") == expected
     assert files.find_in(f"{folder}/data", "*.txt") == [f"{folder}/data/a.txt"]
     with pytest.raises(UserError, match=r"--input_file: no file matches 'ram://.*gz'"):
-        files.find_input_files(f"{folder}/data/*.gz")
+        given_paths.find_input_files(f"{folder}/data/*.gz")
 
 
 def test_lines_and_positions(folder):

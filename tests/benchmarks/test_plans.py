@@ -61,7 +61,9 @@ def test_only_code_is_in_the_fingerprint(tmp_path):
         codes.append(cases._code_of(path))
     path.write_text("def f(): return 2")
     assert codes[0] == codes[1] != cases._code_of(path)
-    assert len({cases._code_of(path) for path in cases._CODE}) == len(cases._CODE)
+    # Packages' own modules hold a docstring alone.
+    modules = [path for path in cases._CODE if path.name != "__init__.py"]
+    assert len({cases._code_of(path) for path in modules}) == len(modules)
 
 
 def test_only_missing_rows_are_compiled(monkeypatch, tmp_path, capsys):

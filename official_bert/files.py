@@ -5,6 +5,7 @@ import errno
 import glob
 import gzip
 import hashlib
+import io
 import json
 import os
 import pathlib
@@ -69,7 +70,7 @@ def absolute(path: str | os.PathLike[str]) -> str:
     return os.fspath(path) if is_remote(path) else os.path.abspath(path)
 
 
-def opened(path: str | os.PathLike[str]) -> IO[bytes]:
+def opened(path: str | os.PathLike[str]) -> io.BufferedReader:
     """Open a file, local or remote, to read its bytes."""
     if is_remote(path):
         return object_store.opened(os.fspath(path))
@@ -411,7 +412,5 @@ def read_json(path: str | os.PathLike[str], what: str) -> dict[str, Any]:
 
 def sha256_of(path: str | os.PathLike[str]) -> str:
     """Return the hex SHA-256 of a file's bytes."""
-    if is_remote(path):
-        return object_store.sha256_of(os.fspath(path))
-    with open(path, "rb") as source:
+    with opened(path) as source:
         return hashlib.file_digest(source, "sha256").hexdigest()

@@ -62,14 +62,15 @@ def held(
     Raises:
       UserError: another process holds it.
     """
+    _wait_for_dead(directory, flag, say)
     own = _own_claim()
     path = os.path.join(directory, _PREFIX + own.owner)
-    _wait_for_dead(directory, flag, say)
     object_store.write(path, _encoded(own))
     try:
         others = {name: c for name, c in _claims(directory).items() if name != path}
-        if any(not claim.is_dead(time.time()) for claim in others.values()):
-            raise _refusal(directory, flag, next(iter(others.values())))
+        living = [c for c in others.values() if not c.is_dead(time.time())]
+        if living:
+            raise _refusal(directory, flag, living[0])
         for name in others:
             object_store.remove(name)
         with _renewed(path, own):

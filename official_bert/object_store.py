@@ -7,12 +7,10 @@ come here. TensorFlow is imported with the first remote path.
 """
 
 import contextlib
-import hashlib
 import io
 import os
 import re
-import shutil
-from typing import IO, Any
+from typing import Any
 
 from official_bert.errors import UserError
 
@@ -64,7 +62,7 @@ def list_directory(path: str) -> list[str]:
         return sorted(name.rstrip("/") for name in _gfile().listdir(path))
 
 
-def opened(path: str) -> IO[bytes]:
+def opened(path: str) -> io.BufferedReader:
     """Open an object to read its bytes."""
     return io.BufferedReader(_Object(path), _READ_AT_ONCE)
 
@@ -92,12 +90,6 @@ def upload(local: str | os.PathLike[str], path: str) -> None:
             output.write(data)
 
 
-def download(path: str, local: str | os.PathLike[str]) -> None:
-    """Copy an object to a local file."""
-    with opened(path) as source, open(local, "wb") as output:
-        shutil.copyfileobj(source, output, _COPIED_AT_ONCE)
-
-
 def make_directory(path: str) -> None:
     """Create a folder where the file system has folders; see `tf.io.gfile`."""
     with _explained(path):
@@ -123,15 +115,6 @@ def rename(path: str, new: str) -> None:
     """Copy an object to another name and delete the first: not atomic."""
     with _explained(path):
         _gfile().rename(path, new, overwrite=True)
-
-
-def sha256_of(path: str) -> str:
-    """Return the hex SHA-256 of an object's bytes."""
-    with opened(path) as source:
-        digest = hashlib.sha256()
-        while data := source.read(_COPIED_AT_ONCE):
-            digest.update(data)
-    return digest.hexdigest()
 
 
 def _created(path):

@@ -7,6 +7,8 @@ from typing import Any, NamedTuple
 
 from absl import flags
 
+from official_bert import files
+
 FLAGS = flags.FLAGS
 
 HELP_TITLE = "Clusters"
@@ -64,11 +66,9 @@ class Engine(NamedTuple):
 
     def folder(self, output_file: str, ending: str) -> str:
         """Return the path of a temporary folder for an output."""
-        from official_bert.engines.cluster_outputs import absolute
-
         folder, name = os.path.split(output_file)
         folder = self.temporary_location or folder
-        return absolute(os.path.join(folder, f"{name}{ending}"))
+        return files.absolute(os.path.join(folder, f"{name}{ending}"))
 
 
 def cluster_engine() -> Engine | None:

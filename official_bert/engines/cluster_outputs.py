@@ -12,7 +12,7 @@ from typing import Any
 
 from absl import logging
 
-from official_bert import given_paths
+from official_bert import files, given_paths
 from official_bert.corpus import readers, text_blocks
 from official_bert.corpus.report import report as corpus_report
 from official_bert.corpus.report.statistics import CorpusStatistics
@@ -22,17 +22,8 @@ from official_bert.data.records import manifest
 from official_bert.engines import arrivals, parallel_data, record_pieces, token_store
 from official_bert.engines.cluster_job import Job, Storage
 from official_bert.errors import UserError
+from official_bert.files import is_remote
 from official_bert.tokenization.full import FullTokenizer
-
-
-def is_remote(path: str) -> bool:
-    """Return whether a path is on the cluster's storage, such as gs://."""
-    return "://" in path
-
-
-def absolute(path: str) -> str:
-    """Return a path that means the same to workers in other folders."""
-    return path if is_remote(path) else os.path.abspath(path)
 
 
 def find_inputs(
@@ -157,7 +148,7 @@ def write_beside(
     *arguments: Any,
 ) -> None:
     """Call `write(path, *arguments)` for a file next to an output, local or remote."""
-    folder, name = os.path.split(absolute(output_file))
+    folder, name = os.path.split(files.absolute(output_file))
     with _local_copy(storage, folder) as local:
         write(f"{local}/{name}{ending}", *arguments)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from absl import logging
 
-from official_bert import given_paths
+from official_bert import files, given_paths
 from official_bert.data.instances import InstanceSettings
 from official_bert.engines import cluster_job, cluster_outputs, corpus_encoding, steps
 from official_bert.engines.beam import files as beam_files
@@ -41,7 +41,7 @@ def create_pretraining_data(
     `UserError`, too, if Beam cannot run this.
     """
     cluster_outputs.check_output_files(output_files, [*input_files, vocab_file])
-    output_files = [cluster_outputs.absolute(path) for path in output_files]
+    output_files = [files.absolute(path) for path in output_files]
     encoding = corpus_encoding.Encoding.of(
         vocab_file, tokenizer, settings, input_format, input_files, STORAGE.size_of
     )

@@ -19,8 +19,8 @@ from typing import IO, Any
 from official_bert.corpus import readers, text_blocks
 from official_bert.engines import cluster_outputs
 from official_bert.engines.cluster_job import Storage
-from official_bert.engines.cluster_outputs import is_remote
 from official_bert.errors import UserError
+from official_bert.files import is_remote
 
 _COPIED_AT_ONCE = 1 << 20
 

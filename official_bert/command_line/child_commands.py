@@ -1,12 +1,13 @@
 """Run commands from a command; both end in good order when one is stopped."""
 
+import contextlib
 import os
 import pathlib
 import signal
 import site
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 _PARENT = pathlib.Path(__file__).resolve().parents[2]
@@ -20,10 +21,14 @@ def exit_at_sigterm() -> None:
     signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(128 + number))
 
 
-def start_child(
+@contextlib.contextmanager
+def child_process(
     name: str, arguments: Iterable[str], **options: Any
-) -> subprocess.Popen[Any]:
-    """Start another command of this package in a process of its own.
+) -> Iterator[subprocess.Popen[Any]]:
+    """Run another command of this package in a process of its own, as a context.
+
+    If the block ends with an error, as after SIGTERM, the child saves and ends
+    first. `subprocess.run` would kill it.
 
     Args:
       name: of the command, as in `official-bert NAME`.
@@ -33,7 +38,28 @@ def start_child(
     # -P: a file of the working directory must not hide a module.
     command = [sys.executable, "-P", "-m", "official_bert", name, *arguments]
     environment = _with_package(options.pop("env", os.environ))
-    return subprocess.Popen(command, env=environment, **options)
+    # A SIGTERM waits until the child is known: it would end this process between
+    # the child's start and `Popen`'s return, and nothing would end the child.
+    held: list[int] = []
+    handler = signal.signal(signal.SIGTERM, lambda number, frame: held.append(number))
+    try:
+        child = subprocess.Popen(command, env=environment, **options)
+    except BaseException:
+        signal.signal(signal.SIGTERM, handler)
+        raise
+    try:
+        signal.signal(signal.SIGTERM, handler)
+        if held:
+            signal.raise_signal(signal.SIGTERM)
+        yield child
+    except BaseException as error:
+        # Ctrl-C has reached the child as well, SIGTERM may have not.
+        if not isinstance(error, KeyboardInterrupt):
+            child.terminate()
+        raise
+    finally:
+        if child.returncode is None:
+            child.communicate()
 
 
 def _with_package(environment):
@@ -46,25 +72,16 @@ def _with_package(environment):
 
 
 def run_child(name: str, arguments: Iterable[str], **options: Any) -> tuple[int, Any]:
-    """Run another command; if this process is stopped, let it save and end first.
-
-    `subprocess.run` would kill it.
+    """Run another command to its end.
 
     Args:
-      name: see `start_child`.
+      name: see `child_process`.
       arguments: likewise.
       **options: likewise.
 
     Returns:
       (its exit status, what it printed if `stdout` is a pipe, else None).
     """
-    with start_child(name, arguments, **options) as child:
-        try:
-            output, _ = child.communicate()
-        except BaseException as error:
-            # Ctrl-C has reached the child as well, SIGTERM may have not.
-            if not isinstance(error, KeyboardInterrupt):
-                child.terminate()
-            child.communicate()
-            raise
+    with child_process(name, arguments, **options) as child:
+        output, _ = child.communicate()
     return child.returncode, output

@@ -19,9 +19,9 @@ from absl import flags
 
 from official_bert import files
 from official_bert.command_line.child_commands import (
+    child_process,
     exit_at_sigterm,
     run_child,
-    start_child,
 )
 from official_bert.command_line.command_table import shown_command
 from official_bert.errors import UserError
@@ -154,9 +154,8 @@ def _query_endpoint(export):
     """Serve an export for as long as one query takes."""
     arguments = [f"--model={export}", "--port=0"]
     print(f"$ {shlex.join([*shown_command('serve'), *arguments])} &")
-    server = start_child("serve", arguments, stdout=subprocess.PIPE, text=True)
-    assert server.stdout is not None
-    try:
+    with child_process("serve", arguments, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
         line = server.stdout.readline()
         address = re.search(r"(http://[^/]+)/v1/models/(\S+)", line)
         if not address:
@@ -169,9 +168,7 @@ def _query_endpoint(export):
             "--signature_name=fill_mask",
             f"--text={PROMPTS[0][0]}",
         )
-    finally:
         server.terminate()
-        server.communicate()
 
 
 def _query_tflite(directory):

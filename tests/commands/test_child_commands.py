@@ -2,6 +2,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 
@@ -61,3 +62,24 @@ def test_a_child_ends_with_its_parent(tmp_path):
     assert parent.wait(60) == 128 + 15
     assert not pathlib.Path(f"/proc/{child}").exists()
     parent.stdin.close()
+
+
+def test_sigterm_while_a_child_starts(monkeypatch):
+    """The child that was just made ends as well."""
+    made = []
+
+    class Started(subprocess.Popen):
+        def __init__(self, *arguments, **options):
+            super().__init__(*arguments, **options)
+            made.append(self)
+            signal.raise_signal(signal.SIGTERM)
+
+    monkeypatch.setattr(child_commands.subprocess, "Popen", Started)
+    before = signal.getsignal(signal.SIGTERM)
+    child_commands.exit_at_sigterm()
+    try:
+        with pytest.raises(SystemExit, match="143"):
+            child_commands.run_child("vocab", ["--input_file=-"], stdin=subprocess.PIPE)
+    finally:
+        signal.signal(signal.SIGTERM, before)
+    assert made[0].returncode is not None

@@ -15,6 +15,10 @@ processor and the versions, `table.md` the table, `chart.png` the ratios. Rows t
 there already are not measured again, unless they are unusable, so that you can stop
 the command and start it again. PyTorch and
 ONNX Runtime get an environment of their own, in --peer_env; --nopeers leaves them out.
+
+--instructions=avx2 measures what a processor without AVX-512 would do: every program
+sees a processor whose best instructions are AVX2 (Linux; see `yardstick/avx2_only.c`).
+Use another --output for it.
 """
 
 import datetime
@@ -31,7 +35,12 @@ from absl import flags  # noqa: E402
 
 from benchmarks import workload  # noqa: E402
 from benchmarks.peers import environment  # noqa: E402
-from benchmarks.yardstick import comparisons, processes, report  # noqa: E402
+from benchmarks.yardstick import (  # noqa: E402
+    comparisons,
+    instructions,
+    processes,
+    report,
+)
 from benchmarks.yardstick.targets import Result  # noqa: E402
 from official_bert import files  # noqa: E402
 from official_bert.command_line.flag_values import require  # noqa: E402
@@ -80,6 +89,12 @@ flags.DEFINE_string("squad_file", None, "SQuAD 1.1's dev-v1.1.json.")
 flags.DEFINE_integer("rounds", 7, "Turns of each variant.", 2)
 flags.DEFINE_bool("peers", True, "Whether to measure PyTorch and ONNX Runtime.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of their environment.")
+flags.DEFINE_enum(
+    "instructions",
+    "all",
+    ["all", "avx2"],
+    "avx2 lets every program see a processor without AVX-512 and AMX.",
+)
 flags.DEFINE_string("output", None, "Folder for the figures.")
 
 
@@ -91,6 +106,8 @@ def main():
             f"--rows: {min(unknown)!r} is none of {', '.join(COMPARISONS)}."
         )
     os.makedirs(FLAGS.output, exist_ok=True)
+    if FLAGS.instructions == "avx2":
+        instructions.leave_out_avx512(FLAGS.output)
     path = os.path.join(FLAGS.output, "yardstick.json")
     summaries = {}
     if os.path.exists(path):
@@ -171,10 +188,13 @@ def _machine():
     """Return the day and the machine, as a dict."""
     processor = _processor()
     known = processor.get("flags", "").split()
+    if FLAGS.instructions == "avx2":
+        known = ["avx2"]
     return {
         "on": datetime.date.today().isoformat(),
         "processor": processor.get("model name") or platform.processor(),
         "with": " ".join(one for one in INSTRUCTIONS if one in known),
+        "instructions": FLAGS.instructions,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
         # All measured programs inherit it; `official_bert` sets it where it is unset.

@@ -18,6 +18,8 @@ from official_bert.config import BertConfig
 from official_bert.parameter_count import encoder_flops, training_flops
 
 KERAS_HUB, KERAS_HUB_JIT = "KerasHub", "KerasHub jit"
+# TensorFlow's default on processors without AVX-512 VNNI.
+KERAS_HUB_PLAIN = "KerasHub without oneDNN"
 PYTORCH, PYTORCH_GATHERED = "PyTorch", "PyTorch gathered"
 WITH_PADDING, PRODUCTS = "ours --noskip_padding", "its products alone"
 ONNX, RUST = "ONNX Runtime", "Rust tokenizers"
@@ -183,16 +185,28 @@ def _with_and_without_padding(work):
     ]
 
 
-def _keras_hubs(work):
+def _keras_hubs(work, function="training", default="auto"):
+    """Return KerasHub's variants, with its best settings first.
+
+    Args:
+      work: arguments of the function.
+      function: of `peers.kerashub`.
+      default: `jit_compile` where it is not True.
+    """
     return [
         Variant(
             name,
             KERAS_HUB_MODULE,
-            "training",
+            function,
             work | {"jit_compile": jit_compile},
-            flops=_padded_flops(work),
+            flops=_padded_flops(work) if function == "training" else None,
+            environment={"TF_ENABLE_ONEDNN_OPTS": onednn},
         )
-        for name, jit_compile in {KERAS_HUB: "auto", KERAS_HUB_JIT: True}.items()
+        for name, jit_compile, onednn in (
+            (KERAS_HUB, default, "1"),
+            (KERAS_HUB_JIT, True, "1"),
+            (KERAS_HUB_PLAIN, default, "0"),
+        )
     ]
 
 
@@ -219,10 +233,7 @@ def encoding(batch=16):
     work = {"size": "base", "batch": batch}
     variants = [
         _ours("encoding", work),
-        Variant(KERAS_HUB, KERAS_HUB_MODULE, "encoding", work | {"jit_compile": False}),
-        Variant(
-            KERAS_HUB_JIT, KERAS_HUB_MODULE, "encoding", work | {"jit_compile": True}
-        ),
+        *_keras_hubs(work, "encoding", default=False),
         Variant(PYTORCH, PYTORCH_MODULE, "encoding", work, in_peer_env=True),
         Variant(ONNX, ONNX_MODULE, "encoding", work, in_peer_env=True),
         _product(),

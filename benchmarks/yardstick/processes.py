@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import os
 import pathlib
 import subprocess
 import sys
@@ -29,6 +30,7 @@ class Variant:
       calls: in a turn; None for as many as the others.
       flops: of the matrix products of a call; None for as many as ours.
       is_optional: whether the others are measured if it fails at the start.
+      environment: variables of its process.
     """
 
     name: str
@@ -39,6 +41,7 @@ class Variant:
     calls: int | None = None
     flops: float | None = None
     is_optional: bool = False
+    environment: dict = dataclasses.field(default_factory=dict)
 
 
 def take_turns(variants, rounds, calls, peer_python):
@@ -103,7 +106,12 @@ def _running(variant, python):
     command = [python, WORKER, variant.module, variant.function, arguments]
     pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
     with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(list(map(str, command)), stderr=errors, **pipes)
+        process = subprocess.Popen(
+            list(map(str, command)),
+            stderr=errors,
+            env={**os.environ, **variant.environment},
+            **pipes,
+        )
 
         def receive():
             line = process.stdout.readline()

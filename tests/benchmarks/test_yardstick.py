@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import json
+import subprocess
 import sys
 
 import numpy as np
@@ -11,7 +12,14 @@ import warm_python
 from places import ROOT
 
 from benchmarks import workload
-from benchmarks.yardstick import comparisons, cost_model, processes, report, targets
+from benchmarks.yardstick import (
+    comparisons,
+    cost_model,
+    instructions,
+    processes,
+    report,
+    targets,
+)
 from official_bert.errors import UserError
 
 pytestmark = pytest.mark.slow
@@ -254,3 +262,23 @@ def test_optional_variants_that_fail_are_skipped(capsys):
     seconds, memory, _ = processes.take_turns([missing, product], 2, 1, None)
     assert list(seconds) == list(memory) == ["product"]
     assert "Skipped: other could not be measured" in capsys.readouterr().out
+
+
+def test_programs_without_avx512(monkeypatch, tmp_path):
+    if "cpuid_fault" not in instructions.CPUINFO.read_text().split():
+        pytest.skip("this processor cannot let CPUID fail")
+    monkeypatch.setenv("LD_PRELOAD", "")
+    instructions.leave_out_avx512(tmp_path)
+    program = (
+        "from numpy._core._multiarray_umath import __cpu_features__ as has\n"
+        "print(has['AVX2'], has['AVX512F'], has['AVX512_SPR'])"
+    )
+    printed = subprocess.check_output([sys.executable, "-c", program], text=True)
+    assert printed.split() == ["True", "False", "False"]
+
+
+def test_a_machine_that_cannot_leave_out_avx512(monkeypatch, tmp_path):
+    (tmp_path / "cpuinfo").write_text("flags : avx2 avx512f\n")
+    monkeypatch.setattr(instructions, "CPUINFO", tmp_path / "cpuinfo")
+    with pytest.raises(UserError, match="Use another machine"):
+        instructions.leave_out_avx512(tmp_path)

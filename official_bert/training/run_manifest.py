@@ -91,7 +91,7 @@ def open_run(
         )
     if not allow_changes:
         name, old, new = differences[0]
-        difference = f"{name} {reprlib.repr(old)}, but it is now {reprlib.repr(new)}"
+        difference = f"{name} {reprlib.repr(old)}, and now it is {reprlib.repr(new)}"
         if name.endswith(_OF_DATA):
             difference = f"other data ({difference})"
         raise UserError(

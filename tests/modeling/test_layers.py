@@ -174,5 +174,5 @@ def test_a_head_s_bias_is_not_rounded_in_half_precision():
 
 def test_a_block_beyond_the_dropout_indices_is_refused():
     transformer.TransformerBlock(MINI_CONFIG, 84)
-    with pytest.raises(UserError, match="layer 85 is one too many; up to 85 have"):
+    with pytest.raises(UserError, match="layer 85 has no separate dropout masks. Use at most 85"):
         transformer.TransformerBlock(MINI_CONFIG, 85)

@@ -178,6 +178,6 @@ def test_the_model_of_an_earlier_end_is_told(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     (tmp_path / "bert_model.ckpt.index").touch()
     runs._say_that_a_model_is_older(settings, 2)
-    assert "holds the model of an earlier end" in capsys.readouterr().out
+    assert "contains the final model of an earlier" in capsys.readouterr().out
     runs._say_that_a_model_is_older(settings, 4)
     assert capsys.readouterr().out == ""

@@ -194,7 +194,7 @@ def test_a_run_ends_by_patience(ended):
 def test_it_says_so(tmp_path, capsys):
     run(tmp_path, num_train_steps=16, early_stopping_patience=1)
     expected = (
-        "Ended at step 6: 1 evaluations in a row were no better than the best before."
+        "Stopped early at step 6: the last 1 evaluations did not improve on the best."
     )
     out = capsys.readouterr().out
     assert expected in out and "Stopped at" not in out
@@ -347,7 +347,7 @@ def test_patience_that_ends_at_the_last_step(tmp_path, capsys):
     """It is complete either way, and nothing was ended early."""
     complete, step, _ = run(tmp_path, num_train_steps=8)
     assert complete and step == 8
-    assert "Ended at step" not in capsys.readouterr().out
+    assert "Stopped early" not in capsys.readouterr().out
 
 
 def test_no_worker_breaks_off_an_evaluation(monkeypatch):

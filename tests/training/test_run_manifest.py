@@ -47,7 +47,7 @@ def test_a_run_of_another_task_is_told_as_one(tmp_path):
     save(tmp_path)
     for_squad = {**SETTINGS, "task": {"task": "squad", "doc_stride": 128}}
     wanted = (
-        r"holds a run of another task \(pre-training\); choose another directory\.$"
+        r"holds a run of another task \(pre-training\)\. Choose another directory\.$"
     )
     for allow_changes in (False, True):
         with pytest.raises(UserError, match=wanted):
@@ -109,7 +109,7 @@ def test_a_model_without_its_run_is_not_overwritten(tmp_path, trained_here):
         run_manifest.open_run(tmp_path, SETTINGS)
     google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), {"a": np.ones(2)})
     before = sorted(path.name for path in tmp_path.iterdir())
-    with pytest.raises(UserError, match="holds a model .*choose another directory"):
+    with pytest.raises(UserError, match="holds a model .*Choose another directory"):
         run_manifest.open_run(tmp_path, SETTINGS)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -120,7 +120,7 @@ def test_a_model_of_another_library_is_not_overwritten(tmp_path, weights):
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / weights).write_bytes(b"precious")
     before = sorted(path.name for path in tmp_path.iterdir())
-    with pytest.raises(UserError, match="holds a model .*choose another directory"):
+    with pytest.raises(UserError, match="holds a model .*Choose another directory"):
         run_manifest.open_run(tmp_path, SETTINGS)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -139,7 +139,7 @@ def test_another_environment_is_told_and_noted(tmp_path, capsys):
     other = HERE | {"intra_op_threads": 4, "tensorflow": "2.20.0"}
     note(tmp_path, 10, other)
     assert capsys.readouterr().out == (
-        "Going on, not bit-exact because intra_op_threads was 2 and is 4; tensorflow "
+        "Resuming, not bit-exact because intra_op_threads was 2 and is 4; tensorflow "
         "was '2.21.0' and is '2.20.0'.\n"
     )
     note(tmp_path, 20, other)
@@ -159,7 +159,7 @@ def test_what_an_older_version_did_not_record_is_no_difference(tmp_path, capsys)
     assert capsys.readouterr().out == ""
     note(tmp_path, 20, HERE | {"onednn": False})
     assert capsys.readouterr().out == (
-        "Going on, not bit-exact because onednn was True and is False.\n"
+        "Resuming, not bit-exact because onednn was True and is False.\n"
     )
     note(tmp_path, 30, {**HERE, "replicas": 2})
     assert "onednn was False and is None" in capsys.readouterr().out

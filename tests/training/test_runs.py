@@ -223,7 +223,9 @@ def test_a_worker_that_does_not_see_the_output_directory(tmp_path, monkeypatch):
     run_id = run_manifest.open_run(str(tmp_path), {"seed": 1})
     runs._wait_for_run(STRATEGY, str(tmp_path), run_id)
     for other in (tmp_path / "other", tmp_path):
-        with pytest.raises(UserError, match="does not see what the first worker"):
+        with pytest.raises(
+            UserError, match="does not see the files that the first worker"
+        ):
             runs._wait_for_run(STRATEGY, str(other), run_id + 1)
 
 
@@ -258,10 +260,10 @@ def test_what_tensorflow_says_of_lost_workers(monkeypatch):
         return str(caught.value)
 
     lost = told(tf.errors.UnavailableError)
-    assert lost.startswith("Worker 0 has lost another worker; start all workers again")
+    assert lost.startswith("Worker 0 lost another worker. Start all workers again")
     assert lost.endswith("TensorFlow says: Socket closed")
     # One of a device, such as cuDNN's, has this type as well.
-    assert told(tf.errors.InternalError).startswith("Worker 0 failed, or has lost")
+    assert told(tf.errors.InternalError).startswith("Worker 0 failed, or lost")
 
 
 def test_the_manifest_tells_how_a_run_computes(tmp_path):

@@ -150,11 +150,11 @@ def test_batches_that_can_be_shared_out(replicas, batch_size, micro):
     ("replicas", "batch_size", "micro", "words"),
     [
         (4, 3, 0, ["--train_batch_size=3", "4 devices", "larger"]),
-        (4, 10, 1, ["--train_batch_size=10", "4 devices", "give 8 or 12."]),
+        (4, 10, 1, ["--train_batch_size=10", "4 devices", "Use 8 or 12."]),
         (4, 16, 3, ["--micro_batch_size=3", "the 4 sequences", "on 4 device(s)"]),
         (4, 16, 8, ["--micro_batch_size=8", "the 4 sequences", "on 4 device(s)"]),
         (1, 8, 16, ["--micro_batch_size=16", "the 8 sequences", "on 1 device(s)"]),
-        (2, 4096, 1, ["--micro_batch_size=1 makes 2048 parts", "tells 1024 apart"]),
+        (2, 4096, 1, ["into 2048 micro-batches", "at most 1024 can"]),
     ],
 )
 def test_batches_that_cannot(replicas, batch_size, micro, words):
@@ -335,7 +335,7 @@ def test_auto(monkeypatch, mirrored, caplog, gpus, num_devices, devices):
     assert strategy == expected
     on_cpus = devices is not None and not gpus
     assert mirrored == ([("CPU:0", num_devices)] if on_cpus else [])
-    told = "TensorFlow sees no GPU: this is the CPU as 2 devices"
+    told = "TensorFlow sees no GPU. Training uses the CPU as 2 devices"
     assert (told in caplog.text) == on_cpus
 
 
@@ -357,7 +357,7 @@ def test_a_cluster_does_not_matter_to_who_asks_for_one_machine(
     assert make_strategy("one_device") is tf.distribute.get_strategy()
     assert not caplog.text
     assert make_strategy("mirrored") == ["CPU:0"]
-    assert "TensorFlow sees no GPU: this is the CPU, which" in caplog.text
+    assert "TensorFlow sees no GPU. Training uses the CPU, which" in caplog.text
 
 
 def test_more_gpus_than_there_are(monkeypatch, mirrored):
@@ -442,7 +442,7 @@ def test_a_cloud_tpu_is_connected_to(tpu_calls):
 )
 @pytest.mark.parametrize(
     ("given", "words"),
-    [(None, "no free TPU on this machine"), ("mine", "no TPU answers as mine")],
+    [(None, "no free TPU on this machine"), ("mine", "cannot connect to a TPU named")],
 )
 def test_no_tpu_answers(monkeypatch, tpu_calls, error, given, words):
     """The sentence has nothing of TensorFlow's reason."""
@@ -510,7 +510,9 @@ def test_the_step_has_static_shapes_and_no_work_for_the_host():
 
 
 def test_an_unknown_strategy():
-    with pytest.raises(UserError, match="--strategy is 'mirorred': give one of auto,"):
+    with pytest.raises(
+        UserError, match="--strategy=mirorred is unknown. Use one of auto,"
+    ):
         strategies.make_strategy("mirorred")
 
 

@@ -78,7 +78,7 @@ def whole(folder, stopped):
 
 def step_of(output):
     """Return the step of the sentence of a run that was stopped."""
-    sentence = r"Stopped at step (\d+) and saved; the same command goes on from here\."
+    sentence = r"Stopped at step (\d+) and saved\. To resume, repeat the command\."
     (step,) = re.findall(sentence, output)
     return int(step)
 
@@ -166,7 +166,7 @@ def history(folder, otherwise_computed):
 
 
 def test_another_way_to_compute_is_told(folder, otherwise_computed, history):
-    words = r"Going on, not bit-exact because .*micro_batch_size was 0 and is 8; .*xla"
+    words = r"Resuming, not bit-exact because .*micro_batch_size was 0 and is 8; .*xla"
     assert re.search(words, otherwise_computed)
     assert [part["from_step"] for part in history] == [0, HALT]
     assert [part["environment"]["deterministic"] for part in history] == [False] * 2
@@ -244,19 +244,19 @@ DAMAGE = {
 
 # name -> (flags that differ, words of the sentence).
 CHANGED = {
-    "batch": ({"train_batch_size": 8}, "train_batch_size 16, and now it is 8;"),
-    "rate": ({"learning_rate": 1e-3}, "learning_rate 0.005, and now it is 0.001;"),
-    "steps": ({"num_train_steps": 84}, "num_train_steps 80, and now it is 84;"),
-    "optimizer": ({"optimizer": "lamb"}, "optimizer 'adam', and now it is 'lamb';"),
+    "batch": ({"train_batch_size": 8}, "train_batch_size 16, and now it is 8."),
+    "rate": ({"learning_rate": 1e-3}, "learning_rate 0.005, and now it is 0.001."),
+    "steps": ({"num_train_steps": 84}, "num_train_steps 80, and now it is 84."),
+    "optimizer": ({"optimizer": "lamb"}, "optimizer 'adam', and now it is 'lamb'."),
     "start": (
         {"init_checkpoint": "whole"},
-        "init_checkpoint None, and now it is 'whole';",
+        "init_checkpoint None, and now it is 'whole'.",
     ),
-    "fewer files": ({"input_file": "records/0.tfrecord"}, " and now it is [6615]);"),
+    "fewer files": ({"input_file": "records/0.tfrecord"}, " and now it is [6615])."),
     "longer file": ({"input_file": "longer/*.tfrecord"}, "input_bytes [6615, 6300]"),
     "activation": (
         {"bert_config_file": "relu.json"},
-        "bert_config: hidden_act 'gelu', and now it is 'relu';",
+        "bert_config: hidden_act 'gelu', and now it is 'relu'.",
     ),
 }
 
@@ -278,11 +278,11 @@ NO_START = {
     ),
     "from its end": (
         {"continue_from": "whole"},
-        f"whole stands at step {STEPS}, and this run ends at step {STEPS}",
+        f"whole is at step {STEPS}, but this run ends at step {STEPS}",
     ),
     "from past its end": (
         {"continue_from": "whole", "stop_at_step": HALT},
-        f"whole stands at step {STEPS}, and this run ends at step {HALT}",
+        f"whole is at step {STEPS}, but this run ends at step {HALT}",
     ),
 }
 
@@ -434,9 +434,9 @@ def test_after_a_full_disk_the_same_command_ends_as_if_undisturbed(
 def test_a_run_goes_on_from_the_newest_whole_checkpoint(folder, whole, results):
     output = said(results, "damaged")
     for _, step, _ in DAMAGE["damaged"]:
-        words = f"damaged/model.ckpt-{step} is damaged. Going on from model.ckpt-20."
+        words = f"damaged/model.ckpt-{step} is damaged. Resuming from model.ckpt-20."
         assert words in output
-    assert "The run in damaged goes on at step 20." in output
+    assert "The run in damaged resumes at step 20." in output
     runs.assert_same_end(folder / "damaged", whole)
     runs.assert_same_rows(folder / "damaged", whole)
 
@@ -451,7 +451,7 @@ def test_where_all_are_damaged_nothing_is_touched(folder, results):
 def test_a_damaged_checkpoint_takes_the_place_of_no_good_one(folder, whole, results):
     """Of `--keep_checkpoint_max=1`: it is newer than what the run goes on with."""
     said(results, "one kept")
-    assert f"goes on at step {HALT - 10}." in said(results, "one kept, again")
+    assert f"resumes at step {HALT - 10}." in said(results, "one kept, again")
     runs.assert_same_end(folder / "one kept", whole)
 
 
@@ -481,7 +481,7 @@ def test_a_refused_run_is_as_it_was(folder, results):
 
 def test_changed_settings_that_are_allowed(folder, whole, results):
     output = said(results, "otherwise")
-    assert "Going on with other settings: " in output
+    assert "Continuing with changed settings: " in output
     for change in (
         "train_batch_size was 16 and is 8",
         "learning_rate was 0.005 and is 0.001",
@@ -491,7 +491,7 @@ def test_changed_settings_that_are_allowed(folder, whole, results):
         "num_records was 41 and is 42",
     ):
         assert change in output
-    assert f"goes on at step {HALT}." in output
+    assert f"resumes at step {HALT}." in output
     found = runs.rows(folder / "otherwise")
     assert list(found)[-1] == 100
     for step, row in runs.rows(whole).items():
@@ -508,7 +508,7 @@ def test_runs_that_cannot_be_continued_elsewhere(results, name):
 
 
 def test_a_run_continued_in_another_directory_is_one_run(folder, whole, results):
-    words = f"Going on from step {HALT} of unchanged, with its weights and moments."
+    words = f"Continuing from step {HALT} of unchanged, with its weights and moments."
     assert words in said(results, "second phase")
     place = folder / "second phase"
     runs.assert_same_end(place, whole)
@@ -533,12 +533,12 @@ def test_init_checkpoint_is_weights_only(folder, whole, results):
 
 def test_init_checkpoint_is_read_once(folder, results):
     output = said(results, "weights, again")
-    assert "goes on at step 1." in output and "Initialised" not in output
+    assert "resumes at step 1." in output and "Initialised" not in output
     assert list(runs.rows(folder / "weights")) == [1, 2]
 
 
 def test_gradients_that_are_not_finite_end_the_run(folder, results):
-    words = ["not finite in 3 updates in a row, from step 0 on", "records/0.tfrecord"]
+    words = ["not finite in 3 consecutive steps, from step 0 on", "records/0.tfrecord"]
     assert_refused(results["not finite"], words)
     found = runs.rows(folder / "not finite")
     assert [row["skipped_in_row"] for row in found.values()] == [1.0, 2.0, 3.0]

@@ -65,7 +65,7 @@ def test_sigterm_to_one_stops_both_at_one_step(folder, stopped):
     (sentence,) = sentences
     step = names.numbered_checkpoints(folder / "run")[-1]
     assert LOG <= step < STEPS
-    assert f"Stopped at step {step} and saved;" in sentence
+    assert f"Stopped at step {step} and saved." in sentence
 
 
 @pytest.fixture(scope="module")
@@ -83,8 +83,8 @@ def test_a_worker_tells_that_another_was_killed(folder, killed):
     assert (status, other) == (1, -signal.SIGKILL)
     sentence = runs.error_of(output)
     step = names.numbered_checkpoints(folder / "run")[-1]
-    assert "Worker 0 has lost another worker; start all workers again" in sentence
-    assert f"goes on from step {step}." in sentence
+    assert "Worker 0 lost another worker. Start all workers again" in sentence
+    assert f"The run resumes from step {step}." in sentence
     assert "Traceback" not in output
 
 
@@ -95,7 +95,7 @@ def ended(folder, flags, killed):
     with start_both(own, own) as workers:
         for status, output in ends(workers):
             assert status == 0, output[-3000:]
-            assert "goes on at step " in output
+            assert "resumes at step " in output
     return folder / "run"
 
 
@@ -121,5 +121,5 @@ def test_workers_with_different_flags_do_not_train(flags, ended, tmp_path, name)
         (chief, first), (other, second) = ends(workers, limit=90)
     assert (chief, other) == (1, 1)
     assert "Worker 1 was started with other flags" in runs.error_of(second)
-    assert "has lost another worker" in runs.error_of(first)
+    assert "lost another worker" in runs.error_of(first)
     assert runs.contents(ended) == before

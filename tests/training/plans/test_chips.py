@@ -34,14 +34,20 @@ def test_topologies(name, chip, num_chips, compiler_name):
         ("v5e:4x4x1", "give the 2 dimensions"),
         ("v4:2x2", "give the 3 dimensions of the slice, for example v4:2x2x1"),
         ("v5e:axb", "give the 2 dimensions"),
-        ("v5e:16x16", "has 256 chips; a plan has 1 to 64"),
+        ("v5e:16x16", "has 256 chips. Use 1 to 64"),
         ("v5e:0x4", "has 0 chips"),
-        ("v5e:1x1", "Give even numbers, and --chips=1"),
-        ("v4:2x1x2", "Give even numbers, and --chips=4"),
-        ("v9", "is not known. TPU slices: v4, v5e, v5p, v6e"),
-        ("0xh100", "is not known"),
-        ("h100:2x2", "is not known"),
-        ("", "is not known"),
+        (
+            "v5e:1x1",
+            "Use even dimensions; to train on fewer of their chips, add --chips=1",
+        ),
+        (
+            "v4:2x1x2",
+            "Use even dimensions; to train on fewer of their chips, add --chips=4",
+        ),
+        ("v9", "is unknown. TPU slices: v4, v5e, v5p, v6e"),
+        ("0xh100", "is unknown"),
+        ("h100:2x2", "is unknown"),
+        ("", "is unknown"),
     ],
 )
 def test_unknown_topologies(name, words):

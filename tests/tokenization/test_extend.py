@@ -142,13 +142,13 @@ def test_every_mistake_of_a_list_is_told_at_once(tokenizer, tmp_path):
     mistakes = {
         "covid-19": "('covid-19') is 3 words: covid - 19",
         "deep learning": "('deep learning') is 2 words: deep learning",
-        "##ology": "('##ology') has ##, and only whole words",
-        "bio##logy": "('bio##logy') has ##, and",
+        "##ology": "('##ology') contains ##, but only whole words",
+        "bio##logy": "('bio##logy') contains ##, but",
         "[MASK]": "('[MASK]') is 3 words: [ mask ]",
         "血压": "('血压') is 2 words: 血 压",
-        "\t12\t3": "('') is empty to the tokenizer",
-        "\u200b": "is empty to the tokenizer",
-        "a" * 201: f"('{'a' * 40}…') has 201 characters, and words of more than 200",
+        "\t12\t3": "('') is empty after tokenization",
+        "\u200b": "is empty after tokenization",
+        "a" * 201: f"('{'a' * 40}…') has 201 characters; words with more than 200",
         "a, b, c, d": "is 7 words: a , b , c and 2 more",
     }
     good = ["bio", "a" * 200]
@@ -173,7 +173,7 @@ def test_words_are_taken_as_the_tokenizer_writes_them(make_tokenizer, tmp_path):
     words, notes = read(tmp_path, make_tokenizer(PIECES), "COVID", "Résumé", "bio")
     assert words == ["covid", "resume", "bio"]
     assert [note.split("words.txt: ")[1] for note in notes] == [
-        "taken as the tokenizer writes them: COVID as covid (line 1), Résumé as resume "
+        "changed to the tokenizer's form: COVID as covid (line 1), Résumé as resume "
         "(line 2)."
     ]
     words, notes = read(tmp_path, make_tokenizer(CASED, False), "COVID", "Résumé")
@@ -184,19 +184,19 @@ def test_words_that_are_there_are_passed_over(tokenizer, tmp_path):
     words, notes = read(tmp_path, tokenizer, "Heart", "bio", "ab", "Bio", "bio")
     assert words == ["bio"]
     assert [note.split("words.txt: ")[1] for note in notes] == [
-        "tokens already, passed over: Heart (line 1), ab (line 3).",
-        "there before, passed over: Bio (line 4), bio (line 5).",
+        "already in the vocabulary, skipped: Heart (line 1), ab (line 3).",
+        "repeated, skipped: Bio (line 4), bio (line 5).",
     ]
 
 
 @pytest.mark.parametrize("lines", [[], ["", " "], ["word\tcount\tpieces\tsaved\tcut"]])
 def test_an_empty_list(tokenizer, tmp_path, lines):
-    with pytest.raises(UserError, match="words.txt: there is no word to add"):
+    with pytest.raises(UserError, match="words.txt contains no new word"):
         read(tmp_path, tokenizer, *lines)
 
 
 def test_a_list_of_words_that_are_there(tokenizer, tmp_path):
-    with pytest.raises(UserError, match="no word to add.*tokens already.*heart"):
+    with pytest.raises(UserError, match="no new word.*already in the voc.*heart"):
         read(tmp_path, tokenizer, "heart")
 
 

@@ -57,8 +57,8 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
     missing = [token for token in SPECIAL_TOKENS if token not in vocab]
     if missing:
         raise UserError(
-            f"{vocab_file} has no {' or '.join(missing)} in its {index + 1} lines. BERT "
-            f"needs a vocabulary with {' '.join(SPECIAL_TOKENS)}, one token per line."
+            f"{vocab_file} has no {' or '.join(missing)} in its {index + 1} lines. "
+            f"BERT needs a vocabulary with {' '.join(SPECIAL_TOKENS)}, one per line."
         )
     if twice:
         token, first, second = twice

@@ -24,7 +24,7 @@ def test_ids_are_line_numbers(tmp_path):
 
 
 def test_an_empty_line_keeps_its_id_as_in_the_original(tmp_path):
-    # Line 344 of the released Chinese vocabulary holds nothing but U+2028.
+    # Line 344 of the released Chinese vocabulary contains only U+2028.
     vocab = load_vocab(write(tmp_path / "v", [*SPECIAL, "\u2028", "a"]))
     assert vocab[""] == 5
     assert vocab["a"] == 6

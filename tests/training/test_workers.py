@@ -1,4 +1,4 @@
-"""`run_pretraining.py` by two workers: as one machine's devices, stopped, killed."""
+"""`run_pretraining.py` with two workers: equal to two devices, stopped, killed."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ def flags(folder):
 
 
 def start_both(*flags):
-    """Start two workers, whose flags may differ; both may end as they like."""
+    """Start two workers with possibly different flags; do not check their status."""
     pairs = zip(processes.cluster(), flags, strict=True)
     return processes.running(
         *[runs.start(each, TF_CONFIG=config) for config, each in pairs]
@@ -31,7 +31,7 @@ def start_both(*flags):
 
 
 def ends(workers, limit=processes.TIMEOUT):
-    """Return (status, output) of each; a `TimeoutExpired` if one does not end."""
+    """Return (status, output) of each; `TimeoutExpired` if one does not end."""
     for worker in workers:
         worker.wait(limit)
     return [(worker.returncode, worker.stdout.read()) for worker in workers]
@@ -39,7 +39,7 @@ def ends(workers, limit=processes.TIMEOUT):
 
 @pytest.fixture(scope="module")
 def devices(folder, flags):
-    """Output directory of one process with two devices, that nobody disturbed."""
+    """Output directory of an undisturbed process with two devices."""
     place = folder / "devices"
     two = {"strategy": "mirrored", "num_devices": 2}
     runs.run(flags | two | {"output_dir": place})
@@ -48,7 +48,7 @@ def devices(folder, flags):
 
 @pytest.fixture(scope="module")
 def stopped(folder, flags):
-    """(status, output) of two workers, the second of which got a SIGTERM."""
+    """(status, output) of two workers, after a SIGTERM to the second one."""
     own = flags | {"output_dir": folder / "run"}
     with start_both(own, own) as workers:
         runs.wait_for(workers[0], f"step {LOG}/")
@@ -70,7 +70,7 @@ def test_sigterm_to_one_stops_both_at_one_step(folder, stopped):
 
 @pytest.fixture(scope="module")
 def killed(folder, flags, stopped):
-    """(status, output) of the same two; this time the second was killed."""
+    """(status, output) of the same two workers, after the second one was killed."""
     own = flags | {"output_dir": folder / "run"}
     with start_both(own, own) as workers:
         runs.wait_for(workers[0], "step ")
@@ -90,7 +90,7 @@ def test_a_worker_tells_that_another_was_killed(folder, killed):
 
 @pytest.fixture(scope="module")
 def ended(folder, flags, killed):
-    """Output directory of the same two, who were started again and came to the end."""
+    """Output directory of the same two workers, restarted and run to the end."""
     own = flags | {"output_dir": folder / "run"}
     with start_both(own, own) as workers:
         for status, output in ends(workers):

@@ -12,7 +12,7 @@ from official_bert.training.plans.chips import GPUS, TPUS, parse_topology
         ("v5e:4x4", TPUS["v5e"], 16, "v5e:4x4"),
         ("v4:2x2x1", TPUS["v4"], 4, "v4:2x2x1"),
         ("v4:4x4x4", TPUS["v4"], 64, "v4:4x4x4"),
-        # The compiler calls it v5.
+        # The compiler's name is v5.
         ("v5p:2x2x1", TPUS["v5p"], 4, "v5:2x2x1"),
         ("V6E:2x2", TPUS["v6e"], 4, "v6e:2x2"),
         ("h100", GPUS["h100"], 1, None),
@@ -57,7 +57,7 @@ def test_unknown_topologies(name, words):
 
 
 def test_rates_are_ordered_as_the_chips_are():
-    """A typing error of a factor of 1000 would show."""
+    """An error by a factor of 1000 would change the order."""
     for chip in [*TPUS.values(), *GPUS.values()]:
         assert 5e13 < chip.flops < 2e15
         assert chip.float32_flops < chip.flops

@@ -98,11 +98,13 @@ class BertEncoder(keras.layers.Layer):
           kernels: `Kernels`, the functions of the layers; see `kernels.choose`.
 
         Returns:
-          dict with `sequence_output` float [B, S, H], `pooled_output`
-          [B, H] or [B * N, H], `embedding_output` [B, S, H],
-          `all_encoder_layers`, a list of L tensors [B, S, H], and on request
-          `attention_probs`, a list of L tensors [B, A, S, S], and
-          `embedding_table` [V, H].
+          dict of float tensors:
+          `sequence_output` [B, S, H];
+          `pooled_output` [B, H] or [B * N, H];
+          `embedding_output` [B, S, H];
+          `all_encoder_layers`, a list of L tensors [B, S, H];
+          on request `attention_probs`, a list of L tensors [B, A, S, S];
+          on request `embedding_table` [V, H].
 
         Raises:
           UserError: S is larger than `max_position_embeddings`.

@@ -168,12 +168,13 @@ def make_replica_step(
         by default the strategy's. Programs for replicas that do not exist need another.
 
     Returns:
-      function: a replica's features -> report, a dict of scalars: `name` and
-      `name/weight` of each term, summed over the replicas, 0 if the step was skipped;
-      `gradient_norm` of the summed gradient before clipping (with `per_replica_update`,
-      of the sum of clipped gradients); `learning_rate`; `skipped_updates` of the whole
-      run, and `skipped_in_row`; `loss_scale` if the loss is scaled; `stop` if the
-      features contain it.
+      function: a replica's features -> report, a dict of scalars:
+      `name` and `name/weight` of each term, summed over the replicas; 0 if the step was
+      skipped.
+      `gradient_norm` of the summed gradient before clipping; with
+      `per_replica_update`, of the sum of clipped gradients.
+      `learning_rate`, `skipped_updates` of the whole run, and `skipped_in_row`.
+      `loss_scale` if the loss is scaled, and `stop` if the features contain it.
     """
     variables = model.trainable_variables
     gradients_of = _make_gradients_of(model, objective, settings, kernels)

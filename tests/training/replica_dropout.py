@@ -1,8 +1,8 @@
 """Dropout and evaluation on two replicas with the same rows.
 
-Prints JSON: `together`, the masked-LM loss of a training step, summed over the
-replicas; `alone`, the loss of a plain call with each replica's dropout seed; and the
-same sum of an evaluation step, with the loss of one plain call.
+Prints JSON. `together` is the masked-LM loss of a training step, summed over the
+replicas. `alone` is the loss of a plain call with each replica's dropout seed. Then
+follow the same sum of an evaluation step, and the loss of one plain call.
 """
 
 import json

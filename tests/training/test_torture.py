@@ -95,24 +95,24 @@ HARM = {
     "model": (
         lambda run: change(run / "bert_model.ckpt", "/kernel"),
         {"bert_model.ckpt", "other files"},
-        ["file different: bert_model.ckpt.data", "file different: bert_model.ckpt.in"],
+        ["different file: bert_model.ckpt.data", "different file: bert_model.ckpt.in"],
     ),
-    "row lost": (lose_last_row, {"metrics.jsonl"}, ['row missing: {"step": 30, "eval']),
-    "row twice": (repeat_last_row, {"metrics.jsonl"}, ["row too many: {"]),
+    "row lost": (lose_last_row, {"metrics.jsonl"}, ['missing row: {"step": 30, "eval']),
+    "row twice": (repeat_last_row, {"metrics.jsonl"}, ["extra row: {"]),
     "leftover": (
         lambda run: (run / "model.ckpt-5.tmp.77").mkdir(),
         {"other files"},
-        ["left behind: model.ckpt-5.tmp.77"],
+        ["temporary file left: model.ckpt-5.tmp.77"],
     ),
     "orphan": (
         lambda run: (run / "model.ckpt-1.data-00000-of-00001").touch(),
         {"other files"},
-        ["file too many: model.ckpt-1.data"],
+        ["extra file: model.ckpt-1.data"],
     ),
     "no vocabulary": (
         lambda run: (run / "vocab.txt").unlink(),
         {"other files"},
-        ["file missing: vocab.txt"],
+        ["missing file: vocab.txt"],
     ),
 }
 
@@ -159,7 +159,7 @@ def test_kills_are_at_every_stage_and_have_room(seed):
 
 def test_a_run_that_fails_is_told_of(tmp_path, warm):
     kill = torture.Kill(torture.TRAINING, 1, 0.0)
-    with pytest.raises(RuntimeError, match="(?s)never came to .*no_such_flag"):
+    with pytest.raises(RuntimeError, match="(?s)never reached .*no_such_flag"):
         torture.run_until(kill, ["--no_such_flag"], tmp_path / "log")
     with pytest.raises(RuntimeError, match="(?s)with status 2.*no_such_flag"):
         torture.run_to_end(["--no_such_flag"], tmp_path / "log")

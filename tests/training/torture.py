@@ -190,7 +190,7 @@ def run_until(kill, flags, log):
     with started([*command, *flags], log) as child:
         while not (marker.exists() or training and line in log.read_bytes()):
             if child.poll() is not None or time.monotonic() > give_up:
-                raise RuntimeError(f"The run never came to {kill}:\n{tail(log)}")
+                raise RuntimeError(f"The run never reached {kill}:\n{tail(log)}")
             time.sleep(0.001)
         if training:
             time.sleep(kill.delay)
@@ -339,17 +339,17 @@ def differences(undisturbed, killed):
       killed: output directory of the killed run.
     """
     leftovers = sorted(killed.rglob("*.tmp.*"))
-    lines = [f"left behind: {path.relative_to(killed)}" for path in leftovers]
+    lines = [f"temporary file left: {path.relative_to(killed)}" for path in leftovers]
     rows = [collections.Counter(metric_rows(d)) for d in (undisturbed, killed)]
-    lines += [f"row missing: {row:.60}…" for row in (rows[0] - rows[1]).elements()]
-    lines += [f"row too many: {row:.60}…" for row in (rows[1] - rows[0]).elements()]
+    lines += [f"missing row: {row:.60}…" for row in (rows[0] - rows[1]).elements()]
+    lines += [f"extra row: {row:.60}…" for row in (rows[1] - rows[0]).elements()]
     left, right = (digests_of_files(d) for d in (undisturbed, killed))
     for name in sorted(left.keys() | right.keys()):
-        what = "missing" if name not in right else "too many"
+        what = "missing" if name not in right else "extra"
         if name in left and name in right:
             what = "different"
         if left.get(name) != right.get(name) and ".tmp." not in name:
-            lines.append(f"file {what}: {name}")
+            lines.append(f"{what} file: {name}")
     return lines
 
 

@@ -166,8 +166,8 @@ def cosent(
 ) -> dict[str, tf.Tensor]:
     """Return a loss that ranks cosines like scores (CoSENT, Su 2022).
 
-    The loss is log(1 + sum of exp((cos_j - cos_i) / temperature)) over all i, j of the
-    batch for which the score of pair i is higher than that of pair j.
+    The loss is log(1 + sum of exp((cos_j - cos_i) / temperature)). The sum is over all
+    i, j of the batch for which pair i has a higher score than pair j.
 
     Args:
       vectors: float32 [B, K, H]; the first two texts are the pair.

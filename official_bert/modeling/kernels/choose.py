@@ -1,7 +1,7 @@
 """The choice of kernels for training and inference.
 
 To add a kernel for a device, write a function with the signature of its plain form
-in a module of this folder. Then choose it in this module. For example, another dropout is
+in a module of this folder. Then choose it here. For example, another dropout is
 `Kernels(dropout=…)` with `functools.partial(transformer.attention, dropout=…)` and
 `functools.partial(layers.residual_layer_norm, dropout=…)`.
 """

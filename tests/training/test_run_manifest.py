@@ -76,7 +76,8 @@ def test_other_settings_go_on_when_told_to(tmp_path, capsys):
     assert run_manifest.open_run(tmp_path, other, allow_changes=True) == run_id
     said = capsys.readouterr().out
     assert (
-        "other settings: bert_config: hidden_size was 16 and is 32; seed was 3" in said
+        "changed settings: bert_config: hidden_size was 16 and is 32; seed was 3"
+        in said
     )
     # The settings in the file change only when the run really continues.
     assert manifest(tmp_path)["settings"] == SETTINGS

@@ -170,7 +170,7 @@ def test_a_tpu_has_even_shares_only(monkeypatch):
     monkeypatch.setattr(tf.distribute, "TPUStrategy", FakeStrategy)
     strategies.check_shares(FakeStrategy(8), 24)
     sentence = refusal(strategies.check_shares, FakeStrategy(8), 28)
-    assert sentence.endswith("give 24 or 32.")
+    assert sentence.endswith("Use 24 or 32.")
 
 
 # Workers.

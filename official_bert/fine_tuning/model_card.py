@@ -213,4 +213,10 @@ def _scores(directory):
         return []
     text = files.read_text(path, "the results of an evaluation")
     rows = [line.split(" = ", 1) for line in text.splitlines() if " = " in line]
-    return ["## Scores", "", *_table(rows), ""]
+    rounded = [(name, _rounded(value)) for name, value in rows]
+    return ["## Scores", "", *_table(rounded), ""]
+
+
+def _rounded(value):
+    """Return a number as text with four significant digits; integers in full."""
+    return value if value.strip("-").isdecimal() else f"{float(value):.4g}"

@@ -9,6 +9,6 @@ from official_bert.errors import UserError
 
 if os.environ.get("TF_USE_LEGACY_KERAS", "").lower() in ("1", "true"):
     raise UserError(
-        "TF_USE_LEGACY_KERAS is set: it makes tf.keras Keras 2, whose models cannot "
-        "hold these Keras 3 layers; unset it and start again."
+        "TF_USE_LEGACY_KERAS is set, so tf.keras is Keras 2. Keras 2 models cannot "
+        "contain these Keras 3 layers. Unset it and start again."
     )

@@ -1,4 +1,4 @@
-"""A BiLSTM over the tokens of a text: above a frozen BERT, or in an ablation."""
+"""A BiLSTM over the tokens of a text, on a frozen BERT or in an ablation."""
 
 import keras
 import tensorflow as tf
@@ -12,19 +12,19 @@ def make_bilstm(
     """Return a built layer that reads texts in both directions.
 
     Args:
-      width: of its inputs, float [B, S, width].
-      units: of each direction.
-      return_sequences: whether it has an output [B, S, 2 units] for each token; if
-        not, one for each text, [B, 2 units]: what the forward direction knows at the
-        last token, and the backward one at the first.
-      name: of the layer.
+      width: size of the inputs, float [B, S, width].
+      units: size of each direction.
+      return_sequences: True for one output per token, [B, S, 2 units]. False for one
+        per text, [B, 2 units]: the forward output at the last token and the backward
+        output at the first.
+      name: name of the layer.
     """
     lstm = keras.layers.LSTM(
         units,
         return_sequences=return_sequences,
-        # NVIDIA's kernel is none for XLA, nor for the CPU that serves an export.
+        # cuDNN's kernel does not work with XLA or on a CPU that serves an export.
         use_cudnn=False,
-        # Without one of its own, Keras numbers it by what was made before.
+        # Without a name, Keras would number the layer by the layers made before.
         name="lstm",
     )
     layer = keras.layers.Bidirectional(lstm, name=name)
@@ -35,10 +35,10 @@ def make_bilstm(
 def make_top(
     config: BertConfig, return_sequences: bool
 ) -> tuple[keras.layers.Bidirectional, int]:
-    """Return the BiLSTM of Table 5, which is put on a BERT that is fine-tuned.
+    """Return the BiLSTM of Table 5, for the top of a fine-tuned BERT.
 
-    The paper states no size. This is one layer whose output is as wide as the
-    encoder's, as the "768-dimensional" one of Sec. 5.3.
+    The paper states no size. This is one layer with outputs as wide as the encoder's,
+    like the "768-dimensional" one of Sec. 5.3.
 
     Args:
       config: `BertConfig`.
@@ -52,10 +52,10 @@ def make_top(
 
 
 def read(layer: keras.layers.Layer, x: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
-    """Return a BiLSTM's outputs; padding is passed over.
+    """Return a BiLSTM's outputs, ignoring padding.
 
     Args:
-      layer: as of `make_bilstm`.
+      layer: from `make_bilstm`.
       x: float [B, S, width].
       input_mask: int [B, S].
     """

@@ -1,4 +1,4 @@
-"""The model of the sentence tasks: encoder and one layer of scores (Sec. 4.1)."""
+"""The model for sentence tasks: encoder and classifier head (Sec. 4.1)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -16,17 +16,17 @@ from official_bert.modeling.kernels.interface import Kernels
 
 @keras.saving.register_keras_serializable("official_bert")
 class ClassificationModel(EncoderModel):
-    """BERT with a score for each class, from the vector of `[CLS]`.
+    """BERT with one score per class, computed from the vector of `[CLS]`.
 
     Follows `create_model` in google-research/bert `run_classifier.py`.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
-      num_outputs: C: classes, labels of which several may hold, or 1 for a
-        number.
+      num_outputs: C: the number of classes (one or several labels per text), or 1
+        for regression.
       recompute: see `BertEncoder`.
-      bilstm: whether a BiLSTM reads the tokens' vectors and its last outputs are
-        scored instead (Table 5, "+ BiLSTM").
+      bilstm: whether a BiLSTM reads the token vectors. The head then scores its
+        last outputs instead of the pooled output (Table 5, "+ BiLSTM").
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class ClassificationModel(EncoderModel):
         dropout_seed: tf.Tensor | None = None,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, tf.Tensor]:
-        """Score texts.
+        """Compute the scores of texts.
 
         Args:
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; labels
@@ -78,7 +78,7 @@ class ClassificationModel(EncoderModel):
         return {"logits": self.classifier(pooled)}
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         own = {"num_outputs": self.num_outputs, "bilstm": self.bilstm is not None}
         return {**super().get_config(), **own}
 
@@ -86,7 +86,7 @@ class ClassificationModel(EncoderModel):
 def single_label_terms(
     outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over texts of which each has one label.
+    """Return the sums of loss and accuracy for texts with one label each.
 
     Args:
       outputs: `logits` float32 [B, C].
@@ -108,16 +108,16 @@ def single_label_terms(
 def multi_label_terms(
     outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over texts with any number of labels.
+    """Return the sums of loss and accuracy for texts with any number of labels.
 
     Args:
       outputs: `logits` float32 [B, C].
-      features: `label_ids` [B, C], 1 where a label holds and else 0.
+      features: `label_ids` [B, C], 1 for each label of the text and 0 otherwise.
 
     Returns:
-      dict name -> (sum, weight): `classification_loss`, the mean over the
-      labels of each one's cross-entropy, and `accuracy`, of the texts all of
-      whose labels are right.
+      dict name -> (sum, weight): `classification_loss`, the mean of the labels'
+      binary cross-entropies, and `accuracy`, the share of texts with all labels
+      correct.
     """
     logits = outputs["logits"]
     labels = tf.cast(features["label_ids"], tf.float32)
@@ -132,7 +132,7 @@ def multi_label_terms(
 def regression_terms(
     outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over texts with a number each.
+    """Return the sum of squared errors for texts with one number each.
 
     Args:
       outputs: `logits` float32 [B, 1].
@@ -146,5 +146,5 @@ def regression_terms(
 
 
 def _summed(values):
-    """Return (the sum of float32 [B], B)."""
+    """Return (sum, number of elements) of float32 [B]."""
     return tf.reduce_sum(values), tf.cast(tf.shape(values)[0], tf.float32)

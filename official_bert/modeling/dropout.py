@@ -1,17 +1,17 @@
 """Dropout whose mask is a pure function of a seed.
 
-A restarted run, and a layer that is computed a second time for its gradient, see the
-same mask.
+The mask stays the same in a restarted run, and in a layer that is computed again for
+its gradient.
 """
 
 import tensorflow as tf
 
 # A dropout seed is int64 [2]: the run's seed, and a number whose lowest bits hold the
-# dropout index. A model counts its dropouts from 0: the embeddings', then three of
-# each block, then the head's.
+# dropout index. A model numbers its dropouts from 0: one in the embeddings, three in
+# each block, then one before the head.
 NUM_INDICES = 1024
-# Attention may treat a batch as several groups of texts. Each group after the first
-# has dropout indices of its own, GROUP_INDICES further.
+# Attention may split a batch into several groups of texts. The dropout indices of group
+# g are those of group 0 plus g * GROUP_INDICES.
 MAX_GROUPS = 4
 GROUP_INDICES = NUM_INDICES // MAX_GROUPS
 
@@ -24,17 +24,17 @@ def index_seed(seed: tf.Tensor, dropout_index: int) -> tf.Tensor:
 def dropout(
     x: tf.Tensor, rate: float, seed: tf.Tensor | None, dropout_index: int
 ) -> tf.Tensor:
-    """Zero each element with probability `rate`, scale the rest by 1/(1-rate).
+    """Zero each element with probability `rate`; scale the rest by 1/(1-rate).
 
-    The mask is a pure function of (seed, index, shape). Each element is decided by 16
-    random bits, so the real rate is `rate` rounded to a multiple of 2**-16 (0.1
-    becomes 0.10001), and the scale is exact for it.
+    The mask is a pure function of (seed, index, shape). 16 random bits decide each
+    element. The actual rate is therefore `rate` rounded to a multiple of 2**-16 (0.1
+    becomes 0.10001), and the scale is exact for that rate.
 
     Args:
       x: float tensor of any shape.
       rate: probability of zero.
       seed: int64 [2], or None for no dropout (evaluation).
-      dropout_index: number of this dropout within the model.
+      dropout_index: dropout index within the model.
 
     Returns:
       tensor like `x`.
@@ -51,7 +51,7 @@ def dropout(
         maxval=None,
         dtype=tf.uint32,
         # XLA's default generator uses only the lower half of each number of the seed,
-        # and the step is in the upper half.
+        # and the training step is in the upper half.
         alg="philox",
     )
     bits = tf.reshape(tf.bitcast(bits, tf.uint16), [-1])[:size]

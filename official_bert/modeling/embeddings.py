@@ -13,11 +13,10 @@ from official_bert.modeling.kernels.packing import Packing
 
 @keras.saving.register_keras_serializable("official_bert")
 class Embeddings(keras.layers.Layer):
-    """Sum of three tables, then LayerNorm and dropout.
+    """The sum of three embedding tables, then LayerNorm and dropout.
 
-    Follows `embedding_lookup` and `embedding_postprocessor` in
-    google-research/bert `modeling.py`: no scaling by sqrt(H), and the row of
-    `[PAD]` is an ordinary row.
+    Follows `embedding_lookup` and `embedding_postprocessor` in google-research/bert
+    `modeling.py`: vectors are not scaled by sqrt(H), and `[PAD]` has an ordinary row.
 
     Args:
       config: `BertConfig`.
@@ -42,7 +41,7 @@ class Embeddings(keras.layers.Layer):
                 **settings,
             )
 
-        # `lookup` casts it.
+        # `kernels.lookup` casts this table itself.
         self.word_embeddings = table(
             "word_embeddings", config.vocab_size, autocast=False
         )
@@ -63,15 +62,15 @@ class Embeddings(keras.layers.Layer):
         packing: Packing | None = None,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Embed tokens.
+        """Return the embeddings of tokens.
 
         Args:
           input_ids: int [B, S].
           segment_ids: int [B, S].
           kernels: `Kernels`.
-          position_ids: int [B, S], where each token is in its sequence; by default
-            where it is in its row.
-          packing: `Packing` of the tokens, or None for a row for each position.
+          position_ids: int [B, S], the position of each token in its sequence; by
+            default its position in the row.
+          packing: `Packing` of the tokens, or None for one hidden state per position.
           dropout_seed: int64 [2], or None in evaluation.
 
         Returns:
@@ -82,8 +81,8 @@ class Embeddings(keras.layers.Layer):
         table = tf.convert_to_tensor(self.word_embeddings)
         dtype = tf.as_dtype(self.compute_dtype)
         words, table = kernels.lookup(table, input_ids, dtype)  # [B, S, H], [V, H]
-        # A product with one-hot rows, as in the original: the gradient of a
-        # gather from two rows would add up all tokens one after the other.
+        # Multiply with one-hot rows, as in the original. The gradient of a gather
+        # from so small a table would add the tokens up one by one.
         kinds = tf.one_hot(
             tf.reshape(segment_ids, [-1]), config.type_vocab_size, dtype=words.dtype
         )  # [B * S, types]

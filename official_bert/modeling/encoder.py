@@ -20,20 +20,20 @@ from official_bert.modeling.kernels.interface import Kernels
 class BertEncoder(keras.layers.Layer):
     """The bidirectional Transformer encoder with its pooler (Sec. 3).
 
-    With `causal_attention` it is the left-to-right encoder of Sec. 5.1. There
-    `[CLS]` sees nothing but itself, so the pooler reads the last token, `[SEP]`,
-    which has seen the whole text; the paper does not say what its pooler read.
+    With `causal_attention` it is the left-to-right encoder of Sec. 5.1. In that
+    encoder `[CLS]` sees only itself. The pooler therefore reads the last token,
+    `[SEP]`, which sees the whole text. The paper does not say which token its pooler
+    read.
 
-    Follows `BertModel` in google-research/bert `modeling.py`. It is an
-    ordinary Keras layer: use it in a functional model, `fit` it, save it.
-    Inside a tape of your own, give `dropout_seed` and the masks of a step are
-    a pure function of it.
+    Follows `BertModel` in google-research/bert `modeling.py`. It is an ordinary Keras
+    layer for functional models, `fit` and saving. In your own `GradientTape` loop, pass
+    `dropout_seed`: the dropout masks of a step are a pure function of it.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
-      recompute: keep only each block's input for the gradient, and compute
-        the rest of the block a second time: less memory, a third more work.
-        Attention maps are not returned then.
+      recompute: keep only each block's input for the backward pass and compute the
+        rest of the block again. This saves memory and adds a third more work.
+        Attention maps are then not returned.
       name: "bert", the root of the original's variable names.
     """
 
@@ -50,7 +50,7 @@ class BertEncoder(keras.layers.Layer):
         self.recompute = recompute
         self.encoder = Encoder(config, recompute, name="encoder")
         self.pooler = Pooler(config, name="pooler")
-        # Used only where the caller gives no seed, as in `fit`.
+        # Used only if the caller gives no seed, as in `fit`.
         self.seed_generator = keras.random.SeedGenerator()
         self.build()
 
@@ -76,32 +76,35 @@ class BertEncoder(keras.layers.Layer):
         output_embedding_table: bool = False,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, Any]:
-        """Encode a batch.
+        """Return the hidden states of a batch.
 
         Args:
           inputs: dict with `input_ids` int [B, S], and optionally
             `input_mask` [B, S] (default: all tokens are real) and
             `segment_ids` [B, S] (default: all 0). Rows of several sequences
-            (`data.packed_rows`) have `sequence_numbers` [B, S], from 1, with 0 for
-            padding, instead of `input_mask`, `position_ids` [B, S] and
-            `pooled_positions` [B, N]. Other keys are ignored.
+            (`data.packed_rows`) have three other keys instead of `input_mask`:
+            `sequence_numbers` [B, S], from 1, with 0 for padding;
+            `position_ids` [B, S]; and `pooled_positions` [B, N]. Other keys are
+            ignored.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `dropout.dropout`; by default drawn from
             the layer's own `keras.random.SeedGenerator`.
           output_attention_probs: whether to return the attention maps.
           output_embedding_table: whether to return the word embeddings as a
-            tensor, for a `MaskedLM`. Some kernels add up both gradients of the
-            table then. A functional model that is to be saved has to take it
-            from here: Keras writes a variable among the arguments into the
-            file as a constant.
-          kernels: `Kernels`, what the layers compute with; see `kernels.choose`.
+            tensor, for a `MaskedLM`. Some kernels then add both gradients of the
+            table in one matrix. A functional model that you save must take the
+            table from here: Keras saves a variable among the arguments as a
+            constant.
+          kernels: `Kernels`, the functions of the layers; see `kernels.choose`.
 
         Returns:
-          dict with `sequence_output` float [B, S, H], `pooled_output`
-          [B, H] or [B * N, H], `embedding_output` [B, S, H],
-          `all_encoder_layers`, a list of L tensors [B, S, H], and on request
-          `attention_probs`, a list of L tensors [B, A, S, S], and
-          `embedding_table` [V, H].
+          dict of float tensors:
+          `sequence_output` [B, S, H];
+          `pooled_output` [B, H] or [B * N, H];
+          `embedding_output` [B, S, H];
+          `all_encoder_layers`, a list of L tensors [B, S, H];
+          on request `attention_probs`, a list of L tensors [B, A, S, S];
+          on request `embedding_table` [V, H].
 
         Raises:
           UserError: S is larger than `max_position_embeddings`.
@@ -171,7 +174,7 @@ class BertEncoder(keras.layers.Layer):
         if length is not None and length > limit:
             raise UserError(
                 f"The sequence length {length} is larger than the model's "
-                f"max_position_embeddings {limit}; use shorter sequences."
+                f"max_position_embeddings {limit}. Use shorter sequences."
             )
 
     def draw_dropout_seed(
@@ -179,12 +182,12 @@ class BertEncoder(keras.layers.Layer):
     ) -> tf.Tensor | None:
         """Return the seed of one call, int64 [2], or None for no dropout.
 
-        A model whose head drops out calls this, so that the encoder and the head use
-        the same seed with different dropout indices.
+        A model with dropout before its head calls this, so that the encoder and the
+        head use the same seed with different dropout indices.
 
         Args:
           training: whether dropout is active.
-          dropout_seed: the seed of the caller; None to draw one.
+          dropout_seed: the caller's seed; None draws one.
         """
         if not training:
             return None
@@ -194,7 +197,7 @@ class BertEncoder(keras.layers.Layer):
         return state * tf.constant([1, NUM_INDICES], tf.int64)
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         own = {"config": self.config.to_dict(), "recompute": self.recompute}
         return {**super().get_config(), **own}
 
@@ -222,7 +225,7 @@ class Encoder(keras.layers.Layer):
         kernels: Kernels,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[list[tf.Tensor], list[tf.Tensor | None]]:
-        """Return (the output of each block [T, H], their probabilities)."""
+        """Return (outputs [T, H] of all blocks, their attention probabilities)."""
         how = {"kernels": kernels, "dropout_seed": dropout_seed}
         all_layers, all_probs = [], []
         for block in self.blocks:
@@ -236,16 +239,15 @@ class Encoder(keras.layers.Layer):
 
 
 def _recomputed(block, x, bias, how):
-    """Return a block's output, keeping only its input for the gradient.
+    """Return a block's output, keeping only its input for the backward pass.
 
-    The second computation sees the same dropout masks: they are functions of
-    the seed.
+    Dropout masks are functions of the seed, so both computations use the same ones.
     """
     return tf.recompute_grad(lambda x: block(x, bias, **how)[0])(x)
 
 
 class Pooler(keras.layers.Layer):
-    """tanh(dense) of a token's vector; of `[CLS]` that is C, the text's (Sec. 3)."""
+    """tanh(dense(x)) of a token's vector; for `[CLS]` the text vector C (Sec. 3)."""
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)

@@ -12,17 +12,17 @@ from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.kernels.interface import Kernels
 
-# Of each direction of each of the two layers of the BiLSTM: "two-layer
-# 768-dimensional", both directions together.
+# Units per direction in each of the two BiLSTM layers. The paper's "two-layer
+# 768-dimensional" counts both directions.
 WIDTH = 384
 
 
 class LayerMix(keras.layers.Layer):
-    """One vector a token from several layers of the encoder.
+    """One vector per token, combined from several encoder layers.
 
     Args:
       kind: one of `constants.FEATURE_LAYERS`.
-      num_layers: L, of the encoder.
+      num_layers: L, the number of encoder layers.
     """
 
     def __init__(self, kind: str, num_layers: int, **kwargs: Any):
@@ -30,7 +30,7 @@ class LayerMix(keras.layers.Layer):
         self.kind, self.num_layers = kind, num_layers
 
     def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
-        """Create a weight for each layer of a weighted sum."""
+        """Create one weight per layer if `kind` is a weighted sum."""
         if self.kind.startswith("weighted_sum") and not self.built:
             last_four = self.kind.endswith("four")
             count = min(4, self.num_layers) if last_four else self.num_layers
@@ -38,10 +38,10 @@ class LayerMix(keras.layers.Layer):
         self.built: bool = True
 
     def call(self, encoded: Mapping[str, Any]) -> tf.Tensor:
-        """Mix.
+        """Return the combined vectors.
 
         Args:
-          encoded: what `BertEncoder` returned.
+          encoded: the outputs of `BertEncoder`.
 
         Returns:
           float [B, S, H], or [B, S, min(4, L) H] for `concat_last_four`.
@@ -62,11 +62,11 @@ class LayerMix(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("official_bert")
 class FeatureBasedModel(EncoderModel):
-    """A score for each tag of each token, without training the encoder.
+    """Tag scores for each token from a frozen encoder.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
-      num_outputs: C, tags.
+      num_outputs: C, the number of tags.
       kind: one of `constants.FEATURE_LAYERS`.
     """
 
@@ -77,7 +77,7 @@ class FeatureBasedModel(EncoderModel):
         kind: str,
         **kwargs: Any,
     ):
-        kwargs.pop("recompute", None)  # There is nothing to compute again.
+        kwargs.pop("recompute", None)  # A frozen encoder has no backward pass.
         super().__init__(config, **kwargs)
         config = self.config
         self.num_outputs, self.kind = num_outputs, kind
@@ -102,12 +102,12 @@ class FeatureBasedModel(EncoderModel):
         dropout_seed: tf.Tensor | None = None,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, tf.Tensor]:
-        """Score the tokens.
+        """Compute the tag scores of the tokens.
 
         Args:
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S].
-          training: without effect: nothing is dropped.
-          dropout_seed: without effect.
+          training: ignored: this model has no dropout.
+          dropout_seed: ignored.
           kernels: see `BertEncoder.call`.
 
         Returns:
@@ -119,6 +119,6 @@ class FeatureBasedModel(EncoderModel):
         return {"logits": self.classifier.of_tokens(x)}
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         own = {"num_outputs": self.num_outputs, "kind": self.kind}
         return {**super().get_config(), **own}

@@ -1,4 +1,4 @@
-"""The heads: masked LM (Sec. 3.1), and scores of classes."""
+"""The heads: masked LM (Sec. 3.1) and class scores."""
 
 from typing import Any
 
@@ -12,7 +12,7 @@ from official_bert.modeling.kernels.interface import Kernels
 
 
 class Transform(keras.layers.Layer):
-    """LayerNorm(act(dense(x))) before the vocabulary (`transform/`)."""
+    """LayerNorm(act(dense(x))), the layer before the vocabulary (`transform/`)."""
 
     def __init__(self, config: BertConfig, **kwargs: Any):
         super().__init__(**kwargs)
@@ -35,8 +35,8 @@ class Transform(keras.layers.Layer):
 class MaskedLM(keras.layers.Layer):
     """Scores of all vocabulary entries at the masked positions.
 
-    Follows `get_masked_lm_output` in google-research/bert
-    `run_pretraining.py`: the output matrix is the word embedding table.
+    Follows `get_masked_lm_output` in google-research/bert `run_pretraining.py`: the
+    output matrix is the word embedding table.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
@@ -61,7 +61,7 @@ class MaskedLM(keras.layers.Layer):
                 shape=(self.config.vocab_size,),
                 initializer="zeros",
                 name="output_bias",
-                # The scores it is added to are float32 in every precision.
+                # Logits are float32 in every precision, and so is their bias.
                 autocast=False,
             )
             self.built: bool = True
@@ -73,20 +73,20 @@ class MaskedLM(keras.layers.Layer):
         embedding_table: tf.Tensor | keras.Variable,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> tf.Tensor:
-        """Score the vocabulary where a word was masked.
+        """Compute the vocabulary scores at the masked positions.
 
         Args:
           sequence_output: float [B, S, H].
           masked_lm_positions: int [B, P].
           embedding_table: float [V, H], `BertEncoder.embedding_table`; in a
-            functional model the encoder's output of that name.
+            functional model the encoder's output `embedding_table`.
           kernels: see `BertEncoder.call`.
 
         Returns:
           float32 logits [B, P, V].
         """
-        # Only the P masked positions go through the vocabulary product,
-        # which at these sizes is a large part of all the arithmetic.
+        # Multiply only the P masked positions with the vocabulary. This product is a
+        # large part of all arithmetic.
         x = tf.gather(sequence_output, masked_lm_positions, batch_dims=1)  # [B, P, H]
         x = tf.reshape(x, [-1, self.config.hidden_size])  # [B * P, H]
         table = tf.cast(tf.convert_to_tensor(embedding_table), x.dtype)
@@ -97,7 +97,7 @@ class MaskedLM(keras.layers.Layer):
         return tf.reshape(logits, [shape[0], shape[1], self.config.vocab_size])
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         return {**super().get_config(), "config": self.config.to_dict()}
 
 
@@ -111,7 +111,7 @@ class Scores(keras.layers.Layer):
     Args:
       config: `BertConfig`, or its `to_dict()`.
       num_outputs: C.
-      width: of the vectors; by default H.
+      width: size of the input vectors; by default H.
     """
 
     def __init__(
@@ -156,7 +156,7 @@ class Scores(keras.layers.Layer):
         return tf.reshape(logits, [shape[0], shape[1], self.num_outputs])
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         own = {
             "config": self.config.to_dict(),
             "num_outputs": self.num_outputs,

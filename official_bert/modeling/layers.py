@@ -1,7 +1,7 @@
-"""The pieces every BERT layer is made of: activations and LayerNorm.
+"""Parts that every BERT layer uses: activations, LayerNorm, dense, lookup.
 
-Shape letters used in this package: B batch, S sequence, P predictions, A
-heads, D head size, H hidden, V vocabulary; T tokens: B * S, or those that
+Shape letters in this package: B batch, S sequence, P predictions, A heads, D head
+size, H hidden, V vocabulary, T tokens. T is B * S, or the number of tokens that
 `kernels.packing` keeps.
 """
 
@@ -19,10 +19,11 @@ SQRT_2_OVER_PI = math.sqrt(2.0 / math.pi)
 
 
 def initializer(config: BertConfig) -> keras.initializers.Initializer:
-    """Return the truncated normal of `initializer_range`, for tables and kernels.
+    """Return the truncated normal initializer for embedding tables and kernels.
 
-    Values beyond two standard deviations are drawn again, so the real standard
-    deviation is 0.88 of the nominal one; the original does the same.
+    Its standard deviation is `initializer_range`. Values beyond two standard
+    deviations are drawn again, so the actual standard deviation is 0.88 of that. The
+    original does the same.
     """
     return keras.initializers.TruncatedNormal(stddev=config.initializer_range)
 
@@ -30,8 +31,8 @@ def initializer(config: BertConfig) -> keras.initializers.Initializer:
 def dense(units: int, config: BertConfig, name: str) -> keras.layers.Dense:
     """Return a `keras.layers.Dense` for 2-D inputs [T, in] -> [T, units].
 
-    On 3-D inputs TensorFlow fuses neither the bias nor the activation into
-    the matrix product; callers therefore flatten to [T, in] first.
+    Callers flatten to [T, in] first. On 3-D inputs TensorFlow does not fuse bias and
+    activation into the matrix product.
     """
     return keras.layers.Dense(units, kernel_initializer=initializer(config), name=name)
 
@@ -39,7 +40,7 @@ def dense(units: int, config: BertConfig, name: str) -> keras.layers.Dense:
 def lookup(
     table: tf.Tensor, ids: tf.Tensor, dtype: tf.DType
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return the rows of an embedding table that ids name, and the table.
+    """Return the rows of an embedding table for ids, and the table.
 
     Args:
       table: float32 [V, H].
@@ -54,10 +55,10 @@ def lookup(
 
 
 def gelu(x: tf.Tensor) -> tf.Tensor:
-    """GELU in the tanh form of the original's last version.
+    """Return GELU in the tanh form, as in the original's last version.
 
     0.5 x (1 + tanh(sqrt(2/pi) (x + 0.044715 x^3))). oneDNN recognizes these operations
-    in this order, and computes them as a part of the matrix product before them.
+    in this order and fuses them into the preceding matrix product.
 
     Args:
       x: float tensor of any shape.
@@ -69,7 +70,7 @@ def gelu(x: tf.Tensor) -> tf.Tensor:
 
 
 def gelu_erf(x: tf.Tensor) -> tf.Tensor:
-    """GELU as the normal distribution's: x Φ(x), the original's first version.
+    """Return x Φ(x), GELU with the normal distribution: the original's first version.
 
     Args:
       x: float tensor of any shape.
@@ -86,10 +87,10 @@ def layer_norm(
     """Normalize each row to mean 0 and variance 1, then scale and shift it.
 
     Args:
-      x: float [T, H]. The mean and the variance are computed in float32, where
-        neither squares of small numbers nor `epsilon` vanish.
-      gamma: float32 [H], the factor.
-      beta: float32 [H], what is added.
+      x: float [T, H]. Mean and variance are computed in float32; in float16 the
+        squares of small numbers and `epsilon` would become 0.
+      gamma: float32 [H], the scale.
+      beta: float32 [H], the shift.
       epsilon: float, added to the variance.
 
     Returns:
@@ -115,7 +116,7 @@ def residual_layer_norm(
     layer_norm: Callable[..., tf.Tensor] = layer_norm,
     dropout: Callable[..., tf.Tensor] = dropout,
 ) -> tf.Tensor:
-    """LayerNorm(residual + dropout(x)).
+    """Return LayerNorm(residual + dropout(x)).
 
     Args:
       x: float [T, H].
@@ -125,9 +126,9 @@ def residual_layer_norm(
       epsilon: see `layer_norm`.
       rate: probability of zero.
       dropout_seed: int64 [2], or None in evaluation.
-      dropout_index: number of this dropout within the model.
-      layer_norm: another form of `layer_norm`.
-      dropout: another form of `dropout`.
+      dropout_index: dropout index within the model.
+      layer_norm: function with the signature of `layer_norm`.
+      dropout: function with the signature of `dropout`.
 
     Returns:
       tensor like `x`.
@@ -140,12 +141,12 @@ def residual_layer_norm(
 class LayerNorm(keras.layers.Layer):
     """Layer normalization over the last axis of [T, H], in float32.
 
-    Keras' own layer builds about twice as many operations, which the CPU
+    Keras' `LayerNormalization` builds about twice as many operations, which the CPU
     runtime does not fuse.
 
     Args:
-      epsilon: ε, added to the variance. The original's 1e-12 vanishes in
-        float16, one reason why this always computes in float32.
+      epsilon: ε, added to the variance. The original's 1e-12 would be 0 in
+        float16. This is one reason to compute in float32 always.
     """
 
     def __init__(self, epsilon: float = ORIGINAL_EPSILON, **kwargs: Any):
@@ -155,7 +156,7 @@ class LayerNorm(keras.layers.Layer):
     def build(self, input_shape: tuple[int | None, ...]) -> None:
         """Create gamma [H] of ones and beta [H] of zeros."""
         width = (input_shape[-1],)
-        # Held in float32 under every precision policy: no autocast.
+        # Kept in float32 under every precision policy: no autocast.
         self.gamma = self.add_weight(
             shape=width, initializer="ones", name="gamma", autocast=False
         )
@@ -166,11 +167,11 @@ class LayerNorm(keras.layers.Layer):
     def call(
         self, x: tf.Tensor, layer_norm: Callable[..., tf.Tensor] = layer_norm
     ) -> tf.Tensor:
-        """Normalize `x` [T, H], by the plain function or another form of it."""
+        """Normalize `x` [T, H] with `layer_norm`, by default the plain form."""
         return layer_norm(x, *self.parameters())
 
     def parameters(self) -> tuple[tf.Tensor, tf.Tensor, float]:
-        """Return (gamma [H], beta [H], epsilon), as `layer_norm` takes them."""
+        """Return (gamma [H], beta [H], epsilon), the arguments of `layer_norm`."""
         gamma, beta = tf.convert_to_tensor(self.gamma), tf.convert_to_tensor(self.beta)
         return gamma, beta, self.epsilon
 
@@ -181,5 +182,5 @@ class LayerNorm(keras.layers.Layer):
         return input_shape
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         return {**super().get_config(), "epsilon": self.epsilon}

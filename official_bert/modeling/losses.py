@@ -1,4 +1,4 @@
-"""Cross-entropy over a large vocabulary, with the numbers that its accuracy needs."""
+"""Cross-entropy over a large vocabulary, with the logits needed for accuracy."""
 
 import tensorflow as tf
 
@@ -8,8 +8,8 @@ def cross_entropy(
 ) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
     """Return each row's loss, -log softmax(logits)[label].
 
-    `tf.nn.sparse_softmax_cross_entropy_with_logits` computes the same, but its CPU
-    kernel subtracts the labels one element at a time: over 30,522 entries that was a
+    `tf.nn.sparse_softmax_cross_entropy_with_logits` returns the same, but its CPU
+    kernel subtracts the labels one element at a time. With 30,522 entries this took a
     third of a tiny model's training step.
 
     Args:
@@ -17,8 +17,8 @@ def cross_entropy(
       labels: int32 [N].
 
     Returns:
-      (loss, the row's largest logit, the label's logit), each [N]. The last two say
-      whether the label is the prediction; only the loss is to be differentiated.
+      (loss, the row's largest logit, the label's logit), each [N]. If the last two are
+      equal, the label is the prediction. Differentiate only the loss.
     """
     best = tf.stop_gradient(tf.reduce_max(logits, axis=-1, keepdims=True))
     total = tf.reduce_sum(tf.exp(logits - best), axis=-1, keepdims=True)

@@ -1,4 +1,4 @@
-"""The model of multiple choice: a score C · V for each continuation (Sec. 4.4)."""
+"""The multiple-choice model: a score C · V for each continuation (Sec. 4.4)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -13,13 +13,13 @@ from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.kernels.interface import Kernels
 
-# Of a choice that is not there, in a batch whose examples have different numbers.
+# Logit of a missing choice, if the examples of a batch have different numbers of them.
 NO_CHOICE = -1e9
 
 
 @keras.saving.register_keras_serializable("official_bert")
 class MultipleChoiceModel(EncoderModel):
-    """BERT with one score for each of an example's choices, from its `[CLS]`.
+    """BERT with one score per choice of an example, computed from `[CLS]`.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
@@ -43,11 +43,11 @@ class MultipleChoiceModel(EncoderModel):
         dropout_seed: tf.Tensor | None = None,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, tf.Tensor]:
-        """Score choices.
+        """Compute the scores of choices.
 
         Args:
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, C, S] and
-            `choice_mask` int [B, C], 1 for choices that are there; labels are
+            `choice_mask` int [B, C], 1 for choices that exist; labels are
             ignored.
           training: whether dropout is active.
           dropout_seed: see `BertEncoder.call`.
@@ -72,15 +72,15 @@ class MultipleChoiceModel(EncoderModel):
 def choice_terms(
     outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over examples, each of which has one right choice.
+    """Return the sums of loss and accuracy over examples with one right choice each.
 
     Args:
-      outputs: `logits` float32 [B, C], `NO_CHOICE` where there is none.
-      features: `label_ids` int [B], the places of the right ones.
+      outputs: `logits` float32 [B, C], `NO_CHOICE` for choices that do not exist.
+      features: `label_ids` int [B], the indices of the right choices.
 
     Returns:
       dict name -> (sum, weight): `choice_loss`, cross-entropy in nats over the
-      choices that there are, and `accuracy`.
+      existing choices, and `accuracy`.
     """
     found = single_label_terms(outputs, features)
     return {

@@ -1,4 +1,4 @@
-"""The model that is pre-trained: encoder and both heads."""
+"""The pre-training model: encoder, masked-LM head and next-sentence head."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,7 +15,7 @@ from official_bert.modeling.losses import cross_entropy
 
 
 class PretrainingHeads(keras.layers.Layer):
-    """The two heads under their common scope `cls/`; or that of masked words alone."""
+    """The pre-training heads under their common scope `cls/`."""
 
     def __init__(
         self,
@@ -48,8 +48,8 @@ class PretrainingModel(EncoderModel):
     Args:
       config: `BertConfig`, or its `to_dict()`.
       recompute: see `BertEncoder`.
-      next_sentence_prediction: whether it has that head. Without it (Table 5, "No
-        NSP") the pooler has no part in training and stays as it is.
+      next_sentence_prediction: whether the model has the next-sentence head. Without
+        it (Table 5, "No NSP") training does not change the pooler.
     """
 
     def __init__(
@@ -71,20 +71,20 @@ class PretrainingModel(EncoderModel):
         dropout_seed: tf.Tensor | None = None,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, tf.Tensor]:
-        """Score the masked words and the sentence pair.
+        """Compute the scores of the masked tokens and of the sentence pair.
 
         Args:
           inputs: the features of a pre-training record: `input_ids`,
             `input_mask`, `segment_ids` int [B, S] and `masked_lm_positions`
-            int [B, P]; labels are ignored. Those of packed rows: see
+            int [B, P]; labels are ignored. For packed rows see
             `BertEncoder.call`.
           training: whether dropout is active.
           dropout_seed: int64 [2], see `BertEncoder.call`.
           kernels: see `BertEncoder.call`.
 
         Returns:
-          dict with float32 `masked_lm_logits` [B, P, V] and, with that head,
-          `next_sentence_logits` [B, 2]; of packed rows [B * N, 2].
+          dict with float32 `masked_lm_logits` [B, P, V] and, if the model has that
+          head, `next_sentence_logits` [B, 2] (packed rows: [B * N, 2]).
         """
         encoded = self.bert(
             inputs,
@@ -107,7 +107,7 @@ class PretrainingModel(EncoderModel):
         return outputs
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         own = {"next_sentence_prediction": self.next_sentence_prediction}
         return {**super().get_config(), **own}
 
@@ -119,13 +119,13 @@ def masked_lm_terms(
         ..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]
     ] = cross_entropy,
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over the masked words of a batch.
+    """Return the sums of loss and accuracy over the masked tokens of a batch.
 
     Args:
       logits: float32 [B, P, V].
       features: dict with `masked_lm_ids` int [B, P] and `masked_lm_weights`
-        float [B, P], 0.0 where there is no prediction.
-      cross_entropy: another form of `losses.cross_entropy`.
+        float [B, P], 0.0 at unused positions.
+      cross_entropy: function with the signature of `losses.cross_entropy`.
 
     Returns:
       dict name -> (sum, weight): `masked_lm_loss` in nats and
@@ -135,7 +135,7 @@ def masked_lm_terms(
     weights = tf.reshape(features["masked_lm_weights"], [-1])
     logits = tf.reshape(logits, [-1, logits.shape[-1]])  # [B * P, V]
     losses, best, own = cross_entropy(logits, labels)
-    # The word is right if none has more; `argmax` would cost another pass.
+    # The label is the prediction if no logit is larger. `argmax` needs another pass.
     hits = tf.cast(own >= best, tf.float32)
     total = tf.reduce_sum(weights)
     return {
@@ -147,13 +147,13 @@ def masked_lm_terms(
 def next_sentence_terms(
     logits: tf.Tensor, features: Mapping[str, tf.Tensor]
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over the sentence pairs of a batch.
+    """Return the sums of loss and accuracy over the sentence pairs of a batch.
 
     Args:
-      logits: float32 [B, 2]; of packed rows [B * N, 2].
+      logits: float32 [B, 2]; packed rows [B * N, 2].
       features: dict with `next_sentence_labels` int [B, 1]; 1 is "random". Packed
-        rows have labels [B, N] and `next_sentence_weights` float32 [B, N], 0.0 where
-        there is no sequence.
+        rows have labels [B, N] and `next_sentence_weights` float32 [B, N], 0.0 for
+        unused entries.
 
     Returns:
       dict name -> (sum, weight): `next_sentence_loss` in nats and
@@ -174,7 +174,10 @@ def next_sentence_terms(
 
 
 def num_sentence_pairs(features: Mapping[str, tf.Tensor]) -> tf.Tensor:
-    """Return how many sequences a batch holds, a float32 scalar; see above."""
+    """Return the number of sequences in a batch, a float32 scalar.
+
+    The features are those of `next_sentence_terms`.
+    """
     if "next_sentence_weights" in features:
         return tf.reduce_sum(features["next_sentence_weights"])
     return tf.cast(tf.shape(features["next_sentence_labels"])[0], tf.float32)
@@ -187,9 +190,10 @@ def pretraining_terms(
         ..., tuple[tf.Tensor, tf.Tensor, tf.Tensor]
     ] = cross_entropy,
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Return all sums of a pre-training batch; see the two functions above.
+    """Return all sums of a pre-training batch.
 
-    Those of the next sentence are there if the model has that head.
+    See `masked_lm_terms` and `next_sentence_terms`. The next-sentence sums are
+    included if the model has that head.
     """
     terms = masked_lm_terms(outputs["masked_lm_logits"], features, cross_entropy)
     if "next_sentence_logits" in outputs:

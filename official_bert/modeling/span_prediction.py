@@ -1,4 +1,4 @@
-"""The model of question answering: encoder and two scores a token (Sec. 4.2)."""
+"""The question-answering model: encoder and two scores per token (Sec. 4.2)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -14,7 +14,7 @@ from official_bert.modeling.kernels.interface import Kernels
 
 
 class SquadHead(keras.layers.Layer):
-    """The scores under their scope `cls/squad/`."""
+    """The start and end scores under their scope `cls/squad/`."""
 
     def __init__(self, config: BertConfig, name: str = "cls", **kwargs: Any):
         super().__init__(name=name, **kwargs)
@@ -22,7 +22,7 @@ class SquadHead(keras.layers.Layer):
         self.build()
 
     def build(self, input_shape: tuple[int | None, ...] | None = None) -> None:
-        """Create the vectors of start and end, [2, H], and their bias."""
+        """Create the start and end vectors [2, H] and their bias."""
         if not self.built:
             self.squad = heads.Scores(self.config, 2, name="squad")
             self.built: bool = True
@@ -30,10 +30,10 @@ class SquadHead(keras.layers.Layer):
 
 @keras.saving.register_keras_serializable("official_bert")
 class SpanModel(EncoderModel):
-    """BERT with the scores of each token as start and as end of the answer.
+    """BERT with two scores per token: as start and as end of the answer.
 
-    Follows `create_model` in google-research/bert `run_squad.py`. The pooler has
-    no part in it and stays as it is.
+    Follows `create_model` in google-research/bert `run_squad.py`. It does not use
+    the pooler, and training does not change the pooler's weights.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
@@ -57,18 +57,18 @@ class SpanModel(EncoderModel):
         dropout_seed: tf.Tensor | None = None,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, tf.Tensor]:
-        """Score the tokens.
+        """Compute the start and end scores of the tokens.
 
         Args:
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; positions
             are ignored.
           training: whether dropout is active.
-          dropout_seed: int64 [2], see `BertEncoder.call`; needed in training.
+          dropout_seed: int64 [2], see `BertEncoder.call`; required in training.
           kernels: see `BertEncoder.call`.
 
         Returns:
-          dict with float32 `start_logits` and `end_logits` [B, S], of padding
-          too, as in the original.
+          dict with float32 `start_logits` and `end_logits` [B, S]. As in the
+          original, padding has scores too.
         """
         encoded = self.bert(
             inputs, training=training, dropout_seed=dropout_seed, kernels=kernels
@@ -80,16 +80,16 @@ class SpanModel(EncoderModel):
 def span_terms(
     outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over the windows of a batch.
+    """Return the sums of loss and accuracy over the windows of a batch.
 
     Args:
       outputs: `start_logits`, `end_logits` float32 [B, S].
-      features: `start_positions`, `end_positions` int [B]; 0, `[CLS]`, where the
-        window holds no answer.
+      features: `start_positions`, `end_positions` int [B]; 0, the position of
+        `[CLS]`, if the window does not contain the answer.
 
     Returns:
       dict name -> (sum, weight): `span_loss`, the mean of both cross-entropies
-      in nats, and `span_accuracy`, of windows with both ends right.
+      in nats, and `span_accuracy`, the share of windows with both ends correct.
     """
     losses, hits = [], []
     for name in ("start", "end"):

@@ -1,4 +1,4 @@
-"""The model of tagging: encoder and a layer of scores for each token (Sec. 5.3)."""
+"""The tagging model: encoder and one score per tag and token (Sec. 5.3)."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -17,16 +17,16 @@ from official_bert.modeling.kernels.interface import Kernels
 
 @keras.saving.register_keras_serializable("official_bert")
 class TokenClassificationModel(EncoderModel):
-    """BERT with a score for each tag of each token, and dropout before it.
+    """BERT with one score per tag for each token, and dropout before the head.
 
-    The pooler has no part in it and stays as it is.
+    It does not use the pooler, and training does not change the pooler's weights.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
-      num_outputs: C, tags.
+      num_outputs: C, the number of tags.
       recompute: see `BertEncoder`.
-      bilstm: whether a BiLSTM reads the tokens' vectors, and its outputs are scored
-        (Table 5, "+ BiLSTM").
+      bilstm: whether a BiLSTM reads the token vectors. The head then scores its
+        outputs (Table 5, "+ BiLSTM").
     """
 
     def __init__(
@@ -54,7 +54,7 @@ class TokenClassificationModel(EncoderModel):
         dropout_seed: tf.Tensor | None = None,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, tf.Tensor]:
-        """Score the tokens.
+        """Compute the tag scores of the tokens.
 
         Args:
           inputs: `input_ids`, `input_mask`, `segment_ids` int [B, S]; labels
@@ -77,7 +77,7 @@ class TokenClassificationModel(EncoderModel):
         return {"logits": self.classifier.of_tokens(tokens)}
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         own = {"num_outputs": self.num_outputs, "bilstm": self.bilstm is not None}
         return {**super().get_config(), **own}
 
@@ -85,11 +85,11 @@ class TokenClassificationModel(EncoderModel):
 def token_terms(
     outputs: Mapping[str, tf.Tensor], features: Mapping[str, tf.Tensor]
 ) -> dict[str, tuple[tf.Tensor, tf.Tensor]]:
-    """Sums over the tokens of a batch that are scored.
+    """Return the sums of loss and accuracy over the scored tokens of a batch.
 
     Args:
       outputs: `logits` float32 [B, S, C].
-      features: `label_ids` int [B, S], `IGNORED` where a token is not scored.
+      features: `label_ids` int [B, S], `IGNORED` for tokens without a score.
 
     Returns:
       dict name -> (sum, weight): `token_loss`, cross-entropy in nats, and

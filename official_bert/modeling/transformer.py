@@ -1,10 +1,10 @@
 """One Transformer block of the encoder: self-attention, then feed-forward.
 
-The layers nest and are named so that each variable's path is the original's
-name: `attention/self/query/kernel`, `attention/output/LayerNorm/gamma`,
+The layers' nesting and names give each variable the original's name as its path:
+`attention/self/query/kernel`, `attention/output/LayerNorm/gamma`,
 `intermediate/dense/kernel`, `output/dense/kernel`.
 
-`kernels`, which the layers take in their calls, are `kernels.interface.Kernels`.
+The argument `kernels` of the layers' calls is a `kernels.interface.Kernels`.
 """
 
 import functools
@@ -20,9 +20,9 @@ from official_bert.errors import UserError
 from official_bert.modeling import layers
 from official_bert.modeling.dropout import GROUP_INDICES, dropout
 
-# Added to the score of a padded position, as in the original: e^-10000 is 0, so the
-# softmax gives padding no share, as if it were not there. Unlike -1e9 it is finite in
-# float16. Unlike -inf it leaves the softmax of a row without any token defined.
+# Added to the score of a padded position, as in the original. e^-10000 is 0, so padding
+# gets no attention. Unlike -1e9, the number is finite in float16. Unlike -inf, it keeps
+# the softmax of a row without tokens defined.
 MASKED_SCORE = -10000.0
 
 
@@ -32,18 +32,18 @@ def attention_bias(
     causal: bool = False,
     packed: bool = False,
 ) -> tf.Tensor:
-    """Return what to add to attention scores so that padding is not seen.
+    """Return the term to add to attention scores so that padding is hidden.
 
-    Follows `create_attention_mask_from_input_mask`: padded positions are
-    hidden as keys, but still attend as queries.
+    Follows `create_attention_mask_from_input_mask`: padded positions are hidden as
+    keys, but still attend as queries.
 
     Args:
-      input_mask: [B, S], 1 for tokens and 0 for padding; of packed rows the number of
-        each token's sequence, from 1.
-      masked_score: what is added for a key that is hidden.
+      input_mask: [B, S], 1 for tokens and 0 for padding. In packed rows it is the
+        number of each token's sequence, from 1.
+      masked_score: the number added for a hidden key.
       causal: whether keys after the query are hidden too, so that no token sees
         a later one (Sec. 5.1, "left-to-right").
-      packed: whether a row holds several sequences. Each sees itself alone: a
+      packed: whether a row holds several sequences. Each sequence sees only itself: a
         block-diagonal matrix (Krell et al., 2021). Padding sees padding.
 
     Returns:
@@ -71,7 +71,7 @@ def last_token(x: tf.Tensor, input_mask: tf.Tensor) -> tf.Tensor:
       input_mask: int [B, S], 1 for tokens and 0 for padding.
 
     Returns:
-      float [B, H]; the first position of a row without tokens.
+      float [B, H]; for a row without tokens the vector of position 0.
     """
     real = tf.cast(input_mask != 0, tf.int32)
     positions = tf.range(tf.shape(input_mask)[1])
@@ -91,18 +91,18 @@ def attention(
     *,
     dropout: Callable[..., tf.Tensor] = dropout,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Compute dropout(softmax(Q · Kᵀ / √D + bias)) · V in each head.
+    """Return dropout(softmax(Q · Kᵀ / √D + bias)) · V of each head.
 
     Args:
-      query: float [T, H], Q of all heads one after the other.
+      query: float [T, H], the heads' Q side by side.
       key: float [T, H].
       value: float [T, H].
       bias: float that broadcasts to [B, A, S, S], see `attention_bias`.
       num_heads: A.
       rate: probability of zero.
       dropout_seed: int64 [2], or None in evaluation.
-      dropout_index: number of this dropout within the model.
-      dropout: another form of `dropout`.
+      dropout_index: dropout index within the model.
+      dropout: function with the signature of `dropout`.
 
     Returns:
       (context [T, H], probabilities [B, A, S, S] before dropout).
@@ -116,11 +116,11 @@ def attention(
 def attention_probs(query: tf.Tensor, key: tf.Tensor, bias: tf.Tensor) -> tf.Tensor:
     """Return softmax(Q · Kᵀ / √D + bias), float32 [B, A, S, S].
 
-    The sum of D products grows with √D; divided by it, scores stay where the softmax
-    has a gradient.
+    The sum of D products grows with √D. Divided by √D, the scores stay in the range
+    where the softmax has a gradient.
     """
     scores = tf.cast(tf.matmul(query, key, transpose_b=True), tf.float32)
-    # Keras hands the bias over in the layer's precision.
+    # Keras casts the bias to the layer's precision.
     return tf.nn.softmax(scores * score_factor(query) + tf.cast(bias, tf.float32))
 
 
@@ -130,14 +130,14 @@ def score_factor(query: tf.Tensor) -> float:
 
 
 def split_heads(x: tf.Tensor, bias: tf.Tensor, num_heads: int) -> tf.Tensor:
-    """Return [T, H] as [B, A, S, D]; B and S are those of `bias`."""
+    """Reshape [T, H] to [B, A, S, D]; B and S are those of `bias`."""
     batch, length = tf.shape(bias)[0], tf.shape(bias)[-1]
     x = tf.reshape(x, [batch, length, num_heads, x.shape[-1] // num_heads])
     return tf.transpose(x, [0, 2, 1, 3])  # [B, A, S, D]
 
 
 def merge_heads(x: tf.Tensor) -> tf.Tensor:
-    """Return [B, A, S, D] as [T, H]."""
+    """Reshape [B, A, S, D] to [T, H]."""
     width = x.shape[1] * x.shape[3]
     return tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [-1, width])  # [T, H]
 
@@ -153,7 +153,7 @@ def project(
     Args:
       dense: `keras.layers.Dense`.
       x: float [T, H].
-      bias: as of `attention`, for kernels that need B and S.
+      bias: see `attention`; for kernels that need B and S.
       num_heads: A, for kernels that need it.
 
     Returns:
@@ -168,7 +168,7 @@ class SelfAttention(keras.layers.Layer):
 
     Args:
       config: `BertConfig`.
-      dropout_index: number of this layer's dropout within the model.
+      dropout_index: dropout index of this layer within the model.
     """
 
     def __init__(self, config: BertConfig, dropout_index: int, **kwargs: Any):
@@ -190,12 +190,12 @@ class SelfAttention(keras.layers.Layer):
         kernels: Any,
         dropout_seed: tf.Tensor | None = None,
     ) -> tuple[tf.Tensor, tf.Tensor | None]:
-        """Attend: softmax(Q · Kᵀ / √D + bias) · V, see `attention`.
+        """Return softmax(Q · Kᵀ / √D + bias) · V, see `attention`.
 
         Args:
           x: float [T, H].
           bias: float [B, 1, 1, S] or [B, 1, S, S], from `attention_bias`; with
-            packed tokens a list of them.
+            packed tokens a list of biases.
           kernels: `Kernels`.
           dropout_seed: int64 [2], or None in evaluation.
 
@@ -226,7 +226,7 @@ class ResidualOutput(keras.layers.Layer):
       config: `BertConfig`.
       input_width: width of `x`: H after attention, the intermediate size
         after the feed-forward layer.
-      dropout_index: number of this layer's dropout within the model.
+      dropout_index: dropout index of this layer within the model.
     """
 
     def __init__(
@@ -258,7 +258,7 @@ class ResidualOutput(keras.layers.Layer):
           residual: float [T, H].
           kernels: `Kernels`.
           dropout_seed: int64 [2], or None in evaluation.
-          project: function: (the dense layer, x) -> [T, H]; None calls the layer.
+          project: function (dense layer, x) -> [T, H]; None calls the dense layer.
         """
         return kernels.residual_layer_norm(
             project(self.dense, x) if project else self.dense(x),
@@ -329,12 +329,12 @@ class TransformerBlock(keras.layers.Layer):
 
     def __init__(self, config: BertConfig, index: int, **kwargs: Any):
         super().__init__(name=f"layer_{index}", **kwargs)
-        # Dropout index 0 is the embeddings'; each block has three of its own.
+        # Dropout index 0 belongs to the embeddings. Each block has three indices.
         first = 1 + 3 * index
         if first + 2 >= GROUP_INDICES:
             raise UserError(
-                f"num_hidden_layers: layer {index} is one too many; up to "
-                f"{(GROUP_INDICES - 1) // 3} have dropout masks of their own."
+                f"num_hidden_layers is too large: layer {index} has no separate "
+                f"dropout masks. Use at most {(GROUP_INDICES - 1) // 3}."
             )
         self.attention = Attention(config, first, name="attention")
         self.intermediate = Intermediate(config, name="intermediate")

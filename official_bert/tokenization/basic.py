@@ -1,4 +1,4 @@
-"""Text to words: cleaning, lower case, accents, punctuation, Chinese."""
+"""Text to words: cleaning, lower case, accents, punctuation, Chinese characters."""
 
 import functools
 import itertools
@@ -8,18 +8,18 @@ from official_bert.tokenization import characters
 
 
 class BasicTokenizer:
-    """Splits text into words and punctuation, as the original did.
+    """Splits text into words and punctuation, like the original.
 
-    Follows `BasicTokenizer` in google-research/bert tokenization.py. Special
-    tokens are ordinary text here: "[MASK]" becomes "[", "mask", "]".
+    Follows `BasicTokenizer` in google-research/bert tokenization.py. Special tokens are
+    ordinary text here: "[MASK]" becomes "[", "mask", "]".
     """
 
     def __init__(self, do_lower_case: bool = True):
         """Set the casing.
 
         Args:
-          do_lower_case: lower-case the text and drop its accents; must be what
-            the vocabulary was made with.
+          do_lower_case: lower-case the text and remove accents. This must match the
+            vocabulary.
         """
         self.do_lower_case = do_lower_case
         self._rewrite = _rewrites(do_lower_case)
@@ -28,7 +28,7 @@ class BasicTokenizer:
         """Return the words of a str (or of UTF-8 bytes) as a list of str."""
         text = to_unicode(text)
         if self.do_lower_case and not text.isascii():
-            # The only two rules that look at more than one character.
+            # These two rules depend on more than one character.
             if characters.reordered_marks().search(text):
                 return [word for word, _ in self.tokenize_with_offsets(text)]
             text = re.sub(
@@ -39,16 +39,15 @@ class BasicTokenizer:
     def tokenize_with_offsets(
         self, text: str | bytes
     ) -> list[tuple[str, list[tuple[int, int]]]]:
-        """Return the words of a text and where each of their characters was.
+        """Return the words of a text and the spans of their characters.
 
         Args:
           text: str, or UTF-8 bytes; the offsets then count decoded characters.
 
         Returns:
-          list of (word, spans): spans[i] is the range [start, end) of the
-          original text that became the i-th character of the word. A dropped
-          accent belongs to the letter before it; a character that turns into
-          several has all of them share its span.
+          list of (word, spans): spans[i] is the range [start, end) of the original text
+          that became character i of the word. A removed accent belongs to the span of
+          the letter before it. If one character becomes several, all have its span.
         """
         text = to_unicode(text)
         words = []
@@ -60,7 +59,7 @@ class BasicTokenizer:
 
 
 def to_unicode(text: str | bytes) -> str:
-    """Return `text` as str; bytes are read as UTF-8, bad ones skipped.
+    """Return `text` as str; bytes are decoded as UTF-8, invalid ones skipped.
 
     Follows `convert_to_unicode` in google-research/bert tokenization.py.
     """
@@ -72,10 +71,11 @@ def to_unicode(text: str | bytes) -> str:
 
 
 class _Rewrites(dict):
-    """Code point -> what a character becomes, filled in as characters occur.
+    """Code point -> replacement of a character, filled in when characters occur.
 
-    All rules of the original in one `str.translate`: what is removed becomes
-    nothing, what separates a space, and what stands alone is put in spaces.
+    It applies all rules of the original with one `str.translate`. Removed characters
+    become "", separators become a space, and characters that are words get spaces on
+    both sides.
     """
 
     def __init__(self, do_lower_case):
@@ -94,20 +94,20 @@ class _Rewrites(dict):
             text = characters.strip_marks(table.folded.get(code_point, text))
         if category == characters.CJK:
             text = f" {text} "
-        # Decomposed first: U+037E is not ASCII, but its NFD is a semicolon.
+        # Decompose first: U+037E is not ASCII, but its NFD is a semicolon.
         apart = (f" {c} " if characters.is_punctuation(c) else c for c in text)
         self[code_point] = "".join(apart)
         return self[code_point]
 
 
-# One table for each casing, which all tokenizers share.
+# One table per casing, shared by all tokenizers.
 _rewrites = functools.cache(_Rewrites)
 
 
 def _split_chunks(text):
-    """Yield what whitespace separates, as lists of (char, start, end).
+    """Yield the parts between whitespace, as lists of (char, start, end).
 
-    Characters to be removed are gone, and each Chinese character is a chunk.
+    Removed characters are omitted, and each Chinese character is a separate part.
     """
     chunk: list[tuple[str, int, int]] = []
     for start, char in enumerate(text):
@@ -125,7 +125,7 @@ def _split_chunks(text):
 
 
 def _fold(text, chunk):
-    """Lower-case a chunk, decompose it (NFD) and drop its accents."""
+    """Lower-case a chunk, decompose it (NFD) and remove its accents."""
     folded = characters.load_table().folded
     decomposed = []
     for char, start, end in chunk:
@@ -153,7 +153,7 @@ def _reorder(chunk):
 
 
 def _split_punctuation(chunk):
-    """Return the (word, spans) of a chunk; punctuation stands alone."""
+    """Return the (word, spans) of a chunk; each punctuation mark is a word."""
     words: list[tuple[list[str], list[tuple[int, int]]]] = []
     starts_word = True
     for char, start, end in chunk:

@@ -1,9 +1,9 @@
-"""The table of characters: the one truth about Unicode in this project.
+"""The table of characters, the only source of Unicode rules in this project.
 
-What is whitespace, punctuation or an accent, and how a letter is written in
-lower case, changes between versions of Unicode and so between versions of
-Python. Every rule here is read from one shipped table instead (Unicode 14; see
-`make_character_table`), so that a text has the same ids everywhere.
+Unicode versions differ in what counts as whitespace, punctuation or an accent, and in
+lower case. Python versions have different Unicode versions. All rules here use one
+shipped table (Unicode 14; see `make_character_table`), so that a text has the same ids
+everywhere.
 """
 
 import dataclasses
@@ -17,26 +17,26 @@ import numpy as np
 CODE_POINTS = 0x110000
 TABLE_PATH = pathlib.Path(__file__).with_name("character_table.npz")
 
-# Category classes. They exclude each other: a character has exactly one.
+# Category classes. Each character has exactly one.
 OTHER = 0
 CONTROL = 1  # Cc and Cf without \t \n \r: removed.
-REPLACEMENT = 2  # U+FFFD: removed, though it is no control character.
+REPLACEMENT = 2  # U+FFFD: removed, although it is not a control character.
 WHITESPACE = 3  # \t \n \r and Zs: becomes a space.
 LINE_SEPARATOR = 4  # U+2028 and U+2029: `str.split()` splits there.
-PUNCTUATION = 5  # P* and all ASCII symbols: a token of its own.
-CJK = 6  # Chinese characters: a token of their own.
-MARK = 7  # Mn: an accent, dropped when text is lower-cased.
+PUNCTUATION = 5  # P* and all ASCII symbols: each is a token.
+CJK = 6  # Chinese characters: each is a token.
+MARK = 7  # Mn: an accent, removed when text is lower-cased.
 
 REMOVED = (CONTROL, REPLACEMENT)
 SEPARATING = (WHITESPACE, LINE_SEPARATOR)
 
-# How a character counts as a neighbour of a capital sigma.
+# The role of a character next to a capital sigma.
 UNCASED = 0
 CASED = 1
 IGNORABLE = 2
 
-# What `str.strip()` and `str.split()` call whitespace. The original strips the
-# lines of its vocabulary with the former.
+# Whitespace of `str.strip()` and `str.split()`. The original uses `str.strip()` for the
+# lines of its vocabulary.
 SPACES = (
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005"
     "\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000"
@@ -45,15 +45,15 @@ SPACES = (
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class CharacterTable:
-    """Unicode 14 as far as tokenization is concerned.
+    """Unicode 14, as far as tokenization needs it.
 
     Attributes:
       category: 0x110000 bytes, each a category class of this module.
-      combining_class: 0x110000 bytes, the canonical combining classes, by
-        which NFD reorders marks.
+      combining_class: 0x110000 bytes, the canonical combining classes, which define
+        the order of marks in NFD.
       sigma_context: 0x110000 bytes, each UNCASED, CASED or IGNORABLE.
-      folded: code point -> its lower case in NFD, marks included, for each
-        character that this changes. Capital sigma is `σ` here.
+      folded: code point -> lower case in NFD, including marks, for each character that
+        changes. Capital sigma becomes `σ` here.
     """
 
     category: bytes
@@ -64,8 +64,8 @@ class CharacterTable:
 
 @functools.cache
 def load_table() -> CharacterTable:
-    """Read the shipped table; once per process."""
-    # Not by its path: a cluster's workers may have this package as a zip file.
+    """Read the shipped table, once per process."""
+    # Do not open its path: a cluster's workers may have this package as a zip file.
     table = importlib.resources.files(__package__) / TABLE_PATH.name
     with table.open("rb") as file, np.load(file, allow_pickle=False) as arrays:
         values = "".join(map(chr, arrays["folded_values"].tolist()))
@@ -90,17 +90,20 @@ def category(char: str) -> int:
 
 
 def is_punctuation(char: str) -> bool:
-    """Follows `_is_punctuation` in google-research/bert tokenization.py."""
+    """Return whether a character is punctuation.
+
+    Follows `_is_punctuation` in google-research/bert tokenization.py.
+    """
     return category(char) == PUNCTUATION
 
 
 def lower_sigma(text: str, position: int) -> str:
     """Return the lower case of the capital sigma at `position` of `text`.
 
-    A sigma that ends a word is `ς`, any other `σ`. It ends a word when a cased
-    letter stands before it and none after it, with ignorable characters
-    (apostrophes, accents, and those that are removed) looked through. Spaces
-    and Chinese characters are neither, so the search never leaves the word.
+    A sigma at the end of a word is `ς`, any other is `σ`. It ends a word if a cased
+    letter precedes it and none follows it. Ignorable characters (apostrophes, accents
+    and removed ones) do not count. Spaces and Chinese characters are neither cased nor
+    ignorable, so the search stays within the word.
     """
     table = load_table().sigma_context
 
@@ -114,7 +117,7 @@ def lower_sigma(text: str, position: int) -> str:
 
 
 def strip_marks(text: str) -> str:
-    """Drop the nonspacing marks (Mn) of a text in NFD."""
+    """Remove the nonspacing marks (Mn) of a text in NFD."""
     return "".join(char for char in text if category(char) != MARK)
 
 
@@ -122,9 +125,9 @@ def strip_marks(text: str) -> str:
 def reordered_marks() -> re.Pattern[str]:
     """Return a pattern of the characters whose order NFD may change.
 
-    Canonical reordering moves combining characters past each other. Almost all
-    of them are dropped right after, so their order shows nowhere. These few
-    (25 in Unicode 14, mostly virama signs and musical stems) are kept.
+    Canonical reordering changes the order of combining characters. Almost all of them
+    are removed afterward, so their order has no effect. These few (25 in Unicode 14,
+    mostly virama signs and musical stems) are kept.
     """
     table = load_table()
     kept = {

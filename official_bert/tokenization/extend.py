@@ -1,17 +1,15 @@
 """Adding words to the vocabulary of a pre-trained model.
 
-A word of a special field that the model cuts into many pieces can get a token
-of its own, in the place of an `[unused…]` token or after the last one. The ids
-of all other tokens stay.
+A technical word that the model splits into many pieces can get its own token. The token
+replaces an `[unused…]` token or follows the last one. The ids of all other tokens stay.
 
-What that does to texts: WordPiece takes the longest piece from the left, so a
-new word becomes a piece that longer words can begin with. With a new word
-"bio", "biology" may turn from "bi ##ology" into "bio ##logy". A word is cut as
-before unless it is a new word, or begins with one that is longer than its first
-piece was; a text without such words has the same ids. No choice of words keeps
-every other text as it was (there is always some "bioxyz"), unless they are
-characters that stand alone. But words can be left out until no other word of a
-given text changes (`harmless_words`).
+Effect on text: WordPiece takes the longest piece from the left, so a new word becomes a
+piece with which longer words can begin. With a new word "bio", "biology" may change
+from "bi ##ology" to "bio ##logy". A word changes only if it is a new word, or begins
+with a new word that is longer than its old first piece. A text without such words keeps
+its ids. Except for single punctuation marks and Chinese characters, every new word can
+change some other word (for example "bioxyz"). `harmless_words` therefore omits words
+until no other word of a given text changes.
 """
 
 import dataclasses
@@ -31,7 +29,7 @@ from official_bert.tokenization.wordpiece import (
     WordpieceTokenizer,
 )
 
-# Of the file of suggestions; the first one is what is read back.
+# Columns of the file of suggestions. Only the first one is read back.
 COLUMNS = ("word", "count", "pieces", "saved", "cut")
 
 _UNUSED = re.compile(r"\[unused\d+\]")
@@ -40,12 +38,12 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclasses.dataclass(frozen=True)
 class Suggestion:
-    """A word of a text that is worth a token.
+    """A word of a text that should become a token.
 
     Attributes:
-      word: as the basic tokenizer leaves it.
-      count: its occurrences.
-      pieces: what it is cut into, a tuple of str.
+      word: the word in the form of the basic tokenizer.
+      count: number of its occurrences.
+      pieces: its WordPieces, a tuple of str.
     """
 
     word: str
@@ -54,7 +52,7 @@ class Suggestion:
 
     @property
     def saved(self) -> int:
-        """Tokens of the text that the word would save, its score."""
+        """Number of tokens that the word would save in the text, its score."""
         return self.count * (len(self.pieces) - 1)
 
     @property
@@ -66,13 +64,13 @@ class Suggestion:
 
 @dataclasses.dataclass(frozen=True)
 class Change:
-    """A word that is no new one and is cut differently with the new words.
+    """Another word that is split differently because of the new words.
 
     Attributes:
       word: the word.
-      count: its occurrences.
-      before: its pieces by the old vocabulary, a list of str.
-      after: its pieces by the new one.
+      count: number of its occurrences.
+      before: its pieces with the old vocabulary, a list of str.
+      after: its pieces with the new vocabulary.
     """
 
     word: str
@@ -91,26 +89,26 @@ def suggest_words(
     min_frequency: int = 5,
     keep_others: bool = False,
 ) -> list[Suggestion]:
-    """Return the words whose tokens would save most.
+    """Return the words that would save most tokens.
 
     Args:
-      counter: a `WordCounter` that was given the text, in the tokenizer's casing.
+      counter: `WordCounter` of the text, in the tokenizer's casing.
       tokenizer: `FullTokenizer` of the model.
-      num_words: suggestions wanted; there may be fewer.
-      min_frequency: how often a word has to occur.
-      keep_others: leave out words that change how another word of the text is
-        cut; see `harmless_words`.
+      num_words: maximum number of suggestions.
+      min_frequency: minimum number of occurrences of a word.
+      keep_others: omit words that change the pieces of another word of the text; see
+        `harmless_words`.
 
     Returns:
-      list of `Suggestion`, by `saved`, then by count, then by word. Words that
-      are [UNK] are not among them, since they are one token already.
+      list of `Suggestion`, sorted by `saved`, then by count, then by word. It does not
+      contain words that are [UNK], because these are one token already.
     """
     cut = tokenizer.wordpiece_tokenizer.tokenize_word
     suggestions = {}
     for word, count in counter.words().items():
         pieces = cut(word) if count >= min_frequency else ()
-        # Half of a surrogate pair cannot be written into a file, and a few letters
-        # change once more when their word is lower-cased again.
+        # Half of a surrogate pair cannot be written to a file. A few letters change
+        # once more when their word is lower-cased again.
         if (
             len(pieces) > 1
             and not _SURROGATE.search(word)
@@ -130,7 +128,7 @@ def suggest_words(
 def unknown_words(
     counter: WordCounter, tokenizer: FullTokenizer
 ) -> list[tuple[str, int]]:
-    """Return the words of a text that are [UNK] and could be added, commonest first.
+    """Return the [UNK] words of a text that could be added, most frequent first.
 
     Returns:
       list of (word, count).
@@ -147,7 +145,7 @@ def unknown_words(
 def suggestions_text(suggestions: Iterable[Suggestion]) -> str:
     """Return suggestions as lines of tab-separated `COLUMNS`, with a header.
 
-    `read_words` takes the lines back, also when some were removed or added.
+    `read_words` reads the lines back, even if some were removed or added.
     """
     rows = [COLUMNS, *(one.columns for one in suggestions)]
     return "".join("\t".join(map(str, row)) + "\n" for row in rows)
@@ -159,18 +157,18 @@ def read_words(
     """Read a list of words to add.
 
     Args:
-      path: UTF-8 text with a word a line, alone or before a tab (the file of
-        `suggestions_text`). Blank lines are passed over.
-      tokenizer: `FullTokenizer` of the model. Words are taken as it would meet
-        them: lower-cased and without accents, if it does that.
+      path: UTF-8 text with one word per line, alone or before a tab, like the file of
+        `suggestions_text`. Blank lines are ignored.
+      tokenizer: `FullTokenizer` of the model. Words are converted to its form:
+        lower-cased and without accents, if the tokenizer does that.
 
     Returns:
-      (words, notes): list of str, in the order of the file, that are no tokens
-      yet; and sentences about what was changed or passed over.
+      (words, notes): the words that are not tokens yet, list of str in the order of the
+      file; and sentences about changed or skipped words.
 
     Raises:
-      UserError: some lines cannot become tokens (all are named), or no word is
-        left.
+      UserError: some lines cannot become tokens (the message lists them), or no word
+        remains.
     """
     text = files.read_text(path, "a list of words")
     lines = {
@@ -184,38 +182,38 @@ def read_words(
         if (problem := _problem(text, tokenizer))
     ]
     if problems:
-        # A list with more mistakes than 100 is the wrong file.
+        # A list with more than 100 mistakes is probably the wrong file.
         raise UserError(
-            f"{path}: {len(problems)} of its {len(lines)} words cannot become tokens; "
-            f"mend or remove these lines: {list_some(problems, 100, '; ')}."
+            f"{path}: {len(problems)} of its {len(lines)} words cannot become tokens. "
+            f"Fix or remove these lines: {list_some(problems, 100, '; ')}."
         )
     words, notes = _sort_out(lines, tokenizer)
     notes = [f"{path}: {note}" for note in notes]
     if not words:
-        raise UserError(" ".join([f"{path}: there is no word to add.", *notes]))
+        raise UserError(" ".join([f"{path} contains no new word.", *notes]))
     return words, notes
 
 
 def _problem(text, tokenizer):
-    """Return why a text cannot become a token, or None."""
+    """Return the reason why a text cannot become a token, or None."""
     words = tokenizer.basic_tokenizer.tokenize(text)
     shown = repr(text if len(text) <= 40 else f"{text[:40]}…")
     if not words:
-        return f"({shown}) is empty to the tokenizer"
+        return f"({shown}) is empty after tokenization"
     if CONTINUATION in text:
-        return f"({shown}) has {CONTINUATION}, and only whole words can be added"
+        return f"({shown}) contains {CONTINUATION}, but only whole words can be added"
     if len(words) > 1:
         return f"({shown}) is {len(words)} words: {list_some(words, separator=' ')}"
     if len(words[0]) > MAX_INPUT_CHARS_PER_WORD:
         return (
-            f"({shown}) has {len(words[0])} characters, and words of more than "
+            f"({shown}) has {len(words[0])} characters; words with more than "
             f"{MAX_INPUT_CHARS_PER_WORD} are always {UNKNOWN}"
         )
     return None
 
 
 def _sort_out(lines, tokenizer):
-    """Return the new words of good lines, and notes on the others."""
+    """Return the new words of valid lines, and notes on the others."""
     words, changed, tokens, again = {}, [], [], []
     for number, text in lines.items():
         (word,) = tokenizer.basic_tokenizer.tokenize(text)
@@ -229,9 +227,9 @@ def _sort_out(lines, tokenizer):
             if word != text:
                 changed.append(f"{text} as {word} (line {number})")
     notes = {
-        "taken as the tokenizer writes them": changed,
-        "tokens already, passed over": tokens,
-        "there before, passed over": again,
+        "changed to the tokenizer's form": changed,
+        "already in the vocabulary, skipped": tokens,
+        "repeated, skipped": again,
     }
     return list(words), [
         f"{what}: {list_some(those, 10)}." for what, those in notes.items() if those
@@ -241,17 +239,16 @@ def _sort_out(lines, tokenizer):
 def place_words(
     vocab: Mapping[str, int], words: Iterable[str], use_unused: bool = True
 ) -> dict[str, int]:
-    """Return the ids that new words get.
+    """Return the ids of new words.
 
     Args:
       vocab: dict of token -> id of the model, in order.
-      words: list of str, none of them in it.
-      use_unused: put them in the places of `[unused…]` tokens first, those of
-        lower ids before others.
+      words: list of str that `vocab` does not contain.
+      use_unused: first replace `[unused…]` tokens, in the order of their ids.
 
     Returns:
-      dict of word -> id. Ids from `len(vocab)` on are new lines of the
-      vocabulary, and follow each other.
+      dict of word -> id. Ids from `len(vocab)` on are new lines of the vocabulary,
+      without gaps.
     """
     free = [index for token, index in vocab.items() if _UNUSED.fullmatch(token)]
     ids = itertools.chain(free if use_unused else [], itertools.count(len(vocab)))
@@ -259,14 +256,13 @@ def place_words(
 
 
 def extended_vocab(vocab_file: str | os.PathLike[str], ids: Mapping[str, int]) -> bytes:
-    """Return the bytes of a vocabulary with new words in it.
+    """Return the bytes of a vocabulary file with new words.
 
-    All other lines keep every byte, since some hold what only looks empty (see
-    `load_vocab`).
+    All other lines keep every byte, because some only look empty (see `load_vocab`).
 
     Args:
-      vocab_file: path of the old one.
-      ids: dict of word -> id, of `place_words`.
+      vocab_file: path of the old file.
+      ids: dict of word -> id, from `place_words`.
     """
     with open(vocab_file, "rb") as source:
         lines = list(source)
@@ -281,11 +277,11 @@ def extended_vocab(vocab_file: str | os.PathLike[str], ids: Mapping[str, int]) -
 def changed_words(
     words: Mapping[str, int], tokenizer: FullTokenizer, new_words: Iterable[str]
 ) -> list[Change]:
-    """Return the other words of a text that are cut differently from now on.
+    """Return the other words of a text that the new words split differently.
 
     Args:
       words: Counter of the words of a text.
-      tokenizer: `FullTokenizer` of the model, still without the new words.
+      tokenizer: `FullTokenizer` of the model, without the new words.
       new_words: iterable of str.
 
     Returns:
@@ -313,12 +309,12 @@ def harmless_words(
 
     Args:
       words: iterable of the words of a text.
-      tokenizer: `FullTokenizer` of the model, still without the new words.
+      tokenizer: `FullTokenizer` of the model, without the new words.
       candidates: list of new words, the best first.
-      num_words: how many to return at most.
+      num_words: maximum number of words to return.
 
     Returns:
-      list of str. Each word of the text is one of them, or is cut as before.
+      list of str. Each word of the text is in it, or keeps its pieces.
     """
     counts = dict.fromkeys(words, 1)
     while True:
@@ -326,14 +322,14 @@ def harmless_words(
         changes = changed_words(counts, tokenizer, chosen)
         if not changes:
             return chosen
-        # Only the first piece of a word can be a new word, and of those that it begins
-        # with that is the longest.
+        # Only the first piece of a word can be a new word, and it is the longest new
+        # word with which the word begins.
         new = set(chosen)
         harmful = {list(_beginnings(change.word, new))[-1] for change in changes}
-        # What is left out is another word again, which a shorter one may change.
+        # An omitted word is an ordinary word again, which a shorter one may change.
         candidates = [word for word in candidates if word not in harmful]
 
 
 def _beginnings(word, new_words):
-    """Yield the new words that a longer word begins with, the shortest first."""
+    """Yield the new words with which a longer word begins, the shortest first."""
     return (word[:n] for n in range(1, len(word)) if word[:n] in new_words)

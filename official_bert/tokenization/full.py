@@ -17,22 +17,22 @@ from official_bert.tokenization.model_inputs import (
 from official_bert.tokenization.vocabulary import load_vocab
 from official_bert.tokenization.wordpiece import CONTINUATION, WordpieceTokenizer
 
-# Text repeats its words, so what they became is remembered. Full memories are
-# emptied: 2**17 entries are some 30 MB, and English fills one in millions of
-# words. Long keys (Chinese text has no spaces) seldom return.
+# Words repeat, so their ids are cached. A full cache is emptied: 2**17 entries take
+# about 30 MB, and English needs millions of words to fill it. Long keys seldom repeat
+# (Chinese text has no spaces), so they are not cached.
 REMEMBERED = 2**17
 LONGEST_REMEMBERED = 64
 
 
 class FullTokenizer:
-    """Text to WordPieces and their ids, exactly as the original's.
+    """Text to WordPieces and their ids, exactly like the original.
 
     Follows `FullTokenizer` in google-research/bert tokenization.py.
 
     Attributes:
       vocab: dict of piece -> id, in the order of the file.
       inv_vocab: dict of id -> piece.
-      do_lower_case: whether text is lower-cased and loses its accents.
+      do_lower_case: whether text is lower-cased and its accents are removed.
     """
 
     def __init__(self, vocab_file: str | os.PathLike[str], do_lower_case: bool = True):
@@ -44,7 +44,7 @@ class FullTokenizer:
             for the cased ones.
 
         Raises:
-          UserError: the vocabulary cannot be read or is not one.
+          UserError: the file cannot be read or is not a vocabulary.
         """
         self.vocab = load_vocab(vocab_file)
         self.inv_vocab = {index: piece for piece, index in self.vocab.items()}
@@ -59,13 +59,13 @@ class FullTokenizer:
         return self.convert_ids_to_tokens(self.encode(text))
 
     def encode(self, text: str | bytes) -> list[int]:
-        """Return the ids of `tokenize(text)`, a list of int; the fast way."""
+        """Return the ids of `tokenize(text)`, a list of int; faster than `tokenize`."""
         text = to_unicode(text)
         if "\n" in text:
             text = text.replace("\n", " ")
-        # A space always separates and no rule looks across it, so a chunk
-        # between spaces has the same ids wherever it stands. (Not so between
-        # other whitespace: a vertical tab is removed, and joins its sides.)
+        # A space always separates, and no rule looks across it. A chunk between spaces
+        # therefore has the same ids in every text. Other whitespace differs: a vertical
+        # tab, for example, is removed and joins its neighbors.
         chunks = map(self._chunk_ids.__getitem__, text.split(" "))
         return list(itertools.chain.from_iterable(chunks))
 
@@ -75,13 +75,13 @@ class FullTokenizer:
         """Return texts as the arrays that the models read.
 
         A text becomes `[CLS] text [SEP]`, a pair `[CLS] a [SEP] b [SEP]`. A text that
-        is too long loses its end, and a pair the end of its longer text. Follows
-        `convert_single_example` in google-research/bert `run_classifier.py`, except
-        that the arrays are as long as the longest text.
+        is too long loses tokens at its end, a pair at the end of its longer text.
+        Follows `convert_single_example` in google-research/bert `run_classifier.py`,
+        except that the arrays are as long as the longest text.
 
         Args:
           texts: B texts or pairs of texts.
-          max_seq_length: tokens per text at most, `[CLS]` and `[SEP]` included.
+          max_seq_length: maximum tokens per text, including `[CLS]` and `[SEP]`.
 
         Returns:
           dict of `input_ids`, `input_mask`, `segment_ids`, int32 arrays [B, S].
@@ -103,15 +103,15 @@ class FullTokenizer:
     def tokenize_with_offsets(
         self, text: str | bytes
     ) -> tuple[list[str], list[tuple[int, int]]]:
-        """Return the pieces of a text and where they are in it.
+        """Return the pieces of a text and their positions in the text.
 
         Args:
           text: str, or UTF-8 bytes; the offsets then count decoded characters.
 
         Returns:
-          (pieces, offsets): the list of `tokenize(text)`, and as many ranges
-          (start, end), so that text[start:end] is what the piece was made
-          from, accents included. An unknown word has the range of the word.
+          (pieces, offsets): the list of `tokenize(text)`, and one range (start, end)
+          per piece. text[start:end] is the source of the piece, including accents. An
+          unknown word has the range of the word.
         """
         pieces, offsets = [], []
         for word, spans in self.basic_tokenizer.tokenize_with_offsets(text):
@@ -129,7 +129,7 @@ class FullTokenizer:
         return [self.inv_vocab[index] for index in ids]
 
     def _look_up_chunk(self, chunk):
-        """Return the ids, a tuple, of what stands between two spaces."""
+        """Return the ids, a tuple, of a text between two spaces."""
         words = map(self._word_ids.__getitem__, self.basic_tokenizer.tokenize(chunk))
         return tuple(itertools.chain.from_iterable(words))
 
@@ -140,7 +140,7 @@ class FullTokenizer:
 
 
 def _piece_offsets(pieces, spans):
-    """Return a (start, end) per piece of a word.
+    """Return one (start, end) per piece of a word.
 
     Args:
       pieces: the pieces of the word, or the single unknown token.
@@ -157,12 +157,12 @@ def _piece_offsets(pieces, spans):
 
 
 def _cover(spans):
-    """Return the smallest range that holds all spans."""
+    """Return the smallest range that contains all spans."""
     return min(start for start, _ in spans), max(end for _, end in spans)
 
 
 class _Memory(dict):
-    """A function's results by its argument, of bounded size."""
+    """A cache of a function's results, with limited size."""
 
     def __init__(self, function):
         super().__init__()
@@ -177,5 +177,5 @@ class _Memory(dict):
         return value
 
     def __reduce__(self):
-        # Worker processes get the tokenizer without what it remembers.
+        # Worker processes get the tokenizer without the cached results.
         return _Memory, (self.function,)

@@ -1,7 +1,8 @@
-"""`FullTokenizer` as TensorFlow ops, for a model that takes raw text.
+"""`FullTokenizer` as TensorFlow ops, for a model that reads raw text.
 
-Only ops of TensorFlow itself, none of TensorFlow Text: every server that runs the model
-runs this too. Words are made in `graph_words`, and cut into pieces here, all at once.
+It uses only ops of TensorFlow itself, none of TensorFlow Text, so that every server for
+TensorFlow models can run it. `graph_words` makes the words. This module splits all of
+them into pieces at once.
 """
 
 import dataclasses
@@ -17,7 +18,7 @@ from official_bert.tokenization.wordpiece import (
     UNKNOWN,
 )
 
-# A key of a trie's edge is node * 2**CHARACTER_BITS + code point.
+# The key of an edge of a trie is node * 2**CHARACTER_BITS + code point.
 CHARACTER_BITS = 21
 WORD_ROOT, REST_ROOT = 0, 1
 NUM_ROOTS = 2
@@ -28,9 +29,9 @@ class Pieces:
     """The WordPieces of texts; each attribute is ragged int32 [texts, (pieces)].
 
     Attributes:
-      ids: as `FullTokenizer.encode` gives them.
-      starts, ends: as `FullTokenizer.tokenize_with_offsets` gives them: ranges of
-        the decoded characters of the text.
+      ids: equal to the result of `FullTokenizer.encode`.
+      starts, ends: equal to `FullTokenizer.tokenize_with_offsets`: ranges of the
+        decoded characters of the text.
     """
 
     ids: tf.RaggedTensor
@@ -39,10 +40,10 @@ class Pieces:
 
 
 class GraphTokenizer(tf.Module):
-    """Texts to WordPieces, the same as `FullTokenizer`'s for every string."""
+    """Converts texts to WordPieces, equal to `FullTokenizer` for every string."""
 
     def __init__(self, vocab: Mapping[str, int], do_lower_case: bool):
-        """Hold the tables.
+        """Create the tables.
 
         Args:
           vocab: dict of piece -> id.
@@ -58,7 +59,7 @@ class GraphTokenizer(tf.Module):
             found, words = self._words(texts)
             begins, ids = self._wordpieces(found.code_points, words)
             ids, rows = take(begins, ids, found.texts)
-            # A character belongs to the piece that began last.
+            # A character belongs to the last piece that began before or at it.
             piece = tf.cumsum(tf.cast(begins, tf.int32)) - 1
             starts = tf.math.unsorted_segment_min(found.starts, piece, tf.size(ids))
             ends = tf.math.unsorted_segment_max(found.ends, piece, tf.size(ids))
@@ -72,16 +73,16 @@ class GraphTokenizer(tf.Module):
 
 
 class Wordpieces(tf.Module):
-    """Cuts words into pieces as `WordpieceTokenizer` does.
+    """Splits words into pieces like `WordpieceTokenizer`.
 
-    The longest piece that begins at each character is looked up for all of them
-    together, one step down the trie of the vocabulary at a time; then all words walk
-    from piece to piece. So the number of steps is that of the longest piece and the
-    most pieces of a word, not that of the words.
+    It looks up the longest piece at each character, for all characters at once, one
+    step down the vocabulary's trie at a time. Then all words advance from piece to
+    piece. The number of steps therefore depends on the longest piece and on the most
+    pieces of a word, not on the number of words.
     """
 
     def __init__(self, vocab: Mapping[str, int]):
-        """Hold the vocabulary, a dict of piece -> id."""
+        """Store the vocabulary, a dict of piece -> id."""
         super().__init__()
         edges, pieces = _trie(vocab)
         self._edges = table(edges)
@@ -91,21 +92,22 @@ class Wordpieces(tf.Module):
     def __call__(
         self, code_points: tf.Tensor, words: tf.Tensor
     ) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return where pieces begin, and which.
+        """Return the characters at which pieces begin, and the ids of the pieces.
 
         Args:
           code_points: int32 [characters] of the words.
-          words: int32 [characters], the number of the word of each: 0, ... 0, 1, ...
+          words: int32 [characters], the number of each character's word: 0, ... 0, 1,
+            ...
 
         Returns:
-          (begins, ids): bool and int32 [characters]. The id counts where a piece
-          begins. A word that cannot be cut, or is too long, is one unknown piece.
+          (begins, ids): bool and int32 [characters]. An id is valid only where a piece
+          begins. A word that cannot be split, or is too long, is one unknown piece.
         """
         begins_word = words != tf.concat([[-1], words], 0)[:-1]
         starts = tf.cast(tf.where(begins_word)[:, 0], tf.int32)
         ends = tf.concat([starts, [tf.size(words)]], 0)[1:]
         too_long = ends - starts > MAX_INPUT_CHARS_PER_WORD
-        # What is too long ends before it begins, and is not looked at.
+        # A word that is too long gets limit = start, and so is not looked up.
         limits = tf.where(too_long, starts, ends)
         root = tf.where(begins_word, WORD_ROOT, REST_ROOT)
         lengths, ids = self._longest(code_points, root, tf.gather(limits, words))
@@ -116,12 +118,12 @@ class Wordpieces(tf.Module):
         return begins, tf.where(of_failed, self._unknown, ids)
 
     def _longest(self, code_points, root, limit):
-        """Return the length, or 0, and the id of the longest piece at each character.
+        """Return length (or 0) and id of the longest piece from each character on.
 
         Args:
           code_points: int32 [characters].
-          root: int32 [characters], the node where the search of each begins.
-          limit: int32 [characters], where the word of each ends.
+          root: int32 [characters], the node at which the search starts.
+          limit: int32 [characters], the end of each character's word.
         """
         places = tf.range(tf.size(code_points))
         none = tf.zeros_like(places)
@@ -153,16 +155,16 @@ class Wordpieces(tf.Module):
 
 
 def _walk(starts, limits, lengths):
-    """Go from piece to piece through all words at once.
+    """Advance from piece to piece through all words at once.
 
     Args:
-      starts: int32 [words], where the characters of each begin.
-      limits: int32 [words], where they end.
-      lengths: int32 [characters], the longest piece at each, or 0.
+      starts: int32 [words], the index of each word's first character.
+      limits: int32 [words], the end of each word.
+      lengths: int32 [characters], the length of the longest piece at each, or 0.
 
     Returns:
-      (begins, failed): bool [characters], where a piece of the walk begins, and bool
-      [words], whether it ended before the word did.
+      (begins, failed): bool [characters], whether a piece begins there; bool [words],
+      whether a part of the word has no piece.
     """
     size = tf.size(lengths)
     nowhere = tf.zeros([size], tf.bool)
@@ -190,24 +192,24 @@ def _walk(starts, limits, lengths):
 
 
 def _while(condition, body, values):
-    """Return `values` after the loop; their lengths may change in it."""
+    """Return `values` after the loop; their lengths may change in the loop."""
     values = [tf.convert_to_tensor(value) for value in values]
     shapes = [tf.TensorShape([None] * value.shape.rank) for value in values]
     return tf.while_loop(condition, body, values, shape_invariants=shapes)
 
 
 def _trie(vocab):
-    """Return two trees of a vocabulary: of words, and of what follows "##".
+    """Return two tries of a vocabulary: of word beginnings, and of "##" pieces.
 
-    The child at the end of edge e is node e + 2: nodes are numbered in the order of
-    their edges, so that the keys are sorted and no array of children is needed.
+    Edge e leads to node e + 2. Nodes are numbered in the order of their edges, so the
+    keys are sorted and no array of children is needed.
 
     Args:
       vocab: dict of piece -> id.
 
     Returns:
-      edges: int64 [edges], the sorted keys, node * 2**21 + code point. The words'
-        root is node 0, that of what continues a word node 1.
+      edges: int64 [edges], the sorted keys, node * 2**21 + code point. Node 0 is the
+        root of words, node 1 the root of "##" pieces.
       pieces: int32 [edges], the id of the piece that ends at the child, or -1.
     """
     ids = {(WORD_ROOT, piece): index for piece, index in vocab.items()}
@@ -219,8 +221,8 @@ def _trie(vocab):
         for root, text in ids
         for length in range(1, len(text) + 1)
     }
-    # By length first: a child comes after its parent, and the children of one node
-    # stand together, in the order of their characters.
+    # Sort by length first. A child then comes after its parent, and the children of a
+    # node are neighbors, in the order of their characters.
     ordered = sorted(beginnings, key=lambda one: (len(one[1]), *one))
     nodes = {(root, ""): root for root in (WORD_ROOT, REST_ROOT)}
     nodes |= {one: number for number, one in enumerate(ordered, NUM_ROOTS)}

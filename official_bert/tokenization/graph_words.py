@@ -1,7 +1,7 @@
-"""`BasicTokenizer` as TensorFlow ops: texts to words, on all characters at once.
+"""`BasicTokenizer` as TensorFlow ops: texts to words, for all characters at once.
 
-The rules are those of `basic.py`, from the same table. No op here depends on the
-locale of the process or on the Unicode version of a library.
+The rules are those of `basic.py`, from the same table. No op depends on the locale of
+the process or on the Unicode version of a library.
 """
 
 import functools
@@ -13,7 +13,7 @@ import tensorflow as tf
 from official_bert.tokenization import characters
 
 BLOCK_BITS = 8
-# What the facts of a character are made of: (lowest bit, number of bits).
+# Bit fields of a character's packed properties: (lowest bit, number of bits).
 CATEGORY = (0, 3)
 SIGMA_CONTEXT = (3, 2)
 COMBINING_CLASS = (5, 8)
@@ -23,13 +23,13 @@ CAPITAL_SIGMA, SMALL_SIGMA, FINAL_SIGMA = map(ord, "Σσς")
 
 
 class Characters(typing.NamedTuple):
-    """The characters of some texts, one after the other; each is [characters].
+    """The characters of some texts, concatenated; each field is [characters].
 
     Attributes:
       code_points: int32.
-      facts: int32, what the table knows of each, packed as in `character_arrays`.
-      texts: int32, the number of the text of each.
-      starts, ends: int32, the range of its text that became it, in decoded
+      facts: int32, properties from the table, packed as in `character_arrays`.
+      texts: int32, the number of each character's text.
+      starts, ends: int32, the range of the text that became the character, in decoded
         characters.
       chunks: int32, a number that changes at whitespace and around each Chinese
         character.
@@ -45,16 +45,17 @@ class Characters(typing.NamedTuple):
 
 @functools.cache
 def character_arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return the shipped table in arrays for ops; made once per process.
+    """Return the shipped table as arrays for ops; made once per process.
 
-    It has two steps: a block of 256 characters, then the character.
+    A lookup has two steps: the block of 256 characters, then the character.
 
     Returns:
       blocks: int32 [4352], the number of each block of code points.
-      facts: int32 [number of different blocks * 256], what is known of a character,
-        packed as `CATEGORY`, `SIGMA_CONTEXT`, `COMBINING_CLASS` and `FOLDING` say.
-        The last is a row of the next two, or 0 for a character that stays.
-      folded_splits: int32 [rows + 1], where each row of `folded_values` begins.
+      facts: int32 [number of different blocks * 256], the properties of a character,
+        packed in the fields `CATEGORY`, `SIGMA_CONTEXT`, `COMBINING_CLASS` and
+        `FOLDING`. `FOLDING` is a row of the next two arrays, or 0 for a character that
+        does not change.
+      folded_splits: int32 [rows + 1], the start of each row in `folded_values`.
       folded_values: int32, the code points of each lower case in NFD.
     """
     table = characters.load_table()
@@ -84,10 +85,10 @@ def character_arrays() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
 
 
 class BasicWords(tf.Module):
-    """Splits texts into words and punctuation as `BasicTokenizer` does."""
+    """Splits texts into words and punctuation like `BasicTokenizer`."""
 
     def __init__(self, do_lower_case: bool):
-        """Hold the character table; `do_lower_case` as in `BasicTokenizer`."""
+        """Store the character table; `do_lower_case` as in `BasicTokenizer`."""
         super().__init__()
         self.do_lower_case = do_lower_case
         blocks, facts, folded_splits, folded_values = character_arrays()
@@ -100,11 +101,11 @@ class BasicWords(tf.Module):
         """Return the words of texts.
 
         Args:
-          texts: string [texts], UTF-8; what is not is skipped.
+          texts: string [texts], UTF-8; invalid bytes are skipped.
 
         Returns:
-          (`Characters` of all words, int32 [characters]: the number of the word of
-          each, over all texts).
+          (`Characters` of all words; int32 [characters], the number of each
+          character's word, counted over all texts).
         """
         found = self._chunked(texts)
         if self.do_lower_case:
@@ -116,11 +117,11 @@ class BasicWords(tf.Module):
         return found, tf.cumsum(tf.cast(begins, tf.int32)) - 1
 
     def categories(self, facts: tf.Tensor) -> tf.Tensor:
-        """Return the category classes in `Characters.facts`, of `characters`."""
+        """Return the category classes (of `characters`) in `Characters.facts`."""
         return _field(facts, CATEGORY)
 
     def _chunked(self, texts):
-        """Return the `Characters` of texts without whitespace and what is removed."""
+        """Return the `Characters` of texts, without whitespace and removed ones."""
         decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
         text = tf.cast(decoded.value_rowids(), tf.int32)
         first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), text)
@@ -140,7 +141,7 @@ class BasicWords(tf.Module):
         return Characters(*take(~separates, *found))
 
     def _facts_of(self, code_points):
-        """Return what the table knows of characters, packed; int32 [characters]."""
+        """Return the packed properties of characters, int32 [characters]."""
         size = 2**BLOCK_BITS
         blocks = tf.gather(self._blocks, code_points // size)
         return tf.gather(self._facts, blocks * size + code_points % size)
@@ -149,16 +150,17 @@ class BasicWords(tf.Module):
         """Lower-case capital sigmas; see `characters.lower_sigma`.
 
         Returns:
-          (code points, their facts).
+          (code points, their properties).
         """
         context = _field(facts, SIGMA_CONTEXT)
         counts = context != characters.IGNORABLE
         is_cased, of_text = take(counts, context == characters.CASED, text)
-        # Before and after all texts there is no letter.
+        # No letter precedes or follows the texts.
         is_cased = tf.concat([[False], is_cased, [False]], 0)
         of_text = tf.concat([[-1], of_text, [-1]], 0)
-        # As many characters that count stand before each, so the last of them is at
-        # that place of the two lists, which begin with no letter.
+        # `before` counts the characters before each one that are not ignorable. Because
+        # the lists start with an extra element, this is also the index in them of the
+        # last such character.
         before = tf.cumsum(tf.cast(counts, tf.int32), exclusive=True)
         after = before + tf.cast(counts, tf.int32) + 1
         follows, precedes = (
@@ -170,7 +172,7 @@ class BasicWords(tf.Module):
         return code, self._facts_of(code)
 
     def _folded(self, found):
-        """Return `Characters` in lower case and NFD."""
+        """Convert `Characters` to lower case and NFD."""
         folding = _field(found.facts, FOLDING)
         changes = folding > 0
         first = tf.gather(self._folded_splits, folding)
@@ -184,19 +186,19 @@ class BasicWords(tf.Module):
 
 
 def table(values: np.ndarray) -> tf.Variable:
-    """Return an array for ops to read: a variable, so that an export has it once."""
+    """Return an array for ops to read; as a variable, an export stores it only once."""
     with tf.device("CPU:0"):
         return tf.Variable(values, trainable=False)
 
 
 def take(mask: tf.Tensor, *arrays: tf.Tensor) -> list[tf.Tensor]:
-    """Return the entries of each array where the mask is True."""
+    """Return the elements of each array at which the mask is True."""
     where = tf.where(mask)[:, 0]
     return [tf.gather(array, where) for array in arrays]
 
 
 def _field(facts, field):
-    """Return a field of the packed facts; int32 of the same shape."""
+    """Return a field of the packed properties; int32 of the same shape."""
     lowest, bits = field
     return (facts // 2**lowest) % 2**bits
 
@@ -206,20 +208,20 @@ def _is_any(category, classes):
 
 
 def _after(mask):
-    """Return True where the mask is True one place before."""
+    """Return True at each index after an index at which the mask is True."""
     return tf.concat([[False], mask], 0)[:-1]
 
 
 def _is_new(numbers):
-    """Return True where a number, at least 0, differs from the one before."""
+    """Return True where a number (at least 0) differs from the previous one."""
     return numbers != tf.concat([[-1], numbers], 0)[:-1]
 
 
 def _canonical_order(found):
     """Return decomposed `Characters` in canonical order (Unicode 14, D109).
 
-    Almost all combining characters are dropped afterwards, so their order matters only
-    where one of the few others stands, and only then are they sorted.
+    Almost all combining characters are removed afterward. Their order matters only for
+    the few that stay, so sorting happens only if one of these occurs.
     """
     combining = _field(found.facts, COMBINING_CLASS)
     is_mark = _field(found.facts, CATEGORY) == characters.MARK
@@ -234,10 +236,10 @@ def _canonical_order(found):
 
 
 def _without_marks(found):
-    """Drop accents; the letter before one, if in the same chunk, ends behind it."""
+    """Remove accents; each extends the span of the letter before it in its chunk."""
     is_mark = _field(found.facts, CATEGORY) == characters.MARK
     (letters,) = take(~is_mark, tf.range(tf.size(is_mark)))
-    # The list of letters begins with none, for an accent at the very beginning.
+    # Start the list with an extra element, for an accent at the very beginning.
     letters = tf.concat([[0], letters], 0)
     letter = tf.gather(letters, tf.cumsum(tf.cast(~is_mark, tf.int32)))
     belongs = tf.gather(found.chunks, letter) == found.chunks

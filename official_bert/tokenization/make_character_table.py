@@ -1,10 +1,10 @@
-"""Make the shipped table of characters from Python's Unicode database.
+"""Create the shipped table of characters from Python's Unicode database.
 
   python3.11 -m official_bert.tokenization.make_character_table
 
-The recordings of the original were made with Unicode 14, the version that
-Python 3.11 carries; with any other this refuses to run. The file is made once
-and shipped, so that ids do not depend on the Python a user happens to have.
+The recordings of the original were made with Unicode 14, the version in Python 3.11.
+With any other version this command fails. The file is created once and shipped, so that
+ids do not depend on the user's Python version.
 """
 
 import sys
@@ -53,14 +53,14 @@ def categorise(code_point: int) -> int:
 
 
 def sigma_context(code_point: int) -> int:
-    """Return how a character counts when it stands beside a capital sigma.
+    """Return the role of a character next to a capital sigma.
 
-    Unicode's properties Cased and Case_Ignorable are not in `unicodedata`;
-    `str.lower` uses them, so we ask it (rule Final_Sigma, Unicode 14, 3.13).
+    `unicodedata` does not have Unicode's properties Cased and Case_Ignorable. They are
+    derived from `str.lower`, which uses them (rule Final_Sigma, Unicode 14, 3.13).
     """
     char = chr(code_point)
     if categorise(code_point) in characters.REMOVED:
-        # Gone before lower-casing begins, so the rule looks through it.
+        # It is removed before lower-casing, so the rule ignores it.
         return characters.IGNORABLE
     if (char + "Σ").lower().endswith("ς"):
         return characters.CASED
@@ -70,12 +70,11 @@ def sigma_context(code_point: int) -> int:
 
 
 def make_table() -> dict[str, np.ndarray]:
-    """Return the arrays of the table, by the names `characters` reads."""
+    """Return the arrays of the table, by the names that `characters` reads."""
     if unicodedata.unidata_version != UNICODE_VERSION:
         raise UserError(
-            f"This Python has Unicode {unicodedata.unidata_version}, but the "
-            f"table is defined by Unicode {UNICODE_VERSION}: run it with "
-            "Python 3.11."
+            f"This Python has Unicode {unicodedata.unidata_version}, but the table "
+            f"needs Unicode {UNICODE_VERSION}. Use Python 3.11."
         )
     everything = range(characters.CODE_POINTS)
     # Each character's decomposed lower case (sigma: `σ`).
@@ -94,12 +93,12 @@ def make_table() -> dict[str, np.ndarray]:
 
 
 def main() -> None:
-    """Write the table to where `characters` reads it."""
+    """Write the table to `characters.TABLE_PATH`."""
     try:
         table: dict[str, Any] = make_table()
     except UserError as error:
         sys.exit(f"error: {error}")
-    # Given an open file, numpy does not add a suffix to the temporary name.
+    # numpy adds a suffix to a file name, but not to an open file.
     with (
         files.atomic_path(characters.TABLE_PATH) as temporary,
         open(temporary, "wb") as output,

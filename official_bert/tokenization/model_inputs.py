@@ -1,4 +1,4 @@
-"""What every model reads: rows of tokens, padded to the arrays of a batch."""
+"""The inputs of every model: rows of tokens, padded to the arrays of a batch."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,10 +14,10 @@ def pad_rows(rows: Sequence[Any], length: int) -> dict[str, np.ndarray]:
 
     Args:
       rows: sequence of B features, with `input_ids` and `segment_ids`, int [T].
-      length: S, tokens of a row, at least as many as the longest has.
+      length: S, tokens per row, at least the length of the longest row.
 
     Returns:
-      dict of the `INPUTS`, int32 arrays [B, S], 0 where nothing stands.
+      dict of the `INPUTS`, int32 arrays [B, S], 0 for padding.
     """
     batch = {name: np.zeros((len(rows), length), np.int32) for name in INPUTS}
     for index, row in enumerate(rows):
@@ -31,9 +31,9 @@ def pad_rows(rows: Sequence[Any], length: int) -> dict[str, np.ndarray]:
 def truncate_pair(
     tokens_a: list[int], tokens_b: list[int], max_tokens: int
 ) -> tuple[list[int], list[int]]:
-    """Cut two lists until both together have at most `max_tokens`.
+    """Truncate two lists until both together have at most `max_tokens`.
 
-    The longer loses its last token again and again, the second if both are
+    The longer list loses its last token, repeatedly; the second list if both are
     equally long. Follows `_truncate_seq_pair` in google-research/bert
     `run_classifier.py` and `extract_features.py`.
 
@@ -62,7 +62,7 @@ def join_texts(
     Args:
       vocab: dict of token -> id.
       ids_a: list of int.
-      ids_b: list of int; empty for no second text.
+      ids_b: list of int; empty if there is only one text.
 
     Returns:
       (input_ids, segment_ids), lists of T int.
@@ -73,9 +73,9 @@ def join_texts(
 
 
 def check_length(max_seq_length: int) -> None:
-    """Raise `UserError` for rows that hold no token of a text."""
+    """Raise `UserError` if the length leaves no room for a token of a text."""
     if max_seq_length < 3:
         raise UserError(
             f"max_seq_length is {max_seq_length}: it must be at least 3, for [CLS], "
-            "a token and [SEP]."
+            "one token and [SEP]."
         )

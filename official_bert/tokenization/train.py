@@ -1,4 +1,4 @@
-"""Making a WordPiece vocabulary from text."""
+"""Training a WordPiece vocabulary from text."""
 
 import dataclasses
 import itertools
@@ -13,24 +13,24 @@ from official_bert.tokenization.wordpiece import (
     WordpieceTokenizer,
 )
 
-# [PAD] is 0 and, with 99 unused tokens, [UNK] [CLS] [SEP] [MASK] are 100 to
-# 103, as in the vocabularies Google released.
+# [PAD] is 0. With 99 unused tokens, [UNK] [CLS] [SEP] [MASK] are 100 to 103, as in the
+# vocabularies that Google released.
 UNUSED_BEFORE_SPECIAL = 99
 
-# Words that the trainer is shown, at some 2 million a second. Of a larger
-# corpus all counts are divided, which changes ranks only among rare pieces.
+# Maximum number of words for the trainer, which reads about 2 million a second. Counts
+# of a larger corpus are divided, which changes the order of rare pieces only.
 MOST_WORDS_SHOWN = 100_000_000
 WORDS_PER_STRING = 1000
 
 
 @dataclasses.dataclass(frozen=True)
 class VocabularyQuality:
-    """How well a vocabulary covers a text.
+    """Measures of how well a vocabulary covers a text.
 
     Attributes:
-      num_words: words and punctuation marks of the text.
+      num_words: number of words and punctuation marks of the text.
       unknown_rate: share of them that become [UNK].
-      pieces_per_word: WordPieces over words, [UNK] counting as one.
+      pieces_per_word: number of WordPieces / number of words; [UNK] counts as one.
     """
 
     num_words: int
@@ -45,19 +45,19 @@ def train_vocab(
     min_frequency: int = 2,
     limit_alphabet: int | None = None,
 ) -> list[str]:
-    """Return the tokens of a WordPiece vocabulary, most useful ones first.
+    """Return the tokens of a WordPiece vocabulary, the most useful ones first.
 
-    The pieces are made by the Rust trainer of `tokenizers` (byte-pair merges
-    of the most frequent neighbours, written with "##"), from words that our
-    own `BasicTokenizer` made. The result depends on the counts alone.
+    The Rust trainer of `tokenizers` makes the pieces (byte-pair merges of the most
+    frequent neighbors, written with "##") from words of our own `BasicTokenizer`. The
+    result depends only on the counts.
 
     Args:
-      counter: a `WordCounter` that was given the text.
-      vocab_size: tokens wanted; there are fewer if the text has no more.
-      num_unused: how many [unused…] tokens to reserve.
-      min_frequency: how often a character or a pair of pieces has to occur.
-        Words of characters that do can all be encoded.
-      limit_alphabet: keep only so many characters, the most frequent ones;
+      counter: `WordCounter` of the text.
+      vocab_size: number of tokens; the result has fewer if the text is too short.
+      num_unused: number of [unused…] tokens to reserve.
+      min_frequency: minimum number of occurrences of a character or a pair of pieces.
+        All words of such characters can be encoded.
+      limit_alphabet: keep only this number of characters, the most frequent ones;
         None keeps all.
 
     Returns:
@@ -65,15 +65,15 @@ def train_vocab(
       its continuations ("##a"), then the merged pieces in order.
 
     Raises:
-      UserError: no text, or a `vocab_size` too small for the alphabet.
+      UserError: the text has no words, or `vocab_size` is too small for the alphabet.
     """
     if not counter.words():
-        raise UserError("There are no words in the text: is it the right file?")
+        raise UserError("The text contains no words. Check that it is the right file.")
     unused = [f"[unused{index}]" for index in range(num_unused)]
     before, after = unused[:UNUSED_BEFORE_SPECIAL], unused[UNUSED_BEFORE_SPECIAL:]
     reserved = ["[PAD]", *before, UNKNOWN, "[CLS]", "[SEP]", "[MASK]", *after]
     alphabet = _choose_alphabet(counter.characters(), min_frequency, limit_alphabet)
-    # These are always words of their own: never "##" them.
+    # These are always separate words, so they get no "##" piece.
     alone = (characters.PUNCTUATION, characters.CJK)
     inside = [char for char in alphabet if characters.category(char) not in alone]
     single = alphabet + [CONTINUATION + char for char in inside]
@@ -82,7 +82,7 @@ def train_vocab(
         raise UserError(
             f"--vocab_size is {vocab_size}, but {len(reserved)} reserved tokens "
             f"and an alphabet of {len(alphabet)} characters already take "
-            f"{len(reserved) + len(single)}: raise it, or lower --limit_alphabet "
+            f"{len(reserved) + len(single)}. Increase it, or lower --limit_alphabet "
             "or --num_unused, or raise --min_frequency."
         )
     known = set(alphabet)
@@ -94,8 +94,8 @@ def measure_vocab(tokens: Iterable[str], counter: WordCounter) -> VocabularyQual
     """Return the `VocabularyQuality` of a vocabulary on a counted text.
 
     Args:
-      tokens: list of str, as `train_vocab` returns it.
-      counter: a `WordCounter` that was given the text, of the same casing.
+      tokens: list of str from `train_vocab`.
+      counter: `WordCounter` of the text, with the same casing.
     """
     tokenizer = WordpieceTokenizer(frozenset(tokens))
     num_words = num_unknown = num_pieces = counter.num_too_long()
@@ -105,16 +105,16 @@ def measure_vocab(tokens: Iterable[str], counter: WordCounter) -> VocabularyQual
         num_pieces += count * len(pieces)
         num_unknown += count * (pieces == [UNKNOWN])
     if not num_words:
-        raise UserError("The held-out text has no words: is it the right file?")
+        raise UserError("The held-out text contains no words. Check the file.")
     return VocabularyQuality(num_words, num_unknown / num_words, num_pieces / num_words)
 
 
 def _choose_alphabet(counts, min_frequency, limit_alphabet):
-    """Return the characters to keep, by code point."""
+    """Return the characters to keep, sorted by code point."""
     frequent = [
         char
         for char, count in counts.items()
-        # Half of a surrogate pair is no text, and cannot be written as UTF-8.
+        # Half of a surrogate pair cannot be written as UTF-8.
         if count >= min_frequency and not "\ud800" <= char <= "\udfff"
     ]
     frequent.sort(key=lambda char: (-counts[char], char))
@@ -122,8 +122,8 @@ def _choose_alphabet(counts, min_frequency, limit_alphabet):
 
 
 def _train_pieces(words, single, room, min_frequency):
-    """Return at most `room` pieces, `single` first, from a dict of counts."""
-    # Imported late: loading a vocabulary should not need the trainer.
+    """Return at most `room` pieces from a dict of counts, `single` first."""
+    # Imported here, because loading a vocabulary should not need the trainer.
     from tokenizers import Tokenizer, models, pre_tokenizers, trainers
 
     scale = -(-sum(words.values()) // MOST_WORDS_SHOWN) or 1
@@ -132,9 +132,9 @@ def _train_pieces(words, single, room, min_frequency):
         min_frequency=max(1, min_frequency // scale),
         continuing_subword_prefix=CONTINUATION,
         show_progress=False,
-        # The trainer numbers unknown characters as its threads meet them, and
-        # decides between equally frequent pairs by these numbers. Given all
-        # characters beforehand, it makes the same vocabulary every time.
+        # The trainer numbers unknown characters in the order in which its threads find
+        # them, and uses these numbers to order equally frequent pairs. With all
+        # characters given in advance, it always makes the same vocabulary.
         special_tokens=single,
     )
     tokenizer = Tokenizer(models.WordPiece(unk_token=UNKNOWN))
@@ -145,7 +145,7 @@ def _train_pieces(words, single, room, min_frequency):
 
 
 def _repeat_words(words, scale):
-    """Yield each word as often as it counts; the trainer takes only text."""
+    """Yield each word as often as its count says; the trainer accepts only text."""
     for word, count in words.items():
         left = (count + scale // 2) // scale
         while left:

@@ -1,4 +1,4 @@
-"""Vocabularies: reading `vocab.txt`, and what can be wrong with one."""
+"""Vocabularies: reading `vocab.txt` and checking it."""
 
 import codecs
 import os
@@ -11,20 +11,20 @@ from official_bert.tokenization import characters
 
 SPECIAL_TOKENS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 
-# Models are padded to a friendly multiple (30522 -> 30528 or 30592), by less
-# than this. A larger gap is another model's vocabulary.
+# Some models are padded to a larger multiple (30522 -> 30528 or 30592), by fewer rows
+# than this. With a larger difference the vocabulary belongs to another model.
 LARGEST_PADDING = 128
 
 
 def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
-    """Read a vocabulary: one token a line, whose id is the line's number - 1.
+    """Read a vocabulary: one token per line, whose id is the line number - 1.
 
-    Follows `load_vocab` in google-research/bert tokenization.py: each line is
-    stripped of whitespace, and an empty one counts, as the token "" that no
-    text contains (the released Chinese vocabulary has one, line 344, which
-    holds U+2028). Where the original lets the last of two equal lines win, we
-    refuse: every id between would be shared or lost. A byte order mark, which
-    makes the original miss "[PAD]", is no part of the first line.
+    Follows `load_vocab` in google-research/bert tokenization.py. Whitespace around each
+    token is removed. An empty line counts as the token "", which no text contains. The
+    released Chinese vocabulary has one: line 344, which contains U+2028. There are two
+    differences. For two equal lines the original uses the last one, so that ids are
+    shared or lost; this function raises an error. The original does not find "[PAD]"
+    after a byte order mark; this function removes the mark.
 
     Args:
       vocab_file: path of a UTF-8 text file.
@@ -33,7 +33,8 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
       dict of token -> id, in the order of the file.
 
     Raises:
-      UserError: unreadable, not UTF-8, a token twice, a special one missing.
+      UserError: the file cannot be read, is not UTF-8, contains a token twice, or lacks
+        a special token.
     """
     require_vocab(vocab_file)
     vocab: dict[str, int] = {}
@@ -46,8 +47,8 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
                 token = line.decode("utf-8").strip(characters.SPACES)
             except UnicodeDecodeError as error:
                 raise UserError(
-                    f"{vocab_file}: line {index + 1} is not UTF-8 text; is this a "
-                    "vocabulary?"
+                    f"{vocab_file}: line {index + 1} is not UTF-8 text. Check that "
+                    "this file is a vocabulary."
                 ) from error
             if token in vocab:
                 twice = twice or (token, vocab[token] + 1, index + 1)
@@ -56,25 +57,24 @@ def load_vocab(vocab_file: str | os.PathLike[str]) -> dict[str, int]:
     missing = [token for token in SPECIAL_TOKENS if token not in vocab]
     if missing:
         raise UserError(
-            f"{vocab_file}: none of its {index + 1} lines is "
-            f"{' or '.join(missing)}; a BERT vocabulary needs "
-            f"{' '.join(SPECIAL_TOKENS)}, one token a line."
+            f"{vocab_file} has no {' or '.join(missing)} in its {index + 1} lines. "
+            f"BERT needs a vocabulary with {' '.join(SPECIAL_TOKENS)}, one per line."
         )
     if twice:
         token, first, second = twice
         raise UserError(
-            f"{vocab_file}: lines {first} and {second} are both {token!r}; a token may "
-            "occur once, remove one of them."
+            f"{vocab_file}: lines {first} and {second} are both {token!r}. Each token "
+            "may occur only once. Remove one of the lines."
         )
     return vocab
 
 
 def require_vocab(vocab_file: str | os.PathLike[str]) -> None:
-    """Raise `UserError`, which says how to make one, unless the file is there."""
+    """Raise `UserError`, which says how to create one, if the file does not exist."""
     if not files.exists(vocab_file):
         raise UserError(
-            f"--vocab_file: there is no {vocab_file}; take the one of a released "
-            "model, or make it with: python run_scripts/train_vocab.py "
+            f"--vocab_file: {vocab_file} does not exist. Use the vocabulary of a "
+            "released model, or create one with: python run_scripts/train_vocab.py "
             f"--input_file=YOUR_TEXT.txt --output_file={vocab_file}"
         )
     given_paths.require_readable(vocab_file, "--vocab_file")
@@ -83,15 +83,15 @@ def require_vocab(vocab_file: str | os.PathLike[str]) -> None:
 def check_vocab_size(
     vocab: Collection[str], config: BertConfig, vocab_file: str | os.PathLike[str]
 ) -> None:
-    """Raise `UserError` unless the vocabulary and the model agree in size.
+    """Raise `UserError` unless the sizes of vocabulary and model agree.
 
-    A model may have up to 127 more rows than the vocabulary has tokens, if
-    their number is a multiple of 8: such padding is common and harmless.
+    A model may have up to 127 more rows than the vocabulary has tokens, if its number
+    of rows is a multiple of 8. Such padding is common and harmless.
 
     Args:
-      vocab: the dict of `load_vocab`.
+      vocab: dict from `load_vocab`.
       config: a `BertConfig`.
-      vocab_file: where the vocabulary is from, for the message.
+      vocab_file: path of the vocabulary, for the message.
     """
     size, expected = len(vocab), config.vocab_size
     padding = expected - size
@@ -100,22 +100,22 @@ def check_vocab_size(
     if padding < 0:
         token = list(vocab)[expected]
         raise UserError(
-            f"{vocab_file}: line {expected + 1} ({token!r}) has no place in the "
-            f"model, whose vocab_size is {expected}, while the file has {size} "
-            "lines; use the vocabulary the model was made with."
+            f"{vocab_file}: line {expected + 1} ({token!r}) has no embedding. The "
+            f"model's vocab_size is {expected}, but the file has {size} lines. Use the "
+            "vocabulary of this model."
         )
     raise UserError(
         f"{vocab_file} ends at line {size}, but the model's vocab_size is "
-        f"{expected}; use the vocabulary the model was made with."
+        f"{expected}. Use the vocabulary of this model."
     )
 
 
 def guess_do_lower_case(vocab: Iterable[str]) -> bool:
-    """Tell from a vocabulary whether its text was lower-cased.
+    """Return whether the text of a vocabulary was lower-cased.
 
-    Lower-casing and decomposing leave no capital and no accented letter, so
-    a vocabulary that has one is cased. The Chinese one is uncased in spite of
-    its "<S>" and "<T>", which no word can become.
+    Lower-casing and decomposing remove all capital and accented letters, so a
+    vocabulary with such a letter is cased. The Chinese vocabulary is uncased although
+    it contains "<S>" and "<T>", which no word can become.
 
     Args:
       vocab: the tokens, as a dict or list.

@@ -11,27 +11,27 @@ from typing import IO
 from official_bert.tokenization.basic import BasicTokenizer
 from official_bert.tokenization.wordpiece import MAX_INPUT_CHARS_PER_WORD
 
-# A million words with their counts are some 150 MB here and less than 1 GB in
-# the trainer; English text has that many different ones in about 10 GB.
+# A million words with their counts take about 150 MB here and less than 1 GB in the
+# trainer. About 10 GB of English text contain a million different words.
 MOST_WORDS = 1_000_000
-# Chunks (what stands between spaces) are counted before they are tokenized,
-# because most have been seen before.
+# Chunks (texts between spaces) are counted before tokenization, because most occur
+# several times.
 MOST_CHUNKS = 200_000
-# Each is an open file.
+# Maximum number of temporary files, which all stay open.
 MOST_RUNS = 64
 
 
 class WordCounter:
-    """How often each word and each character occurs, as our tokenizer sees them.
+    """Counts each word and each character, as our tokenizer sees them.
 
-    Beyond `most_words` different words the counts lie in temporary files, and
-    only the most frequent words are given out. Which these are depends on the
-    text alone: not on its order, nor on where its parts were counted.
+    If there are more than `most_words` different words, counts are kept in temporary
+    files, and only the most frequent words are returned. The result depends only on
+    the text: not on its order, and not on the processes that counted its parts.
 
     Attributes:
-      most_words: how many different words are held in memory and given out.
-      pruned: words that occurred this often or less are not given out; 0 when
-        all are.
+      most_words: maximum number of different words to hold in memory and to return.
+      pruned: words with this number of occurrences or fewer are not returned; 0 if all
+        are returned.
     """
 
     def __init__(self, do_lower_case: bool = True, most_words: int = MOST_WORDS):
@@ -44,37 +44,37 @@ class WordCounter:
         self._merged = None
 
     def add(self, line: str) -> None:
-        """Count the words of a str; line ends in it separate words."""
-        # Only a space or line end is sure to separate: see FullTokenizer.encode.
+        """Count the words of a str. Line ends in it separate words."""
+        # Only spaces and line ends always separate words: see FullTokenizer.encode.
         self._chunks.update(line.replace("\n", " ").split(" "))
         if len(self._chunks) >= MOST_CHUNKS:
             self._count_chunks()
 
     def add_counts(self, words: Mapping[str, int], num_too_long: int = 0) -> None:
-        """Add what was counted elsewhere: a dict of word -> occurrences."""
+        """Add counts of other processes: a dict of word -> occurrences."""
         self._words.update(words)
         self._num_too_long += num_too_long
         self._bound_memory()
 
     def words(self) -> collections.Counter[str]:
-        """Return a Counter of word -> occurrences, the most frequent ones."""
+        """Return a Counter of word -> occurrences of the most frequent words."""
         return self._merge()[0]
 
     def characters(self) -> collections.Counter[str]:
-        """Return a Counter of character -> occurrences, of all words."""
+        """Return a Counter of character -> occurrences over all words."""
         words, rare_characters, _ = self._merge()
         counts = rare_characters.copy()
         _add_characters(counts, words.items())
         return counts
 
     def num_too_long(self) -> int:
-        """Return the occurrences of words too long for any WordPiece."""
+        """Return the number of occurrences of words too long for any WordPiece."""
         self._count_chunks()
         return self._num_too_long
 
     @property
     def pruned(self) -> int:
-        """How often the most frequent word that is not given out occurred."""
+        """Occurrences of the most frequent word that is not returned."""
         return self._merge()[2]
 
     def _count_chunks(self):
@@ -95,7 +95,7 @@ class WordCounter:
         if len(self._runs) == MOST_RUNS:
             self._runs = [_write_sorted(_merge_runs(self._runs))]
         encoded = (
-            # JSON can hold half a surrogate pair.
+            # JSON text can contain half a surrogate pair.
             (word.encode("utf-8", "surrogatepass"), count)
             for word, count in self._words.items()
         )
@@ -104,7 +104,7 @@ class WordCounter:
         self._merged = None
 
     def _merge(self):
-        """Return (words, characters of those left out, their highest count)."""
+        """Return (words, characters of omitted words, their highest count)."""
         self._count_chunks()
         if not self._runs:
             return self._words, collections.Counter(), 0
@@ -122,7 +122,7 @@ def _most_frequent(runs, most_words):
     for count in sorted(frequencies, reverse=True):
         room -= frequencies[count]
         if room < 0:
-            # Words that are equally frequent stay or go together.
+            # Keep or omit all words with the same count.
             pruned = count
             break
     words: collections.Counter[str] = collections.Counter()
@@ -144,7 +144,7 @@ def _merge_runs(runs):
 
 
 def _write_sorted(counts):
-    """Write pairs (word as bytes, occurrences) to a file without a name."""
+    """Write pairs (word as bytes, occurrences) to an unnamed temporary file."""
     run = tempfile.TemporaryFile()  # noqa: SIM115 (goes when the counter goes)
     run.writelines(b"%s\t%d\n" % pair for pair in counts)
     return run

@@ -1,4 +1,4 @@
-"""Words to pieces: the longest match first, from the left."""
+"""WordPiece: splits words into pieces, the longest match first, from the left."""
 
 from collections.abc import Collection
 
@@ -12,7 +12,7 @@ _TO_SPACE = str.maketrans(dict.fromkeys(characters.SPACES, " "))
 
 
 class WordpieceTokenizer:
-    """Cuts words into pieces that the vocabulary holds.
+    """Splits words into pieces of the vocabulary.
 
     Follows `WordpieceTokenizer` in google-research/bert tokenization.py.
     """
@@ -26,29 +26,29 @@ class WordpieceTokenizer:
         """Set the vocabulary.
 
         Args:
-          vocab: a dict or set of the pieces; those inside a word begin "##".
-          unk_token: what a word becomes that cannot be cut, or is too long.
-          max_input_chars_per_word: the longest word, in characters.
+          vocab: dict or set of the pieces. Pieces inside a word begin with "##".
+          unk_token: the token for a word that cannot be split or is too long.
+          max_input_chars_per_word: maximum number of characters of a word.
         """
         self.vocab = vocab
         self.unk_token = unk_token
         self.max_input_chars_per_word = max_input_chars_per_word
 
     def tokenize(self, text: str | bytes) -> list[str]:
-        """Return the pieces of a text of words between whitespace.
+        """Return the pieces of a text of words separated by whitespace.
 
         Args:
-          text: str, or UTF-8 bytes, as `BasicTokenizer` leaves it:
-            "unaffable" becomes ["un", "##aff", "##able"].
+          text: str, or UTF-8 bytes, as from `BasicTokenizer`: "unaffable" becomes
+            ["un", "##aff", "##able"].
         """
         pieces = []
-        # Like `str.split()`, whatever the Unicode version of this Python.
+        # Like `str.split()`, but independent of this Python's Unicode version.
         for word in to_unicode(text).translate(_TO_SPACE).split(" "):
             pieces += self.tokenize_word(word)
         return pieces
 
     def tokenize_word(self, word: str) -> list[str]:
-        """Return the pieces of one word; [unk_token] if one is missing."""
+        """Return the pieces of one word; [unk_token] if a part has no piece."""
         if len(word) > self.max_input_chars_per_word:
             return [self.unk_token]
         pieces = []

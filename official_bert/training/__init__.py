@@ -1,4 +1,4 @@
 """Optimizer, schedule, strategies, the training loop, saving and resuming.
 
-Pre-training and fine-tuning share `runs`.
+Pre-training and fine-tuning both use `runs`.
 """

@@ -1,4 +1,4 @@
-"""What decides the last bits of a run besides its settings."""
+"""The environment of a run, which decides the last bits of its results."""
 
 import os
 import pathlib
@@ -16,11 +16,11 @@ from official_bert.training import strategies
 
 
 def describe(strategy: tf.distribute.Strategy, **settings: Any) -> dict[str, Any]:
-    """Return what has to be the same for two runs to agree bit for bit.
+    """Return the facts that must be equal for two runs to be bit-identical.
 
     Args:
       strategy: the `tf.distribute` strategy.
-      **settings: how steps are computed: precision, XLA and so on.
+      **settings: settings of the computation: precision, XLA and so on.
 
     Returns:
       dict of plain values.
@@ -36,7 +36,7 @@ def describe(strategy: tf.distribute.Strategy, **settings: Any) -> dict[str, Any
             tf.config.threading.get_inter_op_parallelism_threads(),
             "TF_NUM_INTEROP_THREADS",
         ),
-        # Its kernels round otherwise than TensorFlow's own.
+        # oneDNN's kernels round differently from TensorFlow's own.
         "onednn": has_onednn(),
         "tensor_float_32": tf.config.experimental.tensor_float_32_execution_enabled(),
         **settings,
@@ -49,7 +49,7 @@ def describe(strategy: tf.distribute.Strategy, **settings: Any) -> dict[str, Any
 
 
 def _threads(configured, variable):
-    """Return a number of threads; TensorFlow's 0 stands for one per core."""
+    """Return a number of threads; TensorFlow's 0 means one per core."""
     named = os.environ.get(variable, "")
     if configured or (named.isdigit() and int(named)):
         return configured or int(named)
@@ -57,7 +57,7 @@ def _threads(configured, variable):
 
 
 def _device_name(strategy):
-    """Return the product name of what trains; all replicas have the same."""
+    """Return the product name of the training device; all replicas have the same."""
     if strategies.is_tpu(strategy):
         return "TPU"
     gpus = tf.config.list_physical_devices("GPU")

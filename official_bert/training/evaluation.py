@@ -1,4 +1,4 @@
-"""The evaluation of a model on a data set, as pre-training and fine-tuning make it."""
+"""The evaluation of a model on a data set, for pre-training and fine-tuning."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, TypeVar
@@ -18,16 +18,16 @@ def make_evaluate(
     batches: Callable[[], Iterable[Any]],
     summarize: Callable[[list[Any]], _Row],
 ) -> Callable[..., _Row | None]:
-    """Return the function that evaluates a model.
+    """Return a function that evaluates a model.
 
     Args:
       evaluate_batch: function: a batch -> its outputs or losses.
-      batches: function: () -> iterable of all batches, once.
-      summarize: function: list of what `evaluate_batch` returned -> row of scores.
+      batches: function: () -> iterable of all batches.
+      summarize: function: list of results of `evaluate_batch` -> row of scores.
 
     Returns:
-      function: (callable that says whether to break off; by default never) -> the
-      row of scores, or None if it broke off.
+      function: (function that says whether to stop; by default never) -> the row of
+      scores, or None if it stopped before the end.
     """
 
     def evaluate(break_off=lambda: False):
@@ -47,18 +47,18 @@ def make_loss_evaluate(
     objective: Objective,
     batches: tf.data.Dataset,
 ) -> Callable[..., dict[str, float] | None]:
-    """Return the function that evaluates the losses of an objective.
+    """Return a function that evaluates the losses of an objective.
 
     Args:
       strategy: a `tf.distribute` strategy.
       model: a Keras model.
       objective: `step.Objective`.
-      batches: `tf.data.Dataset` of whole batches.
+      batches: `tf.data.Dataset` of complete batches.
 
     Returns:
-      as `make_evaluate`. The row has the weighted mean of each term over all
-      batches, and `loss`, the mean over batches of the batch's total loss, as the
-      original reports it.
+      see `make_evaluate`. The row has the weighted mean of each term over all batches,
+      and `loss`, the mean over batches of the batch's total loss. The original reports
+      the same loss.
     """
     eval_step = make_eval_step(strategy, model, objective)
 

@@ -1,31 +1,30 @@
-"""The guard of the updates: none is made of a gradient that is not finite.
+"""Protection of the weights from gradients that are not finite.
 
-It also keeps the loss scale of float16, whose numbers end at 65,504 and
-vanish below 6e-8: the loss is multiplied by the scale before the backward
-pass, and the gradients are divided by it after (Micikevicius et al., 2018).
+It also adapts the loss scale of float16, whose numbers end at 65,504 and become 0 below
+6e-8. The loss is multiplied by the scale before the backward pass, and the gradients
+are divided by it afterward (Micikevicius et al., 2018).
 """
 
 import tensorflow as tf
 
 FIRST_LOSS_SCALE = 2.0**15
-# Good updates after which the scale is doubled, as in Keras'
-# `LossScaleOptimizer`.
+# Good steps after which the scale doubles, as in Keras' `LossScaleOptimizer`.
 GROWTH_STEPS = 2000
 
 
 class Guard:
-    """Counts skipped updates and adapts the loss scale.
+    """Counts skipped steps and adapts the loss scale.
 
-    Make it in the scope of the strategy that trains.
+    Create it in the scope of the training strategy.
 
     Args:
-      scaled: whether the loss is scaled, for float16; else the scale stays 1.
+      scaled: whether the loss is scaled, for float16. Otherwise the scale stays 1.
 
     Attributes:
       loss_scale: float32 variable.
-      good_updates: int64 variable, updates since the scale last changed.
-      skipped: int64 variable, skipped updates of the whole run.
-      skipped_in_row: int64 variable, skipped updates since the last good one.
+      good_updates: int64 variable, good steps since the scale last changed.
+      skipped: int64 variable, skipped steps of the whole run.
+      skipped_in_row: int64 variable, skipped steps since the last good one.
     """
 
     def __init__(self, scaled: bool = False):
@@ -37,10 +36,10 @@ class Guard:
         self.skipped_in_row = tf.Variable(0, trainable=False, dtype=tf.int64)
 
     def variables(self) -> dict[str, tf.Variable]:
-        """Return the state by name, to be saved with a run.
+        """Return name -> variable of the state to save with a run.
 
-        Without scaling there is no scale to save: a run that goes on in float16 begins
-        with the first one.
+        Without scaling the scale is not saved. A run that resumes in float16 then
+        starts with the first scale.
         """
         names: tuple[str, ...] = ("skipped", "skipped_in_row")
         if self.scaled:
@@ -48,17 +47,17 @@ class Guard:
         return {name: getattr(self, name) for name in names}
 
     def count(self, finite: tf.Tensor) -> None:
-        """Count one update, on one device.
+        """Count one training step, on one device.
 
         Args:
-          finite: bool tensor, whether its gradient was finite.
+          finite: bool tensor, whether the gradient was finite.
         """
         bad = tf.cast(~finite, tf.int64)
         self.skipped.assign_add(bad)
         self.skipped_in_row.assign((self.skipped_in_row + bad) * bad)
         if not self.scaled:
             return
-        # Halve the scale after an overflow, double it after many updates.
+        # Halve the scale after an overflow, double it after `GROWTH_STEPS` good steps.
         scale, good = self.loss_scale.read_value(), self.good_updates + 1
         grown = finite & (good >= GROWTH_STEPS)
         up = tf.where(grown, scale * 2.0, scale)

@@ -1,4 +1,4 @@
-"""The training loop: updates, logs, checkpoints, evaluations, and their ends."""
+"""The training loop: steps, logs, checkpoints, evaluations, and when to stop."""
 
 import contextlib
 import dataclasses
@@ -32,17 +32,18 @@ from official_bert.training.throughput.train_loop import make_train_loop
 
 @dataclasses.dataclass(frozen=True)
 class LoopSettings:
-    """How long a run is and when it does what: flags, under the same names.
+    """The length of a run and its intervals: flags, with the same names.
 
     Attributes:
-      train_batch_size: sequences per update, on all replicas together.
-      save_checkpoints_steps: updates between two checkpoints.
-      keep_checkpoint_max: how many of the newest are kept, in addition to the best.
-      iterations_per_loop: updates between two log lines.
-      max_skipped_updates: so many in a row that were not finite end the run.
-      early_stopping_patience: so many evaluations in a row without a better one
-        end the run; None for never.
-      stop_at_step: the run ends after this update; None for the last of all.
+      train_batch_size: sequences per training step, on all replicas together.
+      save_checkpoints_steps: training steps between two checkpoints.
+      keep_checkpoint_max: number of newest checkpoints to keep, plus the best.
+      iterations_per_loop: training steps between two log lines.
+      max_skipped_updates: this number of consecutive steps without a finite gradient
+        ends the run.
+      early_stopping_patience: this number of consecutive evaluations without a better
+        score ends the run; None for never.
+      stop_at_step: the run ends after this step; None for the last step.
     """
 
     train_batch_size: int
@@ -66,33 +67,33 @@ def train(
     best_by: str = "loss",
     feeding: feed.Feeding | None = None,
 ) -> bool:
-    """Make the updates that are left, from the state's step on.
+    """Make the remaining training steps, starting at the state's step.
 
-    SIGTERM and Ctrl-C save the state first.
+    SIGTERM and Ctrl-C save the state before the run stops.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      state: `saving.State`, as `runs.resume_or_begin` left it.
+      state: `saving.State`, prepared by `runs.resume_or_begin`.
       objective: `step.Objective`.
       dataset: has `training_batches(batch_size, seed, first_batch, rows)`,
-        `batch_records(batch_size, seed, batch)` and `tokens_per_row`, as `RecordSet`;
+        `batch_records(batch_size, seed, batch)` and `tokens_per_row`, like `RecordSet`;
         batch k is a pure function of these and k.
       settings: `runs.RunSettings`.
-      run_id: as `runs.resume_or_begin` returned it.
-      evaluate: as of `evaluation.make_evaluate`, called at each checkpoint; None
+      run_id: from `runs.resume_or_begin`.
+      evaluate: from `evaluation.make_evaluate`, called at each checkpoint; None
         for no evaluations.
       kernels: `Kernels` of the training steps.
-      best_by: which held-out measure decides the best checkpoint; see
+      best_by: name of the held-out measure that selects the best checkpoint; see
         `saving.note_evaluation`.
-      feeding: `Feeding`; by default that of `feed.choose_feeding`. It does not change
+      feeding: `Feeding`; by default from `feed.choose_feeding`. It does not change
         results.
 
     Returns:
-      whether the training is complete: the last step is made, or patience is at
-      its end. It is not after SIGTERM.
+      whether the training is complete: the last step is done, or early stopping ended
+      it. False after SIGTERM.
 
     Raises:
-      UserError: the gradient was not finite too often.
+      UserError: the gradient was not finite in too many consecutive steps.
       KeyboardInterrupt: Ctrl-C; the state was saved.
     """
     chief, last = strategies.is_chief(strategy), settings.last_step
@@ -111,8 +112,8 @@ def train(
             is_whole = training.make_updates(objective, dataset, kernels)
         if not is_whole:
             log.say(
-                f"Stopped at step {state.step} and saved; the same command goes on "
-                "from here."
+                f"Stopped at step {state.step} and saved. To resume, repeat the "
+                "command."
             )
             if request.signal == signal.SIGINT:
                 raise KeyboardInterrupt
@@ -121,7 +122,7 @@ def train(
 
 @dataclasses.dataclass(frozen=True)
 class _Training:
-    """A training under way; see `train` for the attributes."""
+    """A training run in progress; for the attributes see `train`."""
 
     strategy: tf.distribute.Strategy
     state: saving.State
@@ -135,11 +136,11 @@ class _Training:
 
     @property
     def directory(self):
-        """Where checkpoints and logs go."""
+        """The directory of checkpoints and logs."""
         return self.settings.output_dir
 
     def make_updates(self, objective, dataset, kernels):
-        """Make the updates that are left; return whether they came to their end."""
+        """Make the remaining training steps; return whether all were made."""
         calls = self._calls(dataset, self.state.step, kernels.pack is not None)
         ahead = feed.one_ahead if self.feeding.ahead else contextlib.nullcontext
         with ahead(calls) as calls:
@@ -147,7 +148,7 @@ class _Training:
             return self._make_each(train, calls, dataset)
 
     def _make_each(self, train, calls, dataset):
-        """Make the updates of all calls; return whether they came to their end."""
+        """Make the training steps of all calls; return whether all were made."""
         state, loop = self.state, self.settings.loop
         step, last = state.step, self.settings.last_step
         meter, stop = Meter(self._peak_flops()), False
@@ -159,18 +160,18 @@ class _Training:
             self.log.step(count)
             stop = bool(self.request) if wishes is None else float(wishes) > 0
             saves = self._is_to_save(step)
-            # Also before the state is saved: no row spans two lives of a run.
+            # Log before saving too, so that a row never covers two parts of a run.
             if step % loop.iterations_per_loop == 0 or saves or stop:
                 row = meter.means(loop.train_batch_size)
                 self.log.training(step, row)
                 self._check_finite(step, row, dataset)
             pause = time.monotonic()
             if (saves or stop) and strategies.is_chief(self.strategy):
-                # Rows before the checkpoint are not made again from it.
+                # A resumed run does not write the rows before its checkpoint again.
                 self.log.sync()
                 keep = loop.keep_checkpoint_max
                 saving.save_state(self.directory, state, self.run_id, keep)
-            # One that broke off is made up when the run goes on from here.
+            # An interrupted evaluation runs when the run resumes from here.
             if saves and not self._evaluate(step):
                 return False
             if stop and step < last:
@@ -181,7 +182,7 @@ class _Training:
         return True
 
     def _make_function(self, objective, kernels):
-        """Return the function that each call runs: of one step or of several."""
+        """Return the function of a call: one training step or several."""
         parts = (
             self.strategy,
             self.state.model,
@@ -196,16 +197,16 @@ class _Training:
         return make_train_loop(self.strategy, make_replica_step(*parts))
 
     def _peak_flops(self):
-        """Return the peak of the devices for the process that writes the log."""
+        """Return the devices' peak rate in the process that writes the log."""
         if not strategies.is_chief(self.strategy):
             return None
         return peak_flops(self.strategy, self.settings.precision)
 
     def has_ended_early(self):
-        """Return, on all workers alike, whether patience is at its end; say so.
+        """Return, equally on all workers, whether early stopping applies; report it.
 
-        The evaluations are taken from the log, so that a run that goes on decides as
-        it would have without a pause.
+        The evaluations are read from the log, so that a resumed run decides like an
+        uninterrupted one.
         """
         patience, name = self.settings.loop.early_stopping_patience, self.best_by
         if patience is None:
@@ -218,13 +219,13 @@ class _Training:
         if strategies.from_chief(self.strategy, since_best) < patience:
             return False
         self.log.say(
-            f"Ended at step {self.state.step}: {patience} evaluations in a row were "
-            "no better than the best before."
+            f"Stopped early at step {self.state.step}: the last {patience} evaluations "
+            "did not improve on the best."
         )
         return True
 
     def make_up_for_a_kill(self):
-        """Do what a kill left undone after a checkpoint; return whether all is done."""
+        """Do the work that a kill left undone after a checkpoint; return success."""
         step, owed = self.state.step, False
         is_saved = step in names.numbered_checkpoints(self.directory)
         if is_saved and strategies.is_chief(self.strategy):
@@ -238,9 +239,9 @@ class _Training:
         return not owed or self._evaluate(step)
 
     def _calls(self, dataset, step, skips_padding):
-        """Yield each call's arguments, number of updates, and model FLOPs.
+        """Yield each call's arguments, number of training steps, and model FLOPs.
 
-        The arguments are batches that are shared out to the replicas.
+        The arguments are batches, split over the replicas.
         """
         size, seed = self.settings.loop.train_batch_size, self.settings.step.seed
         start, stop = rows = strategies.local_rows(self.strategy, size)
@@ -256,7 +257,7 @@ class _Training:
                 self.strategy, batch, size, start, int(most > 1), copies
             )
             arguments = (shares,) if most == 1 else (shares, tf.constant(count))
-            # This worker's rows stand for those of the others.
+            # Estimate the FLOPs of all workers from this worker's rows.
             yield arguments, count, flops * size / (stop - start)
             step += count
 
@@ -266,7 +267,7 @@ class _Training:
         if not isinstance(model, EncoderModel):
             return lambda batch: 0
         heads = model_flops.heads_of(model)
-        # Only a training pass of the encoder skips padding.
+        # Only the encoder's training pass skips padding.
         skips = skips_padding and heads.trains_encoder
 
         def count(batch):
@@ -276,15 +277,15 @@ class _Training:
         return count
 
     def _steps_to_pause(self, step):
-        """Return the updates to the next log line, checkpoint, or end of the run."""
+        """Return the steps until the next log line, checkpoint, or end of the run."""
         loop, last = self.settings.loop, self.settings.last_step
         every = loop.iterations_per_loop, loop.save_checkpoints_steps
         return min(last - step, *(steps - step % steps for steps in every))
 
     def _with_wish(self, shares, *others):
-        """Add to a batch whether this worker was asked to stop.
+        """Add to a batch whether this worker got a stop request.
 
-        Workers have to stop at the same step, so each says it to all in every step.
+        Workers must stop at the same step, so each reports it to all in every step.
         """
         if not strategies.is_multi_worker(self.strategy):
             return shares, *others
@@ -297,10 +298,10 @@ class _Training:
         return is_last or step % self.settings.loop.save_checkpoints_steps == 0
 
     def _evaluate(self, step):
-        """Evaluate and log; return whether it came to its end."""
+        """Evaluate and log; return whether the evaluation is complete."""
         if self.evaluate is None:
             return True
-        # Several workers evaluate together and could not break off alone.
+        # Several workers evaluate together, so none of them may stop alone.
         together = strategies.is_multi_worker(self.strategy)
         row = self.evaluate(lambda: bool(self.request) and not together)
         if row is not None:
@@ -311,23 +312,23 @@ class _Training:
         return row is not None
 
     def _check_finite(self, step, row, dataset):
-        """Raise `UserError` if the last updates were all skipped."""
+        """Raise `UserError` if too many of the last steps were skipped."""
         count = int(row["skipped_in_row"])
         if count < self.settings.loop.max_skipped_updates:
             return
         first = step - count
         raise UserError(
-            f"The gradient was not finite in {count} updates in a row, from step "
-            f"{first} on; the weights are those before it. "
+            f"The gradient was not finite in {count} consecutive steps, from step "
+            f"{first} on. The weights have not changed since that step. "
             f"{self._keep_batch(first, dataset)} "
-            "Look at these records, lower --learning_rate, or use "
-            "--precision=float32 if it was not."
+            "Check these records, lower --learning_rate, or use --precision=float32 "
+            "if you use another precision."
         )
 
     def _keep_batch(self, batch, dataset):
-        """Write a batch's records to a file; return a sentence that names them."""
+        """Write a batch's records to a file; return a sentence that lists them."""
         if not strategies.is_chief(self.strategy):
-            return "The first worker tells which records they were of."
+            return "The first worker reports the records of that step."
         size, seed = self.settings.loop.train_batch_size, self.settings.step.seed
         records = dataset.batch_records(size, seed, batch)
         path = os.path.join(self.directory, f"not_finite_batch-{batch}.tfrecord")
@@ -343,4 +344,4 @@ class _Training:
             f"{', '.join(map(str, sorted(own)))} of {file}"
             for file, own in numbers.items()
         )
-        return f"That batch is in {path}; it held the records {held}."
+        return f"{path} contains the batch of that step: records {held}."

@@ -1,4 +1,4 @@
-"""`BertAdam`: Adam with decoupled weight decay, as BERT was trained; and LAMB."""
+"""`BertAdam`: BERT's Adam with decoupled weight decay; and LAMB."""
 
 import dataclasses
 import re
@@ -11,15 +11,15 @@ import tensorflow as tf
 from official_bert.checkpoints import names
 from official_bert.training.schedule import WarmupLinearDecay
 
-# Variables whose name contains one of these are not decayed. Google's names
-# make it the LayerNorm parameters and every bias, `output_bias` included;
-# embedding tables are decayed.
+# A variable whose name contains one of these has no weight decay. With Google's names
+# these are the LayerNorm parameters and all biases, including `output_bias`. Embedding
+# tables have weight decay.
 EXCLUDE_FROM_WEIGHT_DECAY = ("LayerNorm", "layer_norm", "bias")
 
 
 @dataclasses.dataclass(frozen=True)
 class OptimizationSettings:
-    """The flags of the optimizer, under the same names."""
+    """The flags of the optimizer, with the same names."""
 
     learning_rate: float
     num_train_steps: int
@@ -29,7 +29,7 @@ class OptimizationSettings:
 
 
 def make_optimizer(settings: OptimizationSettings) -> keras.optimizers.Optimizer:
-    """Return the optimizer of `OptimizationSettings`, not yet built."""
+    """Return the optimizer of `OptimizationSettings`, not built yet."""
     schedule = WarmupLinearDecay(
         settings.learning_rate, settings.num_train_steps, settings.num_warmup_steps
     )
@@ -41,13 +41,13 @@ def make_optimizer(settings: OptimizationSettings) -> keras.optimizers.Optimizer
 def decays(
     variable: keras.Variable, patterns: Iterable[str] = EXCLUDE_FROM_WEIGHT_DECAY
 ) -> bool:
-    """Whether weight decay applies to a Keras variable, by its path."""
+    """Return whether weight decay applies to a Keras variable, by its path."""
     return not any(re.search(pattern, variable.path) for pattern in patterns)
 
 
 @keras.saving.register_keras_serializable("official_bert")
 class BertAdam(keras.optimizers.Optimizer):
-    """The optimizer of the paper (App. A.2), exactly as it was coded.
+    """The optimizer of the paper (App. A.2), exactly like the original code.
 
     Follows `AdamWeightDecayOptimizer` in google-research/bert
     `optimization.py`:
@@ -56,18 +56,18 @@ class BertAdam(keras.optimizers.Optimizer):
         v = β2 v + (1 - β2) g²
         θ = θ - lr (m / (√v + ε) + decay θ)
 
-    There is no bias correction: with β2 = 0.999 the first hundred updates are
-    three to six times those of Adam, which the warm-up hides in pre-training, but
-    not in a fine-tuning run of a few hundred steps. `bias_correction=True`
-    gives the textbook AdamW.
+    There is a difference to textbook AdamW: no bias correction. With β2 = 0.999 the
+    first hundred steps are three to six times as large as Adam's. Warm-up hides this in
+    pre-training, but not in a fine-tuning run of a few hundred steps.
+    `bias_correction=True` gives AdamW.
 
     Args:
       learning_rate: float or schedule.
-      weight_decay_rate: decay per step, in units of the learning rate.
+      weight_decay_rate: weight decay per step, in units of the learning rate.
       beta_1: decay of the first moment.
       beta_2: decay of the second moment.
       epsilon: added to √v, outside the root.
-      exclude_from_weight_decay: patterns, searched for in `variable.path`.
+      exclude_from_weight_decay: patterns that are searched for in `variable.path`.
       bias_correction: whether to divide the moments by 1 - β^t.
     """
 
@@ -102,7 +102,7 @@ class BertAdam(keras.optimizers.Optimizer):
         self._decayed = [decays(variable, self.patterns) for variable in var_list]
 
     def slots(self) -> dict[str, list[keras.Variable]]:
-        """Return name -> list of variables, as they are called in checkpoints."""
+        """Return name in checkpoints -> list of variables."""
         return {names.FIRST_MOMENT: self.adam_m, names.SECOND_MOMENT: self.adam_v}
 
     def update_step(
@@ -113,9 +113,9 @@ class BertAdam(keras.optimizers.Optimizer):
     ) -> None:
         """Update one variable and its moments in place.
 
-        TensorFlow's fused `ResourceApplyAdam` makes one pass over the memory
-        where the formula, written out, makes about ten. With both β powers
-        given as 0 it leaves out the bias correction.
+        TensorFlow's fused `ResourceApplyAdam` makes one pass over memory; separate
+        operations would make about ten. With both β powers given as 0 it applies no
+        bias correction.
         """
         index = self._get_variable_index(variable)
         if isinstance(variable, keras.Variable):
@@ -126,11 +126,11 @@ class BertAdam(keras.optimizers.Optimizer):
         if self.bias_correction:
             step = tf.cast(self.iterations + 1, variable.dtype)
             power_1, power_2 = self.beta_1**step, self.beta_2**step
-            # The operation corrects √v through the learning rate, so that ε has to be
-            # scaled in the same way to be added to the corrected √v.
+            # The operation corrects √v through the learning rate. Scale ε in the same
+            # way, so that it is added to the corrected √v.
             epsilon = self.epsilon * tf.sqrt(1.0 - power_2)
         if self._decayed[index] and self.weight_decay_rate:
-            # The decay is of the old weights, so it goes first.
+            # Decay the old weights, before Adam changes them.
             variable.assign(variable * (1.0 - rate * self.weight_decay_rate))
         tf.raw_ops.ResourceApplyAdam(
             var=variable.handle,
@@ -160,16 +160,16 @@ class BertAdam(keras.optimizers.Optimizer):
 
 @keras.saving.register_keras_serializable("official_bert")
 class BertLamb(keras.optimizers.Lamb):
-    """Keras' own LAMB (You et al., 2020) with the original's decay exclusions.
+    """Keras' LAMB (You et al., 2020) with the original's decay exclusions.
 
-    For batches of thousands of sequences. As in Keras, weights are decayed apart
-    from the trust ratio, and that ratio is taken for every variable, excluded or not.
+    Use it for batches of thousands of sequences. As in Keras, weight decay is separate
+    from the trust ratio, and the ratio applies to every variable, excluded or not.
 
     Args:
       learning_rate: float or schedule.
-      weight_decay_rate: decay per step, in units of the learning rate.
+      weight_decay_rate: weight decay per step, in units of the learning rate.
       epsilon: added to √v, outside the root.
-      **kwargs: of `keras.optimizers.Lamb`.
+      **kwargs: arguments of `keras.optimizers.Lamb`.
     """
 
     def __init__(
@@ -189,14 +189,14 @@ class BertLamb(keras.optimizers.Lamb):
         self._decayed = [decays(variable) for variable in var_list]
 
     def slots(self) -> dict[str, list[keras.Variable]]:
-        """Return name -> list of variables, as they are called in checkpoints."""
+        """Return name in checkpoints -> list of variables."""
         first, second = names.LAMB_MOMENTS
         return {first: self._momentums, second: self._velocities}
 
     def update_step(
         self, gradient: tf.Tensor, variable: keras.Variable, learning_rate: tf.Tensor
     ) -> None:
-        """Decay one variable, then update it and its moments in place."""
+        """Apply weight decay to one variable, then update it and its moments."""
         if self._decayed[self._get_variable_index(variable)] and self.weight_decay_rate:
             kept = 1.0 - tf.cast(learning_rate, variable.dtype) * self.weight_decay_rate
             variable.assign(variable * kept)

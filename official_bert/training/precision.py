@@ -1,4 +1,4 @@
-"""The precision that a model computes in; its weights are float32 in all of them."""
+"""The precision of a model's computations; its weights are always float32."""
 
 import contextlib
 from collections.abc import Iterator
@@ -8,11 +8,11 @@ import keras
 
 @contextlib.contextmanager
 def computing_in(precision: str) -> Iterator[None]:
-    """Let Keras layers that are made in this block compute in a precision.
+    """Let Keras layers that are created in this block compute in a precision.
 
-    Matrix products, GELU and what flows between layers are in that precision;
-    LayerNorm, softmax and losses in float32 always. float16 wants the loss to
-    be scaled, see `guard.Guard`.
+    Matrix products, GELU and the tensors between layers have that precision. LayerNorm,
+    softmax and losses are always float32. float16 also needs loss scaling, see
+    `guard.Guard`.
 
     Args:
       precision: one of `constants.PRECISIONS`.

@@ -1,4 +1,4 @@
-"""Pre-training: what is minimized, and the run from records to a model."""
+"""Pre-training: its objective, and a run from records to a model."""
 
 import contextlib
 import dataclasses
@@ -29,7 +29,7 @@ from official_bert.training.step import Objective
 
 
 def describe(row: Mapping[str, float]) -> str:
-    """Return the losses and accuracies of a row, for people."""
+    """Return the losses and accuracies of a row as text for a log line."""
     text = f"loss {row['loss']:.3f}"
     for task, name in (("masked_lm", "mlm"), ("next_sentence", "nsp")):
         if f"{task}_loss" in row:
@@ -43,12 +43,12 @@ def make_objective(
 ) -> Objective:
     """Return the `Objective` of pre-training.
 
-    It is the sum of both mean losses, without a weight between them (App. A.2). The
-    original adds 1e-5 to the number of masked words, so that a batch without
-    any has a loss of 0.
+    The loss is the sum of both mean losses, without weights (App. A.2). As in the
+    original, 1e-5 is added to the number of masked tokens, so that a batch without
+    masked tokens has a loss of 0.
 
     Args:
-      next_sentence_prediction: False leaves that loss out (Table 5, "No NSP").
+      next_sentence_prediction: False omits that loss (Table 5, "No NSP").
       kernels: `Kernels`.
     """
     losses = {"masked_lm_loss": 1e-5}
@@ -67,13 +67,13 @@ def make_objective(
 
 PRETRAINING = make_objective()
 
-# The scores that the original's `eval_results.txt` does not have.
+# Scores that the original does not write to `eval_results.txt`.
 BASELINE = ("unigram_entropy", "most_frequent_share")
 
 
 @dataclasses.dataclass(frozen=True)
 class PretrainingSettings(runs.RunSettings):
-    """The flags of `run_pretraining.py`, under the same names."""
+    """The flags of `run_pretraining.py`, with the same names."""
 
     vocab_file: str | None
     do_train: bool
@@ -91,7 +91,7 @@ def run(
     eval_set: RecordSet,
     settings: PretrainingSettings,
 ) -> bool:
-    """Train and evaluate as the settings say; leave a model directory.
+    """Train and evaluate according to the settings; write a model directory.
 
     Args:
       strategy: a `tf.distribute` strategy.
@@ -101,11 +101,11 @@ def run(
       settings: `PretrainingSettings`.
 
     Returns:
-      whether it came to its end; not after SIGTERM.
+      whether the run is complete; False after SIGTERM.
 
     Raises:
-      UserError: the output directory holds something else, a checkpoint does
-        not fit, a record is bad, memory is short, or another worker is gone.
+      UserError: the output directory belongs to another run, a checkpoint does not
+        fit, a record is invalid, memory is too small, or another worker is lost.
     """
     with contextlib.ExitStack() as stack:
         if settings.do_train:
@@ -128,8 +128,8 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
     can_skip_padding = runs.can_skip_padding(strategy, settings)
     if settings.skip_padding and not can_skip_padding:
         raise UserError(
-            "--skip_padding makes shapes that depend on the data, which XLA (--xla, "
-            "and every TPU) cannot compile: leave one of the two out."
+            "--skip_padding makes tensor shapes depend on the data. XLA (--xla, and "
+            "every TPU) cannot compile such a step. Use only one of the two."
         )
     for records in (train_set, eval_set):
         records.check_next_sentence_prediction(next_sentence)
@@ -138,13 +138,13 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
         lambda: PretrainingModel(config, settings.recompute, next_sentence),
         settings,
     )
-    # Packed rows have little padding to skip.
+    # Packed rows contain little padding to skip.
     may_skip = can_skip_padding and not train_set.packing
     skip_padding = may_skip and settings.skip_padding is not False
-    # The loss and the accuracy without any context. The loss is the unigram entropy of
-    # the training words: that of a few held-out ones would be too low, because rare
-    # words are missing there. The accuracy is that of always predicting the held-out
-    # data's most frequent token.
+    # Loss and accuracy of the unigram baseline. The loss is the unigram entropy of the
+    # training tokens. That of a few held-out tokens would be too low, because rare
+    # tokens are missing. The accuracy is that of always predicting the most frequent
+    # token of the held-out data.
     unigram = functools.cache(
         lambda: (train_set.label_statistics()[0], eval_set.label_statistics()[1])
     )
@@ -173,19 +173,19 @@ def _train_and_evaluate(strategy, config, train_set, eval_set, settings):
     row = evaluate() if settings.do_eval else None
     if strategies.is_chief(strategy):
         _write_outputs(state, train_set, unigram, row, settings)
-    # No worker leaves while the chief still writes.
+    # All workers wait until the chief has written its files.
     strategies.end_together(strategy)
     return True
 
 
 def _fingerprint(records, settings):
-    """Return what distinguishes records and their dropout from others, as a dict."""
+    """Return the part of a run's fingerprint that describes records and dropout."""
     values = {
         "input_files": [os.path.basename(path) for path in records.index.files],
         "input_bytes": [files.size(path) for path in records.index.files],
         "num_records": records.index.num_records,
     }
-    # The bytes of unmasked records do not tell how they are masked.
+    # The bytes of unmasked records do not show how they will be masked.
     if records.format.masking:
         values["masking"] = records.format.masking.to_dict()
     if records.packing:
@@ -198,7 +198,7 @@ def _fingerprint(records, settings):
 
 
 def _make_evaluate(strategy, model, eval_set, unigram, settings):
-    """Return the function that evaluates the model and the unigram baseline."""
+    """Return a function that evaluates the model and adds the unigram baseline."""
     evaluate = make_loss_evaluate(
         strategy,
         model,
@@ -214,11 +214,11 @@ def _make_evaluate(strategy, model, eval_set, unigram, settings):
 
 
 def _write_outputs(state, train_set, unigram, row, settings):
-    """Write curves and model after a training; write and print an evaluation's row."""
+    """Write curves and model after training; write and print the evaluation."""
     directory = settings.output_dir
     if settings.do_train:
         path = curves.draw(directory, unigram()[0])
-        print(f"Curves: {path}" if path else "No curves: matplotlib is missing.")
+        print(f"Curves: {path}" if path else "No curves: matplotlib is not installed.")
         casing = train_set.do_lower_case
         model_directory.save(directory, state.model, settings.vocab_file, casing)
     if row:
@@ -226,8 +226,8 @@ def _write_outputs(state, train_set, unigram, row, settings):
         files.make_directory(directory, "--output_dir")
         eval_results.write(directory, {"global_step": state.step, **scores})
         print(
-            f"Without any context: masked_lm_loss {row['unigram_entropy']:.3f} "
-            "(unigram entropy), masked_lm_accuracy "
-            f"{row['most_frequent_share']:.4f} (always the most frequent token).",
+            f"Unigram baseline: masked_lm_loss {row['unigram_entropy']:.3f} (unigram "
+            f"entropy), masked_lm_accuracy {row['most_frequent_share']:.4f} (always "
+            "predicting the most frequent token).",
             flush=True,
         )

@@ -1,4 +1,4 @@
-"""What a step reports: sums with their weights, and their means."""
+"""Reports of training steps: sums with their weights, and their means."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# In a report, the weight of the sum called `name` is called `name` + this.
+# Suffix of the name of a sum's weight in a report.
 WEIGHT = "/weight"
 
 
@@ -25,8 +25,8 @@ def weighted_means(reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
       reports: list of dicts of floats, as from `step.make_train_step`.
 
     Returns:
-      dict: for a `name` with a `name/weight`, the sum over the sum of
-      weights; for any other, the last value.
+      dict: for a `name` with a `name/weight`, the sum divided by the sum of weights;
+      for any other name, the last value.
     """
     row = {}
     for name in reports[-1]:
@@ -39,6 +39,6 @@ def weighted_means(reports: Sequence[Mapping[str, float]]) -> dict[str, float]:
 
 
 def describe(row: Mapping[str, float]) -> str:
-    """Return the loss of a row, and its accuracy if it has one, for people."""
+    """Return the loss and, if present, the accuracy of a row as text for a log line."""
     text = f"loss {row['loss']:.3f}"
     return text + (f"  accuracy {row['accuracy']:.1%}" if "accuracy" in row else "")

@@ -1,7 +1,7 @@
-"""The output directory of a run: held by one process, and left alone by a refused run.
+"""The output directory of a run: locked by one process, unchanged by a refused run.
 
-A run is refused if it ends with a `UserError` before it has saved anything, for example
-because a record is invalid, which is seen only when the record is read.
+A run is refused if it ends with a `UserError` before it has saved anything. One cause
+is an invalid record, which is detected only when it is read.
 """
 
 import contextlib
@@ -18,11 +18,11 @@ from official_bert.training import strategies
 from official_bert.training.logs.run_log import METRICS_FILE
 from official_bert.training.run_manifest import MANIFEST_FILE
 
-# The files that a run, or a sweep of runs, writes before it has saved anything; their
-# former contents are restored. Each start has an event file of its own.
+# Files that a run, or a sweep of runs, writes before it has saved anything. A refused
+# run restores their former contents. Each start writes a new event file.
 _FIRST_FILES = (".lock", MANIFEST_FILE, METRICS_FILE, "runs.json")
 _EVENT_FILES = "events/*"
-# What is worth keeping: checkpoints, results of a sweep's runs, batches to look at.
+# Files worth keeping: checkpoints, results of a sweep's runs, batches to inspect.
 _SAVED = ("model.ckpt-*", "*/model.ckpt-*", "*/result.json", "not_finite_batch*")
 
 
@@ -30,13 +30,13 @@ _SAVED = ("model.ckpt-*", "*/model.ckpt-*", "*/result.json", "not_finite_batch*"
 def opened_directory(
     strategy: tf.distribute.Strategy, directory: str
 ) -> Iterator[None]:
-    """Create a run's output directory and keep other processes out of it.
+    """Create a run's output directory and lock it against other processes.
 
     Half-written files of a killed run are removed. If this run is refused, the
-    directory is as it was before.
+    directory is restored to its state before.
 
     Raises:
-      UserError: the directory cannot be written, or another process holds it.
+      UserError: the directory is not writable, or another process holds it.
     """
     if not strategies.is_chief(strategy):
         yield
@@ -77,7 +77,7 @@ def _content(path):
 
 
 def _restore(directory, before, missing):
-    """Remove what a refused run wrote; `missing` are the folders it has created."""
+    """Undo the writes of a refused run; `missing` are the directories it created."""
     for path, content in _first_files(directory).items():
         if path not in before:
             files.remove(path)
@@ -88,6 +88,6 @@ def _restore(directory, before, missing):
         object_store.remove_empty_directory(os.path.join(directory, "events"))
         return
     for folder in [os.path.join(directory, "events"), *missing]:
-        # It stays if somebody else has put a file there.
+        # The directory stays if another process has put a file there.
         with contextlib.suppress(OSError):
             os.rmdir(folder)

@@ -1,10 +1,10 @@
-"""`training.json`: what a run is, and what it has run on.
+"""`training.json`: the settings of a run, and the machines that it ran on.
 
-    {"run_id": …,                     also in each of its checkpoints
-     "settings": {…},                 must not change when it is continued
+    {"run_id": …,                     also in each of the run's checkpoints
+     "settings": {…},                 must not change when the run continues
      "history": [{"from_step": 0, "environment": {…}}, …]}
 
-The same settings in the same environment give the same bits.
+The same settings in the same environment give bit-identical results.
 """
 
 import dataclasses
@@ -19,13 +19,13 @@ from official_bert.errors import UserError
 from official_bert.json_records import read_record
 
 MANIFEST_FILE = "training.json"
-# Ends of names of settings by which data are told from others.
+# Suffixes of the names of settings that identify data.
 _OF_DATA = ("_bytes", "_crc32")
 
 
 @dataclasses.dataclass(frozen=True)
 class _Period:
-    """The steps from one on, and the environment in which they were made."""
+    """The first step of a part of the run, and the environment of that part."""
 
     from_step: int
     environment: dict[str, Any]
@@ -33,7 +33,7 @@ class _Period:
 
 @dataclasses.dataclass(frozen=True)
 class _Manifest:
-    """What `training.json` holds; see this module's docstring."""
+    """The content of `training.json`; see this module's docstring."""
 
     run_id: int
     settings: dict[str, Any]
@@ -41,8 +41,8 @@ class _Manifest:
 
     @classmethod
     def read(cls, path):
-        """Read the file; a `UserError` says what is wrong with it."""
-        remedy = "take it from another copy of the run, or choose another directory"
+        """Read the file; raise `UserError` if it is invalid."""
+        remedy = "restore it from a copy of the run, or choose another directory"
         return read_record(cls, path, "the manifest of a run", remedy)
 
     def write(self, path):
@@ -55,26 +55,26 @@ def open_run(
     settings: dict[str, Any],
     allow_changes: bool = False,
 ) -> int:
-    """Begin a run, or compare its settings with those it began with.
+    """Begin a run, or compare its settings with those at its beginning.
 
     Args:
       directory: the run's output directory.
-      settings: dict of what must not change when the run is continued.
-      allow_changes: go on with other settings, and tell.
+      settings: dict of values that must not change when the run continues.
+      allow_changes: continue with changed settings, and report them.
 
     Returns:
       the run's id, an int.
 
     Raises:
-      UserError: they differ; the message names the first difference.
+      UserError: the settings differ; the message shows the first difference.
     """
     path = os.path.join(directory, MANIFEST_FILE)
     begun = bool(names.numbered_checkpoints(directory)) and files.exists(path)
     if not begun:
         if any_format.holds_model(directory):
             raise UserError(
-                f"--output_dir: {directory} holds a model and no run to continue; "
-                "choose another directory, or give it as --model."
+                f"--output_dir: {directory} holds a model but no run to continue. "
+                "Choose another directory, or start from this model with --model."
             )
         run_id = secrets.randbits(63)
         _Manifest(run_id, settings, ()).write(path)
@@ -87,7 +87,7 @@ def open_run(
     if _kind(before) != _kind(settings):
         raise UserError(
             f"--output_dir: {directory} holds a run of another task "
-            f"({_kind(before)}); choose another directory."
+            f"({_kind(before)}). Choose another directory."
         )
     if not allow_changes:
         name, old, new = differences[0]
@@ -95,16 +95,16 @@ def open_run(
         if name.endswith(_OF_DATA):
             difference = f"other data ({difference})"
         raise UserError(
-            f"--output_dir: {directory} holds a run with {difference}; "
-            "choose another directory, give the same flags to continue that run, or "
-            "--allow_changed_settings to continue it with these."
+            f"--output_dir: {directory} holds a run with {difference}. To continue "
+            "that run, give the same flags, or --allow_changed_settings to accept the "
+            "change. Otherwise choose another directory."
         )
-    print(f"Going on with other settings: {_tell(differences)}.", flush=True)
+    print(f"Continuing with changed settings: {_tell(differences)}.", flush=True)
     return manifest.run_id
 
 
 def run_id_of(directory: str | os.PathLike[str]) -> int | None:
-    """Return the id of the run in a directory; None if there is none."""
+    """Return the id of the run in a directory; None without a run."""
     try:
         return _Manifest.read(os.path.join(directory, MANIFEST_FILE)).run_id
     except UserError:
@@ -117,31 +117,31 @@ def note_start(
     settings: dict[str, Any],
     environment: dict[str, Any],
 ) -> None:
-    """Note with what a run goes on, and tell how the environment changed.
+    """Record the start or resumption of a run, and report changes of the environment.
 
     Args:
       directory: the run's output directory.
-      step: where the run goes on.
-      settings: dict, as given to `open_run`.
-      environment: dict, as of `environment.describe`.
+      step: the step at which the run starts or resumes.
+      settings: dict, as for `open_run`.
+      environment: dict from `environment.describe`.
     """
     path = os.path.join(directory, MANIFEST_FILE)
     manifest = _Manifest.read(path)
-    # A kill may have taken back steps that a later environment had made.
+    # After a kill, steps of a later environment may be lost. Drop their entries.
     history = [period for period in manifest.history if period.from_step < step]
     before = history[-1].environment if history else {}
-    # An older version may have recorded less: the rest is unknown, and no difference.
+    # An older version may have recorded fewer values. Compare only the recorded ones.
     known = {name: value for name, value in environment.items() if name in before}
     differences = list(_differences(before, known))
     if differences:
-        print(f"Going on, not bit-exact because {_tell(differences)}.", flush=True)
+        print(f"Resuming, not bit-exact because {_tell(differences)}.", flush=True)
     if before != environment:
         history.append(_Period(step, environment))
     _Manifest(manifest.run_id, settings, tuple(history)).write(path)
 
 
 def _kind(settings):
-    """Return the name of what is trained."""
+    """Return the name of the task that a run trains."""
     return settings.get("task", {}).get("task", "pre-training")
 
 

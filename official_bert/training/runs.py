@@ -1,6 +1,6 @@
 """A training run: its settings, its state, and how it begins or resumes.
 
-What every training command shares, whatever it minimizes.
+All training commands share this code.
 """
 
 import contextlib
@@ -35,7 +35,7 @@ SECONDS_TO_SEE_FILES = 30
 
 @dataclasses.dataclass(frozen=True)
 class RunSettings:
-    """The flags that every training command has, under the same names, in groups."""
+    """The flags of every training command, with the same names, in groups."""
 
     output_dir: str
     init_checkpoint: str | None
@@ -50,7 +50,7 @@ class RunSettings:
 
     @property
     def last_step(self) -> int:
-        """The update after which the run ends."""
+        """The step after which the run ends."""
         return self.loop.stop_at_step or self.optimization.num_train_steps
 
 
@@ -58,7 +58,7 @@ class RunSettings:
 def device_errors(
     strategy: tf.distribute.Strategy, settings: RunSettings
 ) -> Iterator[None]:
-    """Turn what goes wrong with the devices into a `UserError`."""
+    """Turn errors of the devices into a `UserError`."""
     try:
         yield
     except tf.errors.OpError as error:
@@ -66,8 +66,8 @@ def device_errors(
             raise UserError(
                 "Out of memory with "
                 f"--train_batch_size={settings.loop.train_batch_size} and "
-                f"--micro_batch_size={settings.step.micro_batch_size}; give a smaller "
-                "--micro_batch_size (the update stays the same), or --recompute."
+                f"--micro_batch_size={settings.step.micro_batch_size}. Use a smaller "
+                "--micro_batch_size (the result stays the same), or --recompute."
             ) from error
         lost_worker = (
             tf.errors.UnavailableError,
@@ -79,13 +79,13 @@ def device_errors(
         if strategies.is_multi_worker(strategy) and isinstance(error, lost_worker):
             reason = error.message.strip().partition("\n")[0]
             steps = names.numbered_checkpoints(settings.output_dir)
-            # An internal error may also be one of this worker's own device.
+            # An internal error may also come from this worker's own device.
             is_internal = isinstance(error, tf.errors.InternalError)
             raise UserError(
                 f"Worker {strategies.worker_number(strategy)} "
-                f"{'failed, or ' if is_internal else ''}has lost another worker; start "
-                "all workers again with the same commands, and the run goes on from "
-                f"step {steps[-1] if steps else 0}. TensorFlow says: {reason}"
+                f"{'failed, or ' if is_internal else ''}lost another worker. Start all "
+                "workers again with the same commands. The run resumes from step "
+                f"{steps[-1] if steps else 0}. TensorFlow says: {reason}"
             ) from error
         raise
 
@@ -95,7 +95,7 @@ def make_state(
     make_model: Callable[[], keras.Model],
     settings: RunSettings,
 ) -> saving.State:
-    """Return a run's `saving.State` before its first update.
+    """Return a run's `saving.State` before its first step.
 
     Args:
       strategy: a `tf.distribute` strategy.
@@ -112,12 +112,12 @@ def make_state(
 
 
 def can_skip_padding(strategy: tf.distribute.Strategy, settings: RunSettings) -> bool:
-    """Whether shapes may depend on the data: XLA cannot compile such a step."""
+    """Return whether shapes may depend on the data; XLA cannot compile such a step."""
     return not is_one_program(strategy, settings)
 
 
 def is_one_program(strategy: tf.distribute.Strategy, settings: RunSettings) -> bool:
-    """Whether XLA compiles the forward and backward passes as a whole."""
+    """Return whether XLA compiles the forward and backward passes as a whole."""
     return settings.step.xla or strategies.is_tpu(strategy)
 
 
@@ -133,7 +133,7 @@ def choose_kernels(
     Args:
       strategy: a `tf.distribute` strategy.
       config: `BertConfig`.
-      dataset: to train on, see `loop.train`.
+      dataset: training data, see `loop.train`.
       skip_padding: whether only attention computes padding.
       settings: `RunSettings`.
     """
@@ -152,7 +152,7 @@ def choose_kernels(
 def fingerprint(
     config: BertConfig, data: Mapping[str, Any], settings: RunSettings
 ) -> dict[str, Any]:
-    """Return what must stay the same for a run to be continued, as a dict.
+    """Return the values that must stay the same to continue a run, as a dict.
 
     Args:
       config: `BertConfig`.
@@ -172,9 +172,11 @@ def fingerprint(
 
 
 def _short_name(path):
-    """Return the name of a checkpoint, wherever it lies; of files with their folder's.
+    """Return a checkpoint's name without its location.
 
-    Every release has a `bert_model.ckpt`. In a cache the folder's name is a revision.
+    That is the directory's name, or folder/file for a single file, because every
+    release has a `bert_model.ckpt`. In a cache it is the model's name, because the
+    directory's name is a revision.
     """
     if not path:
         return path
@@ -191,19 +193,19 @@ def resume_or_begin(
     fingerprint: dict[str, Any],
     settings: RunSettings,
 ) -> int:
-    """Bring a run's state to where the run stands, on all workers alike.
+    """Begin a run, or restore its newest state, equally on all workers.
 
     Args:
       strategy: a `tf.distribute` strategy.
       state: `saving.State`, new.
-      fingerprint: dict of what must not change when the run is continued.
+      fingerprint: dict of values that must not change when the run continues.
       settings: `RunSettings`.
 
     Returns:
       the run's id, an int.
 
     Raises:
-      UserError: the directory holds another run or model, a checkpoint does not
+      UserError: the directory belongs to another run or model, a checkpoint does not
         fit, or workers were started with different flags or directories.
     """
     check_workers_agree(strategy, fingerprint, settings)
@@ -231,44 +233,44 @@ def resume_or_begin(
 
 
 def _say_that_a_model_is_older(settings, step):
-    """Say that a directory's model is not that of the run that resumes in it."""
+    """Report that the directory contains a model from before this training."""
     model = os.path.join(settings.output_dir, f"{names.MODEL_PREFIX}.index")
     if step < settings.last_step and files.exists(model):
         print(
-            f"{settings.output_dir} holds the model of an earlier end; it is replaced "
-            "when this run ends.",
+            f"{settings.output_dir} contains the final model of an earlier, shorter "
+            "training. It is replaced when this run ends.",
             flush=True,
         )
 
 
 def _wait_for_run(strategy, directory, run_id):
-    """Raise `UserError` on a worker that does not see what the chief writes.
+    """Raise `UserError` on a worker that does not see the chief's files.
 
-    A network's folder may show it a little later.
+    A shared directory may show new files a little later, so wait for them.
     """
     for _ in range(SECONDS_TO_SEE_FILES):
         if run_manifest.run_id_of(directory) == run_id:
             return
         time.sleep(1)
     raise UserError(
-        f"--output_dir: worker {strategies.worker_number(strategy)} does not see what "
-        f"the first worker writes into {directory}; give a folder on storage that all "
-        "workers share."
+        f"--output_dir: worker {strategies.worker_number(strategy)} does not see "
+        f"the files that the first worker writes to {directory}. Use a directory "
+        "on storage that all workers share."
     )
 
 
 def check_workers_agree(
     strategy: tf.distribute.Strategy, data: Mapping[str, Any], settings: RunSettings
 ) -> None:
-    """Raise `UserError` on a worker whose flags or data are not those of the chief.
+    """Raise `UserError` on a worker whose flags or data differ from the chief's.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      data: dict that distinguishes its data from others.
+      data: dict that distinguishes the training data from other data.
       settings: `RunSettings`.
     """
     flags = dataclasses.asdict(settings)
-    # Folders may be mounted elsewhere, and are not part of what is computed.
+    # Directories may be mounted elsewhere and do not change the computation.
     for name in ("output_dir", "vocab_file"):
         flags.pop(name, None)
     checkpoints = ("init_checkpoint", "continue_from")
@@ -279,12 +281,12 @@ def check_workers_agree(
     if strategies.from_chief(strategy, mine) != mine:
         raise UserError(
             f"Worker {strategies.worker_number(strategy)} was started with other flags "
-            "or other records than the first worker; start all with the same command."
+            "or records than the first worker. Start all workers with the same command."
         )
 
 
 def _restore(strategy, state, run_id, settings):
-    """Restore or begin the run; return the step it stands at."""
+    """Restore or begin the run; return its current step."""
     directory, step = settings.output_dir, 0
     if strategies.is_chief(strategy):
         step = saving.restore_state(directory, state, run_id)
@@ -293,7 +295,7 @@ def _restore(strategy, state, run_id, settings):
     if step:
         if not strategies.is_chief(strategy):
             saving.restore_state(directory, state, run_id, step)
-        done = "is done" if step >= settings.last_step else "goes on"
+        done = "is done" if step >= settings.last_step else "resumes"
         print(f"The run in {directory} {done} at step {step}.", flush=True)
     elif settings.continue_from:
         step = _continue_other(state, settings)
@@ -305,7 +307,7 @@ def _restore(strategy, state, run_id, settings):
 
 
 def _continue_other(state, settings):
-    """Start where another run ended: weights, moments and step."""
+    """Start from another run's end: its weights, moments and step."""
     path = settings.continue_from
     if files.is_directory(path):
         step = saving.restore_state(path, state, flag="--continue_from")
@@ -314,16 +316,16 @@ def _continue_other(state, settings):
     if not step:
         raise UserError(
             f"--continue_from: {path} holds no checkpoint of a training run "
-            "(model.ckpt-N); give its output directory."
+            "(model.ckpt-N). Give the output directory of a run."
         )
     if step >= settings.last_step:
         raise UserError(
-            f"--continue_from: {path} stands at step {step}, and this run ends at step "
-            f"{settings.last_step}, counted from the first of all (--num_train_steps, "
-            "--stop_at_step); give a larger number."
+            f"--continue_from: {path} is at step {step}, but this run ends at step "
+            f"{settings.last_step} (--num_train_steps and --stop_at_step include the "
+            "steps of the other run). Use a larger number."
         )
     print(
-        f"Going on from step {step} of {path}, with its weights and moments.",
+        f"Continuing from step {step} of {path}, with its weights and moments.",
         flush=True,
     )
     return step
@@ -333,13 +335,13 @@ def restore_to_evaluate(state: saving.State, settings: RunSettings) -> None:
     """Restore the newest checkpoint of a run, or load `--init_checkpoint`.
 
     Raises:
-      UserError: there is neither, or it does not fit.
+      UserError: neither exists, or it does not fit.
     """
     if saving.restore_state(settings.output_dir, state, weights_only=True):
         return
     if not settings.init_checkpoint:
         raise UserError(
             f"--output_dir: {settings.output_dir} holds no checkpoint to evaluate "
-            "(model.ckpt-N); train first, or give --model."
+            "(model.ckpt-N). Train first, or give --model."
         )
     print(initialize.load_weights(state.model, settings.init_checkpoint), flush=True)

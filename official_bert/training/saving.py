@@ -1,9 +1,9 @@
-"""A training run on disk: `model.ckpt-N` with everything the run needs.
+"""The state of a training run on disk: `model.ckpt-N`.
 
-The files are checkpoints as the original wrote them, weights, `adam_m`,
-`adam_v` and `global_step`, so that any TensorFlow tool reads them; what else
-a run must remember is under `training/`. The order of the data and the
-dropout masks need no saving: both are functions of the seed and the step.
+The files have the original's format, so that any TensorFlow tool can read them:
+weights, `adam_m`, `adam_v` and `global_step`. Additional state is under `training/`.
+The order of the data and the dropout masks are not saved, because both are functions
+of the seed and the step.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ RUN_ID = names.TRAINING + "run_id"
 
 @dataclasses.dataclass(frozen=True)
 class State:
-    """All that training changes.
+    """All state that training changes.
 
     Attributes:
       model: a Keras model with Google's names.
@@ -40,7 +40,7 @@ class State:
 
     @property
     def step(self) -> int:
-        """The number of updates so far."""
+        """Number of completed training steps."""
         return int(self.optimizer.iterations.numpy())
 
     def weights(self) -> dict[str, keras.Variable]:
@@ -58,7 +58,7 @@ class State:
         }
 
     def guard_variables(self) -> dict[str, tf.Variable]:
-        """Return name -> variable, for what no original checkpoint holds."""
+        """Return name -> variable of the state that original checkpoints lack."""
         return {
             names.TRAINING + name: variable
             for name, variable in self.guard.variables().items()
@@ -72,13 +72,13 @@ class State:
 def save_state(
     directory: str | os.PathLike[str], state: State, run_id: int, keep: int
 ) -> None:
-    """Write `model.ckpt-<step>` and forget old ones.
+    """Write `model.ckpt-<step>` and delete old checkpoints.
 
     Args:
       directory: the run's output directory.
       state: `State`.
-      run_id: int, tells which run the checkpoint belongs to.
-      keep: how many of the newest checkpoints to keep, beside the best.
+      run_id: int, the id of the run that the checkpoint belongs to.
+      keep: number of newest checkpoints to keep, in addition to the best.
     """
     if files.is_remote(directory):
         lease.require_held(os.fspath(directory))
@@ -90,12 +90,12 @@ def save_state(
 
 
 def forget_old(directory: str | os.PathLike[str], keep: int) -> None:
-    """Delete all checkpoints but the newest `keep` and the best."""
+    """Delete all checkpoints except the newest `keep` and the best."""
     steps = names.numbered_checkpoints(directory)
     kept = [
         step for step in steps if step in steps[-keep:] or step == best_step(directory)
     ]
-    # The `checkpoint` file is what `tf.train.latest_checkpoint` reads.
+    # `tf.train.latest_checkpoint` reads the `checkpoint` file.
     lines = [f'model_checkpoint_path: "model.ckpt-{kept[-1]}"']
     lines += [f'all_model_checkpoint_paths: "model.ckpt-{step}"' for step in kept]
     files.write_text(os.path.join(directory, "checkpoint"), "\n".join(lines) + "\n")
@@ -104,13 +104,13 @@ def forget_old(directory: str | os.PathLike[str], keep: int) -> None:
 
 
 def is_better(value: float, best: float | None, name: str) -> bool:
-    """Tell whether a held-out measure is better than the best before.
+    """Return whether a held-out measure is better than the best so far.
 
     Args:
       value: float.
-      best: float, or None if there is none before.
-      name: of the measure. Lower is better if it ends with "loss", and higher
-        is with anything else.
+      best: float, or None for the first evaluation.
+      name: name of the measure. Lower is better if it ends with "loss"; otherwise
+        higher is better.
     """
     if best is None:
         return True
@@ -120,11 +120,10 @@ def is_better(value: float, best: float | None, name: str) -> bool:
 
 
 def evaluations_since_best(values: Iterable[float | None], name: str) -> int:
-    """Return how many evaluations there were after the best one.
+    """Return the number of evaluations after the best one.
 
     Args:
-      values: list of the measure at each evaluation; None where it was not
-        finite.
+      values: list of the measure at each evaluation; None if it was not finite.
       name: see `is_better`.
     """
     best, since = None, 0
@@ -141,13 +140,13 @@ def note_evaluation(
     value: float | None,
     name: str = "loss",
 ) -> None:
-    """Remember a checkpoint as the best if its held-out measure is.
+    """Record a checkpoint as the best if its held-out measure is the best so far.
 
     Args:
       directory: the run's output directory.
-      step: of the checkpoint.
+      step: step of the checkpoint.
       value: its held-out measure; None if it was not finite.
-      name: of the measure, see `is_better`.
+      name: name of the measure, see `is_better`.
     """
     if value is None or not math.isfinite(value):
         return
@@ -162,7 +161,7 @@ def best_step(directory: str | os.PathLike[str]) -> int | None:
 
 
 def _best(directory):
-    """Return the note of the best checkpoint; {} if that checkpoint does not exist."""
+    """Return the record of the best checkpoint; {} if that checkpoint is missing."""
     path = os.path.join(directory, BEST_FILE)
     if not files.exists(path):
         return {}
@@ -178,23 +177,23 @@ def restore_state(
     flag: str = "--output_dir",
     weights_only: bool = False,
 ) -> int:
-    """Continue from the newest `model.ckpt-N` that can be read, if there is one.
+    """Restore the newest readable `model.ckpt-N`, if a checkpoint exists.
 
     Args:
       directory: an output directory.
-      state: `State`; it is not touched unless a whole checkpoint was read.
-      run_id: the run that the checkpoint should belong to; None for any.
-      step: the N to read, where another worker has chosen it.
-      flag: where the directory came from, for messages.
-      weights_only: whether the moments stay as they are, as for an evaluation,
-        which does not ask by what optimizer the weights were made.
+      state: `State`; it changes only after a complete checkpoint was read.
+      run_id: the run that the checkpoint must belong to; None for any.
+      step: the N to read, if another worker has chosen it.
+      flag: name of the flag with the directory, for messages.
+      weights_only: whether the moments are ignored. Evaluation does not need the
+        optimizer with which the weights were trained.
 
     Returns:
-      the step it was saved at, or 0.
+      the step of the checkpoint, or 0.
 
     Raises:
-      UserError: the checkpoint is of another model or another run, or none of
-        them can be read.
+      UserError: the checkpoint belongs to another model or run, or no checkpoint can
+        be read.
     """
     steps = names.numbered_checkpoints(directory) if step is None else [step]
     damaged = []
@@ -207,59 +206,59 @@ def restore_state(
         if None not in (own_id, run_id) and int(own_id) != run_id:
             raise UserError(
                 f"--output_dir: {_prefix(directory, number)} belongs to another run "
-                f"than the training.json beside it (run_id {int(own_id)}, and "
-                f"{run_id}); choose another directory, or take that checkpoint away."
+                f"(run_id {int(own_id)}) than training.json in the same directory "
+                f"(run_id {run_id}). Choose another directory or remove the checkpoint."
             )
         for sentence in damaged:
-            print(f"{sentence} Going on from model.ckpt-{number}.", flush=True)
+            print(f"{sentence} Resuming from model.ckpt-{number}.", flush=True)
         _assign(state, values, number)
         return number
     if damaged:
         raise UserError(
-            f"{flag}: no checkpoint in {directory} can be read: "
+            f"{flag}: no checkpoint in {directory} can be read. "
             f"{' '.join(damaged)} Choose another directory."
         )
     return 0
 
 
 def restore_prefix(prefix: str | os.PathLike[str], state: State) -> int:
-    """Continue from one checkpoint with moments, such as the original wrote.
+    """Restore a checkpoint with moments, such as one of the original.
 
     Args:
       prefix: see `google.find_prefix`.
-      state: `State`; it is not touched unless the whole checkpoint was read.
+      state: `State`; it changes only after the complete checkpoint was read.
 
     Returns:
-      the step it was saved at.
+      the step of the checkpoint.
 
     Raises:
-      UserError: it is damaged, has no moments, or is of another model.
+      UserError: it is damaged, has no moments, or belongs to another model.
     """
     prefix = google.find_prefix(prefix)
     reader = google.open_checkpoint(prefix)
     if not reader.has_tensor(names.GLOBAL_STEP):
         raise UserError(
-            f"{prefix} has no {names.GLOBAL_STEP}, so it is a model and not a run to "
-            "go on with; --model takes its weights."
+            f"{prefix} has no {names.GLOBAL_STEP}, so it is a model and not a training "
+            "run. To start from its weights, use --model."
         )
     step = google.read_tensor(reader, names.GLOBAL_STEP, prefix)
     values = _read(prefix, state)
     if values is None:
-        raise UserError(f"{prefix} is damaged. Give another checkpoint.")
+        raise UserError(f"{prefix} is damaged. Use another checkpoint.")
     values.pop(RUN_ID, None)
     _assign(state, values, int(step))
     return int(step)
 
 
 def set_aside_newer(directory: str | os.PathLike[str], step: int) -> None:
-    """Rename the checkpoints that were passed over, lest they count as kept."""
+    """Rename newer, unreadable checkpoints, so that they do not count as kept."""
     for newer in names.numbered_checkpoints(directory):
         if newer > step:
             google.set_aside(_prefix(directory, newer))
 
 
 def _read(prefix, state, weights_only=False):
-    """Return name -> array of all that the state needs; None if that is damaged."""
+    """Return name -> array of the required state; None if the file is damaged."""
     try:
         reader = google.open_checkpoint(prefix)
     except UserError:
@@ -269,9 +268,9 @@ def _read(prefix, state, weights_only=False):
     for name, variable in required.items():
         if tuple(shapes.get(name, ())) != tuple(variable.shape):
             raise UserError(
-                f"{prefix} is of the training of a different model or optimizer "
-                f"({name} is {shapes.get(name, 'missing')} there, and "
-                f"{list(variable.shape)} now); choose another one."
+                f"{prefix} belongs to a different model or optimizer ({name}: "
+                f"{shapes.get(name, 'missing')} in the checkpoint, "
+                f"{list(variable.shape)} in this run). Choose another checkpoint."
             )
     wanted = [*required, RUN_ID]
     if not weights_only:

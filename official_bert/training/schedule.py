@@ -8,17 +8,17 @@ import tensorflow as tf
 
 @keras.saving.register_keras_serializable("official_bert")
 class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
-    """Learning rate of `create_optimizer` in google-research/bert.
+    """The learning rate of `create_optimizer` in google-research/bert.
 
-    The decay is counted over all steps from 0, also during warm-up, where it
-    is replaced by `init_lr * step / num_warmup_steps`. So the first update
-    has rate 0, and the rate falls by `num_warmup_steps / num_train_steps` of
-    itself when the warm-up ends.
+    The decay counts all steps from 0. During warm-up, the learning rate is
+    `init_lr * step / num_warmup_steps` instead. The first step therefore has learning
+    rate 0. At the end of warm-up the learning rate drops by the fraction
+    `num_warmup_steps / num_train_steps`.
 
     Args:
-      init_lr: the rate that warm-up aims at.
-      num_train_steps: the step at which the rate is 0; it stays there.
-      num_warmup_steps: steps of warm-up; 0 for none.
+      init_lr: the learning rate that warm-up approaches.
+      num_train_steps: the step at which the learning rate reaches 0 and stays there.
+      num_warmup_steps: number of warm-up steps; 0 for none.
     """
 
     def __init__(self, init_lr: float, num_train_steps: int, num_warmup_steps: int = 0):
@@ -28,7 +28,7 @@ class WarmupLinearDecay(keras.optimizers.schedules.LearningRateSchedule):
         self.num_warmup_steps = num_warmup_steps
 
     def __call__(self, step: int | tf.Tensor) -> tf.Tensor:
-        """Return the rate of update number `step` (from 0), float32."""
+        """Return the learning rate of step `step` (from 0), float32."""
         step = tf.cast(step, tf.float32)
         done = tf.minimum(step, self.num_train_steps) / self.num_train_steps
         decayed = self.init_lr * (1.0 - done)

@@ -1,4 +1,4 @@
-"""One update, and one evaluation batch, on any `tf.distribute` strategy."""
+"""One training step, and one evaluation batch, on any `tf.distribute` strategy."""
 
 import dataclasses
 import functools
@@ -18,27 +18,27 @@ from official_bert.training.reports import describe, report_of
 # The original's `tf.clip_by_global_norm(grads, clip_norm=1.0)`.
 CLIP_NORM = 1.0
 
-# Places in the 64 bits of a dropout seed. Below them are 2^10 dropout indices, so
-# there can be 2^10 micro-batches, 2^12 replicas and 2^31 steps.
+# Units of the number in a dropout seed, 64 bits. The lowest 10 bits are the dropout
+# index. The other parts allow 2^10 micro-batches, 2^12 replicas and 2^31 steps.
 MICRO_BATCH, REPLICA, STEP = 2**10, 2**20, 2**32
 
-# A batch may carry this float32 scalar: above 0, the worker wants to stop.
+# Optional float32 scalar of a batch: above 0 if the worker should stop.
 STOP = "stop"
 
 
 @dataclasses.dataclass(frozen=True)
 class Objective:
-    """What is minimised and what is counted.
+    """The loss to minimize and the values to report.
 
     Attributes:
-      losses: name -> number added to the denominator of that loss's mean.
-        Their sum is what is minimised.
-      weights: features -> dict of each loss's weight, a float32 scalar. They
-        are known before the forward pass, so that all replicas and
-        micro-batches can agree on one denominator for the whole batch.
-      terms: (model outputs, features) -> dict of name -> (sum, weight), for
-        the losses and for whatever else is to be reported.
-      describe: row of means -> what a log line says of it.
+      losses: name -> number added to the denominator of that loss's mean. Training
+        minimizes their sum.
+      weights: function: features -> dict of each loss's weight, a float32 scalar. They
+        do not need the forward pass, so all replicas and micro-batches can use one
+        denominator for the whole batch.
+      terms: function: (model outputs, features) -> dict of name -> (sum, weight), for
+        the losses and for all other values to report.
+      describe: function: row of means -> text of a log line.
       joint: whether a loss compares examples with each other, so that `terms` needs the
         outputs and features of the whole batch; see `gradients.joint`.
     """
@@ -58,13 +58,13 @@ def mean_over_examples(
     describe: Callable[[dict[str, float]], str],
     joint: bool = False,
 ) -> Objective:
-    """Return the `Objective` of one loss, whose mean is over examples.
+    """Return the `Objective` of one loss that is a mean over examples.
 
     Args:
-      loss: its name.
+      loss: name of the loss.
       terms: see `Objective`.
-      describe: likewise.
-      joint: likewise.
+      describe: see `Objective`.
+      joint: see `Objective`.
     """
 
     def weights(features):
@@ -75,18 +75,19 @@ def mean_over_examples(
 
 @dataclasses.dataclass(frozen=True)
 class StepSettings:
-    """How an update is computed.
+    """The way in which a training step is computed.
 
-    Without dropout all but `per_replica_update` give the same update, up to rounding.
+    Without dropout, all settings except `per_replica_update` give the same weights, up
+    to rounding.
 
     Attributes:
-      seed: of dropout.
-      micro_batch_size: rows that a device handles at once; 0 for all. It
-        must divide each replica's share of the batch.
+      seed: seed of dropout.
+      micro_batch_size: rows per device and pass; 0 for all. It must divide each
+        replica's share of the batch.
       xla: whether XLA compiles the forward and backward passes.
-      per_replica_update: take means, and clip, on each replica by itself before the
-        gradients are summed, as the original did on TPUs. The update then
-        depends on how the batch is split.
+      per_replica_update: take means and clip on each replica, before the gradients are
+        summed, like the original on TPUs. The result then depends on the way the batch
+        is split.
     """
 
     seed: int
@@ -96,11 +97,11 @@ class StepSettings:
 
 
 def step_seed(seed: int, step: int | tf.Tensor, replica: int | tf.Tensor) -> tf.Tensor:
-    """Return the dropout seed of one replica in one step, int64 [2].
+    """Return the dropout seed of one replica in one training step, int64 [2].
 
-    A pure function of its arguments, without collisions below 2^31 steps and
-    4096 replicas; the lowest bits are left to micro-batches and dropout
-    indices (`modeling.dropout.index_seed`).
+    It is a pure function of its arguments, without collisions below 2^31 steps and
+    4096 replicas. The lowest bits are 0, for micro-batches and dropout indices
+    (`modeling.dropout.index_seed`).
     """
     offset = tf.cast(step, tf.int64) * STEP + tf.cast(replica, tf.int64) * REPLICA
     return tf.stack([tf.constant(seed, tf.int64), offset])
@@ -116,9 +117,9 @@ def make_train_step(
     kernels: Kernels = WITH_GRADIENTS,
     all_reduce: Callable[[Any], Any] | None = None,
 ) -> Callable[[dict[str, Any]], dict[str, tf.Tensor]]:
-    """Return the compiled function that makes one update.
+    """Return a compiled function that makes one training step.
 
-    Its arguments are those of `make_replica_step`.
+    For the arguments see `make_replica_step`.
 
     Returns:
       function: per-replica features -> report, the same on all replicas.
@@ -144,35 +145,36 @@ def make_replica_step(
     kernels: Kernels = WITH_GRADIENTS,
     all_reduce: Callable[[Any], Any] | None = None,
 ) -> Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]]:
-    """Return the function that makes one update on each replica, for `strategy.run`.
+    """Return the function of one training step on each replica, for `strategy.run`.
 
-    The update is that of the whole batch, however it is split: denominators
-    and gradients are summed over micro-batches and replicas, and the clipping
-    norm is taken of the summed gradient, embeddings as dense matrices
-    included. Clipped before the sum, each part would be scaled by its own norm: the
-    sum would have another direction, depend on how the batch is split, and could be
-    longer than the limit. Where that gradient is not finite, weights and moments
-    stay as they are; the step still counts, so that step k always sees batch k.
+    The result does not depend on the way the batch is split: denominators and
+    gradients are summed over micro-batches and replicas. The clipping norm is that of
+    the summed gradient, including embedding gradients as dense matrices. Clipping
+    before the sum would scale each part by its own norm. The sum would then have
+    another direction, would depend on the split, and could exceed the limit. If the
+    summed gradient is not finite, weights and moments do not change. The step still
+    counts, so that step k always uses batch k.
 
     Args:
       strategy: a `tf.distribute` strategy.
       model: a Keras model whose call takes `training`, `dropout_seed` and `kernels`.
       optimizer: a built Keras optimizer; its `iterations` is the step.
-      guard: `Guard`, made like model and optimizer in the strategy's scope.
+      guard: `Guard`, made in the strategy's scope like model and optimizer.
       objective: `Objective`.
       settings: `StepSettings`.
-      kernels: `Kernels` of the forward and backward passes. They also say whether
+      kernels: `Kernels` of the forward and backward passes. They also define whether
         XLA compiles the element-wise work of clipping and of the optimizer.
       all_reduce: function: nest of a replica's tensors -> their sums over the replicas;
-        by default that of the strategy. For programs of replicas that do not exist.
+        by default the strategy's. Programs for replicas that do not exist need another.
 
     Returns:
-      function: a replica's features -> report, a dict of scalars: `name` and
-      `name/weight` for each term, summed over the replicas, 0 if the update
-      was skipped; `gradient_norm`, of the summed gradient before clipping (with
-      `per_replica_update`, of the sum of the clipped ones); `learning_rate`;
-      `skipped_updates`, of the whole run, and `skipped_in_row`; `loss_scale`
-      where there is one; `stop` where the features have it.
+      function: a replica's features -> report, a dict of scalars:
+      `name` and `name/weight` of each term, summed over the replicas; 0 if the step was
+      skipped.
+      `gradient_norm` of the summed gradient before clipping; with
+      `per_replica_update`, of the sum of clipped gradients.
+      `learning_rate`, `skipped_updates` of the whole run, and `skipped_in_row`.
+      `loss_scale` if the loss is scaled, and `stop` if the features contain it.
     """
     variables = model.trainable_variables
     gradients_of = _make_gradients_of(model, objective, settings, kernels)
@@ -181,14 +183,14 @@ def make_replica_step(
     def replica_step(features):
         context = tf.distribute.get_replica_context()
         total = all_reduce or functools.partial(context.all_reduce, "SUM")
-        # Integers are int64 where they were copied to a GPU before the step.
+        # Integers that were copied to a GPU before the step are int64.
         features = {
             name: tf.cast(value, tf.int32) if value.dtype == tf.int64 else value
             for name, value in features.items()
         }
         weights = objective.weights(features)
         if STOP in features:
-            # A computed tensor has a device, which the reduction asks for.
+            # The reduction needs a tensor with a device, so compute one.
             weights[STOP] = tf.identity(features.pop(STOP))
         summed = total(weights)
         counted = weights if settings.per_replica_update else summed
@@ -198,7 +200,7 @@ def make_replica_step(
         replica = context.replica_id_in_sync_group
         seed = step_seed(settings.seed, optimizer.iterations, replica)
         scale = tf.convert_to_tensor(guard.loss_scale) if guard.scaled else None
-        # By itself, a replica compares its own examples only.
+        # With separate updates, a replica compares only its own examples.
         count = 1 if settings.per_replica_update else context.num_replicas_in_sync
         replicas = joint.Replicas(count, replica, total)
         gradients, terms = gradients_of(features, denominators, seed, scale, replicas)
@@ -225,8 +227,8 @@ def make_replica_step(
 def _make_gradients_of(model, objective, settings, kernels):
     """Return the function that computes the gradients of one replica's rows.
 
-    It is (features, denominators, dropout seed, loss scale or None, `joint.Replicas`)
-    -> (dense float32 gradients, terms), summed over the micro-batches.
+    It maps (features, denominators, dropout seed, loss scale or None,
+    `joint.Replicas`) to (dense float32 gradients, terms), summed over micro-batches.
     """
     variables, micro_batch_size = model.trainable_variables, settings.micro_batch_size
     if objective.joint:
@@ -247,8 +249,8 @@ def _make_gradients_of(model, objective, settings, kernels):
             if scale is not None:
                 loss *= scale
         gradients = tape.gradient(loss, [variable.value for variable in variables])
-        # Embedding rows arrive as a list of slices with repetitions; their
-        # norm is not that of the matrix they add up to.
+        # The gradient of an embedding table is a list of slices with repetitions. Their
+        # norm is not the norm of the matrix, so convert them to a matrix.
         gradients = [tf.convert_to_tensor(gradient) for gradient in gradients]
         if scale is not None:
             gradients = [gradient / scale for gradient in gradients]
@@ -276,7 +278,7 @@ def _make_gradients_of(model, objective, settings, kernels):
 
 
 def _reduce(all_reduce, gradients, terms, settings):
-    """Sum over the replicas; also return the norm of the gradients' sum."""
+    """Sum over the replicas; return gradients, terms and the gradients' norm."""
     if settings.per_replica_update:
         gradients, _ = tf.clip_by_global_norm(gradients, CLIP_NORM)
     gradients, terms = all_reduce((gradients, terms))
@@ -284,19 +286,19 @@ def _reduce(all_reduce, gradients, terms, settings):
 
 
 def _clip_factor(norm, settings):
-    """Return what clips gradients of a norm: that of `tf.clip_by_global_norm`."""
+    """Return the factor that clips gradients, as in `tf.clip_by_global_norm`."""
     if settings.per_replica_update:
         return tf.ones([])
     return CLIP_NORM * tf.minimum(1.0 / norm, 1.0 / CLIP_NORM)
 
 
 def _make_update(strategy, optimizer, guard, variables, kernels):
-    """Return the function that lets the optimizer apply gradients already summed.
+    """Return a function that applies summed gradients with the optimizer.
 
-    `optimizer.apply` would sum them over the replicas once more, so its
-    per-variable step is called on each device directly. The function's arguments on
-    each replica are whether to do it, bool scalar; the clipping factor, float32 scalar;
-    and the gradients.
+    `optimizer.apply` would sum them over the replicas again. Therefore its per-variable
+    step is called on each device directly. The function's arguments on each replica
+    are: whether to apply the gradients, a bool scalar; the clipping factor, a float32
+    scalar; and the gradients.
     """
 
     def on_device(step, finite, factor, *gradients):
@@ -308,7 +310,7 @@ def _make_update(strategy, optimizer, guard, variables, kernels):
             return True
 
         if kernels.compiles_update:
-            # Clipping, decay and Adam become one pass over the memory.
+            # Clipping, decay and Adam become one pass over memory.
             apply = tf.function(apply, jit_compile=True, autograph=False)
         tf.cond(finite, apply, lambda: False)
         guard.count(finite)
@@ -329,7 +331,7 @@ def _make_update(strategy, optimizer, guard, variables, kernels):
 def make_eval_step(
     strategy: tf.distribute.Strategy, model: keras.Model, objective: Objective
 ) -> Callable[[dict[str, Any]], dict[str, tf.Tensor]]:
-    """Return the compiled function that evaluates one batch.
+    """Return a compiled function that evaluates one batch.
 
     Returns:
       function: per-replica features -> dict of `name` and `name/weight`

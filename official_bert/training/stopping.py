@@ -1,4 +1,4 @@
-"""Stopping when asked to: SIGTERM, as machines give before they vanish, and Ctrl-C."""
+"""Stop requests: SIGTERM, which machines send before they disappear, and Ctrl-C."""
 
 import signal
 import threading
@@ -13,23 +13,23 @@ ONE_REQUEST_SECONDS = 2.0
 class StopRequest:
     """Turns the first SIGTERM or SIGINT into a request that the loop can read.
 
-    As a context manager it sets the handlers and restores the old ones. A later
-    signal, after `ONE_REQUEST_SECONDS`, does what it always did.
+    As a context manager it sets the handlers and restores the old ones. A signal more
+    than `ONE_REQUEST_SECONDS` later has its ordinary effect.
 
     Attributes:
-      signal: the signal's number, or None.
+      signal: number of the first signal, or None.
     """
 
     def __init__(self) -> None:
         self.signal: int | None = None
-        self._noted_at = 0.0  # When the signal came.
+        self._noted_at = 0.0  # Time of the first signal.
         self._before: dict[int, Any] = {}
 
     def __enter__(self) -> Self:
-        # Only the main thread may set handlers; elsewhere nothing changes.
+        # Only the main thread may set handlers. Other threads change nothing.
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGTERM, signal.SIGINT):
-                # What a shell has told a background job to ignore stays ignored.
+                # A shell may have a background job ignore signals. Keep that.
                 if signal.getsignal(number) not in (signal.SIG_IGN, None):
                     self._before[number] = signal.signal(number, self._note)
         return self

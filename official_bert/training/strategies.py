@@ -1,4 +1,4 @@
-"""Which devices train: the `tf.distribute` strategy, and who does what in it."""
+"""The devices that train: the `tf.distribute` strategy, and the roles of processes."""
 
 import contextlib
 import json
@@ -11,7 +11,7 @@ from absl import logging
 from official_bert.constants import STRATEGIES
 from official_bert.errors import UserError
 
-# Of a device in one update, see `step.MICRO_BATCH`.
+# Of one device in one training step, see `step.MICRO_BATCH`.
 MOST_MICRO_BATCHES = 2**10
 
 
@@ -22,26 +22,28 @@ def make_strategy(
     tpu_zone: str | None = None,
     gcp_project: str | None = None,
 ) -> tf.distribute.Strategy:
-    """Return the strategy of that name.
+    """Return the strategy with a name.
 
-    Call it before TensorFlow does anything else: several workers, and a CPU
-    that is split into several devices, have to be known when it starts.
+    Call it before any other TensorFlow function. TensorFlow must know about several
+    workers, or a CPU that is split into several devices, when it starts.
 
     Args:
-      name: one of `STRATEGIES`. `auto` is several workers where `TF_CONFIG`
-        names them, else all GPUs of this machine, else one device.
-      num_devices: of this machine; 0 for all GPUs, or else the CPU. A machine
-        without GPUs is split into so many logical devices of its CPU, which
-        makes nothing faster, but shows what several devices do.
-      tpu_name: name or address of a Cloud TPU; None for that of this machine.
-      tpu_zone: its zone, where it is not that of this machine.
-      gcp_project: its project likewise.
+      name: one of `STRATEGIES`. `auto` uses several workers if `TF_CONFIG` lists them,
+        else all GPUs of this machine, else one device.
+      num_devices: devices of this machine; 0 for all GPUs, or else the CPU. A machine
+        without GPUs splits its CPU into this number of logical devices. That is not
+        faster, but it tests training on several devices.
+      tpu_name: name or address of a Cloud TPU; None for the TPU of this machine.
+      tpu_zone: zone of the TPU, if it differs from this machine's zone.
+      gcp_project: project of the TPU, if it differs from this machine's project.
 
     Raises:
-      UserError: there is no such strategy, or there are no such devices.
+      UserError: the strategy is unknown, or the devices do not exist.
     """
     if name not in STRATEGIES:
-        raise UserError(f"--strategy is {name!r}: give one of {', '.join(STRATEGIES)}.")
+        raise UserError(
+            f"--strategy={name} is unknown. Use one of {', '.join(STRATEGIES)}."
+        )
     if name == "auto":
         gpus = len(tf.config.list_physical_devices("GPU"))
         name = "mirrored" if (num_devices or gpus) > 1 else "one_device"
@@ -54,30 +56,30 @@ def make_strategy(
     if name == "one_device":
         if num_devices > 1:
             raise UserError(
-                f"--num_devices is {num_devices}, but --strategy=one_device; "
-                "give --strategy=mirrored."
+                f"--num_devices is {num_devices}, but --strategy=one_device uses one "
+                "device. Use --strategy=mirrored."
             )
         return tf.distribute.get_strategy()
     return tf.distribute.MirroredStrategy(_local_devices(num_devices))
 
 
 def is_chief(strategy: tf.distribute.Strategy) -> bool:
-    """Whether this process writes the run's files: only one of all workers."""
+    """Return whether this process writes the run's files; one of all workers does."""
     return worker_number(strategy) == 0
 
 
 def is_multi_worker(strategy: tf.distribute.Strategy) -> bool:
-    """Whether several processes train together."""
+    """Return whether several processes train together."""
     return isinstance(strategy, tf.distribute.MultiWorkerMirroredStrategy)
 
 
 def is_tpu(strategy: tf.distribute.Strategy) -> bool:
-    """Whether the strategy trains on TPUs, for which XLA compiles every step."""
+    """Return whether the strategy uses TPUs, for which XLA compiles every step."""
     return isinstance(strategy, tf.distribute.TPUStrategy)
 
 
 def worker_number(strategy: tf.distribute.Strategy) -> int:
-    """Return this process' number among the workers, the chief's being 0."""
+    """Return this process's number among the workers; the chief is 0."""
     if not is_multi_worker(strategy):
         return 0
     resolver = strategy.cluster_resolver
@@ -101,7 +103,7 @@ def local_replicas(strategy: tf.distribute.Strategy) -> list[int]:
 
 
 def share_of(rows: int, replica: int, replicas: int) -> tuple[int, int]:
-    """Return (start, stop) of a replica's rows of a batch, as even as can be."""
+    """Return (start, stop) of a replica's rows; shares are as equal as possible."""
     return rows * replica // replicas, rows * (replica + 1) // replicas
 
 
@@ -125,17 +127,17 @@ def distribute(
 
     Args:
       strategy: a `tf.distribute` strategy.
-      batch: dict of tensors: scalars, which every replica gets, and [rows, …].
-      batch_size: rows of the whole batch, where `batch` holds only those that
-        this process needs.
-      first_row: the whole batch's row that `batch` starts with.
+      batch: dict of tensors [rows, …], and of scalars, which every replica gets.
+      batch_size: rows of the whole batch, if `batch` contains only the rows that this
+        process needs.
+      first_row: index in the whole batch of the first row of `batch`.
       rows_axis: the axis of the rows; 1 for several batches [K, rows, …].
-      copies: whether each share is copied to its replica's device now. If not, the
-        step copies it. Integers on a GPU are int64, since TensorFlow takes int32
-        arguments of a function from the host's memory (`step` narrows them).
+      copies: whether to copy each share to its replica's device now. If not, the step
+        copies it. Integers on a GPU are int64, because TensorFlow expects int32
+        arguments of a function in host memory (`step` converts them back).
 
     Returns:
-      the same dict of per-replica tensors.
+      the same dict with per-replica tensors.
     """
     replicas = strategy.num_replicas_in_sync
     devices = replica_devices(strategy) if copies else None
@@ -160,7 +162,7 @@ def distribute(
 
 
 def replica_devices(strategy: tf.distribute.Strategy) -> list[str]:
-    """Return the names of the devices of the replicas that this process feeds."""
+    """Return the device names of the replicas that this process feeds."""
     if strategy is tf.distribute.get_strategy() and not is_tpu(strategy):
         gpus = tf.config.list_logical_devices("GPU")
         return [gpus[0].name if gpus else "/device:CPU:0"]
@@ -168,7 +170,7 @@ def replica_devices(strategy: tf.distribute.Strategy) -> list[str]:
 
 
 def copied(tensors: dict[str, tf.Tensor], device: str) -> dict[str, tf.Tensor]:
-    """Return copies of a batch's tensors on a device; see `distribute`."""
+    """Copy a batch's tensors to a device; see `distribute`."""
     is_gpu = "GPU" in device.upper()
 
     def copy(value):
@@ -184,12 +186,12 @@ def copied(tensors: dict[str, tf.Tensor], device: str) -> dict[str, tf.Tensor]:
 def check_shares(
     strategy: tf.distribute.Strategy, batch_size: int, micro_batch_size: int = 0
 ) -> None:
-    """Raise `UserError` if a batch cannot be shared out as it should be.
+    """Raise `UserError` if a batch cannot be split over the replicas.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      batch_size: sequences per update, over all replicas.
-      micro_batch_size: sequences that a replica handles at once; 0 for all.
+      batch_size: sequences per training step, over all replicas.
+      micro_batch_size: sequences per replica and pass; 0 for all.
     """
     check_split(
         strategy.num_replicas_in_sync, batch_size, micro_batch_size, is_tpu(strategy)
@@ -199,7 +201,7 @@ def check_shares(
 def check_split(
     replicas: int, batch_size: int, micro_batch_size: int, must_be_even: bool
 ) -> None:
-    """Raise `UserError` if a batch cannot be shared out among N replicas.
+    """Raise `UserError` if a batch cannot be split over N replicas.
 
     Args:
       replicas: N.
@@ -211,29 +213,30 @@ def check_split(
     if batch_size < replicas:
         raise UserError(
             f"--train_batch_size={batch_size} is less than one sequence for each of "
-            f"{replicas} devices; give a larger one."
+            f"{replicas} devices. Use a larger batch size."
         )
     if rest and (micro_batch_size or must_be_even):
         raise UserError(
-            f"--train_batch_size={batch_size} is no multiple of the {replicas} "
-            f"devices; give {batch_size - rest} or {batch_size - rest + replicas}."
+            f"--train_batch_size={batch_size} cannot be split evenly over {replicas} "
+            f"devices. Use {batch_size - rest} or {batch_size - rest + replicas}."
         )
     if micro_batch_size and share % micro_batch_size:
         raise UserError(
             f"--micro_batch_size={micro_batch_size} does not divide the {share} "
-            "sequences that each device has in an update "
-            f"(--train_batch_size={batch_size} on {replicas} device(s))."
+            f"sequences of each device (--train_batch_size={batch_size} on {replicas} "
+            f"device(s)). Use a divisor of {share}."
         )
     if micro_batch_size and share // micro_batch_size > MOST_MICRO_BATCHES:
         raise UserError(
-            f"--micro_batch_size={micro_batch_size} makes {share // micro_batch_size} "
-            f"parts of each device's {share} sequences, and dropout tells "
-            f"{MOST_MICRO_BATCHES} apart; give a larger one."
+            f"--micro_batch_size={micro_batch_size} splits each device's {share} "
+            f"sequences into {share // micro_batch_size} micro-batches, but at most "
+            f"{MOST_MICRO_BATCHES} can have distinct dropout masks. Use a larger "
+            "--micro_batch_size."
         )
 
 
 def from_chief(strategy: tf.distribute.Strategy, number: int) -> int:
-    """Return the chief's number (int) on every worker; all have to call it."""
+    """Return the chief's number (int) on every worker; all workers must call it."""
     if not is_multi_worker(strategy):
         return number
     mine = local_replicas(strategy)[0] == 0
@@ -250,9 +253,9 @@ def from_chief(strategy: tf.distribute.Strategy, number: int) -> int:
 
 
 def end_together(strategy: tf.distribute.Strategy) -> None:
-    """Wait for all workers a last time, lest one leaves while another still waits.
+    """Wait for all workers, so that none leaves while another still waits.
 
-    The second time some may be gone; but then all have left the first.
+    The second wait may fail, because workers may leave after the first.
     """
     from_chief(strategy, 0)
     with contextlib.suppress(tf.errors.OpError):
@@ -260,18 +263,19 @@ def end_together(strategy: tf.distribute.Strategy) -> None:
 
 
 def _local_devices(num_devices):
-    """Return the names of the devices to use, GPUs if there are any."""
+    """Return the names of the devices to use, GPUs if the machine has any."""
     gpus = tf.config.list_physical_devices("GPU")
     if gpus and num_devices > len(gpus):
         raise UserError(
-            f"--num_devices is {num_devices}, but this machine has {len(gpus)} GPUs."
+            f"--num_devices is {num_devices}, but this machine has {len(gpus)} GPUs. "
+            f"Use at most {len(gpus)}."
         )
     if gpus:
         return [f"GPU:{number}" for number in range(num_devices or len(gpus))]
     count = num_devices or 1
     logging.warning(
-        "TensorFlow sees no GPU: this is %s, which makes nothing faster; "
-        "run_scripts/doctor.py tells what is here.",
+        "TensorFlow sees no GPU. Training uses %s, which is not faster. To check this "
+        "machine, run run_scripts/doctor.py.",
         f"the CPU as {count} devices" if count > 1 else "the CPU",
     )
     if count > 1:
@@ -284,7 +288,8 @@ def _local_devices(num_devices):
             if started < count:
                 raise UserError(
                     f"--num_devices is {count}, but TensorFlow has already started "
-                    f"with {started} CPU device(s)."
+                    f"with {started} CPU device(s). Create the strategy before other "
+                    "TensorFlow calls."
                 ) from error
     return [f"CPU:{number}" for number in range(count)]
 
@@ -296,7 +301,7 @@ EXAMPLE = (
 
 
 def _workers(tf_config):
-    """Return the addresses of the workers that `TF_CONFIG` names."""
+    """Return the addresses of the workers in `TF_CONFIG`."""
     if not tf_config:
         return []
     try:
@@ -307,8 +312,8 @@ def _workers(tf_config):
             raise IndexError(f"no {task['type']} {task['index']}")
     except (ValueError, LookupError, TypeError, AttributeError) as error:
         raise UserError(
-            f"TF_CONFIG is {tf_config!r}, which names no worker of a cluster "
-            f"({type(error).__name__}: {error}); it looks like {EXAMPLE}."
+            f"TF_CONFIG is {tf_config!r}. It does not describe a worker of a cluster "
+            f"({type(error).__name__}: {error}). Example: {EXAMPLE}"
         ) from error
     return addresses
 
@@ -318,13 +323,13 @@ def _multi_worker_strategy(num_devices):
     if not workers:
         raise UserError(
             "--strategy=multi_worker needs the environment variable TF_CONFIG on "
-            f"each worker, for example {EXAMPLE} on the first."
+            f"each worker. Example for the first worker: {EXAMPLE}"
         )
     gpus = tf.config.list_physical_devices("GPU")
     if num_devices > max(len(gpus), 1):
         raise UserError(
-            f"--num_devices is {num_devices}, but this worker has {len(gpus)} GPUs; "
-            "several workers do not split their CPUs."
+            f"--num_devices is {num_devices}, but this worker has {len(gpus)} GPUs. "
+            "Workers cannot split their CPUs into several devices."
         )
     if gpus and num_devices:
         tf.config.set_visible_devices(gpus[:num_devices], "GPU")
@@ -342,16 +347,16 @@ def _tpu_strategy(tpu_name, tpu_zone, gcp_project):
         tf.tpu.experimental.initialize_tpu_system(resolver)
         return tf.distribute.TPUStrategy(resolver)
     except (tf.errors.OpError, ValueError, RuntimeError, OSError, ImportError) as error:
-        # TensorFlow's reason names operations and devices that no user knows.
+        # TensorFlow's message names internal operations and devices, so omit it.
         if tpu_name in (None, "local"):
             raise UserError(
                 "--use_tpu, or --strategy=tpu: TensorFlow finds no free TPU on this "
-                "machine. Leave the flag out to use a GPU or the CPU, name another "
-                "TPU with --tpu_name, or install tensorflow-tpu on a TPU VM "
+                "machine. Remove the flag to use a GPU or the CPU, name another TPU "
+                "with --tpu_name, or install tensorflow-tpu on a TPU VM "
                 "(docs/pretraining.md)."
             ) from error
         raise UserError(
-            f"--tpu_name: no TPU answers as {tpu_name}. Check the name, --tpu_zone and "
-            "--gcp_project, and that cloud-tpu-client is installed "
+            f"--tpu_name: cannot connect to a TPU named {tpu_name}. Check the name, "
+            "--tpu_zone and --gcp_project, and that cloud-tpu-client is installed "
             "(docs/pretraining.md)."
         ) from error

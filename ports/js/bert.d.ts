@@ -1,26 +1,26 @@
 /** BERT in the browser: the folder of `export_model.py --format=web`. */
 
 export interface OpenOptions {
-  /** "auto" (the default) takes the GPU if its numbers are right, else WebAssembly. */
+  /** "auto" (the default) uses the GPU if its results are right, else WebAssembly. */
   accelerator?: "auto" | "webgpu" | "wasm";
   /** Whether WebAssembly may use threads (the default), if the page is isolated. */
   threads?: boolean;
-  /** Called with the loaded part of the model, from 0 to 1. */
+  /** Called with the loaded fraction of the model, from 0 to 1. */
   onProgress?: (part: number) => void;
 }
 
 export interface RunOptions {
-  /** Stops between two windows of a long text; the promise is rejected. */
+  /** Stops between two windows of a long text. The promise is then rejected. */
   signal?: AbortSignal;
-  /** Called after each window of a long text, with the finished part, up to 1. */
+  /** Called after each window of a long text, with the finished fraction, up to 1. */
   onProgress?: (part: number) => void;
 }
 
-/** What runs the model. */
+/** The device and runtime of the model. */
 export interface Backend {
   accelerator: "webgpu" | "wasm";
   threads: number;
-  /** Why it is not the GPU, or what the GPU leaves to WebAssembly. */
+  /** The reason for WebAssembly, for all or for some operations; or null. */
   note: string | null;
 }
 
@@ -29,17 +29,17 @@ export interface LabelScore {
   probability: number;
 }
 
-/** Of a model for one label or several. */
+/** Result of a model for one or several labels. */
 export interface Classification {
-  /** One label; of a multi-label model those from its threshold on. */
+  /** One label. For a multi-label model, all labels at or above its threshold. */
   labels: string[];
   /** All labels, in the model's order. */
   scores: LabelScore[];
-  /** How many windows of the text were read. */
+  /** Number of windows of the text. */
   windows: number;
 }
 
-/** Of a regression model. */
+/** Result of a regression model. */
 export interface Regression {
   value: number;
   windows: number;
@@ -53,14 +53,14 @@ export interface AnswerCandidate {
   end: number;
   /** Sum of the logits of the first and last token. */
   score: number;
-  /** Among the candidates. */
+  /** Probability among the candidates. */
   probability: number;
 }
 
 export interface Answer extends AnswerCandidate {
-  /** The score of "no answer"; null where the model always answers. */
+  /** Score of "no answer"; null if the model always returns an answer. */
   nullScore: number | null;
-  /** The best answers, the best first. */
+  /** Several answers, the best first. */
   candidates: AnswerCandidate[];
   windows: number;
 }
@@ -71,17 +71,17 @@ export interface Entity {
   start: number;
   end: number;
   label: string;
-  /** The mean over its words. */
+  /** Mean over the words of the entity. */
   probability: number;
 }
 
 export interface Candidate {
-  /** As in vocab.txt: "##ing" continues a word. */
+  /** A token of vocab.txt. "##ing" continues a word. */
   token: string;
   probability: number;
 }
 
-/** What model.json holds. */
+/** The content of model.json. */
 export interface ModelCard {
   name: string;
   kind: "classifier" | "squad" | "ner" | "fill_mask" | "encoder";
@@ -90,11 +90,11 @@ export interface ModelCard {
   task: Record<string, unknown> | null;
   labels: string[];
   do_lower_case: boolean;
-  /** Rows are padded to the first of these that fits. */
+  /** Input lengths. A row is padded to the first one that is long enough. */
   lengths: number[];
   model_bytes: number;
   quantization: string;
-  /** The largest difference from Python's numbers, on samples. */
+  /** Largest difference from the outputs of Python, on samples. */
   difference: number;
   score: {
     metric: string;
@@ -116,32 +116,32 @@ export interface Bert {
   readonly card: ModelCard;
   readonly kind: ModelCard["kind"];
   readonly backend: Backend;
-  /** Kind "classifier". */
+  /** Classifies a text or a pair. For kind "classifier". */
   classify(
     text: string,
     textB?: string | null,
     options?: RunOptions,
   ): Promise<Classification | Regression>;
-  /** Kind "squad". */
+  /** Answers a question from a context. For kind "squad". */
   answer(question: string, context: string, options?: RunOptions): Promise<Answer>;
-  /** Kind "ner". */
+  /** Returns the entities of a text. For kind "ner". */
   tag(text: string, options?: RunOptions): Promise<Entity[]>;
-  /** Kind "fill_mask": for each [MASK] of the text its likeliest tokens. */
+  /** Returns the most likely tokens for each [MASK]. For kind "fill_mask". */
   fillMask(text: string, topK?: number, options?: RunOptions): Promise<Candidate[][]>;
-  /** Kinds "encoder" and "fill_mask": a vector of length 1. */
+  /** Returns a vector of length 1. For kinds "encoder" and "fill_mask". */
   encode(text: string, options?: RunOptions): Promise<Float32Array>;
-  /** Kinds "encoder" and "fill_mask": a cosine, from -1 to 1. */
+  /** Returns a cosine, from -1 to 1. For kinds "encoder" and "fill_mask". */
   similarity(text: string, textB: string, options?: RunOptions): Promise<number>;
   /** Frees the memory of the model. */
   close(): void;
 }
 
 /**
- * Loads the model of an exported folder. A page can have one at a time.
- * @param folder URL of the folder, with a slash at its end.
+ * Loads the model of an exported folder. A page can have one model at a time.
+ * @param folder URL of the folder, with a slash at the end.
  * @throws Error A file is missing or damaged, or the browser lacks WebAssembly SIMD.
  */
 export function openBert(folder: string | URL, options?: OpenOptions): Promise<Bert>;
 
-/** Returns why this browser cannot run models, or null if it can. */
+/** Returns the reason why this browser cannot run models, or null if it can. */
 export function missingFeature(): string | null;

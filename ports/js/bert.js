@@ -1,4 +1,4 @@
-// BERT in the browser: what a folder of `export_model.py --format=web` can do.
+// BERT in the browser: runs the model of a folder from `export_model.py --format=web`.
 //
 //   import { openBert } from "./bert.js";
 //
@@ -6,8 +6,8 @@
 //   const { labels, scores } = await bert.classify("Wonderful!");
 //
 // bert.d.ts describes all functions. A model has one task: bert.kind is "classifier",
-// "squad", "ner", "fill_mask" or "encoder". Offsets are those of JavaScript's strings
-// (UTF-16): text.slice(start, end).
+// "squad", "ner", "fill_mask" or "encoder". Offsets count UTF-16 units, like strings in
+// JavaScript: text.slice(start, end).
 
 import "./tokenizer.js"; // sets globalThis.BertTokenizer
 import { classify } from "./bert/classifier.js";
@@ -18,7 +18,7 @@ import { tag } from "./bert/tagger.js";
 
 export { missingFeature };
 
-// A long text lets the page draw and react this often.
+// During a long text, the page can draw and react after this time.
 const DRAW_MS = 30;
 const METHODS = {
   classifier: ["classify"],
@@ -104,7 +104,7 @@ class Bert {
   }
 
   // Returns the outputs of rows [{ids, segmentIds}, ...]. The page can draw and react
-  // meanwhile.
+  // between rows.
   async runRows(rows, { signal, onProgress } = {}) {
     const outputs = [];
     let drawn = performance.now();
@@ -127,12 +127,12 @@ async function get(base, name) {
   const url = new URL(name, base);
   const response = await fetch(url);
   if (!response.ok) {
-    throw new Error(`${url} answers with status ${response.status}.`);
+    throw new Error(`${url} cannot be loaded: HTTP status ${response.status}.`);
   }
   return response;
 }
 
-// The .tflite. Hosts that compress do not say how large it is.
+// Returns the bytes of the .tflite. Hosts that compress do not report its size.
 async function download(base, size, onProgress) {
   const reader = (await get(base, "model.tflite")).body.getReader();
   const bytes = new Uint8Array(size);
@@ -143,14 +143,14 @@ async function download(base, size, onProgress) {
       break;
     }
     if (loaded + value.length > size) {
-      throw new Error("model.tflite is larger than model.json says: copy both again.");
+      throw new Error("model.tflite is larger than model.json says. Copy both again.");
     }
     bytes.set(value, loaded);
     loaded += value.length;
     onProgress?.(loaded / size);
   }
   if (loaded < size) {
-    throw new Error(`model.tflite has ${loaded} of ${size} bytes: copy it again.`);
+    throw new Error(`model.tflite has ${loaded} of ${size} bytes. Copy it again.`);
   }
   return bytes;
 }

@@ -2,8 +2,8 @@
 
   python ports/js/make_tokenizer_js.py
 
-The table is that of `official_bert.tokenization.characters`, in a form which is
-short, plain ASCII and easy to read in any language (docs/tokenizer.md).
+The table equals that of `official_bert.tokenization.characters`. Its format is short,
+plain ASCII and easy to read in any language (docs/tokenizer.md).
 """
 
 import itertools
@@ -32,14 +32,14 @@ def main():
 
 
 def with_table(source):
-    """Return the text of `tokenizer.js` with the shipped table in it."""
+    """Return the text of `tokenizer.js` with the shipped table."""
     before, rest = source.split(BEGIN)
     _, after = rest.split(END)
     return before + BEGIN + table_section() + END + after
 
 
 def table_section():
-    """Return the lines that define the table, as JavaScript."""
+    """Return the JavaScript lines that define the table."""
     table = characters.load_table()
     constants = {
         "CATEGORY": runs(table.category),
@@ -56,7 +56,7 @@ def table_section():
 def runs(values):
     """Return `value*count` for each run of equal bytes, in hexadecimal.
 
-    A count of 1 is left out: the bytes 0, 0, 0, 7 become ["0*3", "7"].
+    A count of 1 is omitted: the bytes 0, 0, 0, 7 become ["0*3", "7"].
     """
     entries = []
     for value, run in itertools.groupby(values):
@@ -66,11 +66,11 @@ def runs(values):
 
 
 def folded_entries(folded):
-    """Return the entries of the lower case in NFD, in hexadecimal.
+    """Return the entries of lower case in NFD, in hexadecimal.
 
-    Neighbours that move by the same distance share an entry: "41-5a=61". What
-    becomes several characters has one of its own: "c0=61+300". Korean syllables
-    are left out, as they are computed.
+    Neighbors with the same distance to their lower case share an entry: "41-5a=61". A
+    character that becomes several has a separate entry: "c0=61+300". Korean syllables
+    are omitted, because they are computed.
 
     Args:
       folded: dict of code point -> str, as in `CharacterTable`.

@@ -1,16 +1,16 @@
-// BERT's tokenizer: the ids of official_bert.FullTokenizer, for every string.
+// BERT's tokenizer. For every string, ids equal those of official_bert.FullTokenizer.
 //
 //   const tokenizer = new BertTokenizer(vocabText, { doLowerCase: true });
 //   tokenizer.encodePair("Is it far?", null, 128).input_ids
 //
-// One file, no dependencies: require() it, import it for its side effect, or put
-// it in a <script>; without `module` the exports are globalThis.BertTokenizer and
+// One file without dependencies: require() it, import it for its side effect, or use a
+// <script>. Without `module`, the exports are globalThis.BertTokenizer and
 // globalThis.loadCharacterTable.
 //
-// What is a space, an accent or a lower-case letter depends on the version of
-// Unicode, which differs between engines. So nothing here asks the engine
-// (toLowerCase, normalize, trim, \s, \p{...}): all is read from the table at the
-// end of this file, which is of Unicode 14. docs/tokenizer.md explains each step.
+// JavaScript engines have different versions of Unicode. Spaces, accents and lower case
+// differ between them. This file therefore uses no Unicode function of the engine
+// (toLowerCase, normalize, trim, \s, \p{...}). It reads all rules from the table at its
+// end, which has Unicode 14. docs/tokenizer.md explains each step.
 
 (function (exports) {
   "use strict";
@@ -19,16 +19,16 @@
   const MAX_CHARACTERS_PER_WORD = 200;
   const SPECIAL_TOKENS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"];
 
-  // The category of a character; each has exactly one. The rest is 0.
+  // Categories: each character has exactly one; 0 is any other character.
   const CONTROL = 1; // removed
   const REPLACEMENT = 2; // U+FFFD: removed
   const WHITESPACE = 3; // separates words
   const LINE_SEPARATOR = 4; // U+2028, U+2029: separate words
-  const PUNCTUATION = 5; // a word of its own
-  const CJK = 6; // Chinese: a word of its own
-  const MARK = 7; // an accent: dropped when text is lower-cased
+  const PUNCTUATION = 5; // each is a word
+  const CJK = 6; // Chinese: each is a word
+  const MARK = 7; // an accent: removed when text is lower-cased
 
-  // How a character counts as a neighbour of a capital sigma; UNCASED is 0.
+  // The role of a character next to a capital sigma; UNCASED is 0.
   const CASED = 1;
   const IGNORABLE = 2;
 
@@ -36,16 +36,16 @@
   const SIGMA = 0x3c3;
   const FINAL_SIGMA = 0x3c2;
 
-  // What is stripped from the lines of a vocabulary: more and less than trim().
+  // Characters to strip from the lines of a vocabulary. trim() would strip others.
   const SPACES =
     "\t\n\v\f\r\x1c\x1d\x1e\x1f \x85\xa0\u1680\u2000\u2001\u2002\u2003\u2004\u2005" +
     "\u2006\u2007\u2008\u2009\u200a\u2028\u2029\u202f\u205f\u3000";
 
   class BertTokenizer {
     /**
-     * @param {string} vocabText What vocab.txt holds: one piece a line.
-     * @param {{doLowerCase?: boolean}} [options] Whether text is lower-cased and
-     *   loses its accents (the default): as the model was trained.
+     * @param {string} vocabText The content of vocab.txt: one piece per line.
+     * @param {{doLowerCase?: boolean}} [options] Whether text is lower-cased and its
+     *   accents are removed (the default). It must match the model's training.
      */
     constructor(vocabText, { doLowerCase = true } = {}) {
       this.pieces = readVocab(vocabText);
@@ -55,7 +55,7 @@
       checkVocab(this.pieces, this.vocab);
     }
 
-    /** Returns the words and punctuation of a text, before they are cut. */
+    /** Returns the words and punctuation marks of a text. */
     words(text) {
       return this.splitWords(text).map(textOf);
     }
@@ -71,8 +71,8 @@
     }
 
     /**
-     * Returns {pieces, offsets}. Of each piece, offsets has the [start, end) that
-     * it was made from, accents included, in UTF-16 units: text.slice(start, end).
+     * Returns {pieces, offsets}. offsets has one [start, end) per piece, in UTF-16
+     * units: text.slice(start, end) is the source of the piece, including accents.
      */
     tokenizeWithOffsets(text) {
       const pieces = [];
@@ -88,8 +88,8 @@
 
     /**
      * Returns {input_ids, input_mask, segment_ids}, arrays of maxLength numbers:
-     * [CLS] text [SEP], or [CLS] text [SEP] textB [SEP], and zeros. Of what is too
-     * long the longer text loses its last pieces, the second if both are equal.
+     * [CLS] text [SEP], or [CLS] text [SEP] textB [SEP], then zeros. If the pair is too
+     * long, the longer text loses its last pieces; the second if both are equally long.
      */
     encodePair(text, textB, maxLength) {
       if (!Number.isInteger(maxLength) || maxLength < 3) {
@@ -97,7 +97,7 @@
       }
       let first = this.encode(text);
       let second = this.encode(textB == null ? "" : textB);
-      // Asked before the cut: it may leave nothing of the second text.
+      // Check before truncation, which may remove the whole second text.
       const room = maxLength - (second.length ? 3 : 2);
       [first, second] = truncatePair(first, second, room);
       const sep = this.vocab.get("[SEP]");
@@ -129,12 +129,12 @@
     }
 
     // Returns [piece, its characters] for each piece of a word, the longest match
-    // first, from the left; one [UNK] for the whole word where nothing matches.
+    // first, from the left. Returns one [UNK] for the word if a part has no piece.
     cutWord(word) {
       const { vocab } = this;
       const unknown = [["[UNK]", word]];
-      // A vocabulary is UTF-8 and holds no half of a surrogate pair. Two that a
-      // removed character stood between must not become a pair here.
+      // A vocabulary is UTF-8 and cannot contain half a surrogate pair. If a removed
+      // character separated two halves, they must not become a pair here.
       if (word.length > MAX_CHARACTERS_PER_WORD || word.some(isSurrogate)) {
         return unknown;
       }
@@ -158,12 +158,12 @@
     }
   }
 
-  // The id of a piece is the number of its line, from 0; empty lines count.
+  // The id of a piece is its line number, from 0. Empty lines count.
   function readVocab(vocabText) {
     requireString(vocabText, "A vocabulary");
     const lines = vocabText.split("\n");
     if (lines[lines.length - 1] === "") {
-      lines.pop(); // what follows the last line's end is no line
+      lines.pop(); // the text after the last line end is not a line
     }
     return lines.map(strip);
   }
@@ -181,14 +181,14 @@
       const again = pieces.findIndex((piece, id) => vocab.get(piece) !== id);
       throw new Error(
         `The vocabulary has ${JSON.stringify(pieces[again])} on lines ${again + 1} ` +
-          `and ${vocab.get(pieces[again]) + 1}; a piece may occur once.`,
+          `and ${vocab.get(pieces[again]) + 1}. Each piece may occur only once.`,
       );
     }
     const missing = SPECIAL_TOKENS.filter((token) => !vocab.has(token));
     if (missing.length) {
       throw new Error(
-        `The vocabulary of ${pieces.length} lines has no ${missing.join(", ")}; ` +
-          "is this the text of a vocab.txt, without a byte order mark?",
+        `The vocabulary of ${pieces.length} lines has no ${missing.join(", ")}. ` +
+          "Check that this is the text of a vocab.txt, without a byte order mark.",
       );
     }
   }
@@ -207,8 +207,8 @@
     return characters;
   }
 
-  // Makes each capital sigma a small one: U+03C2 at the end of a word, that is after
-  // a cased letter and before none, whatever is ignorable between them; else U+03C3.
+  // Lower-cases each capital sigma: U+03C2 at the end of a word, else U+03C3. A sigma
+  // ends a word if a cased letter precedes and none follows, apart from ignorable ones.
   function lowerSigmas(characters, sigmaContext) {
     characters.forEach((character, index) => {
       if (character.codePoint === CAPITAL_SIGMA) {
@@ -229,7 +229,8 @@
     return false;
   }
 
-  // What separators and Chinese characters separate. What is removed is gone.
+  // Returns the parts between separators, without removed characters. Each Chinese
+  // character is a separate part.
   function splitChunks(characters, category) {
     const chunks = [];
     let chunk = [];
@@ -252,8 +253,8 @@
     return chunks;
   }
 
-  // Lower case, decomposed (NFD), without accents. A dropped accent belongs to the
-  // letter before it, whose end it moves.
+  // Returns lower case, decomposed (NFD), without accents. A removed accent extends the
+  // range of the letter before it.
   function fold(chunk, table) {
     const kept = [];
     for (const character of reorder(lower(chunk, table.folded), table.combiningClass)) {
@@ -267,7 +268,7 @@
     return kept;
   }
 
-  // New characters, several for one where its decomposition has several.
+  // Returns the lower case in NFD. One character may become several.
   function lower(chunk, folded) {
     const lowered = [];
     for (const { codePoint, start, end } of chunk) {
@@ -278,11 +279,12 @@
     return lowered;
   }
 
-  // Canonical order: each run of combining characters by class, equals as they are.
+  // Returns characters in canonical order: each run of combining characters is sorted
+  // by class, with a stable sort.
   function reorder(characters, combiningClass) {
     const classOf = (character) => combiningClass[character.codePoint];
     const ordered = characters.slice();
-    let start = 0; // of the run
+    let start = 0; // start of the run
     for (let end = 0; end <= ordered.length; end += 1) {
       if (end === ordered.length || classOf(ordered[end]) === 0) {
         const run = end - start > 1 ? ordered.slice(start, end) : [];
@@ -349,9 +351,9 @@
   let loadedTable = null;
 
   /**
-   * Returns {category, combiningClass, sigmaContext, folded}: three Uint8Arrays
-   * with a number for each code point, and a Map from a code point to those of its
-   * lower case in NFD, where these are others. Unpacked once.
+   * Returns {category, combiningClass, sigmaContext, folded}: three Uint8Arrays with a
+   * number for each code point, and a Map from a code point to the code points of its
+   * lower case in NFD, for characters that change. The table is unpacked once.
    */
   function loadCharacterTable() {
     if (loadedTable === null) {

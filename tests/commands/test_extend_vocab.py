@@ -85,7 +85,7 @@ BAD = {
     ),
     "all there": (
         [INIT, "--new_words_file=there.txt", "--output_dir=x"],
-        ["no word to add", "the (line 1)"],
+        ["no new word", "the (line 1)"],
     ),
     "all harmful": (
         [
@@ -317,10 +317,10 @@ def test_words_in_unused_rows_in_padding_and_in_new_rows(results, folder, name):
         f"3 in rows that padded the table, {rows} in new rows; vocab_size was 128 and "
         f"is {new.config.vocab_size}." in lines
     )
-    assert lines[0].endswith("taken as the tokenizer writes them: Logshoes as logshoes "
+    assert lines[0].endswith("changed to the tokenizer's form: Logshoes as logshoes "
                              "(line 1).")  # fmt: skip
-    assert lines[1].endswith("tokens already, passed over: the (line 4).")
-    assert lines[2].endswith("there before, passed over: J (line 8).")
+    assert lines[1].endswith("already in the vocabulary, skipped: the (line 4).")
+    assert lines[2].endswith("repeated, skipped: J (line 8).")
     assert lines[-1].endswith("give --input_file to see the effect on a text.")
 
 

@@ -77,7 +77,7 @@ def test_json_with_a_remedy():
     ("flags", "words"),
     [
         ("--flagfile=configs/base.flags", "Give --topology"),
-        ("--flagfile=configs/base.flags --topology=v9", "--topology=v9 is not known"),
+        ("--flagfile=configs/base.flags --topology=v9", "--topology=v9 is unknown"),
         ("--topology=h100", "Give --bert_config_file"),
         (
             "--flagfile=configs/base.flags --topology=h100 --chips=2",

@@ -257,7 +257,7 @@ def test_windows(first):
 def test_stopped_and_gone_on(first, later):
     folder, results = first
     assert "step 8/8" in results["stopped"]["stdout"]
-    assert "goes on at step 8" in said(later, "stopped")
+    assert "resumes at step 8" in said(later, "stopped")
     for name in ("bert_model.ckpt.data-00000-of-00001", "eval_results.txt"):
         found, wanted = (folder / run / name for run in ("stopped", "own"))
         assert found.read_bytes() == wanted.read_bytes()

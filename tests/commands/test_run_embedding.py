@@ -145,7 +145,7 @@ def test_predictions(first):
 
 
 def test_stopped_and_resumed(first, later):
-    assert "goes on at step 2" in said(later, "stopped")
+    assert "resumes at step 2" in said(later, "stopped")
     for name in ("bert_model.ckpt.data-00000-of-00001", "eval_results.txt"):
         found, wanted = (first[0] / run / name for run in ("stopped", "pairs"))
         assert found.read_bytes() == wanted.read_bytes()

@@ -283,7 +283,7 @@ def test_the_same_command_again(first, later):
 def test_stopped_and_gone_on(first, later):
     folder, results = first
     assert "step 4/4" in results["stopped"]["stdout"]
-    assert "goes on at step 4" in said(later, "stopped")
+    assert "resumes at step 4" in said(later, "stopped")
     for name in ("bert_model.ckpt.data-00000-of-00001", "eval_results.txt"):
         found, wanted = (folder / run / name for run in ("stopped", "swag"))
         assert found.read_bytes() == wanted.read_bytes()

@@ -108,6 +108,22 @@ def test_a_fine_tuned_model(directory):
     assert "predict.py --model=THIS_FOLDER" in text and "fill_mask" not in text
 
 
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        ("0.8578431372549019", "0.8578"),
+        ("0.000123456", "0.0001235"),
+        ("91.26", "91.26"),
+        ("-0.5", "-0.5"),
+        ("11460", "11460"),
+        ("nan", "nan"),
+    ],
+)
+def test_scores_have_four_significant_digits(directory, value, shown):
+    (directory / "eval_results.txt").write_text(f"score = {value}\n")
+    assert rows(card(directory))["score"] == shown
+
+
 def test_many_labels(directory):
     labels = [f"L{number}" for number in range(300)]
     (directory / "task.json").write_text(json.dumps(TASK | {"labels": labels}))

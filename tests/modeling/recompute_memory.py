@@ -1,8 +1,8 @@
-"""What recomputing blocks does for memory, as a process of its own.
+"""Measures the memory that recomputing blocks saves, in a separate process.
 
-Prints JSON: by how many MB the highest memory of this process had grown after a
-forward and backward pass with recomputing (`recomputed`), and then after one
-without (`plain`). The highest never falls, so what is to need less goes first.
+Prints JSON: the growth in MB of this process's peak memory after a forward and backward
+pass with recomputing (`recomputed`), and then after one without (`plain`). The peak
+never falls, so the pass that needs less memory runs first.
 """
 
 import json
@@ -13,7 +13,7 @@ import tensorflow as tf
 from official_bert.config import BertConfig
 from official_bert.modeling.encoder import BertEncoder
 
-# Narrow and long: nearly all of the memory is attention maps, 8 MB each.
+# Narrow and long: attention maps of 8 MB each take nearly all memory.
 ROWS, LENGTH = 4, 512
 CONFIG = BertConfig(
     vocab_size=8,
@@ -26,9 +26,9 @@ CONFIG = BertConfig(
 
 
 def highest_memory():
-    """Return the most memory that this process has had so far, in MB.
+    """Return the peak memory of this process in MB.
 
-    `resource.getrusage` would count the parent's at the time of the fork too.
+    `resource.getrusage` would include the parent's memory at the time of the fork.
     """
     for line in pathlib.Path("/proc/self/status").read_text().splitlines():
         if line.startswith("VmHWM:"):
@@ -37,7 +37,7 @@ def highest_memory():
 
 
 def make_pass(recompute):
-    """Return a function: int [B, S] -> the sum of all gradients; it has run once."""
+    """Return a function: int [B, S] -> the sum of all gradients, after a first run."""
     encoder = BertEncoder(CONFIG, recompute)
     seed = tf.constant([1, 2], tf.int64)
 
@@ -51,7 +51,7 @@ def make_pass(recompute):
         found = tape.gradient(loss, [v.value for v in encoder.encoder.weights])
         return tf.add_n([tf.reduce_sum(gradient) for gradient in found])
 
-    # What TensorFlow needs to prepare a graph is no part of the comparison.
+    # Memory for preparing the graph must not be part of the comparison.
     gradients(tf.zeros([1, 2], tf.int32))
     return gradients
 

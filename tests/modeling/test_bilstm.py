@@ -1,4 +1,4 @@
-"""The BiLSTM on top of a model that is fine-tuned (Table 5)."""
+"""The BiLSTM on top of a fine-tuned model (Table 5)."""
 
 import keras
 import numpy as np
@@ -38,7 +38,7 @@ def make(kind, with_bilstm=True):
 def test_scores_are_those_of_the_bilstm(kind):
     model = make(kind)
     tokens = model.bert(FEATURES)["sequence_output"]
-    # Without padding there is nothing to pass over.
+    # Each text alone has no padding to ignore.
     for row, length in enumerate((6, 3)):
         outputs = model.bilstm(tokens[row : row + 1, :length])
         expected = model.classifier(tf.reshape(outputs, [-1, 16]))

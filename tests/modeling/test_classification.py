@@ -1,4 +1,4 @@
-"""The classifier: names, dropout, and the three losses against arithmetic."""
+"""The classifier: names, dropout, and the three losses computed by hand."""
 
 import numpy as np
 import pytest
@@ -55,7 +55,7 @@ def test_dropout_is_a_function_of_its_seed(model):
 
 
 def test_dropout_of_the_pooled_output_has_a_site_of_its_own(model):
-    """With the encoder's dropout off, a tenth of the pooled output is dropped."""
+    """Without the encoder's dropout, a tenth of the pooled output is dropped."""
     seen = []
     config = {**MINI_CONFIG.to_dict(), "hidden_dropout_prob": 0.0}
     config["attention_probs_dropout_prob"] = 0.0

@@ -14,13 +14,13 @@ from official_bert.modeling.kernels.hashed_dropout import hashed_dropout, mask_k
 
 @pytest.fixture(params=[dropout, dropout_by_hash], ids=["generator", "hash"])
 def drop(request):
-    """The function that drops: (x, rate, seed, dropout index) -> tensor."""
+    """The dropout function: (x, rate, seed, dropout index) -> tensor."""
     return request.param
 
 
 @pytest.fixture
 def mask(drop):
-    """A function that returns what dropout makes of ones."""
+    """A function that returns ones after dropout."""
 
     def make(seed=(1, 0), index=0, rate=0.1, shape=(400, 500)):
         return drop(tf.ones(shape), rate, tf.constant(seed, tf.int64), index).numpy()
@@ -31,7 +31,7 @@ def mask(drop):
 def test_dropout_rate_and_scale(drop, mask):
     dropped = mask()
     zeros = (dropped == 0).mean()
-    # Four standard errors of 200,000 draws.
+    # The limit is four standard errors of 200,000 draws.
     assert abs(zeros - 0.1) < 4 * math.sqrt(0.1 * 0.9 / dropped.size)
     kept = np.unique(dropped[dropped != 0])
     values = 2**32 if drop is dropout_by_hash else 2**16
@@ -57,10 +57,10 @@ def test_dropout_mask_is_a_pure_function_of_its_seed_and_index(drop, mask):
 
 @pytest.mark.parametrize("seed", [(1, 0), (1, 2**32), (2**32 + 1, 2**33)])
 def test_dropout_mask_is_the_same_compiled_by_xla(seed, drop, mask):
-    """So that a run with --xla can be compared with one without.
+    """Runs with and without --xla can therefore be compared.
 
-    The step is in the upper half of the second number, which XLA's default generator
-    does not use.
+    The training step is in the upper half of the second number. XLA's default
+    generator does not use that half.
     """
 
     @functools.partial(tf.function, jit_compile=True)
@@ -103,7 +103,7 @@ def test_no_hashed_dropout_without_rate():
 
 @pytest.mark.parametrize("shift", [1, 2, 16, 256, 384, 65536])
 def test_hashed_places_are_independent_at_each_distance(shift):
-    """Of 2^22 consecutive places, as they are in a row and from row to row."""
+    """Tests 2^22 consecutive positions, within a row and from row to row."""
     key = mask_key(tf.constant([1, 0], tf.int64), 0)
     zeros = hashed_dropout(tf.ones([2**22]), key, rate=0.1).numpy() == 0
     both = (zeros[shift:] & zeros[:-shift]).mean()

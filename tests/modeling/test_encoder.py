@@ -1,4 +1,4 @@
-"""`BertEncoder` as a Keras layer, and what padding may not change."""
+"""`BertEncoder` as a Keras layer, and its independence of padding."""
 
 import keras
 import numpy as np
@@ -126,7 +126,7 @@ def test_initial_weights():
             drawn.append(value.ravel())
             assert value.std() > 0.01, variable.path
     drawn = np.concatenate(drawn)
-    # Normal of deviation 0.02 without what lies beyond two deviations.
+    # Normal with standard deviation 0.02, without values beyond two of them.
     assert np.abs(drawn).max() <= 0.04
     assert abs(drawn.std() - 0.0176) < 0.0006
 
@@ -183,7 +183,7 @@ def test_every_dropout_has_its_own_index_and_its_rate():
     encoder(
         make_features(), training=True, dropout_seed=seed, kernels=with_dropout(spy)
     )
-    # The embeddings', then attention map and both outputs of each block.
+    # The embeddings, then the attention map and both outputs of each block.
     block = [attention, hidden, hidden]
     assert rates == dict(enumerate([hidden, *block, *block]))
     assert max(rates) < dropout.NUM_INDICES

@@ -1,4 +1,4 @@
-"""The BiLSTM on a frozen encoder: its inputs, its layers, and what is trained."""
+"""The BiLSTM on a frozen encoder: its inputs, its layers, and its trained weights."""
 
 import keras
 import numpy as np
@@ -40,14 +40,14 @@ CELLS = [
 
 @pytest.fixture(scope="module", autouse=True)
 def narrow():
-    """Most of this needs no 384 units."""
+    """Make the BiLSTM narrow, because most tests do not need 384 units."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(feature_based, "WIDTH", WIDTH)
         yield
 
 
 def make(kind="weighted_sum_all", config=SMALL, seed=0):
-    """Return a model whose layers all have weights that matter."""
+    """Return a model in which the weights of all layers affect the result."""
     keras.utils.set_random_seed(seed)
     model = FeatureBasedModel(config, 3, kind)
     rng = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def numbers(model):
 
 @pytest.fixture(scope="module")
 def encoded():
-    """What an encoder of five layers returned, as numpy arrays."""
+    """Outputs of an encoder with five layers, as numpy arrays."""
     keras.utils.set_random_seed(0)
     model = FeatureBasedModel(CONFIG, 3, "last")
     return tf.nest.map_structure(np.asarray, dict(model.bert(FEATURES)))
@@ -74,7 +74,7 @@ def softmax(values):
 
 
 def mixed(kind, encoded, weight=None):
-    """Return the mix of an encoder's outputs, by its description."""
+    """Return the combination of an encoder's outputs, by its definition."""
     hidden = encoded["all_encoder_layers"]
     if kind.startswith("weighted_sum"):
         chosen = hidden[-4:] if kind.endswith("four") else hidden
@@ -122,7 +122,7 @@ def test_the_layer_before_the_only_one_is_the_embeddings():
 @pytest.mark.parametrize("layers", [slow(1), 2, slow(3), 4])
 @pytest.mark.parametrize("kind", ["weighted_sum_last_four", "concat_last_four"])
 def test_the_last_four_of_fewer_layers(kind, layers):
-    """Of an encoder that has no four layers, all."""
+    """An encoder with fewer than four layers uses all of them."""
     model = make(kind, {**CONFIG, "num_hidden_layers": layers})
     encoded = tf.nest.map_structure(np.asarray, dict(model.bert(FEATURES)))
     weight = numbers(model).get("mix/weight")
@@ -132,7 +132,7 @@ def test_the_last_four_of_fewer_layers(kind, layers):
 
 
 def test_names_and_shapes():
-    """The same of every model in a process."""
+    """Every model of a process has the same names."""
     shapes = {
         "mix/weight": (1,),
         **{name: None for name in CELLS},
@@ -154,7 +154,7 @@ def test_names_and_shapes():
 
 
 def test_the_width_of_the_paper(monkeypatch):
-    """768 dimensions, both directions together."""
+    """768 dimensions for both directions together."""
     monkeypatch.setattr(feature_based, "WIDTH", 384)
     model = FeatureBasedModel(SMALL, 3, "last")
     assert numbers(model)["output_weights"].shape == (3, 768)
@@ -190,7 +190,7 @@ def bilstm(x, values, number):
 
 
 def test_logits_by_hand():
-    """Two layers, each over the real tokens alone, in both directions."""
+    """Two layers read only the real tokens, in both directions."""
     model = make("last")
     values = {name: v.astype(np.float64) for name, v in numbers(model).items()}
     tokens = model.bert(FEATURES)["sequence_output"].numpy().astype(np.float64)
@@ -232,7 +232,7 @@ def test_padding_changes_nothing(kind, compiled):
 
 
 def test_tokens_see_both_sides():
-    """Through the BiLSTM alone: the embeddings know nothing of their neighbours."""
+    """Only the BiLSTM does this: the embeddings do not depend on neighbors."""
     model = make("embeddings")
     other = {**FEATURES, "input_ids": np.where(np.arange(6) == 2, 11, IDS)}
     difference = model(FEATURES)["logits"] - model(other)["logits"]
@@ -257,7 +257,7 @@ def test_what_is_trained_and_what_is_decayed():
     gradients = tape.gradient(loss, [v.value for v in model.trainable_variables])
     for variable, gradient in zip(model.trainable_variables, gradients, strict=True):
         assert gradient is not None, variable.path
-        # A single layer has all of the sum, whatever its weight is.
+        # A single layer has the whole sum, whatever its weight.
         assert gradient.numpy().any() or variable.path == "mix/weight", variable.path
 
 
@@ -310,7 +310,7 @@ def test_updates_leave_the_encoder_bit_for_bit(tmp_path):
 def test_it_begins_with_a_checkpoint_s_encoder(tmp_path):
     tensors = tiny_model.tensors()
     model = make("last")
-    # The checkpoint's classifier is of another width.
+    # The checkpoint's classifier has another width.
     report = load_weights(model, tiny_model.write(tmp_path / "model"))
     assert set(report.new) == {*CELLS, "output_weights", "output_bias"}
     for name, value in numbers(model).items():

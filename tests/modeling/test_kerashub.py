@@ -31,7 +31,7 @@ def backbone():
 
 
 def counterparts(theirs):
-    """Return the original's scope -> KerasHub layer."""
+    """Return original scope -> KerasHub layer."""
     layers = {
         "embeddings/LayerNorm": theirs.embeddings_layer_norm,
         "pooler/dense": theirs.pooled_dense,
@@ -52,7 +52,7 @@ def counterparts(theirs):
 
 
 def copy_weights(ours, theirs):
-    """Give KerasHub's model our weights; its attention kernels are 3-D."""
+    """Copy our weights to KerasHub's model, whose attention kernels are 3-D."""
     tables = {
         "embeddings/word_embeddings": theirs.token_embedding.embeddings,
         "embeddings/token_type_embeddings": theirs.segment_embedding.embeddings,

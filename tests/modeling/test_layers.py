@@ -1,4 +1,4 @@
-"""Activations and LayerNorm against their definitions."""
+"""Activations and LayerNorm compared with their definitions."""
 
 import functools
 import math
@@ -23,7 +23,7 @@ def gradient(function, *inputs):
     inputs = [tf.constant(value) for value in inputs]
     with tf.GradientTape() as tape:
         tape.watch(inputs)
-        # Squared, so that the upstream gradient is not just ones.
+        # Squared, so that the upstream gradient is not constant.
         loss = tf.reduce_sum(function(*inputs) ** 2)
     return [value.numpy() for value in tape.gradient(loss, inputs)]
 
@@ -61,7 +61,7 @@ def test_gelu_forms_differ_by_a_thousandth():
     assert 1e-4 < difference < 1e-3
 
 
-# The plain functions, and those with hand-written gradients.
+# The plain functions, and the ones with hand-written gradients.
 FORMS = [layers, gradients]
 
 
@@ -76,7 +76,7 @@ def test_gelu_gradient(name, is_tanh, form):
 @pytest.mark.parametrize("form", FORMS)
 @pytest.mark.parametrize("name", ["gelu", "gelu_erf"])
 def test_gelu_is_a_part_of_the_product_before_it(name, form):
-    """Where oneDNN computes, and without a gradient: one pass instead of nine."""
+    """With oneDNN and without a gradient, it takes one pass instead of nine."""
     x, kernel = tf.ones([64, 32]), tf.Variable(tf.ones([32, 16]))
 
     def dense(activation, x):
@@ -84,7 +84,7 @@ def test_gelu_is_a_part_of_the_product_before_it(name, form):
         return activation(product)
 
     if "_MklNativeFusedMatMul" not in operations(lambda x: dense(tf.nn.relu, x), x):
-        pytest.skip("This TensorFlow computes without oneDNN.")
+        pytest.skip("this TensorFlow computes without oneDNN")
     found = operations(lambda x: dense(getattr(form, name), x), x)
     assert "_MklNativeFusedMatMul" in found
     assert not found & {"Tanh", "Erf", "Mul"}
@@ -127,14 +127,14 @@ def test_layer_norm_gradients(form):
 
 
 def test_layer_norm_epsilon_is_tiny():
-    """A row of deviation 1e-4 is still scaled to 1; ε of 1e-5 would leave 0.03."""
+    """A row with standard deviation 1e-4 is scaled to 1; with ε = 1e-5 to 0.03."""
     x = 1e-4 * np.tile([1.0, -1.0], 6).astype(np.float32)[np.newaxis]
     ours = built_layer_norm(np.ones(12), np.zeros(12))(x)
     np.testing.assert_allclose(ours, x * 1e4, rtol=1e-3)
 
 
 def test_layer_norm_epsilon_of_a_config():
-    """Of variance 1e-8 and ε 3e-8 the root is 2e-4: half of the scaling is left."""
+    """With variance 1e-8 and ε = 3e-8 the root is 2e-4, so half the scaling remains."""
     x = 1e-4 * np.tile([1.0, -1.0], 6).astype(np.float32)[np.newaxis]
     ours = built_layer_norm(np.ones(12), np.zeros(12), epsilon=3e-8)(x)
     np.testing.assert_allclose(ours, x * 0.5e4, rtol=1e-5)
@@ -147,7 +147,7 @@ def test_layer_norm_of_a_constant_row_is_finite():
 
 
 def test_layer_norm_computes_in_float32_under_mixed_precision():
-    """The squares of such numbers, and ε, are zero in float16."""
+    """In float16 the squares of these numbers, and ε, would be zero."""
     x = tf.constant(1e-4 * np.tile([1.0, -1.0], 6)[np.newaxis], tf.float16)
     layer = built_layer_norm(np.ones(12), np.zeros(12), dtype="mixed_float16")
     ours = layer(x)
@@ -174,5 +174,7 @@ def test_a_head_s_bias_is_not_rounded_in_half_precision():
 
 def test_a_block_beyond_the_dropout_indices_is_refused():
     transformer.TransformerBlock(MINI_CONFIG, 84)
-    with pytest.raises(UserError, match="layer 85 is one too many; up to 85 have"):
+    with pytest.raises(
+        UserError, match="layer 85 has no separate dropout masks. Use at most 85"
+    ):
         transformer.TransformerBlock(MINI_CONFIG, 85)

@@ -1,4 +1,4 @@
-"""The left-to-right encoder, and pre-training without the next sentence."""
+"""The left-to-right encoder, and pre-training without next-sentence prediction."""
 
 import dataclasses
 

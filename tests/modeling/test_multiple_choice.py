@@ -1,4 +1,4 @@
-"""The model of multiple choice: scores, masks, gradients, loss by hand."""
+"""The multiple-choice model: scores, masks, gradients, and the loss by hand."""
 
 import numpy as np
 import pytest
@@ -65,7 +65,7 @@ def test_scores_by_hand(model):
 
 
 def test_a_choice_is_scored_alone(model):
-    """Whatever stands in the others' rows, and wherever it stands."""
+    """Neither the content nor the order of the other choices changes its score."""
     logits = model(FEATURES)["logits"].numpy()
     turned = {name: value[:, [1, 0, 2]] for name, value in FEATURES.items()}
     found = model(turned)["logits"].numpy()
@@ -90,7 +90,7 @@ def test_it_can_be_made_from_its_config(model):
 
 
 def test_a_classifier_s_head_is_left_out(tmp_path):
-    """It has an output for each label, and this model has one."""
+    """That head has one output per label; this model has one output."""
     folder = tiny_model.write(tmp_path / "model")
     report = initialize.load_weights(MultipleChoiceModel(MINI_CONFIG), folder)
     assert {"output_weights", "output_bias"} <= set(report.new)
@@ -108,7 +108,7 @@ def test_dropout_is_a_function_of_its_seed(model):
 
 
 def test_dropout_of_the_pooled_output():
-    """With the encoder's off, a tenth of the pooled output is dropped."""
+    """Without the encoder's dropout, a tenth of the pooled output is dropped."""
     seen = []
     config = {**MINI_CONFIG.to_dict(), "hidden_dropout_prob": 0.0}
     config["attention_probs_dropout_prob"] = 0.0
@@ -142,7 +142,7 @@ def test_the_loss_is_over_the_choices_that_are_there():
 
 
 def test_a_choice_that_is_not_there_is_never_chosen():
-    """However low the others' scores are."""
+    """This holds however low the other scores are."""
     found = terms_of([[-50.0, -40.0, NO_CHOICE]], [1])
     assert found["accuracy"] == (1.0, 1.0)
     assert found["choice_loss"][0] == pytest.approx(np.log1p(np.exp(-10)), rel=1e-3)
@@ -162,8 +162,8 @@ def gradients_of(model, features):
 
 
 def test_no_gradient_through_choices_that_are_not_there(model):
-    """Ids there have none of their own, and change nobody else's."""
-    # Nobody else has the token 11.
+    """Ids in missing choices have no gradient and change no other gradient."""
+    # No existing choice contains token 11.
     filled = np.where(CHOICE_MASK[..., None] == 0, 11, IDS)
     strange = {**FEATURES, "input_ids": filled}
     strange["input_mask"] = np.where(CHOICE_MASK[..., None] == 0, 1, IDS > 0)
@@ -178,7 +178,7 @@ def test_no_gradient_through_choices_that_are_not_there(model):
 
 
 def test_the_gradient_of_the_vector_by_hand(model):
-    """Sum over choices of (probability - whether it is right) times its vector."""
+    """It is the sum over choices of (probability - 1 if right) times the vector."""
     rows = {name: FEATURES[name].reshape(6, 6) for name in INPUTS}
     pooled = model.bert(rows)["pooled_output"].numpy().reshape(2, 3, -1)
     exponents = np.exp(model(FEATURES)["logits"].numpy().astype(np.float64))
@@ -187,5 +187,5 @@ def test_the_gradient_of_the_vector_by_hand(model):
     expected = np.einsum("bc,bch->h", errors, pooled)
     found = gradients_of(model, FEATURES)
     np.testing.assert_allclose(found["output_weights"][0], expected, atol=1e-5)
-    # Softmax does not see what is added to all choices.
+    # Softmax ignores a constant that is added to all choices.
     np.testing.assert_allclose(found["output_bias"], 0, atol=1e-6)

@@ -1,4 +1,4 @@
-"""Every layer's output equals what the original code computed."""
+"""Every layer's output equals the recorded output of the original code."""
 
 import hashlib
 
@@ -14,7 +14,7 @@ TOLERANCE = 1e-5
 
 
 def worst(ours, recorded):
-    """Return the largest difference; reshape, as some were recorded flat."""
+    """Return the largest difference, after a reshape: some recordings are flat."""
     ours = np.asarray(ours)
     assert ours.size == recorded.size
     return np.abs(ours.reshape(recorded.shape) - recorded).max()
@@ -135,7 +135,7 @@ def test_first_version_attention_maps(first_version, layer):
     ids=["tanh", "erf"],
 )
 def test_what_answers_questions(config, name, last, pooled):
-    """The function that predictors call, with oneDNN's fused operations on CPUs."""
+    """Tests the function that predictors call, with oneDNN's fused ops on CPUs."""
     arrays = original_head.recording(name)
     model = pretraining.PretrainingModel(config)
     original_head.assign(model, arrays)
@@ -161,9 +161,9 @@ def test_first_version_pooled_output(first_version):
 def test_first_version_log_probabilities_and_loss(first_version, head):
     arrays, _, log_probs, losses = first_version
     recorded = arrays[f"out_{head}_log_probs"]
-    # Relative for the larger ones: LayerNorm over four nearly equal numbers
-    # magnifies rounding, and against float64 arithmetic the recording itself
-    # is off by 1.3e-5 (at a log-probability of -5); ours is off by 0.6e-5.
+    # Use a relative limit for large values. LayerNorm over four nearly equal numbers
+    # magnifies rounding. Compared with float64, the error of the recording itself is
+    # 1.3e-5 (at a log-probability of -5); ours is 0.6e-5.
     ours = np.reshape(log_probs[head], recorded.shape)
     np.testing.assert_allclose(ours, recorded, rtol=1e-5, atol=1e-5)
     assert abs(float(losses[head]) - arrays[f"out_{head}_loss"]) < TOLERANCE

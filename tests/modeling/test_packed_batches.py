@@ -1,4 +1,4 @@
-"""Packed rows: the losses and gradients of the same sequences in rows of their own."""
+"""Packed rows have the losses and gradients of the same sequences in separate rows."""
 
 import dataclasses
 
@@ -88,7 +88,7 @@ def test_left_to_right():
 
 
 def test_outputs_do_not_depend_on_the_other_sequences(packed):
-    """Not by a bit; with dropout, too."""
+    """They are bit-identical, also with dropout."""
     features, _ = packed
     first = features["sequence_numbers"] == 1
     changed = tf.where(first, 124 - features["input_ids"], features["input_ids"])

@@ -1,4 +1,4 @@
-"""Losses and accuracies of the two heads, on numbers worked out by hand."""
+"""Losses and accuracies of the two heads, on numbers computed by hand."""
 
 import math
 
@@ -14,7 +14,7 @@ def mean(term):
 
 
 def test_masked_lm_counts_only_weighted_predictions():
-    # Probabilities 3/4 and 1/4; the third prediction is padding.
+    # Probabilities are 3/4 and 1/4. The third prediction is padding.
     logits = tf.math.log([[[3.0, 1.0], [3.0, 1.0], [1.0, 3.0]]])
     features = {
         "masked_lm_ids": tf.constant([[0, 1, 0]]),

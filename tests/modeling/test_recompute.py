@@ -1,4 +1,4 @@
-"""Recomputing blocks costs time, saves memory, and changes nothing else."""
+"""Recomputing blocks takes time, saves memory, and changes nothing else."""
 
 import dataclasses
 import json
@@ -31,7 +31,7 @@ def make_model(recompute, precision="float32"):
 
 
 def in_training(model, seed=(3, 4096), graph=True):
-    """Return [loss, *gradients] with the dropout of a seed."""
+    """Return [loss, *gradients] with the dropout masks of a seed."""
 
     def of_batch(features):
         given = tf.constant(seed, tf.int64)
@@ -48,14 +48,14 @@ def in_training(model, seed=(3, 4096), graph=True):
 def test_loss_and_gradients_are_the_same(graph):
     plain, recomputed = (in_training(make_model(r), graph=graph) for r in (False, True))
     assert updates.largest_difference(plain, recomputed) < 1e-6
-    # So the second computation has the masks of the first, which do matter.
+    # Both computations therefore use the same masks. Other masks change the result.
     others = in_training(make_model(True), seed=(3, 8192), graph=graph)
     assert updates.largest_difference(others, plain) > 1e-2
 
 
 @pytest.mark.parametrize("precision", ["bfloat16", slow("float16")])
 def test_half_precision_is_that_of_the_first_computation(precision):
-    """Keras decides what a layer computes in when the layer is called."""
+    """Keras chooses a layer's precision when the layer is called."""
     plain, recomputed = (
         in_training(make_model(r, precision), graph=False) for r in (False, True)
     )

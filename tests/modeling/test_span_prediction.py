@@ -1,4 +1,4 @@
-"""The model of question answering: names, logits, loss, a pooler left alone."""
+"""The question-answering model: names, logits, loss, and an unchanged pooler."""
 
 import dataclasses
 
@@ -60,7 +60,7 @@ def test_the_head_has_the_original_s_names(model):
 
 
 def test_it_is_read_from_a_checkpoint(model):
-    """The pooler, too."""
+    """The pooler is read too."""
     tensors = tiny_model.tensors()
     for name, value in values_of(model).items():
         np.testing.assert_array_equal(value, tensors[name], name)
@@ -71,12 +71,12 @@ def test_a_new_head_is_random_weights_and_no_bias():
     new = values_of(SpanModel(config))
     assert not new["cls/squad/output_bias"].any()
     weights = new["cls/squad/output_weights"]
-    # A normal of deviation 0.02, cut at two deviations.
+    # Normal with standard deviation 0.02, truncated at two standard deviations.
     assert 0.015 < weights.std() < 0.02 and abs(weights).max() <= 0.04
 
 
 def test_logits(model):
-    """Start is the first column; those of padding are computed like any other."""
+    """The first column is the start. Padding has logits like any other position."""
     tokens = model.bert(FEATURES)["sequence_output"].numpy()
     tensors = tiny_model.tensors()
     weights, bias = (tensors[name] for name in HEAD)
@@ -119,7 +119,7 @@ def log_softmax(logits):
 
 
 def test_loss():
-    """Over all places: one more of padding makes a loss larger."""
+    """The loss covers all positions, so one more position of padding increases it."""
     start = np.array([[1.0, 3.0, 0.5, 9.0], [4.0, 0.0, 1.0, -1.0]], np.float32)
     end = np.array([[0.0, 1.0, 2.0, -2.0], [0.1, 0.2, 0.3, 0.0]], np.float32)
     labels = {
@@ -155,7 +155,7 @@ def test_both_ends_must_be_right():
 
 
 def updated(directory, number=3):
-    """Make updates and save the run; return the model, before and after them."""
+    """Train and save the run; return the model, and the values before and after."""
     keras.utils.set_random_seed(0)
     model = SpanModel(dataclasses.replace(MINI_CONFIG, initializer_range=0.1))
     for variable in model.bert.pooler.weights:
@@ -181,7 +181,7 @@ def updated(directory, number=3):
 
 @pytest.fixture(scope="module")
 def training(tmp_path_factory):
-    """(folder, model, values before, values after) of a few updates."""
+    """(folder, model, values before, values after) of a few training steps."""
     folder = tmp_path_factory.mktemp("training")
     return folder, *updated(folder)
 
@@ -205,9 +205,9 @@ def test_updates_and_decay_leave_the_pooler_bit_for_bit(training):
     _, _, before, after = training
     changed = {n for n in before if after[n].tobytes() != before[n].tobytes()}
     assert not changed & POOLER
-    # A key's bias has no effect, so rounding alone decides if it changes.
+    # A key's bias has no effect, so only rounding decides whether it changes.
     assert {name for name in before if "bias" not in name} - POOLER <= changed
-    # Its kernel would be decayed if it took part.
+    # If it took part in training, its kernel would have weight decay.
     assert decays(training[1].bert.pooler.weights[0])
 
 

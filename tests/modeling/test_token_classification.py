@@ -1,4 +1,4 @@
-"""The model of tagging: logits, the tokens that count, a pooler left alone."""
+"""The tagging model: logits, scored tokens, and an unchanged pooler."""
 
 import keras
 import numpy as np
@@ -44,7 +44,7 @@ def test_names(model):
 
 
 def test_logits(model):
-    """Of padding, too."""
+    """Padding has logits too."""
     tokens = model.bert(FEATURES)["sequence_output"].numpy()
     tensors = tiny_model.tensors()
     expected = tokens @ tensors["output_weights"].T + tensors["output_bias"]
@@ -69,7 +69,7 @@ def without_dropout(**changes):
 
 
 def test_dropout_before_the_scores():
-    """With the encoder's dropout off, a tenth of each token's vector is dropped."""
+    """Without the encoder's dropout, a tenth of each token's vector is dropped."""
     seen = []
     model = TokenClassificationModel(without_dropout(), 3)
     model.classifier.call = lambda x: seen.append(x.numpy()) or x[:, :3]
@@ -84,7 +84,7 @@ def test_dropout_before_the_scores():
 
 
 def test_dropout_before_the_scores_has_an_index_of_its_own(monkeypatch):
-    """Two dropouts of one index would drop the same elements."""
+    """Two dropouts with the same index would drop the same elements."""
     indices, index_seed = [], dropout.index_seed
 
     def noted(seed, dropout_index):
@@ -116,7 +116,7 @@ def test_loss_of_the_tokens_that_count():
 
 
 def test_what_is_ignored_changes_nothing():
-    """Neither the sums nor the gradient, whatever is predicted there."""
+    """Predictions for ignored tokens affect neither the sums nor the gradient."""
     rng = np.random.default_rng(1)
     logits = tf.constant(rng.normal(size=(2, 6, 3)).astype(np.float32))
     ignored = LABELS == IGNORED
@@ -171,7 +171,7 @@ def test_updates_leave_the_pooler_bit_for_bit():
         v.path for v in model.weights if v.numpy().tobytes() != before[v.path].tobytes()
     }
     assert not changed & POOLER
-    # A key's bias has no effect, so rounding alone decides if it changes.
+    # A key's bias has no effect, so only rounding decides whether it changes.
     assert {name for name in before if "bias" not in name} - POOLER <= changed
     written = state.weights_and_slots()
     assert set(written) >= POOLER

@@ -1,10 +1,10 @@
-"""Compares both tokenizers on each of the 1,114,112 code points, in many places.
+"""Compares both tokenizers on each of the 1,114,112 code points, in many contexts.
 
     python tests/tokenization/every_code_point.py
 
-The vocabulary of each comparison holds all its characters, so that no two of them have
-the same ids. All strings of up to three bytes of telling kinds follow. The exit status
-is 1 if anything differs.
+Each comparison has a vocabulary with all of its characters, so that different
+characters have different ids. Then it compares all strings of up to three bytes of the
+representative kinds. The exit status is 1 if anything differs.
 """
 
 import itertools
@@ -25,7 +25,7 @@ if __name__ == "__main__":
 import graph_checks  # noqa: E402
 
 CODE_POINTS = 0x110000
-# As many code points share a vocabulary, and as many texts a batch.
+# Number of code points per vocabulary, and of texts per batch.
 VOCABULARY = 2**16
 BATCH = 2**13
 FORMS = {True: graph_checks.FORMS, False: graph_checks.CASED_FORMS}
@@ -33,18 +33,18 @@ SHOWN = 5
 
 
 def differences(both, texts):
-    """Return how many texts differ, and print the first few."""
+    """Return the number of texts that differ, and print the first few."""
     count = 0
     for first in range(0, len(texts), BATCH):
         for text, found, expected in both.differences(texts[first : first + BATCH]):
             count += 1
             if count <= SHOWN:
-                print(f"{text!r}: {found} of the graph, {expected} of Python")
+                print(f"{text!r}: {found} in the graph, {expected} in Python")
     return count
 
 
 def compare_code_points(do_lower_case, code_points, vocab_file):
-    """Return how many of some code points differ in any form."""
+    """Return the number of code points that differ in any form."""
     pieces = graph_checks.telling_pieces(code_points)
     graph_checks.write_vocab(vocab_file, pieces)
     both = graph_checks.Both(vocab_file, do_lower_case)
@@ -53,7 +53,7 @@ def compare_code_points(do_lower_case, code_points, vocab_file):
 
 
 def compare_bytes(do_lower_case, vocab_file):
-    """Return how many strings of one, two and three bytes differ."""
+    """Return the number of strings of one, two and three bytes that differ."""
     pieces = graph_checks.telling_pieces(range(0x20, 0x300))
     graph_checks.write_vocab(vocab_file, pieces)
     both = graph_checks.Both(vocab_file, do_lower_case)

@@ -1,7 +1,7 @@
-"""The tokenizer of TensorFlow ops beside the one of Python, on any texts.
+"""Comparisons of the tokenizer of TensorFlow ops with the one of Python, on any texts.
 
-Also what their texts are made of: vocabularies that tell all characters apart, the
-characters that a rule treats specially, and bytes that are no UTF-8.
+The module also makes their inputs: vocabularies that distinguish all characters, the
+characters with special rules, and bytes that are not UTF-8.
 """
 
 import random
@@ -12,23 +12,23 @@ from official_bert.tokenization import FullTokenizer, characters
 from official_bert.tokenization.graph import GraphTokenizer
 
 SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
-# Where a character `{}` stands: alone, in a word, by an accent, by a capital sigma, and
-# between marks that NFD may sort and that are kept. The first begins a text, the last
-# ends one.
+# Contexts of a character `{}`: alone, in a word, next to an accent, next to a capital
+# sigma, and between marks that NFD may reorder and that are kept. It starts the first
+# text and ends the last one.
 FORMS = (
     "{}Σ", "a{}", "{}b", "a{}b", "{}", "a{}\u0301", "\u0301{}b", "a{}Σ", "aΣ{}b",
     "a\u302e{}\u1b44b", "aΣ{}",
 )  # fmt: skip
-# Cased text knows neither accents nor sigmas.
+# Cased text has no rules for accents and sigmas.
 CASED_FORMS = ("{}b", "a{}b", "{}", "\u0301{}\u0301", "a{}")
 HANGUL = range(0xAC00, 0xD7A4)
 
 
 class Both:
-    """A vocabulary's two tokenizers of one casing."""
+    """The two tokenizers of a vocabulary, with the same casing."""
 
     def __init__(self, vocab_file, do_lower_case):
-        """Make both; the graph is traced once, for any number of texts."""
+        """Create both; the graph is traced once, for any number of texts."""
         self.python = FullTokenizer(vocab_file, do_lower_case)
         self.graph = GraphTokenizer(self.python.vocab, do_lower_case)
         self.function = tf.function(
@@ -37,16 +37,16 @@ class Both:
         )
 
     def pieces(self, texts):
-        """Return [(id, start, end), ...] of each text, from the graph."""
+        """Return [(id, start, end), ...] of each text from the graph."""
         found = self.function(tf.constant(texts, tf.string))
         columns = [found[name].to_list() for name in ("ids", "starts", "ends")]
         return [list(zip(*row, strict=True)) for row in zip(*columns, strict=True)]
 
     def differences(self, texts):
-        """Return (text, the graph's pieces, Python's) where they are not the same.
+        """Return (text, the graph's pieces, Python's pieces) of texts that differ.
 
         Args:
-          texts: list of str or of UTF-8 bytes.
+          texts: list of str or UTF-8 bytes.
         """
         expected = [expected_pieces(self.python, text) for text in texts]
         rows = zip(texts, self.pieces(texts), expected, strict=True)
@@ -69,10 +69,10 @@ def write_vocab(path, pieces):
 
 
 def telling_pieces(code_points):
-    """Return pieces by which all words of characters differ, in both casings.
+    """Return pieces that give all words of characters different ids, in both casings.
 
     Args:
-      code_points: iterable of int; what they become in lower case is added.
+      code_points: iterable of int; their lower case is added.
     """
     folded = characters.load_table().folded
     chars = [chr(code) for code in code_points if not 0xD800 <= code < 0xE000]
@@ -88,10 +88,10 @@ def telling_pieces(code_points):
 
 
 def special_code_points():
-    """Return what the table treats specially, and the borders of what it does.
+    """Return the characters with special rules in the table, and range borders.
 
-    Of Hangul and of Chinese characters only the borders and some inside, since they
-    are many and behave alike.
+    Hangul and Chinese have many characters with the same rules, so only the borders
+    and some others are returned.
     """
     table = characters.load_table()
     facts = list(
@@ -110,9 +110,9 @@ def special_code_points():
 
 
 def in_forms(code_points, forms):
-    """Return a text of each code point that has it in all forms, as bytes.
+    """Return one text per code point with the code point in all forms, as bytes.
 
-    Surrogates too, though in UTF-8 they are as wrong as any bad bytes.
+    It includes surrogates, which are as invalid in UTF-8 as other bad bytes.
     """
     template = " ".join(forms)
     return [
@@ -121,7 +121,7 @@ def in_forms(code_points, forms):
     ]
 
 
-# Each kind of byte that UTF-8 tells apart, with the borders of second bytes.
+# One byte of each kind that UTF-8 distinguishes, with the borders of second bytes.
 TELLING_BYTES = (
     b"\x00\x20a\x7f\x80\x81\x8f\x90\x9f\xa0\xbf\xc0\xc1\xc2\xc3\xcc\xdf\xe0\xe1"
     b"\xe2\xec\xed\xee\xef\xf0\xf1\xf3\xf4\xf5\xf7\xf8\xfc\xfe\xff"
@@ -129,7 +129,7 @@ TELLING_BYTES = (
 
 
 def random_bytes(number, seed):
-    """Return strings of bytes that are no UTF-8, but for some of their parts."""
+    """Return strings of bytes that are not UTF-8, except for parts of them."""
     draw = random.Random(seed)
     strings = []
     for _ in range(number):

@@ -1,8 +1,8 @@
-"""The original's rules once more: slow, direct, from Python's own Unicode.
+"""A second, slow implementation of the original's rules with Python's own Unicode.
 
-Equal to the original where `unicodedata` is of version 14 (Python 3.11), with
-which its recordings were made. What it makes of every code point is committed
-as a digest, so that other Python versions are held to it too:
+It equals the original if `unicodedata` has version 14 (Python 3.11), like the version
+that made the recordings. A digest of its results for every code point is committed, so
+that other Python versions are tested against it too:
 
   python3.11 tests/tokenization/original_rules.py
 """
@@ -17,17 +17,17 @@ PLACES = ("{}", "a{}", "{}b", "a{}b")
 FORMS = tuple(
     place.format(form) for place in PLACES for form in ("{}", "{}\u0301", "\u0301{}")
 )
-# What a capital sigma looks at, and marks that survive and change places.
+# Contexts of a capital sigma, and marks that are kept and change their order.
 SIGMA_FORMS = ("a{}Σ", "{}Σ", "aΣ{}", "aΣ{}b", "Σ{}")
 MARK_FORMS = ("a\u302e{}\u1b44", "a\U00016ff0{}b")
 
-# Not the large blocks in which all characters behave alike: Chinese, Hangul
-# syllables, surrogates, private use. `digest` has them all.
+# Omits large blocks in which all characters have the same rules: Chinese, Hangul
+# syllables, surrogates, private use. `digest` covers all of them.
 VARIED = [*range(0x3400), *range(0xA000, 0xAC00), *range(0xF900, 0x20000)]
 
 
 def texts(code_points, forms):
-    """Yield texts of 256 code points each, every form of each between bars."""
+    """Yield texts of 256 code points each, with every form of each between bars."""
     template = " | ".join(forms)
     for first in range(0, len(code_points), 256):
         chars = map(chr, code_points[first : first + 256])
@@ -35,7 +35,7 @@ def texts(code_points, forms):
 
 
 def digest(tokenize, code_points, forms):
-    """Hash what `tokenize` makes of code points in all `forms`."""
+    """Return a hash of the results of `tokenize` for code points in all `forms`."""
     result = hashlib.sha256()
     for text in texts(code_points, forms):
         words = "\n".join(tokenize(text))

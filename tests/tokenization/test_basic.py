@@ -26,7 +26,7 @@ def unicode_14():
     if unicodedata.unidata_version != original_rules.UNICODE_VERSION:
         pytest.skip(
             f"Python's own Unicode is {unicodedata.unidata_version}, not the "
-            "original's 14.0.0; the digests of the same texts are compared instead"
+            "original's 14.0.0; another test compares digests of the same texts"
         )
 
 
@@ -55,7 +55,7 @@ def test_varied_code_points_beside_the_original_rules(tokenizer, unicode_14):
         assert tokenizer.tokenize(text) == expected
 
 
-# The characters whose neighbours matter, and those that stand for a rule.
+# Characters whose neighbors matter, and one example of each rule.
 TELLING = "aAbΣσς'.:·\u00ad\u200d\u0301\u0323\u302e\u1b44\U00016ff0\U0001d165Åé한İ"
 TELLING += " \t\n\v\x1c\x85\u00a0\u2028\ufffd\0-,。王ﬁǅⅣ①\ue000\u0378\ud800\U0001d15e"
 
@@ -113,13 +113,13 @@ def test_offsets_point_into_the_original_text():
     assert words[","] == [(7, 8)]
     assert words["ﬁ"] == [(9, 10)]
     assert words["王"] == [(10, 11)]
-    # Three jamo of one syllable, after a dotted I whose dot is dropped.
+    # Three jamo of one syllable, after a dotted I whose dot is removed.
     assert words["i\u1112\u1161\u11ab"] == [(11, 12), (12, 13), (12, 13), (12, 13)]
 
 
 def test_offsets_of_marks_that_change_places():
-    # The virama (class 9) goes before the tone mark (class 224), and this
-    # before the accent (class 230), which is dropped.
+    # The virama (class 9) moves before the tone mark (class 224), and the tone mark
+    # before the accent (class 230), which is removed.
     [(word, spans)] = LOWER.tokenize_with_offsets("a\u0301\u302e\u1b44b")
     assert word == "a\u1b44\u302eb"
     assert spans == [(0, 1), (3, 4), (2, 3), (4, 5)]

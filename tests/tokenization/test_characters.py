@@ -15,7 +15,7 @@ UNICODE_14 = unicodedata.unidata_version == "14.0.0"
 
 def test_the_shipped_table_is_what_its_script_makes():
     if not UNICODE_14:
-        pytest.skip("the table can only be remade with Python 3.11 (Unicode 14)")
+        pytest.skip("only Python 3.11 (Unicode 14) can create the table again")
     made = make_character_table.make_table()
     with np.load(characters.TABLE_PATH) as shipped:
         assert set(shipped) == set(made)
@@ -76,7 +76,7 @@ def test_nothing_reads_unicodedata_at_run_time(mini):
     ],
 )
 def test_categories(category, true, false):
-    """They are those of the original's `_is_whitespace`, `_is_control` and so on."""
+    """Categories equal the original's `_is_whitespace`, `_is_control` and so on."""
     assert [char for char in true if characters.category(char) != category] == []
     assert [char for char in false if characters.category(char) == category] == []
 

@@ -23,7 +23,7 @@ CASED = ["É", "b", "##b"]
 
 @pytest.fixture
 def make_tokenizer(tmp_path):
-    """Return a function: pieces -> `FullTokenizer` with these after the header."""
+    """Return a function: pieces -> `FullTokenizer` with the header and these pieces."""
 
     def make(pieces, do_lower_case=True):
         path = tmp_path / "vocab.txt"
@@ -39,7 +39,7 @@ def tokenizer(make_tokenizer):
 
 
 def counted(counts, do_lower_case=True):
-    """Return a `WordCounter` that met each word of a dict so many times."""
+    """Return a `WordCounter` with the counts of a dict."""
     counter = WordCounter(do_lower_case)
     for word, count in counts.items():
         for _ in range(count):
@@ -93,7 +93,7 @@ def test_what_cannot_or_need_not_be_added_is_not_suggested(make_tokenizer):
 
 
 def test_words_that_lower_casing_changes_once_more_are_not_suggested(tokenizer):
-    """Text could never contain them: none is known today, so one is made up."""
+    """Text could never contain them. No such word is known, so the test fakes one."""
     counter = counted({"bio": 3})
     counter.words()["Bios"] = 3
     tokenizer.vocab["B"] = len(tokenizer.vocab)
@@ -142,13 +142,13 @@ def test_every_mistake_of_a_list_is_told_at_once(tokenizer, tmp_path):
     mistakes = {
         "covid-19": "('covid-19') is 3 words: covid - 19",
         "deep learning": "('deep learning') is 2 words: deep learning",
-        "##ology": "('##ology') has ##, and only whole words",
-        "bio##logy": "('bio##logy') has ##, and",
+        "##ology": "('##ology') contains ##, but only whole words",
+        "bio##logy": "('bio##logy') contains ##, but",
         "[MASK]": "('[MASK]') is 3 words: [ mask ]",
         "血压": "('血压') is 2 words: 血 压",
-        "\t12\t3": "('') is empty to the tokenizer",
-        "\u200b": "is empty to the tokenizer",
-        "a" * 201: f"('{'a' * 40}…') has 201 characters, and words of more than 200",
+        "\t12\t3": "('') is empty after tokenization",
+        "\u200b": "is empty after tokenization",
+        "a" * 201: f"('{'a' * 40}…') has 201 characters; words with more than 200",
         "a, b, c, d": "is 7 words: a , b , c and 2 more",
     }
     good = ["bio", "a" * 200]
@@ -173,7 +173,7 @@ def test_words_are_taken_as_the_tokenizer_writes_them(make_tokenizer, tmp_path):
     words, notes = read(tmp_path, make_tokenizer(PIECES), "COVID", "Résumé", "bio")
     assert words == ["covid", "resume", "bio"]
     assert [note.split("words.txt: ")[1] for note in notes] == [
-        "taken as the tokenizer writes them: COVID as covid (line 1), Résumé as resume "
+        "changed to the tokenizer's form: COVID as covid (line 1), Résumé as resume "
         "(line 2)."
     ]
     words, notes = read(tmp_path, make_tokenizer(CASED, False), "COVID", "Résumé")
@@ -184,19 +184,19 @@ def test_words_that_are_there_are_passed_over(tokenizer, tmp_path):
     words, notes = read(tmp_path, tokenizer, "Heart", "bio", "ab", "Bio", "bio")
     assert words == ["bio"]
     assert [note.split("words.txt: ")[1] for note in notes] == [
-        "tokens already, passed over: Heart (line 1), ab (line 3).",
-        "there before, passed over: Bio (line 4), bio (line 5).",
+        "already in the vocabulary, skipped: Heart (line 1), ab (line 3).",
+        "repeated, skipped: Bio (line 4), bio (line 5).",
     ]
 
 
 @pytest.mark.parametrize("lines", [[], ["", " "], ["word\tcount\tpieces\tsaved\tcut"]])
 def test_an_empty_list(tokenizer, tmp_path, lines):
-    with pytest.raises(UserError, match="words.txt: there is no word to add"):
+    with pytest.raises(UserError, match="words.txt contains no new word"):
         read(tmp_path, tokenizer, *lines)
 
 
 def test_a_list_of_words_that_are_there(tokenizer, tmp_path):
-    with pytest.raises(UserError, match="no word to add.*tokens already.*heart"):
+    with pytest.raises(UserError, match="no new word.*already in the voc.*heart"):
         read(tmp_path, tokenizer, "heart")
 
 
@@ -208,13 +208,13 @@ def test_a_list_that_is_not_there_or_no_text(tokenizer, tmp_path):
         extend.read_words(tmp_path / "latin", tokenizer)
 
 
-# The places of the words.
+# The ids of the words.
 
 
 def test_unused_tokens_are_taken_first_by_their_ids(tokenizer):
     size = len(tokenizer.vocab)
     words = ["w1", "w2", "w3", "w4"]
-    # The ids of [unused3], [unused1]; then what follows the last token.
+    # First the ids of [unused3] and [unused1], then ids after the last token.
     assert extend.place_words(tokenizer.vocab, words) == {
         "w1": 1, "w2": 6, "w3": size, "w4": size + 1,
     }  # fmt: skip
@@ -232,7 +232,7 @@ def test_only_tokens_that_are_named_so_are_unused():
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
 @pytest.mark.parametrize("last", ["\n", ""])
 def test_the_new_vocabulary(tmp_path, end, last):
-    """Old lines stay as they are; U+2028 is what a released one has."""
+    """Old lines keep their bytes; a released vocabulary has a line with U+2028."""
     old = [*HEADER, "\u2028", " ab ", "heart"]
     path = tmp_path / "vocab.txt"
     path.write_bytes((end.join(old) + last).encode())
@@ -246,7 +246,7 @@ def test_the_new_vocabulary(tmp_path, end, last):
     assert data.endswith(b"heart\nw3\n")
 
 
-# What happens to other words.
+# Effects on other words.
 
 
 def test_words_that_begin_with_a_new_one_may_be_cut_differently(tokenizer):
@@ -258,7 +258,7 @@ def test_words_that_begin_with_a_new_one_may_be_cut_differently(tokenizer):
         ("bios", 3, ["bi", "##o", "##s"], ["bio", "##s"]),
         ("biology", 2, ["bi", "##o", "##logy"], ["bio", "##logy"]),
     ]
-    # New words are no other words, even if they begin with one.
+    # New words are not reported, even if they begin with another new word.
     changes = extend.changed_words(words, tokenizer, ["bio", "bios"])
     assert [c.word for c in changes] == ["biology"]
     # "biolo" is longer than "bio", and "heart" than "he".
@@ -286,14 +286,14 @@ def test_words_that_change_others_can_be_left_out(tokenizer):
         "bio", "bios", "bilo", "heartx", "bilox",
     ]  # fmt: skip
     kept = suggested(counts, tokenizer, keep_others=True)
-    # "bios" and "bilox" are words of their own now, so they change no more, and
-    # "heartxz" is [UNK] with and without "heartx".
+    # "bios" and "bilox" are new words now, so they do not change. "heartxz" is [UNK]
+    # with and without "heartx".
     assert [one.word for one in kept] == ["bio", "bios", "bilo", "heartx", "bilox"]
     kept = suggested(counts, tokenizer, num_words=3, keep_others=True)
-    # Without "bilox", which has no place, "bilo" is left out.
+    # "bilox" does not fit in, so "bilo" is omitted.
     assert [one.word for one in kept] == ["bio", "bios", "heartx"]
     kept = suggested({**counts, "biosl": 1}, tokenizer, min_frequency=2, keep_others=1)
-    # "biosl" stays, so "bios" is left out, and therefore "bio".
+    # "biosl" is kept, so "bios" is omitted, and therefore "bio".
     assert [one.word for one in kept] == ["heartx"]
 
 
@@ -301,7 +301,7 @@ LETTERS = st.text("abc", min_size=1, max_size=5)
 
 
 @settings(max_examples=300, deadline=None)
-# "bc" alone would change "bcbc", which "bcb" leaves unknown.
+# "bc" alone would change "bcbc". With "bcb" it stays [UNK].
 @example(first=set(), inner={"bc"}, new={"bc", "bcb"}, text=["bcbc"], most=1)
 @given(
     first=st.sets(LETTERS, max_size=6),
@@ -311,13 +311,13 @@ LETTERS = st.text("abc", min_size=1, max_size=5)
     most=st.integers(1, 5),
 )
 def test_ids_change_where_and_only_where_it_is_said(first, inner, new, text, most):
-    """By trying it: against the tokenizer with the new words in its vocabulary."""
+    """A tokenizer with the new words in its vocabulary confirms each prediction."""
     pieces = first | {f"##{piece}" for piece in inner}
     new -= pieces
     before = WordpieceTokenizer(frozenset(pieces))
     after = WordpieceTokenizer(frozenset(pieces | new))
     changed = {w for w in text if before.tokenize_word(w) != after.tokenize_word(w)}
-    # The rule of the module's docstring.
+    # The rule in the module's docstring.
     for word in changed:
         begun = [n for n in new if word.startswith(n)]
         head = before.tokenize_word(word)[0]

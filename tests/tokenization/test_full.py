@@ -1,4 +1,4 @@
-"""Text to ids: the recordings of the original, offsets, memory."""
+"""Text to ids: the original's recordings, offsets, the cache."""
 
 import gzip
 import json
@@ -16,7 +16,7 @@ SPECIAL = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]"]
 
 
 def check_recording(tokenizer, text, ids):
-    """Compare every way to the ids of a text with the original's."""
+    """Compare all functions that return ids of a text with the original's ids."""
     assert tokenizer.encode(text) == ids
     tokens = tokenizer.tokenize(text)
     assert tokenizer.convert_tokens_to_ids(tokens) == ids
@@ -72,7 +72,7 @@ def letters(tmp_path):
 @pytest.mark.parametrize(
     ("between", "lower", "cased"),
     [
-        # The characters on which other tokenizers differ from the original.
+        # Characters with which other tokenizers differ from the original.
         ("\x01", "a ##b", None),
         ("\u200d", "a ##b", None),
         ("\u00ad", "a ##b", None),

@@ -1,4 +1,4 @@
-"""The tokenizer of TensorFlow ops gives what the one of Python gives, text by text."""
+"""The tokenizer of TensorFlow ops returns the same as Python's, text by text."""
 
 import gzip
 import itertools
@@ -16,7 +16,7 @@ from places import MINI
 from official_bert.tokenization import characters
 
 SPECIAL_CODE_POINTS = graph_checks.special_code_points()
-# In these the other texts of a batch would show, if anything could.
+# Texts that would show an influence of the other texts of a batch.
 NEIGHBOURS = [
     text.encode() for text in ("aΣ", "b", "", "Σ", "\u0301a", "\u0301", "王", "a\u302e")
 ]
@@ -25,7 +25,7 @@ NEIGHBOURS += ["\u1b44".encode(), b"a\xe2\x82", b"\xac\x82", b"\xcc", b"\x81b"]
 
 @pytest.fixture(scope="module")
 def telling(tmp_path_factory):
-    """Both tokenizers, uncased and cased, of all characters of special kinds."""
+    """Both tokenizers, uncased and cased, with all characters of special kinds."""
     path = graph_checks.write_vocab(
         tmp_path_factory.mktemp("telling") / "vocab.txt",
         graph_checks.telling_pieces(SPECIAL_CODE_POINTS),
@@ -42,7 +42,7 @@ def check_recording(both, texts, ids):
     """Compare ids with a recording of the original, and offsets with Python's."""
     found = both.pieces(texts)
     assert [[one for one, _, _ in row] for row in found] == ids
-    # Python's offsets are slow to make; each fourth text tells enough.
+    # Python's offsets are slow, so every fourth text is enough.
     for row, text in list(zip(found, texts, strict=True))[::4]:
         offsets = both.python.tokenize_with_offsets(text)[1]
         assert [(start, end) for _, start, end in row] == offsets
@@ -88,18 +88,18 @@ CORNERS = [
     "\ufffd", "\0", "\0a\0b\0", "a\0 \0b", "\v", "\u2028", "a\u2028b\u2029\u2028",
     "a\x85b\x1cc",
     "[MASK]", "[UNK][CLS] [SEP]", "##a", "a##b ## # a", "!", "a!!b.\u0301c", "...",
-    # Capital sigmas: alone, before and behind ignorable, removed and other characters.
+    # Capital sigmas: alone, and next to ignorable, removed and other characters.
     "Σ", "ΣΣ", "ΟΔΟΣ", "ΟΔΟΣ.", "ΟΔΟΣα", "ΟΔΟΣ'", "ΟΔΟΣ'α", "ΟΔΟΣ 'α", "'Σ", "α'Σ",
     "αΣ\u200d\u00ad", "αΣ\u200dα", "αΣ\u0301", "αΣ\u0301α", "α\u0301Σ", "α1Σ", "αΣ1α",
     "αΣ\vα", "α\vΣ", "αΣ王", "王Σ", "αΣ\u2028α", "αΣ\nα", "α Σ", "αΣΣ", "ʰΣ", "ªΣ",
     "αΣ\ufffdα", "αΣ\0α", "αΣ\u0345", "αΣ" * 50 + "α.Σ", ".Σ.α", "ΣʹΣ", "ΑΣ\U0001d165Α",
-    # Letters whose lower case or NFD is not one letter.
+    # Letters whose lower case or NFD has several letters.
     "İ", "aİb", "İ\u0301", "I\u0307", "ıIİi", "ßẞﬁǅⅣ①Å\u212b", "각한국어", "한\u0301국",
     "\u1112\u1161\u11ab\u0301", "\u0344\u0345", "\u1fb3\u1fbcΑ\u0345", "\u037ea\u0387",
-    # Chinese characters beside accents, of which the first belongs to none.
+    # Chinese characters next to accents; the first accent belongs to no letter.
     "王\u0301", "\u0301王\u0301\u0323a", "a王b\u0301", "王\u200d\u0301", "\uf900\u0301",
     "\U0002f800\u0301\u4e00", "か\u3099ガ", "王 \u0301a", "a\u302e王\u1b44",
-    # Marks in another order than NFD has them, and across what is removed.
+    # Marks in an order that NFD changes, also across removed characters.
     "a\u0301\u0323b", "a\u0301\u302e\u1b44b", "\u1b44\u302e", "\u302e\u1b44a",
     "a\u302e\u200d\u1b44b", "a\u302e \u1b44b", "a\u302e\ufffd\u0301\u1b44\u0323\u302fb",
     "\U0001d15e\U0001d165\u0301", "\U0001d160\u302e",
@@ -125,7 +125,7 @@ def test_no_text_has_no_rows(mini_uncased):
 
 
 def test_what_the_pieces_are(mini_uncased):
-    """Not only the same: right, and of the types that are promised."""
+    """Pieces are not only equal, but also right and of the documented types."""
     vocab = mini_uncased.python.vocab
     found = mini_uncased.graph(tf.constant(["", "Thé of", "\u4e00."]))
     assert found.ids.to_list() == [
@@ -149,7 +149,7 @@ def test_special_code_points_in_all_forms(casing, telling):
 
 
 def test_kept_marks_in_every_order(telling):
-    """The 25 that NFD moves past others, and what decomposes into them."""
+    """Tests the 25 marks that NFD reorders, and characters that decompose into them."""
     table = characters.load_table()
     moved = [
         code
@@ -180,7 +180,7 @@ def test_random_texts(casing, telling):
     assert telling[casing].differences(texts) == []
 
 
-# The characters whose neighbours matter, and those that stand for a rule.
+# Characters whose neighbors matter, and one example of each rule.
 TELLING = "aAbΣσς'.:·\u00ad\u200d\u0301\u0323\u302e\u1b44\U00016ff0\U0001d165Åé한İ"
 TELLING += " \t\n\v\x1c\x85\u00a0\u2028\ufffd\0-,。王ﬁǅⅣ①\ue000\u0378\U0001d15e\uf900"
 

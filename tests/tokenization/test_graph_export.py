@@ -1,4 +1,4 @@
-"""The tokenizer in a SavedModel: what it is made of, and that it needs nothing else."""
+"""The tokenizer in a SavedModel: its ops, and that it needs only TensorFlow."""
 
 import os
 import pathlib
@@ -17,7 +17,7 @@ CHILD = pathlib.Path(__file__).with_name("tokenize_saved.py")
 
 
 class Tokenizers(tf.Module):
-    """Both casings, whose pieces a signature gives one text after the other."""
+    """Tokenizers of both casings, with a signature that returns all pieces in order."""
 
     def __init__(self, uncased, cased):
         super().__init__()
@@ -70,7 +70,7 @@ def test_no_op_of_tensorflow_text_or_of_the_locale(saved):
     [graph] = [one.graph_def for one in model.meta_graphs]
     ops = op_types(graph)
     assert "UnicodeDecode" in ops and "While" in ops
-    # Ops that are not TensorFlow's own are named "TFText>..." and the like.
+    # Ops that do not belong to TensorFlow have names like "TFText>...".
     assert [op for op in ops if ">" in op] == []
     unwanted = {"StringLower", "StringUpper", "RegexReplace", "StaticRegexReplace"}
     assert ops & (unwanted | {"PyFunc", "EagerPyFunc", "UnicodeTranscode"}) == set()
@@ -98,7 +98,7 @@ def test_a_process_with_tensorflow_alone_under_a_turkish_locale(
         check=True,
     )
     answers = pickle.loads((tmp_path / "pieces").read_bytes())
-    # As that process's locale would have it, were TensorFlow asked.
+    # This is the lower case in that process's locale, if TensorFlow computed it.
     assert answers["lower"] == "tıtle"
     assert answers["imported"] == []
     for casing, both in both_casings.items():

@@ -1,4 +1,4 @@
-"""The tokenizer of TensorFlow ops with vocabularies made up for one rule each."""
+"""The tokenizer of TensorFlow ops with one invented vocabulary per rule."""
 
 import functools
 import random
@@ -20,7 +20,7 @@ def read_the_character_table_once():
 
 
 def check_made_up(path, pieces, texts):
-    """Compare the tokenizers of a vocabulary; also without a `tf.function`.
+    """Compare the tokenizers of a vocabulary, with and without `tf.function`.
 
     Returns:
       list of the pieces of each text.
@@ -40,16 +40,16 @@ def check_made_up(path, pieces, texts):
         (["a"], "aa a b", "[UNK] a [UNK]"),
         (["##a"], "a aa", "[UNK] [UNK]"),
         (["a", "##a"], "aaa", "a ##a ##a"),
-        # "##" is a piece of no word, and "#" never stands before a letter.
+        # "##" is not a piece of any word, and "#" never precedes a letter.
         (["##", "a", "##a", "##b"], "aa #a ab", "a ##a [UNK] a a ##b"),
         (["##", "#", "b", "##b"], "##b ##", "# # b # #"),
         (["###a", "a", "#"], "a#a ###a", "a # a # # # a"),
-        # Greedy: "abc" is found, so "ab ##cd" is not tried.
+        # Greedy: "abc" matches, so "ab ##cd" is not tried.
         (["abc", "ab", "##cd"], "abcd abc ab", "[UNK] abc ab"),
         (["ab", "##cd", "##c", "##de"], "abcd abcde", "ab ##cd [UNK]"),
-        # What is missing stands at the beginning, in the middle, at the end.
+        # The missing piece is at the beginning, in the middle, or at the end.
         (["a", "##b", "##c"], "xbc axc abx abc", "[UNK] [UNK] [UNK] a ##b ##c"),
-        # The beginnings of a piece are none; nor is a piece of words inside one.
+        # A prefix of a piece is not a piece. Word pieces do not match inside words.
         (["abcdef", "a", "##b"], "abcde ab abcdef", "[UNK] a ##b abcdef"),
         (["a", "bc", "##b"], "abc bc ab", "[UNK] bc a ##b"),
         (["[a]", "[", "]", "a", "!a"], "[a] !a", "[ a ] [UNK] a"),
@@ -79,12 +79,12 @@ def test_ids_that_are_not_in_the_order_of_pieces(tmp_path):
     assert found == ["a", "##zz", "##b", "zz", "##a", "##b", "b", "##zz", "z"]
 
 
-# Letters that no rule changes, of three and of four bytes in UTF-8.
+# Letters that no rule changes, with three and with four bytes in UTF-8.
 LETTERS = [*range(0x10D0, 0x10FB), *range(0x2D30, 0x2D60), *range(0x10450, 0x10480)]
 
 
 def test_random_vocabularies(tmp_path):
-    """Many small ones in one: no two have letters in common."""
+    """Tests many small vocabularies in one: no two of them share letters."""
     draw = random.Random(7)
     letters = [chr(code) for code in LETTERS]
     draw.shuffle(letters)
@@ -100,5 +100,5 @@ def test_random_vocabularies(tmp_path):
         texts += [" ".join(word(9, [*two * 4, "王", "\u0301"]) for _ in range(20))]
     draw.shuffle(pieces)
     found = [piece for row in check_made_up(tmp_path, pieces, texts) for piece in row]
-    # Neither kind of word is rare, or little would be compared.
+    # Both results must be frequent, or the test would compare little.
     assert 0.1 < found.count("[UNK]") / len(found) < 0.5

@@ -1,4 +1,4 @@
-"""Making vocabularies."""
+"""Training vocabularies."""
 
 import collections
 import json
@@ -27,7 +27,7 @@ def count(lines, **options):
 
 
 def sample_lines():
-    """Return lines of made-up words, with many ties between pairs."""
+    """Return lines of invented words, with many ties between pairs."""
     rng = random.Random(0)
     syllables = ["ka", "to", "mi", "ré", "Su", "nö", "li", "pe"]
     words = ["".join(rng.choices(syllables, k=rng.randint(1, 5))) for _ in range(500)]
@@ -60,7 +60,7 @@ def test_memory_is_bounded_by_leaving_rare_words_out(monkeypatch):
     counter = count(lines, most_words=50)
     assert counter.words() == {"common": 500, "also": 500}
     assert counter.pruned == 1
-    # What is left out as a word still counts as characters.
+    # Omitted words still count as characters.
     everything = collections.Counter("".join(lines).replace(" ", ""))
     assert counter.characters() == everything
 
@@ -101,7 +101,7 @@ def test_every_frequent_character_can_be_encoded():
     quality = train.measure_vocab(tokens, count(["ba\ue000e , 王한 한a"]))
     assert quality.unknown_rate == 0
     assert "q" not in tokens
-    # Punctuation and Chinese characters never stand inside a word.
+    # Punctuation and Chinese characters never occur inside a word.
     assert "##," not in tokens and "##王" not in tokens
     assert "##\ue000" in tokens
 
@@ -110,7 +110,7 @@ def test_the_alphabet_can_be_limited_to_the_most_frequent():
     lines = ["aaa bb c"] * 2
     tokens = train.train_vocab(count(lines), 100, num_unused=0, limit_alphabet=2)
     assert tokens[5:9] == ["a", "b", "##a", "##b"]
-    # Words of other characters do not leave their remains in the pieces.
+    # Words with other characters do not leave fragments in the pieces.
     lines = ["acb"] * 9 + ["aabb"] * 20
     tokens = train.train_vocab(count(lines), 100, num_unused=0, limit_alphabet=2)
     assert "ab" not in tokens and "aabb" in tokens
@@ -184,7 +184,7 @@ def test_the_script_writes_the_same_bytes_every_time(tmp_path):
     assert list(record["inputs"]) == [str(text)]
 
 
-# What the script prints of counters of two words, the rarer of which is left out.
+# Output of the script for counters of two words, which omit the rarer word.
 REPORT = """
 import types
 from official_bert.commands import train_vocab
@@ -253,7 +253,7 @@ def test_the_script_measures_on_other_text(tmp_path):
         "--num_unused=0",
     )
     assert ran.returncode == 0, ran.stderr
-    # All 60 words are trained on; "x" is unknown and "ba" is in two pieces.
+    # All 60 words are used for training. "x" is unknown and "ba" has two pieces.
     assert "from 60 words" in ran.stdout
     assert "3 words, 33.3333% unknown, 1.333 pieces per word" in ran.stdout
     record = json.loads((tmp_path / "v.run.json").read_text())

@@ -24,7 +24,7 @@ def test_ids_are_line_numbers(tmp_path):
 
 
 def test_an_empty_line_keeps_its_id_as_in_the_original(tmp_path):
-    # Line 344 of the released Chinese vocabulary holds nothing but U+2028.
+    # Line 344 of the released Chinese vocabulary contains only U+2028.
     vocab = load_vocab(write(tmp_path / "v", [*SPECIAL, "\u2028", "a"]))
     assert vocab[""] == 5
     assert vocab["a"] == 6
@@ -59,12 +59,12 @@ def test_missing_special_tokens(tmp_path, token):
     path = write(tmp_path / "v", [t for t in SPECIAL if t != token])
     with pytest.raises(UserError) as error:
         load_vocab(path)
-    assert f"none of its 4 lines is {token};" in str(error.value)
+    assert f"has no {token} in its 4 lines." in str(error.value)
 
 
 def test_a_text_is_no_vocabulary_rather_than_one_with_duplicates(tmp_path):
     path = write(tmp_path / "v", ["A line.", "", "Another.", ""])
-    with pytest.raises(UserError, match=r"none of its 4 lines is \[PAD\]"):
+    with pytest.raises(UserError, match=r"has no \[PAD\] or .* in its 4 lines"):
         load_vocab(path)
 
 
@@ -78,7 +78,7 @@ def test_what_is_no_vocabulary(tmp_path):
     with pytest.raises(UserError, match="line 2 is not UTF-8"):
         load_vocab(path)
     path.write_bytes(b"")
-    with pytest.raises(UserError, match="none of its 0 lines"):
+    with pytest.raises(UserError, match="in its 0 lines"):
         load_vocab(path)
 
 
@@ -91,7 +91,7 @@ def test_sizes_that_agree(vocab_size):
 @pytest.mark.parametrize(
     ("vocab_size", "message"),
     [
-        (99, r"v: line 100 \('99'\) has no place .* vocab_size is 99, .* 100 lines"),
+        (99, r"v: line 100 \('99'\) has no emb.* vocab_size is 99, .* 100 lines"),
         (101, "v ends at line 100, but the model's vocab_size is 101"),
         (228, "v ends at line 100, but the model's vocab_size is 228"),
         (232, "v ends at line 100, but the model's vocab_size is 232"),

@@ -28,7 +28,7 @@ TOKENIZER = WordpieceTokenizer(PIECES)
         # One missing piece makes the whole word unknown.
         ("unwantedX running", "[UNK] runn ##ing"),
         ("able", "[UNK]"),
-        # Longest first, without turning back: "un" + "##wanted" is not tried.
+        # Longest match first, without backtracking: "un" + "##wanted" is not tried.
         (" a\u2028aa\u00a0\x1ca\v", "a a ##a a"),
     ],
 )

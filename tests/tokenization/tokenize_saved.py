@@ -1,4 +1,4 @@
-"""Runs both signatures of a SavedModel on texts, with nothing but TensorFlow.
+"""Runs both signatures of a SavedModel on texts, with only TensorFlow.
 
 python tokenize_saved.py SAVED_MODEL TEXTS ANSWERS; the last two are pickles.
 """

@@ -1,12 +1,11 @@
-"""The same ten updates on one kind of device, as a process of its own.
+"""The same ten training steps on one kind of device, in a separate process.
 
     python device_table.py one|mirrored|worker FOLDER NAME:OPTION=VALUE,… …
 
-Writes FOLDER/NAME.npz for each name: how far each weight has moved, and
-`gradient_norms` before clipping. Options are those of `StepSettings`, `recompute`,
-and `pack`, two sequences in each row. The kind decides the strategy, which a process
-can choose once: one device, two logical devices, or one of the two workers of
-`TF_CONFIG`.
+Writes FOLDER/NAME.npz for each name: the movement of each weight, and `gradient_norms`
+before clipping. Options are those of `StepSettings`, `recompute`, and `pack` (two
+sequences in each row). The kind selects the strategy, which a process can choose only
+once: one device, two logical devices, or one of the two workers of `TF_CONFIG`.
 """
 
 import dataclasses
@@ -41,14 +40,14 @@ STRATEGIES = {"one": "one_device", "mirrored": "mirrored", "worker": "multi_work
 
 
 def batch(step):
-    """Return a batch whose rows have from no to all of their predictions."""
+    """Return a batch whose rows have none to all of their predictions."""
     rng = np.random.default_rng(step)
 
     def numbers(high, *shape):
         return tf.constant(rng.integers(0, high, shape), tf.int32)
 
     counts = rng.integers(0, PREDICTIONS + 1, (ROWS, 1))
-    # The first half has few: no share of the rows is like the whole.
+    # The first half has few predictions, so no share of the rows is like the whole.
     counts[: ROWS // 2] = np.minimum(counts[: ROWS // 2], 1)
     lengths = rng.integers(LENGTH // 2, LENGTH + 1, (ROWS, 1))
     return {
@@ -63,14 +62,14 @@ def batch(step):
 
 
 def packed(features):
-    """Return a batch of rows that hold two sequences, and could hold three."""
+    """Return a batch of rows that contain two sequences, with room for three."""
     packing = RowPacking(RecordFormat({}, {}, {}), 2 * LENGTH, 2 * PREDICTIONS)
     held = tf.constant([[True, True, False]] * (ROWS // 2))
     return packing.join(features, held)
 
 
 def ten_updates(strategy, recompute=False, pack=False, **options):
-    """Return name -> movement of each weight, and the norms of the gradients."""
+    """Return name -> movement of each weight, and the gradient norms."""
     keras.utils.set_random_seed(3)
     with strategy.scope():
         model = PretrainingModel(CONFIG, recompute)

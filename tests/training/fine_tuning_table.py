@@ -1,11 +1,11 @@
-"""The same short fine-tuning on one kind of device, as a process of its own.
+"""The same short fine-tuning on one kind of device, in a separate process.
 
     python fine_tuning_table.py one|mirrored|workers FOLDER NAME:FLAG=VALUE,… …
 
-Leaves a model directory FOLDER/NAME for each name, and prints as JSON how often each
+Writes a model directory FOLDER/NAME for each name, and prints as JSON how often each
 traced its training step. Flags are fields of `FineTuningSettings`, and `evaluated`. The
-kind decides the strategy, which a process can choose once: one device, two logical
-ones, or two processes, of which this is one. There the first takes its time to save.
+kind selects the strategy, which a process can choose only once: one device, two logical
+devices, or two processes, one of which is this one. There the first saves slowly.
 """
 
 import dataclasses
@@ -42,7 +42,7 @@ KINDS = {"one": [], "mirrored": ["mirrored", 2], "workers": ["multi_worker"]}
 
 
 def examples():
-    """Return texts of 3 to 128 tokens, of which batches become of many lengths."""
+    """Return texts of 3 to 128 tokens, so that batches have many lengths."""
     rng = np.random.default_rng(1)
     found = []
     for length in (3, 4, 5, 7, 9, 20, 24, 28, 40, 42, 55, 60, 75, 90, 110, 128):
@@ -52,8 +52,8 @@ def examples():
 
 
 def train(strategy, directory, evaluated=0, **changes):
-    """Fine-tune; return how often the training step was traced."""
-    encoder_model.DROPOUT = 0.0  # That before the head, which no config names.
+    """Fine-tune; return the number of times that the training step was traced."""
+    encoder_model.DROPOUT = 0.0  # Dropout before the head, which has no config key.
     steps = []
 
     def remembered(*arguments):
@@ -71,7 +71,7 @@ def train(strategy, directory, evaluated=0, **changes):
 
 
 def main(kind, folder, *runs):
-    """Make the runs of one kind of device."""
+    """Run all fine-tunings of one kind of device."""
     strategy = strategies.make_strategy(*KINDS[kind])
     if kind == "workers":
         write = google.write_checkpoint

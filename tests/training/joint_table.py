@@ -1,10 +1,10 @@
-"""Three training steps of an embedding model on several devices, as a process.
+"""Three training steps of an embedding model on several devices, in a process.
 
     python joint_table.py devices|workers FOLDER NAME:OPTION=VALUE,… …
 
-Writes FOLDER/NAME.npz for each name: how far each weight moved, and the losses before
+Writes FOLDER/NAME.npz for each name: the movement of each weight, and the losses before
 each step. Options are `replicas` (1, or 2 logical devices of one process; a worker has
-its own), `loss`, and those of `StepSettings`.
+one device), `loss`, and those of `StepSettings`.
 """
 
 import dataclasses
@@ -43,7 +43,7 @@ def batch(step, rows):
     mask = np.ones(shape)
     mask[::3, 2] = 0
     numbers = np.arange(rows * TEXTS).reshape(shape)
-    # The first and the last example share a text.
+    # The first and the last example have the same positive.
     numbers[-1, 1] = numbers[0, 1]
     arrays = {
         "input_ids": rng.integers(5, CONFIG.vocab_size, (*shape, LENGTH)),
@@ -82,7 +82,7 @@ def moved(strategy, loss="info_nce", rows=8, precision="float32", **options):
 
 
 def main(kind, folder, *runs):
-    """Make the runs of a process."""
+    """Make the steps of all runs of a process."""
     if kind == "workers":
         several = strategies.make_strategy("multi_worker")
     else:

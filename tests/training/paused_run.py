@@ -1,10 +1,10 @@
-"""`run_pretraining.py`, made to stand still while it writes a file.
+"""Runs `run_pretraining.py` and pauses it while it writes a file.
 
     python paused_run.py STAGE STEP MARKER --bert_config_file=… …
 
-At STAGE (one of `STAGES`) of writing the checkpoint of STEP it writes the file
-MARKER and waits to be killed. The command knows nothing of this: the functions
-that write files are replaced before it starts.
+At STAGE (one of `STAGES`) of writing the checkpoint of STEP, it writes the file MARKER
+and waits to be killed. The command's code is unchanged: the functions that write files
+are replaced before it starts.
 """
 
 import dataclasses
@@ -21,13 +21,13 @@ SCRIPT = pathlib.Path(__file__).parents[2] / "run_scripts" / "run_pretraining.py
 
 @dataclasses.dataclass(frozen=True)
 class Stage:
-    """Where to stand still: before or after a call of a function.
+    """The moment of a pause: before or after a call of a function.
 
     Attributes:
       function: "save" (`SaveV2`), "replace" (`os.replace`) or "remove".
       when: "before" or "after".
       path: pattern of the file's path, with `{step}` for the step.
-      indexed: whether only once the step's checkpoint has its index.
+      indexed: whether to wait until the step's checkpoint has its index.
     """
 
     function: str
@@ -50,7 +50,7 @@ STAGES = {
 
 
 def stand_still(marker):
-    """Tell that the moment has come; wait for the end, or for that of the parent."""
+    """Report that the moment has come; wait for a kill, or for the parent's end."""
     parent = os.getppid()
     pathlib.Path(marker).touch()
     while os.getppid() == parent:
@@ -59,14 +59,14 @@ def stand_still(marker):
 
 
 def paused(function, path_of, stage, step, marker):
-    """Return a function that does the same, but stands still at the stage.
+    """Return a function that does the same, but pauses at the stage.
 
     Args:
-      function: what is called.
-      path_of: function of the same arguments: the path that matters.
+      function: the function to call.
+      path_of: function of the same arguments that returns the relevant path.
       stage: a `Stage` of that function.
-      step: of the checkpoint.
-      marker: the file that tells of it.
+      step: step of the checkpoint.
+      marker: the file that reports the pause.
     """
     pattern = re.compile(stage.path.replace("{step}", str(step)))
 
@@ -88,7 +88,7 @@ def paused(function, path_of, stage, step, marker):
 
 
 def arm(stage, step, marker):
-    """Replace the function that the stage is of."""
+    """Replace the function of the stage."""
     if stage.function == "save":
         import tensorflow as tf
 
@@ -105,7 +105,7 @@ def arm(stage, step, marker):
 
 
 def main():
-    """Run the command with the rest of the arguments."""
+    """Run the command with the remaining arguments."""
     name, step, marker, *flags = sys.argv[1:]
     arm(STAGES[name], int(step), marker)
     sys.argv = [str(SCRIPT), *flags]

@@ -1,10 +1,10 @@
-"""Two replicas with different halves of a batch, looked at by arithmetic.
+"""Compares two replicas with different halves of a batch with formulas.
 
-Prints JSON. `per_replica`: how far the first moments after one such step are
-`from_formula`, 0.1 times the sum of the clipped gradients of each half, and how
-far `from_the_whole_batch`; `poisoned`: what a loss that is no number on the
-second replica does to both; `uneven`: how far the moments of an ordinary step
-of seven rows are `from_the_whole_batch`.
+Prints JSON. `per_replica`: the distances of the first moments after one such step
+`from_formula` (0.1 times the sum of the clipped gradients of each half) and
+`from_the_whole_batch`. `poisoned`: the effect on both replicas of a NaN loss on the
+second one. `uneven`: the distance of the moments `from_the_whole_batch` after an
+ordinary step of seven rows.
 """
 
 import json
@@ -20,7 +20,7 @@ ROWS = 8
 
 
 def unlike_halves():
-    """Return a batch whose first half has one masked word in each row."""
+    """Return a batch whose first half has one masked token in each row."""
     features = updates.batch(ROWS)
     weights = features["masked_lm_weights"].numpy()
     weights[: ROWS // 2, 1:] = 0
@@ -50,7 +50,7 @@ def tenth_of_clipped(model, features):
 
 
 def per_replica(strategy, state, step):
-    """Compare a step of `per_replica_update` with its formula."""
+    """Compare a step with `per_replica_update` with its formula."""
     features = unlike_halves()
     halves = rows(features, 0, ROWS // 2), rows(features, ROWS // 2, ROWS)
     (first, *_), (second, *_) = parts = [
@@ -69,7 +69,7 @@ def per_replica(strategy, state, step):
 
 
 def poisoned(strategy, state, step):
-    """Make a step of which the last row is bad; tell what both devices hold."""
+    """Make a step with an invalid last row; return the values on both devices."""
     features = unlike_halves()
     weights = features["masked_lm_weights"].numpy()
     weights[-1] = np.nan
@@ -89,7 +89,7 @@ def poisoned(strategy, state, step):
 
 
 def uneven(strategy):
-    """Compare a plain step of seven rows with the gradient of all of them."""
+    """Compare an ordinary step of seven rows with the gradient of all of them."""
     state, step = start(strategy)
     features = updates.batch(7)
     expected, _ = tenth_of_clipped(state.model, features)

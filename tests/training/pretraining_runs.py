@@ -1,4 +1,4 @@
-"""Runs of `run_pretraining.py` on the small records, each a process of its own."""
+"""Runs of `run_pretraining.py` on the small records, each in a separate process."""
 
 import json
 import pathlib
@@ -13,7 +13,7 @@ from record_files import MINI_CONFIG
 from official_bert.training.logs.run_log import RATES
 
 SCRIPT = pathlib.Path(__file__).parents[2] / "run_scripts" / "run_pretraining.py"
-# Steps of a run, between its checkpoints, and between its log lines.
+# Number of steps: of a run, between checkpoints, and between log lines.
 STEPS, EVERY, LOG = 80, 20, 5
 RUN_ID = "training/run_id"
 
@@ -41,23 +41,23 @@ def arguments(flags):
 
 
 def start(flags, **environment):
-    """Start the command. On GPUs sums would come in any order."""
+    """Start the command on the CPU, because GPUs sum in any order."""
     environment = {"CUDA_VISIBLE_DEVICES": "-1", **environment}
     return processes.start(SCRIPT, *arguments(flags), **environment)
 
 
 def wait_for(process, beginning):
-    """Read what a process prints up to a line with this beginning."""
+    """Read the output of a process up to a line that begins with this text."""
     read = []
     for line in process.stdout:
         read.append(line)
         if line.startswith(beginning):
             return
-    raise AssertionError(f"It never said {beginning!r}: {''.join(read)[-3000:]}")
+    raise AssertionError(f"No line begins with {beginning!r}: {''.join(read)[-3000:]}")
 
 
 def end(process, status=0):
-    """Return the rest of what a process prints; it has to end with this status."""
+    """Return the remaining output of a process, which must end with this status."""
     process.wait(processes.TIMEOUT)
     output = process.stdout.read()
     assert process.returncode == status, output[-3000:]
@@ -66,18 +66,18 @@ def end(process, status=0):
 
 
 def run(flags, status=0, **environment):
-    """Run the command to its end and return what it printed."""
+    """Run the command to its end and return its output."""
     with processes.running(start(flags, **environment)) as (process,):
         return end(process, status)
 
 
 def stop(flags, number, moment):
-    """Run the command and send it a signal; return its status and the rest.
+    """Run the command and send it a signal; return its status and remaining output.
 
     Args:
       flags: dict of flags.
-      number: of the signal.
-      moment: function of the process that returns when it is time.
+      number: number of the signal.
+      moment: function of the process that returns at the right moment.
     """
     with processes.running(start(flags)) as (process,):
         moment(process)
@@ -95,14 +95,14 @@ def wait_for_file(process, path):
 
 
 def error_of(output):
-    """Return the one sentence that a refused command ends with."""
+    """Return the message with which a refused command ends."""
     lines = [line for line in output.splitlines() if line.startswith("error: ")]
     assert len(lines) == 1 and output.splitlines()[-1] == lines[0], output
     return lines[0]
 
 
 def tensors(prefix):
-    """Return a checkpoint's name -> array, without what names the run."""
+    """Return a checkpoint's name -> array, without the run's id."""
     reader = tf.train.load_checkpoint(str(prefix))
     names = set(reader.get_variable_to_shape_map()) - {RUN_ID}
     return {name: reader.get_tensor(name) for name in names}
@@ -115,7 +115,7 @@ def assert_equal(ours, theirs):
 
 
 def assert_same_end(directory, whole, step=STEPS):
-    """Two runs have the same weights, moments and step, to the last bit."""
+    """Check that two runs have bit-identical weights, moments and step."""
     ours, theirs = (tensors(run / f"model.ckpt-{step}") for run in (directory, whole))
     assert ours["global_step"] == step
     assert {name.rpartition("/")[2] for name in theirs} >= {"adam_m", "adam_v"}
@@ -123,7 +123,7 @@ def assert_same_end(directory, whole, step=STEPS):
 
 
 def rows(directory, kind="loss"):
-    """Return step -> row of `metrics.jsonl`, "loss" or "eval_loss"; each once."""
+    """Return step -> row of `metrics.jsonl`, with "loss" or "eval_loss"; each once."""
     found = {}
     for line in (directory / "metrics.jsonl").read_text().splitlines():
         row = json.loads(line, parse_constant=_refuse)
@@ -136,7 +136,7 @@ def rows(directory, kind="loss"):
 
 
 def assert_same_rows(directory, whole, stop=None):
-    """All rows are those of the whole run, but for those that a stop splits."""
+    """Check that all rows are those of the whole run, except rows split by a stop."""
     found, expected = rows(directory), rows(whole)
     assert set(found) == {*range(LOG, STEPS + 1, LOG)} | ({stop} - {None})
     for step, row in expected.items():
@@ -145,10 +145,10 @@ def assert_same_rows(directory, whole, stop=None):
 
 
 def _refuse(word):
-    raise AssertionError(f"metrics.jsonl holds {word}, which is no JSON.")
+    raise AssertionError(f"metrics.jsonl contains {word}, which is not JSON.")
 
 
 def contents(directory):
-    """Return path -> bytes of all files; the lock comes and goes."""
+    """Return path -> bytes of all files except the lock."""
     files = [path for path in directory.rglob("*") if path.is_file()]
     return {path: path.read_bytes() for path in files if path.name != ".lock"}

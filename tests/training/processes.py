@@ -1,4 +1,4 @@
-"""Scripts of this folder as processes, some of them as workers of one cluster."""
+"""Runs scripts of this folder as processes, some as workers of one cluster."""
 
 import contextlib
 import json
@@ -13,14 +13,14 @@ TIMEOUT = 900
 
 
 def start(script, *arguments, **changes):
-    """Start a script of this folder, or one with a path."""
+    """Start a script of this folder, or a script given by its path."""
     paths = f"{FOLDER.parent}:{FOLDER.parent.parent}:{FOLDER}"
     environment = {**os.environ, "PYTHONPATH": paths}
     return warm_python.start([FOLDER / script, *arguments], env=environment | changes)
 
 
 def finish(process):
-    """Return a process' output; it has to end well."""
+    """Return the output of a process, which must succeed."""
     output, _ = process.communicate(timeout=TIMEOUT)
     assert process.returncode == 0, output[-3000:]
     return output
@@ -28,7 +28,7 @@ def finish(process):
 
 @contextlib.contextmanager
 def running(*processes):
-    """Kill what is still alive of some processes in the end."""
+    """At the end, kill the processes that still run."""
     try:
         yield processes
     finally:

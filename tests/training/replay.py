@@ -1,8 +1,8 @@
-"""The original's six steps, taken by us, and how far we end from them.
+"""The original's six training steps, made by this project, and the differences.
 
-Run as a script it does so on two replicas of this machine's CPU: logical
-devices have to be made before TensorFlow starts, so it takes a process of
-its own. It prints what `distances` returns in the `WAYS` that it is given, as JSON.
+As a script it uses two replicas on the CPU. Logical devices must be created before
+TensorFlow starts, so this needs a separate process. The script prints the results of
+`distances` for the given `WAYS` as JSON.
 """
 
 import dataclasses
@@ -24,7 +24,7 @@ from official_bert.training.pretraining import make_objective
 from official_bert.training.schedule import WarmupLinearDecay
 from official_bert.training.step import StepSettings, make_train_step
 
-# The kernels that a training step may use, and the settings of such a step.
+# The kernels that a training step may use, and the settings of the step.
 WAYS = {
     "plain": PLAIN,
     "plain, packed": dataclasses.replace(PLAIN, pack=packing.pack_tokens),
@@ -57,7 +57,7 @@ def distribute(strategy, features):
 
 
 def start(strategy, kernels, **options):
-    """Return the model at its recorded weights, its optimizer and its step."""
+    """Return the model with its recorded weights, its optimizer and its step."""
     settings = original_head.SETTINGS
     schedule = WarmupLinearDecay(
         settings["learning_rate"],
@@ -79,17 +79,17 @@ def start(strategy, kernels, **options):
 
 
 def distances(strategy, way):
-    """Take the six steps.
+    """Make the six steps.
 
     Args:
       strategy: a `tf.distribute` strategy.
       way: key of `WAYS`.
 
     Returns:
-      dict: the largest difference from the recording in `mlm`, `nsp` (losses),
-      `rate`, `weights`, `adam_m`, `adam_v`; the smallest `norm` before
-      clipping; how far the weights `moved`; the largest difference between
-      `replicas` of a weight; and the number of `steps`.
+      dict: the largest differences from the recording in `mlm`, `nsp` (losses),
+      `rate`, `weights`, `adam_m`, `adam_v`; the smallest `norm` before clipping; the
+      distance by which the weights `moved`; the largest difference of a weight between
+      `replicas`; and the number of `steps`.
     """
     arrays = original_head.recording()
     model, optimizer, step = start(strategy, WAYS[way], **SETTINGS.get(way, {}))

@@ -1,8 +1,8 @@
-"""Two replicas with the same rows: what dropout and evaluation make of them.
+"""Dropout and evaluation on two replicas with the same rows.
 
-Prints JSON: `together`, the masked-LM loss that a training step sums over the
-replicas; `alone`, that of each replica's dropout seed by a plain call; and the
-same sum of an evaluation step beside one plain call.
+Prints JSON. `together` is the masked-LM loss of a training step, summed over the
+replicas. `alone` is the loss of a plain call with each replica's dropout seed. Then
+follow the same sum of an evaluation step, and the loss of one plain call.
 """
 
 import json

@@ -1,18 +1,18 @@
-"""One update is one update: on devices and processes, in micro-batches, packed."""
+"""A training step is the same on devices, processes, micro-batches and packed rows."""
 
 import numpy as np
 import processes
 import pytest
 from marks import slow
 
-# Ways to make ten training steps: of one device, two devices, and two processes. The
-# first way is the one that the others must equal.
+# Ways to make ten training steps: on one device, two devices, and two processes. All
+# must equal the first way.
 QUICK = {
     "one": ["one", "fourth:micro_batch_size=4", "packed:pack=1"],
     "mirrored": ["two_devices", "two_devices_packed:pack=1,micro_batch_size=2"],
     "worker": ["two_workers"],
 }
-# `make commands` tries these.
+# `make commands` runs these.
 SLOW = {
     "one": [
         "one",
@@ -25,7 +25,7 @@ SLOW = {
     "mirrored": ["two_devices_half:micro_batch_size=4"],
     "worker": ["two_workers_half:micro_batch_size=4"],
 }
-# The original's, which is another training step on two replicas.
+# The original's way, which is a different training step on two replicas.
 APART = [
     "two_devices_apart:per_replica_update=1",
     "two_devices_apart_packed:per_replica_update=1,pack=1",
@@ -41,7 +41,7 @@ CASES = [*names_of(QUICK)[1:], *(slow(name) for name in names_of(SLOW)[1:])]
 
 @pytest.fixture(scope="module")
 def moved(tmp_path_factory):
-    """Name of a quick way to make ten steps -> how far each weight moved."""
+    """Name of a quick way to make ten steps -> the movement of each weight."""
     ways = QUICK | {"mirrored": QUICK["mirrored"] + APART}
     return run_ways(tmp_path_factory.mktemp("moved"), ways)
 
@@ -73,7 +73,7 @@ def largest(arrays):
 
 
 def ratio(moved, name, than="one"):
-    """Return max|Δa - Δb| / max|Δ|, the Δ being movements from the first weights."""
+    """Return max|Δa - Δb| / max|Δ|; each Δ is a movement from the first weights."""
     one, other = moved[than], moved[name]
     assert set(one) == set(other)
     paths = set(one) - {"gradient_norms"}

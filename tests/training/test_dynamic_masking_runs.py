@@ -1,4 +1,4 @@
-"""Runs on records without masks: killed and continued, evaluated, refused."""
+"""Runs on records without masks: killed and resumed, evaluated, refused."""
 
 import dataclasses
 
@@ -23,13 +23,13 @@ def records(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def whole(records, tmp_path_factory):
-    """The output of a run that nobody disturbed."""
+    """The output directory of an undisturbed run."""
     return run(records, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")
 def continued(records, tmp_path_factory):
-    """The output of the same run, killed after step 3 and started again."""
+    """The output directory of the same run, killed after step 3 and resumed."""
     directory = tmp_path_factory.mktemp("continued")
     killed_at(3, lambda: run(records, directory), pytest.MonkeyPatch)
     assert [row["step"] for row in metrics(directory)][-1] == 3
@@ -66,7 +66,7 @@ def test_static_held_out_records_beside_unmasked_ones(records, tmp_path):
 
 
 def test_evaluations_of_one_model_agree(whole, records):
-    """The masks of held-out words never change, nor with the run's seed."""
+    """The masks of held-out data never change, not even with the run's seed."""
     last = [row for row in metrics(whole) if "eval_loss" in row][-1]
     run(records, whole, do_train=False, seed=SETTINGS.step.seed + 1)
     lines = (whole / "eval_results.txt").read_text().splitlines()

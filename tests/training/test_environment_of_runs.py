@@ -1,4 +1,4 @@
-"""What a run tells of the machine that it was on."""
+"""The report of the machine that a run used."""
 
 import json
 import os
@@ -63,7 +63,7 @@ VARIABLES = ("TF_NUM_INTRAOP_THREADS", "TF_NUM_INTEROP_THREADS")
 
 
 def set_threads(monkeypatch, configured, named=(None, None)):
-    """Let threads be configured in TensorFlow, and named by the environment."""
+    """Set the number of threads in TensorFlow and in environment variables."""
     kinds = ("intra", "inter")
     for kind, variable, number, text in zip(
         kinds, VARIABLES, configured, named, strict=True
@@ -94,7 +94,7 @@ def test_threads_of_the_environment(monkeypatch):
 
 @pytest.mark.parametrize("named", [(None, None), ("0", ""), ("many", "-1")])
 def test_threads_that_were_not_set_are_one_for_each_core(monkeypatch, named):
-    """The cores that this process may use, which are not all of the machine."""
+    """It is the number of cores that this process may use, not of the machine."""
     set_threads(monkeypatch, (0, 0), named)
     cores = {0, 4, 6}
     monkeypatch.setattr(os, "sched_getaffinity", lambda pid: cores, raising=False)
@@ -178,6 +178,6 @@ def test_the_model_of_an_earlier_end_is_told(tmp_path, capsys):
     assert capsys.readouterr().out == ""
     (tmp_path / "bert_model.ckpt.index").touch()
     runs._say_that_a_model_is_older(settings, 2)
-    assert "holds the model of an earlier end" in capsys.readouterr().out
+    assert "contains the final model of an earlier" in capsys.readouterr().out
     runs._say_that_a_model_is_older(settings, 4)
     assert capsys.readouterr().out == ""

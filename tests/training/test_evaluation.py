@@ -1,4 +1,4 @@
-"""The means that an evaluation gives."""
+"""The means that an evaluation returns."""
 
 import pytest
 import tensorflow as tf
@@ -6,7 +6,7 @@ import tensorflow as tf
 from official_bert.training.evaluation import make_loss_evaluate
 from official_bert.training.step import Objective
 
-# A "model" whose loss is its input: two losses, one with 1 added below.
+# A "model" whose loss is its input. One of its two losses has 1 added to its weight.
 OBJECTIVE = Objective(
     losses={"a_loss": 1.0, "b_loss": 0.0},
     weights=lambda features: {},
@@ -19,7 +19,7 @@ OBJECTIVE = Objective(
 
 
 def test_evaluation_by_hand():
-    """Means over all rows; `loss` is the mean of the batches' losses."""
+    """Means are over all rows; `loss` is the mean of the batches' losses."""
     data = {"x": [1.0, 2.0, 3.0, 4.0, 8.0], "w": [1.0, 1.0, 0.0, 1.0, 3.0]}
     batches = tf.data.Dataset.from_tensor_slices(data).batch(2)
     evaluate = make_loss_evaluate(

@@ -1,4 +1,4 @@
-"""A fine-tuning is one, however its batches are padded, split and distributed."""
+"""Fine-tuning does not depend on how batches are padded, split and distributed."""
 
 import json
 
@@ -15,14 +15,14 @@ RUNS = {
     "one": ["one", "padded:pad_to_max_seq_length=1", "split:micro_batch_size=2"],
     "mirrored": ["two_devices", "two_devices_split:micro_batch_size=1"],
 }
-# Its only checkpoint is the best, which the first saves while the second evaluates.
+# The only checkpoint is the best. The first worker saves it while the second evaluates.
 WORKERS = "workers:evaluated=1,save_checkpoints_steps=8"
 OTHERS = ["padded", "split", "two_devices", "two_devices_split", "workers"]
 
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):
-    """(folder of the models, name -> how often its step was traced)."""
+    """(folder of the models, name -> number of traces of its step)."""
     folder = tmp_path_factory.mktemp("fine_tuned")
     script, traced = "fine_tuning_table.py", {}
     for kind, runs in RUNS.items():
@@ -46,7 +46,7 @@ def weights(made, name):
 
 @pytest.mark.parametrize("name", OTHERS)
 def test_the_same_weights(made, name):
-    """With other dropout before the head alone they were 0.06 apart."""
+    """With different dropout before the head only, they would differ by 0.06."""
     expected, found = weights(made, "one"), weights(made, name)
     assert set(expected) == set(found)
     difference = max(np.abs(expected[key] - found[key]).max() for key in expected)
@@ -70,7 +70,7 @@ def test_batches_are_of_many_lengths():
 
 
 def test_a_new_length_is_not_traced_anew(made):
-    """After the second the step is traced for any length."""
+    """After the second length, the step is traced for any length."""
     _, traced = made
     assert traced["padded"] == 1
     assert max(traced.values()) <= 3, traced

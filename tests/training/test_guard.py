@@ -1,4 +1,4 @@
-"""No update is made of a gradient that is not finite; and float16's loss scale."""
+"""Steps without a finite gradient are skipped; float16's loss scale."""
 
 import keras
 import numpy as np
@@ -17,7 +17,7 @@ TERMS += ("next_sentence_loss", "next_sentence_accuracy")
 
 @pytest.fixture(scope="module")
 def training():
-    """A state and its compiled step, shared: each test takes it as it is."""
+    """A state and its compiled step, shared by tests that each restart it."""
     state = updates.make_state()
     return state, updates.make_step(state)
 
@@ -27,7 +27,7 @@ def values(report):
 
 
 def restart(state, weights=None):
-    """Bring a state to step 2 with no skipped updates."""
+    """Reset a state to step 2 without skipped steps."""
     for name, value in (weights or {}).items():
         state.weights_and_slots()[name].assign(value)
     state.optimizer.iterations.assign(2)
@@ -48,7 +48,7 @@ def test_a_bad_gradient_leaves_weights_and_moments_as_they_are(training):
             assert after[name].tobytes() == value.tobytes(), name
         assert state.step == 2 + count
         assert report["skipped_updates"] == report["skipped_in_row"] == count
-    # A step of which the moments are still 0 would prove little.
+    # If all moments were still 0, the test would prove little.
     assert any(value.any() for name, value in before.items() if "adam_v" in name)
 
 
@@ -85,7 +85,7 @@ def test_a_good_batch_trains_on_as_if_the_bad_one_had_not_been(training):
 
 
 class Line(keras.Model):
-    """slope * weight for each of two weights, in a dtype: gradients at will."""
+    """slope * weight for each of two weights, in a dtype, to choose gradients."""
 
     def __init__(self, dtype):
         super().__init__()
@@ -99,7 +99,7 @@ class Line(keras.Model):
 
 
 def line_step(dtype, scaled=False, divisor=1.0):
-    """Train the line whose sum over `divisor` is the loss.
+    """Return a training step in which the loss is the line's sum over `divisor`.
 
     Returns:
       (guard, `BertAdam`, function: two slopes -> report).
@@ -132,7 +132,7 @@ def test_one_infinite_number_is_enough():
 
 
 def test_a_gradient_whose_norm_overflows_is_skipped():
-    """Clipping would divide by the norm, and make an update of nothing."""
+    """Clipping would divide by the norm and make all gradients 0."""
     _, optimizer, step = line_step("float32")
     report = step(1e30, 1e30)
     assert report["skipped_updates"] == 1
@@ -142,13 +142,13 @@ def test_a_gradient_whose_norm_overflows_is_skipped():
 def test_the_scale_halves_until_float16_holds_the_gradient():
     guard, optimizer, step = line_step("float16", scaled=True)
     reports = [step(100.0, 0.0) for _ in range(7)]
-    # 65,504 is the largest float16: 100 times 512 is less.
+    # 65,504 is the largest float16. 100 times 512 is smaller.
     scales = [report["loss_scale"] for report in reports]
     assert scales == [2.0**power for power in range(15, 8, -1)]
     assert [report["skipped_updates"] for report in reports] == [1, 2, 3, 4, 5, 6, 6]
     assert reports[-1]["skipped_in_row"] == 0
     assert int(guard.good_updates) == 1
-    # The gradient is 100 whatever the scale; clipping makes it 1.
+    # The gradient is 100 with any scale. Clipping makes it 1.
     assert reports[-1]["gradient_norm"] == pytest.approx(100, rel=1e-3)
     np.testing.assert_allclose(optimizer.adam_m[0], [0.1, 0.0], rtol=1e-3)
 
@@ -164,14 +164,14 @@ def test_the_scale_grows_while_training(monkeypatch):
     _, _, step = line_step("float16", scaled=True)
     reports = [step(1.0, 0.0) for _ in range(7)]
     first = 2.0**15
-    # 2^16 is beyond float16: the update that would have it is skipped.
+    # 2^16 is too large for float16, so the step with this scale is skipped.
     scales = [report["loss_scale"] for report in reports]
     assert scales == [first] * 3 + [2 * first] + [first] * 3
     assert reports[-1]["skipped_updates"] == 1
 
 
 def scale_after(guard, *finite):
-    """Count updates; return the loss scale after each."""
+    """Count steps; return the loss scale after each."""
     scales = []
     for each in finite:
         guard.count(tf.constant(each))
@@ -183,7 +183,7 @@ def test_two_thousand_good_updates_double_the_scale():
     guard = Guard(scaled=True)
     guard.good_updates.assign(1998)
     assert scale_after(guard, True, True, True) == [2.0**15, 2.0**16, 2.0**16]
-    # Counting begins again after each change.
+    # Counting restarts after each change.
     assert int(guard.good_updates) == 1
 
 
@@ -214,7 +214,7 @@ def test_what_is_counted():
         guard.count(tf.constant(finite))
         found.append((int(guard.skipped), int(guard.skipped_in_row)))
     assert found == [(0, 0), (1, 1), (2, 2), (2, 0), (3, 1)]
-    # All of it is saved with a run; of a scale only where there is one.
+    # A run saves all of it; the scale only with loss scaling.
     saved = {name: float(v) for name, v in guard.variables().items()}
     assert saved == {"skipped": 3, "skipped_in_row": 1}
     assert Guard(scaled=True).variables().keys() - saved.keys() == {

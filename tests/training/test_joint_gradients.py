@@ -1,4 +1,4 @@
-"""A contrastive training step is one, on devices and processes, and in two passes."""
+"""A contrastive step is the same on devices and processes, and in two passes."""
 
 import dataclasses
 
@@ -34,7 +34,7 @@ SLOW = {
 SLOW |= {
     "one": "",
     "one_cached": "micro_batch_size=2",
-    # 3 and 4 examples: the shares differ.
+    # 3 and 4 examples, so the shares differ.
     "seven": "rows=7",
     "seven_two_devices": "rows=7,replicas=2",
     "xla": "xla=1",
@@ -95,13 +95,13 @@ def test_two_devices_and_two_passes_make_the_same_step(quick):
 
 
 def test_replicas_by_themselves_have_fewer_negatives(quick):
-    """Else the comparison above could not fail."""
+    """Without this difference, the comparison above could not fail."""
     assert max(quick["apart"]["losses"]) < min(quick["one"]["losses"])
     assert difference(quick, "apart", "one") > 1e-2
 
 
 def test_both_passes_have_the_same_dropout():
-    """The gradient is that of micro-batches under one tape, each with its seed."""
+    """The gradient equals that of micro-batches under one tape, with their seeds."""
     keras.utils.set_random_seed(3)
     dropout = {"hidden_dropout_prob": 0.2, "attention_probs_dropout_prob": 0.2}
     model = EmbeddingModel(dataclasses.replace(joint_table.CONFIG, **dropout))
@@ -130,7 +130,7 @@ def test_both_passes_have_the_same_dropout():
 @pytest.mark.slow  # The quick cases fail for the same errors.
 @pytest.mark.parametrize(("name", "than"), SLOW_PAIRS)
 def test_the_same_step_in_other_ways(slow, name, than):
-    """Adam makes large what rounding leaves of small gradients."""
+    """The limit is wide, because Adam magnifies rounding of small gradients."""
     is_half = "half" in name
     losses = [slow[each]["losses"] for each in (name, than)]
     np.testing.assert_allclose(*losses, rtol=2e-2 if is_half else 1e-4)

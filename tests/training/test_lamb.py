@@ -1,4 +1,4 @@
-"""`BertLamb` against LAMB written in numpy."""
+"""`BertLamb` compared with LAMB in numpy."""
 
 import keras
 import numpy as np
@@ -12,11 +12,10 @@ RATE, DECAY = 0.01, 0.01
 
 
 def numpy_lamb(weights, gradients, decay):
-    """Return the weights and both moments after one update per gradient.
+    """Return the weights and both moments after one training step per gradient.
 
-    As Keras has it: the moments corrected for their bias, ε beside the
-    corrected root, and a trust ratio |θ| / |update| for each variable, of the
-    weights after their decay.
+    Follows Keras: moments with bias correction, ε outside the corrected root, and one
+    trust ratio |θ| / |update| per variable, computed from the weights after decay.
     """
     m, v = np.zeros_like(weights), np.zeros_like(weights)
     for t, gradient in enumerate(gradients, start=1):
@@ -44,7 +43,7 @@ def start(seed=0):
 
 
 def train(variables, gradients, factor=1.0, **arguments):
-    """Make one update per list of gradients; return the optimizer."""
+    """Make one training step per list of gradients; return the optimizer."""
     optimizer = BertLamb(RATE, **arguments)
     optimizer.build(variables)
     update = tf.function(lambda each: optimizer.apply(each, variables))
@@ -69,10 +68,10 @@ def test_three_steps_on_the_real_variables():
 
 
 def test_the_real_variables_have_every_case():
-    """Else the comparison above would leave something out."""
+    """Otherwise the comparison above would not test every case."""
     variables, _ = start()
     kinds = {(decays(v), bool(v.numpy().any())) for v in variables}
-    # Decayed; excluded and of ones; excluded and of zeros, without a ratio.
+    # With decay; without decay and ones; without decay and zeros, which have no ratio.
     assert kinds == {(True, True), (False, True), (False, False)}
 
 
@@ -92,7 +91,7 @@ def test_the_scale_of_the_gradient_does_not_matter():
     ends = []
     for factor in (1e3, 1e7):
         variables, steps = start()
-        # ε is nothing beside gradients of this size.
+        # ε has no effect with gradients of this size.
         train(variables, steps, factor)
         ends.append([variable.numpy() for variable in variables])
     assert updates.largest_difference(*ends) < 1e-6

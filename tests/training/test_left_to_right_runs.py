@@ -1,4 +1,4 @@
-"""Pre-training from left to right, and without next sentences."""
+"""Left-to-right pre-training, and pre-training without next-sentence prediction."""
 
 import dataclasses
 
@@ -35,7 +35,7 @@ def test_a_run_minimises_the_loss_of_words_alone(path, tmp_path, config):
     assert "masked_lm_loss" in results and "next_sentence" not in results
     names = tensors(directory / "bert_model.ckpt")
     assert not any("seq_relationship" in name for name in names)
-    # The order of the records, the weights and the dropout are all the same.
+    # The order of the records, the weights and the dropout masks are equal.
     again = run(records, tmp_path / "again", config, **NO_NSP)
     assert metrics(again) == metrics(directory)
 

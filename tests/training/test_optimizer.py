@@ -1,4 +1,4 @@
-"""`BertAdam` against its formula written in numpy."""
+"""`BertAdam` compared with its formula in numpy."""
 
 import keras
 import numpy as np
@@ -46,7 +46,7 @@ NOT_DECAYED = {
 
 
 def real_variables():
-    """Return all variables of a small pre-training model, of deviation 0.3."""
+    """Return all variables of a small pre-training model, standard deviation 0.3."""
     rng = np.random.default_rng(0)
     variables = PretrainingModel(CONFIG).trainable_variables
     for variable in variables:
@@ -55,7 +55,7 @@ def real_variables():
 
 
 def numpy_adam(weights, gradients, rate, decay, correct=False):
-    """Return the weights, m and v after one update per row of gradients."""
+    """Return the weights, m and v after one training step per row of gradients."""
     m, v = np.zeros_like(weights), np.zeros_like(weights)
     for t, g in enumerate(gradients, start=1):
         m = 0.9 * m + 0.1 * g
@@ -68,7 +68,7 @@ def numpy_adam(weights, gradients, rate, decay, correct=False):
 
 
 def random_gradients(variables, steps=20):
-    """Return lists of gradients; some so small that ε matters."""
+    """Return lists of gradients; some are so small that ε matters."""
     rng = np.random.default_rng(1)
     return [
         [rng.normal(size=v.shape) * 10.0 ** rng.uniform(-7, 0) for v in variables]
@@ -124,7 +124,7 @@ def test_decay_is_of_the_weights_before_the_update():
 
 
 def test_first_update_is_three_times_adams():
-    """Without bias correction it is 0.1 g / √(0.001 g²), whatever g is."""
+    """Without bias correction it is 0.1 g / √(0.001 g²), for every g."""
     variable = keras.Variable(tf.zeros([3]), name="kernel")
     optimizer = BertAdam(1e-3)
     optimizer.build([variable])

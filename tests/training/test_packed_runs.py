@@ -1,4 +1,4 @@
-"""Runs on packed rows: killed and continued, evaluated, refused."""
+"""Runs on packed rows: killed and resumed, evaluated, refused."""
 
 import pytest
 import record_files
@@ -30,13 +30,13 @@ def records(unpacked):
 
 @pytest.fixture(scope="module")
 def whole(records, unpacked, tmp_path_factory):
-    """The output of a run that nobody disturbed."""
+    """The output directory of an undisturbed run."""
     return run(records, tmp_path_factory.mktemp("whole"), eval_set=unpacked)
 
 
 @pytest.mark.slow
 def test_continued_is_bit_for_bit_the_whole_run(records, whole, tmp_path):
-    """The training records are evaluated too: the same as by themselves."""
+    """Evaluating the training records gives the same result as an unpacked run."""
     killed_at(3, lambda: run(records, tmp_path), pytest.MonkeyPatch)
     assert [row["step"] for row in metrics(tmp_path)][-1] == 3
     run(records, tmp_path)
@@ -46,7 +46,7 @@ def test_continued_is_bit_for_bit_the_whole_run(records, whole, tmp_path):
 
 
 def test_a_batch_counts_rows(records):
-    """The first batch holds more sequences than rows; all count in the loss."""
+    """The first batch has more sequences than rows; all count in the loss."""
     size = SETTINGS.loop.train_batch_size
     (batch,) = records.training_batches(size, SETTINGS.step.seed, 0).take(1)
     sequences = float(tf.reduce_sum(batch["next_sentence_weights"]))
@@ -69,7 +69,7 @@ def test_a_run_without_packing_does_not_begin_to_pack(records, unpacked, tmp_pat
 
 @pytest.mark.slow
 def test_padding_is_not_skipped(records, unpacked, tmp_path, monkeypatch):
-    """Little is left to skip, and shapes stay the same."""
+    """Packed rows have little padding, and static shapes."""
 
     def refuse(mask):
         raise AssertionError("Padding was skipped.")

@@ -1,4 +1,4 @@
-"""Early stopping: when it ends a run, and that a kill does not change that."""
+"""Early stopping: when it ends a run, and that a kill does not change this."""
 
 import json
 import math
@@ -35,13 +35,13 @@ SETTINGS = fine_tuning_settings(
 )
 IDS = np.array([7, 40, 41, 8], np.int32)
 TRAIN = [Features(IDS + i % 3, np.zeros_like(IDS), i % 2, 0) for i in range(8)]
-# Of the evaluations at the steps 2, 4, 6, …: the best is that of step 4, and the
-# second after it that is no better is that of step 8.
+# Scores of the evaluations at steps 2, 4, 6, …: the best is at step 4. The second
+# evaluation without an improvement after it is at step 8.
 SCORES = {2: 0.5, 4: 0.7, 6: 0.6, 8: 0.7, 10: 0.9, 12: 0.9, 14: 0.9, 16: 0.9}
 
 
 class SmallModel(keras.Model):
-    """Scores from words alone, with dropout: it is soon traced, a BERT is not."""
+    """A unigram model with dropout, which is traced much faster than a BERT."""
 
     def __init__(self):
         super().__init__(name="small")
@@ -64,7 +64,7 @@ class SmallModel(keras.Model):
         ([0.5], "accuracy", 0),
         ([0.5, 0.6, 0.7], "accuracy", 0),
         ([0.7, 0.6, 0.65], "accuracy", 2),
-        # As good as the best is not better.
+        # A score equal to the best is not better.
         ([0.7, 0.7, 0.7], "accuracy", 2),
         ([0.5, 0.4, 0.6, 0.55], "f1", 1),
         ([0.5, 0.6, 0.7], "loss", 2),
@@ -92,7 +92,7 @@ def test_a_loss_is_better_when_lower_and_a_score_when_higher():
     assert not saving.is_better(1.0, 1.0, "accuracy")
     assert saving.is_better(-5.0, None, "accuracy")
     assert saving.is_better(5.0, None, "loss")
-    # What is not a number is never better.
+    # NaN is never better.
     assert not saving.is_better(math.nan, 1.0, "loss")
     assert not saving.is_better(math.nan, 1.0, "accuracy")
     assert saving.is_better(1.0, math.nan, "accuracy")
@@ -100,15 +100,15 @@ def test_a_loss_is_better_when_lower_and_a_score_when_higher():
 
 
 def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
-    """Train with made-up scores; return (complete, step, weights).
+    """Train with invented scores; return (complete, step, weights).
 
     Args:
-      directory: of the run.
-      scores: dict of step -> score of the evaluation there, or an exception to
-        raise instead, or a signal that breaks it off.
-      name: of the score.
-      seen: list, for the steps at which evaluations were asked for.
-      **changes: of the settings.
+      directory: output directory.
+      scores: dict of step -> score of the evaluation at that step, or an exception to
+        raise instead, or a signal that interrupts it.
+      name: name of the score.
+      seen: list, for the steps at which evaluations were requested.
+      **changes: changed settings.
     """
     directory.mkdir(exist_ok=True)
     settings = changed(SETTINGS, output_dir=str(directory), **changes)
@@ -145,7 +145,7 @@ def run(directory, scores=SCORES, name="accuracy", seen=None, **changes):
 
 
 class SlowScores(dict):
-    """Takes a second for an evaluation, which reads its score twice."""
+    """Makes an evaluation take one second; an evaluation reads its score twice."""
 
     def __getitem__(self, step):
         time.sleep(0.5)
@@ -157,7 +157,7 @@ def test_the_rate_leaves_evaluations_out(tmp_path):
     run(tmp_path / "run", SlowScores(SCORES), num_train_steps=6)
     lines = (tmp_path / "run" / "metrics.jsonl").read_text().splitlines()
     found = [json.loads(line).get("sequences_per_second") for line in lines]
-    # Four sequences a row: with a second of evaluation among them it is 4 at most.
+    # A row has four sequences. With the second of evaluation, the rate would be <= 4.
     assert [rate > 4.0 for rate in filter(None, found[1:])] == [True, True]
 
 
@@ -177,7 +177,7 @@ def assert_same(left, right):
 
 @pytest.fixture(scope="module")
 def ended(tmp_path_factory):
-    """(directory, result) of a run that patience has ended."""
+    """(directory, result) of a run that early stopping has ended."""
     directory = tmp_path_factory.mktemp("ended")
     return directory, run(directory)
 
@@ -186,7 +186,7 @@ def test_a_run_ends_by_patience(ended):
     directory, (complete, step, _) = ended
     assert complete and step == 8
     assert [r["step"] for r in rows(directory) if "eval_accuracy" in r] == [2, 4, 6, 8]
-    # The best is kept besides the newest.
+    # The best is kept in addition to the newest.
     assert saving.best_step(str(directory)) == 4
     assert names.numbered_checkpoints(directory) == [4, 8]
 
@@ -194,7 +194,7 @@ def test_a_run_ends_by_patience(ended):
 def test_it_says_so(tmp_path, capsys):
     run(tmp_path, num_train_steps=16, early_stopping_patience=1)
     expected = (
-        "Ended at step 6: 1 evaluations in a row were no better than the best before."
+        "Stopped early at step 6: the last 1 evaluations did not improve on the best."
     )
     out = capsys.readouterr().out
     assert expected in out and "Stopped at" not in out
@@ -217,7 +217,7 @@ def test_more_patience_goes_on_and_none_goes_to_the_end(ended, tmp_path):
             if path.is_file():
                 (tmp_path / name / path.name).write_bytes(path.read_bytes())
     complete, step, _ = run(tmp_path / "longer", early_stopping_patience=3)
-    # The new best of step 10 is followed by three that are no better.
+    # Three evaluations without an improvement follow the best one of step 10.
     assert complete and step == 16
     scores = SCORES | {10: 0.6}
     complete, step, _ = run(tmp_path / "whole", scores, early_stopping_patience=None)
@@ -255,7 +255,7 @@ def test_killed_during_an_evaluation_it_decides_the_same(ended, tmp_path, step):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """(directory, result) of a run without patience."""
+    """(directory, result) of a run without early stopping."""
     directory = tmp_path_factory.mktemp("whole")
     return directory, run(directory, early_stopping_patience=None)
 
@@ -264,7 +264,7 @@ def whole(tmp_path_factory):
 def test_an_evaluation_that_a_signal_broke_off_is_made_up(
     whole, tmp_path, step, capsys
 ):
-    """However often it is broken off, and also if it is the last."""
+    """This holds for several interruptions, and for the last evaluation."""
     stopped = SCORES | {step: signal.SIGTERM}
     for _ in range(2):
         found = run(tmp_path, stopped, early_stopping_patience=None)
@@ -278,7 +278,7 @@ def test_an_evaluation_that_a_signal_broke_off_is_made_up(
 
 
 def test_the_log_is_on_the_disk_before_the_checkpoint(tmp_path, monkeypatch):
-    """A power cut takes no rows of updates that are not made again."""
+    """A power failure loses no rows of steps that will not run again."""
     order, save, sync = [], saving.save_state, os.fsync
 
     def count():
@@ -304,7 +304,7 @@ def test_the_log_is_on_the_disk_before_the_checkpoint(tmp_path, monkeypatch):
 
 
 def test_killed_before_the_best_was_noted(ended, tmp_path, monkeypatch):
-    """The row of step 8 is in the log, and nothing that follows it was done."""
+    """The row of step 8 is in the log, and nothing after it was done."""
     note = saving.note_evaluation
 
     def die(directory, step, *others):
@@ -336,7 +336,7 @@ def test_a_measure_that_is_not_finite_is_no_better(tmp_path):
 
 
 def test_a_run_whose_last_measure_is_not_finite_goes_on(tmp_path):
-    """Of such a measure the log has `null`."""
+    """The log contains `null` for such a measure."""
     scores = SCORES | {2: math.nan}
     run(tmp_path, scores, stop_at_step=2)
     complete, step, _ = run(tmp_path, scores)
@@ -344,14 +344,14 @@ def test_a_run_whose_last_measure_is_not_finite_goes_on(tmp_path):
 
 
 def test_patience_that_ends_at_the_last_step(tmp_path, capsys):
-    """It is complete either way, and nothing was ended early."""
+    """It is complete in both cases, and was not stopped early."""
     complete, step, _ = run(tmp_path, num_train_steps=8)
     assert complete and step == 8
-    assert "Ended at step" not in capsys.readouterr().out
+    assert "Stopped early" not in capsys.readouterr().out
 
 
 def test_no_worker_breaks_off_an_evaluation(monkeypatch):
-    """The others would wait for it for ever, as their sums are of all."""
+    """The other workers would wait for it forever, because all take part in sums."""
     monkeypatch.setattr(loop.strategies, "is_chief", lambda strategy: False)
     asked = []
 

@@ -1,4 +1,4 @@
-"""Half precision where it is fast, float32 where it matters."""
+"""Half precision for speed, float32 for precision."""
 
 import functools
 
@@ -16,8 +16,8 @@ from official_bert.training.pretraining import PRETRAINING
 HALVES = ("bfloat16", "float16")
 STEPS = 30
 
-# What these operations compute must not be in half precision: softmax, the
-# root of LayerNorm's variance and its means, and both losses.
+# Operations that must be in float32: softmax, the means and the root of LayerNorm's
+# variance, and both losses.
 IN_FLOAT32 = {"Softmax", "Rsqrt", "Mean", "Exp", "Log"}
 IN_FLOAT32 |= {"SparseSoftmaxCrossEntropyWithLogits"}
 IN_HALF = {"MatMul", "BatchMatMulV2"}
@@ -29,7 +29,7 @@ def policy():
 
 @pytest.fixture
 def mixed_before():
-    """A program that has a policy of its own."""
+    """Let the program have a dtype policy of its own."""
     before = keras.config.dtype_policy()
     keras.config.set_dtype_policy("mixed_bfloat16")
     yield
@@ -146,7 +146,7 @@ def operations(precision):
 
 
 def dtypes_of(found, kinds):
-    """Return kind -> the float dtypes that operations of it take and give."""
+    """Return kind -> the float dtypes of inputs and outputs of such operations."""
     dtypes = {}
     for operation in found:
         if operation.type in kinds:
@@ -177,7 +177,7 @@ def test_a_row_that_is_all_padding_is_finite(precision):
     encoded = model.bert(features, output_attention_probs=True)
     for value in tf.nest.flatten([outputs, encoded]):
         assert np.isfinite(tf.cast(value, tf.float32)).all()
-    # Nothing to look at: such a row looks at all places in some way.
+    # The row has no tokens to attend to. Its attention is arbitrary, but not NaN.
     totals = tf.reduce_sum(tf.cast(encoded["attention_probs"][0][1], tf.float32), -1)
     np.testing.assert_allclose(totals, 1, atol=0.01)
 

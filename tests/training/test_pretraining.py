@@ -1,4 +1,4 @@
-"""Whole runs on the small records: killed and continued, evaluated, refused."""
+"""Whole runs on the small records: killed and resumed, evaluated, refused."""
 
 import dataclasses
 import json
@@ -55,13 +55,13 @@ def run(records, directory, config=MINI_CONFIG, eval_set=None, **changes):
 
 @pytest.fixture(scope="module")
 def whole(records, tmp_path_factory):
-    """The output of a run that nobody disturbed."""
+    """The output directory of an undisturbed run."""
     return run(records, tmp_path_factory.mktemp("whole"))
 
 
 @pytest.fixture(scope="module")
 def continued(records, tmp_path_factory):
-    """The output of the same run, killed after step 5 and started again."""
+    """The output directory of the same run, killed after step 5 and resumed."""
     directory = tmp_path_factory.mktemp("continued")
     killed_at(5, lambda: run(records, directory), pytest.MonkeyPatch)
     assert (directory / "model.ckpt-4.index").exists()
@@ -96,7 +96,7 @@ def test_continued_is_bit_for_bit_the_whole_run(whole, continued, prefix):
 
 @pytest.fixture
 def compiled(monkeypatch):
-    """The names of the functions that XLA has compiled."""
+    """The names of the functions that XLA compiled."""
     names, compiled = set(), element_wise.compiled
 
     def noted(function, **settings):
@@ -170,7 +170,7 @@ def test_rows_tell_losses_accuracies_rate_and_norm(whole):
     assert set(row) == names
     assert row["learning_rate"] == 0.0
     rates = [row["learning_rate"] for row in metrics(whole) if "loss" in row]
-    # The original's: warm-up over 2, then its decay to 0 over all 6.
+    # The original's schedule: warm-up over 2 steps, then decay to 0 over all 6.
     expected = [0, 1 / 2, 4 / 6, 3 / 6, 2 / 6, 1 / 6]
     np.testing.assert_allclose(rates, [5e-3 * share for share in expected], rtol=1e-6)
 
@@ -206,7 +206,7 @@ def results(directory):
 
 
 def by_hand(model, batch_size, most=None):
-    """Return the original's metrics over the first mini records or all, in numpy."""
+    """Return the original's metrics over the first or all mini records, in numpy."""
     records = (mini_records(0) + mini_records(1))[:most]
     totals, batch_losses = np.zeros(4), []
     for start in range(0, len(records), batch_size):
@@ -246,7 +246,7 @@ def by_hand(model, batch_size, most=None):
 
 
 def test_eval_results_by_hand(whole):
-    """41 records in batches of 16: the last one has 9."""
+    """41 records in batches of 16: the last batch has 9."""
     expected = by_hand(official_bert.load(str(whole)).model, 16)
     found = results(whole)
     assert list(found) == sorted(expected)
@@ -270,7 +270,7 @@ def test_so_many_batches_are_evaluated_at_most(whole, records, tmp_path):
 
 
 def test_evaluating_alone(whole, records, tmp_path):
-    """From the run's directory, and from the finished model."""
+    """It works with the run's directory, and with the finished model."""
     shutil.copytree(whole, tmp_path / "copy")
     before = results(whole)
     assert results(run(records, tmp_path / "copy", do_train=False)) == before
@@ -371,7 +371,7 @@ def test_the_loss_falls_below_what_no_context_gives(records, tmp_path):
 
 @pytest.mark.slow
 def test_what_no_context_gives_is_told_of_the_right_data(records, tmp_path):
-    """The entropy is of the training words, the share of the held-out ones."""
+    """The entropy is that of training tokens, the share that of held-out tokens."""
     held_out = record_files.write(tmp_path / "held_out.tfrecord", mini_records()[:5])
     eval_set = open_record_set(str(held_out), MINI_CONFIG)
     directory = run(records, tmp_path / "run", eval_set=eval_set, num_train_steps=2)
@@ -383,7 +383,7 @@ def test_what_no_context_gives_is_told_of_the_right_data(records, tmp_path):
 
 @pytest.mark.slow
 def test_without_padding_the_loss_is_the_same(records, tmp_path):
-    """Of every update, since each begins with what the one before left."""
+    """All steps are compared, because each begins with the result of the one before."""
     config = dataclasses.replace(
         MINI_CONFIG, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )

@@ -1,7 +1,7 @@
-"""A run whose records and output are in an object store; `ram://` stands for it.
+"""A run with records and output in an object store, for which `ram://` stands.
 
-tests/storage/store_torture.py kills such a run, with TensorFlow's client of Cloud
-Storage and a test server.
+tests/storage/store_torture.py kills such a run. It uses TensorFlow's Cloud Storage
+client and a test server.
 """
 
 import json
@@ -26,7 +26,7 @@ STEPS = 6
 
 @pytest.fixture(scope="module")
 def records(tmp_path_factory):
-    """(local records, the same in a store)."""
+    """(local records, the same records in a store)."""
     folder = tmp_path_factory.mktemp("records")
     local = record_files.write_mini(folder, manifest=True)
     remote = f"ram://run-{secrets.token_hex(4)}/records"
@@ -43,7 +43,7 @@ def whole(records, tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def continued(records):
-    """A run that was killed after step 5; its last checkpoint then lost a part."""
+    """A run that was killed after step 5, and whose last checkpoint lost a part."""
     directory = f"ram://run-{secrets.token_hex(4)}/output"
     killed_at(5, lambda: run(records[1], directory), pytest.MonkeyPatch)
     assert names.numbered_checkpoints(directory) == [2, 4]

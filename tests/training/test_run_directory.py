@@ -1,4 +1,4 @@
-"""What a refused run leaves in its output directory: what was there before."""
+"""A refused run leaves its output directory as it was before."""
 
 import os
 
@@ -12,7 +12,7 @@ STRATEGY = tf.distribute.get_strategy()
 
 
 def begin(directory):
-    """Write what a run writes before it has saved anything."""
+    """Write the files that a run writes before it has saved anything."""
     (directory / "training.json").write_text("of this run")
     (directory / "metrics.jsonl").write_text("of this run")
     (directory / "events").mkdir(exist_ok=True)

@@ -1,4 +1,4 @@
-"""`training.json`: what continues a run, what is refused, what is only told."""
+"""`training.json`: changes that are allowed, refused, or only reported."""
 
 import json
 
@@ -47,7 +47,7 @@ def test_a_run_of_another_task_is_told_as_one(tmp_path):
     save(tmp_path)
     for_squad = {**SETTINGS, "task": {"task": "squad", "doc_stride": 128}}
     wanted = (
-        r"holds a run of another task \(pre-training\); choose another directory\.$"
+        r"holds a run of another task \(pre-training\)\. Choose another directory\.$"
     )
     for allow_changes in (False, True):
         with pytest.raises(UserError, match=wanted):
@@ -76,9 +76,10 @@ def test_other_settings_go_on_when_told_to(tmp_path, capsys):
     assert run_manifest.open_run(tmp_path, other, allow_changes=True) == run_id
     said = capsys.readouterr().out
     assert (
-        "other settings: bert_config: hidden_size was 16 and is 32; seed was 3" in said
+        "changed settings: bert_config: hidden_size was 16 and is 32; seed was 3"
+        in said
     )
-    # Only a run that really goes on makes them its settings.
+    # The settings in the file change only when the run really continues.
     assert manifest(tmp_path)["settings"] == SETTINGS
     run_manifest.note_start(tmp_path, 1, other, HERE)
     assert run_manifest.open_run(tmp_path, other) == run_id
@@ -109,18 +110,18 @@ def test_a_model_without_its_run_is_not_overwritten(tmp_path, trained_here):
         run_manifest.open_run(tmp_path, SETTINGS)
     google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), {"a": np.ones(2)})
     before = sorted(path.name for path in tmp_path.iterdir())
-    with pytest.raises(UserError, match="holds a model .*choose another directory"):
+    with pytest.raises(UserError, match="holds a model .*Choose another directory"):
         run_manifest.open_run(tmp_path, SETTINGS)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
 @pytest.mark.parametrize("weights", ["model.safetensors", "tf_model.h5"])
 def test_a_model_of_another_library_is_not_overwritten(tmp_path, weights):
-    """As where --output_dir is the folder that --init_checkpoint names."""
+    """This happens if --output_dir is the folder of --init_checkpoint."""
     (tmp_path / "config.json").write_text('{"model_type": "bert"}')
     (tmp_path / weights).write_bytes(b"precious")
     before = sorted(path.name for path in tmp_path.iterdir())
-    with pytest.raises(UserError, match="holds a model .*choose another directory"):
+    with pytest.raises(UserError, match="holds a model .*Choose another directory"):
         run_manifest.open_run(tmp_path, SETTINGS)
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
@@ -139,7 +140,7 @@ def test_another_environment_is_told_and_noted(tmp_path, capsys):
     other = HERE | {"intra_op_threads": 4, "tensorflow": "2.20.0"}
     note(tmp_path, 10, other)
     assert capsys.readouterr().out == (
-        "Going on, not bit-exact because intra_op_threads was 2 and is 4; tensorflow "
+        "Resuming, not bit-exact because intra_op_threads was 2 and is 4; tensorflow "
         "was '2.21.0' and is '2.20.0'.\n"
     )
     note(tmp_path, 20, other)
@@ -152,21 +153,21 @@ def test_another_environment_is_told_and_noted(tmp_path, capsys):
 
 
 def test_what_an_older_version_did_not_record_is_no_difference(tmp_path, capsys):
-    """It is recorded from then on, and a later change of it is reported."""
+    """It is recorded from then on, and later changes are reported."""
     run_manifest.open_run(tmp_path, SETTINGS)
     note(tmp_path, 0, HERE)
     note(tmp_path, 10, HERE | {"onednn": True})
     assert capsys.readouterr().out == ""
     note(tmp_path, 20, HERE | {"onednn": False})
     assert capsys.readouterr().out == (
-        "Going on, not bit-exact because onednn was True and is False.\n"
+        "Resuming, not bit-exact because onednn was True and is False.\n"
     )
     note(tmp_path, 30, {**HERE, "replicas": 2})
     assert "onednn was False and is None" in capsys.readouterr().out
 
 
 def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys):
-    """Ran on two threads to 10, on four to a kill before 20, on two from 10 again."""
+    """Two threads up to step 10, four until a kill before 20, two from 10 again."""
     run_manifest.open_run(tmp_path, SETTINGS)
     note(tmp_path, 0, HERE)
     note(tmp_path, 10, HERE | {"intra_op_threads": 4})
@@ -199,7 +200,7 @@ def test_steps_that_were_lost_take_their_environment_with_them(tmp_path, capsys)
     ],
 )
 def test_a_checkpoint_is_told_by_a_name_that_is_its_own(path, name):
-    """Wherever it lies; but every release has a bert_model.ckpt."""
+    """The name does not depend on the location; every release has a bert_model.ckpt."""
     assert runs._short_name(path) == name
 
 
@@ -210,7 +211,7 @@ def test_files_in_the_working_directory_have_its_name(tmp_path, monkeypatch):
 
 
 def test_a_damaged_manifest_is_one_sentence(tmp_path):
-    """Somebody edited it; the run is not continued as if it were another."""
+    """If somebody edited the file, the run does not continue as another run."""
     run_manifest.open_run(tmp_path, SETTINGS)
     content = manifest(tmp_path)
     del content["run_id"]

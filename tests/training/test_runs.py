@@ -1,4 +1,4 @@
-"""What a training command says reaches its model, its updates and its refusals."""
+"""Settings of a training command reach its model, its steps and its messages."""
 
 import contextlib
 import dataclasses
@@ -70,13 +70,13 @@ def test_the_optimizer_follows_the_schedule(name, kind):
 def test_the_epsilon_of_the_config_is_in_every_layer_norm():
     state = make_state(dataclasses.replace(MINI_CONFIG, layer_norm_eps=0.25))
     found = [layer for layer in layers_of(state) if isinstance(layer, LayerNorm)]
-    # The embeddings', two of each block, the masked-LM head's.
+    # One of the embeddings, two of each block, one of the masked-LM head.
     assert len(found) == 2 + 2 * MINI_CONFIG.num_hidden_layers
     assert {layer.epsilon for layer in found} == {0.25}
 
 
 class AskedDataSet:
-    """Notes what it is asked for."""
+    """Records the arguments of its calls."""
 
     tokens_per_row = 16
 
@@ -110,7 +110,7 @@ def test_what_the_flags_say_reaches_the_updates(monkeypatch, tmp_path):
     with pytest.raises(TypeError):
         training.make_updates(ner.OBJECTIVE, dataset, kernels)
     *_, step, given = seen[0]
-    # XLA compiles the step, so its kernels are those of one program.
+    # XLA compiles the whole step, so it uses the kernels for one program.
     assert given is kernels and kernels.attention is whole_program.attention
     assert (step.seed, step.micro_batch_size, step.per_replica_update, step.xla) == (
         (7, 2, True, True)
@@ -158,7 +158,7 @@ def objective_of(kind):
 
 
 IDS = tf.zeros([4, 6], tf.int32)
-# Objective, what a model gives, features.
+# (objective, model outputs, features).
 LOSSES = {
     "tags": (
         ner.OBJECTIVE,
@@ -194,7 +194,7 @@ LOSSES = {
 
 @pytest.mark.parametrize("name", LOSSES)
 def test_a_loss_is_divided_by_what_it_is_the_mean_over(name):
-    """As the log has it: by what is scored, without padding."""
+    """The log divides by the number of scored items, without padding."""
     objective, outputs, features = LOSSES[name]
     weights, terms = objective.weights(features), objective.terms(outputs, features)
     assert weights.keys() == objective.losses.keys()
@@ -218,12 +218,14 @@ def test_records_that_do_not_go_together(name, values):
 
 
 def test_a_worker_that_does_not_see_the_output_directory(tmp_path, monkeypatch):
-    """The first worker's run is in another folder of that name, or none."""
+    """Its own folder of that name is empty, or has another run."""
     monkeypatch.setattr(runs, "SECONDS_TO_SEE_FILES", 1)
     run_id = run_manifest.open_run(str(tmp_path), {"seed": 1})
     runs._wait_for_run(STRATEGY, str(tmp_path), run_id)
     for other in (tmp_path / "other", tmp_path):
-        with pytest.raises(UserError, match="does not see what the first worker"):
+        with pytest.raises(
+            UserError, match="does not see the files that the first worker"
+        ):
             runs._wait_for_run(STRATEGY, str(other), run_id + 1)
 
 
@@ -258,10 +260,10 @@ def test_what_tensorflow_says_of_lost_workers(monkeypatch):
         return str(caught.value)
 
     lost = told(tf.errors.UnavailableError)
-    assert lost.startswith("Worker 0 has lost another worker; start all workers again")
+    assert lost.startswith("Worker 0 lost another worker. Start all workers again")
     assert lost.endswith("TensorFlow says: Socket closed")
-    # One of a device, such as cuDNN's, has this type as well.
-    assert told(tf.errors.InternalError).startswith("Worker 0 failed, or has lost")
+    # Errors of a device, such as cuDNN's, have the same type.
+    assert told(tf.errors.InternalError).startswith("Worker 0 failed, or lost")
 
 
 def test_the_manifest_tells_how_a_run_computes(tmp_path):
@@ -279,7 +281,7 @@ def test_the_manifest_tells_how_a_run_computes(tmp_path):
 
 
 def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
-    """Padding is not skipped, and each batch of a fine-tuning is as long."""
+    """Padding is not skipped, and all batches of a fine-tuning have one length."""
     seen = []
 
     def train(*args, **kwargs):
@@ -302,7 +304,7 @@ def test_shapes_on_a_tpu_do_not_depend_on_the_data(tmp_path, monkeypatch):
 
 @pytest.mark.parametrize("sweeps", [False, True])
 def test_a_refused_fine_tuning_leaves_nothing(tmp_path, sweeps):
-    """What is wrong is seen after the run's files were begun."""
+    """The error occurs after the run's first files were written."""
     (tmp_path / "model").mkdir()
     place = str(tmp_path / "model")
     settings = changed(

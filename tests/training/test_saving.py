@@ -1,4 +1,4 @@
-"""A run on disk: what is written, kept, restored and refused."""
+"""Checkpoints of a run: written, kept, restored and refused."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ RUN = 77
 
 
 def make(config=MINI_CONFIG, step=0, seed=0, scaled=False, kind=BertAdam):
-    """Return a `State`, every variable of it random."""
+    """Return a `State` with random variables."""
     keras.utils.set_random_seed(seed)
     model, optimizer = PretrainingModel(config), kind(0.1)
     optimizer.build(model.trainable_variables)
@@ -72,7 +72,7 @@ def test_what_is_restored_is_what_was_saved(tmp_path, kind):
     [(True, False), slow(False, True), slow(False, False), (True, True)],
 )
 def test_a_loss_scale_is_that_of_a_run_that_scales(tmp_path, before, now):
-    """A run that goes on in float16 begins with the first one, not with 1."""
+    """A run that resumes in float16 begins with the first scale, not with 1."""
     saved = make(step=7, seed=1, scaled=before)
     save(tmp_path, saved)
     state = saving.State(make(seed=2).model, make(seed=2).optimizer, Guard(now))
@@ -92,7 +92,7 @@ def test_nothing_to_restore(tmp_path):
 
 
 def test_names_are_the_original_s(tmp_path):
-    """Weights, `adam_m` and `adam_v` of each, and the step, for TensorFlow 1."""
+    """TensorFlow 1 finds weights, `adam_m` and `adam_v` of each, and the step."""
     state = make(step=3)
     save(tmp_path, state)
     prefix = tf.train.latest_checkpoint(str(tmp_path))
@@ -141,7 +141,7 @@ def test_the_best_is_kept_besides(tmp_path):
         state.optimizer.iterations.assign(step)
         save(tmp_path, state, keep=2)
         saving.note_evaluation(tmp_path, step, loss)
-    # Of two equal ones the first stays the best.
+    # Of two equal evaluations, the first stays the best.
     assert names.numbered_checkpoints(tmp_path) == [4, 8, 10]
     assert json.loads((tmp_path / "best_checkpoint.json").read_text()) == {
         "step": 4,
@@ -201,7 +201,7 @@ def test_a_full_disk_costs_only_the_new_checkpoint(tmp_path):
 
 
 def test_half_of_a_checkpoint_is_none(tmp_path):
-    """Killed between data and index: the run continues from the one before."""
+    """After a kill between data and index, the run resumes from the one before."""
     state = save_steps(tmp_path, [1])
     before = sorted(os.listdir(tmp_path))
     (tmp_path / "model.ckpt-2.data-00000-of-00001").write_bytes(b"half")
@@ -231,7 +231,7 @@ def test_another_model(tmp_path, change, words):
 
 def test_another_optimizer(tmp_path):
     save(tmp_path, make(step=3))
-    with pytest.raises(UserError, match="lamb_m is missing"):
+    with pytest.raises(UserError, match="lamb_m: missing"):
         saving.restore_state(tmp_path, make(kind=BertLamb))
 
 
@@ -260,7 +260,7 @@ def test_going_on_from_a_prefix(tmp_path):
 def test_a_model_is_no_run(tmp_path):
     weights = {v.path: v.numpy() for v in make().model.trainable_variables}
     google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), weights)
-    with pytest.raises(UserError, match="no global_step.*--model takes"):
+    with pytest.raises(UserError, match="no global_step.*use --model"):
         saving.restore_prefix(str(tmp_path / "bert_model.ckpt"), make())
 
 
@@ -300,11 +300,11 @@ def test_a_damaged_checkpoint_is_passed_over(tmp_path, damage, capsys):
     assert saving.restore_state(tmp_path, state) == 1
     equal(numbers(state), numbers(saved))
     said = capsys.readouterr().out
-    assert f"{tmp_path}/model.ckpt-3 is damaged. Going on from model.ckpt-1." in said
+    assert f"{tmp_path}/model.ckpt-3 is damaged. Resuming from model.ckpt-1." in said
 
 
 def test_what_was_passed_over_is_set_aside(tmp_path):
-    """Else it would count among the newest, and a good one be deleted."""
+    """Otherwise it would count as one of the newest, and a good one be deleted."""
     save_steps(tmp_path, (2, 4, 6))
     truncate_data(tmp_path / "model.ckpt-6")
     state = make()
@@ -343,7 +343,7 @@ def test_a_worker_reads_what_the_chief_has_chosen(tmp_path):
 
 
 def test_a_run_of_the_original_goes_on(shared, tmp_path):
-    """Its `model.ckpt-N`, with Adam's moments, is continued where it stands."""
+    """Its `model.ckpt-N` with Adam's moments continues at its step."""
     source = shared / "golden" / "modeling" / "tf1_checkpoint_L2_H4"
     reader = tf.train.load_checkpoint(str(source / "bert_model.ckpt"))
     step = int(reader.get_tensor("global_step"))

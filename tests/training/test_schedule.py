@@ -1,4 +1,4 @@
-"""The learning rate at every step where implementations differ."""
+"""The learning rate at the steps where implementations differ."""
 
 import keras
 import numpy as np
@@ -11,7 +11,7 @@ PEAK, TOTAL, WARMUP = 1e-4, 1000, 100
 
 
 def by_definition(step):
-    """The original's, in numpy: the decay counts from 0, under the warm-up too."""
+    """Return the original's rate, in numpy: decay also counts warm-up steps."""
     if step < WARMUP:
         return PEAK * step / WARMUP
     return PEAK * (1 - min(step, TOTAL) / TOTAL)
@@ -23,7 +23,7 @@ def by_definition(step):
         (0, 0.0),
         (1, 1e-6),
         (99, 9.9e-5),
-        # The warm-up ends below its peak: 1 - 100/1000 of it.
+        # The rate after warm-up is below the peak by 100/1000.
         (100, 9e-5),
         (500, 5e-5),
         (999, 1e-7),

@@ -1,4 +1,4 @@
-"""A batch in parts: each part's dropout, and the original's own way to split."""
+"""Split batches: the dropout of each part, and the original's way to split."""
 
 import json
 
@@ -17,18 +17,18 @@ SEED, STEP_NUMBER, MICRO_BATCHES = 5, 3, 2
 
 @pytest.fixture(scope="module")
 def step_in_micro_batches():
-    """Return (model, optimizer, the report) of one step of the same rows twice."""
+    """Return (model, optimizer, report) of one step with the same rows twice."""
     state = updates.make_state()
     step = updates.make_step(state, seed=SEED, micro_batch_size=4)
     state.optimizer.iterations.assign(STEP_NUMBER)
-    # The rate is for later: the weights are those that the step saw.
+    # Set the learning rate to 0 now, so that the weights stay as in the step.
     state.optimizer.learning_rate = 0.0
     report = step(same_rows(MICRO_BATCHES))
     return state, report
 
 
 def same_rows(times):
-    """Return a batch of the same four records, several times."""
+    """Return a batch with copies of the same four records."""
     return {
         name: tf.concat([value] * times, axis=0)
         for name, value in updates.batch(rows=4).items()
@@ -51,7 +51,7 @@ def test_each_micro_batch_has_its_own_dropout(step_in_micro_batches):
     state, report = step_in_micro_batches
     alone = [loss_of(state.model, number) for number in range(MICRO_BATCHES)]
     assert float(report["masked_lm_loss"]) == pytest.approx(sum(alone), rel=1e-5)
-    # With the same masks the same rows would have the same loss.
+    # With equal masks, equal rows would have equal losses.
     assert abs(alone[0] - alone[1]) > 1e-3 * alone[0]
 
 
@@ -85,7 +85,7 @@ def test_seeds_of_micro_batches_leave_room_for_the_sites_of_a_model():
 
 @pytest.fixture(scope="module")
 def two_replicas():
-    """What `per_replica.py` found."""
+    """The output of `per_replica.py`."""
     process = processes.start("per_replica.py")
     with processes.running(process):
         return json.loads(processes.finish(process).splitlines()[-1])

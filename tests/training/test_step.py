@@ -1,4 +1,4 @@
-"""One update: the original's, on any number of replicas."""
+"""One training step equals the original's, on any number of replicas."""
 
 import dataclasses
 import functools
@@ -41,14 +41,14 @@ FOLDER = pathlib.Path(__file__).parent
 
 
 def run_on_two_replicas(script, *arguments):
-    """Run a script of this folder; return the JSON on its last line."""
+    """Run a script of this folder; return the JSON of its last line."""
     process = processes.start(script, *arguments)
     with processes.running(process):
         return json.loads(processes.finish(process).splitlines()[-1])
 
 
-# Two replicas: the simplest way and the fastest. One device: also one XLA program.
-# `make commands` runs the others.
+# On two replicas: the simplest and the fastest way. On one device: also one XLA
+# program. `make commands` runs the others.
 FAST_ON_TWO = ("plain", "in few passes, packed in groups")
 FAST = {
     "one device": (*FAST_ON_TWO, "one program"),
@@ -89,7 +89,7 @@ def test_six_steps_end_where_the_original_did(distances):
     assert distances["adam_m"] < 1e-6
     assert distances["adam_v"] < 1e-6
     assert distances["weights"] < 5e-5
-    # The weights did go somewhere, and clipping was at work in every step.
+    # The weights moved, and every step was clipped.
     assert distances["moved"] > 0.1
     assert distances["norm"] > 1.0
     assert distances["replicas"] == 0.0
@@ -192,7 +192,7 @@ def test_step_seeds_do_not_collide():
 
 
 def hand_gradients(model, objective, features):
-    """Return the loss and its dense gradients by a plain tape."""
+    """Return the loss and its dense gradients, with a plain tape."""
     with tf.GradientTape() as tape:
         terms = objective.terms(model(features), features)
         loss = sum(
@@ -218,7 +218,7 @@ def test_gradient_norm_is_of_everything_embeddings_included():
 
 
 class Classifier(keras.Model):
-    """A model in which only the lookup touches the embeddings."""
+    """A model whose embeddings are used only by the lookup."""
 
     def __init__(self, config):
         super().__init__()
@@ -258,7 +258,7 @@ def test_rows_of_a_lookup_are_added_up_before_the_norm():
 
 
 def applied_norm(optimizer):
-    """Return the norm of the gradient of the first step, from its moments."""
+    """Return the gradient norm of the first step, from the optimizer's moments."""
     return 10 * norm([m.value for m in optimizer.adam_m])
 
 
@@ -269,7 +269,7 @@ def test_gradients_are_clipped_to_norm_one():
 
 
 def test_small_gradients_are_left_alone():
-    # Without masked words only the sentence pairs pull, and not hard.
+    # Without masked tokens only the sentence pairs have a gradient, a small one.
     config = dataclasses.replace(WITHOUT_DROPOUT, initializer_range=0.02)
     features = make_features()
     features["masked_lm_weights"] = tf.zeros_like(features["masked_lm_weights"])
@@ -315,7 +315,7 @@ def test_evaluation_has_no_dropout():
 
 
 def test_a_short_last_batch_needs_no_second_graph_of_its_own():
-    """Six rows or four: the step takes both."""
+    """The step accepts six rows and four rows."""
     _, _, step = still_step()
     for rows in (6, 4):
         assert float(step(make_features(rows))["next_sentence_loss/weight"]) == rows

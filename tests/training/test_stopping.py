@@ -1,4 +1,4 @@
-"""The first signal is a wish, a later one does what it always did."""
+"""The first signal is a request; a later signal has its ordinary effect."""
 
 import signal
 import subprocess
@@ -16,7 +16,7 @@ SIGNALS = [signal.SIGTERM, signal.SIGINT]
 
 @pytest.fixture
 def arrived():
-    """The signals that reach handlers of the test's own, put in place before."""
+    """The signals that reach the test's handlers, which were set before."""
     numbers = []
     before = {
         number: signal.signal(number, lambda number, _: numbers.append(number))
@@ -29,7 +29,7 @@ def arrived():
 
 @pytest.fixture
 def later(monkeypatch):
-    """Let any second signal be another wish."""
+    """Let any second signal be a new request."""
     monkeypatch.setattr(stopping, "ONE_REQUEST_SECONDS", 0.0)
 
 
@@ -60,7 +60,7 @@ def test_the_second_signal_does_what_it_did_before(arrived, later, first, second
 
 @pytest.mark.parametrize("second", SIGNALS)
 def test_signals_at_once_are_one_wish(arrived, monkeypatch, second):
-    """The group's and the parent's: the model that is being saved is not lost."""
+    """The group and the parent both send one. The save in progress is not lost."""
     now = [100.0]
     monkeypatch.setattr(stopping.time, "monotonic", lambda: now[0])
     with StopRequest() as request:
@@ -91,7 +91,7 @@ def test_handlers_are_put_back_after_an_error(arrived):
 
 
 def test_a_second_ctrl_c_interrupts(later):
-    """With the handler that Python begins with."""
+    """This uses Python's initial handler."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt), StopRequest() as request:
@@ -117,7 +117,7 @@ def test_another_thread_changes_nothing(arrived):
     assert handlers() == before
 
 
-# A process that works on after the first signal and dies of the second.
+# A process that continues after the first signal and ends with the second.
 WORKER = """
 import signal
 from official_bert.training import stopping

@@ -1,4 +1,4 @@
-"""Which devices train, who gets which rows, and what is refused."""
+"""The devices that train, the rows of each replica, and refused settings."""
 
 import contextlib
 import itertools
@@ -26,7 +26,7 @@ def no_cluster(monkeypatch):
 
 
 def refusal(function, *arguments, **options):
-    """Return the sentence with which a call is refused."""
+    """Return the message with which a call is refused."""
     with pytest.raises(UserError) as error:
         function(*arguments, **options)
     sentence = str(error.value)
@@ -35,7 +35,7 @@ def refusal(function, *arguments, **options):
 
 
 class FakeStrategy:
-    """Replicas without devices, of which this process feeds the `local` ones."""
+    """Replicas without devices; this process feeds the `local` ones."""
 
     def __init__(self, replicas, local=None):
         self.num_replicas_in_sync = replicas
@@ -46,7 +46,7 @@ class FakeStrategy:
 
 
 class Replica:
-    """What a function of a replica is told."""
+    """The context that a replica's function gets."""
 
     def __init__(self, number):
         self.replica_id_in_sync_group = number
@@ -74,7 +74,7 @@ def test_rows_that_a_process_needs():
 
 
 def numbered(rows, first=0):
-    """Return a batch whose rows tell their number, and a scalar."""
+    """Return a batch whose rows contain their number, and a scalar."""
     numbers = tf.range(first, first + rows)
     wide = tf.stack([numbers, 10 * numbers], axis=1)
     return {"stop": tf.constant(1.5), "ids": wide, "labels": numbers}
@@ -114,7 +114,7 @@ def test_several_batches_are_shared_out_along_the_second_axis():
 
 
 def test_copies_on_devices(monkeypatch):
-    """On a GPU integers are wide, or TensorFlow takes them back to the host."""
+    """Integers on a GPU are int64. TensorFlow would move int32 back to the host."""
     strategy = FakeStrategy(3, [1, 2])
     strategy.extended = types.SimpleNamespace(worker_devices=["CPU:0", "CPU:0"])
     batch = numbered(5, first=2)
@@ -150,11 +150,11 @@ def test_batches_that_can_be_shared_out(replicas, batch_size, micro):
     ("replicas", "batch_size", "micro", "words"),
     [
         (4, 3, 0, ["--train_batch_size=3", "4 devices", "larger"]),
-        (4, 10, 1, ["--train_batch_size=10", "4 devices", "give 8 or 12."]),
+        (4, 10, 1, ["--train_batch_size=10", "4 devices", "Use 8 or 12."]),
         (4, 16, 3, ["--micro_batch_size=3", "the 4 sequences", "on 4 device(s)"]),
         (4, 16, 8, ["--micro_batch_size=8", "the 4 sequences", "on 4 device(s)"]),
         (1, 8, 16, ["--micro_batch_size=16", "the 8 sequences", "on 1 device(s)"]),
-        (2, 4096, 1, ["--micro_batch_size=1 makes 2048 parts", "tells 1024 apart"]),
+        (2, 4096, 1, ["into 2048 micro-batches", "at most 1024 can"]),
     ],
 )
 def test_batches_that_cannot(replicas, batch_size, micro, words):
@@ -170,7 +170,7 @@ def test_a_tpu_has_even_shares_only(monkeypatch):
     monkeypatch.setattr(tf.distribute, "TPUStrategy", FakeStrategy)
     strategies.check_shares(FakeStrategy(8), 24)
     sentence = refusal(strategies.check_shares, FakeStrategy(8), 28)
-    assert sentence.endswith("give 24 or 32.")
+    assert sentence.endswith("Use 24 or 32.")
 
 
 # Workers.
@@ -188,7 +188,7 @@ def cluster(workers, task_type="worker", index=0, **others):
 
 
 class FakeMultiWorker(FakeStrategy):
-    """A strategy of several workers that waits for nobody."""
+    """A strategy of several workers that does not wait for others."""
 
     def __init__(self, task_type="worker", index=0, jobs=None):
         super().__init__(2)
@@ -305,7 +305,7 @@ def set_devices(monkeypatch, gpus=0):
 
 @pytest.fixture
 def mirrored(monkeypatch):
-    """`MirroredStrategy` is then the list of its devices; what was split."""
+    """Make `MirroredStrategy` return its device list; return the list of splits."""
     split = []
     monkeypatch.setattr(tf.distribute, "MirroredStrategy", lambda devices: devices)
     monkeypatch.setattr(
@@ -335,7 +335,7 @@ def test_auto(monkeypatch, mirrored, caplog, gpus, num_devices, devices):
     assert strategy == expected
     on_cpus = devices is not None and not gpus
     assert mirrored == ([("CPU:0", num_devices)] if on_cpus else [])
-    told = "TensorFlow sees no GPU: this is the CPU as 2 devices"
+    told = "TensorFlow sees no GPU. Training uses the CPU as 2 devices"
     assert (told in caplog.text) == on_cpus
 
 
@@ -357,7 +357,7 @@ def test_a_cluster_does_not_matter_to_who_asks_for_one_machine(
     assert make_strategy("one_device") is tf.distribute.get_strategy()
     assert not caplog.text
     assert make_strategy("mirrored") == ["CPU:0"]
-    assert "TensorFlow sees no GPU: this is the CPU, which" in caplog.text
+    assert "TensorFlow sees no GPU. Training uses the CPU, which" in caplog.text
 
 
 def test_more_gpus_than_there_are(monkeypatch, mirrored):
@@ -380,12 +380,12 @@ def test_a_cpu_is_not_split_after_the_start():
     assert "already started" in sentence
 
 
-# TPUs: what is asked for, and a step that one could take.
+# TPUs: the calls to TensorFlow, and a step that a TPU could run.
 
 
 @pytest.fixture
 def tpu_calls(monkeypatch):
-    """Calls in the order in which a TPU would have got them."""
+    """Calls in the order in which a TPU would get them."""
     calls = []
 
     def resolver(name, zone=None, project=None):
@@ -442,10 +442,10 @@ def test_a_cloud_tpu_is_connected_to(tpu_calls):
 )
 @pytest.mark.parametrize(
     ("given", "words"),
-    [(None, "no free TPU on this machine"), ("mine", "no TPU answers as mine")],
+    [(None, "no free TPU on this machine"), ("mine", "cannot connect to a TPU named")],
 )
 def test_no_tpu_answers(monkeypatch, tpu_calls, error, given, words):
-    """The sentence has nothing of TensorFlow's reason."""
+    """The message does not contain TensorFlow's reason."""
 
     def fail(resolver):
         raise error
@@ -460,12 +460,12 @@ def test_no_tpu_answers(monkeypatch, tpu_calls, error, given, words):
     bool(tf.config.list_physical_devices("TPU")), reason="this machine has a TPU"
 )
 def test_no_tpu_on_this_machine():
-    """What TensorFlow really raises is among what is expected of it."""
+    """The handled exceptions include the one that TensorFlow really raises."""
     assert "no free TPU on this machine" in refusal(make_strategy, "tpu")
 
 
 def whole_step(config):
-    """Return (state, its step as one function for XLA, the step as it is)."""
+    """Return (state, the step as one XLA function, the ordinary step)."""
     state = updates.make_state(config)
     step = updates.make_step(state)
     whole = tf.function(step.python_function, jit_compile=True, autograph=False)
@@ -474,7 +474,7 @@ def whole_step(config):
 
 @pytest.mark.slow
 def test_xla_takes_the_whole_step_and_makes_the_same_update():
-    """A TPU runs nothing but what XLA compiles: the nearest thing on a CPU."""
+    """A TPU runs only XLA programs, so this is the best test that a CPU allows."""
     ends, reports = [], []
     for number in (0, 1):
         state, *steps = whole_step(updates.WITHOUT_DROPOUT)
@@ -483,7 +483,7 @@ def test_xla_takes_the_whole_step_and_makes_the_same_update():
         ends.append(updates.numbers(state))
     for name, value in ends[1].items():
         np.testing.assert_allclose(ends[0][name], value, atol=1e-5, err_msg=name)
-    # They moved much further than they may differ.
+    # The weights moved much further than the allowed difference.
     assert updates.largest_difference(ends[1].values(), before.values()) > 1e-3
     for name, value in reports[1].items():
         assert float(reports[0][name]) == pytest.approx(float(value), rel=1e-5)
@@ -494,7 +494,7 @@ HOST_WORK = ("PyFunc", "Print", "File", "Save", "Restore", "Summary", "Queue")
 
 
 def test_the_step_has_static_shapes_and_no_work_for_the_host():
-    """With dropout, whose masks are drawn on the device."""
+    """This includes dropout, whose masks are drawn on the device."""
     _, whole, _ = whole_step(updates.CONFIG)
     features = updates.batch()
     graph = whole.get_concrete_function(features).graph.as_graph_def()
@@ -503,14 +503,16 @@ def test_the_step_has_static_shapes_and_no_work_for_the_host():
     assert not {kind for kind in kinds if any(word in kind for word in HOST_WORK)}
     assert {"MatMul", "ResourceApplyAdam"} <= kinds
     assert any(kind.startswith("StatelessRandom") for kind in kinds)
-    # What XLA translates has no shape that is only known when it runs.
+    # XLA cannot translate a shape that is known only at run time.
     translated = whole.experimental_get_compiler_ir(features)(stage="hlo")
     assert "ENTRY" in translated
     assert "<=" not in translated
 
 
 def test_an_unknown_strategy():
-    with pytest.raises(UserError, match="--strategy is 'mirorred': give one of auto,"):
+    with pytest.raises(
+        UserError, match="--strategy=mirorred is unknown. Use one of auto,"
+    ):
         strategies.make_strategy("mirorred")
 
 

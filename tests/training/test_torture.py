@@ -1,4 +1,4 @@
-"""The short form of `make torture`; and that it would notice."""
+"""The short form of `make torture`, and a check that it detects differences."""
 
 import os
 import pathlib
@@ -21,7 +21,7 @@ STEPS = 30
 
 @pytest.fixture(scope="module")
 def warm():
-    """Children need not import TensorFlow."""
+    """Start children from a process that has already imported TensorFlow."""
 
     def start_child(command, log, environment):
         log.write_bytes(b"")
@@ -34,7 +34,7 @@ def warm():
 
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory, warm):
-    """Output directories of a run left alone and one killed; its records."""
+    """Output directories of an undisturbed and a killed run; their records."""
     folder = tmp_path_factory.mktemp("torture")
     inputs = torture.write_inputs(folder)
     stages = ["SaveV2 done", torture.TRAINING, "data but no index"]
@@ -46,7 +46,7 @@ def runs(tmp_path_factory, warm):
 
 @pytest.fixture(scope="module")
 def before(runs):
-    """What the undisturbed run ended in."""
+    """The final state of the undisturbed run."""
     return torture.summary(runs[0], runs[2])
 
 
@@ -54,14 +54,14 @@ def test_killed_three_times_and_the_same_in_the_end(runs, before):
     undisturbed, killed, records = runs
     assert torture.differences(undisturbed, killed) == []
     assert torture.summary(killed, records) == before
-    # What was compared is a whole run with dropout.
+    # The comparison covered a complete run with dropout.
     assert names.numbered_checkpoints(killed)[-1] == STEPS
     assert len(torture.metric_rows(killed)) == STEPS + STEPS // torture.EVERY
     assert MINI_CONFIG.hidden_dropout_prob == 0.1
 
 
 def change(prefix, ending):
-    """Change the last bit of the first number whose name has that ending."""
+    """Change the last bit of the first number of a tensor with that name ending."""
     arrays = torture.read_arrays(prefix)
     name = min(name for name in arrays if name.endswith(ending))
     if arrays[name].dtype == np.float32:
@@ -82,7 +82,7 @@ def repeat_last_row(directory):
 
 
 LAST = f"model.ckpt-{STEPS}"
-# name -> (what is done to the run, rows of the table, words of the lines).
+# name -> (damage to the run, rows of the table, words of the lines).
 HARM = {
     "weight": (lambda run: change(run / LAST, "/kernel"), {"weights"}, []),
     "adam_m": (lambda run: change(run / LAST, "/adam_m"), {"adam_m"}, []),
@@ -95,24 +95,24 @@ HARM = {
     "model": (
         lambda run: change(run / "bert_model.ckpt", "/kernel"),
         {"bert_model.ckpt", "other files"},
-        ["file different: bert_model.ckpt.data", "file different: bert_model.ckpt.in"],
+        ["different file: bert_model.ckpt.data", "different file: bert_model.ckpt.in"],
     ),
-    "row lost": (lose_last_row, {"metrics.jsonl"}, ['row missing: {"step": 30, "eval']),
-    "row twice": (repeat_last_row, {"metrics.jsonl"}, ["row too many: {"]),
+    "row lost": (lose_last_row, {"metrics.jsonl"}, ['missing row: {"step": 30, "eval']),
+    "row twice": (repeat_last_row, {"metrics.jsonl"}, ["extra row: {"]),
     "leftover": (
         lambda run: (run / "model.ckpt-5.tmp.77").mkdir(),
         {"other files"},
-        ["left behind: model.ckpt-5.tmp.77"],
+        ["temporary file left: model.ckpt-5.tmp.77"],
     ),
     "orphan": (
         lambda run: (run / "model.ckpt-1.data-00000-of-00001").touch(),
         {"other files"},
-        ["file too many: model.ckpt-1.data"],
+        ["extra file: model.ckpt-1.data"],
     ),
     "no vocabulary": (
         lambda run: (run / "vocab.txt").unlink(),
         {"other files"},
-        ["file missing: vocab.txt"],
+        ["missing file: vocab.txt"],
     ),
 }
 
@@ -145,7 +145,7 @@ def test_kills_are_at_every_stage_and_have_room(seed):
     assert tuple(stages[-3:]) == torture.AFTERWARDS
     steps = [kill.step for kill in kills]
     assert steps[-3:] == [torture.total_steps(kills)] * 3
-    # A checkpoint is written between one kill and the next.
+    # A checkpoint is written between two kills.
     for number, kill in enumerate(kills[:-2]):
         assert kill.step // torture.SPACE - number in (0, 1)
         if kill.stage == torture.TRAINING:
@@ -159,14 +159,14 @@ def test_kills_are_at_every_stage_and_have_room(seed):
 
 def test_a_run_that_fails_is_told_of(tmp_path, warm):
     kill = torture.Kill(torture.TRAINING, 1, 0.0)
-    with pytest.raises(RuntimeError, match="(?s)never came to .*no_such_flag"):
+    with pytest.raises(RuntimeError, match="(?s)never reached .*no_such_flag"):
         torture.run_until(kill, ["--no_such_flag"], tmp_path / "log")
     with pytest.raises(RuntimeError, match="(?s)with status 2.*no_such_flag"):
         torture.run_to_end(["--no_such_flag"], tmp_path / "log")
 
 
 def test_a_child_takes_its_children_with_it(tmp_path):
-    """When something goes wrong while it runs."""
+    """This happens if something goes wrong while it runs."""
     log = tmp_path / "log"
     code = "import subprocess; p = subprocess.Popen(['sleep', '300']); "
     code += "print(p.pid, flush=True); p.wait()"
@@ -174,7 +174,7 @@ def test_a_child_takes_its_children_with_it(tmp_path):
         while not log.read_text().endswith("\n"):
             assert child.poll() is None
         raise KeyboardInterrupt
-    # Nobody waits for the child's child, which takes a moment to end.
+    # Nobody waits for the child's child, so give it some time to end.
     deadline = time.monotonic() + 30
     pids = child.pid, int(log.read_text())
     while any(map(is_running, pids)) and time.monotonic() < deadline:
@@ -183,7 +183,7 @@ def test_a_child_takes_its_children_with_it(tmp_path):
 
 
 def is_running(pid):
-    """Whether there is such a process; one that nobody waited for is none."""
+    """Return whether a process runs; a zombie does not count."""
     try:
         os.kill(pid, 0)
     except ProcessLookupError:
@@ -191,5 +191,5 @@ def is_running(pid):
     try:
         return ") Z " not in pathlib.Path(f"/proc/{pid}/stat").read_text()
     except OSError:
-        # Gone meanwhile, unless this system has no such files at all.
+        # It ended meanwhile, unless this system has no such files at all.
         return not pathlib.Path("/proc/self/stat").exists()

@@ -1,7 +1,7 @@
-"""`run_pretraining.py` as people run it: stopped, harmed, changed, and continued.
+"""`run_pretraining.py` as users run it: stopped, damaged, changed, and resumed.
 
-What may be harmed only while it runs has a process of its own. All other
-commands follow each other in one process, since TensorFlow starts slowly.
+Tests that must act on a running command start a separate process. All other commands
+run one after the other in one process, because TensorFlow starts slowly.
 """
 
 import concurrent.futures
@@ -27,7 +27,7 @@ from official_bert.data.records.record_set import open_record_set
 
 pytestmark = pytest.mark.slow
 
-# How far the run has come that is copied, harmed and continued.
+# The step of the copies that are damaged and resumed.
 HALT = STEPS - EVERY
 
 
@@ -42,16 +42,16 @@ def flags(folder):
 
 
 def at_once(*functions):
-    """Call functions two at a time; return what they return."""
+    """Call functions two at a time; return their results."""
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         return list(pool.map(lambda function: function(), functions))
 
 
 @pytest.fixture(scope="module")
 def stopped(folder, flags):
-    """A whole run, and (status, output) of two stopped ones.
+    """A complete run, and (status, output) of two stopped runs.
 
-    SIGTERM comes in the middle, Ctrl-C while the first checkpoint is evaluated.
+    SIGTERM comes during training, Ctrl-C while the first checkpoint is evaluated.
     """
 
     def in_evaluation(process):
@@ -72,13 +72,13 @@ def stopped(folder, flags):
 
 @pytest.fixture(scope="module")
 def whole(folder, stopped):
-    """The output directory of a run that nobody disturbed."""
+    """The output directory of an undisturbed run."""
     return folder / "whole"
 
 
 def step_of(output):
-    """Return the step of the sentence of a run that was stopped."""
-    sentence = r"Stopped at step (\d+) and saved; the same command goes on from here\."
+    """Return the step in the message of a stopped run."""
+    sentence = r"Stopped at step (\d+) and saved\. To resume, repeat the command\."
     (step,) = re.findall(sentence, output)
     return int(step)
 
@@ -97,9 +97,9 @@ def test_a_stopped_run_saves_and_says_so(folder, stopped, place, status):
 
 @pytest.fixture(scope="module")
 def continued(folder, flags, stopped):
-    """The run after SIGTERM goes on; meanwhile the command is given once more.
+    """Resume the run after SIGTERM, and meanwhile start the command once more.
 
-    Returns both outputs. The first process stands still while the second tries.
+    Returns both outputs. The first process is paused while the second one tries.
     """
     again = flags | {"output_dir": folder / "term"}
     with processes.running(runs.start(again)) as (process,):
@@ -132,14 +132,14 @@ def test_a_second_process_in_the_directory_is_refused(folder, continued):
 
 @pytest.fixture(scope="module")
 def halted(folder, flags, whole):
-    """Function: name -> a copy of the whole run as it was at `HALT`."""
+    """Function: name -> a copy of the complete run, reset to step `HALT`."""
 
     def copy(name):
         place = folder / name
         shutil.copytree(whole, place)
         google.delete_checkpoint(str(place / f"model.ckpt-{STEPS}"))
         google.delete_checkpoint(str(place / "bert_model.ckpt"))
-        # The model gets better all the time, so that the newest is the best.
+        # The model improves all the time, so the newest checkpoint is the best.
         loss = runs.rows(whole, "eval_loss")[HALT]["eval_loss"]
         best = {"step": HALT, "loss": loss}
         (place / "best_checkpoint.json").write_text(json.dumps(best))
@@ -150,7 +150,7 @@ def halted(folder, flags, whole):
 
 @pytest.fixture(scope="module")
 def otherwise_computed(flags, halted):
-    """What a run says that goes on with other threads, XLA and micro-batches."""
+    """The output of a run that resumes with other threads, XLA and micro-batches."""
     changes = {"do_eval": False, "micro_batch_size": 8, "xla": True}
     number = 2 if len(os.sched_getaffinity(0)) == 1 else 1
     return runs.run(
@@ -166,7 +166,7 @@ def history(folder, otherwise_computed):
 
 
 def test_another_way_to_compute_is_told(folder, otherwise_computed, history):
-    words = r"Going on, not bit-exact because .*micro_batch_size was 0 and is 8; .*xla"
+    words = r"Resuming, not bit-exact because .*micro_batch_size was 0 and is 8; .*xla"
     assert re.search(words, otherwise_computed)
     assert [part["from_step"] for part in history] == [0, HALT]
     assert [part["environment"]["deterministic"] for part in history] == [False] * 2
@@ -183,7 +183,7 @@ def test_another_number_of_threads_is_told(otherwise_computed, history):
 
 @pytest.fixture(scope="module")
 def disk(folder):
-    """A small disk to be filled; None where none can be mounted."""
+    """A small disk to fill; None if this machine cannot mount one."""
     place = folder / "disk"
     place.mkdir()
     command = ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", str(place)]
@@ -196,7 +196,7 @@ def disk(folder):
 
 @pytest.fixture(scope="module")
 def full(flags, disk, halted):
-    """What a run says whose disk is full; its checkpoints before and after."""
+    """The output of a run on a full disk; its checkpoints before and after."""
     if disk is None:
         return None
     place = halted("disk/run")
@@ -215,7 +215,7 @@ def checkpoints(directory):
 
 def test_a_full_disk_is_one_sentence(full):
     if full is None:
-        pytest.skip("a small disk cannot be mounted here: that takes rights of root")
+        pytest.skip("mounting a small disk needs root")
     output, before, after = full
     sentence = runs.error_of(output)
     assert "No space left on the disk" in sentence
@@ -224,7 +224,7 @@ def test_a_full_disk_is_one_sentence(full):
 
 
 def cut(path):
-    """Cut off the second half of a file."""
+    """Truncate a file to its first half."""
     os.truncate(path, path.stat().st_size // 2)
 
 
@@ -236,31 +236,31 @@ def flip(path):
 
 
 DATA, INDEX = "data-00000-of-00001", "index"
-# name -> [(harm, step, ending), …]: what is done to a finished run.
+# name -> [(harm, step, ending), …]: the damage to a finished run.
 DAMAGE = {
     "damaged": [(cut, 80, DATA), (flip, 60, DATA), (cut, 40, INDEX)],
     "all": [(cut, step, DATA) for step in range(EVERY, STEPS + 1, EVERY)],
 }
 
-# name -> (flags that differ, words of the sentence).
+# name -> (changed flags, words of the message).
 CHANGED = {
-    "batch": ({"train_batch_size": 8}, "train_batch_size 16, and now it is 8;"),
-    "rate": ({"learning_rate": 1e-3}, "learning_rate 0.005, and now it is 0.001;"),
-    "steps": ({"num_train_steps": 84}, "num_train_steps 80, and now it is 84;"),
-    "optimizer": ({"optimizer": "lamb"}, "optimizer 'adam', and now it is 'lamb';"),
+    "batch": ({"train_batch_size": 8}, "train_batch_size 16, and now it is 8."),
+    "rate": ({"learning_rate": 1e-3}, "learning_rate 0.005, and now it is 0.001."),
+    "steps": ({"num_train_steps": 84}, "num_train_steps 80, and now it is 84."),
+    "optimizer": ({"optimizer": "lamb"}, "optimizer 'adam', and now it is 'lamb'."),
     "start": (
         {"init_checkpoint": "whole"},
-        "init_checkpoint None, and now it is 'whole';",
+        "init_checkpoint None, and now it is 'whole'.",
     ),
-    "fewer files": ({"input_file": "records/0.tfrecord"}, " and now it is [6615]);"),
+    "fewer files": ({"input_file": "records/0.tfrecord"}, " and now it is [6615])."),
     "longer file": ({"input_file": "longer/*.tfrecord"}, "input_bytes [6615, 6300]"),
     "activation": (
         {"bert_config_file": "relu.json"},
-        "bert_config: hidden_act 'gelu', and now it is 'relu';",
+        "bert_config: hidden_act 'gelu', and now it is 'relu'.",
     ),
 }
 
-# What may be changed together where a run goes on with other settings.
+# Flags that may change together when a run resumes with other settings.
 OTHERWISE = {
     "train_batch_size": 8,
     "learning_rate": 1e-3,
@@ -270,7 +270,7 @@ OTHERWISE = {
     "init_checkpoint": "whole",
 }
 
-# name -> (flags, words of the sentence): runs that cannot begin like this.
+# name -> (flags, words of the message): runs that cannot begin like this.
 NO_START = {
     "from nothing": (
         {"continue_from": "records"},
@@ -278,11 +278,11 @@ NO_START = {
     ),
     "from its end": (
         {"continue_from": "whole"},
-        f"whole stands at step {STEPS}, and this run ends at step {STEPS}",
+        f"whole is at step {STEPS}, but this run ends at step {STEPS}",
     ),
     "from past its end": (
         {"continue_from": "whole", "stop_at_step": HALT},
-        f"whole stands at step {STEPS}, and this run ends at step {HALT}",
+        f"whole is at step {STEPS}, but this run ends at step {HALT}",
     ),
 }
 
@@ -299,7 +299,7 @@ FAILING = {
     "save_checkpoints_steps": 2,
     "iterations_per_loop": 1,
 }
-# The rate rises with every step, up to one that no model stands.
+# The learning rate rises with every step, until the model diverges.
 GETTING_WORSE = {
     "learning_rate": 2.0,
     "num_train_steps": 30,
@@ -310,7 +310,7 @@ GETTING_WORSE = {
 
 
 def write_changed_inputs(folder, whole):
-    """Write the files that the commands above name."""
+    """Write the files for the flags above."""
     relu = {**MINI_CONFIG.to_dict(), "hidden_act": "relu"}
     (folder / "relu.json").write_text(json.dumps(relu))
     (folder / "longer").mkdir()
@@ -323,7 +323,7 @@ def write_changed_inputs(folder, whole):
 
 
 def lose_last_evaluation(directory):
-    """Leave the run as a kill does between a checkpoint and its evaluation."""
+    """Delete the last evaluation, like a kill between a checkpoint and evaluation."""
     path = directory / "metrics.jsonl"
     lines = path.read_text().splitlines(keepends=True)
     kept = [line for line in lines if f'{{"step": {HALT}, "eval_' not in line]
@@ -335,7 +335,7 @@ def lose_last_evaluation(directory):
 
 
 def harmed_runs(folder, whole, halted):
-    """Return name -> flags of runs that go on with what was harmed."""
+    """Return name -> flags of runs that resume from damaged files."""
     for name, harms in DAMAGE.items():
         shutil.copytree(whole, folder / name)
         for harm, step, ending in harms:
@@ -352,7 +352,7 @@ def harmed_runs(folder, whole, halted):
 
 
 def changed_runs(halted):
-    """Return name -> flags of runs that go on with other settings."""
+    """Return name -> flags of runs that resume with other settings."""
     for name in ("unchanged", "otherwise"):
         halted(name)
     allowed = ALONE | {"allow_changed_settings": True}
@@ -382,7 +382,7 @@ def new_runs():
 
 @pytest.fixture(scope="module")
 def results(folder, flags, whole, halted, full):
-    """Name -> status and output of all commands that follow each other."""
+    """Name -> status and output of all commands that run one after the other."""
     write_changed_inputs(folder, whole)
     commands = {
         **harmed_runs(folder, whole, halted),
@@ -406,7 +406,7 @@ def results(folder, flags, whole, halted, full):
 
 
 def said(results, name):
-    """Return what a command printed; it has to have ended well."""
+    """Return the output of a command, which must have succeeded."""
     assert results[name]["status"] == 0, results[name]["stderr"]
     return results[name]["stdout"]
 
@@ -425,7 +425,7 @@ def test_after_a_full_disk_the_same_command_ends_as_if_undisturbed(
     folder, whole, full, results
 ):
     if full is None:
-        pytest.skip("a small disk cannot be mounted here: that takes rights of root")
+        pytest.skip("mounting a small disk needs root")
     said(results, "disk/run")
     runs.assert_same_end(folder / "disk/run", whole)
     runs.assert_same_rows(folder / "disk/run", whole)
@@ -434,9 +434,9 @@ def test_after_a_full_disk_the_same_command_ends_as_if_undisturbed(
 def test_a_run_goes_on_from_the_newest_whole_checkpoint(folder, whole, results):
     output = said(results, "damaged")
     for _, step, _ in DAMAGE["damaged"]:
-        words = f"damaged/model.ckpt-{step} is damaged. Going on from model.ckpt-20."
+        words = f"damaged/model.ckpt-{step} is damaged. Resuming from model.ckpt-20."
         assert words in output
-    assert "The run in damaged goes on at step 20." in output
+    assert "The run in damaged resumes at step 20." in output
     runs.assert_same_end(folder / "damaged", whole)
     runs.assert_same_rows(folder / "damaged", whole)
 
@@ -449,9 +449,9 @@ def test_where_all_are_damaged_nothing_is_touched(folder, results):
 
 
 def test_a_damaged_checkpoint_takes_the_place_of_no_good_one(folder, whole, results):
-    """Of `--keep_checkpoint_max=1`: it is newer than what the run goes on with."""
+    """With `--keep_checkpoint_max=1` it is newer than the one that the run uses."""
     said(results, "one kept")
-    assert f"goes on at step {HALT - 10}." in said(results, "one kept, again")
+    assert f"resumes at step {HALT - 10}." in said(results, "one kept, again")
     runs.assert_same_end(folder / "one kept", whole)
 
 
@@ -475,13 +475,13 @@ def test_what_does_not_fit_is_refused_even_if_changes_are_allowed(results):
 
 
 def test_a_refused_run_is_as_it_was(folder, results):
-    """So is one that another run was continued from."""
+    """The run that --continue_from names also stays unchanged."""
     assert runs.contents(folder / "unchanged") == results["before"]["unchanged"]
 
 
 def test_changed_settings_that_are_allowed(folder, whole, results):
     output = said(results, "otherwise")
-    assert "Going on with other settings: " in output
+    assert "Continuing with changed settings: " in output
     for change in (
         "train_batch_size was 16 and is 8",
         "learning_rate was 0.005 and is 0.001",
@@ -491,7 +491,7 @@ def test_changed_settings_that_are_allowed(folder, whole, results):
         "num_records was 41 and is 42",
     ):
         assert change in output
-    assert f"goes on at step {HALT}." in output
+    assert f"resumes at step {HALT}." in output
     found = runs.rows(folder / "otherwise")
     assert list(found)[-1] == 100
     for step, row in runs.rows(whole).items():
@@ -508,7 +508,7 @@ def test_runs_that_cannot_be_continued_elsewhere(results, name):
 
 
 def test_a_run_continued_in_another_directory_is_one_run(folder, whole, results):
-    words = f"Going on from step {HALT} of unchanged, with its weights and moments."
+    words = f"Continuing from step {HALT} of unchanged, with its weights and moments."
     assert words in said(results, "second phase")
     place = folder / "second phase"
     runs.assert_same_end(place, whole)
@@ -517,14 +517,14 @@ def test_a_run_continued_in_another_directory_is_one_run(folder, whole, results)
 
 
 def test_init_checkpoint_is_weights_only(folder, whole, results):
-    """The first update has rate 0, and gives its moments away."""
+    """The first step has learning rate 0 and shows its moments."""
     assert "Initialised" in said(results, "weights")
     first = runs.tensors(folder / "weights/model.ckpt-1")
     assert first["global_step"] == 1
     assert runs.rows(folder / "weights")[1]["learning_rate"] == 0.0
     weights = runs.tensors(whole / "bert_model.ckpt")
     runs.assert_equal({name: first[name] for name in weights}, weights)
-    # From zeros, m = 0.1 g and v = 0.001 g².
+    # Starting from zeros, m = 0.1 g and v = 0.001 g².
     for name in weights:
         m, v = (first[f"{name}/{slot}"] for slot in ("adam_m", "adam_v"))
         np.testing.assert_allclose(v, 0.1 * np.square(m), rtol=1e-4, atol=1e-20)
@@ -533,17 +533,17 @@ def test_init_checkpoint_is_weights_only(folder, whole, results):
 
 def test_init_checkpoint_is_read_once(folder, results):
     output = said(results, "weights, again")
-    assert "goes on at step 1." in output and "Initialised" not in output
+    assert "resumes at step 1." in output and "Initialised" not in output
     assert list(runs.rows(folder / "weights")) == [1, 2]
 
 
 def test_gradients_that_are_not_finite_end_the_run(folder, results):
-    words = ["not finite in 3 updates in a row, from step 0 on", "records/0.tfrecord"]
+    words = ["not finite in 3 consecutive steps, from step 0 on", "records/0.tfrecord"]
     assert_refused(results["not finite"], words)
     found = runs.rows(folder / "not finite")
     assert [row["skipped_in_row"] for row in found.values()] == [1.0, 2.0, 3.0]
     assert found[3]["loss"] is None and found[3]["gradient_norm"] is None
-    # JSON has no word for what the model gives now.
+    # JSON cannot represent the model's values after that step.
     assert set(runs.rows(folder / "not finite", "eval_loss")) == {2}
     assert not (folder / "not finite/best_checkpoint.json").exists()
 

@@ -1,4 +1,4 @@
-"""`run_pretraining.py` by two workers: as one machine's devices, stopped, killed."""
+"""`run_pretraining.py` with two workers: equal to two devices, stopped, killed."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ def flags(folder):
 
 
 def start_both(*flags):
-    """Start two workers, whose flags may differ; both may end as they like."""
+    """Start two workers with possibly different flags; do not check their status."""
     pairs = zip(processes.cluster(), flags, strict=True)
     return processes.running(
         *[runs.start(each, TF_CONFIG=config) for config, each in pairs]
@@ -31,7 +31,7 @@ def start_both(*flags):
 
 
 def ends(workers, limit=processes.TIMEOUT):
-    """Return (status, output) of each; a `TimeoutExpired` if one does not end."""
+    """Return (status, output) of each; `TimeoutExpired` if one does not end."""
     for worker in workers:
         worker.wait(limit)
     return [(worker.returncode, worker.stdout.read()) for worker in workers]
@@ -39,7 +39,7 @@ def ends(workers, limit=processes.TIMEOUT):
 
 @pytest.fixture(scope="module")
 def devices(folder, flags):
-    """Output directory of one process with two devices, that nobody disturbed."""
+    """Output directory of an undisturbed process with two devices."""
     place = folder / "devices"
     two = {"strategy": "mirrored", "num_devices": 2}
     runs.run(flags | two | {"output_dir": place})
@@ -48,7 +48,7 @@ def devices(folder, flags):
 
 @pytest.fixture(scope="module")
 def stopped(folder, flags):
-    """(status, output) of two workers, the second of which got a SIGTERM."""
+    """(status, output) of two workers, after a SIGTERM to the second one."""
     own = flags | {"output_dir": folder / "run"}
     with start_both(own, own) as workers:
         runs.wait_for(workers[0], f"step {LOG}/")
@@ -65,12 +65,12 @@ def test_sigterm_to_one_stops_both_at_one_step(folder, stopped):
     (sentence,) = sentences
     step = names.numbered_checkpoints(folder / "run")[-1]
     assert LOG <= step < STEPS
-    assert f"Stopped at step {step} and saved;" in sentence
+    assert f"Stopped at step {step} and saved." in sentence
 
 
 @pytest.fixture(scope="module")
 def killed(folder, flags, stopped):
-    """(status, output) of the same two; this time the second was killed."""
+    """(status, output) of the same two workers, after the second one was killed."""
     own = flags | {"output_dir": folder / "run"}
     with start_both(own, own) as workers:
         runs.wait_for(workers[0], "step ")
@@ -83,19 +83,19 @@ def test_a_worker_tells_that_another_was_killed(folder, killed):
     assert (status, other) == (1, -signal.SIGKILL)
     sentence = runs.error_of(output)
     step = names.numbered_checkpoints(folder / "run")[-1]
-    assert "Worker 0 has lost another worker; start all workers again" in sentence
-    assert f"goes on from step {step}." in sentence
+    assert "Worker 0 lost another worker. Start all workers again" in sentence
+    assert f"The run resumes from step {step}." in sentence
     assert "Traceback" not in output
 
 
 @pytest.fixture(scope="module")
 def ended(folder, flags, killed):
-    """Output directory of the same two, who were started again and came to the end."""
+    """Output directory of the same two workers, restarted and run to the end."""
     own = flags | {"output_dir": folder / "run"}
     with start_both(own, own) as workers:
         for status, output in ends(workers):
             assert status == 0, output[-3000:]
-            assert "goes on at step " in output
+            assert "resumes at step " in output
     return folder / "run"
 
 
@@ -121,5 +121,5 @@ def test_workers_with_different_flags_do_not_train(flags, ended, tmp_path, name)
         (chief, first), (other, second) = ends(workers, limit=90)
     assert (chief, other) == (1, 1)
     assert "Worker 1 was started with other flags" in runs.error_of(second)
-    assert "has lost another worker" in runs.error_of(first)
+    assert "lost another worker" in runs.error_of(first)
     assert runs.contents(ended) == before

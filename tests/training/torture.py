@@ -1,11 +1,11 @@
-"""Kills pre-training runs, and shows that they end as if nobody had.
+"""Kills pre-training runs and checks that they end like an uninterrupted run.
 
     python tests/training/torture.py --seed=12345
 
-A run of `run_pretraining.py` is killed (SIGKILL) again and again, while it
-trains and while it writes its files, and started by the same command each time.
-What it ends in is compared, bit for bit, with the end of a run left alone: on
-one device, and on two replicas. The exit status is 1 if anything differs.
+A run of `run_pretraining.py` is killed (SIGKILL) many times, during training and while
+it writes files. Each time the same command resumes it. Its final state is compared, bit
+for bit, with that of an undisturbed run: on one device and on two replicas. The exit
+status is 1 if anything differs.
 """
 
 import argparse
@@ -48,21 +48,21 @@ SETTINGS = {
 }
 BATCH = 16
 SEED = 7
-# Steps between checkpoints. Each kill has the steps of two to itself.
+# Steps between checkpoints. Each kill gets the steps of two checkpoints.
 EVERY = 5
 SPACE = 2 * EVERY
-# A kill that waits for no stage: the command runs as it is.
+# Stage of a kill during training, when no file is written.
 TRAINING = "training"
-# Nothing is deleted before a run has more than it keeps: five and the best.
+# A run deletes nothing before it has more checkpoints than it keeps: five and the best.
 DELETING = "old one half deleted"
 EARLIEST_DELETING = 6 * EVERY // SPACE
-# Kills after the last step, when the loop has no turn left to make up for what
-# was not done: the last checkpoint is complete and nothing that follows it is
-# done, then its evaluation is logged and not noted, then the model is written.
+# Kills after the last step, when only the restart can complete the work. First the last
+# checkpoint is complete, but nothing after it. Then its evaluation is logged, but not
+# recorded as the best. Then the model is being written.
 AFTERWARDS = ("data and index", "best one not noted", "final model, no index")
-# Seconds that a child may take.
+# Time limit of a child in seconds.
 LIMIT = 300
-# Files that tell times, and those that hold the run's random id.
+# Files that contain times, and files that contain the run's random id.
 TIMED = ("metrics.jsonl", "run.json", "events")
 OF_ONE_RUN = ("model.ckpt-", "training.json")
 RUN_ID = "training/run_id"
@@ -70,12 +70,12 @@ RUN_ID = "training/run_id"
 
 @dataclasses.dataclass(frozen=True)
 class Kill:
-    """When a run is killed.
+    """The moment of a kill.
 
     Attributes:
       stage: a name in `STAGES`, or `TRAINING`.
-      step: of the checkpoint being written; in training, the last one told of.
-      delay: in training, seconds from there to the signal.
+      step: step of the checkpoint being written; in training, the last reported step.
+      delay: in training, seconds from that report to the signal.
     """
 
     stage: str
@@ -84,7 +84,7 @@ class Kill:
 
 
 def draw_kills(draw, in_training=4):
-    """Return kills at every stage, and some in training, in random order."""
+    """Return kills at every stage and some in training, in random order."""
     stages = [name for name in STAGES if name not in (DELETING, *AFTERWARDS)]
     stages += [TRAINING] * in_training
     draw.shuffle(stages)
@@ -94,9 +94,9 @@ def draw_kills(draw, in_training=4):
 
 
 def place(stages, draw):
-    """Give each stage a random step among `SPACE` of its own.
+    """Give each stage a random step within its own `SPACE`.
 
-    A run killed in training may be some steps further by then: there is room.
+    A run may continue for some steps before a kill in training; the space allows this.
     """
     kills = []
     for number, stage in enumerate(stages):
@@ -109,12 +109,12 @@ def place(stages, draw):
 
 
 def total_steps(kills):
-    """Return the steps of a run that has room for these kills."""
+    """Return the number of steps of a run with room for these kills."""
     return -(-kills[-1].step // SPACE) * SPACE
 
 
 def write_inputs(folder):
-    """Write records and a model's config; return the flags that name them."""
+    """Write records and a model's config; return the flags for them."""
     (folder / "records").mkdir()
     records = record_files.write_mini(folder / "records", manifest=True)
     (folder / "config.json").write_text(MINI_CONFIG.to_json_string())
@@ -149,13 +149,13 @@ def start_child(command, log, environment):
 
 @contextlib.contextmanager
 def started(command, log):
-    """Start a child in a process group of its own; yield it; end the whole group.
+    """Start a child in its own process group; yield it; end the whole group.
 
     Args:
       command: list of str.
-      log: the file that gets what it prints.
+      log: the file for the child's output.
     """
-    # GPUs add up in no fixed order unless told to.
+    # On GPUs, sums have no fixed order by default, so use the CPU.
     child = start_child(command, log, {"CUDA_VISIBLE_DEVICES": "-1", **os.environ})
     try:
         yield child
@@ -166,7 +166,7 @@ def started(command, log):
 
 
 def run_to_end(flags, log):
-    """Run the command undisturbed; a `RuntimeError` says how it failed."""
+    """Run the command undisturbed; raise `RuntimeError` if it fails."""
     with started([str(SCRIPT), *flags], log) as child:
         status = child.wait(timeout=LIMIT)
     if status != 0:
@@ -174,10 +174,10 @@ def run_to_end(flags, log):
 
 
 def run_until(kill, flags, log):
-    """Run the command and kill it at its moment.
+    """Run the command and kill it at the given moment.
 
     Raises:
-      RuntimeError: it ended by itself, or the moment never came.
+      RuntimeError: the command ended by itself, or the moment never came.
     """
     marker = log.with_suffix(".reached")
     marker.unlink(missing_ok=True)
@@ -190,7 +190,7 @@ def run_until(kill, flags, log):
     with started([*command, *flags], log) as child:
         while not (marker.exists() or training and line in log.read_bytes()):
             if child.poll() is not None or time.monotonic() > give_up:
-                raise RuntimeError(f"The run never came to {kill}:\n{tail(log)}")
+                raise RuntimeError(f"The run never reached {kill}:\n{tail(log)}")
             time.sleep(0.001)
         if training:
             time.sleep(kill.delay)
@@ -200,12 +200,12 @@ def run_until(kill, flags, log):
 
 
 def tail(log):
-    """Return the end of what a child printed."""
+    """Return the end of a child's output."""
     return log.read_text(errors="replace")[-3000:]
 
 
 def run_and_kill(kills, flags, directory, log):
-    """Kill a run at each moment in turn, then let it end; tell of each kill."""
+    """Kill a run at each moment in order, then let it end; print each kill."""
     for number, kill in enumerate(kills, 1):
         run_until(kill, flags, log)
         step = read_metrics(directory)[-1]["step"] if read_metrics(directory) else 0
@@ -219,16 +219,16 @@ def run_and_kill(kills, flags, directory, log):
 
 
 def run_both(setting, kills, inputs, folder):
-    """Make a run undisturbed, and the same run with kills.
+    """Run the command undisturbed, and once more with kills.
 
     Args:
       setting: a name in `SETTINGS`.
       kills: list of `Kill`, by step.
-      inputs: what `write_inputs` returned.
-      folder: where both output directories go.
+      inputs: from `write_inputs`.
+      folder: parent of both output directories.
 
     Returns:
-      both output directories, the undisturbed first.
+      both output directories, the undisturbed one first.
     """
     directories = folder / "undisturbed", folder / "killed"
     for directory, its_kills in zip(directories, ([], kills), strict=True):
@@ -266,7 +266,7 @@ def read_arrays(prefix):
 
 
 def metric_rows(directory):
-    """Return the rows of `metrics.jsonl` as texts, without what depends on time."""
+    """Return the rows of `metrics.jsonl` as texts, without time-dependent fields."""
     rows = read_metrics(directory)
     for row in rows:
         for name in RATES:
@@ -275,9 +275,9 @@ def metric_rows(directory):
 
 
 def digests_of_files(directory):
-    """Return path -> hex SHA-256 of what should be there after every such run.
+    """Return path -> hex SHA-256 of the files that every such run must leave.
 
-    Folders, and files whose bytes belong to one run, have a text instead.
+    Folders, and files whose bytes differ between runs, have a text instead.
     """
     found = {}
     for path in sorted(directory.rglob("*")):
@@ -305,11 +305,11 @@ def state_of(directory):
 
 
 def summary(directory, records):
-    """Return what a finished run ended in, as name -> hex SHA-256.
+    """Return the final state of a run, as name -> hex SHA-256.
 
     Args:
       directory: its output directory.
-      records: the `RecordSet` it read.
+      records: the run's `RecordSet`.
     """
     arrays = state_of(directory)
     step = int(arrays["global_step"]["global_step"])
@@ -323,7 +323,7 @@ def summary(directory, records):
 
 
 def table(undisturbed, killed):
-    """Return two runs' `summary` as lines of text."""
+    """Return the `summary` of two runs as lines of text."""
     lines = [f"{'':16}  undisturbed   killed"]
     for name, value in undisturbed.items():
         equal = "equal" if killed[name] == value else "NOT EQUAL"
@@ -332,32 +332,32 @@ def table(undisturbed, killed):
 
 
 def differences(undisturbed, killed):
-    """Return a line for each metric row and file in which two runs differ.
+    """Return one line for each metric row and file in which two runs differ.
 
     Args:
-      undisturbed: output directory of the run that was left alone.
-      killed: that of the run that was killed.
+      undisturbed: output directory of the undisturbed run.
+      killed: output directory of the killed run.
     """
     leftovers = sorted(killed.rglob("*.tmp.*"))
-    lines = [f"left behind: {path.relative_to(killed)}" for path in leftovers]
+    lines = [f"temporary file left: {path.relative_to(killed)}" for path in leftovers]
     rows = [collections.Counter(metric_rows(d)) for d in (undisturbed, killed)]
-    lines += [f"row missing: {row:.60}…" for row in (rows[0] - rows[1]).elements()]
-    lines += [f"row too many: {row:.60}…" for row in (rows[1] - rows[0]).elements()]
+    lines += [f"missing row: {row:.60}…" for row in (rows[0] - rows[1]).elements()]
+    lines += [f"extra row: {row:.60}…" for row in (rows[1] - rows[0]).elements()]
     left, right = (digests_of_files(d) for d in (undisturbed, killed))
     for name in sorted(left.keys() | right.keys()):
-        what = "missing" if name not in right else "too many"
+        what = "missing" if name not in right else "extra"
         if name in left and name in right:
             what = "different"
         if left.get(name) != right.get(name) and ".tmp." not in name:
-            lines.append(f"file {what}: {name}")
+            lines.append(f"{what} file: {name}")
     return lines
 
 
 def torture(setting, kills):
-    """Compare a killed run with an undisturbed one, and print what was found.
+    """Compare a killed run with an undisturbed one, and print the result.
 
     Returns:
-      whether they are the same.
+      whether they are equal.
     """
     print(f"{setting}: {len(kills)} kills in {total_steps(kills)} steps", flush=True)
     with tempfile.TemporaryDirectory(prefix="torture-") as name:
@@ -372,12 +372,12 @@ def torture(setting, kills):
 
 
 def main():
-    """Torture every setting; return the exit status."""
+    """Test every setting; return the exit status."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("--seed", type=int, default=12345, help="Decides the kills.")
-    parser.add_argument("--setting", choices=SETTINGS, help="Only this one.")
+    parser.add_argument("--seed", type=int, default=12345, help="Seed of the kills.")
+    parser.add_argument("--setting", choices=SETTINGS, help="Run only this setting.")
     given = parser.parse_args()
-    # As after Ctrl-C, children and files are cleared away.
+    # SIGTERM ends children and removes files, like Ctrl-C.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(128 + signal.SIGTERM))
     failed = 0
     for setting in [given.setting] if given.setting else SETTINGS:

@@ -1,10 +1,10 @@
 """The losses of sentence embeddings.
 
-Each compares all examples of a batch with each other, so it takes the vectors of the
-whole batch. Legend: `B` examples, `K` texts of an example, `H` hidden size.
+Each loss compares all examples of a batch with each other, so it needs the vectors of
+the whole batch. Shape letters: `B` examples, `K` texts per example, `H` hidden size.
 
-An example is an anchor, its positive text and any number of hard negatives; or a pair
-with a score.
+An example is an anchor, its positive text and any number of hard negatives. For
+losses with scores, it is a pair of texts and a score.
 """
 
 import dataclasses
@@ -15,22 +15,22 @@ import tensorflow as tf
 from official_bert.constants import COSENT, COSINE, INFO_NCE, SIMCSE
 from official_bert.modeling.embedding.model import normalized
 
-# The score of a text that is not a candidate.
+# Logit of a text that is not a candidate.
 NO_CANDIDATE = -1e9
 Features = Mapping[str, tf.Tensor]
 
 
 @dataclasses.dataclass(frozen=True)
 class LossSettings:
-    """Which loss is minimized.
+    """The loss to minimize and its settings.
 
     Attributes:
       name: one of `constants.EMBEDDING_LOSSES`.
-      temperature: cosines are divided by it. `COSINE` does not use it.
+      temperature: divisor of the cosines. `COSINE` does not use it.
       symmetric: whether `INFO_NCE` also searches the anchor of each positive text.
-      sizes: of the vectors (Matryoshka): the loss is the mean over vectors that are
-        cut to each size; () for the whole vectors.
-      max_score: the score of two texts that mean the same, for `COSINE`.
+      sizes: vector sizes (Matryoshka). The loss is the mean over vectors cut to each
+        size. () uses the complete vectors.
+      max_score: the score of two texts with the same meaning, for `COSINE`.
     """
 
     name: str
@@ -43,16 +43,17 @@ class LossSettings:
 def make_terms(
     settings: LossSettings,
 ) -> Callable[[Features, Features], dict[str, tuple[tf.Tensor, tf.Tensor]]]:
-    """Return the terms of a `training.step.Objective` whose examples are joint.
+    """Return the terms of a `training.step.Objective` with joint examples.
 
     Args:
       settings: `LossSettings`.
 
     Returns:
       function: (outputs with `vectors` [B, K, H], features) -> dict of name ->
-      (sum over the examples, B): `embedding_loss`, and `accuracy` if texts are
-      searched. Features are `text_mask` [B, K], 1 for texts that exist; `text_numbers`
-      [B, K], equal for texts that mean the same; and `scores` float32 [B].
+      (sum over the examples, B): `embedding_loss`, and `accuracy` for losses that
+      search texts. Features are `text_mask` [B, K], 1 for existing texts;
+      `text_numbers` [B, K], equal for texts with the same meaning; and `scores`
+      float32 [B].
     """
     of_vectors = {
         INFO_NCE: info_nce,
@@ -64,7 +65,7 @@ def make_terms(
     def terms(outputs, features):
         vectors = outputs["vectors"]
         sizes = settings.sizes or (vectors.shape[-1],)
-        # The accuracy of the largest vectors is reported.
+        # Report the accuracy of the largest vectors.
         parts = [
             of_vectors(vectors[..., :size], features, settings)
             for size in sorted(sizes)
@@ -80,13 +81,13 @@ def make_terms(
 def info_nce(
     vectors: tf.Tensor, features: Features, settings: LossSettings
 ) -> dict[str, tf.Tensor]:
-    """Find the positive of each anchor among all texts of the batch.
+    """Return the loss of finding each anchor's positive among all texts of the batch.
 
     The loss is the cross-entropy over cosines / temperature (van den Oord et al.,
     2018). The candidates of an anchor are the positives and hard negatives of all
-    examples. With `symmetric` it is the mean of this and of the search of anchors for
-    each positive. A text with the number of the anchor or of its positive is not a
-    negative.
+    examples. With `symmetric`, the loss is the mean of this and of searching each
+    positive's anchor. A text with the number of the anchor or of its positive is not
+    used as a negative.
 
     Args:
       vectors: float32 [B, K, H], K >= 2; see `make_terms` for the features.
@@ -126,12 +127,12 @@ def info_nce(
 
 
 def _equal(rows, columns):
-    """Return whether each of two lists of numbers are equal, bool [B, C]."""
+    """Compare each element of [B] with each of [C], bool [B, C]."""
     return rows[:, tf.newaxis] == columns
 
 
 def _search(scores, is_candidate, temperature):
-    """Return (cross-entropy, whether the first is best), of each row of [B, C].
+    """Return (cross-entropy, whether the right candidate is best) per row of [B, C].
 
     The right candidate of row i is i.
     """
@@ -145,7 +146,7 @@ def _search(scores, is_candidate, temperature):
 def cosine_regression(
     vectors: tf.Tensor, features: Features, settings: LossSettings
 ) -> dict[str, tf.Tensor]:
-    """Make the cosine of each pair equal its score / `max_score`.
+    """Return the squared error between each pair's cosine and score / `max_score`.
 
     Args:
       vectors: float32 [B, K, H]; the first two texts are the pair.
@@ -163,10 +164,10 @@ def cosine_regression(
 def cosent(
     vectors: tf.Tensor, features: Features, settings: LossSettings
 ) -> dict[str, tf.Tensor]:
-    """Give pairs with a higher score a higher cosine (CoSENT, Su 2022).
+    """Return a loss that ranks cosines like scores (CoSENT, Su 2022).
 
-    The loss is log(1 + sum of exp((cos_j - cos_i) / temperature)) over all i, j of the
-    batch where the score of pair i is higher than that of pair j.
+    The loss is log(1 + sum of exp((cos_j - cos_i) / temperature)). The sum is over all
+    i, j of the batch for which pair i has a higher score than pair j.
 
     Args:
       vectors: float32 [B, K, H]; the first two texts are the pair.

@@ -1,6 +1,6 @@
-"""The model of sentence embeddings: one vector for each text.
+"""The sentence embedding model: one vector per text.
 
-Legend: `B` examples, `K` texts of an example, `S` tokens of a row, `H` hidden size.
+Shape letters: `B` examples, `K` texts per example, `S` tokens per row, `H` hidden size.
 """
 
 from collections.abc import Mapping
@@ -15,15 +15,15 @@ from official_bert.modeling.encoder_model import EncoderModel
 from official_bert.modeling.kernels.choose import WITH_GRADIENTS
 from official_bert.modeling.kernels.interface import Kernels
 
-# Shorter vectors are divided by this length when they are normalized.
+# Vectors shorter than this are divided by this length instead of their own.
 SHORTEST = 1e-12
 
 
 @keras.saving.register_keras_serializable("official_bert")
 class EmbeddingModel(EncoderModel):
-    """BERT with one vector for each text, as in Reimers and Gurevych (2019).
+    """BERT with one vector per text, as in Reimers and Gurevych (2019).
 
-    There is no head: no dropout and no weights follow the encoder.
+    It has no head: the encoder's outputs are pooled without dropout or new weights.
 
     Args:
       config: `BertConfig`, or its `to_dict()`.
@@ -53,7 +53,7 @@ class EmbeddingModel(EncoderModel):
         dropout_seed: tf.Tensor | None = None,
         kernels: Kernels = WITH_GRADIENTS,
     ) -> dict[str, tf.Tensor]:
-        """Encode the texts of examples.
+        """Return the vectors of texts.
 
         Args:
           inputs: `input_ids`, `input_mask` and `segment_ids` int [B, K, S], or [B, S]
@@ -77,7 +77,7 @@ class EmbeddingModel(EncoderModel):
     def embedding(
         self, inputs: Mapping[str, tf.Tensor], kernels: Kernels = WITH_GRADIENTS
     ) -> dict[str, tf.Tensor]:
-        """Return dict with `embedding` [B, size]: vectors as users get them.
+        """Return dict with `embedding` [B, size], the vectors that users get.
 
         Args:
           inputs: `INPUTS`, int [B, S].
@@ -87,7 +87,7 @@ class EmbeddingModel(EncoderModel):
         return {"embedding": finished(vectors, self.size, self.normalize)}
 
     def get_config(self) -> dict[str, Any]:
-        """Return what `from_config` needs."""
+        """Return the arguments for `from_config`."""
         own = {
             "pooling": self.pooling,
             "size": self.size,
@@ -99,17 +99,17 @@ class EmbeddingModel(EncoderModel):
 def pool(
     encoded: Mapping[str, tf.Tensor], input_mask: tf.Tensor, pooling: str
 ) -> tf.Tensor:
-    """Return one vector for each row, float32 [B, H].
+    """Return one vector per row, float32 [B, H].
 
     Args:
-      encoded: what `BertEncoder.call` returns.
+      encoded: the outputs of `BertEncoder.call`.
       input_mask: int [B, S], 1 for tokens and 0 for padding.
-      pooling: "mean": of the vectors of all tokens, `[CLS]` and `[SEP]` included, 0
+      pooling: "mean": the mean vector of all tokens, including `[CLS]` and `[SEP]`; 0
         for a row without tokens. "cls": the vector of `[CLS]`. "pooler": the pooled
         output.
 
     Raises:
-      ValueError: `pooling` is not one of these.
+      ValueError: `pooling` is another string.
     """
     if pooling == "pooler":
         return tf.cast(encoded["pooled_output"], tf.float32)
@@ -124,18 +124,18 @@ def pool(
 
 
 def normalized(vectors: tf.Tensor) -> tf.Tensor:
-    """Return vectors [..., H] with length 1; a vector of zeros stays as it is."""
+    """Return vectors [..., H] scaled to length 1; zero vectors stay zero."""
     squares = tf.reduce_sum(tf.square(vectors), -1, keepdims=True)
     return vectors * tf.math.rsqrt(tf.maximum(squares, SHORTEST**2))
 
 
 def finished(vectors: tf.Tensor, size: int | None, normalize: bool) -> tf.Tensor:
-    """Return vectors as the model's user gets them.
+    """Return vectors in the form that users get.
 
     Args:
       vectors: float32 [..., H].
-      size: how many of the first numbers are kept (Matryoshka); None for all.
-      normalize: whether the length becomes 1, after the cut.
+      size: number of leading elements to keep (Matryoshka); None keeps all.
+      normalize: whether to scale the vectors to length 1 after the cut.
 
     Returns:
       float32 [..., size].

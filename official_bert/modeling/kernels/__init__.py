@@ -1,4 +1,4 @@
-"""Optimized forms of what the layers compute, each equal to its plain form.
+"""Optimized forms of the layers' computations, each equal to its plain form.
 
-`interface` names the functions, `choose` says where which form is used.
+`interface` lists the functions. `choose` selects the form for each purpose.
 """

@@ -1,7 +1,7 @@
-"""Where which kernels are used.
+"""The choice of kernels for training and inference.
 
-A kernel for another device is one more function with the signature of its plain form,
-in a module of this folder, and a line here that chooses it. Dropout, for example, is
+To add a kernel for a device, write a function with the signature of its plain form
+in a module of this folder. Then choose it here. For example, another dropout is
 `Kernels(dropout=…)` with `functools.partial(transformer.attention, dropout=…)` and
 `functools.partial(layers.residual_layer_norm, dropout=…)`.
 """
@@ -22,7 +22,7 @@ from official_bert.modeling.kernels import (
 )
 from official_bert.modeling.kernels.interface import PLAIN, Kernels
 
-# A run of this many tokens x layers x hidden size saves more than compiling takes.
+# A run gains more than compiling costs from this many tokens x layers x hidden size on.
 LEAST_WORK = 10**9
 
 
@@ -31,8 +31,8 @@ def _with_layer_norm(layer_norm, **others):
     return Kernels(layer_norm=layer_norm, residual_layer_norm=residual, **others)
 
 
-# For any device, shape and precision, compiled by XLA or not: the default of a model,
-# for example in `fit`.
+# Kernels for any device, shape and precision, with or without XLA. They are the
+# default of a model, for example in `fit`.
 WITH_GRADIENTS = _with_layer_norm(
     gradients.layer_norm,
     gelu=gradients.gelu,
@@ -50,7 +50,7 @@ def for_training(
       config: `BertConfig`.
       precision: name, see `training.precision`.
       num_tokens: of all training steps of the run.
-      skip_padding: whether only attention computes padding; not with `xla`.
+      skip_padding: whether only attention computes padding; ignored with `xla`.
       xla: whether XLA compiles the forward and backward passes as a whole, as with
         `--xla` and on every TPU.
     """
@@ -65,8 +65,8 @@ def training_kernels(is_compiled: bool = False, skip_padding: bool = False) -> K
     """Return the `Kernels` of a training step that TensorFlow runs.
 
     Args:
-      is_compiled: whether XLA compiles element-wise work, for float32 on CPUs.
-        Dropout's masks are others then.
+      is_compiled: whether XLA compiles element-wise work, for float32 on CPUs. This
+        changes the dropout masks.
       skip_padding: see `for_training`.
     """
     kernels, pack = WITH_GRADIENTS, packing.pack_tokens
@@ -90,7 +90,10 @@ def _in_few_passes():
 
 
 def compiling_pays_off(config: BertConfig, precision: str, num_tokens: int) -> bool:
-    """Return whether a training run gains from `element_wise`; see `for_training`."""
+    """Return whether a training run becomes faster by `element_wise`.
+
+    For the arguments see `for_training`.
+    """
     work = num_tokens * config.num_hidden_layers * config.hidden_size
     devices = {device.device_type for device in tf.config.list_logical_devices()}
     return work >= LEAST_WORK and precision == "float32" and devices == {"CPU"}
@@ -99,8 +102,8 @@ def compiling_pays_off(config: BertConfig, precision: str, num_tokens: int) -> b
 def for_inference() -> Kernels:
     """Return the `Kernels` of graphs that this process runs without a gradient.
 
-    LayerNorm is one pass if oneDNN is there. Exports have a LayerNorm that is fast
-    without oneDNN, too.
+    LayerNorm takes one pass if oneDNN is available. Exports use another LayerNorm,
+    which is also fast without oneDNN.
     """
     if fused_layer_norm.has_onednn() and not tf.config.list_logical_devices("GPU"):
         return _with_layer_norm(fused_layer_norm.layer_norm)

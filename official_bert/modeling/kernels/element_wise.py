@@ -1,8 +1,8 @@
 """Element-wise work of training in few passes over memory.
 
-TensorFlow's CPU runtime makes a pass of its own for each operation of GELU, dropout
-or LayerNorm; XLA makes one or two of all. Matrix products stay outside: oneDNN's are
-faster than XLA's. What XLA compiles is for one shape, so each new one costs a moment.
+TensorFlow's CPU runtime makes one pass per operation of GELU, dropout or LayerNorm.
+XLA makes one or two for all of them. Matrix products stay outside, because oneDNN's
+are faster than XLA's. XLA compiles for one shape, so each new shape costs time once.
 """
 
 import functools
@@ -18,14 +18,14 @@ from official_bert.modeling.kernels.hashed_dropout import hashed_dropout, mask_k
 
 @functools.cache
 def compiled(function: Callable[..., Any], **settings: Any) -> Callable[..., Any]:
-    """Return a function whose work is element-wise, compiled by XLA.
+    """Return an element-wise function, compiled by XLA.
 
-    It is computed a second time for its gradient, from its arguments: that takes less
-    than writing and reading the intermediate results. All layers share the code.
+    The backward pass computes it again from its arguments. That takes less time than
+    writing and reading the intermediate results. All layers share the code.
 
     Args:
       function: (float32 or integer tensors, keyword settings) -> tensors.
-      **settings: of the function.
+      **settings: keyword arguments of the function.
 
     Returns:
       function: tensors -> tensors, with a gradient for the float32 tensors.
@@ -83,7 +83,7 @@ def normalize_dropped_sum(
     rate: float,
     epsilon: float,
 ) -> tf.Tensor:
-    """Return LayerNorm(residual + dropout(x)), float32 [T, H]; to be compiled."""
+    """Return LayerNorm(residual + dropout(x)), float32 [T, H]; for `compiled`."""
     total = hashed_dropout(x, key, rate=rate) + residual
     return gradients.layer_norm(total, gamma, beta, epsilon)
 
@@ -98,11 +98,10 @@ def attention(
     dropout_seed: tf.Tensor | None,
     dropout_index: int,
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Compute `transformer.attention` for float32; no gradient for probabilities.
+    """Compute `transformer.attention` for float32; probabilities have no gradient.
 
-    After a softmax each row of the gradient loses its mean over the S keys, weighted
-    by the probabilities. That mean equals the product of `upstream` and the context,
-    summed over the D numbers of a head (Dao et al., 2022), which are fewer.
+    Softmax gradient: dS = P ∘ (dP − rowsum(P ∘ dP)). The row sum equals Σ_D dO ∘ O
+    (Dao et al., 2022): D products per query instead of S.
     """
     if dropout_seed is None:
         return transformer.attention(
@@ -145,6 +144,6 @@ def score_gradient(
     rate: float,
     factor: float,
 ) -> tf.Tensor:
-    """Return the gradient of the scores before their factor, [B, A, S, S]."""
+    """Return the gradient of the unscaled scores Q · Kᵀ, [B, A, S, S]."""
     d_probs = hashed_dropout(d_dropped, mask, rate=rate)
     return probs * (d_probs - along) * factor

@@ -1,9 +1,8 @@
-"""LayerNorm in one pass of oneDNN instead of seven, where no gradient is wanted.
+"""LayerNorm in one pass of oneDNN instead of seven, for graphs without a gradient.
 
-TensorFlow puts oneDNN's kernel in place of a `FusedBatchNormV3` between two
-reshapes, which is how Keras 2 wrote it. Where oneDNN is off, the same
-operations take four times as long as the plain ones, so exported models have
-the latter.
+TensorFlow replaces a `FusedBatchNormV3` between two reshapes, the form that Keras 2
+used, by oneDNN's kernel. Without oneDNN these operations take four times as long as
+the plain ones, so exported models have the plain ones.
 """
 
 import tensorflow as tf
@@ -12,7 +11,7 @@ from official_bert.modeling import layers
 
 
 def has_onednn() -> bool | None:
-    """Return whether TensorFlow computes with oneDNN; None if it does not say."""
+    """Return whether TensorFlow computes with oneDNN; None if that is unknown."""
     try:
         from tensorflow.python.util import _pywrap_util_port
 
@@ -24,16 +23,16 @@ def has_onednn() -> bool | None:
 def layer_norm(
     x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
 ) -> tf.Tensor:
-    """Compute `layers.layer_norm` as the operations that oneDNN fuses.
+    """Compute `layers.layer_norm` with the operations that oneDNN fuses.
 
-    With a known T, TensorFlow simplifies what it would recognize. Then, and in half
-    precision, this is the plain function.
+    If T is static, TensorFlow simplifies the graph and oneDNN does not recognize it.
+    Then, and in half precision, this is the plain function.
     """
     if x.dtype != tf.float32 or x.shape[0] is not None:
         return layers.layer_norm(x, gamma, beta, epsilon)
     shape = tf.shape(x)
     empty = tf.constant([], tf.float32)
-    # Each of the T rows is a channel, normalized over its H numbers.
+    # Each of the T rows is a channel, normalized over its H elements.
     normal = tf.raw_ops.FusedBatchNormV3(
         x=tf.reshape(x, tf.stack([1, shape[0], shape[1], 1])),  # [1, T, H, 1]
         scale=tf.ones([shape[0]]),

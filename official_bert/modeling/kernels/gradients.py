@@ -1,7 +1,7 @@
-"""Hand-written gradients: the plain forms, but fewer tensors and passes to train.
+"""Hand-written gradients of the plain forms, with fewer tensors and memory passes.
 
-TensorFlow keeps each intermediate result for the gradient and makes a pass over
-memory for each operation. These keep a few, and use what cancels out.
+For the gradient, TensorFlow keeps each intermediate result and makes one memory pass
+per operation. These functions keep few results and use simplified formulas.
 """
 
 import math
@@ -15,7 +15,7 @@ from official_bert.modeling.losses import label_positions
 
 @tf.custom_gradient
 def gelu(x: tf.Tensor) -> tuple[tf.Tensor, Callable[..., tf.Tensor]]:
-    """Compute `layers.gelu`; of seven tensors, keep x, its square and the tanh."""
+    """Compute `layers.gelu`; keep x, its square and the tanh, not seven tensors."""
     square = x * x
     tanh = tf.tanh(SQRT_2_OVER_PI * (x + 0.044715 * (square * x)))
 
@@ -70,9 +70,9 @@ def cross_entropy(
 ) -> tuple[
     tuple[tf.Tensor, tf.Tensor, tf.Tensor], Callable[..., tuple[tf.Tensor, None]]
 ]:
-    """Compute `losses.cross_entropy`; only the first of its outputs has a gradient.
+    """Compute `losses.cross_entropy`; only its first output has a gradient.
 
-    The gradient is softmax(logits) less 1 at the label.
+    The gradient is softmax(logits), minus 1 at the label.
     """
     best = tf.reduce_max(logits, axis=-1, keepdims=True)
     exponentials = tf.exp(logits - best)

@@ -1,4 +1,4 @@
-"""Dropout that decides each element by a hash, computed where it is used."""
+"""Dropout with a mask from a hash, computed when it is used."""
 
 import tensorflow as tf
 
@@ -13,22 +13,22 @@ def mask_key(seed: tf.Tensor, dropout_index: int) -> tf.Tensor:
         minval=None,
         maxval=None,
         dtype=tf.uint32,
-        alg="philox",  # For the reason given in `dropout`.
+        alg="philox",  # For the same reason as in `dropout`.
     )
 
 
 def hashed_dropout(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
-    """Dropout that decides each element by a hash of its position and the key.
+    """Zero each element by a hash of its index and the key; scale the rest.
 
-    Random bits of a generator would be written and read, a pass each; a hash is
-    computed where it is used. It is Wellons' `lowbias32`, with one half of the key
-    mixed in before the first round, the other before the second, and a last
-    multiplication.
+    A generator would write and read random bits, one memory pass each. The hash is
+    computed when it is used. It is Wellons' `lowbias32` with these changes: the two
+    halves of the key are mixed in before the first and the second round, and there is
+    a last multiplication.
 
     Args:
       x: float tensor of any shape.
       key: uint32 [2], see `mask_key`.
-      rate: probability of zero, to 32 bits.
+      rate: probability of zero, rounded to 32 bits.
 
     Returns:
       tensor like `x`.
@@ -45,10 +45,10 @@ def hashed_dropout(x: tf.Tensor, key: tf.Tensor, rate: float) -> tf.Tensor:
 
 
 def _positions(x, key):
-    """Return the number of each element of `x` in the flattened tensor, uint32.
+    """Return the index of each element of `x` in the flattened tensor, uint32.
 
-    It is a sum over the axes, which begins with a 0 that is not a constant. TensorFlow
-    would write the numbers of all elements into the program otherwise.
+    It is a sum over the axes that starts with a 0 computed from the key. With a
+    constant 0, TensorFlow would store the indices of all elements in the program.
     """
     shape = tf.unstack(tf.shape(x))
     positions = tf.bitwise.bitwise_and(key[0], tf.constant(0, tf.uint32))
@@ -61,12 +61,12 @@ def _positions(x, key):
 
 
 def _hash(positions, key):
-    """Return uint32 shaped like `positions`, whose high bits are the random ones."""
+    """Return hashes, uint32 shaped like `positions`; their high bits are random."""
     h = tf.bitwise.bitwise_xor(positions, key[0])
     h = _fold(h, 16) * tf.constant(0x7FEB352D, tf.uint32)
     h = tf.bitwise.bitwise_xor(h, key[1])
     h = _fold(h, 15) * tf.constant(0x846CA68B, tf.uint32)
-    # That has mixed the key's second half too little for the high bits.
+    # `lowbias32` ends here. Its high bits depend too little on the key's second half.
     return _fold(h, 16) * tf.constant(0x9E3779B1, tf.uint32)
 
 

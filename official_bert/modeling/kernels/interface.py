@@ -1,4 +1,4 @@
-"""What a model computes with: one set of functions, plain or optimized."""
+"""`Kernels`: the set of functions that a model computes with, plain or optimized."""
 
 import dataclasses
 from collections.abc import Callable
@@ -11,15 +11,15 @@ from official_bert.modeling import dropout, layers, losses, transformer
 
 @dataclasses.dataclass(frozen=True)
 class Kernels:
-    """The functions of one pass through a model; each field is plain unless given.
+    """The functions of one pass through a model; the default of each field is plain.
 
-    Each has the signature of its plain form and computes the same: outputs and
-    gradients differ by rounding. An optimized dropout may draw other masks.
+    Each function has the signature of its plain form and computes the same values:
+    outputs and gradients differ by rounding. An optimized dropout may draw other masks.
 
-    They are an argument of a model's call, by default `choose.WITH_GRADIENTS`, and
-    chosen once where a training step, a scorer or an export is built. The model does
-    not hold them, since the same weights are trained, evaluated, scored and exported
-    within one run, each with other kernels.
+    The kernels are an argument of a model's call (default `choose.WITH_GRADIENTS`).
+    They are chosen once, when a training step, a scorer or an export is built. The
+    model does not store them, because one run trains, evaluates and exports the same
+    weights with different kernels.
 
     Attributes:
       lookup: as `layers.lookup`.
@@ -32,13 +32,12 @@ class Kernels:
       gelu: as `layers.gelu`.
       gelu_erf: as `layers.gelu_erf`.
       cross_entropy: as `losses.cross_entropy`.
-      pack: function: input_mask int [B, S] -> `packing.Packing`, so that training
-        computes padding in attention alone; None keeps a row for each position.
-        Outputs at padded positions have no meaning then; those of tokens differ by
-        rounding, and by what dropout hits. Shapes depend on the data, which XLA
-        cannot compile.
-      masked_score: what is added to the attention scores of padding. Activations of
-        8 bits need a smaller one: -10000 would take up their range.
+      pack: function: input_mask int [B, S] -> `packing.Packing`. Training then
+        computes padding only in attention; None computes every position. Outputs at
+        padded positions are then undefined. Outputs of tokens differ by rounding and
+        by their dropout masks. XLA cannot compile it, because shapes depend on data.
+      masked_score: the number added to the attention scores of padding. 8-bit
+        activations need a smaller one, because -10000 would take up their range.
       compiles_update: whether XLA compiles the optimizer's element-wise work.
     """
 

@@ -1,4 +1,4 @@
-"""Hidden states without padding, and texts of similar length together in attention."""
+"""Packed hidden states without padding, and attention in groups of similar length."""
 
 import dataclasses
 import math
@@ -9,21 +9,21 @@ import tensorflow as tf
 from official_bert.modeling.dropout import GROUP_INDICES, MAX_GROUPS
 from official_bert.modeling.kernels.interface import Kernels
 
-# Into how many groups texts are sorted, and what divides their lengths. Each group is
-# some forty operations more in each layer, which take a while to trace.
+# The number of groups of texts, and the number that divides each group's length. A
+# group adds about forty operations to each layer, which take time to trace.
 GROUPS, LENGTH_STEP = MAX_GROUPS, 8
 
 
 @dataclasses.dataclass(frozen=True)
 class Packing:
-    """Where the packed tokens, hidden states [T, H], are in a batch [B, S].
+    """Positions of the packed tokens (hidden states [T, H]) in a batch [B, S].
 
-    Only attention looks along a text. Everything else of a block handles each token by
-    itself, so padding that nothing reads needs no row. For attention the texts may be
-    sorted into groups of similar length, of B_g texts and S_g tokens each.
+    Only attention combines the tokens of a text. The rest of a block computes each
+    token by itself, so it can skip padding. For attention the texts may be sorted into
+    groups of similar length, with B_g texts of S_g tokens each.
 
     Attributes:
-      masks: of each group, int [B_g, S_g]: not 0 for tokens.
+      masks: one int [B_g, S_g] per group; not 0 for tokens.
       in_batch: `Positions` of the T tokens among the B * S.
       in_groups: `Positions` of the T tokens among those of all groups.
     """
@@ -37,14 +37,14 @@ class Packing:
         return self.in_batch.pack(x)
 
     def unpack(self, x: tf.Tensor) -> tf.Tensor:
-        """Return tokens [T, H] at their positions, [B * S, H]; the others are 0."""
+        """Return tokens [T, H] at their positions, [B * S, H]; 0 elsewhere."""
         return self.in_batch.unpack(x)
 
     def wrap(self, kernels: Kernels) -> Kernels:
         """Return `Kernels` whose attention takes packed tokens.
 
-        Its bias is a list, one for each group. It returns no probabilities. Each group
-        has dropout indices of its own.
+        Its bias is a list with one entry per group. It returns no probabilities. Each
+        group has its own dropout indices.
         """
 
         def attend(query, key, value, biases, *settings):
@@ -61,7 +61,7 @@ class Packing:
         return dataclasses.replace(kernels, attention=attend)
 
     def _split(self, x):
-        """Return tokens [T, H] as [B_g * S_g, H] of each group; padding is 0."""
+        """Return tokens [T, H] as one [B_g * S_g, H] per group; padding is 0."""
         x = self.in_groups.unpack(x)
         if len(self.masks) == 1:
             return [x]
@@ -70,7 +70,7 @@ class Packing:
 
 @dataclasses.dataclass(frozen=True)
 class Positions:
-    """Which of T packed tokens is at which of N positions.
+    """The mapping between T packed tokens and N positions.
 
     Attributes:
       position_of: int32 [T], a token's position; N for a token without one.
@@ -82,7 +82,7 @@ class Positions:
 
     @classmethod
     def where(cls, chosen: tf.Tensor) -> Self:
-        """Pack the positions where bool [N] is true, in their order."""
+        """Map the positions where bool [N] is true, in their order."""
         position_of = tf.cast(tf.where(chosen)[:, 0], tf.int32)
         before = tf.cumsum(tf.cast(chosen, tf.int32), exclusive=True)
         return cls(position_of, tf.where(chosen, before, tf.size(position_of)))
@@ -92,16 +92,16 @@ class Positions:
         return _rearranged(x, self.position_of, self.token_of)
 
     def unpack(self, x: tf.Tensor) -> tf.Tensor:
-        """Return tokens [T, H] at their positions, [N, H], 0 where there is none."""
+        """Return tokens [T, H] at their positions, [N, H]; 0 elsewhere."""
         return _rearranged(x, self.token_of, self.position_of)
 
 
 @tf.custom_gradient
 def _rearranged(x, there, back):
-    """Gather rows; the gradient is gathered too, with the inverse.
+    """Gather rows, and gather their gradient with the inverse mapping.
 
-    TensorFlow's own gradient would add up rows one by one, since it cannot know that
-    no row is gathered twice.
+    TensorFlow's own gradient would add up rows one by one, because it does not know
+    that each row is gathered only once.
     """
     with_empty = tf.concat([x, tf.zeros([1, x.shape[-1]], x.dtype)], axis=0)
     return (
@@ -119,12 +119,12 @@ def pack_tokens(input_mask: tf.Tensor) -> Packing:
 def pack_in_groups(input_mask: tf.Tensor) -> Packing:
     """Return the `Packing` of `input_mask` int [B, S], for compiled shapes.
 
-    Some padding is packed too, so that only a few T occur. There are `GROUPS` groups.
+    Some padding is packed too, so that T takes few values. There are `GROUPS` groups.
     """
     chosen = _with_some_padding(tf.reshape(input_mask, [-1]) != 0)  # [B * S]
     in_batch = Positions.where(chosen)
     masks, positions = _groups(input_mask)
-    # From the groups' positions over the batch's to the tokens, and the other way.
+    # Compose the mappings groups' positions -> batch positions -> tokens, and back.
     token_of = tf.gather(in_batch.token_of, positions)
     num_tokens = tf.size(in_batch.position_of)
     position_of = tf.tensor_scatter_nd_update(
@@ -136,14 +136,14 @@ def pack_in_groups(input_mask: tf.Tensor) -> Packing:
 
 
 def _with_some_padding(real):
-    """Add positions without a token, so that there are few numbers of positions.
+    """Add padding positions, so that the number of positions takes few values.
 
     Args:
       real: bool [N], whether a position holds a token.
 
     Returns:
-      bool [N]. How many are true is N or a multiple of the power of two that is a 32nd
-      to a 16th of it: 16 numbers between one power of two and the next.
+      bool [N]. The number of true elements is N or a multiple of the power of two that
+      is 1/32 to 1/16 of it: 16 values between one power of two and the next.
     """
     count = tf.math.count_nonzero(real, dtype=tf.float32)
     step = 2.0 ** tf.floor(tf.math.log(tf.maximum(count, 16.0)) / math.log(2.0) - 4.0)
@@ -159,8 +159,8 @@ def _groups(input_mask):
       input_mask: int [B, S].
 
     Returns:
-      (list of the groups' int [B_g, S_g]; the position in [B * S] of each of theirs,
-      int32 [N], one group after the other).
+      (list of the groups' masks int [B_g, S_g]; int32 [N], the index in [B * S] of
+      each of their positions, group after group).
     """
     batch, longest = tf.shape(input_mask)[0], tf.shape(input_mask)[1]
     columns = tf.range(longest)

@@ -1,12 +1,12 @@
 """Kernels of a training step that XLA compiles as one program, as on every TPU.
 
-XLA fuses element-wise work by itself. What costs memory, and the time to transfer it,
-are the tensors between the forward and the backward pass. These kernels keep few of
-them, in the precision of the model, and compute the rest again in the backward pass.
-Statistics, softmax and losses are float32 in every precision.
+XLA fuses element-wise work by itself. Most memory and transfer time go to the tensors
+that the backward pass reads. These kernels keep few of them, in the precision of the
+model, and compute the rest again in the backward pass. Statistics, softmax and losses
+are float32 in every precision.
 
-For the layouts of the attention's products XLA needs the axes of batch, sequence and
-heads apart, so the projections give [B, S, A, D] and not [T, H].
+XLA chooses good layouts for attention's products if batch, sequence and heads are
+separate axes. The projections therefore return [B, S, A, D] instead of [T, H].
 """
 
 import functools
@@ -23,16 +23,16 @@ from official_bert.modeling.kernels.interface import Kernels
 
 
 def _again(*tensors):
-    """Return tensors of the forward pass, for the backward pass to compute from.
+    """Return tensors of the forward pass through a barrier, for recomputation.
 
-    Without this barrier XLA notices that both passes compute the same, and keeps the
-    results of the forward pass.
+    Without this barrier XLA detects that both passes compute the same values, and
+    keeps the results of the forward pass.
     """
     return xla.optimization_barrier(*tensors)
 
 
 def recomputed(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
-    """Return a function that keeps only its arguments for the gradient.
+    """Return a function that keeps only its arguments for the backward pass.
 
     Args:
       function: float tensors -> tensor.
@@ -55,13 +55,13 @@ def recomputed(function: Callable[..., tf.Tensor]) -> Callable[..., tf.Tensor]:
 def dropout(
     x: tf.Tensor, rate: float, seed: tf.Tensor | None, dropout_index: int
 ) -> tf.Tensor:
-    """Compute `dropout.dropout` with `hashed_dropout`, whose mask is not kept."""
+    """Compute `dropout.dropout` with `hashed_dropout`; the mask is not kept."""
     drop = _make_drop(rate, seed, dropout_index)
     return tf.custom_gradient(lambda x: (drop(x), drop))(x)
 
 
 def _make_drop(rate, seed, dropout_index):
-    """Return the function tensor -> tensor of one dropout; it is its own gradient."""
+    """Return one dropout, a function tensor -> tensor that is its own gradient."""
     if seed is None or not rate:
         return tf.identity
     key = mask_key(seed, dropout_index)
@@ -71,7 +71,7 @@ def _make_drop(rate, seed, dropout_index):
 def layer_norm(
     x: tf.Tensor, gamma: tf.Tensor, beta: tf.Tensor, epsilon: float
 ) -> tf.Tensor:
-    """Compute `layers.layer_norm`; keep `x` and not the normalized rows."""
+    """Compute `layers.layer_norm`; keep `x` instead of the normalized rows."""
     compute = recomputed(functools.partial(layers.layer_norm, epsilon=epsilon))
     return compute(x, gamma, beta)
 
@@ -106,7 +106,7 @@ def from_heads(
 
 
 def _batch_and_length(bias):
-    """Return B and S of an attention bias, as static as they are."""
+    """Return B and S of an attention bias, as integers if they are static."""
     dynamic = tf.shape(bias)
     return [bias.shape[0] or dynamic[0], bias.shape[-1] or dynamic[-1]]
 
@@ -121,10 +121,10 @@ def attention(
     dropout_seed: tf.Tensor | None,
     dropout_index: int,
 ) -> tuple[tf.Tensor, None]:
-    """Compute `transformer.attention`, without probabilities among its results.
+    """Compute `transformer.attention`, without returning probabilities.
 
-    Of the softmax it keeps the logarithm of each row's sum, as Dao et al. (2022) do,
-    and computes the gradient of the scores as `element_wise.attention` does.
+    It keeps only the logarithm of each softmax row's sum (Dao et al., 2022), and
+    computes the gradient of the scores like `element_wise.attention`.
     """
     drop = _make_drop(rate, dropout_seed, dropout_index)
     width, dtype = query.shape[-1], query.dtype
@@ -171,10 +171,10 @@ def attention(
 def lookup(
     table: tf.Tensor, ids: tf.Tensor, dtype: tf.DType
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Compute `layers.lookup`; both gradients end in one matrix.
+    """Compute `layers.lookup`; add both gradients of the table in one matrix.
 
-    That of the output layer is kept in `dtype` until that of the rows is added to it,
-    in float32.
+    The output layer's gradient stays in `dtype` until the lookup's gradient is added
+    to it in float32.
     """
 
     @tf.custom_gradient

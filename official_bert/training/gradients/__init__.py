@@ -1,1 +1,1 @@
-"""How the gradients of a batch are computed in parts, on devices and micro-batches."""
+"""Gradients of a batch that is split over devices and micro-batches."""

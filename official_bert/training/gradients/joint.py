@@ -2,13 +2,14 @@
 
 A contrastive loss needs the outputs of the whole batch. Each replica encodes its own
 rows, receives the outputs of the others, and computes the loss of the whole batch. It
-differentiates with respect to its own outputs only. The sum over the replicas is then
+differentiates with respect to its own outputs only. The sum over the replicas equals
 the gradient of one device with the whole batch.
 
-Micro-batches need two passes (gradient caching, Gao et al. 2021): the first computes
-the outputs of all micro-batches, without a gradient; then the loss gives the gradient
-of each output; the second pass takes each micro-batch through the model again, with the
-same dropout masks, and multiplies. Memory is that of one micro-batch.
+Micro-batches need two passes (gradient caching, Gao et al. 2021). The first pass
+computes the outputs of all micro-batches without a gradient. The loss then gives the
+gradient of each output. The second pass runs each micro-batch through the model again,
+with the same dropout masks, and multiplies with these gradients. Memory is that of one
+micro-batch.
 """
 
 from collections.abc import Callable, Mapping
@@ -36,20 +37,20 @@ def make_gradients_of(
     xla: bool,
     kernels: Kernels,
 ) -> Callable[..., tuple[list[tf.Tensor], dict[str, tuple[tf.Tensor, tf.Tensor]]]]:
-    """Return the function that computes the gradients of one replica's rows.
+    """Return a function that computes the gradients of one replica's rows.
 
     Args:
       model: a Keras model whose outputs are a dict of tensors [B, …].
-      terms_of: (outputs and features of the whole batch) -> terms, see `Objective`.
-        Of the features it gets those that are not `INPUTS`, as float32.
-      micro_batch_size: rows that go through the model at once; 0 for all.
+      terms_of: function: (outputs and features of the whole batch) -> terms, see
+        `Objective`. It gets the features that are not `INPUTS`, as float32.
+      micro_batch_size: rows per pass through the model; 0 for all.
       seed_step: difference between the dropout seeds of two micro-batches.
-      xla: whether XLA compiles the model. The loss is not part of that.
+      xla: whether XLA compiles the model. It does not compile the loss.
       kernels: `Kernels` of the model.
 
     Returns:
       function: (features, denominators, dropout seed, loss scale or None, `Replicas`)
-      -> (dense float32 gradients, terms). Both are to be summed over the replicas.
+      -> (dense float32 gradients, terms). The caller sums both over the replicas.
     """
     values = [variable.value for variable in model.trainable_variables]
 
@@ -67,7 +68,7 @@ def make_gradients_of(
             tf.convert_to_tensor(gradient)
             for gradient in tape.gradient(outputs, values, of_outputs)
         ]
-        # A model that XLA compiled does not say the shapes of embedding tables.
+        # After XLA compilation, the shapes of embedding gradients are unknown.
         for gradient, value in zip(gradients, values, strict=True):
             gradient.set_shape(value.shape)
         return gradients, terms
@@ -114,15 +115,15 @@ def make_gradients_of(
 
 
 class Replicas:
-    """The replicas of a step, as one of them sees them.
+    """The replicas of a step, seen from one of them.
 
     Attributes:
-      count: of replicas.
-      number: of this replica, from 0.
+      count: number of replicas.
+      number: number of this replica, from 0.
     """
 
     def __init__(self, count: int, number: Any, total: Callable[[Any], Any]):
-        """Hold the replicas; `total` sums a nest of tensors over them."""
+        """Store the replicas; `total` sums a nest of tensors over them."""
         self.count, self.number, self._total = count, number, total
 
     def gathered(self, tensors: Tensors) -> Tensors:
@@ -143,7 +144,7 @@ class Replicas:
             around = [[before, after]] + [[0, 0]] * (value.shape.rank - 1)
             return tf.pad(tf.stop_gradient(value), around)
 
-        # Every row is zero but on one replica, so that the sum is exact.
+        # Each row is nonzero on one replica only, so the sum is exact.
         whole = self._total({name: padded(value) for name, value in tensors.items()})
         return {
             name: tf.concat(
@@ -168,7 +169,7 @@ def _of_outputs(terms_of, outputs, features, denominators, scale, replicas):
         if scale is not None:
             loss *= scale
     gradients = tape.gradient(loss, [outputs[name] for name in names])
-    # Every replica has computed the terms of the whole batch.
+    # Every replica has computed the terms of the whole batch, so divide them.
     shares = tf.nest.map_structure(lambda value: value / replicas.count, dict(terms))
     return dict(zip(names, gradients, strict=True)), shares
 

@@ -1,4 +1,4 @@
-"""A batch in micro-batches: its rows, and sums over its parts."""
+"""Micro-batches: the rows of each, and sums over them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +7,7 @@ import tensorflow as tf
 
 
 def rows_of(value: tf.Tensor, start: tf.Tensor, count: int) -> tf.Tensor:
-    """Return `count` rows of a tensor [B, …], whose shape is as static as its."""
+    """Return `count` rows of a tensor [B, …], with a static shape if possible."""
     rest = value.shape[1:]
     part = tf.slice(value, [start] + [0] * len(rest), [count] + [-1] * len(rest))
     part.set_shape([count, *rest])
@@ -15,7 +15,7 @@ def rows_of(value: tf.Tensor, start: tf.Tensor, count: int) -> tf.Tensor:
 
 
 def sum_over(count: int, function: Callable[[tf.Tensor], Any]) -> Any:
-    """Return function(0) + … + function(count - 1), one after the other.
+    """Return function(0) + … + function(count - 1), computed one after the other.
 
     `function` maps an int32 scalar tensor to a nest of tensors.
     """
@@ -40,7 +40,7 @@ def sum_over(count: int, function: Callable[[tf.Tensor], Any]) -> Any:
 def joined_over(
     count: int, function: Callable[[tf.Tensor], dict[str, tf.Tensor]]
 ) -> dict[str, tf.Tensor]:
-    """Return the outputs of function(0), …, function(count - 1), below each other.
+    """Return the concatenated rows of function(0), …, function(count - 1).
 
     `function` maps an int32 scalar tensor to a dict of tensors [rows, …].
     """

@@ -1,4 +1,4 @@
-"""What a run reports: progress, metrics, TensorBoard events, curves, results.
+"""The reports of a run: progress, metrics, TensorBoard events, curves, results.
 
-Other code reads these files through the same modules.
+Other code reads these files with the same modules.
 """

@@ -1,4 +1,4 @@
-"""A picture of a run: losses and accuracies over the steps."""
+"""A figure of a run: losses and accuracies by training step."""
 
 import importlib.util
 import os
@@ -14,21 +14,20 @@ def draw(
 ) -> str | None:
     """Draw `training_curves.png` from a run's `metrics.jsonl`.
 
-    Follows the run from its first step; what was evaluated has dots.
+    It shows the run from its first step. Evaluations have dots.
 
     Args:
       directory: the run's output directory.
-      unigram_entropy: nats, drawn as a dotted line: the loss of a model that
-        knows how often each word occurs and nothing else.
+      unigram_entropy: loss of the unigram baseline in nats, drawn as a dotted line.
 
     Returns:
-      the picture's path, or None where matplotlib is not installed or the
-      run has no rows.
+      the figure's path, or None if matplotlib is not installed or the run has no
+      rows.
     """
     rows = read_metrics(directory)
     if importlib.util.find_spec("matplotlib") is None or not rows:
         return None
-    # Without pyplot, which takes longer to import and changes a notebook's backend.
+    # Avoid pyplot: its import is slower, and it changes a notebook's backend.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 4.2), layout="tight")

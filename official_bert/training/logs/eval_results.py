@@ -1,4 +1,4 @@
-"""`eval_results.txt`, as the original writes it: sorted `key = value`."""
+"""`eval_results.txt` in the original's format: sorted lines `key = value`."""
 
 import os
 from collections.abc import Mapping
@@ -12,7 +12,7 @@ def write(directory: str | os.PathLike[str], results: Mapping[str, float]) -> No
     """Write and print the results of an evaluation.
 
     Args:
-      directory: for the file.
+      directory: directory of the file.
       results: dict of name -> number.
     """
     lines = [f"{name} = {results[name]}" for name in sorted(results)]

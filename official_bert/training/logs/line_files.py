@@ -1,4 +1,4 @@
-"""Files of lines that grow: appended on a disk, rewritten in an object store."""
+"""Growing files of lines: appended on a disk, rewritten in an object store."""
 
 import os
 import time
@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from official_bert import files
 
-# A remote file is rewritten at most so often, and when the run is saved.
+# Minimum seconds between two rewrites of a remote file. Saving the run rewrites it too.
 _REWRITTEN_AFTER = 30.0
 
 
@@ -23,21 +23,21 @@ class _LocalLines:
             output.write(f"{line}\n")
 
     def sync(self) -> None:
-        """Let the lines so far outlive a power cut."""
+        """Write the lines so far to disk, so that they survive a power failure."""
         if os.path.exists(self._path):
             with open(self._path, "a") as output:
                 os.fsync(output.fileno())
 
 
 class _RemoteLines:
-    """An object; it has no append, so it is replaced."""
+    """An object, which is replaced because it cannot be appended to."""
 
     def __init__(self, path, lines):
         self._path, self._lines = path, list(lines)
         self._write()
 
     def add(self, line: str) -> None:
-        """Add a line, which `sync` or a later one writes."""
+        """Add a line; a later `add` or `sync` writes it."""
         self._lines.append(line)
         self._is_written = False
         if time.monotonic() - self._last > _REWRITTEN_AFTER:
@@ -56,5 +56,5 @@ class _RemoteLines:
 def open_lines(
     path: str | os.PathLike[str], lines: Iterable[str]
 ) -> _LocalLines | _RemoteLines:
-    """Return a file that holds some lines, and takes more."""
+    """Return a file with these lines, to which more can be added."""
     return (_RemoteLines if files.is_remote(path) else _LocalLines)(path, lines)

@@ -1,4 +1,4 @@
-"""What a run tells: a progress bar or lines, JSON lines, TensorBoard events."""
+"""The logs of a run: progress bar or lines, JSON lines, TensorBoard events."""
 
 import datetime
 import importlib.util
@@ -20,15 +20,15 @@ if TYPE_CHECKING:
     import tensorflow as tf
 
 METRICS_FILE = "metrics.jsonl"
-# The numbers of a row that depend on time: they differ between runs that are equal.
+# Fields of a row that depend on time. They differ between runs with equal results.
 RATES = ("sequences_per_second", "model_flops_per_second", "mfu")
 
 
 class Meter:
-    """Means of reported sums between two log lines.
+    """Averages the reports of the steps between two log lines.
 
     Args:
-      peak_flops: operations per second that the devices can make; None if unknown.
+      peak_flops: peak operations per second of the devices; None if unknown.
     """
 
     def __init__(self, peak_flops: float | None = None) -> None:
@@ -38,11 +38,11 @@ class Meter:
         self._started = time.monotonic()
 
     def leave_out(self, seconds: float) -> None:
-        """Do not count time that was not spent on steps."""
+        """Exclude time that was not spent on training steps."""
         self._started += seconds
 
     def add(self, report: Mapping[str, "tf.Tensor"], flops: float = 0.0) -> None:
-        """Keep the report of a call; its tensors are not read before `means`.
+        """Store the report of a call; its tensors are read later, in `means`.
 
         Args:
           report: dict of scalars of one step, or of arrays [N] of N steps.
@@ -52,20 +52,20 @@ class Meter:
         self._flops += flops
 
     def means(self, batch_size: int) -> dict[str, float]:
-        """Return the mean of each term since the last call, and start anew.
+        """Return the mean of each term since the last call, and start again.
 
         Args:
-          batch_size: sequences per step, for the rate.
+          batch_size: sequences per step.
 
         Returns:
-          dict as of `weighted_means`, with `loss`, the sum of all `…_loss`, and the
+          dict as from `weighted_means`, with `loss`, the sum of all `…_loss`, and the
           `RATES`: `sequences_per_second` of wall time; `model_flops_per_second` of
           all devices and its share of their peak, `mfu`, if they are known.
         """
         reports = _read(self._reports)
         row = weighted_means(reports)
         if all(report.get("skipped_in_row") for report in reports):
-            # No update was made, so there are no sums to take means of.
+            # All steps were skipped, so their sums have no means.
             row |= {name: math.nan for name in row if name + WEIGHT in reports[0]}
         losses = [value for name, value in row.items() if name.endswith("_loss")]
         elapsed = time.monotonic() - self._started
@@ -79,9 +79,9 @@ class Meter:
 
 
 def _read(reports):
-    """Return the reports of calls as one dict of floats for each step.
+    """Return the reports of calls as one dict of floats per step.
 
-    Each name is read from the devices once, not once for each step.
+    Each name is read from the devices once, not once per step.
     """
     import tensorflow as tf
 
@@ -95,10 +95,10 @@ def _read(reports):
 
 
 class RunLog:
-    """Writes the rows of a run where people and programs look for them.
+    """Writes the rows of a run.
 
-    Rows go to `metrics.jsonl`, to TensorBoard event files where TensorBoard
-    is installed, and to the terminal.
+    Rows go to `metrics.jsonl`, to TensorBoard event files if TensorBoard is installed,
+    and to the terminal.
     """
 
     def __init__(
@@ -109,14 +109,14 @@ class RunLog:
         writes: bool = True,
         describe: Callable[[dict[str, float]], str] = describe,
     ):
-        """Open the logs; rows past `first_step` are from a lost end: dropped.
+        """Open the logs and drop rows after `first_step`, which are from lost steps.
 
         Args:
           directory: the run's output directory.
           total_steps: the number of the last step.
-          first_step: the step that the run goes on from.
-          writes: False for all workers but one: they write no rows.
-          describe: function: row of means -> what a line says of it.
+          first_step: the step at which the run starts or resumes.
+          writes: False for all workers except one: they write no rows.
+          describe: function: row of means -> text of a log line.
         """
         self._describe = describe
         self._writes = writes
@@ -150,7 +150,7 @@ class RunLog:
             self._events.close()
 
     def step(self, count: int = 1) -> None:
-        """Move the progress bar by `count` updates."""
+        """Move the progress bar by `count` steps."""
         if self._bar is not None:
             self._bar.update(count)
 
@@ -161,7 +161,7 @@ class RunLog:
         self._write({"step": step, **row})
         text = f"{self._describe(row)}  {describe_rates(row)}"
         if row.get("skipped_updates"):
-            text += f"  {row['skipped_updates']:.0f} updates skipped"
+            text += f"  {row['skipped_updates']:.0f} steps skipped"
         if self._bar is not None:
             self._bar.set_postfix_str(text)
             return
@@ -177,7 +177,7 @@ class RunLog:
         self.say(f"step {step}  held-out: {self._describe(row)}")
 
     def sync(self) -> None:
-        """Let the rows so far outlive a power cut."""
+        """Write the rows so far to disk, so that they survive a power failure."""
         if self._writes:
             self._metrics.sync()
 
@@ -189,7 +189,7 @@ class RunLog:
             print(text, flush=True)
 
     def _write(self, row):
-        # JSON has no word for NaN and infinity.
+        # JSON cannot represent NaN and infinity.
         plain = {k: v if math.isfinite(v) else None for k, v in row.items()}
         self._metrics.add(json.dumps(plain))
         if self._events is not None:
@@ -201,19 +201,19 @@ class RunLog:
 
 
 def describe_rates(row: Mapping[str, float]) -> str:
-    """Return the `RATES` of a row, for people."""
+    """Return the `RATES` of a row as text for a log line."""
     text = f"{row['sequences_per_second']:.0f} seq/s"
     if "model_flops_per_second" in row:
         rate, prefix = row["model_flops_per_second"] / 1e6, "M"
         for larger in "GTPE":
-            if rate >= 999.5:  # It would be printed as 1000.
+            if rate >= 999.5:  # This would be printed as 1000.
                 rate, prefix = rate / 1000, larger
         text += f"  {rate:.3g} {prefix}FLOP/s"
     return text + (f"  MFU {row['mfu']:.1%}" if "mfu" in row else "")
 
 
 def read_metrics(directory: str | os.PathLike[str]) -> list[dict[str, Any]]:
-    """Return the rows of a run's `metrics.jsonl`; a torn last line is left out."""
+    """Return the rows of a run's `metrics.jsonl`, without an incomplete last line."""
     path = os.path.join(directory, METRICS_FILE)
     rows = []
     if files.exists(path):

@@ -1,4 +1,4 @@
-"""Plans: what a training step costs on an accelerator that is not attached.
+"""Plans: the cost of a training step on an accelerator that is not attached.
 
-The TPU's own compiler counts; for GPUs the numbers are estimates.
+Numbers for TPUs come from the TPU compiler. Numbers for GPUs are estimates.
 """

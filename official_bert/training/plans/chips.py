@@ -11,18 +11,18 @@ MAX_CHIPS = 64
 
 @dataclasses.dataclass(frozen=True)
 class Chip:
-    """A chip, with its vendor's peak rates.
+    """A chip with the peak rates of its vendor.
 
     Attributes:
-      name: as people call it.
+      name: common name.
       flops: operations per second of dense matrix products in bfloat16 (float16 on
-        chips without it).
-      bandwidth: bytes per second of its main memory.
-      memory: bytes of its main memory that a program can use.
-      interconnect: bytes per second that it can send to other chips of a slice.
-      float32_flops: the same as `flops` for float32 inputs: TF32 on GPUs that have it;
-        on TPUs six passes in bfloat16.
-      half: the precision of 16 bits that its matrix units have.
+        chips without bfloat16).
+      bandwidth: bytes per second of the main memory.
+      memory: bytes of the main memory that a program can use.
+      interconnect: bytes per second that the chip can send to other chips of a slice.
+      float32_flops: like `flops`, for float32 inputs: TF32 on GPUs that have it, six
+        bfloat16 passes on TPUs.
+      half: the 16-bit precision of the matrix units.
     """
 
     name: str
@@ -39,9 +39,9 @@ class Slice:
     """Chips that train together.
 
     Attributes:
-      name: as `--topology` names it.
+      name: value of `--topology`.
       chip: `Chip`.
-      num_chips: how many there are.
+      num_chips: number of chips.
       compiler_name: the TPU compiler's name of the slice; None for GPUs.
     """
 
@@ -52,12 +52,12 @@ class Slice:
 
 
 GIBI = 2**30
-# TensorFlow leaves about 6 % of a GPU's memory to CUDA and to itself.
+# CUDA and TensorFlow itself take about 6 % of a GPU's memory.
 USABLE_ON_GPUS = 0.94
 
 
 def _tpu(name, teraflops, terabytes, gibibytes, interconnect):
-    """Return a `Chip`; `gibibytes` are those that the compiler grants a program."""
+    """Return a TPU; `gibibytes` is the memory that the compiler allows a program."""
     flops = teraflops * 1e12
     memory, sent = gibibytes * GIBI, interconnect * 1e9
     return Chip(name, flops, terabytes * 1e12, memory, sent, flops / 6)
@@ -77,19 +77,19 @@ def _gpu(
     return Chip(name, *rates, float32_teraflops * 1e12, half)
 
 
-# Rates: Google Cloud's pages on each TPU. The interconnect is half of the rate that
-# these pages give for both directions together. Memory: the limit in the messages of
-# the compiler, libtpu 0.0.42.
+# Rates: Google Cloud's page on each TPU. The interconnect is half the rate on that
+# page, which counts both directions. Memory: the limit in the messages of the compiler
+# (libtpu 0.0.42).
 TPUS = {
     "v4": _tpu("TPU v4", 275, 1.2, 30.75, 300),
     "v5e": _tpu("TPU v5e", 197, 0.82, 15.75, 200),
     "v5p": _tpu("TPU v5p", 459, 2.77, 95.74, 600),
     "v6e": _tpu("TPU v6e", 918, 1.64, 31.25, 400),
 }
-# The compiler calls v5p "v5".
+# The compiler's name of v5p is "v5".
 _COMPILER_NAMES = {"v5p": "v5"}
-# NVIDIA's data sheets, without sparsity. The interconnect is one direction of NVLink;
-# of PCIe for L4 and T4.
+# NVIDIA's data sheets, without sparsity. The interconnect is one direction of NVLink,
+# or of PCIe for L4 and T4.
 GPUS = {
     "h200": _gpu("H200 SXM", 989, 4.8, 141, 450, 494),
     "h100": _gpu("H100 SXM", 989, 3.35, 80, 450, 494),
@@ -104,7 +104,7 @@ def parse_topology(text: str) -> Slice:
     """Return the `Slice` of a name such as `v5e:4x4`, `v4:2x2x1`, `h100` or `8xh100`.
 
     Raises:
-      UserError: there is no such chip, or the slice is too large.
+      UserError: the chip is unknown, or the slice is too large.
     """
     kind, colon, shape = text.strip().lower().partition(":")
     if kind in TPUS:
@@ -119,20 +119,20 @@ def parse_topology(text: str) -> Slice:
         num_chips = math.prod(dimensions)
         if not 1 <= num_chips <= MAX_CHIPS:
             raise UserError(
-                f"--topology={text} has {num_chips} chips; a plan has 1 to {MAX_CHIPS}."
+                f"--topology={text} has {num_chips} chips. Use 1 to {MAX_CHIPS}."
             )
         if any(size % 2 for size in dimensions[:2]):
             raise UserError(
-                f"--topology={text}: the compiler knows slices of whole machines, with "
-                f"2 x 2 chips or more. Give even numbers, and --chips={num_chips} to "
-                "use fewer chips."
+                f"--topology={text}: the TPU compiler supports only slices of whole "
+                "machines, with 2 x 2 chips or more. Use even dimensions; to train on "
+                f"fewer of their chips, add --chips={num_chips}."
             )
         compiler_name = f"{_COMPILER_NAMES.get(kind, kind)}:{shape}"
         return Slice(text, TPUS[kind], num_chips, compiler_name)
     gpu = re.fullmatch(r"(?:(\d{1,4})x)?(\w+)", kind)
     if colon or not gpu or gpu[2] not in GPUS or gpu[1] == "0":
         raise UserError(
-            f"--topology={text} is not known. TPU slices: {', '.join(TPUS)} with their "
+            f"--topology={text} is unknown. TPU slices: {', '.join(TPUS)} with their "
             f"shape (v5e:4x4, v4:2x2x1). GPUs: {', '.join(GPUS)}, several as 8xh100."
         )
     return Slice(text, GPUS[gpu[2]], int(gpu[1] or 1))

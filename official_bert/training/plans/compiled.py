@@ -1,4 +1,4 @@
-"""Plans by the TPU's compiler, which runs in a process of its own."""
+"""Plans made by the TPU compiler, which runs in a separate process."""
 
 import contextlib
 import dataclasses
@@ -20,7 +20,7 @@ from official_bert.training.plans.workload import Workload
 
 PACKAGES = ("jax", "jaxlib", "libtpu")
 # The compiler's messages for a program that is too large: "(35.07G) exceeds available
-# HBM (15.75G)", or "Used 17.2G of 15.75G hbm". Its G is 2^30 bytes.
+# HBM (15.75G)", or "Used 17.2G of 15.75G hbm". G means 2^30 bytes.
 _NEEDED = re.compile(r"\(([\d.]+)([KMGT])\) exceeds|Used ([\d.]+)([KMGT]) of")
 _UNITS = {"K": GIBI / 2**20, "M": GIBI / 2**10, "G": GIBI, "T": GIBI * 2**10}
 
@@ -29,7 +29,7 @@ def require_compiler() -> None:
     """Raise `UserError` unless the packages of the extra `plan` are installed."""
     if not all(map(importlib.util.find_spec, PACKAGES)):
         raise UserError(
-            "A plan for TPUs needs the TPU's compiler. Install it with: "
+            "Planning for TPUs needs the TPU compiler. Install it with: "
             "pip install 'official-bert[plan]'"
         )
 
@@ -41,14 +41,14 @@ def compile_plan(
     work: Workload,
     progress: Callable[[float], None] = lambda seconds: None,
 ) -> Plan:
-    """Compile a training step for a TPU slice; return its `Plan`.
+    """Compile a training step for a TPU slice and return its `Plan`.
 
     Args:
-      program: of `program.export_step`, of one replica of `num_chips`.
+      program: output of `program.export_step`, for one replica of `num_chips`.
       slice_: `Slice` of TPUs.
-      num_chips: chips of the slice that train.
-      work: `Workload` that the program does.
-      progress: function that is called about every second with the seconds so far.
+      num_chips: number of chips that train.
+      work: `Workload` of the program.
+      progress: function that is called about once a second with the elapsed seconds.
 
     Raises:
       UserError: the compiler's packages are missing.
@@ -62,7 +62,7 @@ def compile_plan(
         return refused(slice_, num_chips, work, _first_problem(errors))
     costs = json.loads(output.splitlines()[-1])
     text, parts = costs["text"], work.num_parts
-    # The products are all in the loop over the micro-batches.
+    # All matrix products are in the loop over the micro-batches.
     more_bytes = 1 + (parts - 1) * hlo_text.loop_share(text, parts) if parts > 1 else 1
     return plan.with_costs(
         Plan(slice_.name, num_chips, False, True),
@@ -71,7 +71,7 @@ def compile_plan(
         flops=costs["flops"] * parts,
         bytes_accessed=costs["bytes_accessed"] * more_bytes,
         main_memory_bytes=hlo_text.main_memory_bytes(text, parts),
-        # Results that are not written in place of arguments need memory, too.
+        # Outputs that do not reuse the memory of arguments need memory too.
         argument_gb=(
             costs["argument_bytes"] + costs["output_bytes"] - costs["alias_bytes"]
         )
@@ -86,13 +86,13 @@ def compile_plan(
 def refused(slice_: Slice, num_chips: int, work: Workload, problem: str) -> Plan:
     """Return the `Plan` of a step that does not compile.
 
-    Its memory is the number in the message, or 0.
+    Its memory is the number in the compiler's message, or 0.
 
     Args:
       slice_: `Slice`.
-      num_chips: chips that train.
+      num_chips: number of chips that train.
       work: `Workload`.
-      problem: what the compiler says.
+      problem: the compiler's message.
     """
     made = Plan(slice_.name, num_chips, False, False, problem)
     capacity = slice_.chip.memory / GIGA
@@ -106,7 +106,7 @@ def refused(slice_: Slice, num_chips: int, work: Workload, problem: str) -> Plan
 
 
 def needed_bytes(problem: str) -> float:
-    """Return the memory that a message of the compiler asks for; 0 if it has none."""
+    """Return the memory in bytes that a compiler message states; 0 if none."""
     found = _NEEDED.search(problem)
     if not found:
         return 0.0
@@ -125,7 +125,7 @@ def _program_file(program: bytes) -> Iterator[str]:
 
 def _run_compiler(arguments, progress):
     """Return (status, standard output, standard error) of the compiler's process."""
-    # -P: the modules of this folder are not for it.
+    # -P keeps the modules of this folder out of the compiler's import path.
     command = [sys.executable, "-P", tpu_compiler.__file__, *arguments]
     began = time.monotonic()
     with tempfile.TemporaryFile("w+") as errors:
@@ -146,9 +146,9 @@ def _run_compiler(arguments, progress):
 
 
 def _first_problem(errors):
-    """Return the line of the compiler's exception, without its long details."""
+    """Return the line with the compiler's exception, without its details."""
     lines = [line.strip() for line in errors.splitlines() if line.strip()]
     telling = [
         line for line in lines if "RESOURCE_EXHAUSTED" in line or "Error" in line
     ]
-    return (telling or lines or ["the compiler ended without a message"])[-1][:300]
+    return (telling or lines or ["the compiler failed without a message"])[-1][:300]

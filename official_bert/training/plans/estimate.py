@@ -1,26 +1,25 @@
-"""A training step's memory, operations and bytes by arithmetic.
+"""Estimates of a training step's memory, operations and bytes.
 
-It serves GPUs, whose compiler is not available here, and the choice of candidates that
-are worth compiling.
-Letters as in `workload`; T tokens of a micro-batch, c bytes of a number in the step's
-precision.
+They serve GPUs, whose compiler is not available here. For TPUs they select the
+candidates that are worth compiling. Letters as in `workload`; also T tokens of a
+micro-batch, c bytes per number in the step's precision.
 
 Memory of a chip:
 - Weights take 4 W bytes, Adam's moments 8 W, gradients 4 W.
 - Micro-batches need 4 W more, for the sum of their gradients.
-- A precision of 16 bits needs a copy of the weights, 2 W.
-- Each layer keeps `kept_per_token` times T for its gradient. One more layer's worth is
-  for the gradients within a layer.
-- Logits of the masked tokens and their exponentials in float32 take 8 V for each.
+- A 16-bit precision needs a copy of the weights, 2 W.
+- Each layer keeps `kept_per_token` times T for the backward pass. The gradients within
+  a layer need this amount once more.
+- Logits of the masked tokens and their exponentials take 8 V per token, in float32.
 
-With recomputation each layer keeps its input alone, T H c.
+With recomputation each layer keeps only its input, T H c.
 
-Bytes that a step transfers, at least:
-- the optimizer reads weight, moments and gradient and writes three of them, 28 W;
-  the gradient is written and read for its norm, 8 W;
-- for each micro-batch, weights in the step's precision are made and read three times:
-  forward, and in both products of the backward pass;
-- each kept number is written and read twice, and so is its gradient.
+Minimum number of bytes that a step transfers:
+- The optimizer reads weight, moments and gradient, and writes weight and moments: 28 W.
+  The gradient is written and read for its norm: 8 W.
+- For each micro-batch, the weights in the step's precision are made once and read three
+  times: in the forward pass and in both products of the backward pass.
+- Each kept number is written once and read twice, and so is its gradient.
 """
 
 from official_bert import parameter_count
@@ -29,23 +28,23 @@ from official_bert.training.plans.chips import Slice
 from official_bert.training.plans.plan import GIGA, Plan
 from official_bert.training.plans.workload import Workload
 
-# Of float32 weights, moments and gradients.
+# Bytes per weight of float32 weights, moments and gradients.
 WEIGHT_BYTES, MOMENT_BYTES, GRADIENT_BYTES = 4, 8, 4
 OPTIMIZER_BYTES = 28 + 2 * GRADIENT_BYTES
-# A number and its gradient: written once, read twice.
+# Passes over a kept number and its gradient: each is written once and read twice.
 PASSES = 6
 
 
 def kept_per_token(work: Workload) -> float:
-    """Return the bytes that a layer keeps of each token for its gradient.
+    """Return the bytes that a layer keeps of each token for the backward pass.
 
     The kernels for XLA (`kernels.whole_program`) keep the layer's input, query, key,
-    value, context, the inputs of both LayerNorms, GELU's input, and a float32 number
-    for each head. XLA computes the rest again.
+    value, context, the inputs of both LayerNorms, GELU's input, and one float32 number
+    per head. XLA computes everything else again.
 
-    Without XLA each operation keeps its own. In addition to these: dropout's masks, the
-    square and the tanh of GELU, and in float32 LayerNorm's normalized rows and the
-    softmax before it is cast.
+    Without XLA each operation keeps its own inputs. Additional tensors are dropout's
+    masks, and the square and the tanh of GELU. In float32 there are also LayerNorm's
+    normalized rows and the softmax before its cast.
     """
     h, i = work.config.hidden_size, work.config.intermediate_size
     probabilities = work.config.num_attention_heads * work.max_seq_length
@@ -86,7 +85,7 @@ def operations(work: Workload) -> float:
 
 
 def transferred_bytes(work: Workload) -> float:
-    """Return the bytes that a step reads and writes at least."""
+    """Return the minimum number of bytes that a step reads and writes."""
     c = work.bytes_per_number
     made = WEIGHT_BYTES + c if c == 2 else 0
     of_weights = OPTIMIZER_BYTES + work.num_parts * (made + 3 * c + GRADIENT_BYTES)
@@ -99,12 +98,12 @@ def transferred_bytes(work: Workload) -> float:
 
 
 def estimate(work: Workload, slice_: Slice, num_chips: int) -> Plan:
-    """Return the `Plan` of a workload by arithmetic.
+    """Return the estimated `Plan` of a workload.
 
     Args:
-      work: `Workload` of a chip.
+      work: `Workload` of one chip.
       slice_: its `Slice`.
-      num_chips: chips that train.
+      num_chips: number of chips that train.
     """
     sums = [1, WEIGHT_BYTES * work.num_weights]
     return plan.with_costs(

@@ -1,15 +1,15 @@
-"""What an optimized program says in its text.
+"""Facts from the text of an optimized HLO program.
 
-It names collectives, operations on the host, loops, and where each buffer is.
+They are collectives, operations on the host, loops, and the memory of each buffer.
 """
 
 import collections
 import re
 
-# Operations of HLO: those that communicate, and those that wait for the host.
+# Names of HLO operations that communicate, and of those that wait for the host.
 COLLECTIVES = ("all-reduce", "all-gather", "reduce-scatter", "collective-permute")
 HOST_OPERATIONS = ("infeed", "outfeed", "send", "recv")
-# Operations that name or group data and transfer none. Their other halves transfer it.
+# Operations that only name or group data, or end a transfer that another one counts.
 _FREE = {
     *("parameter", "constant", "tuple", "get-tuple-element", "bitcast", "while"),
     *("conditional", "call", "copy-done", "slice-done", "all-reduce-done"),
@@ -24,7 +24,7 @@ _INSTRUCTION = re.compile(
 
 
 def find_collectives(text: str) -> dict[str, list[int]]:
-    """Return name -> [how many there are, bytes of their results] in an HLO text."""
+    """Return name -> [number, bytes of results] of an HLO text's collectives."""
     found: dict[str, list[int]] = collections.defaultdict(lambda: [0, 0])
     names = "|".join(COLLECTIVES)
     for result, name in re.findall(rf" = (\S.*?) ({names})(?:-start)?\(", text):
@@ -34,7 +34,7 @@ def find_collectives(text: str) -> dict[str, list[int]]:
 
 
 def find_host_operations(text: str) -> list[str]:
-    """Return the operations of an HLO text that wait for the host, sorted."""
+    """Return the names of operations that wait for the host, sorted."""
     names = "|".join(HOST_OPERATIONS)
     found = set(re.findall(rf" ({names})(?:-start|-done)?\(", text))
     found |= set(re.findall(r'custom_call_target="([^"]*[Cc]allback[^"]*)"', text))
@@ -42,16 +42,17 @@ def find_host_operations(text: str) -> list[str]:
 
 
 def loop_share(text: str, count: int) -> float:
-    """Return the part of the bytes of an HLO text that loops of N rounds transfer.
+    """Return the share of an HLO text's bytes that loops of N rounds transfer.
 
-    The compiler counts the operations of a loop once, however many rounds it makes.
+    The compiler counts the operations of a loop once, whatever its number of rounds.
 
     Args:
       text: an optimized module.
       count: N.
 
     Returns:
-      bytes of one round / bytes of all operations, each once; 0 without such a loop.
+      bytes of one round / bytes of all operations, each counted once; 0 without such a
+      loop.
     """
     once, in_loops = _once_and_in_loops(text, count, _transferred)
     total = in_loops + once
@@ -61,20 +62,20 @@ def loop_share(text: str, count: int) -> float:
 def main_memory_bytes(text: str, count: int = 1) -> int:
     """Return the bytes that operations read from and write to a chip's main memory.
 
-    The compiler places some buffers on the chip; an operand that it copies there is
-    read from the main memory once. A product may read an operand several times, so
-    that this is the least traffic.
+    The compiler places some buffers on the chip. It copies such an operand from the
+    main memory once. A matrix product may read an operand several times, so the
+    result is a lower limit.
 
     Args:
       text: an optimized module.
-      count: rounds of its loops over micro-batches.
+      count: number of rounds of its loops over micro-batches.
     """
     once, in_loops = _once_and_in_loops(text, count, _in_main_memory)
     return once + in_loops * count
 
 
 def _once_and_in_loops(text, count, size_of):
-    """Return the sizes of the main computation and of bodies of loops of N rounds."""
+    """Return the sizes of the main computation and of all loop bodies of N rounds."""
     computations = _computations(text)
     entry = next(name for name in computations if name.startswith("ENTRY"))
     in_loops = 0
@@ -86,7 +87,7 @@ def _once_and_in_loops(text, count, size_of):
 
 
 def _computations(text):
-    """Return name -> lines of each computation; the entry's begins with "ENTRY"."""
+    """Return name -> lines of each computation; the main one starts with "ENTRY"."""
     found: dict[str, list[str]] = {}
     lines: list[str] = []
     for line in text.splitlines():
@@ -119,10 +120,10 @@ def _in_main_memory(lines):
     total = 0
     for operation, result, operands in _operations(lines):
         if operation.endswith("slice-start"):
-            # Its result is (operand, slice, …): only the slice is copied.
+            # The result is (operand, slice, …). Only the slice is copied.
             total += _sizes(result)[1][0]
         elif operation.endswith("-start"):
-            # (result, operand, …) of a copy, or the results of a collective.
+            # The result is (result, operand, …) of a copy, or those of a collective.
             total += sum(size for size, is_on_chip in _sizes(result) if not is_on_chip)
         else:
             arrays = [array for text in (result, *operands) for array in _sizes(text)]
@@ -131,7 +132,7 @@ def _in_main_memory(lines):
 
 
 def _operations(lines):
-    """Yield (operation, its result's shapes, those of operands) of what has a cost."""
+    """Yield (operation, shapes of its result, shapes of its operands) with a cost."""
     shapes = {}
     for line in lines:
         match = _INSTRUCTION.match(line)

@@ -1,4 +1,4 @@
-"""A plan: whether a training step fits a chip, its time, and what limits it."""
+"""A plan: whether a training step fits a chip, its duration, and its bottleneck."""
 
 import dataclasses
 from typing import Any
@@ -10,27 +10,27 @@ GIGA = 1e9
 
 @dataclasses.dataclass(frozen=True)
 class Plan:
-    """What one training step costs on each chip of a slice.
+    """The cost of one training step on each chip of a slice.
 
     Attributes:
       topology: name of the slice.
-      chips: chips that train.
-      estimated: whether the numbers are estimates, for GPUs, and not the compiler's.
+      chips: number of chips that train.
+      estimated: True for estimates (GPUs), False for the compiler's numbers.
       compiles: whether the compiler accepts the step; None for estimates.
-      problem: the first line of what the compiler says otherwise.
-      flops: operations of a step.
-      bytes_accessed: bytes that its operations read and write, by the compiler's
-        count, which contains transfers within the chip.
-      main_memory_bytes: those that they read from and write to the main memory.
+      problem: first line of the compiler's message if it does not.
+      flops: operations per step.
+      bytes_accessed: bytes that the operations read and write. This is the compiler's
+        count and includes transfers within the chip.
+      main_memory_bytes: bytes read from and written to the main memory.
       argument_gb: weights, moments and the batch, in GB (10^9 bytes).
-      temp_gb: gradients, activations and other temporaries.
-      code_gb: the program.
-      capacity_gb: the memory of a chip that a program can use.
-      collectives: name -> [how many, bytes of the results].
-      host: operations that involve the host; the names of the compiled program.
-      compute_seconds: `flops` at the chip's peak rate in the step's precision.
-      memory_seconds: `main_memory_bytes` at the chip's bandwidth.
-      collective_seconds: the least time of the collectives on the interconnect.
+      temp_gb: gradients, activations and other temporaries, in GB.
+      code_gb: the program, in GB.
+      capacity_gb: the memory of a chip that a program can use, in GB.
+      collectives: name -> [number of operations, bytes of their results].
+      host: operations that involve the host, by their names in the compiled program.
+      compute_seconds: time for `flops` at the chip's peak rate in this precision.
+      memory_seconds: time for `main_memory_bytes` at the chip's bandwidth.
+      collective_seconds: minimum time of the collectives on the interconnect.
     """
 
     topology: str
@@ -68,7 +68,7 @@ class Plan:
 
     @property
     def bound(self) -> str:
-        """What limits the step: "compute" or "memory"."""
+        """The bottleneck of the step: "compute" or "memory"."""
         is_compute = self.compute_seconds >= self.memory_seconds
         return "compute" if is_compute else "memory"
 
@@ -79,12 +79,12 @@ class Plan:
 
 
 def with_costs(plan: Plan, slice_: Slice, precision: str, **costs: Any) -> Plan:
-    """Return a plan with these fields, and the times and the capacity.
+    """Return a plan with these fields and the resulting times and capacity.
 
     Args:
       plan: `Plan`.
       slice_: its `Slice`.
-      precision: of the step.
+      precision: precision of the step.
       **costs: fields of `Plan`, with `flops`, `main_memory_bytes`, `collectives`.
     """
     sent = sum(size for _, size in costs["collectives"].values())
@@ -99,10 +99,10 @@ def with_costs(plan: Plan, slice_: Slice, precision: str, **costs: Any) -> Plan:
 
 
 def _all_reduce_seconds(size, slice_, num_chips):
-    """Return the least time of an all-reduce, for `size` bytes.
+    """Return the minimum time in seconds of an all-reduce of `size` bytes.
 
-    Each of N chips sends (N - 1) / N of the bytes to be summed, and as many of the sums
-    (Patarasuk & Yuan, 2009). All links of a chip send at once.
+    Each of N chips sends (N - 1) / N of the bytes to be summed, and the same number of
+    bytes of the sums (Patarasuk & Yuan, 2009). All links of a chip send at once.
     """
     sent = 2 * size * (num_chips - 1) / num_chips
     return sent / slice_.chip.interconnect

@@ -1,4 +1,4 @@
-"""The training step of a run as a program for XLA, for one replica of several."""
+"""The training step of a run as an XLA program for one of several replicas."""
 
 import dataclasses
 from collections.abc import Callable, Mapping
@@ -18,16 +18,16 @@ from official_bert.training.step import Objective, make_train_step
 
 @dataclasses.dataclass(frozen=True)
 class RunWithoutData:
-    """What a command trains, at the longest shapes that its flags allow.
+    """The training of a command, at the largest shapes that its flags allow.
 
     Attributes:
       config: `BertConfig`.
       max_seq_length: S.
       make_model: function: whether to recompute -> Keras model with Google's names.
       objective: function: `Kernels` -> `Objective`.
-      features: function: rows -> a batch of that many.
-      predictions_per_seq: masked words of a sequence; 0 in fine-tuning.
-      sequences_per_row: sequences of a row: the choices of multiple choice.
+      features: function: number of rows -> a batch with that number of rows.
+      predictions_per_seq: masked tokens per sequence; 0 in fine-tuning.
+      sequences_per_row: sequences per row, the number of choices of multiple choice.
     """
 
     config: BertConfig
@@ -42,10 +42,10 @@ class RunWithoutData:
 def zeros(
     shape: tuple[int, ...], others: Mapping[str, tuple[int, ...]]
 ) -> dict[str, tf.Tensor]:
-    """Return a batch of zeros, int32.
+    """Return an int32 batch of zeros.
 
     Args:
-      shape: of `input_ids`, `input_mask` and `segment_ids`.
+      shape: shape of `input_ids`, `input_mask` and `segment_ids`.
       others: name -> shape of the other features.
     """
     names = ("input_ids", "input_mask", "segment_ids")
@@ -110,12 +110,12 @@ def pretraining_run(
 def export_run(
     run: RunWithoutData, settings: runs.RunSettings, num_rows: int, num_replicas: int
 ) -> bytes:
-    """Return the training step of a run, see `export_step`.
+    """Return the training step of a run as a program, see `export_step`.
 
     Args:
       run: `RunWithoutData`.
       settings: `RunSettings`.
-      num_rows: of one replica's share.
+      num_rows: rows of one replica.
       num_replicas: replicas that train together.
     """
     return export_step(
@@ -134,20 +134,21 @@ def export_step(
     features: dict[str, tf.Tensor],
     num_replicas: int,
 ) -> bytes:
-    """Return the whole training step as a serialized `HloModuleProto`.
+    """Return the complete training step as a serialized `HloModuleProto`.
 
-    It has forward and backward passes, the sums over replicas, clipping and the
+    It contains forward and backward passes, the sums over replicas, clipping and the
     optimizer, with the kernels that a TPU would run.
 
     Args:
       make_model: function: () -> Keras model with Google's names.
       objective: function: `Kernels` -> `Objective`.
       settings: `RunSettings`.
-      features: a batch of one replica's share.
+      features: one replica's share of a batch.
       num_replicas: replicas that train together.
 
     Raises:
-      tf.errors.OpError: XLA has no such program, for example for too large tensors.
+      tf.errors.OpError: XLA cannot represent the program, for example because tensors
+        are too large.
     """
     step, _ = make_step(make_model, objective, settings, num_replicas)
     return step.experimental_get_compiler_ir(features)(stage="hlo_serialized")
@@ -159,7 +160,7 @@ def make_step(
     settings: runs.RunSettings,
     num_replicas: int,
 ) -> tuple[Any, saving.State]:
-    """Return the training step as one function that XLA compiles, and its state.
+    """Return the training step as one XLA-compiled function, and its state.
 
     Args:
       make_model: function: () -> Keras model with Google's names.

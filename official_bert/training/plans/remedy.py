@@ -1,4 +1,4 @@
-"""The flags with which a step that is too large fits: the fastest that suffice."""
+"""The fastest flags that make a too large training step fit."""
 
 import dataclasses
 import itertools
@@ -12,11 +12,11 @@ from official_bert.training.plans.workload import Workload
 
 @dataclasses.dataclass(frozen=True)
 class Remedy:
-    """Flags with which a step fits.
+    """Flags that make a step fit.
 
     Attributes:
-      flags: as on a command line.
-      plan: `Plan` of the step with them.
+      flags: text for a command line.
+      plan: `Plan` of the step with these flags.
     """
 
     flags: str
@@ -24,11 +24,11 @@ class Remedy:
 
 
 def candidates(work: Workload, slice_: Slice, num_chips: int) -> list[Workload]:
-    """Return the changed workloads that need less memory, the cheapest first.
+    """Return changed workloads that need less memory, the cheapest first.
 
-    Those that keep the precision come first, since they make the same training step.
-    Then the estimated time of a step decides, then the number of flags. Smaller
-    micro-batches read the weights more often; recomputation adds operations.
+    Workloads with the same precision come first, because their training step has the
+    same result. The order is then by estimated time of a step, then by number of flags.
+    Smaller micro-batches read the weights more often. Recomputation adds operations.
     """
     sizes = [work.micro_batch_size]
     size = work.rows_at_once
@@ -64,26 +64,26 @@ def find(
 ) -> Remedy | None:
     """Return the first candidate that fits, or None.
 
-    Compiling takes minutes. So candidates whose estimated memory is too large are
-    left out. Each plan corrects the estimate.
+    Compiling takes minutes, so candidates whose estimated memory is too large are
+    skipped. Each compiled plan corrects the estimate.
 
     Args:
       work: `Workload` that does not fit.
       measured: its `Plan`.
       slice_: `Slice`.
       make_plan: function: `Workload` -> its `Plan`.
-      announce: function that is called with the flags of each candidate to plan.
+      announce: function that is called with the flags of each candidate.
     """
     capacity = slice_.chip.memory
     if estimate.argument_bytes(work) > capacity:
-        return None  # Weights and moments stay, whatever the flags.
+        return None  # No flag reduces weights and moments.
     if not measured.hbm_gb and _memory(work, 1.0) <= capacity:
-        return None  # It was refused for another reason.
+        return None  # The compiler refused the step for another reason.
     factor = _factor(work, measured)
     remaining = candidates(work, slice_, measured.chips)
     while remaining:
         likely = [one for one in remaining if _memory(one, factor) <= capacity]
-        # The smallest is worth a try: the estimate may be wrong.
+        # If no estimate fits, try the smallest candidate: the estimate may be wrong.
         smallest = min(remaining, key=lambda one: _memory(one, factor))
         chosen = likely[0] if likely else smallest
         flags = chosen.changes(work)

@@ -6,7 +6,7 @@ from official_bert.training.plans.chips import Slice
 from official_bert.training.plans.plan import Plan
 from official_bert.training.plans.remedy import Remedy
 
-# Steps that a report is for if the run's number of them is not known.
+# Number of training steps to report if the run's number is unknown.
 USUAL_STEPS = 1000
 NO_REMEDY = (
     "No combination of --micro_batch_size, --recompute and --precision fits. Use more "
@@ -22,17 +22,17 @@ def screen(
     remedy: Remedy | None = None,
     note: str = "",
 ) -> str:
-    """Return the report on a `Plan`.
+    """Return the report of a `Plan`.
 
     Args:
       plan: `Plan`.
       slice_: its `Slice`.
-      what: the step: model, batch, length and precision.
-      num_train_steps: steps of the run; 0 if they are not known.
-      remedy: `Remedy` of a plan that does not fit; None if nothing helps.
+      what: description of the step: model, batch, length and precision.
+      num_train_steps: training steps of the run; 0 if unknown.
+      remedy: `Remedy` of a plan that does not fit; None without a remedy.
       note: a sentence about the number of steps, or "".
     """
-    source = "an estimate" if plan.estimated else "compiled by the TPU's compiler"
+    source = "an estimate" if plan.estimated else "compiled by the TPU compiler"
     chips = f"{plan.chips} x {slice_.chip.name}"
     lines = [f"{what}, on {chips} ({plan.topology}): {source}", ""]
     rows = [*_memory(plan)]
@@ -101,17 +101,17 @@ def _remedy(remedy, num_train_steps):
 
 
 def run_seconds(plan: Plan, num_train_steps: int) -> float:
-    """Return the least seconds of a run."""
+    """Return the minimum duration of a run in seconds."""
     return plan.step_seconds * num_train_steps
 
 
 def chip_hours(plan: Plan, num_train_steps: int) -> float:
-    """Return the least hours of a run, times its chips."""
+    """Return the minimum duration of a run in hours, times its number of chips."""
     return run_seconds(plan, num_train_steps) / 3600 * plan.chips
 
 
 def duration(seconds: float) -> str:
-    """Return a time in the unit that suits it."""
+    """Return a duration as text in a suitable unit."""
     if seconds < 1:
         return f"{seconds * 1e3:.3g} ms"
     if seconds < 100:

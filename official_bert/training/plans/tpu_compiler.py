@@ -1,10 +1,10 @@
-"""Compile a program with the TPU's compiler, which needs no TPU.
+"""Compile a program with the TPU compiler, which needs no TPU.
 
     python official_bert/training/plans/tpu_compiler.py STEP.hlo.pb v5e:4x4 16
 
-It prints the costs and the optimized program as one line of JSON. It runs in a process
-of its own, without TensorFlow. All use of private names of JAX is in this module; the
-extra `plan` pins the versions that have them.
+It prints the costs and the optimized program as one line of JSON. It runs in a separate
+process, without TensorFlow. Only this module uses private names of JAX. The extra
+`plan` pins the versions that have them.
 """
 
 import json
@@ -15,13 +15,13 @@ import time
 from typing import Any
 
 COMPILER_ENVIRONMENT = {
-    # The compiler asks for a description of the machine otherwise.
+    # Without this, the compiler queries a metadata server about the machine.
     "TPU_SKIP_MDS_QUERY": "1",
     "JAX_PLATFORMS": "cpu",
     "TPU_ACCELERATOR_TYPE": "v5litepod-4",
     "TPU_WORKER_HOSTNAMES": "localhost",
     "TPU_WORKER_ID": "0",
-    # Two plans at a time do not compete for a TPU: none is attached.
+    # Without this, two plans at once would compete for a TPU, though none is attached.
     "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
 }
 
@@ -32,13 +32,14 @@ def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[st
     Args:
       program: a serialized `HloModuleProto`.
       topology: the compiler's name of the slice, such as "v5e:4x4".
-      num_replicas: chips of the slice that run it, each with its own data.
+      num_replicas: number of chips that run it, each with its own data.
 
     Returns:
-      dict: of its memory `argument_bytes`, `output_bytes`, `alias_bytes` (outputs in
-      place of arguments), `temp_bytes` and `code_bytes`; `flops`; `bytes_accessed`, the
-      compiler's count of what its fused operations read and write, those of a loop
-      once; `text` of the optimized program; `compile_seconds`.
+      dict with these keys. Memory: `argument_bytes`, `output_bytes`, `alias_bytes`
+      (outputs that reuse arguments' memory), `temp_bytes` and `code_bytes`. Work:
+      `flops`; `bytes_accessed`, the bytes that fused operations read and write, with
+      the operations of a loop counted once. Also `text` of the optimized program and
+      `compile_seconds`.
     """
     os.environ.update(COMPILER_ENVIRONMENT)
     import numpy as np
@@ -52,14 +53,14 @@ def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[st
     described = topologies.get_topology_desc(
         platform="tpu",
         topology_name=topology,
-        # A v4 chip has two cores. This makes one device of them, as its runtime does;
-        # the others do so by default, or have one core.
+        # A v4 chip has two cores. This makes one device of both, like its runtime. The
+        # other chips do so by default, or have one core.
         **({"chip_config_name": "megacore"} if topology.startswith("v4:") else {}),
     )
     if len(described.devices) < num_replicas:
         raise ValueError(f"{topology} has {len(described.devices)} devices")
     text = _jax.mlir.xla_computation_to_mlir_module(XlaComputation(program))
-    # TensorFlow copies arguments that are also results; StableHLO has no copy.
+    # TensorFlow copies arguments that are also results. StableHLO has no copy.
     text = re.sub(
         r"= mhlo\.copy (%[\w#]+)((?: \{[^}]*\})?) : (tensor<[^>]*>)",
         r"= stablehlo.reshape \1 : (\3) -> \3",
@@ -93,7 +94,7 @@ def compile_program(program: bytes, topology: str, num_replicas: int) -> dict[st
 
 
 def parse_program(text: str) -> bytes:
-    """Return the serialized `HloModuleProto` of a program in HLO text, for tests."""
+    """Return the serialized `HloModuleProto` of a program in HLO text; for tests."""
     from jaxlib import _hlo
 
     return _hlo.hlo_module_from_text(text).as_serialized_hlo_module_proto()

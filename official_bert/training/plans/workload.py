@@ -1,7 +1,8 @@
-"""One chip's share of a training step: its sizes, and how it is computed.
+"""One chip's share of a training step, and the way it is computed.
 
 All numbers follow from the config. Letters as in the paper: L layers, H hidden, A
-heads, V vocabulary; I intermediate size, S tokens of a sequence, P predictions.
+heads, V vocabulary. Others: I intermediate size, S tokens per sequence, P predictions,
+W weights.
 """
 
 import dataclasses
@@ -13,7 +14,7 @@ from official_bert.config import BertConfig
 
 @dataclasses.dataclass(frozen=True)
 class Workload:
-    """The share of a training step that one chip has.
+    """One chip's share of a training step.
 
     Attributes:
       config: `BertConfig`.
@@ -21,10 +22,10 @@ class Workload:
       max_seq_length: S.
       predictions_per_seq: P; 0 in fine-tuning.
       precision: name, see `training.precision`.
-      micro_batch_size: examples at once; 0 for all.
-      recompute: whether each layer is computed again for its gradient.
-      is_compiled: whether XLA compiles the whole step.
-      sequences_per_row: sequences of an example: the choices of multiple choice.
+      micro_batch_size: examples per micro-batch; 0 for all.
+      recompute: whether each layer is computed again in the backward pass.
+      is_compiled: whether XLA compiles the complete step.
+      sequences_per_row: sequences per example: the choices of multiple choice.
     """
 
     config: BertConfig
@@ -39,7 +40,7 @@ class Workload:
 
     @property
     def rows_at_once(self) -> int:
-        """Examples that are in memory together."""
+        """Examples in memory at the same time."""
         return self.micro_batch_size or self.rows
 
     @property
@@ -49,9 +50,9 @@ class Workload:
 
     @functools.cached_property
     def num_weights(self) -> int:
-        """W: weights of the encoder, and in pre-training of both heads.
+        """W: number of weights of the encoder, and in pre-training of both heads.
 
-        The heads of fine-tuning have a few thousand, which do not count.
+        Fine-tuning heads have a few thousand weights, which are ignored.
         """
         parts = parameter_count.parameter_parts(self.config)
         with_heads = self.predictions_per_seq > 0

@@ -1,1 +1,1 @@
-"""Throughput: the operations of a step, the devices' peak, and batches in time."""
+"""Throughput: a step's operations, the devices' peak rate, and timely batches."""

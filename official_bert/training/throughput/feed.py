@@ -1,4 +1,4 @@
-"""Batches on their way to the devices."""
+"""Copying batches to the devices."""
 
 import concurrent.futures
 import contextlib
@@ -12,18 +12,18 @@ from official_bert.training import strategies
 
 T = TypeVar("T")
 
-# A call does not end before its steps are made, and a machine that is about to vanish
-# leaves about 30 seconds after SIGTERM.
+# A call ends only after all its steps. A machine that is about to disappear gives a
+# process about 30 seconds after SIGTERM.
 MOST_STEPS_PER_CALL = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Feeding:
-    """How batches reach the devices.
+    """The way in which batches reach the devices.
 
     Attributes:
       ahead: whether a thread copies the next batch to the devices during a step.
-      steps_per_call: training steps in one call at most.
+      steps_per_call: maximum number of training steps per call.
     """
 
     ahead: bool = False
@@ -35,8 +35,8 @@ def choose_feeding(
 ) -> Feeding:
     """Return the `Feeding` of a run.
 
-    A CPU computes from the memory that the batches are in: a thread that copies them
-    would only take time from the step.
+    A CPU reads batches from the memory that they are already in. A thread that copies
+    them would only take time from the step.
 
     Args:
       strategy: a `tf.distribute` strategy.
@@ -49,10 +49,10 @@ def choose_feeding(
 
 @contextlib.contextmanager
 def one_ahead(elements: Iterator[T]) -> Iterator[Iterator[T]]:
-    """Yield an iterator of the same elements, which a thread fetches one ahead.
+    """Yield an iterator over the same elements that fetches one ahead in a thread.
 
-    An exception of the thread is raised where its element is asked for. At the end of
-    the block the thread ends; it finishes the element that it is fetching.
+    An exception of the thread is raised when its element is requested. When the block
+    ends, the thread finishes the element that it is fetching and ends too.
     """
     end = object()
 
@@ -68,9 +68,9 @@ def one_ahead(elements: Iterator[T]) -> Iterator[Iterator[T]]:
 
 
 def stack(batches: Sequence[dict[str, tf.Tensor]], size: int) -> dict[str, tf.Tensor]:
-    """Return batches [rows, …] as one dict [size, rows, …], on the host.
+    """Stack batches [rows, …] into one dict [size, rows, …], on the host.
 
-    The last is repeated, so that calls with fewer batches have the same shapes.
+    The last batch is repeated, so that calls with fewer batches have the same shapes.
     """
     filled = [*batches, *[batches[-1]] * (size - len(batches))]
     with tf.device("/device:CPU:0"):

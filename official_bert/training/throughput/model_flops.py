@@ -1,18 +1,18 @@
-"""Model FLOPs: the operations of the matrix products in one training step.
+"""Model FLOPs: the operations of matrix products in one training step.
 
-Model FLOPs are the operations that the mathematics needs. They do not depend on how a
+Model FLOPs count the operations that the mathematics needs. They do not depend on how a
 program computes them:
 
-- Each weight of a matrix product takes 2 operations for each vector that it multiplies
-  (one product, one sum), and 4 in the backward pass: gradients of inputs and weights.
-- Attention takes 2 products of H per pair of query and key, the scores and the
+- Each weight of a matrix product takes 2 operations per vector (one multiplication, one
+  addition), and 4 in the backward pass: the gradients of inputs and weights.
+- Attention takes 2 products of H per pair of query and key: the scores and the
   weighted sum of values.
 - Embedding lookups, biases, LayerNorm, softmax, GELU and the optimizer are not counted.
-  They are few operations, and they do not use a chip's units for matrix products.
-- `--recompute` computes a part twice. The second time is not counted.
-- The vocabulary's matrix multiplies only the gathered positions [B, P].
+  They are few operations and do not use a chip's matrix units.
+- The second computation of `--recompute` is not counted.
+- The vocabulary matrix multiplies only the gathered positions [B, P].
 
-Padding counts where the step computes it, since its shapes are static. If the encoder
+Padding is counted if the step computes it, because shapes are static. If the encoder
 skips padding (`--skip_padding`), neither padding nor attention to padding is counted.
 Heads that score each token always compute padding.
 """
@@ -30,12 +30,12 @@ from official_bert.config import BertConfig
 
 @dataclasses.dataclass(frozen=True)
 class Heads:
-    """Weights of the matrix products that follow the encoder's layers.
+    """Numbers of weights of the matrix products after the encoder's layers.
 
     Attributes:
-      per_row: weights that multiply one vector of each sequence: pooler, classifier.
-      per_token: weights that multiply each token's vector: tags, spans, a BiLSTM.
-      per_prediction: weights that multiply each gathered vector: the masked LM.
+      per_row: weights applied once per sequence: pooler, classifier.
+      per_token: weights applied to each token's vector: tags, spans, a BiLSTM.
+      per_prediction: weights applied to each gathered vector: the masked LM.
       trains_encoder: whether gradients reach the encoder.
     """
 
@@ -47,14 +47,14 @@ class Heads:
 
 @dataclasses.dataclass(frozen=True)
 class BatchSize:
-    """What a step computes of a batch.
+    """The sizes of a batch that a step computes.
 
     Attributes:
-      rows: sequences.
-      positions: S for each sequence: what heads compute that score each token.
-      tokens: positions that have a vector in the encoder.
-      pairs: pairs of a query and a key, summed over the sequences.
-      predictions: positions that the masked LM gathers.
+      rows: number of sequences.
+      positions: S for each sequence, the positions that per-token heads compute.
+      tokens: number of positions that the encoder computes.
+      pairs: number of query-key pairs, summed over the sequences.
+      predictions: number of positions that the masked LM gathers.
     """
 
     rows: int
@@ -77,7 +77,7 @@ def size_of(features: Mapping[str, Any], skips_padding: bool = False) -> BatchSi
     Args:
       features: `input_ids` and `input_mask` int [..., S], and `masked_lm_positions`
         [B, P] in pre-training. Tensors are read on the host.
-      skips_padding: whether the encoder computes the tokens alone.
+      skips_padding: whether the encoder computes only the tokens.
     """
     *rows, length = features["input_ids"].shape
     size = static_size(math.prod(rows), length)

@@ -1,4 +1,4 @@
-"""The peak rate of the devices that train, which utilization is a share of."""
+"""The peak rate of the training devices, the reference of utilization (MFU)."""
 
 import functools
 import os
@@ -10,8 +10,8 @@ import tensorflow as tf
 from official_bert.training import strategies
 from official_bert.training.plans.chips import GPUS, TPUS, Chip
 
-# Patterns of the device names that NVIDIA's driver reports. Cards with the same chip
-# on a slower board (PCIe, NVL) have other peaks and are not in the table.
+# Patterns of device names that NVIDIA's driver reports. Cards with the same chip on a
+# slower board (PCIe, NVL) have other peaks and are not in the table.
 _GPU_NAMES = {
     r"\bH200\b(?!.*\bNVL\b)": "h200",
     r"\bH100\b(?!.*\b(PCIe|NVL|MIG)\b)": "h100",
@@ -20,21 +20,21 @@ _GPU_NAMES = {
     r"\bV100-SXM": "v100",
     r"\bT4\b": "t4",
 }
-# Compute capability of the first GPUs that multiply float32 in TF32.
+# Lowest compute capability of GPUs that multiply float32 in TF32.
 _TF32_SINCE = (8, 0)
-# Google Cloud's accelerator types, such as v4-32: whether the number counts the two
-# cores of each chip or the chips.
+# The number in Google Cloud's accelerator types, such as v4-32, counts either chips
+# (1 here) or the two cores of each chip (2 here).
 _CORES_PER_NUMBER = {"v4": 2, "v5p": 2, "v5litepod": 1, "v5e": 1, "v6e": 1}
 _TPU_NAMES = {"v5litepod": "v5e"}
 
-# The product that a CPU is measured with, [size, size]: it grows while it is short.
+# Sizes [size, size] of the matrix product that measures a CPU, tried until one is long.
 _SIZES, _SHORT_SECONDS, _MEASURED_SECONDS = (512, 1024, 2048, 4096), 0.005, 0.2
 
 
 def peak_flops(strategy: tf.distribute.Strategy, precision: str) -> float | None:
-    """Return the peak operations per second of all devices of a run together.
+    """Return the peak operations per second of all devices of a run.
 
-    TPUs and GPUs have their vendors' peak for dense products. The peak of a CPU is the
+    TPUs and GPUs have their vendor's peak for dense products. For a CPU it is the
     measured rate of a large matrix product.
 
     Args:
@@ -42,7 +42,7 @@ def peak_flops(strategy: tf.distribute.Strategy, precision: str) -> float | None
       precision: one of `constants.PRECISIONS`.
 
     Returns:
-      None for a device that is not in the table.
+      float, or None for a device that is not in the table.
     """
     replicas = strategy.num_replicas_in_sync
     if strategies.is_tpu(strategy):
@@ -55,32 +55,32 @@ def peak_flops(strategy: tf.distribute.Strategy, precision: str) -> float | None
         has_tf32 = tf.config.experimental.tensor_float_32_execution_enabled()
         peak = _gpu_peak(details, precision, has_tf32)
         return peak and replicas * peak
-    # Logical devices share their machine's CPU; each worker has one of its own.
+    # Logical devices share their machine's CPU. Each worker has its own CPU.
     machines = replicas if strategies.is_multi_worker(strategy) else 1
     return machines * measured_product(precision)
 
 
 def _tpu_peak(accelerator, replicas, precision):
-    """Return the peak of a slice with an accelerator type, or None."""
+    """Return the peak of a slice by its accelerator type, or None."""
     kind, _, number = accelerator.partition("-")
     chip = TPUS.get(_TPU_NAMES.get(kind, kind))
     if chip is None or kind not in _CORES_PER_NUMBER or not number.isdigit():
         return None
     chips = int(number) // _CORES_PER_NUMBER[kind]
-    # TensorFlow has a replica for each chip or for each of its two cores. Any other
-    # number is not the slice that this variable describes.
+    # TensorFlow has one replica per chip, or one per core with two cores per chip. With
+    # another number, the variable does not describe this slice.
     if replicas not in (chips, 2 * chips):
         return None
     return chips * _rate(chip, precision)
 
 
 def _gpu_peak(details, precision, has_tf32):
-    """Return the peak of a GPU with TensorFlow's details of it, or None."""
+    """Return the peak of a GPU from TensorFlow's device details, or None."""
     name = details.get("device_name", "")
     found = [key for pattern, key in _GPU_NAMES.items() if re.search(pattern, name)]
     if not found:
         return None
-    # The table's float32 is TF32 on these; it has no peak for their plain float32.
+    # The table's float32 rate is TF32 on these GPUs. It has no plain float32 rate.
     uses_tf32 = details.get("compute_capability", (0, 0)) >= _TF32_SINCE
     if precision == "float32" and uses_tf32 and not has_tf32:
         return None
@@ -96,13 +96,13 @@ def measured_product(precision: str) -> float:
     """Return the operations per second of a large matrix product on this CPU.
 
     It uses the precision and the threads of the run and takes a fraction of a second.
-    Other processes slow it, so that utilization can exceed 1 later.
+    Other processes make it slower, so utilization may later exceed 1.
     """
     dtype = tf.as_dtype(precision)
     with tf.device("CPU:0"):
         for size in _SIZES:
             matrix = tf.ones([size, size], dtype)
-            _seconds_of_product(matrix)  # The first also prepares the kernel.
+            _seconds_of_product(matrix)  # The first run also prepares the kernel.
             best = _seconds_of_product(matrix)
             if best >= _SHORT_SECONDS:
                 break

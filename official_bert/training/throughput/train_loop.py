@@ -1,4 +1,4 @@
-"""Several updates in one call, so that Python has no part between them."""
+"""Several training steps in one call, without Python between them."""
 
 from collections.abc import Callable
 from typing import Any
@@ -12,18 +12,18 @@ def make_train_loop(
     strategy: tf.distribute.Strategy,
     replica_step: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
 ) -> Callable[[dict[str, Any], tf.Tensor], dict[str, tf.Tensor]]:
-    """Return the compiled function that makes several updates.
+    """Return a compiled function that runs several training steps.
 
-    They are the updates that as many calls of `step.make_train_step` make.
+    The result equals that of single calls of `step.make_train_step`.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      replica_step: as of `step.make_replica_step`.
+      replica_step: from `step.make_replica_step`.
 
     Returns:
-      function: (per-replica features of K batches [K, rows, …]; how many of them to
-      use, N, an int32 scalar) -> report, a dict of arrays [N]. All calls with one K
-      run the same program.
+      function: (per-replica features of K batches [K, rows, …]; the number N of them
+      to use, an int32 scalar) -> report, a dict of arrays [N]. All calls with the same
+      K run the same program.
     """
 
     def step_on_batch(batches, number):
@@ -48,7 +48,7 @@ def make_train_loop(
             name: tf.TensorArray(spec.dtype, size=count, element_shape=spec.shape)
             for name, spec in specs.structured_outputs.items()
         }
-        # The updates depend on each other: none may begin before the last has ended.
+        # Each step depends on the previous one, so they must not run in parallel.
         _, columns = tf.while_loop(
             lambda number, _: number < count,
             body,

@@ -1,4 +1,4 @@
-// Texts and pairs of texts to labels or a number.
+// Predicts labels or a number for texts and pairs of texts.
 
 import { makeSpans, softmax } from "./windows.js";
 
@@ -30,13 +30,13 @@ async function meanLogits(bert, rows, options) {
   const outputs = await bert.runRows(rows, options);
   const logits = outputs.map((output) => output.logits);
   return Array.from(logits[0], (_, index) => {
-    // With 32 bits, as Python does.
+    // Round to 32 bits, like Python.
     const sum = logits.reduce((total, one) => Math.fround(total + one[index]), 0);
     return Math.fround(sum / logits.length);
   });
 }
 
-// One row; several for a long text, if the model was trained to read windows.
+// Returns one row. A long text has several if the model was trained with windows.
 function rowsOf({ tokenizer, card }, text, textB) {
   const { max_seq_length: length, long_text: longText } = card.task;
   const first = tokenizer.encode(text);

@@ -1,4 +1,4 @@
-// A pre-trained model: vectors of texts, and words for [MASK].
+// Functions of a pre-trained model: vectors of texts, and tokens for [MASK].
 
 import { joined } from "./classifier.js";
 import { descending, softmax } from "./windows.js";
@@ -6,8 +6,8 @@ import { descending, softmax } from "./windows.js";
 const MASK = "[MASK]";
 
 /**
- * Returns the vector of a text, a Float32Array of length 1: the mean over its tokens.
- * A text that is too long is cut.
+ * Returns the vector of a text: the mean over its tokens, scaled to length 1, as a
+ * Float32Array. A text that is too long is truncated.
  */
 export async function encode(bert, text, options) {
   const { tokenizer, card } = bert;
@@ -32,21 +32,21 @@ export async function similarity(bert, text, textB, options) {
   return first.reduce((sum, value, index) => sum + value * second[index], 0);
 }
 
-/** Returns the likeliest tokens of each [MASK]; see `Candidate` in bert.d.ts. */
+/** Returns the most likely tokens for each [MASK]; see `Candidate` in bert.d.ts. */
 export async function fillMask(bert, text, topK, options) {
   const { tokenizer, card } = bert;
   const mask = tokenizer.vocab.get(MASK);
   const parts = text.split(MASK).map((part) => tokenizer.encode(part));
   if (parts.length === 1) {
-    throw new RangeError(`The text has no ${MASK}; put one in.`);
+    throw new RangeError(`The text has no ${MASK}. Write one in the text.`);
   }
   const tokens = parts.flatMap((part, index) => (index ? [mask, ...part] : part));
   const row = joined(tokenizer, tokens);
   const longest = card.lengths[card.lengths.length - 1];
   if (row.ids.length > longest) {
     throw new RangeError(
-      `The text has ${row.ids.length} tokens and the model reads ${longest}; ` +
-        "shorten it.",
+      `The text has ${row.ids.length} tokens, but the model reads at most ` +
+        `${longest}. Shorten the text.`,
     );
   }
   const [{ sequence_output: vectors }] = await bert.runRows([row], options);

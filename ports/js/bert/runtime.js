@@ -1,5 +1,5 @@
-// Runs a .tflite with LiteRT.js: on the GPU where that gives the right numbers, else
-// with WebAssembly.
+// Runs a .tflite with LiteRT.js: on the GPU if its results are right, else with
+// WebAssembly.
 
 import {
   Tensor,
@@ -14,11 +14,11 @@ const SIMD = new Uint8Array([
   0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0, 10, 10, 1, 8, 0, 65,
   0, 253, 15, 253, 98, 11,
 ]);
-// How far a GPU's numbers may be from the exporter's, relative to those above 1. GPUs
-// compute with 16 bits.
+// Maximum error of a GPU's outputs compared with the exporter's; relative for outputs
+// above 1, else absolute. GPUs compute with 16 bits.
 const GPU_TOLERANCE = 0.05;
 
-/** Returns why this browser cannot run models, or null if it can. */
+/** Returns the reason why this browser cannot run models, or null if it can. */
 export function missingFeature() {
   if (typeof WebAssembly !== "object") {
     return "This browser has no WebAssembly, which runs the model.";
@@ -32,11 +32,11 @@ export function missingFeature() {
   return null;
 }
 
-/** A model that is loaded. One row runs at a time; other calls wait. */
+/** A loaded model. It runs one row at a time; other calls wait. */
 export class Runtime {
   /**
    * @param {Uint8Array} bytes The .tflite.
-   * @param {object} card What model.json holds.
+   * @param {object} card The content of model.json.
    * @param {URL} base URL of the exported folder.
    * @param {{accelerator?: string, threads?: boolean}} options
    */
@@ -78,7 +78,7 @@ export class Runtime {
     const length = this.lengths.find((each) => each >= ids.length);
     if (!length) {
       const longest = this.lengths[this.lengths.length - 1];
-      throw new RangeError(`${ids.length} tokens; the model reads ${longest}.`);
+      throw new RangeError(`${ids.length} tokens, but the model reads ${longest}.`);
     }
     const row = (values) => {
       const padded = new Int32Array(length);
@@ -95,7 +95,7 @@ export class Runtime {
   /** Returns the outputs of a signature; inputs are {name: typed array of a row}. */
   runSignature(name, inputs) {
     const result = this.last.then(() => this.runNow(name, inputs));
-    // A failed row must not stop the next ones; its caller gets the error.
+    // A failed row must not stop the next ones. Its caller gets the error.
     this.last = result.catch(() => {});
     return result;
   }
@@ -126,14 +126,14 @@ export class Runtime {
   }
 }
 
-// LiteRT writes its log as errors. What fails is thrown as well.
+// LiteRT writes its log as errors. Real errors are also thrown.
 function loadQuietly(wasm, options) {
   const log = (line) => console.debug(line);
   globalThis.Module = { print: log, printErr: log };
   return loadLiteRt(wasm, options);
 }
 
-// Returns {runtime} on the GPU, or {reason} why there is none.
+// Returns {runtime} on the GPU, or the {reason} why the GPU cannot be used.
 async function tryGpu(bytes, card, wasm, needsHardware) {
   const adapter = await globalThis.navigator?.gpu?.requestAdapter();
   if (!adapter) {
@@ -141,7 +141,7 @@ async function tryGpu(bytes, card, wasm, needsHardware) {
   }
   const isSoftware = adapter.info?.isFallbackAdapter ?? adapter.isFallbackAdapter;
   if (needsHardware && isSoftware) {
-    return { reason: "WebGPU has no hardware here." };
+    return { reason: "WebGPU has no hardware on this device." };
   }
   let reason;
   try {
@@ -155,7 +155,7 @@ async function tryGpu(bytes, card, wasm, needsHardware) {
       backend.note = "some operations run with WebAssembly.";
     }
     const runtime = new Runtime(model, card, backend);
-    reason = "the GPU lacks operations of this model.";
+    reason = "the GPU does not support all operations of this model.";
     if (isGpu) {
       if (isRight(await runtime.run(card.check.input_ids), card.check.outputs)) {
         return { runtime };

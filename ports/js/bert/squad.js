@@ -1,10 +1,10 @@
-// Answers to questions on a context of any length. The same as official_bert's
-// `tasks/squad`: windows, the choice of the answer, and its place in the context.
+// Answers questions on a context of any length. It equals official_bert's
+// `tasks/squad`: windows, the choice of the answer, and its position in the context.
 
 import { AnswerTexts } from "./squad_texts.js";
 import { bestSpans, descending, makeSpans, softmax } from "./windows.js";
 
-// More than any logits reach: no span of the context can be an answer.
+// Larger than any sum of logits. Used if no span of the context can be an answer.
 const NO_CANDIDATE = 1000000;
 const WORD = /[^ \t\r\n\u202f]+/g;
 
@@ -24,7 +24,7 @@ export async function answer(bert, question, context, options) {
   return choose(windows, task, new AnswerTexts(bert.tokenizer, context, words));
 }
 
-// The rows [CLS] question [SEP] part of the context [SEP].
+// Returns the rows [CLS] question [SEP] part of the context [SEP].
 function windowsOf(tokenizer, task, question, words) {
   const { vocab } = tokenizer;
   const [cls, sep] = [vocab.get("[CLS]"), vocab.get("[SEP]")];
@@ -41,8 +41,8 @@ function windowsOf(tokenizer, task, question, words) {
     return {
       ids: [...head, ...part.map((piece) => piece.id), sep],
       segmentIds: [...head.map(() => 0), ...part.map(() => 1), 1],
-      first: head.length, // position of the first token of the context
-      pieces: part, // with their word, and their number in it
+      first: head.length, // position of the first context token
+      pieces: part, // each with its word, and its number in the word
       isBest: part.map((_, index) => best[start + index] === number),
     };
   });
@@ -79,7 +79,7 @@ function choose(windows, task, texts) {
   return { ...chosen, nullScore, candidates: nbest, windows: windows.length };
 }
 
-// All spans that can be an answer, the best first; equal ones in order.
+// Returns all spans that can be an answer, the best first, with a stable sort.
 function candidates(windows, task, emptyScore) {
   const spans = windows.flatMap((window) => spansOf(window, task));
   if (emptyScore !== null) {

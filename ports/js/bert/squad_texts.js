@@ -1,20 +1,20 @@
-// From tokens of a window back to the context. The same as official_bert's
-// `tasks/squad/texts.py`, after `get_final_text` of google-research/bert.
+// Maps tokens of a window back to the context. It equals official_bert's
+// `tasks/squad/texts.py`, which follows `get_final_text` of google-research/bert.
 
 export class AnswerTexts {
   /**
    * @param {object} tokenizer A `BertTokenizer`.
    * @param {string} context
-   * @param {{text: string, start: number}[]} words Of the context.
+   * @param {{text: string, start: number}[]} words The words of the context.
    */
   constructor(tokenizer, context, words) {
     this.tokenizer = tokenizer;
     this.context = context;
     this.words = words;
-    this.offsets = new Map(); // of the words that answers begin or end in
+    this.offsets = new Map(); // of words with an answer's first or last token
   }
 
-  /** Returns [start, end) in the context of the tokens from … to of a window. */
+  /** Returns [start, end) in the context for the tokens from … to of a window. */
   span(window, from, to) {
     return [from, to].map((position, side) => {
       const { word, number } = window.pieces[position - window.first];
@@ -22,7 +22,7 @@ export class AnswerTexts {
     });
   }
 
-  // [start, end) in a word of each of its tokens.
+  // Returns [start, end) in a word for each of its tokens.
   offsetsOf(word) {
     if (!this.offsets.has(word)) {
       const { offsets } = this.tokenizer.tokenizeWithOffsets(this.words[word].text);
@@ -31,7 +31,7 @@ export class AnswerTexts {
     return this.offsets.get(word);
   }
 
-  /** Returns the text by which answers count as equal, as the original writes it. */
+  /** Returns the original's text of an answer, which identifies equal answers. */
   text(window, from, to) {
     const first = window.pieces[from - window.first].word;
     const last = window.pieces[to - window.first].word;
@@ -49,7 +49,7 @@ export class AnswerTexts {
     return shown.map((characters) => characters.join("")).join(" ");
   }
 
-  // Where a text of tokens begins and ends in words: two of [word, character in it].
+  // Returns the begin and end of a text of tokens, each as [word, character in word].
   bounds(text, words) {
     const last = words.length - 1;
     const whole = [
@@ -75,8 +75,8 @@ export class AnswerTexts {
   }
 }
 
-// Accents may have changed places: what a piece begins must not leave out what follows
-// it, nor what it ends what comes before.
+// Reordered accents can move offsets. No piece may start after a later piece, or end
+// before an earlier one.
 function inOrder(offsets) {
   const ordered = offsets.map((one) => [...one]);
   for (let index = ordered.length - 2; index >= 0; index -= 1) {
@@ -88,7 +88,7 @@ function inOrder(offsets) {
   return ordered;
 }
 
-// Code points without spaces.
+// Returns the number of code points, without spaces.
 function lengthOf(text) {
   return Array.from(text.replaceAll(" ", "")).length;
 }

@@ -1,9 +1,9 @@
-// Entities of a text of any length.
+// Finds the entities of a text of any length.
 
 import { bestSpans, makeSpans, softmax } from "./windows.js";
 import { splitWords } from "./words.js";
 
-// What the first letter of a tag is read as: L and U are E and S.
+// Meaning of the first letter of a tag. L means E, and U means S.
 const LETTERS = { O: "O", B: "B", I: "I", E: "E", S: "S", L: "E", U: "S" };
 
 /** Returns the entities of a text; see `Entity` in bert.d.ts. */
@@ -37,7 +37,7 @@ export async function tag(bert, text, options) {
   return entitiesOf(text, offsets, tags, certainties);
 }
 
-// The pieces of all words, and the first piece of each word.
+// Returns the ids of all pieces, and the index of each word's first piece.
 function piecesOf(tokenizer, text, offsets) {
   const unknown = [tokenizer.vocab.get("[UNK]")];
   const ids = [];
@@ -66,7 +66,7 @@ function entitiesOf(text, offsets, tags, certainties) {
   });
 }
 
-// Entities as `conlleval` finds them; see `to_spans` of official_bert.
+// Returns entities by the rules of `conlleval`; see `to_spans` of official_bert.
 function spansOf(tags) {
   const spans = [];
   let first = null;

@@ -1,7 +1,7 @@
-// Texts longer than a model reads, read through windows that overlap.
+// Overlapping windows, for texts that are longer than the model's input.
 
 /**
- * Returns [{start, length}, ...]: the windows over numTokens tokens. The same as
+ * Returns [{start, length}, ...]: the windows over numTokens tokens. It equals
  * `make_spans` of official_bert.
  */
 export function makeSpans(numTokens, maxTokens, stride) {
@@ -19,8 +19,8 @@ export function makeSpans(numTokens, maxTokens, stride) {
 }
 
 /**
- * Returns, for each token, the number of the window in which it has the most context
- * on its poorer side. The same as `best_spans` of official_bert.
+ * Returns the window number for each token. It is the window with the most context on
+ * the side that has less context. It equals `best_spans` of official_bert.
  */
 export function bestSpans(spans, numTokens) {
   const best = new Int32Array(numTokens);

@@ -1,4 +1,4 @@
-// Words of a text for a tagger. The same as official_bert's `split_words` and `joined`.
+// Words of a text for a tagger. It equals official_bert's `split_words` and `joined`.
 
 const PUNCTUATION = 5;
 const CJK = 6;
@@ -6,7 +6,7 @@ const WITHIN_WORDS = "-.'’/&_@";
 const WITHIN_NUMBERS = ",:";
 const APOSTROPHES = "'’";
 const DIGITS = "0123456789";
-// After an apostrophe they are a word with it.
+// Endings that form a word together with the apostrophe before them.
 const CLITICS = new Set(
   ["s", "d", "m", "ll", "re", "ve"].flatMap((one) => [one, one.toUpperCase()]),
 );
@@ -15,7 +15,7 @@ const CLITICS = new Set(
  * Returns [[start, end], ...] of the words of a text.
  * @param {object} casedTokenizer A `BertTokenizer` that does not lower-case.
  * @param {string} text
- * @param {boolean} asColumns Whether "U.S." is one word, as in CoNLL's columns.
+ * @param {boolean} asColumns Whether "U.S." is one word, like in CoNLL's columns.
  */
 export function splitWords(casedTokenizer, text, asColumns) {
   const offsets = casedTokenizer
@@ -49,7 +49,7 @@ function joinWords(text, offsets, category) {
   return found;
 }
 
-// Returns whether each word is one with the word before it.
+// Returns for each word whether it is joined to the word before it.
 function goesOn(words) {
   const each = (value) => words.map(value);
   const before = (values, index) => index > 0 && values[index - 1];
@@ -82,7 +82,7 @@ function goesOn(words) {
       after(isTouchingWord, index);
     return mayJoin && isBetween;
   });
-  // "'s" begins a word, unless it goes on, as in "d'Italia".
+  // "'s" starts a word, unless the word continues, as in "d'Italia".
   const endsAsClitic = each(
     (one, index) => one.touches && one.isClitic && !after(within, index),
   );

@@ -1,6 +1,6 @@
-// The page: loads the model, runs it, shows what came out.
+// The page: loads the model, runs it and shows the results.
 //
-// ?accelerator=wasm or webgpu chooses what runs the model, ?threads=0 turns threads off.
+// Query parameters: ?accelerator=wasm or webgpu; ?threads=0 turns threads off.
 
 import { missingFeature, openBert } from "./bert.js";
 import { taskOf } from "./tasks.js";
@@ -108,7 +108,7 @@ function fieldOf({ id, label, rows, hint }) {
 }
 
 function buttonOf(bert, example) {
-  // The first text that another example does not have.
+  // Label the button with the first field whose text differs between examples.
   const { examples } = taskOf(bert.card);
   const id = Object.keys(example).find((name) =>
     examples.some((other) => other !== example && other[name] !== example[name]),
@@ -129,7 +129,7 @@ function clear(task) {
     at(id).value = "";
   }
   at("elapsed").textContent = "";
-  at("result").replaceChildren(element("p", { className: "empty" }, "No text yet."));
+  at("result").replaceChildren(element("p", { className: "empty" }, "No result yet."));
   say("");
   at("text").focus();
 }
@@ -178,7 +178,8 @@ function duration(milliseconds) {
     : `${(milliseconds / 1000).toFixed(1)} s`;
 }
 
-// The service worker stores what the page has loaded. It needs HTTPS or localhost.
+// The service worker stores the files that the page has loaded. It needs HTTPS or
+// localhost.
 async function keepForOffline() {
   if (!isSecureContext || !navigator.serviceWorker) {
     return;

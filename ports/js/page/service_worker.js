@@ -1,5 +1,5 @@
-// Keeps the page usable without a network, and sends the headers that threads need on
-// hosts that cannot send them.
+// Lets the page work offline. It also adds the headers that threads need, for hosts
+// that cannot send them.
 
 const CACHE = "official_bert";
 const HEADERS = {
@@ -10,7 +10,7 @@ const HEADERS = {
 self.addEventListener("install", () => self.skipWaiting());
 self.addEventListener("activate", (event) => event.waitUntil(self.clients.claim()));
 
-// The page names the files that it loaded before this worker was there.
+// The page sends the names of the files that it loaded before this worker started.
 self.addEventListener("message", (event) => {
   const own = event.data.store.filter((url) => isOwn(url));
   event.waitUntil(Promise.all(own.map((url) => fetchAndStore(new Request(url)))));
@@ -39,7 +39,7 @@ async function answer(request) {
   }
 }
 
-// The network comes first, so that a new export replaces an old one.
+// Tries the network first, so that a new export replaces an old one.
 async function fetchAndStore(request) {
   const response = await fetch(request);
   const cache = await caches.open(CACHE);

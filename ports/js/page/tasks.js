@@ -1,4 +1,4 @@
-// What the page shows for each kind of model: fields, examples, and the call.
+// Content of the page for each kind of model: fields, examples, and the call.
 
 import * as views from "./views.js";
 
@@ -7,7 +7,7 @@ const TRAIN =
   "herself. She was on her way to Porto, where the Serralves museum had opened an " +
   "exhibition about the bridges of Gustave Eiffel.";
 
-/** kind -> {fields, examples, run}; run returns the elements of the result. */
+/** kind -> {fields, examples, run}. run returns the elements of the result. */
 export const TASKS = {
   classifier: {
     fields: [{ id: "text", label: "Text", rows: 6 }],
@@ -40,7 +40,7 @@ export const TASKS = {
   squad: {
     fields: [
       { id: "text", label: "Question", rows: 2 },
-      { id: "context", label: "Context", rows: 9, hint: "Of any length." },
+      { id: "context", label: "Context", rows: 9, hint: "Any length." },
     ],
     examples: [
       { text: "Where was Maria Lopes going?", context: TRAIN },
@@ -50,7 +50,7 @@ export const TASKS = {
       views.answer(await bert.answer(text, context, options), context),
   },
   ner: {
-    fields: [{ id: "text", label: "Text", rows: 8, hint: "Of any length." }],
+    fields: [{ id: "text", label: "Text", rows: 8, hint: "Any length." }],
     examples: [
       { text: TRAIN },
       { text: "Angela Merkel met Emmanuel Macron of France in Berlin for the EU." },

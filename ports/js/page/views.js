@@ -1,4 +1,4 @@
-// Results as elements of the page. Texts are set as text, never as HTML.
+// Elements of the page that show results. Texts are inserted as text, never as HTML.
 
 const HUES = [215, 145, 32, 280, 350, 185, 60, 320, 100, 250];
 
@@ -92,7 +92,7 @@ export function entities(found, text) {
   return [headline(count), shown, ...(rows.length ? [bars(rows)] : [])];
 }
 
-/** Returns the elements of the words for each [MASK]. */
+/** Returns the elements of the tokens for each [MASK]. */
 export function masks(found, text) {
   const shown = element("p", { className: "reading", dir: "auto" });
   text.split("[MASK]").forEach((part, index) => {

@@ -1,4 +1,4 @@
-"""The losses of sentence embeddings against NumPy."""
+"""The losses of sentence embeddings compared with NumPy."""
 
 import numpy as np
 import pytest
@@ -11,7 +11,7 @@ RNG = np.random.default_rng(0)
 VECTORS = RNG.normal(size=(B, K, H)).astype(np.float32)
 MASK = np.array([[1, 1, n % 2, n % 3 == 0] for n in range(B)], np.int32)
 NUMBERS = np.arange(B * K).reshape(B, K).astype(np.int32)
-# Examples 0 and 3 have the same positive; 1's hard negative is the anchor of 1.
+# Examples 0 and 3 have the same positive. The hard negative of 1 is its own anchor.
 NUMBERS[3, 1] = NUMBERS[0, 1]
 NUMBERS[1, 2] = NUMBERS[1, 0]
 SCORES = np.array([0, 5, 2.5, 2.5, 4, 1], np.float32)
@@ -34,7 +34,7 @@ def shares_a_text(i, j):
 
 
 def expected_info_nce(vectors, temperature, symmetric):
-    """Return (loss, accuracy), one example and one candidate after the other."""
+    """Return (loss, accuracy), computed one example and one candidate at a time."""
     vectors, losses, hits = unit(vectors.astype(np.float64)), [], []
     for i in range(B):
         right = vectors[i, 0] @ vectors[i, 1] / temperature
@@ -64,7 +64,7 @@ def test_in_batch_negatives(name, symmetric):
 
 
 def test_texts_that_mean_the_same_are_not_negatives():
-    """Otherwise the loss is larger: there are more candidates."""
+    """As negatives they would add candidates and increase the loss."""
     other = {**FEATURES, "text_numbers": np.arange(B * K).reshape(B, K)}
     features = {name: tf.constant(value) for name, value in other.items()}
     terms = make_terms(LossSettings("info_nce", 0.2))
@@ -104,7 +104,7 @@ def test_matryoshka_is_the_mean_over_sizes(name):
     ]
     expected = np.mean([part["embedding_loss"] for part in parts])
     assert found["embedding_loss"] == pytest.approx(expected, rel=1e-5)
-    if name == "info_nce":  # The accuracy is that of whole vectors.
+    if name == "info_nce":  # The accuracy is that of complete vectors.
         assert found["accuracy"] == parts[-1]["accuracy"]
 
 

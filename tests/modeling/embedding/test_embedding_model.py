@@ -1,4 +1,4 @@
-"""The model of sentence embeddings: pooling, sizes, normalization."""
+"""The sentence embedding model: pooling, sizes, normalization."""
 
 import dataclasses
 

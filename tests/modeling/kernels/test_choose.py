@@ -1,4 +1,4 @@
-"""Which kernels a run gets."""
+"""The choice of kernels for a run."""
 
 import pytest
 import tensorflow as tf
@@ -15,7 +15,7 @@ def chosen(precision="float32", num_tokens=1_000_000, skip_padding=True, xla=Fal
 
 
 def is_compiled(kernels):
-    """Return whether the passes, and the update, have compiled element-wise work."""
+    """Return whether XLA compiles the element-wise work of passes and optimizer."""
     return kernels.attention is element_wise.attention, kernels.compiles_update
 
 

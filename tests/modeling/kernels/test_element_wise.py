@@ -1,4 +1,4 @@
-"""Compiled element-wise work against the plain forms, with the same masks."""
+"""Compiled element-wise work compared with the plain forms, with the same masks."""
 
 import functools
 
@@ -21,7 +21,7 @@ from official_bert.modeling.kernels.choose import training_kernels
 from official_bert.modeling.kernels.interface import PLAIN
 
 COMPILED = training_kernels(is_compiled=True)
-# The plain forms, whose dropout is the same function.
+# The plain forms with the same dropout function.
 HASHED = with_dropout(dropout_by_hash)
 
 
@@ -45,7 +45,7 @@ def test_values_and_gradients_are_those_of_the_plain_form(name):
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize("queries", [1, 7], ids=["bidirectional", "causal"])
 def test_attention_with_the_same_masks(rate, queries):
-    """Its gradient is written by hand: against that of the plain formula."""
+    """Compare its hand-written gradient with that of the plain formula."""
     bias = tf.where(normal(2, 1, queries, 7, seed=5) > 1, -1e4, 0.0)
     inputs = [normal(2 * 7, 3 * 5, seed=seed) for seed in range(3)]
 
@@ -85,14 +85,14 @@ def test_a_whole_encoder_with_the_same_masks(causal, recompute):
 
         return run()
 
-    # The embeddings' dropout is the generator's in both.
+    # In both, the embeddings' dropout uses the generator.
     hashed = with_dropout(dropout_by_hash, embeddings=dropout.dropout)
     check_same(train(hashed), train(COMPILED), tolerance=1e-4)
 
 
 @pytest.mark.parametrize("skip_padding", [False, True])
 def test_each_dropout_has_a_key_of_its_own(skip_padding, monkeypatch):
-    """Each group of texts too, of which there are four without padding."""
+    """This includes each of the four groups of texts if padding is skipped."""
     indices, index_seed = [], dropout.index_seed
 
     def noted(seed, dropout_index):
@@ -119,7 +119,7 @@ def test_without_dropout_seed_nothing_is_dropped():
 
 
 def test_layers_share_what_is_compiled():
-    """XLA compiles a function once for each shape, not for each call of it."""
+    """XLA compiles a function once per shape, not once per call."""
     gelu = COMPILED.gelu
 
     @tf.function

@@ -1,4 +1,4 @@
-"""LayerNorm as one pass of oneDNN: the same numbers, and only where it is wanted."""
+"""LayerNorm in one pass of oneDNN: equal values, used only if it was chosen."""
 
 import numpy as np
 import pytest
@@ -14,7 +14,7 @@ from official_bert.modeling.kernels.choose import for_inference
 from official_bert.modeling.kernels.interface import PLAIN
 
 NEEDS_ONEDNN = pytest.mark.skipif(
-    not fused_layer_norm.has_onednn(), reason="This TensorFlow is without oneDNN."
+    not fused_layer_norm.has_onednn(), reason="this TensorFlow has no oneDNN"
 )
 ROWS = tf.TensorSpec([None, 48], tf.float32)
 
@@ -48,14 +48,14 @@ def test_it_is_one_operation():
     compute_fused = fused(built())
 
     def compute(x):
-        # An unknown number of rows.
+        # The number of rows is unknown.
         return compute_fused(tf.boolean_mask(x, x[:, 0] < 9))
 
     assert "_MklLayerNorm" in operations(compute, tf.ones([8, 48]))
 
 
 def test_only_where_it_is_wanted():
-    """With a known number of rows, and by default, it is the plain function."""
+    """With a static number of rows, and by default, it is the plain function."""
     layer = built()
     unknown = tf.function(layer, input_signature=[ROWS], autograph=False)
     kinds = {op.type for op in unknown.get_concrete_function().graph.get_operations()}

@@ -1,4 +1,4 @@
-"""Hand-written gradients against those that TensorFlow derives."""
+"""Hand-written gradients compared with TensorFlow's own."""
 
 import functools
 
@@ -32,7 +32,7 @@ def test_values_and_gradients_are_those_of_the_plain_form(name):
 
 @pytest.mark.parametrize("name", CASES)
 def test_values_are_the_same_bits(name):
-    """So that an evaluation in training and one of the saved model agree."""
+    """An evaluation during training therefore equals one of the saved model."""
     plain, written = (tf.nest.flatten(one(*CASES[name])) for one in both(name))
     for wanted, one in zip(plain, written, strict=True):
         assert bool(tf.reduce_all(wanted == one))

@@ -40,12 +40,12 @@ def test_gradient_goes_back_to_where_the_values_came_from(move, height):
 
 
 def in_groups(packed, x, function=lambda group: group):
-    """Return what attention in each group gets of tokens [T, H], and what it returns.
+    """Return (the values of tokens [T, H] in each group's attention, its outputs).
 
     Args:
       packed: `Packing`.
       x: tokens.
-      function: what the attention computes of its values, [B_g * S_g, H].
+      function: the attention's function of its values, [B_g * S_g, H].
     """
     groups = []
 
@@ -61,7 +61,7 @@ def in_groups(packed, x, function=lambda group: group):
 
 
 def lengths_mask(lengths, longest):
-    """Return a mask [B, S] of texts of these lengths."""
+    """Return a mask [B, S] of texts with these lengths."""
     return (np.arange(longest) < np.array(lengths)[:, np.newaxis]).astype(np.int32)
 
 
@@ -81,7 +81,7 @@ def test_texts_of_like_length_make_a_group():
         [30, 35],
         [60, 61],
     ]
-    # Each token is its text's number and its position.
+    # Each token's vector is its text's number and its position.
     told = np.stack(np.broadcast_arrays(np.arange(8)[:, np.newaxis], np.arange(64)), -1)
     x = tf.constant(told.reshape([-1, 2])[mask.reshape(-1) != 0] + 1.0, tf.float32)
     groups, context = in_groups(packed, x, lambda group: 2.0 * group)
@@ -142,7 +142,7 @@ def train(kernels, recompute=False, mask=None):
 
 
 def holes(features):
-    """Return a mask with padding between tokens too."""
+    """Return a mask that also has padding between tokens."""
     mask = features["input_mask"].copy()
     mask[:, 3:7:2] = 0
     return mask
@@ -171,7 +171,7 @@ def test_outputs_and_gradients_are_those_with_padding(make_mask, recompute, comp
     )
     for gradient, wanted in zip(same_gradients, gradients, strict=True):
         gradient, wanted = tf.convert_to_tensor(gradient), tf.convert_to_tensor(wanted)
-        # The gradient of a key's bias is 0 but for rounding.
+        # The gradient of a key's bias is 0, except for rounding.
         scale = max(1.0, float(tf.reduce_max(tf.abs(wanted))))
         np.testing.assert_allclose(gradient / scale, wanted / scale, atol=2e-5)
 

@@ -1,4 +1,4 @@
-"""Kernels of a step that XLA compiles as one program, against the plain forms."""
+"""Kernels of a step that XLA compiles as one program, compared with the plain ones."""
 
 import functools
 
@@ -23,7 +23,7 @@ from official_bert.modeling.pretraining import PretrainingModel, pretraining_ter
 from official_bert.training.precision import computing_in
 
 KERNELS = kernels_for(tf.float32)
-# The plain forms, whose dropout is the same function.
+# The plain forms with the same dropout function.
 HASHED = with_dropout(dropout_by_hash)
 
 compiled = functools.partial(tf.function, jit_compile=True, autograph=False)
@@ -43,7 +43,7 @@ CASES = element_wise_cases(KERNELS, HASHED) | {
         normal(6, 5, 4),
     ),
     "rows of a table": (
-        # The product makes its gradient a matrix, not a list of rows.
+        # The product makes the gradient a matrix instead of a list of rows.
         lambda table: layers.lookup(1.0 * table, IDS, tf.float32)[0],
         lambda table: KERNELS.lookup(table, IDS, tf.float32)[0],
         normal(6, 5),
@@ -73,7 +73,7 @@ def test_both_gradients_of_the_embedding_table_are_added():
 @pytest.mark.parametrize("rate", [0.0, 0.3])
 @pytest.mark.parametrize("queries", [1, 7], ids=["bidirectional", "causal"])
 def test_attention_with_the_same_masks(rate, queries):
-    """Its gradient is written by hand: against that of the plain formula."""
+    """Compare its hand-written gradient with that of the plain formula."""
     bias = tf.where(normal(2, 1, queries, 7, seed=5) > 1, -1e4, 0.0)
     inputs = [normal(2 * 7, 3 * 5, seed=seed) for seed in range(3)]
 
@@ -125,7 +125,7 @@ def test_in_bfloat16_gradients_point_where_those_of_float32_do():
     found = pretraining_gradients(kernels, "bfloat16")
     assert float(found["loss"]) == pytest.approx(float(expected["loss"]), rel=2e-2)
     for name, wanted in expected.items():
-        # The keys' bias moves all scores of a row alike: its gradient is 0.
+        # The keys' bias shifts all scores of a row equally, so its gradient is 0.
         if name != "loss" and not name.endswith("key/bias"):
             product = tf.reduce_sum(wanted * found[name])
             cosine = float(product / (tf.norm(wanted) * tf.norm(found[name])))
@@ -146,7 +146,7 @@ def test_each_step_and_each_dropout_has_masks_of_its_own():
 
 
 def test_masks_are_not_constants_of_the_program():
-    """TensorFlow writes what it can compute without inputs into the program."""
+    """TensorFlow would store values that do not depend on inputs in the program."""
     run = compiled(lambda x, seed: KERNELS.dropout(x, 0.1, seed, 0))
     program = run.experimental_get_compiler_ir(tf.ones([1024, 128]), SEED)
     assert len(program(stage="hlo_serialized")) < 1024 * 128

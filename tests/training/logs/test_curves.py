@@ -1,4 +1,4 @@
-"""The picture of a run."""
+"""The figure of a run."""
 
 import json
 import os
@@ -21,7 +21,7 @@ def row(step, prefix=""):
 
 @pytest.fixture
 def drawn(monkeypatch):
-    """Return the axes of the figure that is drawn, which is kept."""
+    """Return the axes of the figure, which is kept."""
     figure = pytest.importorskip("matplotlib.figure")
     kept = []
 

@@ -1,4 +1,4 @@
-"""What a run tells, and that it tells it once."""
+"""The logs of a run, without duplicate rows."""
 
 import json
 import math
@@ -23,7 +23,7 @@ ROW = {
 
 
 def test_means_are_weighted():
-    """By hand: 10/4 and 2/1 make 12/5, not the mean of 2.5 and 2."""
+    """By hand: 10/4 and 2/1 give 12/5, not the mean of 2.5 and 2."""
     reports = [
         {"a": 10.0, "a/weight": 4.0, "rate": 0.1},
         {"a": 2.0, "a/weight": 1.0, "rate": 0.2},
@@ -52,14 +52,14 @@ def test_meter():
     assert row["loss"] == 6.0
     assert row["x_accuracy"] == 0.25
     assert row["sequences_per_second"] > 0
-    # Nothing is known of the model.
+    # The operations of the model are unknown.
     assert "model_flops_per_second" not in row
     meter.add({"x_loss": tf.constant(7.0), "x_loss/weight": tf.constant(1.0)})
     assert meter.means(16)["loss"] == 7.0
 
 
 def test_a_call_of_several_steps_is_several_reports():
-    """Weights and last values are those of single steps, also with a shorter call."""
+    """Weights and last values are those of single steps, also after a shorter call."""
     numbers = {
         "x_loss": [1.0, 3.0, 8.0],
         "x_loss/weight": [1.0, 2.0, 4.0],
@@ -81,7 +81,7 @@ def test_a_call_of_several_steps_is_several_reports():
 
 def test_nothing_is_read_from_the_devices_before_a_log_line():
     class OnDevice:
-        """Has a shape, but no number yet."""
+        """A value with a shape, but without a number yet."""
 
         shape = tf.TensorShape([])
 
@@ -93,7 +93,7 @@ def test_nothing_is_read_from_the_devices_before_a_log_line():
 
 
 def test_utilization(monkeypatch):
-    """By hand: two steps of 3e12 operations in 4 seconds, on devices for 6e12."""
+    """By hand: two steps of 3e12 operations in 4 seconds, on devices with 6e12/s."""
     now = [0.0]
     monkeypatch.setattr(logs.time, "monotonic", lambda: now[0])
     report = {"x_loss": tf.constant(1.0), "x_loss/weight": tf.constant(1.0)}
@@ -104,7 +104,7 @@ def test_utilization(monkeypatch):
             meter.add(report, 3e12)
         now[0] += 4
         found.append(meter.means(16))
-        # What was counted counts once.
+        # Each report counts only once.
         meter.add(report, 1e12)
         now[0] += 1
         assert meter.means(16)["model_flops_per_second"] == 1e12
@@ -180,7 +180,7 @@ def test_torn_last_line(tmp_path):
 
 
 def test_killed_while_dropping_rows(tmp_path, monkeypatch):
-    """The old rows stay until the new file is whole."""
+    """The old rows stay until the new file is complete."""
     write(tmp_path, [2, 4])
     before = (tmp_path / "metrics.jsonl").read_bytes()
 

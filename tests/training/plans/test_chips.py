@@ -12,7 +12,7 @@ from official_bert.training.plans.chips import GPUS, TPUS, parse_topology
         ("v5e:4x4", TPUS["v5e"], 16, "v5e:4x4"),
         ("v4:2x2x1", TPUS["v4"], 4, "v4:2x2x1"),
         ("v4:4x4x4", TPUS["v4"], 64, "v4:4x4x4"),
-        # The compiler calls it v5.
+        # The compiler's name is v5.
         ("v5p:2x2x1", TPUS["v5p"], 4, "v5:2x2x1"),
         ("V6E:2x2", TPUS["v6e"], 4, "v6e:2x2"),
         ("h100", GPUS["h100"], 1, None),
@@ -34,14 +34,20 @@ def test_topologies(name, chip, num_chips, compiler_name):
         ("v5e:4x4x1", "give the 2 dimensions"),
         ("v4:2x2", "give the 3 dimensions of the slice, for example v4:2x2x1"),
         ("v5e:axb", "give the 2 dimensions"),
-        ("v5e:16x16", "has 256 chips; a plan has 1 to 64"),
+        ("v5e:16x16", "has 256 chips. Use 1 to 64"),
         ("v5e:0x4", "has 0 chips"),
-        ("v5e:1x1", "Give even numbers, and --chips=1"),
-        ("v4:2x1x2", "Give even numbers, and --chips=4"),
-        ("v9", "is not known. TPU slices: v4, v5e, v5p, v6e"),
-        ("0xh100", "is not known"),
-        ("h100:2x2", "is not known"),
-        ("", "is not known"),
+        (
+            "v5e:1x1",
+            "Use even dimensions; to train on fewer of their chips, add --chips=1",
+        ),
+        (
+            "v4:2x1x2",
+            "Use even dimensions; to train on fewer of their chips, add --chips=4",
+        ),
+        ("v9", "is unknown. TPU slices: v4, v5e, v5p, v6e"),
+        ("0xh100", "is unknown"),
+        ("h100:2x2", "is unknown"),
+        ("", "is unknown"),
     ],
 )
 def test_unknown_topologies(name, words):
@@ -51,7 +57,7 @@ def test_unknown_topologies(name, words):
 
 
 def test_rates_are_ordered_as_the_chips_are():
-    """A typing error of a factor of 1000 would show."""
+    """An error by a factor of 1000 would change the order."""
     for chip in [*TPUS.values(), *GPUS.values()]:
         assert 5e13 < chip.flops < 2e15
         assert chip.float32_flops < chip.flops

@@ -1,4 +1,4 @@
-"""Plans by the TPU's compiler: what its process reports, and two that it makes."""
+"""Plans by the TPU compiler: the output of its process, and two real plans."""
 
 import dataclasses
 import importlib.util
@@ -16,7 +16,7 @@ from official_bert.training.plans.workload import Workload
 
 needs_compiler = pytest.mark.skipif(
     not all(map(importlib.util.find_spec, compiled.PACKAGES)),
-    reason="the TPU's compiler (the extra `plan`) is not installed",
+    reason="the TPU compiler (the extra `plan`) is not installed",
 )
 COSTS = {
     "argument_bytes": 1.5e9,
@@ -37,7 +37,7 @@ TOO_MUCH = (
 
 @pytest.fixture
 def compiler(monkeypatch):
-    """Let the compiler's process end with a (status, output, errors)."""
+    """Let the compiler's process return a (status, output, errors)."""
 
     def ends_with(status, output="", errors=""):
         monkeypatch.setattr(compiled, "require_compiler", lambda: None)
@@ -52,7 +52,7 @@ def test_numbers_of_the_compiler(compiler):
     compiler(0, "a line\n" + json.dumps(COSTS))
     made = compiled.compile_plan(b"", SLICE, 4, TINY)
     assert made.compiles and made.fits and made.host == []
-    # Outputs that are in place of arguments count once.
+    # Outputs that reuse the memory of arguments count once.
     assert made.argument_gb == pytest.approx(1.7)
     assert made.hbm_gb == pytest.approx(3.8)
     assert (made.flops, made.bytes_accessed) == (2e12, 61.5e9)
@@ -136,7 +136,7 @@ def test_the_compiler_of_a_tpu_takes_the_step():
     assert made.compiles and made.fits
     assert made.collectives["all-reduce"][0] <= 5
     assert made.host == []
-    # Weights, both moments, and almost nothing else: results replace arguments.
+    # Memory is for weights, both moments, and little else: results replace arguments.
     weights = 12 * work.num_weights
     assert weights < made.argument_gb * 1e9 < 1.5 * weights + 1e5
 
@@ -155,7 +155,7 @@ def test_micro_batches_do_the_same_work():
     assert split.bytes_accessed > whole.bytes_accessed
 
 
-# A module that reads from the host. TensorFlow makes none of a training step.
+# A module that reads from the host. TensorFlow's training steps contain no such read.
 INFEED = """HloModule reads, entry_computation_layout={(f32[8]{0})->f32[8]{0}}
 ENTRY main {
   x = f32[8]{0} parameter(0)

@@ -53,14 +53,14 @@ ENTRY %main.1 (a: f32[8], b: (f32[8], s32[])) -> f32[8] {
 
 
 def test_share_of_a_loop():
-    # 3 x 32 bytes in the loop; outside 2 x 32 operands and 16 + 4 of results.
+    # 3 x 32 bytes in the loop; outside it 2 x 32 of operands and 16 + 4 of results.
     assert loop_share(LOOP, 4) == pytest.approx(96 / (96 + 84))
     assert loop_share(LOOP, 3) == 0
 
 
 def test_memory_traffic_counts_a_loop_in_each_round():
     assert main_memory_bytes(LOOP, 4) == 84 + 4 * 96
-    # Loops with another number of rounds are not over micro-batches.
+    # Loops with another number of rounds are not loops over micro-batches.
     assert main_memory_bytes(LOOP) == 84
 
 
@@ -78,5 +78,5 @@ ENTRY %main (a: f32[100]) -> f32[100] {
 
 
 def test_memory_traffic_leaves_out_what_is_on_the_chip():
-    """A slice is read once, a copy reads its operand, and fusions what is not there."""
+    """A slice is read once, a copy reads its operand, a fusion reads off-chip data."""
     assert main_memory_bytes(ON_CHIP) == 4 * (40 + 100 + (100 + 100))

@@ -50,7 +50,7 @@ def test_time_of_collectives():
 def test_screen():
     text = report.screen(make(), SLICE, "a model", 1_000_000)
     assert text.splitlines()[0] == (
-        "a model, on 4 x TPU v5e (v5e:2x2): compiled by the TPU's compiler"
+        "a model, on 4 x TPU v5e (v5e:2x2): compiled by the TPU compiler"
     )
     assert "3.60 of 16.9 GB: fits" in text
     assert "75 ms, limited by memory" in text

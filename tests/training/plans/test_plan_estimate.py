@@ -1,4 +1,4 @@
-"""Estimates: their arithmetic, next to what the TPU's compiler counts."""
+"""Estimates: their arithmetic, compared with counts of the TPU compiler."""
 
 import dataclasses
 import json
@@ -17,15 +17,15 @@ BASE = Workload(BertConfig.named("base"), 32, 128, 20, "bfloat16")
 
 
 def test_weights():
-    # The paper's 110 M and 340 M; with both heads.
+    # The paper's 110 M and 340 M, with both heads.
     assert BASE.num_weights == 110_106_428
     assert dataclasses.replace(BASE, predictions_per_seq=0).num_weights == 109_482_240
 
 
 def test_kept_by_hand():
-    """12 layers of a width of 768: all in units of H, for one token."""
+    """12 layers of width 768, in units of H, for one token."""
     h, c = 768, 2
-    # Five inputs of products, two of LayerNorms; GELU's input, 4 H; 12 heads.
+    # Inputs of five products and two LayerNorms; GELU's input, 4 H; 12 heads.
     assert estimate.kept_per_token(BASE) == c * (7 + 4) * h + 4 * 12
     # 12 x 128 probabilities are 2 H.
     plain = dataclasses.replace(BASE, is_compiled=False)
@@ -36,7 +36,7 @@ def test_memory_by_hand():
     weights, kept = BASE.num_weights, 32 * 128 * estimate.kept_per_token(BASE)
     logits = 32 * 20 * 30522 * 8
     assert estimate.argument_bytes(BASE) == 12 * weights
-    # Gradients and the copy in 16 bits; 12 layers and one more.
+    # Gradients and the 16-bit copy; 12 layers and one more.
     assert estimate.temporary_bytes(BASE) == (4 + 2) * weights + 13 * kept + logits
     micro = dataclasses.replace(BASE, micro_batch_size=8)
     assert estimate.temporary_bytes(micro) == (
@@ -78,7 +78,7 @@ def compiled_rows():
     found = json.loads(path.read_text()) if path.exists() else {}
     for name, plan in found.items():
         sizes = re.search(r", (base|large), (\d+) x (\d+), (\w+), ours", name)
-        # Where memory is short the compiler computes values again to save it.
+        # If memory is short, the compiler computes values again to save memory.
         if sizes and plan["compiles"] and plan["hbm_gb"] < 0.8 * plan["capacity_gb"]:
             model, batch, length, precision = sizes.groups()
             rows = int(batch) // plan["chips"]
@@ -94,7 +94,7 @@ def test_the_compiler_counts_about_the_same(row):
     assert estimate.operations(work) == pytest.approx(plan["flops"], rel=0.1)
     memory = estimate.argument_bytes(work) + estimate.temporary_bytes(work)
     assert memory / 1e9 == pytest.approx(plan["hbm_gb"], rel=0.3)
-    # It counts no more than the least bytes, which are the estimate.
+    # The compiler counts at least the minimum bytes, which are the estimate.
     assert estimate.transferred_bytes(work) < plan["bytes_accessed"]
 
 

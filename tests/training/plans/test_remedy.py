@@ -1,4 +1,4 @@
-"""The search for flags with which a step fits, with a compiler that is a formula."""
+"""The search for flags that make a step fit, with a formula as the compiler."""
 
 import dataclasses
 
@@ -10,7 +10,7 @@ from official_bert.training.plans.chips import parse_topology
 
 
 def compiler(factor=1.0, slice_=SLICE):
-    """Return (function: workload -> plan, list of the workloads it was given)."""
+    """Return (function: workload -> plan, list of the workloads that it got)."""
     seen = []
 
     def compile_(work):
@@ -33,7 +33,7 @@ def find(work, factor=1.0, slice_=SLICE):
 def test_the_estimate_leads_to_the_first_that_fits():
     found, seen = find(TOO_LARGE)
     assert found.plan.fits and len(seen) == 1
-    # The same training step, as large at once as possible.
+    # The same training step, with the largest micro-batch that fits.
     assert found.flags == "--micro_batch_size=16"
 
 
@@ -51,7 +51,7 @@ def test_cheapest_first():
     assert kept == sorted(kept, reverse=True)
     seconds = [estimate.estimate(one, SLICE, 4).step_seconds for one in ordered]
     assert seconds[: sum(kept)] == sorted(seconds[: sum(kept)])
-    # Where compute limits the step, splitting costs nothing and recomputing a third.
+    # If compute is the bottleneck, splitting costs nothing, and recomputing a third.
     assert flags.index("--micro_batch_size=16") < flags.index("--recompute")
     assert "--precision=bfloat16 --micro_batch_size=1 --recompute" in flags
 

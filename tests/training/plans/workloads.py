@@ -1,4 +1,4 @@
-"""Workloads and slices that several tests of plans use."""
+"""Workloads and slices for several tests of plans."""
 
 from official_bert.config import BertConfig
 from official_bert.training.plans.chips import parse_topology

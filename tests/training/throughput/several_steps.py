@@ -1,8 +1,8 @@
-"""Makes updates one by one, and several in a call; prints how far they differ.
+"""Makes training steps one by one, and several per call; prints the differences.
 
     python tests/training/throughput/several_steps.py 2
 
-It needs a process of its own: the number of replicas is one of the process.
+It needs a separate process, because a process has a fixed number of replicas.
 """
 
 import json
@@ -28,7 +28,7 @@ from official_bert.training.step import (  # noqa: E402
 from official_bert.training.throughput import feed  # noqa: E402
 from official_bert.training.throughput.train_loop import make_train_loop  # noqa: E402
 
-# Rows that two replicas share unevenly; calls of at most 4 updates.
+# Rows that two replicas share unevenly; at most 4 steps per call.
 ROWS, LENGTH, PREDICTIONS, MOST = 5, 16, 3, 4
 CALLS = (4, 1, 3)
 
@@ -59,7 +59,7 @@ def parts_of(strategy, settings):
 
 
 def one_by_one(strategy, settings, batches):
-    """Return the state and the reports [N] after a call for each batch."""
+    """Return the state and the reports [N] after one call per batch."""
     state, parts = parts_of(strategy, settings)
     step = make_train_step(*parts)
     reports = [step(strategies.distribute(strategy, batch, ROWS)) for batch in batches]
@@ -67,7 +67,7 @@ def one_by_one(strategy, settings, batches):
 
 
 def several(strategy, settings, batches):
-    """Return the same after calls of several updates, with copies on the devices."""
+    """Return the same after calls of several steps, with copies on the devices."""
     state, parts = parts_of(strategy, settings)
     loop = make_train_loop(strategy, make_replica_step(*parts))
     reports, at = [], 0
@@ -81,7 +81,7 @@ def several(strategy, settings, batches):
 
 
 def differences(strategy, **changes):
-    """Return the names of what is not equal to the last bit, and the updates made.
+    """Return the names of values that are not bit-identical, and the step count.
 
     Args:
       strategy: a `tf.distribute` strategy.

@@ -1,4 +1,4 @@
-"""How batches reach the devices, and that this changes no result."""
+"""Copying batches to the devices, and that it does not change results."""
 
 import json
 import os
@@ -34,7 +34,7 @@ from official_bert.training.throughput.model_flops import (
 
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
-# Log lines every 5 steps, checkpoints every 7: no call may go beyond either.
+# Log lines every 5 steps, checkpoints every 7: no call may cross either.
 SETTINGS = fine_tuning_settings(
     train_batch_size=2,
     num_train_steps=16,
@@ -56,9 +56,9 @@ def run(directory, feeding=None, calls=None, kernels=WITH_GRADIENTS):
     """Train; return (whether it is complete, step, weights and moments).
 
     Args:
-      directory: of the run.
+      directory: output directory.
       feeding: `Feeding`.
-      calls: list, for the number of updates of each call.
+      calls: list, for the number of steps of each call.
       kernels: `Kernels`.
     """
     directory.mkdir(exist_ok=True)
@@ -111,7 +111,7 @@ def assert_same(ours, theirs):
 
 @pytest.fixture(scope="module")
 def plain(tmp_path_factory):
-    """(directory, result) of a run whose calls make one step each."""
+    """(directory, result) of a run with one step per call."""
     directory, calls = tmp_path_factory.mktemp("plain"), []
     result = run(directory, calls=calls)
     assert result[:2] == (True, 16) and calls == [1] * 16
@@ -135,7 +135,7 @@ def test_the_same_run(plain, tmp_path, way):
 
 @pytest.mark.parametrize("way", [slow("ahead"), slow("several"), "several ahead"])
 def test_sigterm_between_two_calls(plain, tmp_path, way, monkeypatch):
-    """The state is saved at the end of the call; the same command then goes on."""
+    """The state is saved at the end of the call. The same command then resumes."""
     step, made = loop.RunLog.step, []
 
     def noted(log, count):
@@ -146,12 +146,12 @@ def test_sigterm_between_two_calls(plain, tmp_path, way, monkeypatch):
 
     with monkeypatch.context() as patch:
         patch.setattr(loop.RunLog, "step", noted)
-        # `run` passes its own on to this one.
+        # `run` replaces `distribute` and calls this one.
         complete, stopped, _ = run(tmp_path, WAYS[way])
     assert not complete
     assert stopped == {"ahead": 8, "several": 10, "several ahead": 10}[way]
     assert_same(run(tmp_path, WAYS[way]), plain[1])
-    # The row of the stop splits another one; all others are the same.
+    # Stopping splits one row. All other rows are equal.
     ends = {row["step"]: row for row in without_rates(tmp_path)}
     for row in without_rates(plain[0]):
         if row["step"] != 10:
@@ -159,7 +159,7 @@ def test_sigterm_between_two_calls(plain, tmp_path, way, monkeypatch):
 
 
 def test_killed_between_two_calls(plain, tmp_path, monkeypatch):
-    """It goes on from the checkpoint of step 7, in calls of other sizes."""
+    """The run resumes from the checkpoint of step 7, with calls of other sizes."""
     add = loop.Meter.add
 
     def add_and_die(meter, report, flops):
@@ -195,7 +195,7 @@ def test_what_counts_in_a_step(tmp_path, monkeypatch, skip_padding):
 
 
 def test_a_worker_counts_for_all(monkeypatch):
-    """It reads one of the two rows of a batch."""
+    """Each worker reads one of the two rows of a batch."""
     state = types.SimpleNamespace(
         model=ClassificationModel(tiny_model.MINI_CONFIG, 2), step=0
     )
@@ -236,7 +236,7 @@ def test_the_next_element_is_made_meanwhile():
         while len(made) < 2:
             assert time.monotonic() < deadline
             time.sleep(0.001)
-        # No further than one ahead.
+        # The thread fetches only one element ahead.
         assert [number for number, _ in made] == [0, 1]
         allowed.release(2)
         assert list(numbers) == [1, 2, 3]
@@ -268,5 +268,5 @@ def test_what_each_device_needs(monkeypatch):
         assert feed.choose_feeding(STRATEGY, 100) == Feeding(True, 1)
     monkeypatch.setattr(strategies, "is_tpu", lambda strategy: True)
     assert feed.choose_feeding(STRATEGY, 50) == Feeding(True, 50)
-    # A call would outlast the time that SIGTERM leaves.
+    # A longer call would exceed the time that SIGTERM leaves.
     assert feed.choose_feeding(STRATEGY, 1000) == Feeding(True, 100)

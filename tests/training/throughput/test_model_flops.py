@@ -1,4 +1,4 @@
-"""Model FLOPs: against the compiler's counts, and of each model."""
+"""Model FLOPs: compared with the compiler's counts, and for each model."""
 
 import math
 import re
@@ -46,7 +46,7 @@ def pretraining_heads(config):
 
 @pytest.mark.parametrize(
     ("layers", "expected"),
-    # What the TPU's compiler counted for base, 32 x 128, 20 predictions.
+    # The TPU compiler's counts for base, 32 x 128, 20 predictions.
     [(12, 2.27e12), (2, 0.457e12)],
 )
 def test_base_on_a_tpu(layers, expected):
@@ -54,7 +54,7 @@ def test_base_on_a_tpu(layers, expected):
     config = BertConfig.from_dict(values)
     counted = step_flops(config, static_size(32, 128, 20), pretraining_heads(config))
     assert counted == pytest.approx(expected, rel=0.02)
-    # `describe_model.py` leaves out the next-sentence scores, 2 H weights.
+    # `describe_model.py` omits the next-sentence scores, 2 H weights.
     described = 32 * parameter_count.training_flops(config, 128, 20)
     assert counted - described == 32 * 6 * 2 * 768
 
@@ -97,7 +97,7 @@ def test_xla_makes_these_products(recompute):
     compiled = tf.function(step.python_function, jit_compile=True, autograph=False)
     hlo = compiled.experimental_get_compiler_ir(features)(stage="hlo")
     counted = step_flops(CONFIG, size_of(features), heads_of(state.model))
-    # A second forward pass of the layers is no part of the mathematics.
+    # A second forward pass of the layers does not count as model FLOPs.
     expected = counted * (4 / 3 if recompute else 1)
     assert products_in(hlo) == pytest.approx(expected, rel=0.03 if recompute else 0.01)
 
@@ -110,7 +110,7 @@ def test_a_batch_with_padding():
     skipped = size_of(features, skips_padding=True)
     assert (skipped.rows, skipped.tokens, skipped.pairs) == (2, 4, 9 + 1)
     assert skipped.predictions == 6
-    # Heads that score each token do so with padding.
+    # Heads that score each token also compute padding.
     assert skipped.positions == 8
     scores = step_flops(CONFIG, skipped, Heads(per_token=5))
     assert scores - step_flops(CONFIG, skipped, Heads()) == 6 * 5 * 8
@@ -131,7 +131,7 @@ def test_heads_of_models():
     assert tagged == Heads(per_token=64 * 5)
     assert heads_of(SpanModel(CONFIG)) == Heads(per_token=64 * 2)
     with_bilstm = heads_of(ClassificationModel(CONFIG, 3, bilstm=True))
-    # Two directions, four gates each, of 32 units: they read 64 numbers and their own.
+    # Two directions with four gates of 32 units. They read 64 inputs and 32 outputs.
     assert with_bilstm == Heads(per_token=2 * 4 * 32 * (64 + 32) + 3 * 64)
 
 

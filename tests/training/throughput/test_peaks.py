@@ -1,4 +1,4 @@
-"""The peak rate of devices, by the names that TensorFlow and Google Cloud give them."""
+"""The peak rate of devices, by the names from TensorFlow and Google Cloud."""
 
 import pytest
 import tensorflow as tf
@@ -16,7 +16,7 @@ GPU_CASES = {
     "NVIDIA L4": "l4",
     "Tesla V100-SXM2-16GB": "v100",
     "Tesla T4": "t4",
-    # The same chips, slower, or a part of one.
+    # The same chips, but slower, or a part of one.
     "NVIDIA H100 PCIe": None,
     "NVIDIA H100 NVL": None,
     "NVIDIA H200 NVL": None,
@@ -28,7 +28,7 @@ GPU_CASES = {
 
 
 class Strategy:
-    """Stands for a strategy of so many replicas."""
+    """A stand-in for a strategy with N replicas."""
 
     def __init__(self, num_replicas_in_sync):
         self.num_replicas_in_sync = num_replicas_in_sync
@@ -62,7 +62,7 @@ def test_gpus(on_gpu, name):
 
 
 def test_float32_on_gpus(on_gpu):
-    """The table has TF32; without it, and with TF32 switched off, differently."""
+    """The table has TF32 rates. Without TF32, or with it off, the peak differs."""
     on_gpu("NVIDIA H100 80GB HBM3", (9, 0))
     assert peak_flops(Strategy(1), "float32") == GPUS["h100"].float32_flops
     on_gpu("NVIDIA H100 80GB HBM3", (9, 0), tf32=False)
@@ -80,7 +80,7 @@ def test_float32_on_gpus(on_gpu):
         ("v5p-8", 4, "v5p", 4),
         ("v5litepod-16", 16, "v5e", 16),
         ("v6e-8", 8, "v6e", 8),
-        # Another slice than that of the strategy; chips without an entry; nothing.
+        # A slice that is not the strategy's; unknown chips; no value.
         ("v4-32", 8, None, 0),
         ("v3-8", 8, None, 0),
         ("v4", 4, None, 0),
@@ -109,7 +109,7 @@ def test_a_cpu_is_measured_once(monkeypatch):
 
     monkeypatch.setattr(peaks, "_seconds_of_product", noted)
     first = peak_flops(tf.distribute.get_strategy(), "float32")
-    # Any processor makes more than 1e9 operations a second, and none 1e15.
+    # Every processor makes more than 1e9 operations a second, and less than 1e15.
     assert 1e9 < first < 1e15
     assert len(calls) >= 2 and calls == sorted(calls)
     count = len(calls)

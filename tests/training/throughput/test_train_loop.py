@@ -1,4 +1,4 @@
-"""Several updates in one call are the same updates, to the last bit."""
+"""Several training steps in one call are bit-identical to single steps."""
 
 import json
 
@@ -13,7 +13,7 @@ def check(found, replicas):
     assert found["unequal"] == []
     assert found["same_reports"] and found["replicas"] == replicas
     assert found["steps"] == [sum(several_steps.CALLS)] * 2
-    # Weights, both moments, the guard's counts and the reports; dropout is on.
+    # Weights, both moments, the guard's counts and the reports, with dropout.
     assert found["compared"] > 100 and found["dropout"] == 0.1
 
 

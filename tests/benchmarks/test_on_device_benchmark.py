@@ -174,7 +174,7 @@ def test_fine_tuned_models_are_told(monkeypatch):
             "error: --memory_length 128 is not among --lengths: give",
         ),
         (["--rounds=1"], "error: flag --rounds=1: "),
-        (["--model=missing"], "error: There is no checkpoint at missing"),
+        (["--model=missing"], "error: No checkpoint at missing"),
     ],
 )
 def test_unusable_flags_are_told(tmp_path, flags, told):

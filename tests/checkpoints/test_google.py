@@ -116,7 +116,7 @@ def test_prefix_of_whatever_is_given(prefix, tmp_path):
 def test_no_checkpoint(tmp_path):
     with pytest.raises(UserError, match="holds no checkpoint"):
         google.find_prefix(tmp_path)
-    with pytest.raises(UserError, match=r"no checkpoint at .*there\.ckpt"):
+    with pytest.raises(UserError, match=r"No checkpoint at .*there\.ckpt"):
         google.find_prefix(tmp_path / "there.ckpt")
 
 
@@ -129,7 +129,7 @@ def read_all(prefix):
 def test_truncated_index(prefix, kept):
     with open(prefix + ".index", "r+b") as file:
         file.truncate(kept if kept >= 0 else os.path.getsize(prefix + ".index") - 1)
-    with pytest.raises(UserError, match=rf"{prefix} is no readable checkpoint"):
+    with pytest.raises(UserError, match=rf"Cannot read the checkpoint {prefix}"):
         read_all(prefix)
 
 
@@ -157,7 +157,7 @@ def test_flipped_bits(prefix):
 def test_index_that_is_a_text(prefix):
     with open(prefix + ".index", "w") as file:
         file.write("no checkpoint, but a text\n" * 20)
-    with pytest.raises(UserError, match="no readable checkpoint"):
+    with pytest.raises(UserError, match="Cannot read the checkpoint"):
         read_all(prefix)
 
 

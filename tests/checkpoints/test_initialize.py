@@ -135,7 +135,7 @@ def test_a_missing_head_is_new(tmp_path, model):
     before = values(model)[name]
     report = load_weights(model, tmp_path)
     assert report.new == [name]
-    assert f"so new (kernels random, biases 0): {name}." in str(report)
+    assert f"so newly initialized (kernels random, biases 0): {name}." in str(report)
     np.testing.assert_array_equal(values(model)[name], before)
 
 

@@ -117,7 +117,7 @@ def refused(directory, *words):
 @pytest.mark.parametrize("name", ["bert_config.json", "vocab.txt"])
 def test_a_file_is_missing(directory, name):
     (directory / name).unlink()
-    refused(directory, f"{directory} comes without a {name}")
+    refused(directory, f"{directory} has no {name}")
 
 
 def test_no_checkpoint(directory):
@@ -126,7 +126,7 @@ def test_no_checkpoint(directory):
 
 
 def test_no_directory(directory):
-    refused(directory / "other", "no checkpoint at", "other.index is missing")
+    refused(directory / "other", "No checkpoint at", "other.index is missing")
 
 
 def test_config_of_another_size(directory):
@@ -159,7 +159,7 @@ def test_without_heads_it_is_no_pretrained_model(directory, model):
         str(directory / "bert_model.ckpt"),
         {v.path: v.numpy() for v in model.bert.trainable_variables},
     )
-    refused(directory, "no pre-trained model", "cls/predictions/output_bias")
+    refused(directory, "not a pre-trained model", "cls/predictions/output_bias")
 
 
 def test_full_disk_keeps_the_old_weights(directory, model, monkeypatch):

@@ -473,7 +473,7 @@ def refused(prefix, message):
 
 def test_another_model(tmp_path):
     image = module(conv=dense("bert/pooler/dense"))
-    message = "no BERT encoder of Model Garden .*are backbone.*; give one of a BERT"
+    message = "without a Model Garden BERT encoder .*are backbone.*Give a BERT"
     refused(write(tmp_path, {"backbone": image}), message)
 
 
@@ -485,11 +485,11 @@ def test_two_encoders(tmp_path):
 def test_other_embeddings(tmp_path):
     encoder = encoder_v2()
     encoder._embedding_projection = dense("bert/pooler/dense")
-    refused(write(tmp_path, {"encoder": encoder}), "other embeddings than BERT's")
+    refused(write(tmp_path, {"encoder": encoder}), "other embeddings than BERT")
     layers = parts()
     layers.insert(4, dense("bert/pooler/dense"))
     refused(
-        write(tmp_path, {"encoder": numbered(layers)}), "other embeddings than BERT's"
+        write(tmp_path, {"encoder": numbered(layers)}), "other embeddings than BERT"
     )
 
 
@@ -498,7 +498,7 @@ def test_a_part_that_is_missing(tmp_path):
     del encoder._position_embedding_layer
     refused(
         write(tmp_path, {"encoder": encoder}),
-        "like BERT's, but without bert/embeddings/position_embeddings",
+        "similar to BERT's, but without bert/embeddings/position_embeddings",
     )
     encoder = encoder_v2()
     del encoder._transformer_layers[1]._intermediate_dense.bias
@@ -520,7 +520,7 @@ def test_heads_of_the_config(tmp_path):
     """No shape of Google's tells the number of heads; Model Garden's do."""
     config = dataclasses.replace(CONFIG, num_attention_heads=4)
     prefix = write(tmp_path, {"encoder": encoder_v2()}, config)
-    refused(prefix, "has 2 attention heads, and its config says .* 4")
+    refused(prefix, "has 2 attention heads, but its config has .* 4")
 
 
 def test_a_damaged_data_file(tmp_path):

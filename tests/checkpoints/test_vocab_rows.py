@@ -107,7 +107,7 @@ def test_what_else_has_a_row_per_token_is_told(tensors):
     tensors["adapter"] = np.ones((SIZE, 2), np.float32)
     extended = vocab_rows.extend(checkpoint_of(tensors), PIECES)
     for note, name in zip(extended.notes[1:], ["decoder", "adapter"], strict=True):
-        assert note.startswith(f"{name} has 128 rows or columns too")
+        assert note.startswith(f"{name} also has 128 rows or columns")
         assert extended.read(name) is tensors[name]
         assert extended.shapes[name] == tensors[name].shape
 

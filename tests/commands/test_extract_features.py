@@ -133,7 +133,7 @@ BAD = {
     ),
     "missing input": ([*MODEL, "--input_file=gone.txt", *TO_FILE], ["gone.txt"]),
     "input is a folder": ([*MODEL, "--input_file=model", *TO_FILE], ["directory"]),
-    "cut gzip": ([*MODEL, "--input_file=cut.gz", *TO_FILE], ["whole gzip"]),
+    "cut gzip": ([*MODEL, "--input_file=cut.gz", *TO_FILE], ["complete gzip"]),
     "missing checkpoint": (
         ["--init_checkpoint=gone", "--input_file=input.txt", *TO_FILE],
         ["gone"],

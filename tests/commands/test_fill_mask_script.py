@@ -74,7 +74,7 @@ BAD = {
     "top_k": ({"arguments": [*MODEL, "--text=[MASK]", "--top_k=0"]}, ["top_k", "0"]),
     "no vocabulary": (
         {"arguments": ["--model_dir=bare", "--text=[MASK]"]},
-        ["bare comes without a vocab.txt"],
+        ["bare has no vocab.txt"],
     ),
     "half a model": (
         {"arguments": ["--model_dir=half", "--text=[MASK]"]},

@@ -41,7 +41,7 @@ BAD = {
         [
             "create_pretraining_data.py",
             "--output_file=data/00.tfrecord",
-            "more than a few hundred MB add --num_workers",
+            "more than a few hundred MB of text add --num_workers",
         ],
     ),
     "no eval match": (

@@ -74,14 +74,14 @@ def test_half_a_gzip_file_is_an_error(write):
     path = write("a.txt.gz", "some text\n" * 1000)
     with open(path, "r+b") as file:
         file.truncate(os.path.getsize(path) - 10)
-    with pytest.raises(UserError, match="a.txt.gz is not a whole gzip file"):
+    with pytest.raises(UserError, match="a.txt.gz is not a complete gzip file"):
         _read([path])
 
 
 def test_text_that_only_claims_to_be_gzip_is_an_error(tmp_path):
     path = tmp_path / "a.gz"
     path.write_text("plain")
-    with pytest.raises(UserError, match="a.gz is not a whole gzip file"):
+    with pytest.raises(UserError, match="a.gz is not a complete gzip file"):
         _read([str(path)])
 
 
@@ -172,4 +172,4 @@ def test_the_report_on_records_is_no_text(write, tmp_path, caplog):
         write(name, "x")
     found = readers.find_inputs(str(tmp_path / "*.txt"))
     assert [os.path.basename(path) for path in found] == ["a.txt", "my.report.txt"]
-    assert "train.tfrecord.report.txt is the report on" in caplog.text
+    assert "train.tfrecord.report.txt is a report on" in caplog.text

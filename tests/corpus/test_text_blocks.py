@@ -172,7 +172,7 @@ def test_half_a_gzip_file_is_an_error(write):
     path = write("a.txt.gz", "some text\n" * 1000)
     with open(path, "r+b") as file:
         file.truncate(20)
-    with pytest.raises(UserError, match="a.txt.gz is not a whole gzip file"):
+    with pytest.raises(UserError, match="a.txt.gz is not a complete gzip file"):
         _blocks([path])
 
 

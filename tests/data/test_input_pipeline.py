@@ -239,7 +239,7 @@ def test_other_lengths_later_in_the_file(tmp_path, change):
     values[3] |= change
     path = record_files.write(tmp_path / "a", values)
     message = failure(path)
-    assert f"{path}: record 3 does not hold the features" in message
+    assert f"{path}: record 3 is not a pre-training record" in message
     assert "'input_ids': 4" in message and "'masked_lm_ids': 2" in message
 
 
@@ -248,7 +248,7 @@ def test_damaged_record(tmp_path):
     data = bytearray((tmp_path / "a").read_bytes())
     data[len(data) // 2] ^= 0xFF
     (tmp_path / "a").write_bytes(data)
-    assert failure(path) == f"{path}: record 2 is damaged; make the file again."
+    assert failure(path) == f"{path}: record 2 is damaged; Create the file again."
 
 
 def test_other_errors_are_not_the_data_s(paths):
@@ -294,8 +294,8 @@ def test_compressed_records_that_were_damaged_since_are_a_sentence(packed):
     with pytest.raises(tf.errors.OpError) as error:
         train(index, 5)
     message = str(record_parsing.user_error(error.value, index, RECORD_FORMAT))
-    assert message.startswith(f"{packed[0]} is truncated, or no gzip file")
-    assert message.endswith("make the file again.")
+    assert message.startswith(f"{packed[0]} is truncated, or not a gzip file")
+    assert message.endswith("Create the file again.")
 
 
 def test_chunks_are_the_members_of_our_files():

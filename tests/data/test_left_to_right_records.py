@@ -53,7 +53,7 @@ def test_every_next_token_is_to_be_guessed(records):
 
 def test_masked_records_are_refused(tmp_path):
     masked = record_files.write_mini(tmp_path, manifest=True)
-    with pytest.raises(UserError, match="reads unmasked text; .* --masking=dynamic"):
+    with pytest.raises(UserError, match="needs unmasked records. .* --masking=dynamic"):
         open_record_set(masked, CAUSAL)
 
 

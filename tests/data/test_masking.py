@@ -125,7 +125,7 @@ def test_other_mixes(kind, text):
 
 @pytest.mark.parametrize("text", ["80/20", "80/10/5", "a/b/c", "120/-20/0", ""])
 def test_impossible_mixes(text):
-    with pytest.raises(UserError, match=f"--masking_mix is {text}: it must be three"):
+    with pytest.raises(UserError, match=f"--masking_mix is {text}; it must be three"):
         masking.MaskingMix.parse(text)
 
 

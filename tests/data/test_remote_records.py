@@ -59,5 +59,5 @@ def test_a_file_that_was_cut_is_noticed(both):
     path = f"{both[1]}/cut/0.tfrecord"
     with files.atomic_path(path) as temporary, open(temporary, "wb") as output:
         output.write(data[:-5])
-    with pytest.raises(UserError, match="record 299 reaches beyond its end"):
+    with pytest.raises(UserError, match="record 299 extends beyond the end"):
         open_record_set(path, MINI_CONFIG)

@@ -166,7 +166,7 @@ def refused(words, path, **options):
 def test_unmasked_records_without_their_manifest(tmp_path):
     record_files.write_unmasked(tmp_path)
     (tmp_path / "manifest.json").unlink()
-    words = ["--input_file", "0.tfrecord", "not masked", "manifest.json", "masked_lm_"]
+    words = ["--input_file", "0.tfrecord", "unmasked", "manifest.json", "masked_lm_"]
     refused(words, tmp_path / "*")
 
 
@@ -197,7 +197,7 @@ def test_two_ways_of_masking_together(tmp_path):
     path = record_files.write_unmasked(tmp_path)
     entry = record_files.unmasked_manifest() | {"masked_lm_prob": 0.3}
     manifest.write_manifest({str(tmp_path / "1.tfrecord"): entry})
-    refused(["1.tfrecord", "0.tfrecord", "0.3", "0.15", "made alike"], path)
+    refused(["1.tfrecord", "0.tfrecord", "0.3", "0.15", "equal settings"], path)
 
 
 def test_other_predictions_than_the_flag(tmp_path):

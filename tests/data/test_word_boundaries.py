@@ -102,7 +102,7 @@ def test_a_copy_that_is_none_names_the_line(segmented, tokenizer, tmp_path):
 
 def test_each_file_needs_its_copy_and_the_format_is_lines(tokenizer, tmp_path):
     plain = _write(tmp_path, "plain.txt", "使用\n")
-    with pytest.raises(UserError, match="names 2 files and --input_file 1"):
+    with pytest.raises(UserError, match="has 2 files, but --input_file has 1"):
         word_boundaries.read_documents([plain], [plain, plain], tokenizer)
     with pytest.raises(UserError, match="needs --input_format=lines"):
         pretraining_data.create_pretraining_data(

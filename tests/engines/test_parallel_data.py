@@ -258,7 +258,7 @@ def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog
     caplog.set_level(logging.INFO, logger="absl")
     create("whole")
     _stop_at_piece(monkeypatch, create, 6)
-    assert "the same command goes on from there" in caplog.text
+    assert "Repeat the command to resume from there" in caplog.text
     first = tmp_path / "out" / "0.tfrecord"
     time = first.stat().st_mtime_ns
     assert not (tmp_path / "out" / "1.tfrecord").exists()
@@ -267,7 +267,7 @@ def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog
     assert numbers[0] == 6 and len(numbers) < 7
     assert first.stat().st_mtime_ns == time
     assert digests() == digests("whole")
-    assert "starting anew" not in caplog.text
+    assert "starting again" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_what_has_changed_is_made_anew(
         with open(pieces / "00000.partial", "r+b") as file:
             file.truncate(10)
     create(**settings)
-    assert ("starting anew" in caplog.text) == (changed in ("settings", "text"))
+    assert ("starting again" in caplog.text) == (changed in ("settings", "text"))
     create("whole", **settings)
     assert digests() == digests("whole")
 
@@ -323,12 +323,16 @@ def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("\n\n", {}, "there is no text"),
-        ("one\n", {"next_sentence_fix": True}, "no sentence that another one follows"),
+        ("\n\n", {}, "contains no text"),
+        (
+            "one\n",
+            {"next_sentence_fix": True},
+            "No sentence is followed by another one",
+        ),
         ("one\n", {"num_workers": 0}, "--num_workers is 0"),
         ("one\n", {"outputs": ("../text.txt/a",)}, "text.txt is a file"),
         # The folder `none` does not exist, and does not stay.
-        ("\n\n", {"outputs": ("none/a",)}, "there is no text"),
+        ("\n\n", {"outputs": ("none/a",)}, "contains no text"),
         ("one\n", {"outputs": ("../text.txt",)}, "is an input"),
     ],
 )
@@ -348,7 +352,7 @@ def test_a_work_folder_that_cannot_be_made_is_a_sentence(create, tmp_path):
 
 def test_text_that_cannot_be_read_leaves_no_work_folder(create, tmp_path):
     (tmp_path / "bad.txt.gz").write_bytes(gzip.compress(b"text\n" * 999)[:30])
-    with pytest.raises(UserError, match="is not a whole gzip file"):
+    with pytest.raises(UserError, match="is not a complete gzip file"):
         create(inputs=("bad.txt.gz",))
     assert os.listdir(tmp_path / "out") == []
 

@@ -62,7 +62,7 @@ def test_tasks_are_read_as_workers_become_free(tmp_path):
     [
         ("mistake", UserError, "^Your mistake.$"),
         ("defect", RuntimeError, "our defect"),
-        ("die", UserError, "was killed by signal 9, as happens when the memory"),
+        ("die", UserError, "was killed by signal 9, which often means that the memory"),
     ],
 )
 def test_what_ends_a_worker_ends_the_work(task, kind, message):

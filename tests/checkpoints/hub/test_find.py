@@ -46,7 +46,7 @@ def test_a_missing_path_is_left_to_the_reader(
     (tmp_path / "there").mkdir()
     assert find_model(name) == LocalModel(name, name)
     with (
-        pytest.raises(UserError, match="There is no checkpoint at"),
+        pytest.raises(UserError, match="No checkpoint at"),
         any_format.opened(name),
     ):
         pass
@@ -56,11 +56,11 @@ def test_a_missing_path_is_left_to_the_reader(
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("hf://a/b/c", "Give hf://owner/name"),
-        ("https://example.com/model", "is not the link of a .zip, .tar.gz, .tgz file"),
-        ("bert_base_en@v2", "only models of Hugging Face have revisions"),
-        ("kaggle://keras/bert", "is not the handle of a model"),
-        ("nowhere://bucket/model", "nowhere:// is not a scheme"),
+        ("hf://a/b/c", "Use hf://owner/name"),
+        ("https://example.com/model", "is not a link to a .zip, .tar.gz, .tgz file"),
+        ("bert_base_en@v2", "only Hugging Face models have revisions"),
+        ("kaggle://keras/bert", "is not a valid model handle"),
+        ("nowhere://bucket/model", "cannot read nowhere://"),
         ("bert_base_e", "Did you mean bert_base_en or bert_base_zh"),
     ],
 )

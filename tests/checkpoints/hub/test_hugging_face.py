@@ -127,10 +127,10 @@ def test_a_gated_model(server, cache):
 @pytest.mark.parametrize(
     ("status", "part"),
     [
-        (403, "forbids the download (403)"),
-        (429, "too many requests from here (429)"),
-        (500, "answers with status 500. Repeat the command later"),
-        (503, "answers with status 503"),
+        (403, "denies the download (403)"),
+        (429, "too many requests (429)"),
+        (500, "returned status 500. Repeat the command later"),
+        (503, "returned status 503"),
     ],
 )
 def test_a_server_that_refuses(server, status, part):
@@ -150,7 +150,7 @@ def test_a_server_that_is_no_hub(server, tiny_files, monkeypatch):
     """Such as a proxy that answers every request itself."""
     path = f"/{TINY}/resolve/main/config.json"
     monkeypatch.setattr("hub_server._Handler._answer_hugging_face", _without_commit)
-    refused(TINY, "does not answer like a Hugging Face hub", "HF_ENDPOINT")
+    refused(TINY, "does not respond like a Hugging Face hub", "HF_ENDPOINT")
     assert path in server.paths("HEAD")
 
 
@@ -163,7 +163,10 @@ def _without_commit(handler, path, cut):
 @pytest.mark.parametrize(
     ("config", "parts"),
     [
-        ({"model_type": "roberta"}, ["is a RoBERTa model; this package reads BERT"]),
+        (
+            {"model_type": "roberta"},
+            ["is a RoBERTa model; this package reads only BERT"],
+        ),
         ({"model_type": "electra"}, ["is an ELECTRA model"]),
         ({"model_type": "other"}, ["is an other model"]),
         ({"is_decoder": True}, ["is_decoder is true"]),
@@ -246,4 +249,4 @@ def test_a_cache_that_cannot_be_written(monkeypatch):
 
 
 def test_an_invalid_name():
-    refused("a--b/c..d", "is neither a path nor the name of a model")
+    refused("a--b/c..d", "is neither a path nor a valid model name")

@@ -93,10 +93,10 @@ def test_the_next_command_continues(server, preset, monkeypatch):
 @pytest.mark.parametrize(
     ("status", "part"),
     [
-        (401, "refuses the download (401)"),
-        (403, "refuses the download (403)"),
+        (401, "denies the download (401)"),
+        (403, "denies the download (403)"),
         (429, "too many requests"),
-        (500, "answers with status 500"),
+        (500, "returned status 500"),
     ],
 )
 def test_a_server_that_refuses(server, status, part):
@@ -106,8 +106,8 @@ def test_a_server_that_refuses(server, status, part):
 
 
 def test_no_such_model(server):
-    refused("kaggle://keras/bert/keras/none", "Kaggle has no such model")
-    refused("bert_base_en", "Kaggle has no such model", "config.json is missing")
+    refused("kaggle://keras/bert/keras/none", "Kaggle does not have this model")
+    refused("bert_base_en", "Kaggle does not have this model", "config.json is missing")
 
 
 def test_no_network(monkeypatch):
@@ -122,7 +122,7 @@ def test_no_network(monkeypatch):
 def test_another_architecture(server, preset):
     other = CONFIG | {"class_name": "RobertaBackbone"}
     preset["config.json"] = json.dumps(other).encode()
-    refused(NAME, "is a RobertaBackbone model; this package reads BERT")
+    refused(NAME, "is a RobertaBackbone model; this package reads only BERT")
     assert not any("model.weights.h5" in path for path in server.paths("GET"))
 
 

@@ -142,7 +142,7 @@ def test_no_network(server, cache, url):
 @pytest.mark.parametrize(
     ("data", "part"),
     [
-        (b"no zip file at all", "cannot be unpacked"),
+        (b"no zip file at all", "Cannot unpack"),
         (packed("a/") + b"", None),
     ],
 )

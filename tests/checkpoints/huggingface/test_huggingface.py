@@ -131,7 +131,7 @@ def test_a_model_without_a_config(model):
     os.remove(model / "config.json")
     checkpoint = open_model(model)
     assert checkpoint.config is None
-    with pytest.raises(UserError, match="without a config.*put its bert_config.json"):
+    with pytest.raises(UserError, match="has no config.*Put its bert_config.json"):
         transformers_model.write_model(model, checkpoint)
     assert_same(open_model(model).tensors(), made.weights())
 
@@ -318,7 +318,7 @@ def test_two_tensors_would_get_one_name(model):
     clash = dataclasses.replace(
         checkpoint, read=lambda n: checkpoint.read("bert/pooler/dense/bias")
     )
-    with pytest.raises(UserError, match=f"two tensors would be named {name}"):
+    with pytest.raises(UserError, match=f"two tensors would get the name {name}"):
         transformers_model.write_model(model, clash)
 
 
@@ -331,7 +331,7 @@ def test_a_checkpoint_of_something_else(model):
     ):
         open_model(model)
     made.write_safetensors(model / "model.safetensors", {})
-    with pytest.raises(UserError, match="none of its 0 tensors has the name"):
+    with pytest.raises(UserError, match="none of its 0 tensors has a BERT name"):
         open_model(model)
 
 
@@ -360,7 +360,7 @@ def test_other_precisions(tmp_path, kind, dtype):
     ]
     assert_same(checkpoint.tensors(), expected)
     assert checkpoint.notes == (
-        f"45 of its 46 tensors are of type {dtype}; they are read as float32.",
+        f"45 of 46 tensors have type {dtype}; they are read as float32.",
     )
 
 
@@ -371,7 +371,7 @@ def test_precision_of_h5(tmp_path):
     checkpoint = open_model(tmp_path)
     assert checkpoint.read("bert/pooler/dense/bias").dtype == np.float32
     assert checkpoint.notes == (
-        "46 of its 46 tensors are of type float16; they are read as float32.",
+        "46 of 46 tensors have type float16; they are read as float32.",
     )
 
 
@@ -379,7 +379,7 @@ def test_a_type_that_cannot_be_read(model):
     tensors = made.torch_tensors()
     tensors["x"] = np.ones(3, ml_dtypes.float8_e4m3fn)
     made.write_safetensors(model / "model.safetensors", tensors)
-    with pytest.raises(UserError, match="x has numbers of type F8_E4M3, which are not"):
+    with pytest.raises(UserError, match="x has the unsupported type F8_E4M3"):
         open_model(model)
 
 
@@ -466,12 +466,12 @@ def test_truncated_safetensors(model):
     data = path.read_bytes()
     for kept in [*range(0, 400), *range(400, len(data), 97), len(data) - 1]:
         path.write_bytes(data[:kept])
-        assert f"{path} cannot be read; it may be truncated" in error_of(model)
+        assert f"Cannot read {path}; it may be truncated" in error_of(model)
 
 
 def test_header_of_impossible_length(model):
     (model / "model.safetensors").write_bytes(b"\xff" * 100)
-    assert "cannot be read; it may be truncated (" in error_of(model)
+    assert "; it may be truncated (" in error_of(model)
 
 
 @pytest.mark.parametrize(
@@ -493,7 +493,7 @@ def test_header_of_impossible_length(model):
 def test_damaged_header(model, header):
     path = model / "model.safetensors"
     path.write_bytes(len(header).to_bytes(8, "little") + header + b"12345678")
-    assert f"{path} cannot be read; it may be truncated" in error_of(model)
+    assert f"Cannot read {path}; it may be truncated" in error_of(model)
 
 
 def test_truncated_h5(tmp_path):
@@ -503,7 +503,7 @@ def test_truncated_h5(tmp_path):
     data = path.read_bytes()
     for kept in [0, 1, 100, len(data) // 2, len(data) - 1]:
         path.write_bytes(data[:kept])
-        assert f"{path} cannot be read; it may be truncated" in error_of(tmp_path)
+        assert f"Cannot read {path}; it may be truncated" in error_of(tmp_path)
 
 
 def test_truncated_bin(tmp_path):
@@ -512,13 +512,13 @@ def test_truncated_bin(tmp_path):
         made.FILES[kind](tmp_path, "BertForPreTraining")
         path = tmp_path / "pytorch_model.bin"
         os.truncate(path, os.path.getsize(path) - 1)
-        assert f"{path} is no readable PyTorch file; it may" in error_of(tmp_path)
+        assert f"{path} is not a readable PyTorch file; it may" in error_of(tmp_path)
 
 
 def test_a_program_in_a_bin(tmp_path):
     bad = made.Call(made.Global("os", "system"), f"touch {tmp_path}/proof")
     made.write_torch(tmp_path / "pytorch_model.bin", {"a": bad})
-    assert "holds os.system, which is no tensor" in error_of(tmp_path)
+    assert "contains os.system, which is not a tensor" in error_of(tmp_path)
     assert os.listdir(tmp_path) == ["pytorch_model.bin"]
 
 
@@ -533,7 +533,7 @@ def test_pointer_of_git_lfs(tmp_path):
     pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n"
     for name in ("model.safetensors", "tf_model.h5", "pytorch_model.bin"):
         (tmp_path / name).write_text(pointer)
-        assert f"{name} is a pointer of Git LFS" in error_of(tmp_path / name)
+        assert f"{name} is a Git LFS pointer" in error_of(tmp_path / name)
 
 
 @pytest.mark.parametrize("kind", ["sharded safetensors", "sharded bin"])
@@ -550,9 +550,9 @@ def test_shards_that_do_not_fit(tmp_path, kind):
     )
     os.remove(shards[1])
     message = error_of(tmp_path)
-    assert message.startswith(f"{shards[1]} is missing: it is one of the 2 files of ")
+    assert message.startswith(f"{shards[1]} does not exist, but ")
     index.write_text("{}")
-    assert f"{index} is no index of weights" in error_of(tmp_path)
+    assert f"{index} is not an index of weights" in error_of(tmp_path)
     index.write_text("{")
     assert f"{index} is not an index of weights" in error_of(tmp_path)
 
@@ -612,14 +612,14 @@ def test_activations(model, name, ours):
 @pytest.mark.parametrize(
     "changes, message",
     [
-        ({"model_type": "roberta"}, "model_type 'roberta' is no BERT"),
-        ({"model_type": "distilbert"}, "model_type 'distilbert' is no BERT"),
-        ({"model_type": "electra"}, "model_type 'electra' is no BERT"),
+        ({"model_type": "roberta"}, "model_type 'roberta' is not a BERT"),
+        ({"model_type": "distilbert"}, "model_type 'distilbert' is not a BERT"),
+        ({"model_type": "electra"}, "model_type 'electra' is not a BERT"),
         (
             {"model_type": None, "architectures": ["RobertaModel"]},
-            "architecture 'RobertaModel' is no BERT",
+            "architecture 'RobertaModel' is not a BERT",
         ),
-        ({"is_decoder": True}, "is_decoder is true, which makes it a decoder"),
+        ({"is_decoder": True}, "is_decoder is true, so the model is a decoder"),
         ({"add_cross_attention": True}, "add_cross_attention is true"),
         (
             {"position_embedding_type": "relative_key"},
@@ -881,7 +881,7 @@ def test_casing_that_is_no_casing(model):
     assert (checkpoint.do_lower_case, checkpoint.notes) == (None, ())
     for value in ({"normalizer": [1]}, {"model": "WordPiece"}):
         (model / "tokenizer.json").write_text(json.dumps(value))
-        assert f"{model}/tokenizer.json is no tokenizer" in error_of(model)
+        assert f"{model}/tokenizer.json is not a tokenizer" in error_of(model)
 
 
 def test_casing_within_a_sequence(model):
@@ -908,7 +908,7 @@ def test_settings_that_are_not_followed(model, settings, what):
     write_settings(model, **settings)
     (note,) = open_model(model).notes
     assert note.startswith("tokenizer_config.json: ") and what in note
-    assert note.endswith("than where the model comes from.")
+    assert note.endswith("than in the original model.")
 
 
 @pytest.mark.parametrize(
@@ -985,7 +985,7 @@ def test_vocabulary_that_is_none(model, vocab):
     checkpoint = open_model(model)
     assert checkpoint.vocab_file is None
     assert checkpoint.notes == (
-        "There is no vocab.txt, and tokenizer.json holds none either.",
+        "vocab.txt does not exist, and tokenizer.json contains no usable vocabulary.",
     )
 
 

@@ -208,7 +208,7 @@ def test_to_a_backbone_and_back():
 
 
 def test_only_a_backbone_is_one():
-    with pytest.raises(UserError, match="A Dense is no keras_hub.models.BertBackbone"):
+    with pytest.raises(UserError, match="Dense is not a keras_hub.models.BertBackbone"):
         bert_backbone.from_backbone(keras.layers.Dense(3))
 
 
@@ -351,7 +351,7 @@ def test_a_preset_of_a_task_without_head(tmp_path, backbone):
     checkpoint = opened(tmp_path)
     assert_same_tensors(checkpoint, bert_backbone.from_backbone(backbone))
     assert checkpoint.notes == (
-        "Of its task, a BertTextEmbedder, only the encoder was read.",
+        "The task is a BertTextEmbedder; only its encoder was read.",
     )
 
 
@@ -410,14 +410,14 @@ def test_another_architecture(tmp_path):
     sizes = {"vocabulary_size": 9, "num_layers": 1, "num_heads": 1}
     other = library.models.RobertaBackbone(**sizes, hidden_dim=4, intermediate_dim=4)
     other.save_to_preset(str(tmp_path))
-    refused(tmp_path, "is a KerasHub preset of a RobertaBackbone, which is no BERT")
+    refused(tmp_path, "is a KerasHub preset of a RobertaBackbone, not of a BERT")
 
 
 def test_a_quantised_preset(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     policy = {"class_name": "DTypePolicyMap", "config": {"policy_map": {}}}
     edit(tmp_path / "config.json", config__dtype=policy)
-    refused(tmp_path, "is a quantised KerasHub preset; give the one it was made from")
+    refused(tmp_path, "is a quantized KerasHub preset. Give the preset before")
 
 
 def refused(directory, message):
@@ -434,9 +434,9 @@ def truncate(path):
 def test_damaged_weights(tmp_path, name):
     write(tmp_path, made())
     truncate(tmp_path / name)
-    refused(tmp_path, f"{name} is damaged, or of another model .*truncated")
+    refused(tmp_path, f"{name} is damaged or belongs to another model .*truncated")
     (tmp_path / name).unlink()
-    refused(tmp_path, f"lacks {name}; copy the whole preset")
+    refused(tmp_path, f"has no {name}. Copy the complete preset")
 
 
 def test_damaged_other_weights(tmp_path):
@@ -457,19 +457,19 @@ def test_damaged_files(tmp_path):
 def test_a_classifier_without_number_of_classes(tmp_path):
     write(tmp_path, CASES["classifier"])
     edit(tmp_path / "task.json", config__num_classes=None)
-    refused(tmp_path, "its task.json states no num_classes; copy the whole preset")
+    refused(tmp_path, "task.json has no num_classes. Copy the complete preset")
 
 
 def test_weights_of_another_size(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", config__vocabulary_size=100)
-    refused(tmp_path, "model.weights.h5 is damaged, or of another model")
+    refused(tmp_path, "model.weights.h5 is damaged or belongs to another model")
 
 
 def test_weights_of_fewer_layers(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", config__num_layers=4)
-    refused(tmp_path, "model.weights.h5 is damaged, or of another model")
+    refused(tmp_path, "model.weights.h5 is damaged or belongs to another model")
 
 
 def test_an_impossible_config(tmp_path, backbone):
@@ -506,10 +506,10 @@ def test_what_kerashub_will_not_do_is_said(tmp_path):
     assert notes_of(tmp_path / "0", CASES["encoder"]) == ""
     assert notes_of(tmp_path / "1", CASES["classifier"]) == ""
     assert "trained with the erf GELU" in notes_of(tmp_path / "2", CASES["erf"])
-    assert "it is 0.2 there for the attention too, not 0.1" in notes_of(
+    assert "it applies 0.2 to the attention too, instead of 0.1" in notes_of(
         tmp_path / "3", CASES["config"]
     )
-    assert "lacks bert/pooler/dense/bias, which KerasHub has as 0" in notes_of(
+    assert "has no bert/pooler/dense/bias; KerasHub sets these to 0" in notes_of(
         tmp_path / "4", CASES["half a pooler"]
     )
     squad = (
@@ -523,15 +523,15 @@ def test_what_kerashub_will_not_do_is_said(tmp_path):
     [
         (
             {"hidden_act": "relu"},
-            "hidden_act 'relu', and KerasHub's BERT computes only",
+            "hidden_act 'relu', but KerasHub's BERT computes only",
         ),
         (
             {"layer_norm_eps": 1e-5},
-            "layer_norm_eps 1e-05, and KerasHub's BERT computes",
+            "layer_norm_eps 1e-05, but KerasHub's BERT computes",
         ),
         (
             {"vocab_size": 100},
-            r"word_embeddings is \[128, 32\] and should be \[100, 32\]",
+            r"word_embeddings is \[128, 32\], expected \[100, 32\]",
         ),
         ({"num_hidden_layers": 4}, "lacks bert/encoder/layer_3/attention/self/query"),
     ],
@@ -544,5 +544,5 @@ def test_models_that_kerashub_cannot_hold(tmp_path, changes, message):
 
 
 def test_a_config_is_needed(tmp_path):
-    with pytest.raises(UserError, match="source states no config"):
+    with pytest.raises(UserError, match="source has no config"):
         write(tmp_path, made(config=None))

@@ -192,7 +192,7 @@ def test_a_large_corpus_is_estimated(mini_tokenizer, num_documents, share):
 def test_too_few_documents(mini_tokenizer):
     one = _statistics(_documents(1, 50, lambda n: f"line {n}"))
     few = _statistics(_documents(7, 50, lambda n: f"line {n}"))
-    assert "There is one document" in _warnings(one, mini_tokenizer)
+    assert "There is only one document" in _warnings(one, mini_tokenizer)
     assert "There are only 7 documents" in _warnings(few, mini_tokenizer)
 
 
@@ -201,7 +201,7 @@ def test_documents_of_one_line(mini_tokenizer):
         _documents(150, 1, lambda n: f"line {n}")
         + _documents(50, 2, lambda n: f"text {n}")
     )
-    assert "75 % of the documents (150 of 200) are one line" in _warnings(
+    assert "75 % of the documents (150 of 200) have one line" in _warnings(
         corpus, mini_tokenizer
     )
 
@@ -209,7 +209,7 @@ def test_documents_of_one_line(mini_tokenizer):
 def test_long_lines_and_lines_that_are_paragraphs(mini_tokenizer):
     long = _statistics(_documents(100, 5, lambda n: f"{n} " * 58))
     warnings = _warnings(long, mini_tokenizer)
-    assert "500 lines have more tokens than a sequence of 32 holds; 50 %" in warnings
+    assert "500 lines have more tokens than a sequence of 32 can hold; 50 %" in warnings
     paragraphs = _statistics(
         _documents(100, 5, lambda n: f"{n} " * 90), max_seq_length=512
     )
@@ -224,7 +224,7 @@ def test_cut_documents_and_padding(mini_tokenizer):
         corpus.sequence_lengths[16] += 1
     text = _text(corpus, mini_tokenizer)
     assert "12 documents were larger than a block" in text
-    assert "50 % of all places are padding" in text
+    assert "50 % of all positions are padding" in text
     assert "  13-16  100.0 % " + 16 * "#" in text
 
 

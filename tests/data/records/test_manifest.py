@@ -94,4 +94,4 @@ def test_where_nothing_is_masked_there_is_a_warning(caplog):
     """Whole words that all have more pieces than may be masked."""
     found = manifest.describe_labels([0, 0], {0: "x", 1: "the"})
     assert found["unigram_entropy"] == found["most_frequent_token"]["share"] == 0
-    assert "No record has a word to guess" in caplog.text
+    assert "No record has a masked word" in caplog.text

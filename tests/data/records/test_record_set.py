@@ -123,7 +123,7 @@ def test_records_that_are_there_are_not_to_be_made_again(tmp_path):
 def test_text_instead_of_records(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("One sentence.\n" * 10)
-    refused([str(path), "no TFRecord file"], path)
+    refused([str(path), "not a TFRecord file"], path)
 
 
 def test_records_of_something_else(tmp_path):

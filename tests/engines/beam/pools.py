@@ -72,7 +72,7 @@ def main():
         how = ["--runner=beam", f"--beam_options={options}"]
         found = cluster_runs.make(start, folder, "beam", how, kill_one)
         cluster_runs.compare(expected, found)
-        if "is lost: running again" not in (folder / "beam.log").read_text():
+        if "is lost; the job starts again" not in (folder / "beam.log").read_text():
             sys.exit("FAILED: the command has not noticed the lost pool")
     if cluster_runs.left_behind(folder):
         cluster_runs.wait_for(

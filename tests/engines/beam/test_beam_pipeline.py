@@ -132,7 +132,10 @@ def test_files_may_be_where_only_beam_reaches(
 def test_what_is_wrong_is_one_sentence_and_leaves_nothing(create, tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
     (tmp_path / "half.txt.gz").write_bytes(gzip.compress(b"the fish " * 99)[:-9])
-    for name, words in [("empty.txt", "no text in"), ("half.txt.gz", "not a whole")]:
+    for name, words in [
+        ("empty.txt", "contains no text"),
+        ("half.txt.gz", "not a complete"),
+    ]:
         with pytest.raises(UserError, match=words) as raised:
             create(f"out-{name}", [str(tmp_path / name)], IN_THIS_PROCESS)
         assert "while running" not in str(raised.value)

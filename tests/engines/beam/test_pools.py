@@ -92,7 +92,7 @@ class Stepless:
             "x\nModuleNotFoundError: No module named 'official_bert.engines'",
             "at h:1, g:2 lacks the package official_bert",
         ),
-        ("failed to connect to all addresses", "no connection to the .* at h:1, g:2"),
+        ("failed to connect to all addresses", "cannot connect to the .* at h:1, g:2"),
     ],
 )
 def test_a_probe_that_fails(monkeypatch, text, sentence):
@@ -125,7 +125,9 @@ def test_an_error_at_the_loss_of_a_pool_is_the_loss(reachable):
         raise RuntimeError("Channel closed prematurely.")
 
     options = beam_runs.make_options(EXTERNAL)
-    with pytest.raises(UserError, match="all worker pools are lost, b:2 the last"):
+    with pytest.raises(
+        UserError, match="all worker pools are lost; the last one was b:2"
+    ):
         pools.run(lambda: Pipeline(fail), options, ["b:2"])
 
 

@@ -120,6 +120,6 @@ def test_lost_rows_are_noticed(create, spark, text_files, monkeypatch, tmp_path)
 
 def test_no_text_is_one_sentence_and_leaves_nothing(create, spark, tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(UserError, match="no text in"):
+    with pytest.raises(UserError, match="contains no text"):
         create(pipeline, [str(tmp_path / "empty.txt")])
     assert not list((tmp_path / "pipeline").iterdir())

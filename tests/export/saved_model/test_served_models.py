@@ -224,7 +224,9 @@ def test_tokens_of_unlike_shapes(name):
     batch, _ = features_of("label")
     rows, length = batch[name].shape
     wrong = batch[name].reshape(1, rows * length)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} is not as large"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=f"{name} must have the shape"
+    ):
         ask("label", TOKENS, batch | {name: wrong})
 
 
@@ -358,7 +360,7 @@ def test_answers_of_texts_of_unlike_length_are_bounded():
     values = tf.constant([b"a"] * 3000 + [b"b"])
     of_text = tf.constant([0] * 3000 + [1])
     assert per_text(values, of_text, 1000, b"").shape == (1000, 3000)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="ask for fewer rows"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Send fewer rows"):
         per_text(values, of_text, 2000, b"")
 
 

@@ -331,7 +331,7 @@ def test_the_same_files_give_the_same_bytes(model, path, tmp_path):
 
 def test_files_are_packed_once(path):
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="carries files already"):
+    with pytest.raises(ValueError, match="already contains packed files"):
         flatbuffer.append_files(path, {"more.txt": b""})
     assert path.read_bytes() == before
 

@@ -116,7 +116,7 @@ def test_pairs(place):
     assert card.pairs_of(classifier, None) is False
     assert card.pairs_of(classifier, True) is True
     assert card.pairs_of(tagger, None) is False
-    with pytest.raises(UserError, match="--pairs is for classifiers"):
+    with pytest.raises(UserError, match="--pairs is only for classifiers"):
         card.pairs_of(tagger, False)
 
 

@@ -1,4 +1,4 @@
-"""The comparison with ONNX Runtime, without that: our files, processes, tables."""
+"""The comparison with ONNX Runtime, without it: our files, processes, tables."""
 
 import os
 import types
@@ -138,7 +138,7 @@ def test_ratios_of_turns():
     }
     found = on_device.summary(seconds)
     assert found["milliseconds"] == {"ours": 2, "ONNX Runtime": 4}
-    # Of the ratios 3, 2 and 1.
+    # From the ratios 3, 2 and 1.
     assert found["theirs_over_ours"] == {
         "lower_quartile": 1.5,
         "median": 2,

@@ -1,4 +1,4 @@
-"""One argument opens whatever a person has on disk."""
+"""One argument opens any checkpoint format."""
 
 import pathlib
 import shutil
@@ -19,7 +19,7 @@ def model(tmp_path_factory):
 
 
 def all_of(path):
-    """Return what a checkpoint holds, read while it is open."""
+    """Return the content of a checkpoint, read while it is open."""
     with any_format.opened(path) as checkpoint:
         vocab = pathlib.Path(checkpoint.vocab_file).read_bytes()
         casing = checkpoint.do_lower_case
@@ -47,7 +47,7 @@ def test_a_zip_file_as_released(model, tmp_path, folder, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     assert_is_the_model(archive)
-    # Unpacked nowhere but in a temporary folder, which is gone.
+    # Unpacked only in a temporary folder, which is gone.
     assert {path.name for path in tmp_path.iterdir()} == {"release.zip", "temporary"}
     assert not list((tmp_path / "temporary").iterdir())
 
@@ -63,7 +63,7 @@ def test_a_tar_file(model, tmp_path, name):
 
 
 def test_a_tar_file_stays_in_its_folder(model, tmp_path, monkeypatch):
-    """One from a stranger may name places outside."""
+    """Members of a tar file with a path outside the folder are rejected."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
@@ -74,7 +74,7 @@ def test_a_tar_file_stays_in_its_folder(model, tmp_path, monkeypatch):
 
 
 def test_archives_with_a_python_before_3_11_4(model, tmp_path, monkeypatch):
-    """It has no `filter`: of tars it would write wherever they say."""
+    """Without the `filter` argument of Python 3.11.4, tar files are rejected."""
     monkeypatch.delattr(tarfile, "data_filter")
     unpack = shutil.unpack_archive
     monkeypatch.setattr(
@@ -152,7 +152,7 @@ def test_zip_files_of_something_else(model, tmp_path):
 
 
 def test_a_zip_file_of_a_mac(model, tmp_path):
-    """It has a second folder, of what the Mac knows of each file."""
+    """A zip file made by macOS is read, although it has a second folder."""
     archive = pack(model, tmp_path / "release.zip")
     with zipfile.ZipFile(archive, "a") as packed:
         packed.writestr("__MACOSX/model/._bert_model.ckpt.index", b"\0\5\x16\7")
@@ -160,7 +160,7 @@ def test_a_zip_file_of_a_mac(model, tmp_path):
 
 
 def test_a_zip_file_of_an_unknown_method(model, tmp_path):
-    """Windows packs large files with Deflate64, which Python does not know."""
+    """Unsupported compression, such as Deflate64 from Windows, is reported."""
     archive = tmp_path / "model.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         packed.write(model / "bert_model.ckpt.index", "bert_model.ckpt.index")
@@ -176,7 +176,7 @@ def test_a_truncated_zip_file(model, tmp_path):
     whole = archive.read_bytes()
     (tmp_path / "half.zip").write_bytes(whole[: len(whole) // 2])
     refused(tmp_path / "half.zip", f"Cannot unpack {tmp_path}/half.zip")
-    # The list of files at the end is there, the contents are not.
+    # The file list at the end exists, but the contents are damaged.
     damaged = bytearray(whole)
     damaged[200:5000] = bytes(4800)
     (tmp_path / "bad.zip").write_bytes(damaged)

@@ -1,4 +1,4 @@
-"""PyTorch's files: read to the bit, and never run."""
+"""PyTorch's files are read exactly, and never executed."""
 
 import collections
 import io
@@ -87,7 +87,7 @@ def test_views_of_one_storage(write):
 
 
 def test_other_spellings(write):
-    """The first function of a tensor, a parameter, a dict with attributes."""
+    """The first tensor function, a parameter and an attribute dict are read."""
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     oldest = Call(
         Global("torch._utils", "_rebuild_tensor"), Storage(array), 0, (2, 3), (3, 1)
@@ -174,7 +174,7 @@ def test_other_ways_to_name_a_function(tmp_path, monkeypatch, program):
 
 
 def test_nothing_that_stays_can_be_changed(tmp_path):
-    """A pickle may also set attributes of what it names."""
+    """A pickle cannot change objects that persist after reading."""
     path = str(tmp_path / "a.bin")
     state = b"(N}X\x04\x00\x00\x00markI1\nstb"  # BUILD with (None, {"mark": 1})
     for name in (b"torch._utils\n_rebuild_tensor_v2", b"collections\nOrderedDict"):
@@ -226,7 +226,7 @@ def test_numbers_outside_the_storage(write, offset, shape, strides):
 
 
 def test_every_truncation(write):
-    """Seen when the file is opened, not after an hour."""
+    """Every truncation is reported when the file is opened."""
     tensors = {"a": np.ones((5, 4), np.float32), "b": np.ones(7, np.float16)}
     path = write(in_torch_file(tensors))
     with open(path, "rb") as file:
@@ -239,7 +239,7 @@ def test_every_truncation(write):
 
 
 def test_random_damage(write):
-    """Whatever is in the file: a sentence or numbers, never a traceback."""
+    """Random damage gives a sentence or numbers, never a traceback."""
     tensors = {"a": np.ones((5, 4), np.float32), "b": np.ones(7, np.float32)}
     path = write(in_torch_file(tensors))
     with open(path, "rb") as file:
@@ -324,5 +324,5 @@ def test_real_files(shared, name, count, words):
     assert len(found) == count
     table = next(v for n, v in found.items() if n.endswith("word_embeddings.weight"))
     assert table.shape == words
-    # As BERT is initialised: a normal deviation of 0.02.
+    # BERT's initialization: a standard deviation of 0.02.
     assert 0.017 < table.read().std() < 0.021

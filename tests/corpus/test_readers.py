@@ -52,7 +52,7 @@ def test_invalid_utf8_is_left_out_and_counted(write, caplog):
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_refused(write, encoding):
     path = write("a.txt", "\ufeffcafé\n".encode(encoding))
-    with pytest.raises(UserError, match=f"{path} is UTF-16; save it as UTF-8"):
+    with pytest.raises(UserError, match=f"{path} is UTF-16. Save it as UTF-8"):
         _read([path])
 
 
@@ -145,7 +145,7 @@ def test_every_byte_is_reported(write):
 
 
 def test_unknown_format_directory_and_missing_file(tmp_path):
-    with pytest.raises(UserError, match="--input_format is 'xml'"):
+    with pytest.raises(UserError, match="--input_format='xml'"):
         _read([], "xml")
     with pytest.raises(UserError, match="is a directory"):
         readers.find_inputs(str(tmp_path))
@@ -166,7 +166,7 @@ def test_wikiextractor_output_with_a_byte_order_mark(write):
 
 
 def test_the_report_on_records_is_no_text(write, tmp_path, caplog):
-    """Text and records in one folder: the same command again reads the same."""
+    """The report in the same folder is not read as text by a repeated command."""
     write("a.txt", "one")
     for name in ("train.tfrecord", "train.tfrecord.report.txt", "my.report.txt"):
         write(name, "x")

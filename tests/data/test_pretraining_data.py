@@ -1,4 +1,4 @@
-"""Records equal to the recordings of the original's script."""
+"""Records equal the recordings of the original's script."""
 
 import json
 import os
@@ -110,7 +110,7 @@ def test_one_document_of_the_recordings(shared, base_tokenizer, tmp_path, caplog
 
 @pytest.fixture
 def create(mini, mini_tokenizer, tmp_path):
-    """Make records of the mini text; keyword arguments change what is asked."""
+    """Return a function that makes records of the mini text."""
 
     def _create(outputs=("out.tfrecord",), text=None, **settings):
         inputs = [str(mini / "text.txt")]
@@ -208,7 +208,7 @@ def test_outputs_are_checked_before_the_work(create, tmp_path):
 
 
 def test_many_files_are_checked_at_once(tmp_path, monkeypatch):
-    """Not each output with each input: that took minutes."""
+    """Many files are checked fast, without comparing each output with each input."""
     looked_up, read = [], []
     realpath = os.path.realpath
     monkeypatch.setattr(

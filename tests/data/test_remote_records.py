@@ -1,4 +1,4 @@
-"""Record files in an object store: the same index and the same batches."""
+"""Record files in an object store give the same index and batches."""
 
 import dataclasses
 import secrets
@@ -15,7 +15,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """(local folder, remote folder) of the same records, more than one chunk."""
+    """Return (local folder, remote folder) with equal records, more than one chunk."""
     local = tmp_path_factory.mktemp("records")
     for number in range(2):
         record_files.write(

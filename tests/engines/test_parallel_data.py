@@ -28,7 +28,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Blocks and pieces so small that little text has many."""
+    """Make blocks and pieces so small that little text has many."""
     small_corpus.make_small(monkeypatch)
     small_corpus.leave_out_pictures(monkeypatch)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
@@ -113,7 +113,7 @@ def test_the_manifest_says_what_is_in_the_files(create, tmp_path):
 def test_records_are_those_of_each_pass_over_each_document(
     create, text, mini_tokenizer
 ):
-    """The first words of the documents stand in every pass as often as they should."""
+    """The first words of documents occur as often as expected in every pass."""
     entries = create(dupe_factor=7, short_seq_prob=0.0)
     total = sum(
         sum(example.features.feature["input_mask"].int64_list.value) - 3
@@ -121,7 +121,7 @@ def test_records_are_those_of_each_pass_over_each_document(
         for example in examples.read_examples(path)
     )
     tokens = sum(len(mini_tokenizer.encode(line)) for line in text.splitlines())
-    # Some is cut off, and random texts are taken twice.
+    # Some tokens are truncated, and random texts are used twice.
     assert 6 * tokens < total < 11 * tokens
 
 
@@ -164,7 +164,7 @@ class _Killed(BaseException):
 
 
 def _kill_after(monkeypatch, number):
-    """Let the run end at its n-th write or rename, with nothing tidied up."""
+    """Stop the run at its n-th write or rename, without any cleanup."""
     calls = 0
 
     def counted(function):
@@ -240,7 +240,7 @@ def _made(monkeypatch):
 
 
 def _stop_at_piece(monkeypatch, create, number, **options):
-    """Let a run end with a full disk when it writes a piece."""
+    """Stop a run with a full disk when it writes a piece."""
     write = record_pieces._write
 
     def full(piece, found):
@@ -331,7 +331,7 @@ def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
         ),
         ("one\n", {"num_workers": 0}, "--num_workers is 0"),
         ("one\n", {"outputs": ("../text.txt/a",)}, "text.txt is a file"),
-        # The folder `none` does not exist, and does not stay.
+        # The folder `none` does not exist, and is removed again.
         ("\n\n", {"outputs": ("none/a",)}, "contains no text"),
         ("one\n", {"outputs": ("../text.txt",)}, "is an input"),
     ],
@@ -384,7 +384,7 @@ def test_what_no_records_may_replace(create, tmp_path, mini_folder, output):
 
 
 def test_the_counts_of_pieces_are_not_kept_in_memory(create, monkeypatch):
-    """They are a megabyte each, and a large corpus has thousands of pieces."""
+    """Counts (a megabyte per piece) are not kept: large corpora have many pieces."""
     made = []
     describe, make_shards = parallel_data.describe, shards.make_shards
 

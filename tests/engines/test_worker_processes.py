@@ -12,7 +12,7 @@ from official_bert.errors import UserError
 
 
 def make_work(folder):
-    """Return what the workers of these tests do; it says who did it."""
+    """Return the work function of these tests; its result names the worker."""
 
     def work(task):
         if task == "sleep":
@@ -101,7 +101,7 @@ def _wait_until(holds):
 
 
 def _is_alive(process):
-    """Whether a process runs; one that ended and waits to be reaped does not."""
+    """Return whether a process runs; one that waits to be reaped does not."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8") as stat:
             return stat.read().rpartition(")")[2].split()[0] != "Z"

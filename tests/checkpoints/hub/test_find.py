@@ -1,4 +1,4 @@
-"""What a name stands for: a path first, then a model of one of the sources."""
+"""A name is resolved as a path first, then as a model of one of the sources."""
 
 import pytest
 
@@ -71,7 +71,10 @@ def test_a_name_that_is_refused(name, part, server, cache):
 
 
 def test_tensorflow_is_not_needed_for_hugging_face(server, cache, monkeypatch):
-    """Nor for paths: a subprocess would take seconds, so the import is watched."""
+    """Names of Hugging Face models and paths do not import TensorFlow.
+
+    The import is observed here, because a subprocess would take seconds.
+    """
     import builtins
 
     imported, real = [], builtins.__import__

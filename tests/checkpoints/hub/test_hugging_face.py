@@ -1,4 +1,4 @@
-"""Models of Hugging Face, from a server on this machine."""
+"""Models from Hugging Face, with a local server."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def refused(name, *parts):
-    """Assert that a name is refused with one line that has these parts."""
+    """Assert that a name is rejected with one line that contains these parts."""
     with pytest.raises(UserError) as caught:
         find_model(name)
     message = str(caught.value)
@@ -53,7 +53,7 @@ def test_only_necessary_files_are_requested(server):
         path.rpartition("/")[2] for path in server.paths() if "/api/" not in path
     }
     assert fetched == {*SIDE_FILES, "model.safetensors"}
-    # Whoever finds the weights finds all other files.
+    # The weights come last, so a model with weights is complete.
     assert server.paths()[-1] == WEIGHTS
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_is_gone_is_downloaded_again(server):
 
 
 def test_a_connection_that_breaks(server, tiny_files, no_waiting, monkeypatch):
-    # The library keeps whole chunks only.
+    # The library stores only complete chunks.
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 10)
     size = len(tiny_files["model.safetensors"])
     server.faults[WEIGHTS] = [("cut", size // 2)]
@@ -147,7 +147,7 @@ def test_no_network(server, monkeypatch):
 
 
 def test_a_server_that_is_no_hub(server, tiny_files, monkeypatch):
-    """Such as a proxy that answers every request itself."""
+    """A server that is not a hub, such as a proxy, is reported."""
     path = f"/{TINY}/resolve/main/config.json"
     monkeypatch.setattr("hub_server._Handler._answer_hugging_face", _without_commit)
     refused(TINY, "does not respond like a Hugging Face hub", "HF_ENDPOINT")

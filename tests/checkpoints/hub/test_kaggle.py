@@ -1,4 +1,4 @@
-"""KerasHub presets of Kaggle, from a server on this machine."""
+"""KerasHub presets from Kaggle, with a local server."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ WANTED = {"config.json", "tokenizer.json", VOCAB, "model.weights.h5"}
 
 @pytest.fixture(autouse=True)
 def preset(server, cache):
-    """The files of a preset on the server; this model does not load."""
+    """Put the files of a preset on the server; they cannot be loaded."""
     files = {
         "config.json": json.dumps(CONFIG).encode(),
         "tokenizer.json": b"{}",
@@ -58,7 +58,7 @@ def test_a_preset_by_its_name(server, cache, preset, name):
 
 
 def test_nothing_is_printed_on_standard_output(capfd):
-    """It is for a command's results, and the library logs there."""
+    """Standard output stays empty, although the library logs there."""
     find_model(NAME)
     output, errors = capfd.readouterr()
     assert output == ""
@@ -79,7 +79,7 @@ def test_an_older_version_that_is_there_is_used(server, preset):
 
 
 def test_the_next_command_continues(server, preset, monkeypatch):
-    # The library keeps whole chunks only.
+    # The library stores only complete chunks.
     monkeypatch.setattr("kagglehub.clients.CHUNK_SIZE", 100)
     path = f"/kaggle/{HANDLE}/{VERSION}//model.weights.h5"
     server.faults[path] = [("cut", 3000)]

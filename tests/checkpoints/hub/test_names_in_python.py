@@ -1,4 +1,4 @@
-"""Functions of Python that take a model take its name."""
+"""Python functions that take a model accept its name."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The files of sentence-transformers: there and back, and what cannot be read."""
+"""Files of sentence-transformers: reading, writing, and unsupported ones."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""KerasHub's presets: written for it, written by it, and back."""
+"""KerasHub presets: presets that we write load there, and the reverse."""
 
 import dataclasses
 import json
@@ -34,7 +34,7 @@ CLASSIFIER = ("output_weights", "output_bias")
 
 
 def random_tensors(config=CONFIG):
-    """Return weights with which activations stay of ordinary size."""
+    """Return weights that keep activations at normal sizes."""
     return {
         name: (1.0 if name.endswith("gamma") else 0.0) + np.float32(0.3) * value
         for name, value in tiny_model.tensors(config).items()
@@ -45,7 +45,7 @@ VALUES = {name: np.float32(value) for name, value in random_tensors().items()}
 
 
 def made(names=VALUES, config=CONFIG, vocab_file=str(VOCAB), casing=True, **more):
-    """Return a `Checkpoint` of some of the weights, and of more."""
+    """Return a `Checkpoint` of some of the weights, and of other tensors."""
     values = {name: VALUES[name] for name in names} | more
     shapes = {name: value.shape for name, value in values.items()}
     return Checkpoint(
@@ -124,7 +124,7 @@ def test_casing_is_guessed_where_none_is_stated(tmp_path):
 
 
 def test_the_vocabulary_keeps_its_bytes(tmp_path):
-    """KerasHub would write its lines anew."""
+    """The vocabulary keeps its bytes, although KerasHub would rewrite its lines."""
     source = tmp_path / "vocab.txt"
     source.write_bytes(VOCAB.read_bytes().rstrip().replace(b"\n", b"\r\n"))
     write(tmp_path / "preset", made(named("bert/"), vocab_file=str(source)))
@@ -147,7 +147,7 @@ def batch(length=33, seed=1):
 
 
 def encoder(checkpoint):
-    """Return our encoder, initialised from a checkpoint."""
+    """Return our encoder, initialized from a checkpoint."""
     model = BertEncoder(checkpoint.config)
     assert initialize.load_opened(model, checkpoint).new == []
     return model
@@ -163,7 +163,7 @@ def assert_same_outputs(ours, theirs):
 
 @pytest.fixture(scope="module")
 def backbone():
-    """A backbone with random weights, as a user of KerasHub has one."""
+    """Return a backbone with random weights, made by KerasHub."""
     return new_backbone()
 
 
@@ -231,14 +231,14 @@ def test_kerashub_loads_the_classifier(tmp_path):
     pooled = encoder(checkpoint)(features)["pooled_output"].numpy()
     weights, bias = (VALUES[name] for name in CLASSIFIER)
     np.testing.assert_allclose(theirs(inputs), pooled @ weights.T + bias, atol=1e-5)
-    # Its tokenizer makes it ready for text.
+    # Its tokenizer lets it process text.
     theirs = library.models.TextClassifier.from_preset(str(tmp_path))
     assert theirs.predict(["a text", "another"], verbose=0).shape == (2, 3)
 
 
 @pytest.mark.comparison
 def test_kerashub_loads_the_masked_lm_head(tmp_path):
-    """Its head has its own GELU and epsilon, which is what the note says."""
+    """KerasHub loads our masked-LM head; its own GELU and epsilon are noted."""
     checkpoint = made(named("bert/", "cls/predictions"))
     notes = write(tmp_path, checkpoint)
     assert notes == [preset.HEAD_NOTE]
@@ -276,7 +276,7 @@ def test_kerashub_loads_the_tokenizer(tmp_path, casing, word):
     ],
 )
 def test_released_vocabularies(tmp_path, shared, name):
-    """The Chinese one has an empty line; the bytes stay what they are."""
+    """Released vocabularies keep their bytes; the Chinese one has an empty line."""
     folder = shared / "data" / "vocab" / name
     (vocab_file,) = folder.glob("*vocab.txt")
     source = vocab_file.read_bytes()
@@ -374,7 +374,7 @@ def test_half_precision_becomes_float32(tmp_path, dtype):
 
 
 def test_a_preset_of_kerasnlp(tmp_path, backbone):
-    """What the package was called when many presets were made."""
+    """Presets with KerasHub's former name, KerasNLP, are read."""
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", registered_name="keras_nlp>BertBackbone")
     assert_same_tensors(opened(tmp_path), bert_backbone.from_backbone(backbone))
@@ -387,7 +387,7 @@ def test_shards(tmp_path, backbone):
 
 
 def edit(path, **changes):
-    """Change keys of a JSON file, `config__key` being one of its `config`."""
+    """Change keys of a JSON file; `config__key` is a key in its `config`."""
     values = json.loads(path.read_text())
     for key, value in changes.items():
         inner, _, leaf = key.rpartition("__")

@@ -1,4 +1,4 @@
-"""The report of a corpus: its numbers, its warnings, and that order is nothing."""
+"""The corpus report: its numbers and warnings do not depend on the order."""
 
 import json
 import random
@@ -46,7 +46,7 @@ def _warnings(corpus, tokenizer):
     return " ".join(_text(corpus, tokenizer).partition("Warnings:")[2].split())
 
 
-# Keys of 64 bits that meet now and then, with values that differ then.
+# 64-bit keys that collide sometimes, with different values.
 things = st.tuples(st.integers(0, 31).map(lambda n: n << 59), st.integers(0, 3))
 
 
@@ -162,7 +162,7 @@ def test_one_line_a_hundred_times_is_a_warning(mini_tokenizer):
     ("num_documents", "share"), [(800, 0.0), (800, 0.3), (800, 0.9), (1, 0.3)]
 )
 def test_a_large_corpus_is_estimated(mini_tokenizer, num_documents, share):
-    """One line makes up 5 %; others come some 20 times each."""
+    """Repeated lines are estimated: one has 5 %, others occur 20 times."""
     rng = random.Random(0)
 
     def line(number):
@@ -273,7 +273,7 @@ def test_an_unknown_word_far_behind_in_a_line(mini_tokenizer):
     corpus = _encoded([["water " * 200 + "Ω"]], mini_tokenizer)
     corpus.counts["unknown_tokens"] = 100
     assert corpus_report.unknown_words(corpus, mini_tokenizer)[0] == []
-    assert "[UNK]: a model" in _warnings(corpus, mini_tokenizer)
+    assert "[UNK]; the model" in _warnings(corpus, mini_tokenizer)
 
 
 @pytest.fixture
@@ -320,12 +320,12 @@ def test_without_matplotlib(mini_tokenizer, tmp_path, monkeypatch, capsys):
         _statistics([["a"]]), mini_tokenizer, str(tmp_path / "x")
     )
     assert [path.name for path in tmp_path.iterdir()] == ["x.report.txt"]
-    assert "matplotlib is missing" in capsys.readouterr().out
+    assert "matplotlib is not installed" in capsys.readouterr().out
 
 
 @pytest.fixture
 def create(mini_folder, mini_tokenizer, tmp_path):
-    """Make records of a text; return what the manifest says of its corpus."""
+    """Return a function that makes records and returns corpus statistics."""
 
     def _create(text, boundary_text=None, **more):
         (tmp_path / "text.txt").write_text(text)

@@ -1,4 +1,4 @@
-"""Where records begin, and files that are not what they should be."""
+"""The positions of records, and invalid files."""
 
 import gzip
 import struct

@@ -1,4 +1,4 @@
-"""External worker pools: what is missing or lost is noticed within seconds."""
+"""External worker pools: missing or lost ones are noticed within seconds."""
 
 import threading
 
@@ -18,7 +18,7 @@ EXTERNAL = "--runner=PortableRunner --environment_type=EXTERNAL"
 
 
 class Pipeline:
-    """A pipeline that ends as it is told, or never."""
+    """A pipeline that ends in a given state, or never."""
 
     def __init__(self, end=None):
         self.end, self.canceled = end, threading.Event()
@@ -44,7 +44,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def reachable(monkeypatch):
-    """The addresses that can be reached, a list to change."""
+    """Return the list of reachable addresses, which tests change."""
     addresses = ["a:1", "b:2"]
     monkeypatch.setattr(pools, "is_reachable", lambda address: address in addresses)
     monkeypatch.setattr(pools, "check_workers", lambda options, addresses: None)
@@ -76,7 +76,7 @@ def test_a_pool_that_starts_no_worker(monkeypatch):
 
 
 class Stepless:
-    """Takes the place of a pipeline, without its steps."""
+    """Replaces a pipeline, without its steps."""
 
     def __init__(self, pipeline):
         self.run = pipeline.run

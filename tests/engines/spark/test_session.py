@@ -1,4 +1,4 @@
-"""What is wrong with a cluster is one sentence, without Spark as far as possible."""
+"""Problems of a cluster are one sentence, tested mostly without Spark."""
 
 import importlib.util
 import socket
@@ -13,7 +13,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Let Spark's packages and Java seem to be there."""
+    """Make Spark's packages and Java seem installed."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(session.shutil, "which", lambda name: name)
     monkeypatch.setattr(session, "_is_started", lambda: False)
@@ -104,7 +104,7 @@ def session_raise(reason):
 def test_a_cluster_without_workers(monkeypatch, counts, words):
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.01)
     monkeypatch.setattr(watch, "SECONDS_WITHOUT_WORKERS", 0.05)
-    # The runs of jobs are canceled in Spark, which says how many workers it has.
+    # A fake Spark that reports a number of workers and records cancellations.
     left, canceled = list(counts), []
 
     def infos():

@@ -1,4 +1,4 @@
-"""Which answers a `.tflite` changes, and by how much."""
+"""The predictions that a `.tflite` changes, and the size of the differences."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ def test_a_label_that_changed():
     changes = compare(before, after)
     assert changes.share_same == pytest.approx(2 / 3)
     assert changes.lines() == [
-        "1 of 3 predictions differ from Python's: example 2: 'bad' (0.600) became 'good' "
-        "(0.550).",
+        "1 of 3 predictions differ from Python's: "
+        "example 2: 'bad' (0.600) became 'good' (0.550).",
         "Probabilities differ by 0.1500 at most (example 2) and by 0.0833 on average.",
     ]
 

@@ -19,8 +19,8 @@ def versions():
 def training(size, batch, jit_compile, shortest=workload.SHORTEST):
     """Return a function that runs one pre-training step, as in `fit`.
 
-    The model is `BertBackbone` with `MaskedLMHead`. AdamW is Keras' own, with the same clipping. KerasHub has no next-sentence
-    head.
+    The model is `BertBackbone` with `MaskedLMHead`. AdamW is Keras' own, with
+    the same clipping. KerasHub has no next-sentence head.
 
     Args:
       size: name of a released size.

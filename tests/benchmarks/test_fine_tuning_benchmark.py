@@ -157,7 +157,7 @@ def test_settings_are_flags_of_our_commands(tmp_path):
 
 
 def test_sources_are_counted():
-    with pytest.raises(UserError, match=r"--conll_files names 2 files; give 3"):
+    with pytest.raises(UserError, match=r"--conll_files has 2 files. Give 3"):
         compared_tasks.check_sources(compared_tasks.CONLL, ["a", "b"])
     compared_tasks.check_sources(compared_tasks.ARC, ["a", "b"])
 

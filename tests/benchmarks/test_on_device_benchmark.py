@@ -126,7 +126,7 @@ def test_sides_are_compared(monkeypatch):
     for wrong in (1.002, np.nan):
         of_path["a.tflite"] = wrong
         with pytest.raises(
-            UserError, match=r"sides differ by .* in float32, and 1e-03"
+            UserError, match=r"sides differ by .* in float32, but only 1e-03"
         ):
             on_device.compare(sides, LENGTHS, SETTINGS, "python")
 
@@ -150,7 +150,7 @@ def test_ratios_of_turns():
 
 def test_other_models_are_told(model, tmp_path):
     path = tiny_model.write(tmp_path / "model")
-    with pytest.raises(UserError, match=r"reads 32 tokens, not 64; leave that out"):
+    with pytest.raises(UserError, match=r"reads 32 tokens, not 64. Remove this length"):
         on_device.open_encoder(path, [16, 64])
     assert on_device.open_encoder(path, [16, 32]).lengths == (16, 32)
 
@@ -167,11 +167,11 @@ def test_fine_tuned_models_are_told(monkeypatch):
     [
         (["--output=a.json"], "error: Give --model: Hugging Face directory"),
         (["--model=m"], "error: Give --output: JSON file"),
-        (["--lengths=32,many"], "error: --lengths: 'many' is no length of rows; give"),
-        (["--lengths=2,128"], "error: --lengths: '2' is no length of rows; give"),
+        (["--lengths=32,many"], "error: --lengths: 'many' is not a row length. Give"),
+        (["--lengths=2,128"], "error: --lengths: '2' is not a row length. Give"),
         (
             ["--lengths=64,32"],
-            "error: --memory_length 128 is not among --lengths: give",
+            "error: --memory_length=128 is not in --lengths. Use",
         ),
         (["--rounds=1"], "error: flag --rounds=1: "),
         (["--model=missing"], "error: No checkpoint at missing"),

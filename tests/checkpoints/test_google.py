@@ -114,7 +114,7 @@ def test_prefix_of_whatever_is_given(prefix, tmp_path):
 
 
 def test_no_checkpoint(tmp_path):
-    with pytest.raises(UserError, match="holds no checkpoint"):
+    with pytest.raises(UserError, match="contains no checkpoint"):
         google.find_prefix(tmp_path)
     with pytest.raises(UserError, match=r"No checkpoint at .*there\.ckpt"):
         google.find_prefix(tmp_path / "there.ckpt")

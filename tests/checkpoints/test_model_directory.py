@@ -122,7 +122,7 @@ def test_a_file_is_missing(directory, name):
 
 def test_no_checkpoint(directory):
     google.delete_checkpoint(str(directory / "bert_model.ckpt"))
-    refused(directory, f"{directory} holds no checkpoint")
+    refused(directory, f"{directory} contains no checkpoint")
 
 
 def test_no_directory(directory):

@@ -140,7 +140,7 @@ BAD = {
     ),
     "half a model": (
         ["--init_checkpoint=half", "--input_file=input.txt", *TO_FILE],
-        ["half holds no checkpoint"],
+        ["half contains no checkpoint"],
     ),
     "missing vocabulary": ([*READ, *TO_FILE, "--vocab_file=gone.txt"], ["gone.txt"]),
     "missing config": (

@@ -78,7 +78,7 @@ BAD = {
     ),
     "half a model": (
         {"arguments": ["--model_dir=half", "--text=[MASK]"]},
-        ["half holds no checkpoint"],
+        ["half contains no checkpoint"],
     ),
     "two names, of which the last counts": (
         {"arguments": [*MODEL, "--init_checkpoint=none", "--text=[MASK]"]},

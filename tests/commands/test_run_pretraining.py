@@ -150,7 +150,7 @@ BAD = {
     "many devices": ({"num_devices": 1000}, ["--num_devices is 1000"]),
     "unknown flag": ({"num_train_step": 5}, ["num_train_step"]),
     "checkpoint missing": ({"init_checkpoint": "none.ckpt"}, ["none.ckpt"]),
-    "checkpoint empty": ({"init_checkpoint": "records"}, ["holds no checkpoint"]),
+    "checkpoint empty": ({"init_checkpoint": "records"}, ["contains no checkpoint"]),
     "checkpoint cut": ({"init_checkpoint": "cut.ckpt"}, ["cut.ckpt", "truncated"]),
     "data cut": ({"init_checkpoint": "data.ckpt"}, ["data.ckpt", "word_embeddings"]),
     "checkpoint of another size": (

@@ -229,7 +229,7 @@ def test_an_index_of_weights_that_are_not_there(server, tiny_files):
     del files["model.safetensors"]
     index = b'{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
     files["model.safetensors.index.json"] = index
-    refused(TINY, "is not complete")
+    refused(TINY, "is incomplete")
 
 
 def test_a_full_disk(server, monkeypatch):

@@ -162,7 +162,7 @@ def test_a_zip_file_without_a_model(server, cache, url):
     with zipfile.ZipFile(data, "w") as archive:
         archive.writestr("README.txt", "nothing else")
     server.archives[f"{NAME}.zip"] = data.getvalue()
-    refused(NAME, "holds no checkpoint")
+    refused(NAME, "contains no checkpoint")
     assert not (cache / "keras" / "models" / NAME).exists()
 
 

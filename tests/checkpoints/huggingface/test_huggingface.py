@@ -525,7 +525,7 @@ def test_a_program_in_a_bin(tmp_path):
 def test_file_that_goes_away(model):
     checkpoint = open_model(model)
     os.remove(model / "model.safetensors")
-    with pytest.raises(UserError, match="model.safetensors cannot be read"):
+    with pytest.raises(UserError, match="Cannot read .*model.safetensors"):
         checkpoint.tensors()
 
 
@@ -545,7 +545,7 @@ def test_shards_that_do_not_fit(tmp_path, kind):
     values = json.loads(index.read_text())
     values["weight_map"]["bert.other"] = shards[1].name
     index.write_text(json.dumps(values))
-    assert f"{index} names bert.other, which {shards[1].name} does" in error_of(
+    assert f"{index} lists bert.other, which {shards[1].name} does" in error_of(
         tmp_path
     )
     os.remove(shards[1])
@@ -564,23 +564,19 @@ def test_shards_are_looked_for_beside_the_index(tmp_path):
     os.replace(folder / first, tmp_path / first)
     index = folder / "model.safetensors.index.json"
     index.write_text(index.read_text().replace(first, f"../{first}"))
-    assert f"{folder / first} is missing" in error_of(folder)
+    assert f"{folder / first} does not exist" in error_of(folder)
 
 
 def test_messages_name_what_the_user_gave(model, tmp_path):
     """Messages show the user's path, not the temporary folder of an archive."""
     os.truncate(model / "model.safetensors", 100)
-    with pytest.raises(
-        UserError, match=r"^bert\.zip/model\.safetensors cannot be read"
-    ):
+    with pytest.raises(UserError, match=r"^Cannot read bert\.zip/model\.safetensors;"):
         transformers_model.open_model(str(model), "bert.zip")
     made.FILES["safetensors"](model, "BertForPreTraining")
     checkpoint = transformers_model.open_model(str(model), "bert.zip")
     assert checkpoint.path == "bert.zip"
     os.truncate(model / "model.safetensors", 5000)
-    with pytest.raises(
-        UserError, match=r"^bert\.zip/model\.safetensors cannot be read"
-    ):
+    with pytest.raises(UserError, match=r"^Cannot read bert\.zip/model\.safetensors;"):
         checkpoint.tensors()
 
 
@@ -1040,7 +1036,7 @@ def test_a_damaged_checkpoint_writes_nothing(model, tmp_path):
     os.truncate(model / "model.safetensors", 6000)
     target = tmp_path / "target"
     target.mkdir()
-    with pytest.raises(UserError, match="cannot be read"):
+    with pytest.raises(UserError, match="Cannot read"):
         transformers_model.write_model(target, checkpoint)
     assert os.listdir(target) == []
 

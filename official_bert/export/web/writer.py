@@ -103,7 +103,7 @@ def _readme(name, signatures):
         "To try it here:",
         "",
         "```",
-        "python run_scripts/serve.py --model_dir=THIS_FOLDER",
+        "official-bert serve --model=THIS_FOLDER",
         "```",
         "",
         "Send these headers with every file to run the model on several "

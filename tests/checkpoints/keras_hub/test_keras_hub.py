@@ -513,7 +513,8 @@ def test_what_kerashub_will_not_do_is_said(tmp_path):
         tmp_path / "4", CASES["half a pooler"]
     )
     squad = (
-        "no place for cls/squad/output_weights, cls/squad/output_bias: other_weights"
+        "cannot store cls/squad/output_weights, cls/squad/output_bias; "
+        "they are in other_weights"
     )
     assert squad in notes_of(tmp_path / "5", CASES["SQuAD"])
 

@@ -212,7 +212,7 @@ def _save(inside, tensors, prefix):
         )
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(
-            f"The disk of {prefix} is full. Free some space and repeat the command."
+            f"No space left on the disk of {prefix}. Free some space and repeat the command."
         ) from error
     except tf.errors.OpError as error:
         reason = error.message.rpartition(";")[2].partition(" [Op:")[0].strip()

@@ -164,7 +164,7 @@ def test_what_is_not_bert_s_is_reported(bert):
 
 
 def test_both_heads_are_not_there(files):
-    with pytest.raises(UserError, match="lacks cls/seq_relationship.*next_sentence="):
+    with pytest.raises(UserError, match="has no cls/seq_relationship.*next_sentence="):
         official_bert.load(**files)
 
 

@@ -92,7 +92,7 @@ def test_a_full_disk(prefix, tmp_path, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     monkeypatch.setattr(tf.raw_ops, "SaveV2", full)
-    with pytest.raises(UserError, match="No space left on the disk of .*ckpt: free"):
+    with pytest.raises(UserError, match="No space left on the disk of .*ckpt. Free"):
         google.write_checkpoint(prefix, {"a": np.ones(3, np.float32)})
     assert len(os.listdir(tmp_path)) == 2
     assert len(tf.train.list_variables(prefix)) == 3

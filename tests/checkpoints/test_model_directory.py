@@ -126,7 +126,7 @@ def test_no_checkpoint(directory):
 
 
 def test_no_directory(directory):
-    refused(directory / "other", "No checkpoint at", "other.index is missing")
+    refused(directory / "other", "No checkpoint at", "other.index does not exist")
 
 
 def test_config_of_another_size(directory):

@@ -372,7 +372,7 @@ def test_half_precision_becomes_float32(tmp_path):
     value = checkpoint.read("bert/embeddings/LayerNorm/gamma")
     assert value.dtype == np.float32
     np.testing.assert_array_equal(value, np.float32(np.float16(0.1)))
-    assert checkpoint.notes == ("Its float16 weights were read as float32.",)
+    assert checkpoint.notes == ("The float16 weights were read as float32.",)
 
 
 def test_a_model_is_initialised_from_it(tmp_path):
@@ -482,7 +482,7 @@ def test_another_model(tmp_path):
 
 def test_two_encoders(tmp_path):
     model = module(generator=encoder_v2(), discriminator=encoder_v2())
-    refused(write(tmp_path, {"model": model}), "holds 2 encoders")
+    refused(write(tmp_path, {"model": model}), "contains 2 encoders")
 
 
 def test_other_embeddings(tmp_path):

@@ -139,7 +139,9 @@ def test_calls_are_refused(write, tmp_path, module, name, arguments):
         path = write(value)
         with pytest.raises(UserError) as caught:
             torch_file.open_tensors(path)
-        assert str(caught.value).startswith(f"{path} holds {module}.{name}, which is")
+        assert str(caught.value).startswith(
+            f"{path} contains {module}.{name}, which is"
+        )
     assert not os.path.exists(proof)
 
 

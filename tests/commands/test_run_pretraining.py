@@ -157,7 +157,10 @@ BAD = {
         {"init_checkpoint": "large.ckpt"},
         ["large.ckpt", "hidden_size is 32", "16 in the model", "bert_config.json"],
     ),
-    "other checkpoint": ({"init_checkpoint": "other.ckpt"}, ["other.ckpt", "lacks"]),
+    "other checkpoint": (
+        {"init_checkpoint": "other.ckpt"},
+        ["other.ckpt", "are missing"],
+    ),
     "output is a file": ({"output_dir": "text.txt"}, ["--output_dir", "text.txt"]),
     "output under a file": ({"output_dir": "text.txt/a"}, ["--output_dir", "text.txt"]),
     "output is a model": ({"output_dir": "model"}, ["model holds a model"]),

@@ -370,7 +370,7 @@ def test_half_precision_becomes_float32(tmp_path, dtype):
     )
     kernel = keras.ops.convert_to_numpy(task.output_dense.kernel).astype(np.float32)
     np.testing.assert_array_equal(checkpoint.read("output_weights"), kernel.T)
-    assert checkpoint.notes == (f"Its {dtype} weights were read as float32.",)
+    assert checkpoint.notes == (f"The {dtype} weights were read as float32.",)
 
 
 def test_a_preset_of_kerasnlp(tmp_path, backbone):
@@ -477,7 +477,7 @@ def test_an_impossible_config(tmp_path, backbone):
     edit(tmp_path / "config.json", config__num_heads=5)
     refused(tmp_path, "config.json: hidden_size 32 is not a multiple")
     edit(tmp_path / "config.json", config={"vocabulary_size": 128})
-    refused(tmp_path, "config.json lacks hidden_dim")
+    refused(tmp_path, "config.json has no hidden_dim")
 
 
 def test_a_preset_written_anew_over_ours(tmp_path, backbone):
@@ -485,7 +485,7 @@ def test_a_preset_written_anew_over_ours(tmp_path, backbone):
     edit(tmp_path / "bert_config.json", num_hidden_layers=2)
     refused(
         tmp_path,
-        "bert_config.json says num_hidden_layers 2 and config.json 3; .*remove",
+        "bert_config.json has num_hidden_layers 2, but config.json has 3. .*remove",
     )
 
 
@@ -534,7 +534,7 @@ def test_what_kerashub_will_not_do_is_said(tmp_path):
             {"vocab_size": 100},
             r"word_embeddings is \[128, 32\], expected \[100, 32\]",
         ),
-        ({"num_hidden_layers": 4}, "lacks bert/encoder/layer_3/attention/self/query"),
+        ({"num_hidden_layers": 4}, "has no bert/encoder/layer_3/attention/self/query"),
     ],
 )
 def test_models_that_kerashub_cannot_hold(tmp_path, changes, message):

@@ -212,7 +212,8 @@ def _save(inside, tensors, prefix):
         )
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(
-            f"No space left on the disk of {prefix}. Free some space and repeat the command."
+            f"No space left on the disk of {prefix}. Free some space and repeat "
+            "the command."
         ) from error
     except tf.errors.OpError as error:
         reason = error.message.rpartition(";")[2].partition(" [Op:")[0].strip()

@@ -158,7 +158,7 @@ def test_other_models_are_told(model, tmp_path):
 def test_fine_tuned_models_are_told(monkeypatch):
     classifier = types.SimpleNamespace(predictor=object(), what="classifier")
     monkeypatch.setattr(device_model, "open_device_model", lambda path: classifier)
-    with pytest.raises(UserError, match=r"--model: m is a classifier; give a pre-tr"):
+    with pytest.raises(UserError, match=r"--model: m is a classifier, but outputs"):
         on_device.open_encoder("m", LENGTHS)
 
 

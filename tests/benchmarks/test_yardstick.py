@@ -246,7 +246,7 @@ def test_an_unknown_row():
     command = [ROOT / "benchmarks" / "run.py", "--rows=help,tee", "--output=x"]
     done = warm_python.run(command)
     assert done.returncode == 1
-    assert "--rows: 'tee' is none of train-tiny" in done.stderr
+    assert "--rows: 'tee' is not one of train-tiny" in done.stderr
 
 
 def test_optional_variants_that_fail_are_skipped(capsys):

@@ -145,7 +145,7 @@ BAD = {
     f"{CALIBRATED}=head.csv": "head.csv",
     f"{CALIBRATED}=latin.csv": "latin.csv",
     f"{CALIBRATED}=short.csv --lengths=24": "accuracy "
-    "falls from 100.00 to … --max_accuracy_drop 1",
+    "falls from 100.00 to … --max_accuracy_drop=1",
     # Files with answers.
     f"{TO}classifier --dev_file=no.csv": "--dev_file … no.csv",
     f"{TO}classifier --dev_file=.": "--dev_file",

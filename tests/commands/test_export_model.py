@@ -45,7 +45,7 @@ BAD = {
     "--model_dir=squad --nopairs": "squad is not a classifier … --pairs",
     f"{MODEL} --max_seq_length=8": "fine-tuned for 24 tokens … --max_seq_length",
     "--model_dir=encoder --max_seq_length=0": "max_seq_length … 3",
-    "--model_dir=encoder --max_seq_length=33": "--max_seq_length is 33 … 3 to 32",
+    "--model_dir=encoder --max_seq_length=33": "--max_seq_length=33 … 3 to 32",
     f"{MODEL} --lengths=abc": "--lengths … abc",
     f"{MODEL} --lengths=16,": "--lengths",
     f"{MODEL} --lengths=16,2": "--lengths … 3 tokens",

@@ -120,7 +120,7 @@ BAD = {
     f"{TO}classifier --dev_file=dev.csv --max_accuracy_drop=nan": "--max_accuracy_drop",
     f"{TO}classifier --max_seq_length=8": "--max_seq_length",
     f"{TO}encoder --max_seq_length=2": "max_seq_length … 3",
-    f"{TO}encoder --max_seq_length=33": "--max_seq_length is 33",
+    f"{TO}encoder --max_seq_length=33": "--max_seq_length=33",
     f"{TO}classifier --lengths=abc": "--lengths … abc",
     f"{TO}classifier --lengths=16,2": "--lengths … 3 tokens",
     f"{TO}classifier --lengths=8.5": "--lengths … 8.5",

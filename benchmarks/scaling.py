@@ -2,10 +2,14 @@ r"""Measure the time of a training step by batch, length and size; fit a cost mo
 
     python benchmarks/scaling.py --output=scaling
 
-The cost model has three parts: the operations of the matrix products, at the
-speed of a 1536 x 1536 product measured in the same run; a time for each number
-that element-wise work writes; and a time for each weight that the optimizer
-updates. The last two are fitted to all points by least squares of the relative
+The cost model has three parts:
+
+* the operations of the matrix products, at the speed of a 1536 x 1536 product
+  measured in the same run;
+* a time for each number that element-wise work writes;
+* a time for each weight that the optimizer updates.
+
+The last two are fitted to all points by least squares of the relative
 errors. --output is a folder for `scaling.json` and `scaling.png`.
 """
 

@@ -26,9 +26,9 @@ MLM_BIAS = "cls/predictions/output_bias"
 def extend(checkpoint: Checkpoint, pieces: Mapping[int, list[int]]) -> Checkpoint:
     """Return a checkpoint with rows for new tokens; other values stay bit-identical.
 
-    New rows do not change the hidden states of texts without new tokens, nor
-    the scores of old tokens (some devices may round them differently when the
-    table grows; CPUs do not). They do change probabilities, since the new
+    New rows do not change the hidden states of texts without new tokens, nor the
+    scores of old tokens. (Some devices, but not CPUs, may round scores
+    differently when the table grows.) New rows do change probabilities, since the new
     tokens take a share.
 
     Args:

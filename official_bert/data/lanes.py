@@ -2,8 +2,8 @@
 
 Every batch takes the same number of rows from each lane. A worker that needs
 only some rows of each batch opens only the files of their lanes. The number of
-lanes depends on the files and the batch size, never on the number of workers,
-so the batches are the same for any number of workers.
+lanes depends only on the files and the batch size. The batches are therefore
+the same for any number of workers.
 """
 
 import dataclasses

@@ -1,9 +1,10 @@
 """Work in several processes, which always end with this one.
 
-`concurrent.futures` manages the processes. This module adds: a worker ends when
-its parent does (after `kill -9` it would wait forever), a failed run terminates
-its workers (they would finish their tasks first), and the message about a
-killed worker names the signal.
+`concurrent.futures` manages the processes. This module adds:
+
+* A worker ends when its parent does. After `kill -9` it would wait forever.
+* A failed run terminates its workers. They would finish their tasks first.
+* The message about a killed worker names the signal.
 """
 
 import concurrent.futures

@@ -1,1 +1,1 @@
-"""Speed and results compared with other libraries and with the machine's limits."""
+"""Speed and results compared with other libraries and the machine's limits."""

@@ -1,9 +1,10 @@
-r"""How much memory and time does it take to make a .tflite of BERT-base?
+r"""Measure the memory and time for converting BERT-base to a `.tflite`.
 
     python benchmarks/base_on_device.py --vocab_file=vocab.txt
 
-A model of --bert_config_file's size with random weights is exported by export_model.py,
-each time in a process of its own, whose greatest resident memory is told.
+export_model.py exports a model with random weights and the size in
+--bert_config_file. Each export is a separate process, whose peak resident
+memory is printed.
 """
 
 import os
@@ -26,20 +27,25 @@ from official_bert.errors import UserError  # noqa: E402
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("bert_config_file", "configs/bert_base.json", "The size.")
-flags.DEFINE_string("vocab_file", None, "As many pieces as the config says.")
+flags.DEFINE_string(
+    "bert_config_file", "configs/bert_base.json", "Config file with the size."
+)
+flags.DEFINE_string(
+    "vocab_file", None, "Vocabulary with as many tokens as the config states."
+)
 flags.DEFINE_list("quantizations", ["float32", "float16", "int8"], "Formats.")
-flags.DEFINE_list("lengths", ["128"], "As those of export_model.py.")
+flags.DEFINE_list("lengths", ["128"], "Row lengths, as for export_model.py.")
 
 
 def main():
-    """Make the model, export it, print a line for each format."""
+    """Make the model, export it, and print a line for each format."""
     require("vocab_file")
     with tempfile.TemporaryDirectory() as folder:
         model = os.path.join(folder, "model")
         _write_model(model)
         for name in FLAGS.quantizations:
-            # Children's maxima are told together, so each has a parent of its own.
+            # The system reports one maximum for all children, so each has its
+            # own parent.
             done = subprocess.run(
                 [sys.executable, __file__, "--measure", *_command(model, folder, name)],
                 capture_output=True,
@@ -82,7 +88,7 @@ def _command(model, folder, name):
 
 
 def _measure(command):
-    """Run a command; print its greatest memory and its time."""
+    """Run a command; print its peak memory and its time."""
     start = time.monotonic()
     status = subprocess.run(command, check=False).returncode
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss / 1e6

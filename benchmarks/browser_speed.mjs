@@ -1,11 +1,11 @@
-// Speed of an exported page's model and of ONNX Runtime Web on the same weights.
+// Measures an exported page's model and ONNX Runtime Web with the same weights.
 //
 //   node benchmarks/browser_speed.mjs MODULES EXPORT CHROMIUM MODEL.onnx [MODEL.onnx …]
 //
 // MODULES is a folder with node_modules/playwright-core and node_modules/onnxruntime-web,
-// EXPORT a folder of `export_model.py --format=web` of a pre-trained model. An ONNX model
-// takes input_ids, attention_mask and token_type_ids. The programs alternate; printed is
-// the median of each, in milliseconds for one row.
+// EXPORT a folder of `export_model.py --format=web` for a pre-trained model. An ONNX model
+// takes input_ids, attention_mask and token_type_ids. The programs alternate; the output is
+// the median of each, in milliseconds per row.
 
 import fs from "node:fs";
 import http from "node:http";

@@ -1,7 +1,8 @@
 """The tasks of `fine_tuning.py`: their data, settings and scores.
 
-Both sides get the same flags for them. The files they read are written anew: with as
-many rows as are asked for, and what one side could not read left out.
+Both sides get the same flags for them. The files that they read are rewritten
+with the requested number of rows, and without content that one side cannot
+read.
 """
 
 import dataclasses
@@ -26,25 +27,25 @@ BLANK_LINES = re.compile(r"\n\s*\n")
 
 @dataclasses.dataclass(frozen=True)
 class ComparedTask:
-    """A task, and how both sides are trained on it.
+    """A task, and the settings of both sides for it.
 
     Attributes:
       name: as in --tasks.
-      script: our command, of `run_scripts`.
+      script: our command in `run_scripts`.
       peer: PyTorch's script, a module of `benchmarks.peers`.
       scores: names of the scores, each from 0 to 1.
-      sources: what its files are, for people; the first is trained on.
-      prepare: function: (paths of the sources, folder for what is written, rows
-        to train on at most, and to evaluate on; None for all) -> flags that
-        name the data.
+      sources: descriptions of its files; the first is the training set.
+      prepare: function: (paths of the sources, output folder, maximum rows for
+        training, and for evaluation; None for all) -> flags for the data.
       read_scores: function: our output directory -> dict of all scores.
-      max_seq_length: tokens of a sequence at most.
-      train_batch_size: sequences of an update; of multiple choice, questions.
-      learning_rate: the highest, behind a tenth of the updates as warm-up.
+      max_seq_length: maximum tokens of a sequence.
+      train_batch_size: sequences per training step; for multiple choice,
+        questions.
+      learning_rate: the peak, after a tenth of the training steps as warm-up.
       num_train_epochs: passes over the training set.
-      max_train_rows: rows to train on at most; None for all.
-      flags: further flags of both sides.
-      our_flags: further flags of our command.
+      max_train_rows: maximum rows for training; None for all.
+      flags: additional flags of both sides.
+      our_flags: additional flags of our command.
     """
 
     name: str
@@ -63,16 +64,16 @@ class ComparedTask:
     our_flags: tuple[str, ...] = ("--do_train", "--do_eval")
 
     def setting_flags(self):
-        """Return the flags of both sides that do not name data or the model."""
+        """Return the flags of both sides, except those for data and model."""
         names = "max_seq_length", "train_batch_size", "learning_rate"
         return [*self.flags, *(f"--{name}={getattr(self, name)}" for name in names)]
 
 
 def find_task(name):
-    """Return the `ComparedTask` of a name: one of `TASKS`, or a task of GLUE.
+    """Return the `ComparedTask` with a name: one of `TASKS`, or a GLUE task.
 
     Raises:
-      UserError: there is none.
+      UserError: the task does not exist.
     """
     if name in TASKS:
         return TASKS[name]
@@ -91,7 +92,7 @@ def find_task(name):
 
 
 def cut_squad(text, most):
-    """Return a SQuAD file with its first questions alone."""
+    """Return a SQuAD file with only its first questions."""
     content, left = json.loads(text), most
     articles = []
     for article in content["data"]:
@@ -107,19 +108,19 @@ def cut_squad(text, most):
 
 
 def cut_conll(text, most):
-    """Return CoNLL columns with their first sentences alone."""
+    """Return CoNLL columns with only their first sentences."""
     kept = []
     for block in BLANK_LINES.split(text.strip()):
         if not most:
             break
-        # The row that begins a document is no sentence.
+        # The row that begins a document is not a sentence.
         most -= not block.startswith(ner_conll.DOCUMENT_START)
         kept.append(block)
     return "\n\n".join(kept) + "\n"
 
 
 def _prepare_texts(names, cut, sources, folder, max_train_rows, max_dev_rows):
-    """Write files cut by `cut`; return their flags, which have these names."""
+    """Write files truncated by `cut`; return their flags, with these names."""
     flags = []
     limits = [max_train_rows, *[max_dev_rows] * (len(names) - 1)]
     for name, source, most in zip(names, sources, limits, strict=True):
@@ -132,7 +133,7 @@ def _prepare_texts(names, cut, sources, folder, max_train_rows, max_dev_rows):
 
 
 def _prepare_glue(task, sources, folder, max_train_rows, max_dev_rows):
-    """Write a folder of a task of GLUE; see `ComparedTask.prepare`."""
+    """Write the folder of a GLUE task; see `ComparedTask.prepare`."""
     header = 0 if task.layouts["train"].num_columns else 1
     for split, most in (("train", max_train_rows), ("dev", max_dev_rows)):
         name = task.layouts[split].files[0]
@@ -145,8 +146,8 @@ def _prepare_glue(task, sources, folder, max_train_rows, max_dev_rows):
 def _prepare_choices(sources, folder, max_train_rows, max_dev_rows):
     """Write JSON lines of multiple choice; see `ComparedTask.prepare`.
 
-    A source may be a pattern of several files, whose questions follow each other.
-    Questions without choices are left out: there are copies of ARC that lost some.
+    A source may be a pattern for several files, which are joined. Questions
+    without choices are left out, because some copies of ARC lost their choices.
     """
     flags = []
     for name, pattern, most in zip(
@@ -168,7 +169,7 @@ def _prepare_choices(sources, folder, max_train_rows, max_dev_rows):
 
 
 def _read_eval_results(directory):
-    """Return what `eval_results.txt` says: name, without "eval_", -> number."""
+    """Return the values in `eval_results.txt`: name without "eval_" -> number."""
     found = eval_results.read(directory)
     return {name.removeprefix("eval_"): value for name, value in found.items()}
 
@@ -179,18 +180,19 @@ def _read_squad_results(directory):
 
 
 def _read_ner_results(directory):
-    """Return the scores on the dev set, and `test_f1` of the tags predicted."""
+    """Return the scores on the dev set, and `test_f1` of the predicted tags."""
     path = pathlib.Path(directory) / "test_predictions.conll"
     documents = ner_files.read_ner_file(path).documents
     sentences = [sentence for document in documents for sentence in document]
-    # The predicted tag stands behind the known one.
+    # The predicted tag follows the gold tag.
     known = [[columns[-1] for columns in one.columns] for one in sentences]
     scores = entities.score(known, [one.tags for one in sentences])
     return _read_eval_results(directory) | {"test_f1": scores.overall.f1}
 
 
-# The paper's rate for SQuAD, with the original's batch for one GPU: its 32 would
-# make few updates of a part of the training set.
+# The paper's learning rate for SQuAD, with the original's batch for one GPU.
+# The paper's batch of 32 would give few training steps on a part of the
+# training set.
 SQUAD_1 = ComparedTask(
     name="squad1",
     script="run_squad.py",
@@ -240,9 +242,10 @@ TASKS = {task.name: task for task in (SQUAD_1, SQUAD_2, CONLL, ARC)}
 
 
 def check_sources(task, sources):
-    """Raise `UserError` unless a task has as many paths as it has sources."""
+    """Raise `UserError` unless a task has one path per source."""
     if len(sources) != len(task.sources):
         raise UserError(
-            f"--{task.name}_files names {len(sources)} files; give "
-            f"{len(task.sources)}, with commas between them: {', '.join(task.sources)}."
+            f"--{task.name}_files has {len(sources)} files. Give "
+            f"{len(task.sources)}, separated by commas: "
+            f"{', '.join(task.sources)}."
         )

@@ -2,14 +2,16 @@
 
     echo 5 | python benchmarks/contender.py MODULE FUNCTION '{"argument": "value"}'
 
-`yardstick/processes.py` starts it. MODULE is `ours` or a peer such as `peers.kerashub`.
-Its FUNCTION, called with the arguments, returns a function that does the work once. The
-first line of stdout has the versions. Then each line of stdin is a number of calls, and
-stdout gets a line of JSON for it: `seconds` of the calls, and `memory`, the peak in
-bytes, less the peak when the module was imported and nothing was made yet. A module may
-have `device_memory`, which returns the peak of a GPU's memory; 0 without a GPU.
+`yardstick/processes.py` starts it. MODULE is `ours` or a peer such as
+`peers.kerashub`. Its FUNCTION, called with the arguments, returns a function
+that does the work once. The first line of stdout has the versions. Then each
+line of stdin is a number of calls, and stdout gets one line of JSON for it:
+`seconds` of the calls, and `memory`. Memory is the peak in bytes, minus the
+peak after the import of the module. A module may define `device_memory`, which
+returns the peak of a GPU's memory (0 without a GPU).
 
-It needs the standard library alone, because it also runs in the peers' environment.
+It uses only the standard library, because it also runs in the peers'
+environment.
 """
 
 import contextlib
@@ -25,7 +27,7 @@ sys.path.insert(0, str(ROOT))
 
 
 def main():
-    """Make the function, then call it as often as stdin says."""
+    """Make the function, then call it as often as each line of stdin requests."""
     module_name, name, arguments = sys.argv[1:]
     stdout = _own_stdout()
     module = importlib.import_module(f"benchmarks.{module_name}")
@@ -41,7 +43,7 @@ def main():
 
 
 def _own_stdout():
-    """Return stdout as a file of lines; what libraries print goes to stderr."""
+    """Return stdout as a line-buffered file; redirect other output to stderr."""
     stdout = os.fdopen(os.dup(1), "w", buffering=1)
     os.dup2(2, 1)
     return stdout
@@ -54,7 +56,7 @@ def _seconds_of(call):
 
 
 def _forget_peak():
-    """Make what is resident now the peak, where that is allowed."""
+    """Reset the peak memory to the current memory, if the system allows it."""
     with contextlib.suppress(OSError):
         pathlib.Path("/proc/self/clear_refs").write_text("5")
 

@@ -1,11 +1,11 @@
-r"""Does a .tflite answer what Python answers, on a real dev set?
+r"""Compare a `.tflite` with Python on a real dev set.
 
     python benchmarks/device_equality.py --model_dir=output/mrpc --dev_file=dev.tsv
     python benchmarks/device_equality.py --model_dir=all-MiniLM-L6-v2 --texts=texts.txt
 
-The model becomes a .tflite of each of --quantizations; every row of the dev set goes
-through it and through Python. Of a pre-trained model --texts are encoded instead, and
-their vectors compared by the cosine.
+The model is converted to a `.tflite` for each of --quantizations, and both
+predict every row of the dev set. With a pre-trained model, --texts are encoded
+instead, and their vectors are compared by the cosine.
 """
 
 import os
@@ -24,18 +24,26 @@ from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("model_dir", None, "A model of any task, or a pre-trained one.")
-flags.DEFINE_string("dev_file", None, "Of a task: as that of export_model.py.")
-flags.DEFINE_string("texts", None, "Of a pre-trained model: texts, one a line.")
+flags.DEFINE_string(
+    "model_dir",
+    None,
+    "Directory of a fine-tuned model of any task, or of a pre-trained model.",
+)
+flags.DEFINE_string(
+    "dev_file", None, "Dev set of a fine-tuned model, as for export_model.py."
+)
+flags.DEFINE_string("texts", None, "Texts for a pre-trained model, one per line.")
 flags.DEFINE_list("quantizations", ["float32", "int8"], "Formats.")
-flags.DEFINE_list("lengths", None, "As those of export_model.py.")
+flags.DEFINE_list("lengths", None, "Row lengths, as for export_model.py.")
 
 
 def main():
-    """Convert, ask both, print a line for each format."""
+    """Convert, predict with both, and print a line for each format."""
     require("model_dir")
     start_tensorflow()
-    logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
+    logging.set_verbosity(
+        logging.ERROR
+    )  # Hide repeated warnings about truncated texts.
     from official_bert.export import sources
     from official_bert.export.tflite import labeled_sets, writer
     from official_bert.export.tflite.model import open_device_model
@@ -74,7 +82,7 @@ def _features(model, path):
 
 
 def _compare(model, path, features):
-    """Return how far the numbers of all rows are apart, a str."""
+    """Return the differences of the numbers of all rows, a str."""
     import numpy as np
 
     from official_bert.fine_tuning.outputs import compile_model
@@ -92,9 +100,9 @@ def _compare(model, path, features):
         if "pooled_output" in wanted:
             pair = [each["sequence_output"][0].mean(axis=0) for each in (given, wanted)]
             cosines.append(_cosine(*pair))
-    told = f"numbers differ by {greatest:.1e} at most"
+    told = f"numbers differ by at most {greatest:.1e}"
     if cosines:
-        told += f", cosine of the mean vectors {min(cosines):.4f} at least"
+        told += f", cosine of the mean vectors at least {min(cosines):.4f}"
     return told
 
 

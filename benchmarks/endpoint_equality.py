@@ -1,12 +1,13 @@
-r"""Does an endpoint answer what Python answers, on a real dev set?
+r"""Compare an endpoint with Python on a real dev set.
 
     python benchmarks/endpoint_equality.py --model_dir=output/mrpc --rows=dev.jsonl
 
-The rows are JSON lines with the names of the model's inputs, such as {"text": "…"}.
-The model is exported and served by `serve.py`; Python's predictor, the signature for
-raw text and the one for token ids (of ids that Python made) are compared row by row,
-the latter two over HTTP. Exit status 1 if a label, an answer or an offset differs, or a
-number by more than 1e-5, or, above 1, than that part of it.
+The rows are JSON lines with the names of the model's inputs, such as {"text":
+"…"}. `serve.py` serves an export of the model. Python's predictor, the
+signature for raw text, and the signature for token ids (computed by Python) are
+compared row by row, the latter two over HTTP. The exit status is 1 if a label,
+an answer or an offset differs, or a number differs by more than 1e-5 (relative
+above 1).
 """
 
 import json
@@ -27,19 +28,27 @@ from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("model_dir", None, "A model of any task, or a pre-trained one.")
-flags.DEFINE_string("rows", None, "JSON lines: rows of its inputs.")
-flags.DEFINE_integer("max_rows", None, "At most so many, the first of the file.")
+flags.DEFINE_string(
+    "model_dir",
+    None,
+    "Directory of a fine-tuned model of any task, or of a pre-trained model.",
+)
+flags.DEFINE_string("rows", None, "JSON lines file with rows of its inputs.")
+flags.DEFINE_integer(
+    "max_rows", None, "Maximum number of rows, from the beginning of the file."
+)
 
 BATCH = 16
 TOLERANCE = 1e-5
 
 
 def main():
-    """Export, serve, ask, compare."""
+    """Export, serve, predict, compare."""
     require("model_dir", "rows")
     start_tensorflow()
-    logging.set_verbosity(logging.ERROR)  # Of texts that are cut, each time.
+    logging.set_verbosity(
+        logging.ERROR
+    )  # Hide repeated warnings about truncated texts.
     from official_bert.export.saved_model import check_rows, exports, writer
     from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
@@ -54,7 +63,7 @@ def main():
     for name, (number, differing, difference) in (("raw text", text), ("ids", tokens)):
         print(
             f"{export.what}, {name}: {number} rows, {differing} outputs differ; "
-            f"numbers by {difference:.1e} at most"
+            f"numbers by at most {difference:.1e}"
         )
     return 1 if text[1] or tokens[1] else 0
 
@@ -64,7 +73,7 @@ def _parts(rows):
 
 
 def _text_batches(export, rows):
-    """Yield (inputs as lists, what Python answers, a dict of arrays)."""
+    """Yield (inputs as lists, Python's predictions as a dict of arrays)."""
     from official_bert.export.saved_model.signatures import SERVING
     from official_bert.export.saved_model.verify import columns_of
 
@@ -74,10 +83,10 @@ def _text_batches(export, rows):
 
 
 def _token_batches(export, rows):
-    """Yield the same for rows of ids, as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+    """Yield the same for rows of ids, `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
 
-    What Python answers is the Keras model's output, compiled as predictors do: without
-    that the last digits are others.
+    The predictions are outputs of the Keras model, compiled as in predictors;
+    without compilation the last digits differ.
     """
     import tensorflow as tf
 
@@ -102,7 +111,7 @@ def _token_batches(export, rows):
 
 
 def _kept(outputs):
-    """Return the outputs of a model that an endpoint has."""
+    """Return the model outputs that an endpoint has."""
     if "pooled_output" in outputs:
         return {n: outputs[n] for n in ("pooled_output", "sequence_output")}
     return outputs
@@ -129,7 +138,7 @@ def _compare(url, signature, batches):
 
 
 def _flat(value, wanted):
-    """Return texts as one list, which is how `error_of` takes them."""
+    """Return texts as one list, the form for `error_of`."""
     while wanted.dtype == object and value and isinstance(value[0], list):
         value = [one for row in value for one in row]
     return value

@@ -1,19 +1,19 @@
-r"""Fine-tune beside PyTorch and transformers: scores and speed.
+r"""Fine-tune with this project and with PyTorch and transformers: scores and speed.
 
     python benchmarks/fine_tuning.py --data_dir=glue_data --model=all-MiniLM-L6-v2 \
         --output=fine_tuning.jsonl
-
     python benchmarks/fine_tuning.py --tasks=squad1,conll --model=all-MiniLM-L6-v2 \
         --squad1_files=train-v1.1.json,dev-v1.1.json \
         --conll_files=train.txt,valid.txt,test.txt --output=fine_tuning.jsonl
 
-For each seed and task, our command and PyTorch's script in `peers` run one after the
-other: the same weights (a Hugging Face directory), rows, windows, batch, rate, warm-up
-and padding to a batch's longest text; `compared_tasks.py` has each task's settings.
-Each run is a line of the output; runs that are there already are not made again. Scores
-do not depend on what else the machine does, so with --who=ours and --who=PyTorch both
-sides can run at once, on a core each; the ratio of speeds needs them in alternation on
-a quiet machine. PyTorch gets an environment of its own, in --peer_env.
+For each seed and task, our command and PyTorch's script in `peers` run one
+after the other. Both use the same weights (a Hugging Face directory), rows,
+windows, batch, learning rate, warm-up and padding to a batch's longest text.
+`compared_tasks.py` has the settings of each task. Each run is a line of the
+output; existing runs are not repeated. Scores do not depend on the machine's
+load, so with --who=ours and --who=PyTorch both sides can run at once, on one
+core each. The ratio of speeds needs alternating runs on an idle machine.
+PyTorch has a separate environment, in --peer_env.
 """
 
 import contextlib
@@ -51,50 +51,55 @@ FLAGS = flags.FLAGS
 flags.DEFINE_list(
     "tasks",
     ["mrpc", "rte", "sts-b", "cola", "sst-2"],
-    f"Tasks of GLUE, and {', '.join(TASKS)}.",
+    f"GLUE tasks, and {', '.join(TASKS)}.",
 )
-flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
+flags.DEFINE_string(
+    "data_dir", None, "Folder that contains the folders of the GLUE tasks."
+)
 flags.DEFINE_list("squad1_files", [], f"{', '.join(SQUAD_1.sources)}.")
 flags.DEFINE_list("squad2_files", [], f"{', '.join(SQUAD_2.sources)}.")
 flags.DEFINE_list("conll_files", [], f"{', '.join(CONLL.sources)}.")
 flags.DEFINE_list(
     "arc_files",
     [],
-    f"{', '.join(ARC.sources)}. Each may be a pattern, as arc/*/train.csv.",
+    f"{', '.join(ARC.sources)}. Each may be a pattern, such as arc/*/train.csv.",
 )
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
 flags.DEFINE_list("seeds", ["1", "2", "3", "4", "5"], "Seeds.")
 flags.DEFINE_integer(
     "max_train_rows",
     None,
-    "Rows, questions or sentences to train on at most, the first of the file; default: "
-    "12000 of GLUE's, and all of the others'.",
+    "Maximum number of rows, questions or sentences for training, from the "
+    "beginning of the file; default: 12000 for GLUE, all for the others.",
     lower_bound=1,
 )
 flags.DEFINE_integer(
     "max_dev_rows",
     None,
-    "Likewise to evaluate on; default: all. Few make it short, to measure speed.",
+    "Maximum number for evaluation; default: all. Use few for a short "
+    "speed measurement.",
     lower_bound=1,
 )
 flags.DEFINE_float(
-    "num_train_epochs", None, "Epochs of training; default: 2 of SQuAD, else 3."
+    "num_train_epochs", None, "Training epochs; default: 2 for SQuAD, else 3."
 )
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
-flags.DEFINE_string("output", None, "JSON lines, one for each run.")
+flags.DEFINE_string("output", None, "JSON lines file, one line per run.")
 
 flags.DEFINE_string(
-    "models_dir", None, "Folder to keep our models in, as TASK_SEED; default: no."
+    "models_dir",
+    None,
+    "Folder that keeps our models as TASK_SEED; default: models are deleted.",
 )
 
 OURS, CORRECTED, THEIRS = "ours", "ours with --bias_correction", "PyTorch"
 flags.DEFINE_list(
-    "who", [OURS, THEIRS], f"Whose runs to make: {OURS}, {CORRECTED}, {THEIRS}."
+    "who", [OURS, THEIRS], f"Sides to run: {OURS}, {CORRECTED}, {THEIRS}."
 )
 
 
 def main():
-    """Make the runs that are missing, then print the tables."""
+    """Run what is missing, then print the tables."""
     require("model", "output")
     tasks = list(map(find_task, FLAGS.tasks))
     sources = list(map(_sources_of, tasks))
@@ -116,7 +121,7 @@ def main():
 
 
 def _sources_of(task):
-    """Return the paths that the flags give for a task, a list of str."""
+    """Return the paths in the flags of a task, a list of str."""
     if task.name not in TASKS:
         require("data_dir")
         return [FLAGS.data_dir]
@@ -127,7 +132,7 @@ def _sources_of(task):
 
 
 def _prepare(task, sources, folder):
-    """Write a task's files; return the flags that name them."""
+    """Write a task's files; return the flags for them."""
     folder.mkdir()
     max_train_rows = FLAGS.max_train_rows or task.max_train_rows
     return task.prepare(sources, folder, max_train_rows, FLAGS.max_dev_rows)
@@ -141,7 +146,7 @@ def _records():
 
 
 def _run_missing(who, task, seed, make_run, data_flags):
-    """Make a run and append its line, unless it is there."""
+    """Make a run and append its line, unless it exists."""
     key = {"who": who, "task": task.name, "seed": seed}
     if any(record | key == record for record in _records()):
         return
@@ -192,7 +197,7 @@ def _ours(task, seed, data_flags, further=()):
 
 
 def _output_dir(name):
-    """Return a context with the folder for a model of ours."""
+    """Return a context with the folder for our model."""
     if FLAGS.models_dir:
         return contextlib.nullcontext(os.path.join(FLAGS.models_dir, name))
     return tempfile.TemporaryDirectory()
@@ -214,9 +219,10 @@ def _result(task, scores, steps, seconds):
 
 
 def table(records):
-    """Return lines: for each task and score the means, and the ratio of rates.
+    """Return lines with the mean scores of each task, and the ratio of speeds.
 
-    The difference of the means is in pooled standard deviations, ours less PyTorch's.
+    The difference of the means is in pooled standard deviations, ours minus
+    PyTorch's.
     """
     lines = []
     for task in map(find_task, dict.fromkeys(one["task"] for one in records)):
@@ -244,7 +250,7 @@ def table(records):
 
 
 def _mean_and_deviation(scores):
-    """Return them for people, of one score or more."""
+    """Return the mean and the standard deviation of one or more scores as text."""
     mean = f"{statistics.fmean(scores):.1f}"
     if len(scores) == 1:
         return f"{mean} (1 seed)"
@@ -252,7 +258,7 @@ def _mean_and_deviation(scores):
 
 
 def _apart(ours, theirs):
-    """Return how many pooled standard deviations the means are apart."""
+    """Return the difference of the means in pooled standard deviations."""
     if min(len(ours), len(theirs)) < 2:
         return "-"
     freedom = len(ours) + len(theirs) - 2
@@ -266,7 +272,7 @@ def _apart(ours, theirs):
 
 
 def _ratios(records):
-    """Return ours / theirs of the runs of the same seed, made in alternation."""
+    """Return ours / theirs for alternating runs with the same seed."""
     rates = {
         (one["who"], one["seed"]): one["rate"] for one in records if one.get("rate")
     }

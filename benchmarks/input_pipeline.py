@@ -1,12 +1,12 @@
-r"""Records a second that the input pipeline delivers, and that a tiny BERT takes.
+r"""Measure records per second of the input pipeline, and of a tiny BERT.
 
     python benchmarks/input_pipeline.py --output=input_pipeline.json
 
-Records of random tokens are written to a folder for the time of the run: with
-masks, without, and without for whole words. Their batches are read in turns, each
-for --seconds, and after them the tiny model makes updates, fed with the first.
-Beside the rate stands the time that all threads of the process computed. A
-record is one sequence.
+It writes temporary records of random tokens: with masks, without masks, and
+without masks for whole words. It reads their batches in alternation, each for
+--seconds, and then runs training steps of the tiny model on the first kind. It
+also prints the CPU time of all threads of the process. A record is one
+sequence.
 """
 
 import os
@@ -29,28 +29,30 @@ from official_bert.config import BertConfig  # noqa: E402
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_integer("batch_size", 32, "Records of a batch.", 1)
-flags.DEFINE_integer("max_seq_length", 128, "Tokens of a record at most.", 5)
-flags.DEFINE_integer("max_predictions_per_seq", 20, "Masked tokens at most.", 1)
+flags.DEFINE_integer("batch_size", 32, "Records per batch.", 1)
+flags.DEFINE_integer("max_seq_length", 128, "Maximum tokens of a record.", 5)
+flags.DEFINE_integer(
+    "max_predictions_per_seq", 20, "Maximum masked tokens of a record.", 1
+)
 flags.DEFINE_integer("records", 20_000, "Records of each kind.", 1)
-flags.DEFINE_float("seconds", 2, "Length of a turn.", 0)
+flags.DEFINE_float("seconds", 2, "Length of a turn in seconds.", 0)
 flags.DEFINE_integer("rounds", 5, "Turns of each kind.", 1)
-flags.DEFINE_string("output", None, "JSON file for all figures.")
+flags.DEFINE_string("output", None, "JSON file for all numbers.")
 
-# Name -> how these records differ from the usual ones.
+# Name -> differences of these records from the usual ones.
 KINDS = {
     "static": {},
     "dynamic": {"masking": "dynamic"},
     "dynamic whole words": {"masking": "dynamic", "do_whole_word_mask": True},
 }
 UPDATES = "updates of tiny"
-# A third of English pieces continue a word in a vocabulary of some thousands,
-# a tenth in one of thirty thousand.
+# A third of English tokens continue a word with a vocabulary of some thousands,
+# a tenth with thirty thousand.
 CONTINUING = 0.2
 
 
 def main():
-    """Measure all kinds in turns and print one line for each."""
+    """Measure all kinds in alternation; print one line for each."""
     start_tensorflow()
     with tempfile.TemporaryDirectory() as folder:
         sources = {kind: _batches(folder, kind) for kind in KINDS}
@@ -85,7 +87,7 @@ def _batches(folder, kind):
 
 
 def _write_records(path, changes):
-    """Write records of random tokens as `create_pretraining_data.py` would."""
+    """Write records of random tokens in the form of `create_pretraining_data.py`."""
     import dataclasses
 
     from official_bert.data import instances, masking, pretraining_data
@@ -124,7 +126,7 @@ def _write_records(path, changes):
 
 
 def _updates(batches):
-    """Yield after each update of a tiny BERT on the batches; dropout is on."""
+    """Yield after each training step of a tiny BERT on the batches, with dropout."""
     import tensorflow as tf
 
     from official_bert.modeling.pretraining import PretrainingModel
@@ -147,7 +149,7 @@ def _updates(batches):
 
 
 def _measure(batches):
-    """Take batches for a turn; return (records a second, CPU seconds a record)."""
+    """Take batches for a turn; return (records per second, CPU seconds per record)."""
     for _ in range(10):
         next(batches)
     count, start, computed = 0, time.perf_counter(), time.process_time()

@@ -1,9 +1,10 @@
-"""Speed of instance creation: megabytes of input text per second, one process.
+"""Measure instance creation: megabytes of input text per second, in one process.
 
     python benchmarks/instance_creation.py --input_file=text.txt --vocab_file=vocab.txt
 
-Reading, tokenizing, making the instances, encoding and writing are each timed
-apart. The rate counts the input text once, whatever the number of duplicates.
+Reading, tokenizing, making the instances, encoding and writing are timed
+separately. The speed counts the input text once, regardless of the number of
+duplicates.
 """
 
 import os
@@ -21,20 +22,22 @@ from official_bert.command_line.flag_values import require  # noqa: E402
 from official_bert.command_line.program import run  # noqa: E402
 from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa: E402
 
-flags.DEFINE_string("input_file", None, "Text, one sentence a line.")
-flags.DEFINE_string("vocab_file", None, "The vocabulary.")
+flags.DEFINE_string("input_file", None, "Text file, one sentence per line.")
+flags.DEFINE_string("vocab_file", None, "Vocabulary file.")
 flags.DEFINE_bool("do_lower_case", True, "Whether the vocabulary is uncased.")
 flags.DEFINE_bool("do_whole_word_mask", False, "Mask whole words.")
-flags.DEFINE_integer("max_seq_length", 128, "Tokens of a sequence.")
-flags.DEFINE_integer("max_predictions_per_seq", 20, "Most masked tokens.")
+flags.DEFINE_integer("max_seq_length", 128, "Maximum tokens of a sequence.")
+flags.DEFINE_integer(
+    "max_predictions_per_seq", 20, "Maximum masked tokens of a sequence."
+)
 flags.DEFINE_integer("dupe_factor", 5, "Passes over the text.")
 FLAGS = flags.FLAGS
 
 
 def main():
-    """Run every step once and print its seconds and the rate of all."""
+    """Run every step once; print its seconds and the total speed."""
     require("input_file", "vocab_file")
-    start_tensorflow()  # Which is no part of the work.
+    start_tensorflow()  # The start is not part of the work.
     from official_bert.corpus import readers
     from official_bert.data import instances, masking, pretraining_data
     from official_bert.data.example_encoding import make_encoder

@@ -1,12 +1,13 @@
-r"""What the training loop costs, as a share of a training step of BERT-tiny on the CPU.
+r"""Measure the cost of the training loop as a share of a BERT-tiny step on the CPU.
 
     python benchmarks/loop_cost.py
 
-The loop is `training.loop.train`: it reads batches, shares them out, counts FLOPs,
-calls the training step, and writes a log line every --iterations_per_loop steps. It
-runs with the training step of tiny and with a function that returns the same report
-at once, alternating. The second time is the loop's own. Batches come from memory;
-`input_pipeline.py` measures those from record files.
+The loop is `training.loop.train`: it reads batches, distributes them, counts
+FLOPs, calls the training step, and writes a log line every
+--iterations_per_loop steps. It runs alternately with the training step of tiny
+and with a function that returns the same report immediately; the latter time is
+the loop's cost. Batches come from memory; `input_pipeline.py` measures record
+files.
 """
 
 import os
@@ -38,7 +39,7 @@ flags.DEFINE_string("output", None, "JSON file for the numbers.")
 
 
 class Batches:
-    """Random batches in memory, as `loop.train` reads a data set."""
+    """Random batches in memory, with the interface of a data set for `loop.train`."""
 
     tokens_per_row = 128
 
@@ -59,7 +60,7 @@ class Batches:
         }
 
     def training_batches(self, batch_size, seed, first_batch, rows):
-        """Return the batches, again and again."""
+        """Return the batches, repeated endlessly."""
         import tensorflow as tf
 
         return tf.data.Dataset.from_tensor_slices(self._features).repeat().prefetch(2)
@@ -95,8 +96,8 @@ def measure(batch_size, length, predictions, iterations_per_loop, steps, rounds)
       length: S.
       predictions: P.
       iterations_per_loop: steps between two log lines.
-      steps: of tiny in each round; the loop alone makes 10 log lines.
-      rounds: how many there are.
+      steps: steps of tiny in each round; the loop alone writes 10 log lines.
+      rounds: number of rounds.
     """
     from official_bert.training import loop
 
@@ -112,7 +113,7 @@ def measure(batch_size, length, predictions, iterations_per_loop, steps, rounds)
     settings = _settings(batch_size)
     state = _state(config, settings)
     with mock.patch.object(loop, "make_train_step", make_once):
-        _seconds_of_step(state, settings, batches, 2, 1)  # It compiles.
+        _seconds_of_step(state, settings, batches, 2, 1)  # Compiles the step.
     report = built[1](next(iter(batches.training_batches(0, 0, 0, None))))
     rows = []
     for _ in range(rounds):
@@ -175,9 +176,10 @@ def _state(config, settings):
 
 
 def _seconds_of_step(state, settings, batches, steps, iterations_per_loop):
-    """Return the seconds of a step in the rows of a run's metrics, without saving.
+    """Return the seconds per step from a run's metrics, without saving.
 
-    The time up to the first row is not counted if there are others: it has the start.
+    The time before the first row includes the start, and is not counted if
+    there are more rows.
     """
     import dataclasses
 

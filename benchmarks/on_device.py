@@ -1,20 +1,21 @@
-r"""A `.tflite` beside ONNX Runtime on the same weights: latency, memory, differences.
+r"""Compare a `.tflite` with ONNX Runtime: latency, memory, differences.
 
     python benchmarks/on_device.py --model=all-MiniLM-L6-v2 --output=on_device.json
 
-Both sides make their files of an encoder from one Hugging Face directory, in float32
-and with weights of 8 bits: ours as `export_model.py --format=tflite` does, ONNX
-Runtime's from PyTorch as `peers/onnx_runtime.py` says. First their outputs are
-compared, on a random row of each length without padding. Then each file is loaded by a
-process of its own, and two processes compute in turns, one at a time, a row at a time.
-A turn is a call that warms up and --calls more; the fastest of them is the turn's. A
-ratio is that of two neighboring turns.
+Both sides convert an encoder from one Hugging Face directory, in float32 and
+with 8-bit weights: ours like `export_model.py --format=tflite`, ONNX Runtime's
+from PyTorch as described in `peers/onnx_runtime.py`. First their outputs are
+compared, on a random row of each length without padding. Then a separate
+process loads each file, and two processes compute one row at a time,
+alternating. A turn is a warm-up call and --calls more; the fastest call counts.
+Ratios compare neighboring turns.
 
-Memory is the peak resident set of a process that loads a file and computes rows of
---memory_length, less the peak before, with the runtime imported; the mapped pages of
-the file are in it. Signatures of other lengths cost memory even if they are not called,
-so a .tflite with the one signature is measured, too. It is read from /proc of Linux.
-ONNX Runtime gets an environment of its own, in --peer_env.
+Memory is the peak resident set of a process that loads a file and computes rows
+of --memory_length, minus the peak after the import of the runtime. It includes
+the mapped pages of the file. Signatures of other lengths need memory even if
+they are not called, so a `.tflite` with only one signature is measured too. The
+numbers come from /proc of Linux. ONNX Runtime has a separate environment, in
+--peer_env.
 """
 
 import dataclasses
@@ -43,19 +44,19 @@ from official_bert.errors import UserError  # noqa: E402
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
-flags.DEFINE_list("lengths", ["32", "64", "128", "256", "384"], "Lengths of rows.")
+flags.DEFINE_list("lengths", ["32", "64", "128", "256", "384"], "Row lengths.")
 flags.DEFINE_integer("rounds", 20, "Turns of each side.", lower_bound=2)
-flags.DEFINE_integer("calls", 3, "Calls in a turn that count.", lower_bound=1)
-flags.DEFINE_integer("threads", None, "Threads; default: one for each core.", 1)
+flags.DEFINE_integer("calls", 3, "Counted calls per turn.", lower_bound=1)
+flags.DEFINE_integer("threads", None, "Threads; default: one per core.", 1)
 flags.DEFINE_integer(
-    "memory_length", 128, "The length, of --lengths, that memory is measured with."
+    "memory_length", 128, "Row length for the memory measurement, one of --lengths."
 )
 flags.DEFINE_string("peer_env", "build/peers", "Folder of ONNX Runtime's environment.")
-flags.DEFINE_string("output", None, "JSON file for all figures.")
+flags.DEFINE_string("output", None, "JSON file for all numbers.")
 OURS, THEIRS = "ours", "ONNX Runtime"
 OURS_ONE_LENGTH = "ours, one length"
 FORMATS = ("float32", "int8")
-# What rounding may do; another model, or another activation, differs by more.
+# Allowed rounding; another model or activation differs by more.
 TOLERANCE = 1e-3
 MEGABYTE = 1e6
 
@@ -92,22 +93,22 @@ def _show(lines):
 
 
 def read_lengths():
-    """Return --lengths as rising numbers.
+    """Return --lengths as ascending numbers.
 
     Raises:
-      UserError: one is no number, or --memory_length is not among them.
+      UserError: a length is not a number, or --memory_length is not among them.
     """
     for length in FLAGS.lengths:
         if not length.isdecimal() or int(length) < 3:
             raise UserError(
-                f"--lengths: {length!r} is no length of rows; give numbers from 3, as "
-                "32,64,128."
+                f"--lengths: {length!r} is not a row length. Give numbers from "
+                "3, such as 32,64,128."
             )
     lengths = sorted(set(map(int, FLAGS.lengths)))
     if FLAGS.memory_length not in lengths:
         raise UserError(
-            f"--memory_length {FLAGS.memory_length} is not among --lengths: give one "
-            f"of {', '.join(map(str, lengths))}."
+            f"--memory_length={FLAGS.memory_length} is not in --lengths. Use "
+            f"one of {', '.join(map(str, lengths))}."
         )
     return lengths
 
@@ -116,7 +117,8 @@ def open_encoder(path, lengths):
     """Load an encoder as a `DeviceModel` of these lengths.
 
     Raises:
-      UserError: there is none, it is fine-tuned, or its rows are shorter.
+      UserError: the encoder does not exist, is fine-tuned, or reads only
+        shorter rows.
     """
     start_tensorflow()
     from official_bert.export.tflite.model import open_device_model
@@ -124,13 +126,13 @@ def open_encoder(path, lengths):
     model = open_device_model(path)
     if model.predictor:
         raise UserError(
-            f"--model: {path} is a {model.what}; give a pre-trained encoder, the "
-            "outputs of which are compared."
+            f"--model: {path} is a {model.what}, but outputs of encoders are "
+            "compared. Give a pre-trained encoder."
         )
     if lengths[-1] > model.lengths[-1]:
         raise UserError(
-            f"--lengths: {path} reads {model.lengths[-1]} tokens, not {lengths[-1]}; "
-            "leave that out."
+            f"--lengths: {path} reads {model.lengths[-1]} tokens, not "
+            f"{lengths[-1]}. Remove this length."
         )
     return dataclasses.replace(model, lengths=tuple(lengths))
 
@@ -143,7 +145,7 @@ def write_ours(folder, model, prefix=""):
     for name in FORMATS:
         paths[name] = os.path.join(folder, f"{prefix}{name}.tflite")
         fixed = model.with_fixed_lengths()
-        # What the converter says on its way is for nobody, unless it fails.
+        # The converter's output is only useful if it fails.
         content = start_tensorflow(functools.partial(converter.convert, fixed, name))
         with open(paths[name], "wb") as written:
             written.write(content)
@@ -160,8 +162,8 @@ def variant(who, path, settings):
     """Return the `Variant` that computes rows with a file.
 
     Args:
-      who: side, for people.
-      path: of a `.tflite` or an ONNX file.
+      who: name of the side.
+      path: a `.tflite` or ONNX file.
       settings: dict of `threads` and the arguments of `workload.row_calls`.
     """
     is_ours = path.endswith(".tflite")
@@ -197,8 +199,9 @@ def compare(sides, lengths, settings, peer_python):
     greatest = differences[OURS][FORMATS[0]]["greatest"]
     if not greatest <= TOLERANCE:
         raise UserError(
-            f"--model: the outputs of both sides differ by {greatest:.1e} in float32, "
-            f"and {TOLERANCE:.0e} is allowed; give an encoder of BERT with its pooler."
+            f"--model: the outputs of both sides differ by {greatest:.1e} in "
+            f"float32, but only {TOLERANCE:.0e} is allowed. Give a BERT encoder "
+            "with its pooler."
         )
     return differences
 
@@ -216,7 +219,7 @@ def read_outputs(path, lengths, settings, peer_python):
 
 
 def difference(some, others):
-    """Return the greatest and the mean difference of outputs.
+    """Return the maximum and mean differences of outputs.
 
     Args:
       some: list of dicts of arrays.
@@ -233,10 +236,11 @@ def difference(some, others):
 
 
 def _measure_latency(sides, lengths, settings, peer_python):
-    """Measure each format and length, printing a line of each as it is done.
+    """Measure each format and length, and print a line for each.
 
     Returns:
-      list of dicts: `format`, `length`, what `summary` returns, and the seconds.
+      list of dicts: `format`, `length`, the values of `summary`, and the
+      seconds.
     """
     measured = []
     _show([LATENCY_HEADER])
@@ -256,7 +260,7 @@ def _measure_latency(sides, lengths, settings, peer_python):
 
 
 def summary(seconds):
-    """Return medians of both sides, and the spread of the ratios of each round."""
+    """Return medians of both sides, and quartiles of each round's ratios."""
     ratios = [
         theirs / ours
         for ours, theirs in zip(seconds[OURS], seconds[THEIRS], strict=True)
@@ -272,9 +276,9 @@ def summary(seconds):
 
 
 def measure_memory(sides, settings, peer_python):
-    """Return list of dicts: `who`, `format`, `runtime`, `file` and `peak` in bytes.
+    """Return a list of dicts: `who`, `format`, `runtime`, `file` and `peak` in bytes.
 
-    Each file is loaded by a process of its own.
+    A separate process loads each file.
     """
     measured = []
     for name in FORMATS:
@@ -295,7 +299,7 @@ def measure_memory(sides, settings, peer_python):
 
 
 def difference_lines(differences):
-    """Yield what is printed of the outputs."""
+    """Yield the printed lines about the outputs."""
     yield f"difference from {THEIRS} in float32: greatest, mean"
     for who, formats in differences.items():
         for name, one in formats.items():
@@ -308,7 +312,7 @@ LATENCY_HEADER = (
 
 
 def latency_line(measured):
-    """Return what is printed of one format and length."""
+    """Return the printed line for one format and length."""
     times, ratios = measured["milliseconds"], measured["theirs_over_ours"]
     return (
         f"{measured['format']:8} {measured['length']:6} {times[OURS]:7.2f} ms "
@@ -318,7 +322,7 @@ def latency_line(measured):
 
 
 def memory_lines(measured, length):
-    """Yield what is printed of memory."""
+    """Yield the printed lines about memory."""
     yield f"\nformat   {'MB':20}     file   peak of a row of {length}"
     for one in measured:
         file, peak = one["file"] / MEGABYTE, one["peak"] / MEGABYTE

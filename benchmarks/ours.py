@@ -1,4 +1,4 @@
-"""This project, to measure. See `benchmarks/contender.py`."""
+"""Measure this project. See `benchmarks/contender.py`."""
 
 import itertools
 import os
@@ -21,20 +21,20 @@ def versions():
 
 
 def product():
-    """One product of two [1536, 1536] float32 matrices."""
+    """Return a function that multiplies two [1536, 1536] float32 matrices."""
     a = tf.random.normal([workload.PRODUCT_SIZE] * 2)
     multiply = tf.function(lambda: tf.reduce_sum(tf.matmul(a, a)))
     return lambda: float(multiply())
 
 
 def products(size, batch):
-    """The matrix products of a pre-training update one after the other, alone.
+    """Return a function that computes only the matrix products of a pre-training step.
 
     Args:
       size: name of a released size.
       batch: full sequences of `workload.LENGTH`.
     """
-    # Each has its own place in memory, as in a model.
+    # Each matrix has its own memory, as in a model.
     factors = [
         tuple(map(tf.random.normal, pair))
         for pair in product_shapes(BertConfig.named(size), batch)
@@ -42,7 +42,7 @@ def products(size, batch):
     gradients = [left @ right for left, right in factors]
 
     def multiply():
-        # Eagerly: of a graph, TensorFlow leaves out what nothing is made of.
+        # Eager mode, because TensorFlow removes unused results from a graph.
         for (left, right), gradient in zip(factors, gradients, strict=True):
             tf.matmul(left, right)
             tf.matmul(gradient, right, transpose_b=True)
@@ -61,7 +61,7 @@ def product_shapes(config, batch):
     layer = [((tokens, h), (h, h))] * 4
     layer += [((tokens, h), (h, config.intermediate_size))]
     layer += [((tokens, config.intermediate_size), (config.intermediate_size, h))]
-    # Queries by keys, and maps by values.
+    # Queries by keys, and attention probabilities by values.
     layer += [(values, (*heads, config.head_size, workload.LENGTH)), (maps, values)]
     words = (batch * workload.PREDICTIONS, h)
     head = [(words, (h, h)), (words, (h, config.vocab_size))]
@@ -78,17 +78,17 @@ def training(
     skip_padding=True,
     **settings,
 ):
-    """One pre-training update, as `run_pretraining.py` makes it.
+    """Return a function that runs one pre-training step like `run_pretraining.py`.
 
     Args:
       size: name of a released size.
       batch: sequences.
       shortest: see `workload.pretraining_batch`.
-      length: likewise.
-      precision: as the flag of `run_pretraining.py`.
-      recompute: likewise.
-      skip_padding: likewise.
-      **settings: of `StepSettings`.
+      length: see `workload.pretraining_batch`.
+      precision: like the flag of `run_pretraining.py`.
+      recompute: like the flag of `run_pretraining.py`.
+      skip_padding: like the flag of `run_pretraining.py`.
+      **settings: attributes of `StepSettings`.
     """
     from official_bert.modeling.pretraining import PretrainingModel
     from official_bert.training.precision import computing_in
@@ -104,7 +104,7 @@ def training(
 
 
 def _pretraining_step(model, skip_padding, **settings):
-    """Return the pre-training step, see `_train_step`."""
+    """Return the pre-training step; see `_train_step`."""
     from official_bert.training.pretraining import make_objective
 
     kernels = _kernels(model, skip_padding, settings.get("xla", False))
@@ -121,7 +121,7 @@ def _kernels(model, skip_padding, xla=False):
 
 
 def _train_step(model, objective, learning_rate, kernels, **settings):
-    """Return the step as the run scripts make it."""
+    """Return the training step, made like in the run scripts."""
     from official_bert.training.guard import Guard
     from official_bert.training.optimizer import BertAdam
     from official_bert.training.schedule import WarmupLinearDecay
@@ -141,7 +141,7 @@ def _train_step(model, objective, learning_rate, kernels, **settings):
 
 
 def encoding(size, batch):
-    """The encoder's outputs of one batch of full sequences, as a scorer gives them."""
+    """Return a function that computes the encoder's outputs of one full batch."""
     from official_bert.constants import INPUTS
     from official_bert.fine_tuning import outputs
     from official_bert.modeling.encoder import BertEncoder
@@ -160,15 +160,15 @@ def encoding(size, batch):
 
 
 def fine_tuning(config, texts, batch, num_outputs, padded=False):
-    """Updates on all batches of real texts, in their order.
+    """Return a function that runs training steps on all batches of real texts.
 
     Args:
       config: dict of a `BertConfig`.
-      texts: path, see `workload.read_texts`.
-      batch: texts of an update.
-      num_outputs: the task's labels; 1 where its label is a number.
-      padded: whether all batches are padded to the longest length, and computed
-        so, instead of each to its longest text.
+      texts: path; see `workload.read_texts`.
+      batch: texts per training step.
+      num_outputs: number of labels of the task; 1 for regression.
+      padded: whether to pad all batches to the longest length, instead of each
+        to its longest text.
     """
     from official_bert.modeling.classification import ClassificationModel
     from official_bert.tables.labels import REGRESSION, SINGLE_LABEL
@@ -204,7 +204,7 @@ def fine_tuning(config, texts, batch, num_outputs, padded=False):
 
 
 def _batches(path, batch, padded):
-    """Return all whole batches of texts, each padded as fine-tuning does it."""
+    """Return all complete batches of texts, padded as in fine-tuning."""
     from official_bert.fine_tuning import batches
     from official_bert.tasks.classifier import features as classifier_features
 
@@ -223,13 +223,14 @@ def _batches(path, batch, padded):
 
 
 def windows(config, texts, batch, padded_to=None):
-    """The span logits of all windows, in batches of like length.
+    """Return a function that computes the span logits of all windows.
 
     Args:
       config: dict of a `BertConfig`.
-      texts: path, see `workload.read_texts`; the label is of no account.
-      batch: windows that go through the model together.
-      padded_to: tokens of every window; by default those of a batch's longest.
+      texts: path; see `workload.read_texts`; labels are ignored.
+      batch: windows per batch; windows of similar length are grouped.
+      padded_to: tokens of every window; default: the longest window of the
+        batch.
     """
     from official_bert.fine_tuning import outputs
     from official_bert.fine_tuning.batches import FeatureSet
@@ -249,7 +250,7 @@ def windows(config, texts, batch, padded_to=None):
 
 
 def tflite(size, vocab_file, quantization):
-    """The encoder of random weights as a `.tflite`, on one full sequence."""
+    """Return a function that runs a random `.tflite` on one full sequence."""
     from benchmarks import ours_tflite
     from official_bert.checkpoints import model_directory
     from official_bert.constants import INPUTS
@@ -271,12 +272,12 @@ def tflite(size, vocab_file, quantization):
 
 
 def tokenization(lines_file, vocab_file, seen):
-    """The ids of all lines.
+    """Return a function that computes the ids of all lines.
 
     Args:
-      lines_file: text, a sentence a line.
-      vocab_file: of an uncased model.
-      seen: whether the tokenizer has had the same text before.
+      lines_file: text, one sentence per line.
+      vocab_file: vocabulary of an uncased model.
+      seen: whether the tokenizer has processed the same text before.
     """
     from official_bert.tokenization.full import FullTokenizer
 
@@ -292,7 +293,7 @@ def tokenization(lines_file, vocab_file, seen):
 
 
 def instances(lines_file, vocab_file, dupe_factor):
-    """All instances of a text, from its lines to the record file, exact mode."""
+    """Return a function that makes all instances of a text, in the exact mode."""
     from official_bert.data.instances import InstanceSettings
     from official_bert.data.pretraining_data import create_pretraining_data
     from official_bert.tokenization.full import FullTokenizer
@@ -313,7 +314,7 @@ def instances(lines_file, vocab_file, dupe_factor):
 
 
 def batches(records, batch, count):
-    """The next batches of a record file, as the trainer gets them."""
+    """Return a function that reads the next batches of a record file."""
     endless = _record_batches(records, batch)
 
     def take():
@@ -332,7 +333,7 @@ def _record_batches(records, batch):
 
 
 def updates(records, batch, count):
-    """Updates of a tiny BERT on the next batches of a record file."""
+    """Return a function that runs training steps of a tiny BERT on a record file."""
     from official_bert.modeling.pretraining import PretrainingModel
 
     model = PretrainingModel(BertConfig.named("tiny"))
@@ -347,6 +348,6 @@ def updates(records, batch, count):
 
 
 def help_text(script):
-    """A run script's `--help`, in a new process."""
+    """Return a function that prints a run script's `--help`, in a new process."""
     command = [sys.executable, str(workload.ROOT / "run_scripts" / script), "--help"]
     return lambda: subprocess.run(command, check=True, stdout=subprocess.DEVNULL)

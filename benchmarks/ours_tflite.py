@@ -1,6 +1,6 @@
-"""A `.tflite` of this project, to measure. See `benchmarks/contender.py`.
+"""Measure a `.tflite` of this project. See `benchmarks/contender.py`.
 
-Without an import of TensorFlow, if LiteRT is installed.
+It does not import TensorFlow if LiteRT is installed.
 """
 
 import functools
@@ -26,7 +26,7 @@ def _import_runtime():
         return {"TensorFlow": tf.__version__}
 
 
-# An import of this module includes it, so that it does not count as memory of a model.
+# Imported with this module, so that it does not count as memory of a model.
 _RUNTIME = _import_runtime()
 
 
@@ -36,7 +36,7 @@ def versions():
 
 
 def rows(path, **settings):
-    """Make a function that computes rows; see `workload.row_calls`."""
+    """Return a function that computes rows; see `workload.row_calls`."""
     compute = open_model(path, settings.pop("threads"))
     return workload.row_calls(compute, np.int32, **settings)
 

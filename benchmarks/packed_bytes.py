@@ -1,11 +1,11 @@
-r"""Bytes that a training step on a TPU transfers per token, with and without --pack.
+r"""Count the bytes per token of a TPU training step, with and without --pack.
 
     python benchmarks/packed_bytes.py --input_file='data/wiki_128/*.tfrecord' \
         --bert_config_file=configs/bert_base.json --train_batch_size=32
 
-Bytes and temporaries are those that the TPU's compiler counts for one chip
-(plan_training.py, which needs the extra `plan`). Tokens are those of an average row of
-the records; padding does not count.
+Bytes and temporaries are the TPU compiler's numbers for one chip
+(plan_training.py, which needs the extra `plan`). Tokens are those of an average
+row of the records; padding does not count.
 """
 
 import json
@@ -25,15 +25,17 @@ from official_bert.constants import PRECISIONS  # noqa: E402
 
 FLAGS = flags.FLAGS
 
-flags.DEFINE_string("input_file", None, "TFRecords (names and globs).")
+flags.DEFINE_string("input_file", None, "TFRecord files (names and globs).")
 flags.DEFINE_string("bert_config_file", "configs/bert_base.json", "Model.")
-define_positive("train_batch_size", 32, "Rows of a chip.")
-flags.DEFINE_enum("precision", "bfloat16", PRECISIONS, "Of products and activations.")
-flags.DEFINE_string("topology", "v5e:2x2", "TPU slice, of which one chip is used.")
+define_positive("train_batch_size", 32, "Rows per chip.")
+flags.DEFINE_enum(
+    "precision", "bfloat16", PRECISIONS, "Precision of products and activations."
+)
+flags.DEFINE_string("topology", "v5e:2x2", "TPU slice; one of its chips is used.")
 
 
 def main():
-    """Print a row for each way."""
+    """Print a table row for each way."""
     require("input_file")
     from official_bert.data.records.record_set import open_record_set
 
@@ -58,7 +60,7 @@ def main():
 
 
 def _costs(records, is_packed):
-    """Return what `plan_training.py --json` says of one chip."""
+    """Return the numbers of `plan_training.py --json` for one chip."""
     values = {
         "bert_config_file": FLAGS.bert_config_file,
         "max_seq_length": records.max_seq_length,

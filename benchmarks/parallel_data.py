@@ -1,10 +1,10 @@
-"""Records from a corpus of any size: memory, speed, equal bytes, kills.
+"""Measure records from a corpus of any size: memory, speed, equal bytes, kills.
 
     python benchmarks/parallel_data.py --vocab_file=vocab.txt --megabytes=50,500
 
-makes corpora of these sizes out of --text (its lines in another order, so that
-all are like each other), builds records of them with `create_pretraining_data.py`
-and writes what it measured as JSON to --output_file:
+makes corpora of these sizes from --text (with its lines in different orders, so
+that all are similar). It builds records with `create_pretraining_data.py` and
+writes the measurements as JSON to --output_file:
 
 * peak memory of all processes together (PSS: shared pages count once) and of
   the largest one, for each size;
@@ -12,8 +12,8 @@ and writes what it measured as JSON to --output_file:
   the exact mode on corpora of up to --most_exact megabytes;
 * the same on the smallest corpus with Apache Beam, for each of --beam_options, and
   with Apache Spark, for each of --spark_master;
-* whether the bytes are the same for each number of workers, and after being
-  killed with all its workers left to themselves at --kills random moments.
+* whether the bytes are equal for each number of workers, and after kills with
+  all workers at --kills random moments.
 """
 
 import hashlib
@@ -38,28 +38,34 @@ from official_bert.command_line.program import run  # noqa: E402
 SCRIPT = ROOT / "run_scripts" / "create_pretraining_data.py"
 SECONDS_BETWEEN_LOOKS = 0.05
 
-flags.DEFINE_string("text", None, "Text, one sentence a line.")
-flags.DEFINE_string("vocab_file", None, "The vocabulary.")
-flags.DEFINE_list("megabytes", ["50", "500"], "Sizes of the corpora.")
-flags.DEFINE_list("workers", ["1", "2", "8"], "Numbers of processes.")
-flags.DEFINE_integer("most_workers_timed", 2, "More are run on the smallest only.")
-flags.DEFINE_float("most_exact", 50, "Largest corpus for the exact mode, megabytes.")
+flags.DEFINE_string("text", None, "Text file, one sentence per line.")
+flags.DEFINE_string("vocab_file", None, "Vocabulary file.")
+flags.DEFINE_list("megabytes", ["50", "500"], "Sizes of the corpora in megabytes.")
+flags.DEFINE_list("workers", ["1", "2", "8"], "Numbers of worker processes.")
+flags.DEFINE_integer(
+    "most_workers_timed",
+    2,
+    "Larger numbers of workers run only on the smallest corpus.",
+)
+flags.DEFINE_float(
+    "most_exact", 50, "Size in megabytes of the largest corpus for the exact mode."
+)
 flags.DEFINE_multi_string(
     "beam_options", [], "Beam's flags, as one text for each run with Beam."
 )
 flags.DEFINE_multi_string(
     "spark_master", [], "Spark's master, such as local[2], for each run with Spark."
 )
-flags.DEFINE_integer("kills", 5, "How often a run is killed, on the smallest corpus.")
+flags.DEFINE_integer("kills", 5, "Number of kills of a run on the smallest corpus.")
 flags.DEFINE_integer("dupe_factor", 5, "Passes over the text.")
-flags.DEFINE_integer("files", 4, "Record files.")
-flags.DEFINE_string("output_file", "parallel_data.json", "Where the figures go.")
-flags.DEFINE_string("folder", None, "Where corpora and records are put.")
+flags.DEFINE_integer("files", 4, "Number of record files.")
+flags.DEFINE_string("output_file", "parallel_data.json", "JSON file for the numbers.")
+flags.DEFINE_string("folder", None, "Folder for corpora and records.")
 FLAGS = flags.FLAGS
 
 
 def main():
-    """Run everything and write the figures as they come."""
+    """Run everything; write the numbers after each run."""
     require("text", "vocab_file")
     figures = {"dupe_factor": FLAGS.dupe_factor, "runs": [], "kills": []}
     with tempfile.TemporaryDirectory(dir=FLAGS.folder) as folder:
@@ -83,7 +89,7 @@ def main():
 
 
 def _numbers_of_workers(megabytes, smallest):
-    """Return the runs on a corpus; None is the exact mode, a text a cluster's."""
+    """Return the runs on a corpus; None is the exact mode, a text names a cluster."""
     numbers = [*map(int, FLAGS.workers), *FLAGS.beam_options, *FLAGS.spark_master]
     if megabytes != smallest:
         most = FLAGS.most_workers_timed
@@ -98,7 +104,7 @@ def _save(figures):
 
 
 def _write_corpus(path, megabytes):
-    """Write documents of the text over and over, their lines in another order."""
+    """Write documents of the text repeatedly, with their lines in different orders."""
     text = pathlib.Path(FLAGS.text).read_text(encoding="utf-8")
     documents = [document.split("\n") for document in text.split("\n\n")]
     rng = random.Random(1)
@@ -131,7 +137,7 @@ def _command(folder, corpus, workers):
 
 
 def _measure(folder, corpus, workers):
-    """Run the script once; return what it took and the digest of its files."""
+    """Run the script once; return its measurements and the digest of its files."""
     shutil.rmtree(folder / "out", ignore_errors=True)
     (folder / "out").mkdir()
     start = time.monotonic()
@@ -161,7 +167,7 @@ def _measure(folder, corpus, workers):
 
 
 def _kill(folder, corpus, workers, expected):
-    """Kill runs at random moments; return whether the last one's bytes are right."""
+    """Kill runs at random moments; return whether the final bytes are right."""
     shutil.rmtree(folder / "out", ignore_errors=True)
     (folder / "out").mkdir()
     rng = random.Random(workers)
@@ -198,7 +204,7 @@ def _digest(folder):
 
 
 def _tree(number):
-    """Return the numbers of a process and of all its children."""
+    """Return the ids of a process and of all its children."""
     found = [number]
     for parent in found:
         try:
@@ -210,7 +216,7 @@ def _tree(number):
 
 
 def _memory(number):
-    """Return (PSS, RSS) of a process in bytes, 0 once it has ended."""
+    """Return (PSS, RSS) of a process in bytes, 0 after its end."""
     try:
         lines = pathlib.Path(f"/proc/{number}/smaps_rollup").read_text().splitlines()
     except OSError:

@@ -3,10 +3,10 @@ r"""Pre-train the quickstart model in float32 and bfloat16, and draw the loss cu
     python run_scripts/quickstart.py
     python benchmarks/precision_curves.py --output=output/precision
 
-It reads the records of the quickstart and compiles each step with XLA, so that the
-kernels are those of a TPU. The folder gets a run for each seed and precision,
-`precision_curves.png`, and `precision_curves.json` with the last held-out losses. A
-second call resumes.
+It reads the quickstart's records and compiles each step with XLA, so that it
+uses a TPU's kernels. The folder gets a run for each seed and precision,
+`precision_curves.png`, and `precision_curves.json` with the last held-out
+losses. A second call resumes.
 """
 
 import itertools
@@ -32,7 +32,7 @@ FLAGS = flags.FLAGS
 flags.DEFINE_string("records", "output/quickstart", "Folder of the quickstart.")
 flags.DEFINE_string("output", None, "Folder for the runs and the figure.")
 flags.DEFINE_integer("steps", 3400, "Training steps of each run.", 1)
-flags.DEFINE_integer("seeds", 3, "Runs of each precision.", 1)
+flags.DEFINE_integer("seeds", 3, "Runs for each precision.", 1)
 
 PRECISIONS = {"float32": "tab:blue", "bfloat16": "tab:orange"}
 

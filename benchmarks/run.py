@@ -3,18 +3,19 @@ r"""The yardstick: this project compared with other libraries and the machine's 
     python benchmarks/run.py --vocab_file=vocab.txt --text_file=text.txt \
         --data_dir=glue_data --squad_file=dev-v1.1.json --output=yardstick
 
-Each variant of a row is a process of its own, and the processes compute in turns, one
-at a time, so that other work on the machine affects all of them; a ratio is that of two
-neighboring turns. Rows that count floating-point operations say how much of the rate of
-a 1536 x 1536 matrix product they reach, measured in the same turns. Noise can make a
-row faster than this product, which is impossible. Such a row is measured once more. If
-that fails, too, it is marked as unusable, and the other rows follow.
+Each variant of a row is a separate process. The processes compute alternately,
+one at a time, so that other work on the machine affects all of them equally.
+Ratios compare neighboring turns. Rows that count floating-point operations also
+state their share of the speed of a 1536 x 1536 matrix product, measured in the
+same turns. Noise can make a row seem faster than this product, which is
+impossible. Such a row is measured once more. If that also fails, the row is
+marked as unusable, and the other rows follow.
 
---output is a folder: `yardstick.json` has all figures, and for each row the day, the
-processor and the versions, `table.md` the table, `chart.png` the ratios. Rows that are
-there already are not measured again, unless they are unusable, so that you can stop
-the command and start it again. PyTorch and
-ONNX Runtime get an environment of their own, in --peer_env; --nopeers leaves them out.
+--output is a folder: `yardstick.json` has all numbers, and for each row the
+day, the processor and the versions; `table.md` is the table, `chart.png` shows
+the ratios. Existing rows are not measured again, unless they are unusable, so
+you can stop the command and start it again. PyTorch and ONNX Runtime have a
+separate environment, in --peer_env; --nopeers skips them.
 
 --instructions=avx2 measures what a processor without AVX-512 would do: every program
 sees a processor whose best instructions are AVX2 (Linux; see `yardstick/avx2_only.c`).
@@ -50,7 +51,7 @@ from official_bert.errors import UserError  # noqa: E402
 FLAGS = flags.FLAGS
 
 MOST_ATTEMPTS = 2
-# Of a processor, those that matrix products are made of.
+# The processor's instructions for matrix products.
 INSTRUCTIONS = ("avx2", "avx512f", "avx512_vnni", "avx512_bf16", "amx_tile")
 COMPARISONS = {
     "train-tiny": lambda folder: comparisons.training("tiny"),
@@ -80,12 +81,16 @@ COMPARISONS = {
 }
 
 flags.DEFINE_list(
-    "rows", list(COMPARISONS), f"What to measure, of: {', '.join(COMPARISONS)}."
+    "rows", list(COMPARISONS), f"Rows to measure, from: {', '.join(COMPARISONS)}."
 )
 flags.DEFINE_string("vocab_file", None, "Vocabulary of an uncased English model.")
-flags.DEFINE_string("text_file", None, "Text, a sentence a line, from 2 MB.")
-flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
-flags.DEFINE_string("squad_file", None, "SQuAD 1.1's dev-v1.1.json.")
+flags.DEFINE_string(
+    "text_file", None, "Text file of at least 2 MB, one sentence per line."
+)
+flags.DEFINE_string(
+    "data_dir", None, "Folder that contains the folders of the GLUE tasks."
+)
+flags.DEFINE_string("squad_file", None, "The file dev-v1.1.json of SQuAD 1.1.")
 flags.DEFINE_integer("rounds", 7, "Turns of each variant.", 2)
 flags.DEFINE_bool("peers", True, "Whether to measure PyTorch and ONNX Runtime.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of their environment.")
@@ -95,15 +100,15 @@ flags.DEFINE_enum(
     ["all", "avx2"],
     "avx2 lets every program see a processor without AVX-512 and AMX.",
 )
-flags.DEFINE_string("output", None, "Folder for the figures.")
+flags.DEFINE_string("output", None, "Folder for the results.")
 
 
 def main():
-    """Measure the rows that are missing; write and print all."""
+    """Measure the missing rows; write and print all rows."""
     require("output")
     if unknown := set(FLAGS.rows) - set(COMPARISONS):
         raise UserError(
-            f"--rows: {min(unknown)!r} is none of {', '.join(COMPARISONS)}."
+            f"--rows: {min(unknown)!r} is not one of {', '.join(COMPARISONS)}."
         )
     os.makedirs(FLAGS.output, exist_ok=True)
     if FLAGS.instructions == "avx2":
@@ -111,13 +116,13 @@ def main():
     path = os.path.join(FLAGS.output, "yardstick.json")
     summaries = {}
     if os.path.exists(path):
-        summaries = files.read_json(path, "figures of an earlier run")
+        summaries = files.read_json(path, "results of an earlier run")
     for name in FLAGS.rows:
         if name in summaries and "unusable" not in summaries[name]:
             continue
         summaries[name] = _measure(name)
         print("\n".join(report.lines(summaries[name])), flush=True)
-        # In the order of the list, whenever a row was measured.
+        # In the order of the list, independent of the time of measurement.
         _write(path, {one: summaries[one] for one in COMPARISONS if one in summaries})
 
 
@@ -197,7 +202,8 @@ def _machine():
         "instructions": FLAGS.instructions,
         "cores": os.cpu_count(),
         "python": platform.python_version(),
-        # All measured programs inherit it; `official_bert` sets it where it is unset.
+        # All measured programs inherit it; `official_bert` sets it if it is
+        # unset.
         "TF_ENABLE_ONEDNN_OPTS": os.environ.get("TF_ENABLE_ONEDNN_OPTS"),
     }
 

@@ -1,12 +1,16 @@
-r"""Time of a training step against batch, length and size, beside a cost model.
+r"""Measure the time of a training step by batch, length and size; fit a cost model.
 
     python benchmarks/scaling.py --output=scaling
 
-The cost model has three parts: the operations of the matrix products, at the rate of a
-1536 x 1536 product measured beside; a time for each number that element-wise work
-writes; and one for each weight that the optimizer updates. The last two are fitted to
-all points, so that the relative errors' squares are least. --output is a folder for
-`scaling.json` and `scaling.png`.
+The cost model has three parts:
+
+* the operations of the matrix products, at the speed of a 1536 x 1536 product
+  measured in the same run;
+* a time for each number that element-wise work writes;
+* a time for each weight that the optimizer updates.
+
+The last two are fitted to all points by least squares of the relative
+errors. --output is a folder for `scaling.json` and `scaling.png`.
 """
 
 import os
@@ -29,7 +33,7 @@ from official_bert.command_line.program import run  # noqa: E402
 FLAGS = flags.FLAGS
 
 flags.DEFINE_integer("rounds", 5, "Turns of each point.", 2)
-flags.DEFINE_string("output", None, "Folder for the figures.")
+flags.DEFINE_string("output", None, "Folder for the results.")
 
 # Axis -> points of (label, size, batch, length).
 AXES = {
@@ -69,7 +73,7 @@ def main():
 
 
 def _measure(points):
-    """Return what was found of each point, a list of dicts."""
+    """Return the measurements of each point, a list of dicts."""
     variants = [
         Variant(
             str(label),

@@ -1,4 +1,4 @@
-"""`serve.py` as a process of its own, for the benchmarks of endpoints."""
+"""`serve.py` as a separate process, for the benchmarks of endpoints."""
 
 import contextlib
 import pathlib
@@ -21,7 +21,7 @@ def start(directory, *arguments):
 
 @contextlib.contextmanager
 def served(directory, *arguments):
-    """Yield the URL of a model for as long as a server runs."""
+    """Run a server; yield the URL of its model."""
     server, url = start(directory, *arguments)
     try:
         yield url

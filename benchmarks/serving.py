@@ -1,12 +1,13 @@
-r"""An endpoint under load and abuse: latency, throughput, wrong answers.
+r"""Test an endpoint under load and malformed requests: latency, throughput, errors.
 
     python benchmarks/serving.py --model_dir=output/reviews --output=serving.json
 
-It exports a classifier of single texts twice, with the usual lengths and with rows
-that are always padded to the longest, serves both with `serve.py`, and measures in
-turns. Then come --num_requests requests of all kinds from eight clients, malformed
-ones between them, while a new version is written; and then the server is killed in the
-middle of a switch and started again. Every answer is compared with Python's.
+It exports a classifier of single texts twice: with the usual lengths, and with
+rows always padded to the longest. It serves both with `serve.py` and measures
+them alternately. Then eight clients send --num_requests requests of all kinds,
+including malformed ones, while a new version is written. Finally the server is
+killed during a switch and restarted. Every response is compared with Python's
+prediction.
 """
 
 import collections
@@ -40,10 +41,10 @@ from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("model_dir", None, "A fine-tuned classifier of single texts.")
-flags.DEFINE_string("output", None, "JSON of all figures.")
-flags.DEFINE_integer("rounds", 20, "Requests of each kind that are timed.", 1)
-flags.DEFINE_integer("num_requests", 10_000, "Of the mixed ones.", 0)
-flags.DEFINE_integer("seed", 1, "Of the order of the mixed requests.")
+flags.DEFINE_string("output", None, "JSON file for all numbers.")
+flags.DEFINE_integer("rounds", 20, "Timed requests of each kind.", 1)
+flags.DEFINE_integer("num_requests", 10_000, "Number of mixed requests.", 0)
+flags.DEFINE_integer("seed", 1, "Seed for the order of the mixed requests.")
 
 CLIENTS = 8
 POLL = "--poll_s=0.05"
@@ -52,7 +53,7 @@ BATCHES, NUM_WORDS = (1, 8, 32), (12, 56, 240)
 TOLERANCE = 1e-5
 ANSWERS_BEFORE_KILL = 100
 
-# Name -> (path behind the model's URL, body, status).
+# Name -> (path after the model's URL, body, expected status).
 BAD = {
     "not JSON": (":predict", b"{", 400),
     "empty body": (":predict", b"", 400),
@@ -76,7 +77,7 @@ BAD = {
 
 
 def main():
-    """Export, serve, measure, abuse; print and write what came out."""
+    """Export, serve, measure, send malformed requests; print and write the results."""
     require("model_dir", "output")
     start_tensorflow()
     from official_bert.tasks.classifier.predictor import ClassifierPredictor
@@ -112,7 +113,7 @@ def _export(directory, *arguments):
 
 
 def _ask(url, body):
-    """Return (status, JSON) of a request."""
+    """Send a request; return (status, JSON)."""
     try:
         with urllib.request.urlopen(url, body, timeout=120) as answer:
             return answer.status, json.load(answer)
@@ -136,7 +137,7 @@ def _timed(url, texts):
 
 
 def _latencies(url):
-    """Return rows of figures for each size of a request and length of a text."""
+    """Return rows of numbers for each request size and text length."""
     rows = []
     print("texts  words    p50 ms    p95 ms    p99 ms   texts/s")
     for batch, words in itertools.product(BATCHES, NUM_WORDS):
@@ -156,7 +157,7 @@ def _latencies(url):
 
 
 def _ratio_to_padding(url, padded_url):
-    """Return how much faster short texts are than padded ones, asked in turns."""
+    """Return the speed ratio of short and padded texts, measured alternately."""
     texts = [_text(NUM_WORDS[0], number) for number in range(8)]
     ratios = []
     for _ in range(FLAGS.rounds + 1):
@@ -167,7 +168,7 @@ def _ratio_to_padding(url, padded_url):
 
 
 def _expected(predictor):
-    """Return list of (text, probabilities) of various texts."""
+    """Return a list of (text, probabilities) for various texts."""
     texts = [_text(1 + 3 * number, number) for number in range(40)]
     texts += ["", "Zoë 😀 我们", "x" * 300, "a" * 1_000_000]
     found = predictor.predict(texts)
@@ -178,7 +179,7 @@ def _expected(predictor):
 
 
 def _check(url, expected):
-    """Ask one text; return whether the answer is right."""
+    """Send one text; return whether the prediction is right."""
     text, probabilities = expected
     status, answer = _ask(
         f"{url}:predict", json.dumps({"instances": [{"text": text}]}).encode()
@@ -191,14 +192,14 @@ def _check(url, expected):
 
 
 def _check_bad(url, kind):
-    """Make a malformed request; return whether it is refused as it should be."""
+    """Send a malformed request; return whether its status is the expected one."""
     path, body, status = BAD[kind]
     found, answer = _ask(url + path, body)
     return found == status and list(answer) == ["error"]
 
 
 def _mixed(directory, predictor):
-    """Return the counts of requests of all kinds, during which a version is added."""
+    """Return the counts of requests of all kinds, while a version is added."""
     expected = _expected(predictor)
     order = random.Random(FLAGS.seed)
     jobs = []
@@ -223,14 +224,15 @@ def _mixed(directory, predictor):
         versions = [one["version"] for one in answer["model_version_status"]]
     print(
         f"{len(jobs)} mixed requests: {counts['answered']} answered, "
-        f"{counts['malformed']} malformed ones refused, {counts['wrong']} wrong; "
-        f"{len(jobs) / seconds:.0f} a second; version {versions[0]} at the end"
+        f"{counts['malformed']} malformed ones rejected, {counts['wrong']} "
+        f"wrong; {len(jobs) / seconds:.0f} per second; version {versions[0]} at "
+        "the end"
     )
     return {**dict.fromkeys(("answered", "malformed", "wrong"), 0), **counts}
 
 
 def _add_version(directory):
-    """Write the next version as `export_model.py` does, under its name at once."""
+    """Write the next version like `export_model.py`; it appears at once."""
     number = 1 + max(int(name) for name in os.listdir(directory) if name.isdigit())
     temporary = os.path.join(directory, f"{number}.tmp")
     shutil.copytree(os.path.join(directory, "1"), temporary)
@@ -238,7 +240,7 @@ def _add_version(directory):
 
 
 def _killed_in_a_switch(directory, predictor):
-    """Kill the server while it switches; return the counts of answers."""
+    """Kill the server while it switches; return the counts of responses."""
     expected = _expected(predictor)[:20]
     counts = collections.Counter(answered=0, wrong=0, unanswered=0)
     server, url = start(directory, POLL)
@@ -268,9 +270,10 @@ def _killed_in_a_switch(directory, predictor):
         right = sum(_check(new_url, one) for one in expected)
     counts["wrong"] += len(expected) - right
     print(
-        f"killed in a switch: {counts['answered']} answers before it, all right but "
-        f"{counts['wrong']}; {counts['unanswered']} connections broken; started again, "
-        f"{right} of {len(expected)} answers are right"
+        f"killed during a switch: {counts['answered']} responses before, "
+        f"{counts['wrong']} of them wrong; {counts['unanswered']} connections "
+        f"broken; after the restart, {right} of {len(expected)} predictions are "
+        "right"
     )
     return dict(counts)
 

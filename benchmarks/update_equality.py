@@ -1,26 +1,26 @@
-r"""Is an update of a fine-tuning the same as PyTorch's?
+r"""Compare training steps of a fine-tuning with PyTorch's.
 
     python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 \
         --data_dir=glue_data --draws=400
-
     python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 \
         --squad_file=train-v1.1.json --train_batch_size=12
-
     python benchmarks/update_equality.py --model=all-MiniLM-L6-v2 --ner_file=train.txt
 
-Both sides get the same weights, those of a new head included, and the same batches of
-MRPC (or of SQuAD, or of tagged words), and make updates with bias correction and
-without dropout, whose random numbers two libraries cannot share. Then all is equal but
-the rounding of float32, which grows from update to update. How much it grows by itself,
-a third run tells, except of SQuAD: ours with all batches padded to 128, which rounds
-otherwise. Prints the losses, and how far the weights are apart in the end.
+Both sides get the same weights, including those of a new head, and the same
+batches of MRPC (or of SQuAD, or of tagged words). They run training steps with
+bias correction and without dropout, because two libraries cannot share random
+numbers. Everything is then equal except float32 rounding, which grows from step
+to step. A third run, except for SQuAD, shows the size of this growth: ours with
+all batches padded to 128, which rounds differently. The command prints the
+losses, and the final distance of the weights.
 
-SQuAD's loss reads the logits of padding, so that the embedding of [PAD] has a gradient.
-Transformers drops it (`padding_idx`), which is left out of the comparison unless
---keep_padding_idx is given.
+SQuAD's loss reads the logits of padding, so the embedding of [PAD] has a
+gradient. Transformers drops it (`padding_idx`); the comparison ignores this,
+unless --keep_padding_idx is given.
 
-With --draws, dropout is compared by what it does: the loss and the gradient's norm of
-the first batch, with the weights after our updates, for that many masks on each side.
+With --draws, dropout is compared by its effect: the loss and the gradient's
+norm of the first batch, with the weights after our steps, for this number of
+masks on each side.
 """
 
 import dataclasses
@@ -44,34 +44,38 @@ from official_bert.errors import UserError  # noqa: E402
 FLAGS = flags.FLAGS
 
 flags.DEFINE_string("model", None, "Hugging Face directory of the weights.")
-flags.DEFINE_string("data_dir", None, "Folder of the folders of GLUE's tasks.")
-flags.DEFINE_string("task_name", "MRPC", "Task of GLUE.")
-flags.DEFINE_string("squad_file", None, "File of SQuAD 1.1, instead of GLUE.")
+flags.DEFINE_string(
+    "data_dir", None, "Folder that contains the folders of the GLUE tasks."
+)
+flags.DEFINE_string("task_name", "MRPC", "GLUE task.")
+flags.DEFINE_string("squad_file", None, "SQuAD 1.1 file, instead of GLUE.")
 flags.DEFINE_string("ner_file", None, "File of tagged words, instead of GLUE.")
 flags.DEFINE_bool(
-    "keep_padding_idx", False, "Leave [PAD] without a gradient on PyTorch's side."
+    "keep_padding_idx", False, "Keep [PAD] without a gradient on PyTorch's side."
 )
-flags.DEFINE_integer("updates", 50, "Updates to make.", lower_bound=1)
-flags.DEFINE_integer("num_train_steps", 343, "Updates that the rate is planned for.")
-flags.DEFINE_integer("train_batch_size", 32, "Rows of an update.", lower_bound=1)
-flags.DEFINE_float("learning_rate", 5e-5, "The highest rate.")
+flags.DEFINE_integer("updates", 50, "Training steps to run.", lower_bound=1)
 flags.DEFINE_integer(
-    "draws", 0, "Masks of dropout to draw on each side; 0: none.", lower_bound=0
+    "num_train_steps", 343, "Training steps planned in the learning rate schedule."
 )
-flags.DEFINE_integer("seed", 1, "Of the head, the order of rows and the masks.")
+flags.DEFINE_integer("train_batch_size", 32, "Rows per training step.", lower_bound=1)
+flags.DEFINE_float("learning_rate", 5e-5, "The peak learning rate.")
+flags.DEFINE_integer(
+    "draws", 0, "Dropout masks to draw on each side; 0 for none.", lower_bound=0
+)
+flags.DEFINE_integer("seed", 1, "Seed of the head, the order of rows and the masks.")
 flags.DEFINE_string("peer_env", "build/peers", "Folder of PyTorch's environment.")
 
-MAX_SEQ_LENGTH = 128  # Of GLUE and of tagged words.
+MAX_SEQ_LENGTH = 128  # Length for GLUE and for tagged words.
 SHOWN = (1, 2, 5, 10, 20, 50, 100, 200, 343)
 
 
 def main():
-    """Make the updates on both sides, and compare."""
+    """Run the training steps on both sides, and compare them."""
     require("model")
     if sum(map(bool, (FLAGS.data_dir, FLAGS.squad_file, FLAGS.ner_file))) != 1:
-        raise UserError("Give one of --data_dir, --squad_file and --ner_file.")
+        raise UserError("Give exactly one of --data_dir, --squad_file and --ner_file.")
     if FLAGS.draws == 1:
-        raise UserError("--draws=1: one mask has no deviation; give 2 or more, or 0.")
+        raise UserError("--draws=1 gives no standard deviation. Use 2 or more, or 0.")
     start_tensorflow()
     from official_bert.checkpoints import any_format
 
@@ -104,14 +108,14 @@ def main():
 
 
 def _reader():
-    """Return the function that reads the data which the flags name."""
+    """Return the function that reads the data selected by the flags."""
     if FLAGS.squad_file:
         return _squad
     return _ner if FLAGS.ner_file else _glue
 
 
 def _told(drawn):
-    """Return a mean, its standard error and the deviation."""
+    """Return a mean, its standard error and the standard deviation as text."""
     deviation = drawn.std(ddof=1)
     error = deviation / len(drawn) ** 0.5
     return f"{drawn.mean():.5f} ± {error:.5f} (deviation {deviation:.5f})"
@@ -120,7 +124,7 @@ def _told(drawn):
 def _distance(ones, others):
     """Return the root of the mean square of the differences of all weights.
 
-    Transformers' model for SQuAD lacks the pooler, which has no gradient there.
+    Transformers' SQuAD model has no pooler, which would have no gradient there.
     """
     names = ones.keys() & others.keys()
     squares = sum(np.square(ones[name] - others[name]).sum() for name in names)
@@ -128,7 +132,7 @@ def _distance(ones, others):
 
 
 def _updates(folder, checkpoint, job_of):
-    """Make our updates without dropout; leave the start and the batches in `folder`.
+    """Run our training steps without dropout; write start and batches to `folder`.
 
     Returns:
       name -> weights before; (list of losses, weights after); the same with all
@@ -138,7 +142,7 @@ def _updates(folder, checkpoint, job_of):
     from official_bert.modeling import encoder_model
 
     before_head = encoder_model.DROPOUT
-    encoder_model.DROPOUT = 0.0  # That before the head; no config has it.
+    encoder_model.DROPOUT = 0.0  # The rate before the head, which no config contains.
     config = dataclasses.replace(
         checkpoint.config, hidden_dropout_prob=0.0, attention_probs_dropout_prob=0.0
     )
@@ -163,12 +167,12 @@ def _updates(folder, checkpoint, job_of):
 
 
 def _draws(folder, checkpoint, job, weights):
-    """Draw --draws masks over the first batch; leave `weights` in `folder`.
+    """Draw --draws masks for the first batch; write `weights` to `folder`.
 
     Returns:
       who -> list of (loss, gradient's norm).
     """
-    # At rate 0, no mask that is drawn moves the weights.
+    # With learning rate 0, the steps do not change the weights.
     state = _state(job, learning_rate=0.0)
     for name, variable in state.weights().items():
         variable.assign(weights[name])
@@ -176,7 +180,7 @@ def _draws(folder, checkpoint, job, weights):
     batches = _batches(job.train_set)[:1] * FLAGS.draws
     found = {}
     for who, is_compiled in (("ours", False), ("ours, compiled", True)):
-        # Masks are of the seed and the step.
+        # Masks depend on the seed and the step.
         state.optimizer.iterations.assign(0)
         found[who] = _reports(state, job, batches, is_compiled)
     return found
@@ -202,7 +206,7 @@ def _tokenizer(checkpoint):
 
 
 def _batches(train_set):
-    """Return a dict of arrays for each update."""
+    """Return a dict of arrays for each training step."""
     found = train_set.training_batches(FLAGS.train_batch_size, FLAGS.seed, 0)
     return list(found.take(FLAGS.updates).as_numpy_iterator())
 
@@ -256,7 +260,7 @@ def _ner(checkpoint):
 
 
 def _start(checkpoint, tokenizer):
-    """Return a function: `BertConfig` -> what a fine-tuning starts from."""
+    """Return a function: `BertConfig` -> initial state of a fine-tuning."""
     from official_bert.fine_tuning.job import Start
 
     return lambda config: Start(config, tokenizer, checkpoint.vocab_file)
@@ -298,13 +302,13 @@ def _weights(state):
 
 
 def _reports(state, job, batches, is_compiled=False):
-    """Make an update with each batch; return the losses and the gradients' norms."""
+    """Run a training step on each batch; return losses and gradients' norms."""
     import tensorflow as tf
 
     from official_bert.modeling.kernels.choose import training_kernels
     from official_bert.training.step import StepSettings, make_train_step
 
-    # As our commands skip padding.
+    # Like our commands when they skip padding.
     kernels = training_kernels(is_compiled, skip_padding=not job.reads_padding)
     step = make_train_step(
         tf.distribute.get_strategy(),
@@ -325,7 +329,7 @@ def _reports(state, job, batches, is_compiled=False):
 
 
 def _theirs(folder):
-    """Let PyTorch make the same updates.
+    """Run the same training steps with PyTorch.
 
     Returns:
       list of losses, name -> weights after, (loss, gradient's norm) of each mask.

@@ -1,4 +1,4 @@
-"""The work that all compared libraries do: the same shapes and batches."""
+"""The common work of all compared libraries: the same shapes and batches."""
 
 import json
 import pathlib
@@ -8,9 +8,10 @@ import numpy as np
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 
 LENGTH, PREDICTIONS = 128, 20
-# Tokens of the shortest sequences of a training step: a quarter of all is padding.
+# Tokens of the shortest sequences of a training step; a quarter of all
+# positions is padding.
 SHORTEST = 64
-# Rows and columns of the matrices whose product is the ceiling.
+# Rows and columns of the matrices in the ceiling's product.
 PRODUCT_SIZE = 1536
 
 
@@ -20,19 +21,19 @@ def size_of(name):
 
 
 def predictions_of(length):
-    """Return how many places of a sequence are masked: the paper's proportion."""
+    """Return the number of masked positions per sequence, in the paper's ratio."""
     return round(PREDICTIONS * length / LENGTH)
 
 
 def pretraining_batch(vocab_size, batch, shortest=SHORTEST, length=LENGTH, seed=0):
-    """Return a batch of random records with padding and masked places.
+    """Return a batch of random records with padding and masked positions.
 
     Args:
-      vocab_size: pieces of the vocabulary.
+      vocab_size: number of tokens in the vocabulary.
       batch: sequences.
       shortest: tokens of the shortest sequences.
-      length: that all are padded to, and the longest have at most.
-      seed: of the random numbers.
+      length: padded length, and maximum length of a sequence.
+      seed: seed of the random numbers.
 
     Returns:
       dict of int32 and float32 arrays [batch, …], named as in the records.
@@ -61,7 +62,7 @@ def full_batch(vocab_size, batch, length=LENGTH):
 
 
 def random_row(length, vocab_size):
-    """Return ids of two segments as dict of name -> list of `length` ints."""
+    """Return ids of two segments as a dict of name -> list of `length` ints."""
     ids = np.random.default_rng(length).integers(vocab_size, size=length)
     return {
         "input_ids": ids.tolist(),
@@ -75,10 +76,10 @@ def row_calls(compute, dtype, lengths, vocab_size, output_dir=None):
 
     Args:
       compute: function: dict of name -> array [1, S] -> dict of name -> array.
-      dtype: of the ids that it takes.
+      dtype: dtype of its ids.
       lengths: list of int.
       vocab_size: tokens of the vocabulary.
-      output_dir: where `{length}.npz` get the outputs; None: nowhere.
+      output_dir: folder for the outputs, `{length}.npz`; None to write none.
     """
     inputs = {
         length: {
@@ -102,7 +103,7 @@ def write_texts(path, texts):
     """Write texts of any lengths for `read_texts`.
 
     Args:
-      path: of an `.npz` file.
+      path: an `.npz` file.
       texts: list of (ids, segment ids, label), two int sequences [T] and a number.
     """
     ids, segments, labels = zip(*texts, strict=True)
@@ -116,7 +117,7 @@ def write_texts(path, texts):
 
 
 def read_texts(path):
-    """Return what `write_texts` was given, with int32 arrays [T]."""
+    """Return the texts written by `write_texts`, with int32 arrays [T]."""
     with np.load(path) as found:
         ends = np.cumsum(found["lengths"])[:-1]
         ids, segments = (np.split(found[name], ends) for name in ("ids", "segments"))
@@ -124,6 +125,6 @@ def read_texts(path):
 
 
 def read_lines(path):
-    """Return the lines of a text that are not empty."""
+    """Return the non-empty lines of a text."""
     with open(path, encoding="utf-8") as text:
         return [line for line in text.read().split("\n") if line]

@@ -1,1 +1,1 @@
-"""The exported training step on GPUs and other devices of JAX."""
+"""The exported training step on GPUs and other JAX devices."""

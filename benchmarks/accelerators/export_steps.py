@@ -3,10 +3,10 @@ r"""Export training steps for machines that have JAX and a GPU, but no TensorFlo
     python benchmarks/accelerators/export_steps.py --out=steps
     python benchmarks/accelerators/export_steps.py --out=steps --sizes=tiny --batch=8
 
-`run_steps.py` runs them. For the check of correctness the first command also makes ten
-training steps of tiny, 4 x 128, with TensorFlow on this machine, and stores the losses
-and the last weights. Initial weights and batches are not stored: both machines compute
-them from seeds. The default files have about 40 MB.
+`run_steps.py` runs them. For the correctness check, the first command also runs
+ten training steps of tiny, 4 x 128, with TensorFlow on this machine. It stores
+the losses and the final weights. Initial weights and batches are not stored:
+both machines compute them from seeds. The default files have about 40 MB.
 """
 
 import argparse
@@ -24,13 +24,13 @@ from official_bert.command_line.tensorflow_start import start_tensorflow  # noqa
 from official_bert.config import BertConfig  # noqa: E402
 from official_bert.parameter_count import training_flops  # noqa: E402
 
-# Tokens of a batch by default.
+# Default number of tokens in a batch.
 TOKENS = {"tiny": 32768, "base": 32768, "large": 8192}
 CHECKED = {"size": "tiny", "batch": 4, "length": 128}
 
 
 def main():
-    """Export the steps that the flags name, and those of the check."""
+    """Export the steps selected by the flags, and those of the check."""
     given = _flags()
     pathlib.Path(given.out).mkdir(parents=True, exist_ok=True)
     start_tensorflow()
@@ -65,7 +65,7 @@ def _flags():
         "--check",
         action=argparse.BooleanOptionalAction,
         default=True,
-        help="whether to make the reference of tiny, 4 x 128",
+        help="whether to compute the reference for tiny, 4 x 128",
     )
     return parser.parse_args()
 
@@ -107,7 +107,7 @@ def export(folder, size, batch, length, precision, is_checked=False):
 
 
 def train(compiled, variables, step):
-    """Make the training steps of the check with TensorFlow; return their losses.
+    """Run the training steps of the check with TensorFlow; return their losses.
 
     Args:
       compiled: function: features -> report.
@@ -140,7 +140,7 @@ def _signature(compiled, state, features):
         "global_step": state.optimizer.iterations,
     }
     variables = {name: one.value for name, one in keras_variables.items()}
-    # A report has the names of the guard's variables.
+    # A report uses the names of the guard's variables.
     for name, variable in state.guard.variables().items():
         variables[f"training/{name}"] = variable
     names = {id(one.handle): name for name, one in variables.items()}

@@ -30,11 +30,11 @@ class Step:
       precision: "float32" or "bfloat16".
       batch: sequences.
       length: tokens of each.
-      flops: of the matrix products of one training step.
+      flops: operations of the matrix products in one training step.
       arguments: list of dicts with `name`, `shape` and `dtype`: the features, then
         the variables.
-      results: list of dicts with `name`, of a report or of an argument. The latter
-        is the new value of the argument.
+      results: list of dicts with `name`, the name of a report value or of an
+        argument, which gets this new value.
     """
 
     size: str
@@ -47,7 +47,7 @@ class Step:
 
     @property
     def name(self):
-        """The name of its files, without a suffix."""
+        """Return the name of its files, without suffix."""
         return name_of(self.size, self.batch, self.length, self.precision)
 
     def batch_of(self, seed, shortest):
@@ -66,11 +66,11 @@ def name_of(size, batch, length, precision):
 def first_value(name, shape, dtype):
     """Return a variable's value before the first training step, an array.
 
-    It is the same on every machine: it needs neither files nor functions whose last
-    bits differ.
+    It is the same on every machine, because it uses no files and no functions
+    whose last bits differ.
 
     Args:
-      name: Google's name of a weight, or that of a moment or a counter.
+      name: Google's name of a weight, or the name of a moment or counter.
       shape: sequence of int.
       dtype: name of the dtype.
     """
@@ -114,8 +114,9 @@ def read(folder, name):
     if not (folder / f"{name}.json").exists():
         exported = ", ".join(sorted(path.stem for path in folder.glob("*.json")))
         raise UserError(
-            f"{folder} does not hold the step {name}, but only: {exported or 'none'}. "
-            "Export it with benchmarks/accelerators/export_steps.py."
+            f"{folder} does not contain the step {name}, only: "
+            f"{exported or 'none'}. Export it with "
+            "benchmarks/accelerators/export_steps.py."
         )
     step = Step(**json.loads((folder / f"{name}.json").read_text()))
     return step, gzip.decompress((folder / f"{name}.hlo.pb.gz").read_bytes())

@@ -1,6 +1,6 @@
-"""An exported training step on JAX's client, to measure. See `benchmarks/contender.py`.
+"""Measure an exported training step with JAX. See `benchmarks/contender.py`.
 
-It needs JAX, not TensorFlow. The private names of JAX are in `compile_program`. They
+It needs JAX, not TensorFlow. `compile_program` uses private names of JAX that
 exist in JAX 0.10.2 and 0.11.2.
 """
 
@@ -41,7 +41,7 @@ def compile_program(program, products):
 
     device = jax.devices()[0]
     text = _jax.mlir.xla_computation_to_mlir_module(XlaComputation(program))
-    # TensorFlow copies arguments that are also results; StableHLO has no copy.
+    # TensorFlow copies arguments that are also results; StableHLO cannot.
     text = re.sub(
         r"= mhlo\.copy (%[\w#]+)((?: \{[^}]*\})?) : (tensor<[^>]*>)",
         r"= stablehlo.reshape \1 : (\3) -> \3",
@@ -62,7 +62,8 @@ def compile_program(program, products):
 class Training:
     """A training run of an exported step.
 
-    The program overwrites its variables, as in the real run: their memory is donated.
+    As in the real run, the variables' memory is donated: the program overwrites
+    them.
     """
 
     def __init__(self, folder, name, products="HIGHEST"):
@@ -88,7 +89,7 @@ class Training:
         return [jax.device_put(features[name]) for name in names]
 
     def update(self, features):
-        """Make one training step; return name -> scalar on the device.
+        """Run one training step; return name -> scalar on the device.
 
         Args:
           features: see `put`.
@@ -111,13 +112,13 @@ class Training:
 
 
 def training(folder, name, products, steps):
-    """Several training steps on one batch of full sequences.
+    """Return a function that runs several training steps on one full batch.
 
     Args:
-      folder: of the exported steps.
-      name: of the step.
+      folder: folder of the exported steps.
+      name: name of the step.
       products: see `compile_program`.
-      steps: how many. The loss is fetched after the last one.
+      steps: number of steps. The loss is fetched after the last one.
     """
     run = Training(folder, name, products)
     features = run.put(run.step.batch_of(0, run.step.length))
@@ -131,11 +132,11 @@ def training(folder, name, products, steps):
 
 
 def product(size, dtype, products):
-    """The product of two square matrices.
+    """Return a function that computes the product of two square matrices.
 
     Args:
       size: rows and columns.
-      dtype: of both, and of the product.
+      dtype: dtype of the matrices and the product.
       products: see `compile_program`.
     """
     key = jax.random.key(0)

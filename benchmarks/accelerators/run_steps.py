@@ -45,11 +45,12 @@ from official_bert.errors import UserError  # noqa: E402
 
 CHECKED = ("tiny", 4, 128)
 LOSSES = ("masked_lm_loss", "next_sentence_loss")
-# The largest relative difference of a loss, and the root mean square of the differences
-# of all weights by that of their changes in ten training steps. With TensorFlow on a
-# CPU, float32 and bfloat16 differ by 3.5e-4 and 0.008. The tolerance of bfloat16 is
-# about five and four times that. TF32 rounds only the factors of products, to 11 bits
-# instead of 8. float32 differs in the order of sums only.
+# Maximum relative difference of a loss; and of the weights: root mean square of
+# the differences divided by that of their changes in ten training steps. With
+# TensorFlow on a CPU, float32 and bfloat16 differ by 3.5e-4 and 0.008; the
+# bfloat16 tolerances are about five and four times that. TF32 rounds only the
+# factors of products, to 11 bits instead of 8. float32 differs only in the
+# order of sums.
 TOLERANCES = {"float32": (1e-5, 1e-3), "tf32": (5e-4, 0.01), "bfloat16": (2e-3, 0.03)}
 PRODUCTS = {"float32": "HIGHEST", "tf32": "DEFAULT", "bfloat16": "DEFAULT"}
 KERAS_HUB, PYTORCH = "KerasHub on JAX", "PyTorch"
@@ -96,11 +97,13 @@ def _flags():
     parser.add_argument("--steps", required=True, help="folder of export_steps.py")
     parser.add_argument("--output", required=True, help="folder for the results")
     parser.add_argument("--size", default="base", help="size of the speed test")
-    parser.add_argument("--batch", type=int, default=256, help="its sequences")
-    parser.add_argument("--length", type=int, default=128, help="tokens of each")
+    parser.add_argument("--batch", type=int, default=256, help="sequences per batch")
+    parser.add_argument("--length", type=int, default=128, help="tokens per sequence")
     parser.add_argument("--precisions", type=precisions, default=list(TOLERANCES))
-    parser.add_argument("--product", type=int, default=8192, help="rows of the product")
-    parser.add_argument("--rounds", type=int, default=7, help="turns of each program")
+    parser.add_argument(
+        "--product", type=int, default=8192, help="rows and columns of the product"
+    )
+    parser.add_argument("--rounds", type=int, default=7, help="rounds for each program")
     parser.add_argument("--steps_per_call", type=int, default=4)
     parser.add_argument("--check", action=yes_or_no, default=True)
     parser.add_argument("--speed", action=yes_or_no, default=True)
@@ -111,10 +114,10 @@ def _flags():
 
 
 def check(folder, precision):
-    """Compare ten training steps with TensorFlow's; return the figures, a dict.
+    """Compare ten training steps with TensorFlow's; return the numbers, a dict.
 
     Args:
-      folder: of the exported steps.
+      folder: folder of the exported steps.
       precision: a key of `TOLERANCES`.
     """
     from benchmarks.accelerators import on_jax
@@ -179,7 +182,7 @@ def measure(given, precision):
     name = exported.name_of(given.size, given.batch, given.length, kept)
     step, _ = exported.read(given.steps, name)
     products, calls = PRODUCTS[precision], given.steps_per_call
-    # Each process finds the folder from its own working directory.
+    # Each process resolves the folder from its own working directory.
     folder = str(pathlib.Path(given.steps).resolve())
     module = "accelerators.on_jax"
     ours = {"folder": folder, "name": name, "products": products, "steps": calls}

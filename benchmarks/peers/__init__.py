@@ -1,1 +1,1 @@
-"""The other libraries that this project is compared with; `ours.py` is ours."""
+"""The other libraries of the comparison; `ours.py` is this project."""

@@ -1,4 +1,4 @@
-"""The environment of PyTorch and ONNX Runtime, apart from ours."""
+"""The separate environment of PyTorch and ONNX Runtime."""
 
 import functools
 import os
@@ -14,7 +14,7 @@ PACKAGES = pathlib.Path(__file__).with_name("requirements.txt")
 
 @functools.cache
 def peer_python(folder):
-    """Return the Python of the peers' environment, which is made if it is not there.
+    """Return the Python of the peers' environment; create it if necessary.
 
     Args:
       folder: path of the environment.
@@ -32,13 +32,13 @@ def run(folder, module, arguments):
     Args:
       folder: path of the environment.
       module: name of the module, such as "pytorch.glue".
-      arguments: its command line, a list.
+      arguments: its command-line arguments, a list.
 
     Returns:
-      str: what it printed.
+      str: its standard output.
 
     Raises:
-      UserError: it failed.
+      UserError: the module failed.
     """
     command = [peer_python(folder), "-m", f"benchmarks.peers.{module}", *arguments]
     done = subprocess.run(

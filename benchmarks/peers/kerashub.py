@@ -1,4 +1,4 @@
-"""KerasHub, to measure. See `benchmarks/contender.py`."""
+"""Measure KerasHub. See `benchmarks/contender.py`."""
 
 import os
 
@@ -17,14 +17,15 @@ def versions():
 
 
 def training(size, batch, jit_compile, shortest=workload.SHORTEST):
-    """One update of `BertBackbone` with `MaskedLMHead`, as `fit` compiles it.
+    """Return a function that runs one pre-training step, as in `fit`.
 
-    AdamW is Keras' own, with the same clipping. There is no next-sentence head.
+    The model is `BertBackbone` with `MaskedLMHead`. AdamW is Keras' own, with
+    the same clipping. KerasHub has no next-sentence head.
 
     Args:
       size: name of a released size.
       batch: sequences.
-      jit_compile: as `compile` takes it.
+      jit_compile: argument of `compile`.
       shortest: see `workload.pretraining_batch`.
     """
     sizes = workload.size_of(size)
@@ -42,7 +43,7 @@ def training(size, batch, jit_compile, shortest=workload.SHORTEST):
         "mask_positions": features["masked_lm_positions"],
     }
     values = inputs, features["masked_lm_ids"], features["masked_lm_weights"]
-    # Builds the loss and the optimizer, and leaves the function `fit` calls.
+    # Builds the loss, the optimizer and the function that `fit` calls.
     model.train_on_batch(*values)
     model.make_train_function(force=True)
     batches = iter(tf.data.Dataset.from_tensors(values).repeat())
@@ -50,7 +51,7 @@ def training(size, batch, jit_compile, shortest=workload.SHORTEST):
 
 
 def encoding(size, batch, jit_compile):
-    """`BertBackbone` on one batch of full sequences, as `predict` compiles it."""
+    """Return a function that runs `BertBackbone` on one full batch, as in `predict`."""
     sizes = workload.size_of(size)
     backbone = _backbone(sizes)
     compute = tf.function(backbone, jit_compile=jit_compile)

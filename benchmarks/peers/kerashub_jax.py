@@ -1,4 +1,4 @@
-"""KerasHub on JAX, to measure, without TensorFlow. See `benchmarks/contender.py`."""
+"""Measure KerasHub on JAX, without TensorFlow. See `benchmarks/contender.py`."""
 
 import os
 
@@ -21,17 +21,18 @@ def versions():
 
 
 def training(size, batch, length, precision, products, steps):
-    """Several training steps of `BertBackbone` with `MaskedLMHead`, compiled by XLA.
+    """Return a function that runs several training steps, compiled by XLA.
 
-    Weights and moments are donated. There is no next-sentence head.
+    The model is `BertBackbone` with `MaskedLMHead`. Weights and moments are
+    donated. KerasHub has no next-sentence head.
 
     Args:
       size: name of a released size.
       batch: sequences.
-      length: tokens of each.
+      length: tokens per sequence.
       precision: "float32" or "bfloat16", with float32 weights.
       products: precision of products of float32 matrices, "HIGHEST" or "DEFAULT".
-      steps: how many. The loss is fetched after the last one.
+      steps: number of steps. The loss is fetched after the last one.
     """
     jax.config.update("jax_default_matmul_precision", products.lower())
     is_mixed = precision != "float32"
@@ -55,7 +56,7 @@ def training(size, batch, length, precision, products, steps):
         )
     )
     kinds = (model.trainable_variables, model.non_trainable_variables)
-    # Copies: the variables' own arrays cannot be donated.
+    # Copies, because the variables' own arrays cannot be donated.
     state = [
         [jax.device_put(np.asarray(one.value)) for one in kind]
         for kind in (*kinds, optimizer.variables)
@@ -100,7 +101,7 @@ def masked_lm(sizes, predictions):
 
     Args:
       sizes: dict with the names of `BertConfig`.
-      predictions: masked tokens of a sequence.
+      predictions: masked tokens per sequence.
     """
     backbone = keras_hub.models.BertBackbone(
         vocabulary_size=sizes["vocab_size"],

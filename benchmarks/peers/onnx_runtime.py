@@ -1,10 +1,11 @@
-"""ONNX Runtime: its files of an encoder, and what runs them.
+"""ONNX Runtime: convert an encoder to its files, and run them.
 
-`benchmarks/on_device.py` runs this module with MODEL FOLDER. It writes the encoder of a
-Hugging Face directory from PyTorch to FOLDER/float32.onnx, and FOLDER/int8.onnx of it,
-in an environment with the packages of `requirements.txt`. Weights of 8 bits are those
-of the products, a scale for each column, and of the embeddings; what the products read
-is rounded as it comes. So it is in the .tflite, too.
+`benchmarks/on_device.py` runs this module with MODEL FOLDER, in an environment
+with the packages of `requirements.txt`. It converts the encoder of a Hugging
+Face directory from PyTorch to FOLDER/float32.onnx, and this file to
+FOLDER/int8.onnx. The 8-bit weights are those of the products, with a scale per
+column, and of the embeddings; inputs of products are quantized dynamically. The
+`.tflite` does the same.
 """
 
 import os
@@ -20,7 +21,7 @@ from benchmarks import workload
 INPUTS = ("input_ids", "input_mask", "segment_ids")
 OUTPUTS = ("sequence_output", "pooled_output")
 OPSET = 17
-# With the exporter of TorchScript, it leaves ONNX Runtime the most to fuse.
+# Together with the TorchScript exporter, this lets ONNX Runtime fuse the most.
 PLAIN_ATTENTION = {"attn_implementation": "eager"}
 
 
@@ -39,12 +40,12 @@ def versions():
 
 
 def encoding(size, batch, quantized=False):
-    """Make a function that computes the outputs of one batch of full sequences.
+    """Return a function that computes the outputs of one full batch.
 
     Args:
       size: name of a released size; its weights are random.
       batch: sequences.
-      quantized: whether products are of 8 bits, what they read rounded as it comes.
+      quantized: whether products use 8 bits, with dynamically quantized inputs.
     """
     sizes = workload.size_of(size)
     config = transformers.BertConfig(**sizes, **PLAIN_ATTENTION)
@@ -63,13 +64,13 @@ def encoding(size, batch, quantized=False):
 
 
 def rows(path, **settings):
-    """Make a function that computes rows; see `workload.row_calls`."""
+    """Return a function that computes rows; see `workload.row_calls`."""
     compute = open_model(path, settings.pop("threads"))
     return workload.row_calls(compute, "int64", **settings)
 
 
 def export(encoder, path):
-    """Write a `BertModel` as ONNX, for batches of any size and rows of any length."""
+    """Write a `BertModel` as ONNX, for any batch size and row length."""
     import torch
 
     class Encoder(torch.nn.Module):
@@ -101,7 +102,7 @@ def export(encoder, path):
 
 
 def quantize(plain, path):
-    """Write an ONNX file again with weights of 8 bits."""
+    """Write an ONNX file again with 8-bit weights."""
     from onnxruntime import quantization
 
     quantization.quantize_dynamic(

@@ -1,4 +1,4 @@
-"""The Rust `tokenizers`, on one thread. See `benchmarks/contender.py`."""
+"""Measure the Rust `tokenizers`, on one thread. See `benchmarks/contender.py`."""
 
 import os
 
@@ -19,7 +19,7 @@ def versions():
 
 
 def tokenization(lines_file, vocab_file):
-    """The ids of all lines, in batches, which keep its memory small."""
+    """Return a function that computes the ids of all lines, in small batches."""
     lines = workload.read_lines(lines_file)
     tokenizer = tokenizers.BertWordPieceTokenizer(vocab_file, lowercase=True)
 

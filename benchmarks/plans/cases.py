@@ -16,9 +16,9 @@ TINY, PRETRAINING, FINE_TUNING, ONE_CHIP = (
     "fine-tuning",
     "one chip",
 )
-# App. A.2: steps of the two phases.
+# App. A.2: training steps of the two phases.
 STEPS = {128: 900_000, 512: 100_000}
-# Training examples, and epochs of the flag file.
+# Training examples, and epochs in the flag file.
 MRPC_EXAMPLES, SQUAD_EXAMPLES = 3_668, 87_599
 
 # The compiled program depends on this code and on the packages.
@@ -43,10 +43,12 @@ class Case:
       topology: name of the slice.
       model: "tiny", "base" or "large".
       phase: batch and length of the step, or the task.
-      precision: of the step.
-      flags: of `plan_training.py`, or for KerasHub of `benchmarks.plans.kerashub`.
-      num_steps: steps of the run, for its days; 0 if it is not a run.
-      is_peer: whether it is KerasHub's.
+      precision: precision of the step.
+      flags: flags of `plan_training.py`, or for KerasHub of
+        `benchmarks.plans.kerashub`.
+      num_steps: training steps of the run, to compute its days; 0 if it is not
+        a run.
+      is_peer: whether the row is KerasHub's.
     """
 
     section: str
@@ -60,7 +62,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """The row's name in the results."""
+        """Return the row's name in the results."""
         who = "KerasHub" if self.is_peer else "ours"
         parts = (self.section, self.topology, self.model, self.phase, self.precision)
         return ", ".join((*parts, who))

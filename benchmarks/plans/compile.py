@@ -1,11 +1,11 @@
-"""Compile the rows of the table of accelerators; keep the results for the docs.
+"""Compile the rows of the table of accelerators, and store the results for the docs.
 
     python -m benchmarks.plans.compile [words of the rows]
 
-It needs the TPU's compiler (`make accelerators` installs it) and hours for all rows.
-Each result is written at once. A row is compiled again only after a change of the
-training step's code or of a package. With words only the rows that have them all in
-their names are compiled, for example `tiny v5e`.
+It needs the TPU's compiler (installed by `make accelerators`), and hours for
+all rows. Each result is written at once. A row is compiled again only after a
+change in the training step's code or in a package. With words, such as `tiny
+v5e`, only the rows whose names contain all of them are compiled.
 """
 
 import json
@@ -34,7 +34,7 @@ def main(words: list[str]) -> int:
             continue
         seconds = round(time.monotonic() - began)
         results[case.name] = found | {"code": code}
-        # In the order of the rows; those of former versions of the table go.
+        # In the order of the rows; rows of older tables are removed.
         known = [one.name for one in all_cases()]
         results = {name: results[name] for name in known if name in results}
         files.write_text(RESULTS, json.dumps(results, indent=1) + "\n")
@@ -43,7 +43,7 @@ def main(words: list[str]) -> int:
 
 
 def compile_case(case):
-    """Return the plan of a `Case`, as a dict; None if it failed, with a message."""
+    """Return the plan of a `Case`, as a dict; None with a message if it failed."""
     if case.is_peer:
         command = ["-m", "benchmarks.plans.kerashub", *case.flags]
     else:

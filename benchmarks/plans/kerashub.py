@@ -1,13 +1,14 @@
-"""KerasHub's training step on JAX, compiled by the TPU's compiler.
+"""Compile KerasHub's training step on JAX with the TPU's compiler.
 
     python -m benchmarks.plans.kerashub base 32 128 20
 
-The arguments are model, sequences, tokens of a sequence and masked tokens of it. It
-prints one line of JSON, of one chip of v5e:2x2 in bfloat16.
+The arguments are model, sequences, tokens per sequence and masked tokens per
+sequence. It prints one line of JSON, for one chip of v5e:2x2 in bfloat16.
 
-The step is what KerasHub offers for BERT: its backbone with dropout 0.1, its head for
-masked tokens with the tied word embeddings, AdamW, and clipping by the global norm.
-KerasHub has no next-sentence head. Weights and moments are donated, as in ours.
+The step contains KerasHub's parts for BERT: its backbone with dropout 0.1, its
+masked-LM head with the tied word embeddings, AdamW, and clipping by the global
+norm. KerasHub has no next-sentence head. Weights and moments are donated, as in
+ours.
 """
 
 import json

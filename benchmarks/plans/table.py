@@ -2,7 +2,7 @@
 
     python -m benchmarks.plans.table
 
-It needs no compiler. Rows that were not compiled are left out.
+It needs no compiler. Rows that were not compiled are omitted.
 """
 
 import json
@@ -32,7 +32,7 @@ def main() -> None:
         pattern = f"(?<={re.escape(marks[0])}).*?(?={re.escape(marks[1])})"
         content = "\n".join(["", *lines, "", ""])
         text, count = re.subn(pattern, lambda _, c=content: c, text, flags=re.DOTALL)
-        assert count == 1, f"{PAGE} has no place for the table {name}"
+        assert count == 1, f"{PAGE} does not mark the position of the table {name}."
     files.write_text(PAGE, text)
     print(f"{PAGE.relative_to(cases.ROOT)}: {len(results)} rows")
 

@@ -1,1 +1,1 @@
-"""The parts of `run.py`: what is measured, in which processes, and the report."""
+"""The parts of `run.py`: the measured work, the processes, and the report."""

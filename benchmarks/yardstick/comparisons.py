@@ -1,4 +1,4 @@
-"""What the yardstick compares: the work, the variants that do it, and the targets."""
+"""The comparisons of the yardstick: the work, its variants, and the targets."""
 
 import dataclasses
 
@@ -27,9 +27,10 @@ KERAS_HUBS = (KERAS_HUB, KERAS_HUB_JIT)
 # Modules of `benchmarks`.
 PYTORCH_MODULE, ONNX_MODULE = "peers.pytorch.speed", "peers.onnx_runtime"
 KERAS_HUB_MODULE, RUST_MODULE = "peers.kerashub", "peers.rust"
-# Of the original's script, at 5 duplicates on two cores of a 2.5 GHz Xeon.
+# Measured with the original's script, at 5 duplicates on two cores of a 2.5 GHz
+# Xeon.
 ORIGINAL_MB_PER_SECOND = 0.094
-# The tokens of the sequences of most training steps.
+# Sequence lengths of most training steps.
 MIXED = f"{workload.SHORTEST} to {workload.LENGTH}"
 BATCHES = {"tiny": 32, "mini": 32, "base": 8}
 
@@ -39,14 +40,14 @@ class Comparison:
     """A row of the yardstick's table.
 
     Attributes:
-      title: for people.
-      unit: what a call processes, in the plural.
-      units: how many of them.
+      title: title for readers.
+      unit: unit of a call's work, in the plural.
+      units: number of units per call.
       variants: list of `Variant`, ours first.
       targets: list of the classes in `targets`.
-      flops: of the matrix products of a call of ours, or None.
-      calls: in a turn, see `processes.take_turns`.
-      is_drawn: whether its ratios belong in the picture.
+      flops: operations of the matrix products in one of our calls, or None.
+      calls: calls per turn; see `processes.take_turns`.
+      is_drawn: whether the chart shows its ratios.
     """
 
     title: str
@@ -64,7 +65,7 @@ def _ours(function, arguments, name=OURS, flops=None):
 
 
 def _product():
-    # Short calls, and many, because it stands for the best that the machine can do.
+    # Many short calls, because it stands for the best speed of the machine.
     return Variant(PRODUCT, "ours", "product", {}, calls=15)
 
 
@@ -100,7 +101,7 @@ def full_sequences(size):
     work = _training_work(size, shortest=workload.LENGTH)
     products = _ours("products", _training_work(size), PRODUCTS)
     variants = [*_with_and_without_padding(work), products, *_keras_hubs(work)]
-    # The operations are those of all that is computed, so the share is exact.
+    # The operations of everything that is computed, so the share is exact.
     targets = [Ceiling(0.8)] if size == "base" else []
     return _training_comparison(
         size,
@@ -112,7 +113,7 @@ def full_sequences(size):
 
 
 def short_sequences(size, shortest=16):
-    """Compare pre-training steps of a size on sequences many of which are short."""
+    """Compare pre-training steps of a size with many short sequences."""
     return _training_comparison(
         size,
         f"training step, {BATCHES[size]} × {shortest} to {workload.LENGTH}",
@@ -155,17 +156,17 @@ def training_memory():
 
 
 def _training_work(size, **changes):
-    """Return the arguments of a variant's `training`."""
+    """Return the arguments for a variant's `training`."""
     return {"size": size, "batch": BATCHES[size], **changes}
 
 
 def _training_flops(size, shortest=workload.SHORTEST, predictions=workload.PREDICTIONS):
-    """Return the operations of a size's training step without those of padding.
+    """Return the operations of a size's training step, without padding.
 
     Args:
       size: name of a released size.
       shortest: see `workload.pretraining_batch`; its length for no padding.
-      predictions: positions of a sequence whose words are computed.
+      predictions: number of predicted positions per sequence.
     """
     config = BertConfig.named(size)
     batch = workload.pretraining_batch(config.vocab_size, BATCHES[size], shortest)
@@ -260,7 +261,7 @@ def int8(vocab_file):
     ]
     targets = [Speed((plain,), 2, plain), Speed((onnx,), 1, onnx)]
     title = f"base: .tflite of 8 bits, 1 × {workload.LENGTH}"
-    # Without operations: the product is of float32.
+    # Without operations, because the product uses float32.
     return Comparison(title, "sequences", 1, variants, targets)
 
 
@@ -268,8 +269,8 @@ def _encoder_flops_of(texts, length=None):
     """Return the operations of MiniLM's outputs for texts.
 
     Args:
-      texts: path, see `workload.read_texts`.
-      length: that all are padded to; None for their own lengths.
+      texts: path; see `workload.read_texts`.
+      length: padded length; None for the texts' own lengths.
     """
     config = BertConfig.from_dict(preparation.MINILM)
     lengths = [length or len(ids) for ids, _, _ in workload.read_texts(texts)]
@@ -358,7 +359,7 @@ def instances(text_file, vocab_file, folder, dupe_factor=5):
 
 
 def input_pipeline(text_file, vocab_file, folder, batch=32, count=20):
-    """Compare reading batches with the training steps that need them."""
+    """Compare reading batches with the training steps that use them."""
     records = preparation.records(text_file, vocab_file, folder)
     work = {"records": records, "batch": batch, "count": count}
     updates = "tiny's updates"
@@ -374,7 +375,7 @@ def input_pipeline(text_file, vocab_file, folder, batch=32, count=20):
 
 
 def help_texts():
-    """Measure the time that run scripts take to their `--help`."""
+    """Measure the time of run scripts to print their `--help`."""
     scripts = ["run_pretraining.py", "run_classifier.py", "run_squad.py", "predict.py"]
     variants = [
         _ours("help_text", {"script": script}, name)

@@ -1,4 +1,4 @@
-"""How long an update takes: its matrix products, other numbers, and weights."""
+"""The cost of a training step: its matrix products, other numbers, and weights."""
 
 import numpy as np
 
@@ -10,7 +10,7 @@ FITTED = ("numbers", "weights")
 
 
 def work(size, batch, length):
-    """Return what an update of a released size has to do.
+    """Return the work of a training step of a released size.
 
     Returns:
       dict of int: `flops` of matrix products, `numbers` that element-wise work
@@ -28,11 +28,11 @@ def work(size, batch, length):
 
 
 def fit(points):
-    """Return the seconds of a number and of a weight, a dict.
+    """Return the fitted seconds per number and per weight, a dict.
 
     Args:
-      points: list of dicts with what `work` returns, the measured `seconds` and the
-        `flops_per_second` of matrix products.
+      points: list of dicts with the values of `work`, the measured `seconds`
+        and the `flops_per_second` of matrix products.
     """
     work = np.array([[point[name] for name in FITTED] for point in points], float)
     measured = np.array([point["seconds"] for point in points])
@@ -44,11 +44,11 @@ def fit(points):
 
 
 def seconds_of_products(point):
-    """Return how long a point's matrix products take at their full rate."""
+    """Return the seconds of a point's matrix products at their full speed."""
     return point["flops"] / point["flops_per_second"]
 
 
 def predicted(point, costs):
-    """Return the seconds of a point, with the costs that `fit` found."""
+    """Return the seconds of a point, with the costs from `fit`."""
     others = sum(costs[name] * point[name] for name in FITTED)
     return seconds_of_products(point) + others

@@ -1,4 +1,4 @@
-"""The real texts that rows compute on, as files for all variants."""
+"""The real texts for the rows, as files for all variants."""
 
 import os
 import random
@@ -7,7 +7,7 @@ import sys
 
 from benchmarks import workload
 
-# The shape of all-MiniLM-L6-v2; what its weights are is of no account here.
+# The shape of all-MiniLM-L6-v2; the values of its weights do not matter here.
 MINILM = {
     "vocab_size": 30522,
     "hidden_size": 384,
@@ -25,7 +25,7 @@ def _tokenizer(vocab_file):
 
 
 def glue_texts(task_name, data_dir, vocab_file, folder, count):
-    """Write texts drawn at random from a task's training set.
+    """Write randomly drawn texts of a task's training set.
 
     Returns:
       (path, see `workload.read_texts`; outputs of the task's model: its labels, or 1).
@@ -48,7 +48,7 @@ def glue_texts(task_name, data_dir, vocab_file, folder, count):
 
 
 def squad_windows(squad_file, vocab_file, folder, num_questions):
-    """Write the windows of questions drawn at random.
+    """Write the windows of randomly drawn questions.
 
     Returns:
       (path, see `workload.read_texts`; number of windows).

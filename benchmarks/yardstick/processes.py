@@ -1,4 +1,4 @@
-"""Processes that each measure one variant, and their turns."""
+"""Run processes that each measure one variant, in alternating turns."""
 
 import contextlib
 import dataclasses
@@ -13,22 +13,23 @@ import time
 from official_bert.errors import UserError
 
 WORKER = pathlib.Path(__file__).resolve().parent.parent / "contender.py"
-# Between turns. Threads that wait for work keep a core busy for some milliseconds.
+# Seconds between turns. Idle threads keep a core busy for some milliseconds.
 PAUSE = 0.05
 
 
 @dataclasses.dataclass(frozen=True)
 class Variant:
-    """Something to measure.
+    """A measured variant.
 
     Attributes:
-      name: for people.
-      module: of `benchmarks`, such as "peers.kerashub".
-      function: of that module, which makes what is called.
-      arguments: of that function, fit for JSON.
-      in_peer_env: whether it runs in the environment of PyTorch.
-      calls: in a turn; None for as many as the others.
-      flops: of the matrix products of a call; None for as many as ours.
+      name: name for readers.
+      module: a module of `benchmarks`, such as "peers.kerashub".
+      function: its function that returns the measured function.
+      arguments: arguments of `function`, as JSON values.
+      in_peer_env: whether it runs in PyTorch's environment.
+      calls: calls per turn; None for the same number as the others.
+      flops: operations of the matrix products of a call; None for the same as
+        ours.
       is_optional: whether the others are measured if it fails at the start.
       environment: variables of its process.
     """
@@ -45,16 +46,16 @@ class Variant:
 
 
 def take_turns(variants, rounds, calls, peer_python):
-    """Start a process for each variant and let them compute in turns.
+    """Start a process for each variant, and let them compute in alternating turns.
 
-    One process computes at a time, in the order given, so that the turns of two
+    One process computes at a time, in the given order, so that the turns of two
     variants in a round are neighbors in time.
 
     Args:
       variants: list of `Variant`.
-      rounds: turns of each, after one that does not count.
-      calls: in a turn; the fastest of them is the turn's.
-      peer_python: path of the Python of peers.
+      rounds: counted turns of each variant, after a warm-up turn.
+      calls: calls per turn; the fastest one counts.
+      peer_python: path of the peers' Python.
 
     Returns:
       (dict of name -> seconds of each of its turns, a list; dict of name -> peak
@@ -69,7 +70,7 @@ def take_turns(variants, rounds, calls, peer_python):
             python = peer_python if variant.in_peer_env else sys.executable
             try:
                 libraries, measure = stack.enter_context(_running(variant, python))
-                # Traces, compiles and takes memory.
+                # Traces, compiles and allocates memory.
                 measure(2)
             except UserError as error:
                 if not variant.is_optional:
@@ -100,7 +101,7 @@ def _running(variant, python):
       `seconds` and the peak `memory`).
 
     Raises:
-      UserError: it ended.
+      UserError: the process ended.
     """
     arguments = json.dumps(variant.arguments)
     command = [python, WORKER, variant.module, variant.function, arguments]

@@ -1,4 +1,4 @@
-"""The measurements as printed lines, as a table in Markdown and as a picture."""
+"""The measurements as printed lines, as a Markdown table and as a chart."""
 
 import itertools
 
@@ -8,12 +8,12 @@ GIGABYTE = 1e9
 
 
 def summarize(comparison, result, measured):
-    """Return all figures of a comparison, fit for JSON.
+    """Return all numbers of a comparison, as JSON values.
 
     Args:
       comparison: `comparisons.Comparison`.
-      result: `targets.Result` of it.
-      measured: dict of when and where.
+      result: its `targets.Result`.
+      measured: dict with date and machine.
     """
     names = list(result.seconds)
     return {
@@ -42,13 +42,13 @@ def summarize(comparison, result, measured):
 
 
 def summarize_unusable(comparison, result, measured, reason):
-    """Return what to keep of measurements that are wrong, fit for JSON.
+    """Return the summary of unusable measurements, as JSON values.
 
     Args:
       comparison: see `summarize`.
-      result: likewise.
-      measured: likewise.
-      reason: for people.
+      result: see `summarize`.
+      measured: see `summarize`.
+      reason: the reason, for readers.
     """
     return {
         "title": comparison.title,
@@ -69,7 +69,7 @@ def _verdict(target, result):
 
 
 def lines(summary):
-    """Return what is printed of a summary, a list of str."""
+    """Return the printed lines of a summary, a list of str."""
     shown = [f"\n{summary['title']}"]
     if "unusable" in summary:
         return [*shown, f"  unusable: {summary['unusable']}"]
@@ -100,7 +100,7 @@ def _ratio(summary, name):
 
 
 def table(summaries):
-    """Return the table in Markdown, and where its rows were measured, as lines.
+    """Return the Markdown table, and the machines of its rows, as lines.
 
     Args:
       summaries: dict of a row's name -> its summary.
@@ -131,9 +131,9 @@ def _cells(summary):
 
 
 def _memory(summary):
-    """Return the memory of ours, and how many times as much the others take.
+    """Return our memory, and the ratio of the others' memory to ours.
 
-    It is empty if a child of the process does the work.
+    It is empty if a child process does the work.
     """
     bytes_of = summary["memory_bytes"]
     if bytes_of[OURS] < GIGABYTE / 100:
@@ -155,11 +155,11 @@ def _machines(summaries):
 
 
 def write_chart(summaries, path):
-    """Draw how many times as long as ours the others take, as a PNG, if any do.
+    """Draw the ratios of the others' times to ours as a PNG, if there are any.
 
     Args:
       summaries: dict of a row's name -> its summary.
-      path: of the picture.
+      path: path of the chart.
     """
     import matplotlib
 

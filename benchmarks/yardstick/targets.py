@@ -1,4 +1,4 @@
-"""The results of a comparison, and the targets that they should reach."""
+"""The results of a comparison, and their targets."""
 
 import dataclasses
 import statistics
@@ -13,10 +13,12 @@ class Result:
     Attributes:
       seconds: dict of variant -> seconds of each of its turns.
       memory: dict of variant -> peak in bytes.
-      units: that a call processes: sequences, megabytes.
-      flops: of the matrix products of a call; None if they are not counted.
-      product_flops: of a call of `PRODUCT`.
-      other_flops: dict of variant -> as `flops`, for those that compute more.
+      units: units per call: sequences, megabytes.
+      flops: operations of the matrix products in a call; None if they are not
+        counted.
+      product_flops: operations in a call of `PRODUCT`.
+      other_flops: dict of variant -> operations, like `flops`, for variants
+        that compute more.
     """
 
     seconds: dict
@@ -31,30 +33,31 @@ class Result:
         return statistics.median(self.seconds[name])
 
     def ratios(self, name):
-        """Return the quartiles of theirs / ours: how many times as fast ours is.
+        """Return the quartiles of theirs / ours: the speed of ours in units of theirs.
 
-        Each ratio is that of two turns of the same round.
+        Each ratio compares two turns of the same round.
         """
         pairs = zip(self.seconds[name], self.seconds[OURS], strict=True)
         ratios = [theirs / ours for theirs, ours in pairs]
         return statistics.quantiles(ratios, n=4, method="inclusive")
 
     def share_of_ceiling(self, name):
-        """Return a variant's rate of operations by that of the product.
+        """Return a variant's speed as a share of the matrix product's speed.
 
-        The median of the rounds, each with the product of the same round.
+        It is the median over the rounds, each with the product of the same
+        round.
         """
         pairs = zip(self.seconds[PRODUCT], self.seconds[name], strict=True)
         times = statistics.median(product / own for product, own in pairs)
         return times * self.other_flops.get(name, self.flops) / self.product_flops
 
     def is_faster_than_product(self):
-        """Return whether noise made ours faster than the machine can be."""
+        """Return whether noise made ours faster than the machine's limit."""
         return bool(self.flops) and self.share_of_ceiling(OURS) > 1
 
 
 class AtLeast:
-    """A target that values from `least` on meet."""
+    """A target that values of `least` or more meet."""
 
     def is_met(self, value):
         """Return whether a value meets the target."""
@@ -62,7 +65,7 @@ class AtLeast:
 
 
 class AtMost:
-    """A target that values up to `most` meet."""
+    """A target that values of `most` or less meet."""
 
     def is_met(self, value):
         """Return whether a value meets the target."""
@@ -88,7 +91,7 @@ class Speed(AtLeast):
 
 @dataclasses.dataclass(frozen=True)
 class Ceiling(AtLeast):
-    """Ours computes at this share of the matrix product's rate, or above."""
+    """Ours reaches at least this share of the matrix product's speed."""
 
     least: float
 
@@ -127,7 +130,7 @@ class Rate(AtLeast):
         return f"≥ {self.least:g} {self.unit} a second"
 
     def value(self, result):
-        """Return the units a second."""
+        """Return the units per second."""
         return result.units / result.median(OURS)
 
 

@@ -1,4 +1,4 @@
-"""Weights in and out, under Google's names.
+"""Read and write weights, under Google's variable names.
 
 `any_format` opens a checkpoint; `model_directory` loads and writes a model.
 """

@@ -1,4 +1,4 @@
-"""Opening a checkpoint of whatever format a path holds."""
+"""Open a checkpoint in any supported format."""
 
 import contextlib
 import os
@@ -18,17 +18,17 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Checkpoint]:
     """Open a checkpoint; use it as `with any_format.opened(path) as checkpoint`.
 
     Args:
-      path: of a model's directory (Google's, ours, an output directory of a
-        training run, Hugging Face's, a KerasHub preset), of a checkpoint
-        prefix or its `.index` (Google's or Model Garden's), of a single
-        `.safetensors`, `.h5` or `.bin` of Hugging Face, or of a `.zip` or
-        `.tar.gz` with one of these, such as Google's releases.
+      path: a model directory (Google's, ours, a training run's output
+        directory, Hugging Face's, a KerasHub preset); a checkpoint prefix or
+        its `.index` (Google's or Model Garden's); a Hugging Face
+        `.safetensors`, `.h5` or `.bin` file; or a `.zip` or `.tar.gz` of one of
+        these.
 
     Yields:
       `Checkpoint`.
 
     Raises:
-      UserError: there is no checkpoint, or it is damaged.
+      UserError: the checkpoint does not exist or is damaged.
     """
     given_path = path = os.fspath(path)
     with contextlib.ExitStack() as stack:
@@ -48,9 +48,10 @@ def opened(path: str | os.PathLike[str]) -> Iterator[Checkpoint]:
 
 
 def holds_model(directory: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is a model that training has not left half-way.
+    """Return whether a directory holds a complete model.
 
-    Numbered checkpoints alone are a run, which can be continued.
+    A directory with only numbered checkpoints is an unfinished run, which can
+    resume.
     """
     index_file = os.path.join(directory, f"{names.MODEL_PREFIX}.index")
     return files.exists(index_file) or archive.is_foreign(directory)

@@ -1,4 +1,4 @@
-"""What every format is read into: `Checkpoint`, and `StoredTensor` for its files."""
+"""`Checkpoint` and `StoredTensor`: the common form of all checkpoint formats."""
 
 import dataclasses
 from collections.abc import Callable
@@ -15,21 +15,22 @@ class Checkpoint:
 
     Names are Google's (`bert/encoder/layer_0/attention/self/query/kernel`,
     `cls/predictions/output_bias`, `output_weights`, …), and so are shapes:
-    kernels are [in, out]. A tensor that no part of BERT is known by keeps the
-    name of its file. Optimizer slots are left out.
+    kernels are [in, out]. Tensors that are not part of BERT keep the name from
+    the file. Optimizer slots are left out.
 
     Attributes:
-      path: what the user gave, for messages.
+      path: the path that the user gave, for messages.
       format: "google", "model_garden", "huggingface" or "keras_hub".
       shapes: dict of name -> tuple of int.
       read: function: name -> float32 array, C-contiguous; raises `UserError` if
         the file is damaged.
-      config: `BertConfig`, or None where no file states it.
-      vocab_file: path of its `vocab.txt`, or None. It may be gone once the
-        checkpoint is closed.
-      do_lower_case: its casing, or None where no file states it.
-      notes: sentences about it that a user should read.
-      global_step: the updates that it has had, where its file states them.
+      config: `BertConfig`, or None if no file states it.
+      vocab_file: path of its `vocab.txt`, or None. The file may be deleted when
+        the checkpoint is closed.
+      do_lower_case: its casing, or None if no file states it.
+      notes: sentences that a user should read.
+      global_step: number of training steps, or None if the file does not state
+        it.
     """
 
     path: str
@@ -48,13 +49,13 @@ class Checkpoint:
 
 
 class StoredTensor(NamedTuple):
-    """A tensor in a file, under the name that the file has for it.
+    """A tensor under the name from its file.
 
     Attributes:
       shape: tuple of int.
-      dtype: its type in the file; `ml_dtypes.bfloat16` is one too.
-      read: function without arguments -> array of this shape and type, which
-        may be read-only; raises `UserError` if the file is damaged.
+      dtype: its type in the file, which may be `ml_dtypes.bfloat16`.
+      read: function without arguments -> array of this shape and type, possibly
+        read-only; raises `UserError` if the file is damaged.
     """
 
     shape: tuple[int, ...]

@@ -1,4 +1,4 @@
-"""From any format to any other: a reader, a writer, and no model in between."""
+"""Convert between checkpoint formats with a reader and a writer, without a model."""
 
 import dataclasses
 import os
@@ -30,17 +30,17 @@ def convert(
 ) -> tuple[Checkpoint, list[str]]:
     """Write a checkpoint's weights in another format, bit for bit.
 
-    Optimizer slots and the step are left behind: what comes out is a model.
+    The output is a model, without optimizer slots and global step.
 
     Args:
       path: see `any_format.opened`.
-      directory: where the new model goes: a directory that is empty or new.
+      directory: the new model's directory, which must be empty or new.
       to: a key of `WRITERS`.
       config_file: a `bert_config.json`; by default the checkpoint's own.
-      vocab_file: a `vocab.txt`, likewise.
-      do_lower_case: bool; by default what is stated, or else what the
-        vocabulary looks like.
-      along: paths of files that are copied beside it.
+      vocab_file: a `vocab.txt`; by default the checkpoint's own.
+      do_lower_case: bool; default: the stated value, or a guess from the
+        vocabulary.
+      along: paths of files to copy into the directory.
 
     Returns:
       (the `Checkpoint`, closed; sentences that a user should read).
@@ -64,7 +64,7 @@ def convert(
                 do_lower_case=tokenizer.do_lower_case,
             )
         else:
-            notes.append("There is no vocab.txt: give --vocab_file to add one.")
+            notes.append("The model has no vocab.txt. Use --vocab_file to add one.")
         with files.atomic_directory(directory, "--to") as temporary:
             notes += WRITERS[to](temporary, checkpoint)
             for source in along:

@@ -1,6 +1,6 @@
-"""Google's format: TensorFlow 1's name-based checkpoints, and a model's files.
+"""Google's format: name-based checkpoints of TensorFlow 1, and model directories.
 
-The project's own format too; whatever is trained here is written in it.
+Training writes this format.
 """
 
 import os
@@ -18,27 +18,27 @@ from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
-# What the files of a model directory are called.
+# Names of the files of a model directory.
 CONFIG_FILE = "bert_config.json"
 VOCAB_FILE = "vocab.txt"
 TOKENIZER_FILE = "tokenizer_config.json"
 
-# A checkpoint's files. There is one while there is an index, so that is
-# written last and removed first.
+# Files of a checkpoint. A checkpoint exists if its index exists, so the index
+# is written last and removed first.
 ENDINGS = (".index", ".data-00000-of-00001")
 
 
 def find_prefix(path: str | os.PathLike[str]) -> str:
-    """Return the checkpoint prefix that a path stands for.
+    """Return the checkpoint prefix for a path.
 
     Args:
       path: a prefix (`…/bert_model.ckpt`), its `.index` file, or a directory
-        with `bert_model.ckpt` or, in an output directory, `model.ckpt-N`, or
-        else with one `.index` file or several numbered ones, as Model Garden
-        has them (`bert_model.ckpt-1`, `ckpt-20000`).
+        with `bert_model.ckpt`, with `model.ckpt-N` (output directories), or
+        with one or more numbered `.index` files (Model Garden:
+        `bert_model.ckpt-1`, `ckpt-20000`).
 
     Raises:
-      UserError: there is no checkpoint.
+      UserError: the checkpoint does not exist.
     """
     path = os.fspath(path)
     if path.endswith(".index"):
@@ -55,27 +55,28 @@ def find_prefix(path: str | os.PathLike[str]) -> str:
         others = files.find_in(path, "*.index")
         others = [name.removesuffix(".index") for name in others]
         if others:
-            # The highest number at the end counts, and none is below all.
+            # The highest number at the end wins; names without a number come
+            # last.
             ends = {name: name.rpartition("-")[2] for name in others}
             return max(others, key=lambda n: int(ends[n]) if ends[n].isdigit() else -1)
-        problem = f"{path} holds no checkpoint ({names.MODEL_PREFIX}.index)"
+        problem = f"{path} contains no checkpoint ({names.MODEL_PREFIX}.index)"
     else:
-        problem = f"There is no checkpoint at {path} ({path}.index is missing)"
+        problem = f"No checkpoint at {path} ({path}.index does not exist)"
     raise UserError(
-        f"{problem}; give a model's folder, its zip file, or the prefix of its files, "
-        f"such as uncased_L-12_H-768_A-12/{names.MODEL_PREFIX}."
+        f"{problem}. Give a model directory, its zip file, or a checkpoint "
+        f"prefix such as uncased_L-12_H-768_A-12/{names.MODEL_PREFIX}."
     )
 
 
 def open_weights(prefix: str, path: str) -> Checkpoint:
-    """Open the weights at a prefix, with the files of a model beside them.
+    """Open the weights at a prefix, with the model's other files in the same folder.
 
     Returns:
-      `Checkpoint`, without optimizer slots and what else a training run remembers;
-      its messages name `path`, what the user gave.
+      `Checkpoint` without optimizer slots and other training state. Its
+      messages show `path`, which the user gave.
 
     Raises:
-      UserError: the checkpoint or a file beside it is damaged.
+      UserError: the checkpoint or one of the other files is damaged.
     """
     reader = open_checkpoint(prefix)
     shapes = reader.get_variable_to_shape_map()
@@ -98,12 +99,12 @@ def open_weights(prefix: str, path: str) -> Checkpoint:
 
 
 def write_model(directory: str | os.PathLike[str], checkpoint: Checkpoint) -> list[str]:
-    """Write a model directory: config, vocabulary, casing, and last the weights.
+    """Write a model directory: config, vocabulary, casing, then the weights.
 
-    No optimizer state goes into it. The directory exists already.
+    Optimizer state is not written. The directory must exist.
 
     Returns:
-      sentences about what this format cannot hold: none.
+      an empty list: this format can store everything.
     """
     if checkpoint.config:
         config_file = os.path.join(directory, CONFIG_FILE)
@@ -117,7 +118,7 @@ def write_model(directory: str | os.PathLike[str], checkpoint: Checkpoint) -> li
 
 
 def read_casing(directory: str | os.PathLike[str]) -> bool | None:
-    """Return the `do_lower_case` that a directory states, or None."""
+    """Return a directory's `do_lower_case`, or None if no file states it."""
     path = os.path.join(directory, TOKENIZER_FILE)
     if not files.exists(path):
         return None
@@ -125,7 +126,7 @@ def read_casing(directory: str | os.PathLike[str]) -> bool | None:
 
 
 def write_casing(directory: str | os.PathLike[str], do_lower_case: bool | None) -> None:
-    """Write a tokenizer's casing, unless it is None, which is not known."""
+    """Write a tokenizer's casing, unless it is unknown (None)."""
     if do_lower_case is not None:
         path = os.path.join(directory, TOKENIZER_FILE)
         files.write_json(path, {"do_lower_case": do_lower_case})
@@ -135,26 +136,28 @@ def open_checkpoint(prefix: str) -> Any:
     """Return a `tf.train` reader of the checkpoint at `prefix`.
 
     Raises:
-      UserError: the files are missing, truncated or no checkpoint.
+      UserError: the files are missing, truncated or not a checkpoint.
     """
     remote_checkpoint.check(prefix)
     try:
-        if files.is_remote(prefix):  # The other asks whether it is a folder.
+        if files.is_remote(prefix):  # `load_checkpoint` would test for a folder.
             return tf.compat.v1.train.NewCheckpointReader(prefix)
         return tf.train.load_checkpoint(prefix)
     except (tf.errors.OpError, ValueError) as error:
         raise UserError(
-            f"{prefix} is no readable checkpoint; it may be truncated ({error})."
+            f"Cannot read the checkpoint {prefix}; it may be truncated "
+            f"({error}). Copy or download it again."
         ) from error
 
 
 def read_tensor(reader: Any, name: str, prefix: str) -> np.ndarray:
-    """Return one tensor as an array; a `UserError` names file and tensor."""
+    """Return one tensor as an array; a `UserError` names the file and the tensor."""
     try:
         return reader.get_tensor(name)
     except (tf.errors.OpError, ValueError, RuntimeError, IndexError) as error:
         raise UserError(
-            f"{prefix}: cannot read {name}; it may be truncated."
+            f"{prefix}: cannot read {name}; the file may be truncated. Copy "
+            "or download it again."
         ) from error
 
 
@@ -163,17 +166,17 @@ def write_checkpoint(
 ) -> None:
     """Write tensors under their names, readable by any TensorFlow 1 tool.
 
-    The data file is put in place before the index, which is what makes a
-    checkpoint exist, and an old index goes first: a reader sees the whole of
-    a checkpoint, or none. An object store has no rename: there the checkpoint is
-    uploaded, and its list of parts comes last (`remote_checkpoint`).
+    A checkpoint exists if its index exists. An old index is removed first, and
+    the new data file gets its name before the new index. Readers therefore see
+    a complete checkpoint or none. Object stores have no rename: the files are
+    uploaded, then the list of their parts (`remote_checkpoint`).
 
     Args:
       prefix: path without the endings `.index`, `.data-00000-of-00001`.
       tensors: dict of name -> array.
 
     Raises:
-      UserError: the disk is full, or the file larger than is allowed.
+      UserError: the disk is full, or the file is larger than allowed.
     """
     if files.is_remote(prefix):
         with tempfile.TemporaryDirectory() as folder:
@@ -198,7 +201,7 @@ def write_checkpoint(
 
 
 def _save(inside, tensors, prefix):
-    """Write the two files of a checkpoint; messages name `prefix`, its final name."""
+    """Write a checkpoint's two files; messages name `prefix`, the final name."""
     ordered = sorted(tensors)
     try:
         tf.raw_ops.SaveV2(
@@ -209,8 +212,8 @@ def _save(inside, tensors, prefix):
         )
     except tf.errors.ResourceExhaustedError as error:
         raise UserError(
-            f"No space left on the disk of {prefix}: free some and run the "
-            "command again."
+            f"No space left on the disk of {prefix}. Free some space and repeat "
+            "the command."
         ) from error
     except tf.errors.OpError as error:
         reason = error.message.rpartition(";")[2].partition(" [Op:")[0].strip()
@@ -218,7 +221,7 @@ def _save(inside, tensors, prefix):
 
 
 def delete_checkpoint(prefix: str) -> None:
-    """Remove a checkpoint: what makes it exist goes first."""
+    """Remove a checkpoint, its index (or list of parts) first."""
     for ending in _endings(prefix):
         if files.exists(prefix + ending):
             files.remove(prefix + ending)
@@ -232,14 +235,14 @@ def set_aside(prefix: str) -> None:
 
 
 def _endings(prefix):
-    """Return the ends of the names of a checkpoint's files, to be removed in order."""
+    """Return the file endings of a checkpoint, in the order of removal."""
     return (names.PARTS, *ENDINGS) if files.is_remote(prefix) else ENDINGS
 
 
 def remove_halves(directory: str | os.PathLike[str]) -> None:
-    """Remove the data of checkpoints whose index was never put in place.
+    """Remove the data of checkpoints without an index.
 
-    In an object store that is the list of parts.
+    Interrupted writes leave such files.
     """
     last = names.PARTS if files.is_remote(directory) else ENDINGS[0]
     for ending in _endings(os.fspath(directory))[1:]:

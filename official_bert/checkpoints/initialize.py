@@ -1,4 +1,4 @@
-"""Weights from a checkpoint into a model, strictly, with a report."""
+"""Load checkpoint weights into a model, strictly and with a report."""
 
 import collections
 import dataclasses
@@ -14,22 +14,22 @@ from official_bert.checkpoints.checkpoint import Checkpoint
 from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
-# A task's own layer: if it is of another size, it is for other labels.
+# The layer of a task. A different size means different labels.
 TASK_HEAD = ("output_weights", "output_bias")
-# What a released checkpoint may lack: all but this.
+# A checkpoint must contain all of these variables.
 ENCODER = ("bert/embeddings/", "bert/encoder/")
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What became of each name.
+    """The result for each variable name.
 
     Attributes:
-      path: of the checkpoint, as the user gave it.
-      loaded: variables that were read.
-      new: variables of a head that the checkpoint lacks; they keep their
-        initial values.
-      unused: weights in the checkpoint that the model has no use for.
+      path: path of the checkpoint, as the user gave it.
+      loaded: variables that were loaded.
+      new: variables of heads that are missing in the checkpoint; they keep
+        their initial values.
+      unused: weights of the checkpoint that the model does not have.
       notes: sentences about the checkpoint.
     """
 
@@ -40,29 +40,29 @@ class Report:
     notes: list[str]
 
     def __str__(self) -> str:
-        # How many variables have the same first two parts of their names.
+        # Number of variables for each pair of first two name parts.
         parts = collections.Counter("/".join(n.split("/")[:2]) for n in self.loaded)
         counts = ", ".join(f"{part} ({count})" for part, count in parts.items())
         lines = [
-            f"Initialised {len(self.loaded)} variables from {self.path}: {counts}."
+            f"Initialized {len(self.loaded)} variables from {self.path}: {counts}."
         ]
         if self.new:
             lines.append(
-                "Not in the checkpoint, so new (kernels random, biases 0): "
-                f"{', '.join(self.new)}."
+                "Not in the checkpoint, so newly initialized (kernels random, "
+                f"biases 0): {', '.join(self.new)}."
             )
         if self.unused:
-            lines.append(f"In the checkpoint, not used: {', '.join(self.unused)}.")
+            lines.append(f"Unused weights of the checkpoint: {', '.join(self.unused)}.")
         return "\n".join([*lines, *self.notes])
 
 
 def load_weights(
     model: keras.Model | keras.layers.Layer, path: str | os.PathLike[str]
 ) -> Report:
-    """Set a model's variables from a checkpoint of any format.
+    """Load a model's variables from a checkpoint of any format.
 
-    Optimizer slots and the step are not read: a run that starts from a
-    checkpoint starts at step 0 (`init_checkpoint` of the original).
+    Optimizer slots and the global step are not loaded: the new run starts at
+    step 0 (`init_checkpoint` of the original).
 
     Args:
       model: a Keras model or layer of this package.
@@ -72,9 +72,9 @@ def load_weights(
       `Report`.
 
     Raises:
-      UserError: no checkpoint there, a shape that differs (except of a
-        classifier, which is for other labels and then new), or a variable of
-        the encoder that is missing. The model is then unchanged.
+      UserError: the checkpoint or an encoder variable is missing, or a shape
+        differs. A classifier of another size is not an error; it is newly
+        initialized. On errors the model is unchanged.
     """
     with any_format.opened(path) as checkpoint:
         return load_opened(model, checkpoint)
@@ -83,7 +83,7 @@ def load_weights(
 def load_opened(
     model: keras.Model | keras.layers.Layer, checkpoint: Checkpoint
 ) -> Report:
-    """Like `load_weights`, from a `Checkpoint`."""
+    """Load variables like `load_weights`, from an open `Checkpoint`."""
     shapes = checkpoint.shapes
     wanted = {names.google_name(v): v for v in model.weights}
     notes = [*checkpoint.notes, *_check_config(checkpoint, model.config)]
@@ -94,7 +94,7 @@ def load_opened(
         others = []
     else:
         notes.append(
-            "The checkpoint's classifier is of another size "
+            "The checkpoint's classifier has another size "
             f"({list(shapes[others[0]])}), so it is not used."
         )
     loaded = [name for name in wanted if name in shapes and name not in others]
@@ -111,29 +111,30 @@ def load_opened(
 
 
 def _check_config(checkpoint, config):
-    """Compare what no shape shows; return notes on what may be meant to differ."""
+    """Compare settings that shapes do not show; return notes on allowed differences."""
     stated = checkpoint.config
     if stated is None:
         return []
     if stated.num_attention_heads != config.num_attention_heads:
         raise UserError(
             f"{checkpoint.path} does not fit the model: num_attention_heads is "
-            f"{stated.num_attention_heads} in its config and "
-            f"{config.num_attention_heads} in the model's; correct the model's "
+            f"{stated.num_attention_heads} in the checkpoint's config and "
+            f"{config.num_attention_heads} in the model's. Correct the model's "
             "bert_config.json."
         )
     return [
-        f"Note: {name} is {getattr(stated, name)!r} in the checkpoint's config and "
-        f"{getattr(config, name)!r} in the model's, which counts."
+        f"Note: {name} is {getattr(stated, name)!r} in the checkpoint's config "
+        f"and {getattr(config, name)!r} in the model's. The model's value is "
+        "used."
         for name in ("hidden_act", "layer_norm_eps", "causal_attention")
         if getattr(stated, name) != getattr(config, name)
     ]
 
 
 def sizes(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
-    """Return the lines of a `bert_config.json` that a checkpoint's shapes show.
+    """Return the `bert_config.json` values that a checkpoint's shapes show.
 
-    From a dict of Google's name -> shape follows one of name -> int.
+    The argument is a dict of Google's name -> shape; the result, of key -> int.
     """
     axes = {
         "vocab_size": ("bert/embeddings/word_embeddings", 0),
@@ -154,7 +155,7 @@ def sizes(shapes: Mapping[str, tuple[int, ...]]) -> dict[str, int]:
 
 
 def check_size(checkpoint: Checkpoint, config: BertConfig) -> None:
-    """Raise `UserError`, in the config's words, for a model of another size."""
+    """Raise `UserError`, naming the config keys, if the model sizes differ."""
     different = [
         f"{key} is {size} in the checkpoint and {getattr(config, key)} in the model"
         for key, size in sizes(checkpoint.shapes).items()
@@ -162,8 +163,8 @@ def check_size(checkpoint: Checkpoint, config: BertConfig) -> None:
     ]
     if different:
         raise UserError(
-            f"{checkpoint.path} does not fit the model: {'; '.join(different)}; "
-            "give the bert_config.json that came with the checkpoint."
+            f"{checkpoint.path} does not fit the model: {'; '.join(different)}. "
+            "Give the bert_config.json that came with the checkpoint."
         )
 
 
@@ -176,15 +177,16 @@ def _check_names(checkpoint, wanted):
         if name in shapes and tuple(shapes[name]) != tuple(variable.shape):
             raise UserError(
                 f"{checkpoint.path} does not fit the model: {name} is "
-                f"{list(shapes[name])} in the checkpoint and {list(variable.shape)} in "
-                "the model."
+                f"{list(shapes[name])} in the checkpoint and "
+                f"{list(variable.shape)} in the model."
             )
     missing = [n for n in wanted if n.startswith(ENCODER) and n not in shapes]
     if missing:
         free = [name for name in shapes if name not in wanted]
         close = difflib.get_close_matches(missing[0], free, n=1)
-        hint = f" (it has {close[0]})" if close else ""
+        hint = f" (similar name in the checkpoint: {close[0]})" if close else ""
         raise UserError(
-            f"{checkpoint.path} does not fit the model: it lacks {len(missing)} of "
-            f"its variables, the first is {missing[0]}{hint}; is it a BERT checkpoint?"
+            f"{checkpoint.path} does not fit the model: {len(missing)} "
+            f"variables are missing, the first is {missing[0]}{hint}. Give a "
+            "BERT checkpoint."
         )

@@ -1,4 +1,4 @@
-"""A model is a directory: config, vocabulary, casing, weights."""
+"""Load and save model directories: config, vocabulary, casing, weights."""
 
 import dataclasses
 import os
@@ -21,9 +21,9 @@ from official_bert.tokenization.vocabulary import check_vocab_size, guess_do_low
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# What a model without the next-sentence head may lack.
+# Variables that a model without the next-sentence head may lack.
 NEXT_SENTENCE = ("bert/pooler/", "cls/seq_relationship/")
-# The report of a model that was not read from a checkpoint.
+# Report for a model that was not loaded from a checkpoint.
 IN_MEMORY = Report("memory", loaded=[], new=[], unused=[], notes=[])
 # Used when there is no checkpoint: config and vocabulary come from flags only.
 NO_CHECKPOINT = Checkpoint(
@@ -39,11 +39,11 @@ class Bert:
     """A loaded model; `pretrained.bert.Bert` adds methods that read texts.
 
     Attributes:
-      model: `PretrainingModel`, whose encoder is `model.bert`; from
+      model: `PretrainingModel` with the encoder `model.bert`, or from
         `load_encoder` the `BertEncoder` itself.
       tokenizer: `FullTokenizer`.
       config: `BertConfig`.
-      report: `initialize.Report`, what became of each weight.
+      report: `initialize.Report`, the result for each weight.
     """
 
     model: keras.Model | keras.layers.Layer
@@ -53,9 +53,10 @@ class Bert:
 
     @property
     def output_names(self) -> tuple[str, ...]:
-        """Names of the encoder's outputs that are of trained weights.
+        """Return the names of the encoder outputs that have trained weights.
 
-        Masked-LM models of Hugging Face have lost the pooler, and a new one is random.
+        Masked-LM models of Hugging Face have no pooler, so theirs is random
+        here.
         """
         if any(name.startswith("bert/pooler/") for name in self.report.new):
             return ("sequence_output",)
@@ -63,7 +64,7 @@ class Bert:
 
     @property
     def encoder(self) -> BertEncoder:
-        """The `BertEncoder`."""
+        """Return the `BertEncoder`."""
         return getattr(self.model, "bert", self.model)
 
     def outputs(
@@ -94,35 +95,37 @@ def load(
     Args:
       path: a path, see `any_format.opened`, or a name, see `find_model`.
       config_file: a `bert_config.json`; by default the checkpoint's own.
-      vocab_file: a `vocab.txt`, likewise.
-      do_lower_case: bool; by default what the checkpoint's files state, or
-        else what its vocabulary looks like.
-      next_sentence: whether its head is needed. False takes models that have
-        the masked-LM head only; the other is then random.
+      vocab_file: a `vocab.txt`; by default the checkpoint's own.
+      do_lower_case: bool; default: the value in the checkpoint's files, or a
+        guess from its vocabulary.
+      next_sentence: whether this head is required. With False, models with only
+        the masked-LM head load too; the next-sentence head is then random.
 
     Returns:
       `Bert`.
 
     Raises:
-      UserError: something is missing or does not fit.
+      UserError: a file or weight is missing or does not fit.
     """
     bert = _load(path, PretrainingModel, config_file, vocab_file, do_lower_case)
     if bert.config.causal_attention:
         raise UserError(
-            f"{path} is a left-to-right model (causal_attention), which never saw a "
-            "[MASK] and cannot fill one; fine-tune it, or extract its features."
+            f"{path} is a left-to-right model (causal_attention), trained "
+            "without [MASK], so it cannot fill masks. Fine-tune it, or extract "
+            "its features."
         )
     optional = () if next_sentence else NEXT_SENTENCE
     missing = [name for name in bert.report.new if not name.startswith(optional)]
     if missing:
         heads = "both heads" if next_sentence else "the masked-LM head"
-        remedy = "load_encoder loads the encoder alone."
+        remedy = "load_encoder loads only the encoder."
         if all(name.startswith(NEXT_SENTENCE) for name in missing):
             remedy = "next_sentence=False loads it without the next-sentence head."
         raise UserError(
-            f"{path} is no pre-trained model with {heads}: it lacks "
-            f"{', '.join(missing)}. Fine-tuned models, and those for sentence vectors, "
-            f"have lost it; give the pre-trained one. In Python, {remedy}"
+            f"{path} is not a pre-trained model with {heads}: it has no "
+            f"{', '.join(missing)}. Fine-tuned and sentence-vector models do "
+            "not keep these weights. Give the pre-trained model. In Python, "
+            f"{remedy}"
         )
     return bert
 
@@ -133,7 +136,10 @@ def load_encoder(
     vocab_file: str | os.PathLike[str] | None = None,
     do_lower_case: bool | None = None,
 ) -> Bert:
-    """Load the encoder alone; see `load`. Its pooler is new where there is none."""
+    """Load only the encoder; see `load`.
+
+    If the checkpoint has no pooler, the pooler is newly initialized.
+    """
     return _load(path, BertEncoder, config_file, vocab_file, do_lower_case)
 
 
@@ -150,17 +156,17 @@ def _load(path, make_model, config_file, vocab_file, do_lower_case):
 def config_of(
     checkpoint: Checkpoint, config_file: str | os.PathLike[str] | None = None
 ) -> BertConfig:
-    """Return the `BertConfig` of a file, or else of a `Checkpoint`.
+    """Return the `BertConfig` from a file, or by default from a `Checkpoint`.
 
     Raises:
-      UserError: neither has one.
+      UserError: neither has a config.
     """
     if config_file:
         return BertConfig.from_json_file(config_file)
     if checkpoint.config is None:
         raise UserError(
-            f"{checkpoint.path} comes without a {google.CONFIG_FILE}; put it beside "
-            "the weights, or give --bert_config_file."
+            f"{checkpoint.path} has no {google.CONFIG_FILE}. Put the file next "
+            "to the weights, or use --bert_config_file."
         )
     return checkpoint.config
 
@@ -172,29 +178,29 @@ def tokenizer_of(
 ) -> FullTokenizer:
     """Return the `FullTokenizer` of a `Checkpoint`, with its casing.
 
-    `vocab_file` is another vocabulary than the checkpoint's, and `do_lower_case`
-    overrules what is stated or guessed.
+    `vocab_file` replaces the checkpoint's vocabulary. `do_lower_case` overrides
+    the stated or guessed casing.
 
     Raises:
-      UserError: there is no vocabulary, or the stated casing contradicts it.
+      UserError: the vocabulary is missing, or contradicts the stated casing.
     """
     vocab_file = vocab_file or checkpoint.vocab_file
     if not vocab_file:
         raise UserError(
-            f"{checkpoint.path} comes without a {google.VOCAB_FILE}; put it beside the "
-            "weights, or give --vocab_file."
+            f"{checkpoint.path} has no {google.VOCAB_FILE}. Put the file next "
+            "to the weights, or use --vocab_file."
         )
     if do_lower_case is None:
         vocab = FullTokenizer(vocab_file).vocab
         do_lower_case = guess_do_lower_case(vocab)
-        # The other way round is common: the Chinese vocabulary has no capitals, and
+        # The reverse is common: the Chinese vocabulary has no capitals, and
         # some call it cased.
         if checkpoint.do_lower_case and not do_lower_case:
             raise UserError(
-                f"{checkpoint.path} states do_lower_case true, but {vocab_file} has "
-                "capitals or accents, which lower-cased text never has; give the "
-                "vocabulary that the model was made with, or correct its "
-                f"{google.TOKENIZER_FILE}, or give --do_lower_case or "
+                f"{checkpoint.path} states do_lower_case true, but {vocab_file} "
+                "has capitals or accents, which lowercased text never "
+                "contains. Give the model's own vocabulary, correct its "
+                f"{google.TOKENIZER_FILE}, or use --do_lower_case or "
                 "--nodo_lower_case."
             )
         if checkpoint.do_lower_case is not None:
@@ -209,10 +215,10 @@ def save(
     do_lower_case: bool | None = None,
     config: BertConfig | None = None,
 ) -> None:
-    """Write a model of this package into a directory that exists already.
+    """Write a model of this package into an existing directory.
 
-    No optimizer state goes into it. The vocabulary and the casing are written if they
-    are known; `config` is a `BertConfig`, by default the model's.
+    Optimizer state is not written. The vocabulary and the casing are written if
+    they are known. `config` is a `BertConfig`; default: the model's.
     """
     checkpoint = checkpoint_of(model, vocab_file, do_lower_case)
     if config:
@@ -225,7 +231,7 @@ def checkpoint_of(
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
 ) -> Checkpoint:
-    """Return a model in memory as a `Checkpoint`, to be written in any format."""
+    """Return a model in memory as a `Checkpoint`, for writing in any format."""
     variables = {names.google_name(v): v for v in model.weights}
     return Checkpoint(
         path="the model",

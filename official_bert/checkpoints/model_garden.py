@@ -1,16 +1,18 @@
-"""Checkpoints of TensorFlow Model Garden (`official/nlp`, TensorFlow 2), read.
+"""Read checkpoints of TensorFlow Model Garden (`official/nlp`, TensorFlow 2).
 
-Such a checkpoint stores the graph of the Python objects that were saved: objects
-are nodes, attributes are edges, and the key of a variable is the shortest path to
-it. That path depends on what was saved: the word embeddings are
+Such a checkpoint stores the graph of the saved Python objects. Objects are
+nodes, attributes are edges, and a variable's key is the shortest path to it.
+This path depends on the saved object. For example, the word embeddings are
 `encoder/layer_with_weights-0/embeddings` in a released encoder,
-`encoder/_embedding_layer/embeddings` in a newer one, `model/…` in a training run,
-and `masked_lm/embedding_table` where a masked-LM head was saved too. So variables
-are looked for by walking the graph, and their keys are only used to read them.
+`encoder/_embedding_layer/embeddings` in a newer one, `model/…` in a training
+run, and `masked_lm/embedding_table` if a masked-LM head was saved too. This
+module therefore finds variables by walking the graph, and uses the keys only to
+read them.
 
-Covered are `BertEncoder` (a functional model), `BertEncoderV2` (a layer) and what
-has its attributes, as the token-dropping encoder; `BertPretrainer`,
-`BertPretrainerV2`, `BertClassifier`, `BertTokenClassifier` and `BertSpanLabeler`.
+Supported: `BertEncoder` (a functional model), `BertEncoderV2` (a layer) and
+objects with the same attributes, such as the token-dropping encoder;
+`BertPretrainer`, `BertPretrainerV2`, `BertClassifier`, `BertTokenClassifier`
+and `BertSpanLabeler`.
 """
 
 import dataclasses
@@ -31,10 +33,10 @@ from official_bert.errors import UserError
 GRAPH_KEY = "_CHECKPOINTABLE_OBJECT_GRAPH"
 KEY_ENDING = "/.ATTRIBUTES/VARIABLE_VALUE"
 
-# Below are Google's names and where Model Garden has them: paths in the graph, as
-# TensorFlow writes them in keys (a "." or "/" within an attribute's name is ".." or
-# ".S"). The first path that exists counts. A functional model also numbers its
-# layers in the order of the computation, which is all that old ones have.
+# The tables below map Google's names to paths in Model Garden's graph, spelled
+# as in TensorFlow's keys ("." and "/" within an attribute's name become ".."
+# and ".S"). The first path that exists counts. A functional model also numbers
+# its layers in the order of computation; old models have only these numbers.
 NUMBERED = "layer_with_weights-"
 EMBEDDINGS = {
     "word": ("_embedding_layer", NUMBERED + "0"),
@@ -43,7 +45,7 @@ EMBEDDINGS = {
 }
 EMBEDDINGS_NORM = ("_embedding_norm_layer", NUMBERED + "3")
 FIRST_BLOCK = 4
-# Where there are two paths, a space is between them.
+# A space separates alternative paths.
 BLOCK = {
     "attention/self/query": "_attention_layer/_query_dense",
     "attention/self/key": "_attention_layer/_key_dense",
@@ -58,18 +60,19 @@ MASKED_LM = {
     "cls/predictions/transform/dense": ("dense",),
     "cls/predictions/transform/LayerNorm": ("layer_norm",),
 }
-# The dense layer in a head: an attribute, the only layer of a model, or the head.
+# The dense layer of a head: an attribute, the only layer of a model, or the
+# head itself.
 LOGITS = ("out_proj", NUMBERED + "0", "")
 
 POOLER = "bert/pooler/dense"
-# [C, H] in Google's checkpoints; a Keras kernel is [H, C].
+# [C, H] in Google's checkpoints; Keras kernels are [H, C].
 TRANSPOSED = (
     "cls/seq_relationship/output_weights",
     "cls/squad/output_weights",
     "output_weights",
 )
 
-# `params.yaml`, which a training run of Model Garden writes -> `BertConfig`.
+# `params.yaml`, written by Model Garden's training runs -> `BertConfig`.
 PARAMS_FILE = "params.yaml"
 PARAMS = {
     "vocab_size": "vocab_size",
@@ -88,33 +91,35 @@ PARAMS = {
 
 @dataclasses.dataclass(frozen=True)
 class Graph:
-    """The objects that were saved; object 0 is the root."""
+    """The saved objects; object 0 is the root."""
 
-    # For each object, attribute -> number of an object.
+    # For each object: attribute -> number of another object.
     children: list[dict[str, int]]
-    # For each object, the key of its value; None if it is no variable.
+    # For each object: the key of its value, or None if it is not a variable.
     keys: list[str | None]
 
 
 def is_checkpoint(prefix: str) -> bool:
-    """Whether a checkpoint is TensorFlow 2's, with a graph of objects."""
+    """Return whether a checkpoint is TensorFlow 2's, with an object graph."""
     return google.open_checkpoint(prefix).has_tensor(GRAPH_KEY)
 
 
 def open_checkpoint(prefix: str, path: str) -> Checkpoint:
-    """Open the BERT in a checkpoint of Model Garden.
+    """Open the BERT in a Model Garden checkpoint.
 
-    Its config is `bert_config.json` beside it, or else the `params.yaml` of the
-    training run that wrote it.
+    Its config is the `bert_config.json` in the same folder, or else the
+    `params.yaml` of the training run.
 
     Returns:
-      `Checkpoint`. Where a head has a pooler, that is the model's; the encoder's
-      was not trained then, and keeps the name it has. Messages name `path`, what
-      the user gave.
+      `Checkpoint`. If a head has its own pooler, the model uses that pooler;
+      the
+      encoder's pooler was not trained and keeps its name from the file.
+      Messages
+      show `path`, which the user gave.
 
     Raises:
-      UserError: there is no BERT in it, or more than one, or it is damaged, or
-        has another number of attention heads than its config.
+      UserError: the checkpoint contains no BERT or several, is damaged, or has
+        a different number of attention heads than its config.
     """
     plain = google.open_weights(prefix, path)
     reader = google.open_checkpoint(prefix)
@@ -123,7 +128,7 @@ def open_checkpoint(prefix: str, path: str) -> Checkpoint:
     keys |= _other_keys(reader, set(keys.values()))
     dtypes = reader.get_variable_to_dtype_map()
     others = {dtypes[key].name for key in keys.values()} - {"float32"}
-    notes += [f"Its {dtype} weights were read as float32." for dtype in sorted(others)]
+    notes += [f"The {dtype} weights were read as float32." for dtype in sorted(others)]
     config = plain.config or _read_params(os.path.dirname(prefix))
     _check_heads(keys, plain.shapes, config, path)
     shapes = {name: plain.shapes[key] for name, key in keys.items()}
@@ -155,7 +160,9 @@ def _read_graph(reader, prefix):
             google.read_tensor(reader, GRAPH_KEY, prefix)
         )
     except DecodeError as error:
-        raise UserError(f"{prefix}: its {GRAPH_KEY} is damaged.") from error
+        raise UserError(
+            f"{prefix}: {GRAPH_KEY} is damaged. Copy the checkpoint again."
+        ) from error
     children, keys = [], []
     for node in stored.nodes:
         children.append(
@@ -170,7 +177,7 @@ def _read_graph(reader, prefix):
 
 
 def _follow(graph, node, paths):
-    """Return the object at the first of some paths that exists, or None."""
+    """Return the object at the first existing path, or None."""
     for path in paths:
         target = node
         for edge in filter(None, path.split("/")):
@@ -181,7 +188,7 @@ def _follow(graph, node, paths):
 
 
 def _key(graph, node, paths):
-    """Return the key of the variable at the first path that exists, or None."""
+    """Return the key of the variable at the first existing path, or None."""
     variable = _follow(graph, node, paths)
     return None if variable is None else graph.keys[variable]
 
@@ -195,13 +202,13 @@ def _layer(graph, node, paths, name):
 
 
 def _attribute_values(graph, edge):
-    """Return the objects that some object has as an attribute of this name."""
+    """Return the objects that any object has under this attribute name."""
     values = [edges[edge] for edges in graph.children if edge in edges]
     return list(dict.fromkeys(values))
 
 
 def _model_keys(graph, shapes, path):
-    """Find the model: return (dict of Google's name -> key, notes)."""
+    """Find the model; return (dict of Google's name -> key, notes)."""
     encoder, blocks = _find_encoder(graph, path)
     keys = {
         f"bert/embeddings/{name}_embeddings": _key(
@@ -217,15 +224,17 @@ def _model_keys(graph, shapes, path):
     missing = [name for name, key in keys.items() if key not in shapes]
     if missing:
         raise UserError(
-            f"{path} has an encoder like BERT's, but without {missing[0]}; give the "
-            "checkpoint of a BERT."
+            f"{path} has an encoder similar to BERT's, but without "
+            f"{missing[0]}. Give a BERT checkpoint."
         )
     after_blocks = f"{NUMBERED}{FIRST_BLOCK + len(blocks)}"
     own = _layer(graph, encoder, ("_pooler_layer", after_blocks), POOLER)
     trained, notes = _head_pooler(graph) or own, []
     if None not in own.values() and trained != own:
         name = own[POOLER + "/kernel"].removesuffix(KEY_ENDING)
-        notes.append(f"The pooler is that of its head; {name} was not trained with it.")
+        notes.append(
+            f"The pooler of the head is used, because {name} was not trained with it."
+        )
     keys |= {**trained, **_head_keys(graph, shapes)}
     return {name: key for name, key in keys.items() if key in shapes}, notes
 
@@ -236,14 +245,14 @@ def _find_encoder(graph, path):
     encoders = [(node, blocks) for node, blocks in encoders if blocks]
     if not encoders:
         raise UserError(
-            f"{path} is a TensorFlow 2 checkpoint, but of no BERT encoder of Model "
-            f"Garden (the saved objects are {', '.join(graph.children[0])}); give one "
-            "of a BERT."
+            f"{path} is a TensorFlow 2 checkpoint without a Model Garden BERT "
+            f"encoder (the saved objects are {', '.join(graph.children[0])}). "
+            "Give a BERT checkpoint."
         )
     if len(encoders) > 1:
         raise UserError(
-            f"{path} holds {len(encoders)} encoders, so it is no BERT; save the one "
-            "you want on its own."
+            f"{path} contains {len(encoders)} encoders, but a BERT has one. "
+            "Save the encoder that you want alone."
         )
     encoder, blocks = encoders[0]
     edges = graph.children[encoder]
@@ -251,14 +260,14 @@ def _find_encoder(graph, path):
         f"{NUMBERED}{FIRST_BLOCK}", blocks[0]
     ):
         raise UserError(
-            f"{path} has other embeddings than BERT's, as ALBERT and RoFormer have; "
-            "give the checkpoint of a BERT."
+            f"{path} has other embeddings than BERT, as ALBERT and RoFormer do. "
+            "Give a BERT checkpoint."
         )
     return encoder, blocks
 
 
 def _blocks(graph, node):
-    """Return the Transformer blocks that an object has, in order."""
+    """Return the Transformer blocks of an object, in order."""
     edges = graph.children[node]
     prefix = "" if "_transformer_layers" in edges else NUMBERED
     layers = graph.children[edges.get("_transformer_layers", node)]
@@ -280,11 +289,11 @@ def _classification_heads(graph):
 
 
 def _head_pooler(graph):
-    """Return the pooler within a head: name -> key; {} where there is none.
+    """Return the pooler within a head: name -> key; {} if no head has one.
 
-    Model Garden trains its next-sentence head, and by default a classifier, with
-    a dense layer of its own instead of the encoder's pooler. Such layers are also
-    saved as `<name of the head>.pooler_dense`.
+    Model Garden trains its next-sentence head, and by default a classifier,
+    with a separate dense layer instead of the encoder's pooler. Such layers are
+    also saved as `<name of the head>.pooler_dense`.
     """
     heads = _classification_heads(graph) + _attribute_values(graph, "classifier")
     stems = [edge for edge in graph.children[0] if edge.endswith("..pooler_dense")]
@@ -294,7 +303,7 @@ def _head_pooler(graph):
 
 
 def _head_keys(graph, shapes):
-    """Return Google's name -> key for the heads that are known."""
+    """Return Google's name -> key for the known heads."""
     keys: dict[str, str] = {}
     for head in _attribute_values(graph, "masked_lm"):
         bias = _key(graph, head, ("output_bias.Sbias", "bias"))
@@ -306,7 +315,7 @@ def _head_keys(graph, shapes):
     pairs = _classification_heads(graph) or _attribute_values(graph, "classification")
     if len(pairs) == 1:
         of_head = _logits(graph, pairs[0], "cls/seq_relationship/")
-        # Whatever else has its own name; only this one is known by its size.
+        # Other heads have their own names; this head is identified by its size.
         if of_head and shapes[of_head["cls/seq_relationship/output_bias"]] == (2,):
             keys |= of_head
     for edge, scope in (("classifier", ""), ("span_labeling", "cls/squad/")):
@@ -324,8 +333,8 @@ def _logits(graph, head, scope):
 
 
 def _other_keys(reader, used):
-    """Return own name -> key for all other weights."""
-    # What the keys of an optimizer's and Keras' own variables have in them.
+    """Return the file's name -> key for all other weights."""
+    # Parts of keys that belong to optimizer and Keras variables.
     no_weights = {"optimizer", "_optimizer", "keras_api", ".OPTIMIZER_SLOT"}
     dtypes = reader.get_variable_to_dtype_map()
     shapes = reader.get_variable_to_shape_map()
@@ -334,7 +343,7 @@ def _other_keys(reader, used):
         for key in sorted(shapes)
         if key.endswith(KEY_ENDING)
         and key not in used
-        # A scalar is a step, a rate or a metric.
+        # A scalar is a step, a learning rate or a metric.
         and (dtypes[key].is_floating and shapes[key])
         and not set(key.split("/")) & no_weights
     }
@@ -347,18 +356,19 @@ def _check_heads(keys, shapes, config, path):
     query, key, value = (tuple(shapes[keys[part]]) for part in parts)
     if not query == key == value or len(query) != 3:
         raise UserError(
-            f"{path} has another kind of attention than BERT's: its kernels are "
+            f"{path} has another kind of attention than BERT: its kernels are "
             f"{list(query)}, {list(key)} and {list(value)}."
         )
     if config and config.num_attention_heads != query[1]:
         raise UserError(
-            f"{path} has {query[1]} attention heads, and its config says "
-            f"num_attention_heads {config.num_attention_heads}; correct the config."
+            f"{path} has {query[1]} attention heads, but its config has "
+            f"num_attention_heads {config.num_attention_heads}. Correct the "
+            "config."
         )
 
 
 def _read_params(directory):
-    """Return the `BertConfig` that a `params.yaml` states, or None without one."""
+    """Return the `BertConfig` from a `params.yaml`, or None without this file."""
     path = os.path.join(directory, PARAMS_FILE)
     if not os.path.exists(path):
         return None
@@ -367,7 +377,7 @@ def _read_params(directory):
         encoder = _find(yaml.load(text, _Loader), "encoder")
     except yaml.YAMLError as error:
         reason = str(error).partition("\n")[0]
-        raise UserError(f"{path} is no YAML: {reason}.") from error
+        raise UserError(f"{path} is not YAML: {reason}.") from error
     if not isinstance(encoder, dict):
         return None
     kind = encoder.get("type")
@@ -375,7 +385,10 @@ def _read_params(directory):
     if kind not in ("bert", "any") or not isinstance(params, dict):
         raise UserError(f"{path}: the encoder's type is {kind!r}, not bert.")
     if params.get("norm_first"):
-        raise UserError(f"{path}: norm_first is true, which no BERT of Google's has.")
+        raise UserError(
+            f"{path}: norm_first is true, which is not supported: Google's BERT "
+            "models never use it."
+        )
     try:
         return BertConfig.from_dict(
             {ours: params[key] for key, ours in PARAMS.items() if key in params}
@@ -385,14 +398,14 @@ def _read_params(directory):
 
 
 class _Loader(yaml.SafeLoader):
-    """Reads what is tagged as an object of Python as None, and builds no object."""
+    """Reads tagged Python objects as None, and creates no objects."""
 
 
 _Loader.add_multi_constructor("tag:yaml.org,2002:python/", lambda *_: None)
 
 
 def _find(value, key):
-    """Return what a key stands for anywhere in nested dicts, or None."""
+    """Return the value of a key anywhere in nested dicts, or None."""
     if not isinstance(value, dict):
         return None
     if key in value:

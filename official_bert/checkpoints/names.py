@@ -1,8 +1,8 @@
 """Map variables to Google's names; no other module does.
 
-Layers nest and are named so that a variable's path *is* the TensorFlow 1 name
-(`bert/encoder/layer_3/attention/self/query/kernel`); what differs is listed
-here.
+Layers are nested and named so that a variable's path *is* the TensorFlow 1 name
+(`bert/encoder/layer_3/attention/self/query/kernel`). This module lists the
+exceptions.
 """
 
 import math
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 FIRST_MOMENT, SECOND_MOMENT = "adam_m", "adam_v"
 LAMB_MOMENTS = ("lamb_m", "lamb_v")
 GLOBAL_STEP = "global_step"
-# What our training remembers beside them.
+# Prefix of other training state in a checkpoint.
 TRAINING = "training/"
-# What a finished model's files are called, in a release and in ours.
+# Prefix of a finished model's checkpoint files, in Google's releases and ours.
 MODEL_PREFIX = "bert_model.ckpt"
-# Ends the name of the list of a remote checkpoint's parts.
+# Name ending of the list of a remote checkpoint's parts.
 PARTS = ".parts.json"
 
-# The classifier's weights have no scope in the original, and every Keras layer
-# has one.
+# The original's classifier weights have no scope, but every Keras layer has
+# one.
 CLASSIFIER = "classifier/"
 
 
@@ -36,7 +36,7 @@ def google_name(variable: "keras.Variable") -> str:
 
 
 def is_weight(name: str) -> bool:
-    """Whether a name in a checkpoint is a model's, not the optimizer's."""
+    """Return whether a checkpoint entry belongs to the model, not the optimizer."""
     leaf = name.rsplit("/", 1)[-1]
     of_optimizer = leaf in (FIRST_MOMENT, SECOND_MOMENT, *LAMB_MOMENTS, GLOBAL_STEP)
     return not of_optimizer and not name.startswith(TRAINING)
@@ -45,7 +45,7 @@ def is_weight(name: str) -> bool:
 def numbered_checkpoints(directory: str | os.PathLike[str]) -> list[int]:
     """Return the steps N of the files `model.ckpt-N.index`, ascending.
 
-    In an object store a checkpoint counts if it has its list of parts, which is
+    In an object store a checkpoint counts if its list of parts exists, which is
     written last (`google.write_checkpoint`).
     """
     ending = PARTS if files.is_remote(directory) else ".index"
@@ -57,15 +57,15 @@ def numbered_checkpoints(directory: str | os.PathLike[str]) -> list[int]:
 
 
 def leaves_of(layer: str) -> tuple[str, str]:
-    """Return what the variables of a dense or LayerNorm layer are called."""
+    """Return the names of the variables of a dense or LayerNorm layer."""
     return ("gamma", "beta") if layer.endswith("LayerNorm") else ("kernel", "bias")
 
 
 def without_heads(name: str, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Return Google's shape for a tensor that may have an axis for the heads.
+    """Return Google's shape for a tensor that may have an axis for heads.
 
-    In attention kernels are [H, A, D] elsewhere and, after it, [A, D, H], biases
-    [A, D]. Shapes without that axis, and of other tensors, stay.
+    Elsewhere, attention kernels are [H, A, D], output kernels [A, D, H], and
+    biases [A, D]. Other shapes and tensors are returned unchanged.
     """
     if "/attention/" not in name:
         return shape

@@ -1,9 +1,10 @@
-"""Checkpoints in an object store: uploaded, and valid with their list of parts.
+"""Checkpoints in an object store, valid only with their list of parts.
 
-An object store has no rename, which makes a local checkpoint appear at once. The last
-object of a checkpoint is `<prefix>.parts.json`: the sizes and SHA-256 of the others.
-Without it, or with a part of another size, the checkpoint is incomplete. TensorFlow
-compares the checksum of each tensor when it reads it.
+Local checkpoints appear at once through a rename, which object stores lack.
+Here the last object of a checkpoint is `<prefix>.parts.json`, with the sizes
+and SHA-256 digests of the others. Without it, or if a part has another size,
+the checkpoint is incomplete. TensorFlow verifies each tensor's checksum on
+reading.
 """
 
 import os
@@ -17,12 +18,12 @@ from official_bert.errors import UserError
 def upload(local: str, prefix: str, endings: Sequence[str]) -> None:
     """Upload a checkpoint, the list of its parts last.
 
-    A checkpoint of that name is removed first, its list of parts first.
+    An existing checkpoint of this name loses its list of parts first.
 
     Args:
       local: prefix of the local files.
-      prefix: of the remote ones.
-      endings: of the names of the files.
+      prefix: prefix of the remote files.
+      endings: the endings of the file names.
     """
     object_store.remove(prefix + names.PARTS)
     parts = {}
@@ -41,13 +42,13 @@ def check(prefix: str) -> None:
     path = prefix + names.PARTS
     if not files.is_remote(prefix) or not files.exists(path):
         return
-    described = files.read_json(path, "the list of parts of a checkpoint")
+    described = files.read_json(path, "a checkpoint's list of parts")
     for name, part in described.get("parts", {}).items():
         part_path = os.path.join(os.path.dirname(prefix), name)
         size = files.size(part_path) if files.exists(part_path) else None
         if size != part.get("bytes"):
             what = "is missing" if size is None else f"has {size} bytes"
             raise UserError(
-                f"{prefix} is incomplete: {part_path} {what}, and {path} says "
-                f"{part.get('bytes')} bytes. Give another checkpoint."
+                f"{prefix} is incomplete: {part_path} {what}, but {path} "
+                f"requires {part.get('bytes')} bytes. Give another checkpoint."
             )

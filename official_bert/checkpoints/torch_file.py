@@ -1,14 +1,14 @@
-"""PyTorch's files of tensors (`pytorch_model.bin`), read without PyTorch.
+"""Read PyTorch tensor files (`pytorch_model.bin`) without PyTorch.
 
-`torch.save` writes a pickle, and a pickle is a program: one from a stranger
-may run any command. The reader here lets it build ordered dicts and tensors,
-and refuses whatever else it names before anything is called.
+`torch.save` writes a pickle, and a pickle is a program: it can run any command.
+This reader allows only ordered dicts and tensors, and rejects all other names
+before anything is called.
 
-There are two layouts. Since version 1.6 the file is a zip archive with the
-pickle in `<name>/data.pkl` and the numbers of each storage in
-`<name>/data/<key>`. Before, it was five pickles in a row (a magic number, the
-version, the machine, the tensors, the keys of the storages), and then the
-storages in the order of the keys, each a count (int64) and its numbers.
+Two layouts exist. Since version 1.6 the file is a zip archive, with the pickle
+in `<name>/data.pkl` and the numbers of each storage in `<name>/data/<key>`.
+Older files contain five pickles in a row (a magic number, the version, the
+machine, the tensors, the keys of the storages). Then follow the storages in the
+order of the keys, each as a count (int64) and its numbers.
 """
 
 import collections
@@ -26,7 +26,7 @@ import numpy as np
 from official_bert.checkpoints.checkpoint import StoredTensor
 from official_bert.errors import UserError
 
-# PyTorch's classes of storages: what type the numbers have.
+# PyTorch's storage class -> type of its numbers.
 STORAGES = {
     "FloatStorage": np.dtype(np.float32),
     "HalfStorage": np.dtype(np.float16),
@@ -42,9 +42,10 @@ STORAGES = {
 
 
 class Storage(NamedTuple):
-    """A run of numbers in the file, which has the name `key` there.
+    """A sequence of numbers in the file, under the name `key`.
 
-    Offsets count from the number `start`; it is above 0 only in the oldest files.
+    `start` is the offset of the first number; it is above 0 only in the oldest
+    files.
     """
 
     key: str
@@ -54,10 +55,10 @@ class Storage(NamedTuple):
 
 
 class View(NamedTuple):
-    """A tensor, as the numbers of a storage; several may share one.
+    """A tensor as a view of a storage; several tensors may share one storage.
 
-    The offset of its first number, from the storage's start, and the strides, the
-    distances between neighbors on each axis, are counted in numbers.
+    `offset` (of the first number, from the storage's start) and `strides`
+    (distances between neighbors on each axis) are counted in numbers.
     """
 
     storage: Storage
@@ -73,13 +74,13 @@ def open_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
       dict of name -> `StoredTensor`, in the order of the file.
 
     Raises:
-      UserError: it is truncated, no such file, or holds something else than
-        tensors.
+      UserError: the file is truncated, in another format, or contains other
+        objects than tensors.
     """
     with _reading(path):
         open_layout = _open_archive if zipfile.is_zipfile(path) else _open_older
         views, read = open_layout(path)
-    # Tensors that share a storage mostly follow one another.
+    # Tensors that share a storage are usually neighbors.
     read = functools.lru_cache(maxsize=1)(read)
     return {
         name: StoredTensor(
@@ -91,9 +92,9 @@ def open_tensors(path: str | os.PathLike[str]) -> dict[str, StoredTensor]:
 
 @contextlib.contextmanager
 def _reading(path):
-    """Turn what a damaged file raises into a `UserError`.
+    """Convert exceptions for a damaged file to `UserError`.
 
-    Bytes that are no pickle, or no zip archive, can raise anything.
+    Invalid pickles and zip archives can raise any exception.
     """
     try:
         yield
@@ -104,12 +105,12 @@ def _reading(path):
 
 
 def _open_archive(path):
-    """Open the newer layout; return name -> `View`, and what reads a `Storage`."""
+    """Open the newer layout; return name -> `View`, and a reader for a `Storage`."""
     with zipfile.ZipFile(path) as archive:
         sizes = {info.filename: info.file_size for info in archive.infolist()}
         pickles = [name for name in sizes if name.endswith("/data.pkl")]
         if len(pickles) != 1:
-            raise _damaged(path, "it is a zip file without a data.pkl")
+            raise _damaged(path, "it is a zip file without data.pkl")
         root = pickles[0].removesuffix("data.pkl")
         if root + "byteorder" in sizes:
             order = archive.read(root + "byteorder").decode("ascii", "replace")
@@ -120,7 +121,7 @@ def _open_archive(path):
     for view in views.values():
         storage = view.storage
         if sizes[f"{root}data/{storage.key}"] < storage.count * storage.dtype.itemsize:
-            raise _damaged(path, f"its storage {storage.key} is too short")
+            raise _damaged(path, f"storage {storage.key} is too short")
 
     def read(storage):
         with zipfile.ZipFile(path) as archive:
@@ -130,14 +131,14 @@ def _open_archive(path):
 
 
 def _open_older(path):
-    """Open the older layout; returns what `_open_archive` does."""
+    """Open the older layout; return the same as `_open_archive`."""
     with open(path, "rb") as file:
         if file.read(2) == b"PK":
             raise _damaged(path, "its end, the list of its parts, is missing")
         file.seek(0)
-        # A file of this layout begins with this number.
+        # Files of this layout begin with this number.
         if _Unpickler(path, file).load() != 0x1950A86A20F9469CFC6C:
-            raise _damaged(path, "it does not begin as one")
+            raise _damaged(path, "it does not begin with PyTorch's magic number")
         _Unpickler(path, file).load()
         machine = _Unpickler(path, file).load()
         little = isinstance(machine, dict) and machine.get("little_endian", True)
@@ -148,13 +149,13 @@ def _open_older(path):
         for key in keys:
             storage = storages[key]
             if int.from_bytes(file.read(8), "little") != storage.count:
-                raise _damaged(path, f"its storage {key} is not where it should be")
+                raise _damaged(path, f"storage {key} is not at the expected position")
             starts[key] = file.tell()
             file.seek(storage.count * storage.dtype.itemsize, os.SEEK_CUR)
             if file.tell() > os.fstat(file.fileno()).st_size:
-                raise _damaged(path, f"its storage {key} is cut off")
+                raise _damaged(path, f"storage {key} is cut off")
     if starts.keys() != storages.keys():
-        raise _damaged(path, "it lacks a storage")
+        raise _damaged(path, "a storage is missing")
 
     def read(storage):
         with open(path, "rb") as file:
@@ -165,16 +166,16 @@ def _open_older(path):
 
 
 class _Unpickler(pickle.Unpickler):
-    """Knows the names that tensors need, and no other."""
+    """An unpickler that accepts only the names needed for tensors."""
 
     def __init__(self, path, file):
         super().__init__(file)
         self.path = path
 
     def find_class(self, module, name):
-        """Return what stands for a global; called before any global is used."""
-        # A pickle can also set attributes of what it got from here. So this is
-        # either nothing it could change, or created each time.
+        """Return the replacement for a global; called before any global is used."""
+        # A pickle can set attributes of returned objects, so they are immutable
+        # or new each time.
         if (module, name) == ("collections", "OrderedDict"):
             return collections.OrderedDict
         if module == "torch" and name in STORAGES:
@@ -187,29 +188,29 @@ class _Unpickler(pickle.Unpickler):
             if name == "_rebuild_parameter":
                 return lambda view, *_: view
         raise UserError(
-            f"{self.path} holds {module}.{name}, which is no tensor and could run a "
-            "program, so it was not loaded: save model.state_dict() alone, best as "
-            "model.safetensors."
+            f"{self.path} contains {module}.{name}, which is not a tensor and "
+            "could run a program, so it was not loaded. Save only "
+            "model.state_dict(), preferably as model.safetensors."
         )
 
     def persistent_load(self, pid):
         """Return the `Storage` of ("storage", class, key, device, count, view)."""
         _, kind, key, _, count, *rest = pid
-        # The oldest files: a storage that is a part of another one.
+        # The oldest files have storages that are parts of other storages.
         start = rest[0][1] if rest and rest[0] else 0
         return Storage(key, STORAGES[kind], count, start)
 
 
 def _views(path, loaded):
-    """Check what the pickle of tensors held; returns dict of name -> `View`."""
+    """Check the content of the tensor pickle; return a dict of name -> `View`."""
     if not isinstance(loaded, dict):
-        raise UserError(f"{path} holds no tensors by name: save model.state_dict().")
+        raise UserError(f"{path} contains no named tensors. Save model.state_dict().")
     views = dict(dict.items(loaded))
     for name, view in views.items():
         if not (isinstance(name, str) and isinstance(view, View)):
             raise UserError(
-                f"{path} holds {str(name)[:80]!r}, which is no tensor: save "
-                "model.state_dict() alone."
+                f"{path} contains {str(name)[:80]!r}, which is not a tensor. "
+                "Save only model.state_dict()."
             )
         if not _lies_within_its_storage(view):
             raise _damaged(path, f"{name} lies outside its storage")
@@ -240,12 +241,13 @@ def _read(path, view, read):
 def _require_little_endian(path, is_little):
     if not is_little:
         raise UserError(
-            f"{path} was written on a big-endian machine: save it again as "
-            "model.safetensors, which is the same everywhere."
+            f"{path} was written on a big-endian machine. Save it again as "
+            "model.safetensors, which is portable."
         )
 
 
 def _damaged(path, reason):
     return UserError(
-        f"{path} is no readable PyTorch file; it may be truncated ({reason})."
+        f"{path} is not a readable PyTorch file; it may be truncated "
+        f"({reason}). Download or copy it again."
     )

@@ -1,15 +1,14 @@
-"""New tokens in a model's tensors: rows of the word embeddings, output biases.
+"""Add rows for new tokens to the word embeddings and the output bias.
 
-The table of word embeddings [V, H] is also the output matrix of the masked-LM
-head, and the head has a bias [V]. A new token gets the mean of what the pieces
-of its word have, in both. Its score at a masked word is then the mean of the
-scores of its pieces,
+The word embeddings [V, H] are also the output matrix of the masked-LM head,
+which has a bias [V]. In both, a new token gets the mean over the pieces of its
+word. Its score at a mask is therefore the mean of its pieces' scores,
 
     h · mean(E_i) + mean(b_i) = mean(h · E_i + b_i),
 
-so its softmax weight is their geometric mean: high where all of its pieces fit,
-and never above the best of them. That is why the bias is a mean too: with 0,
-new words would lack what the model knows of how frequent their pieces are.
+and its softmax weight is their geometric mean. It is high if all pieces fit,
+and never above the best piece. The bias is a mean too, because 0 would ignore
+the learned frequency of the pieces.
 """
 
 import dataclasses
@@ -25,31 +24,31 @@ MLM_BIAS = "cls/predictions/output_bias"
 
 
 def extend(checkpoint: Checkpoint, pieces: Mapping[int, list[int]]) -> Checkpoint:
-    """Return a checkpoint with rows for new tokens; all else stays, bit for bit.
+    """Return a checkpoint with rows for new tokens; other values stay bit-identical.
 
-    Hidden states of texts without the new tokens do not depend on the new rows,
-    and the scores of old tokens do not either (some device may round them
-    otherwise when the table grows; CPUs do not). Their probabilities do depend on
-    them, since the new tokens take a share.
+    New rows do not change the hidden states of texts without new tokens, nor the
+    scores of old tokens. (Some devices, but not CPUs, may round scores
+    differently when the table grows.) New rows do change probabilities, since the new
+    tokens take a share.
 
     Args:
-      checkpoint: `Checkpoint` with a config, which must be true of its shapes.
-      pieces: dict of id -> non-empty list of the ids of old tokens, whose mean
-        the row becomes. Ids from V on are appended and have to follow each
-        other; lower ones are overwritten, be they `[unused…]` or rows that
-        merely pad the table.
+      checkpoint: `Checkpoint` with a config that fits its shapes.
+      pieces: dict of id -> non-empty list of old token ids; the new row is
+        their mean. Ids from V on are appended and must be consecutive. Lower
+        ids (`[unused…]` or padding rows) are overwritten.
 
     Returns:
-      `Checkpoint`: new tensors, shapes, `config.vocab_size`, and notes on other
-      tensors that have V rows and were left as they are. It reads from the
-      given one.
+      `Checkpoint` with new tensors, shapes and `config.vocab_size`, and notes
+      on
+      other tensors with V rows, which stay unchanged. It reads from the given
+      checkpoint.
 
     Raises:
-      UserError: there are no word embeddings.
+      UserError: the checkpoint has no word embeddings.
     """
     if WORD_EMBEDDINGS not in checkpoint.shapes:
         raise UserError(
-            f"{checkpoint.path} has no {WORD_EMBEDDINGS}; is it a BERT checkpoint?"
+            f"{checkpoint.path} has no {WORD_EMBEDDINGS}. Give a BERT checkpoint."
         )
     assert checkpoint.config is not None
     old_size = checkpoint.config.vocab_size
@@ -72,7 +71,7 @@ def extend(checkpoint: Checkpoint, pieces: Mapping[int, list[int]]) -> Checkpoin
         return extended
 
     notes = [
-        f"{name} has {old_size} rows or columns too and was left as it is."
+        f"{name} also has {old_size} rows or columns and stays unchanged."
         for name, shape in checkpoint.shapes.items()
         if name not in followed and old_size in shape
     ]

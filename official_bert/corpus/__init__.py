@@ -1,4 +1,4 @@
-"""Text files -> documents.
+"""Convert text files to documents.
 
 Readers, sentence splitting, text from Python itself, and the corpus report.
 """

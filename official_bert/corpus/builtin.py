@@ -1,14 +1,14 @@
-"""The corpus that every Python carries: its reference and its docstrings.
+"""The text that every Python installation contains: reference and docstrings.
 
 `builtin:python` is the prose of the language reference (`pydoc_data.topics`)
-and of the docstrings of the standard library and the installed packages, one
-sentence a line, one document per topic or module. `builtin:python:heldout` is
-the tenth of the modules that training never sees, without the lines that occur
-in training as well. Sources are parsed, never imported. Every line is kept
-once: packages repeat their docstrings hundreds of times.
+and of the docstrings of the standard library and the installed packages. It has
+one sentence per line and one document per topic or module.
+`builtin:python:heldout` is the tenth of the modules that training never sees,
+without lines that also occur in training. Sources are parsed, never imported.
+Every line is kept once, because packages repeat docstrings hundreds of times.
 
-The text depends on the environment alone. It is made once, in about half a
-minute, and kept in the user's cache folder.
+The text depends only on the environment. It is made once, in about half a
+minute, and stored in the user's cache folder.
 """
 
 import ast
@@ -34,7 +34,7 @@ from official_bert.errors import UserError
 TRAINING = "builtin:python"
 HELD_OUT = "builtin:python:heldout"
 
-# One module in so many is held out.
+# One of this many modules is held out.
 _HELD_OUT_SHARE = 10
 _SKIPPED_FOLDERS = {
     "__pycache__",
@@ -47,8 +47,8 @@ _SKIPPED_FOLDERS = {
     "official_bert",
 }
 
-# Prose is the sentences of docstrings, without code, tables and markup.
-# A list item or a parameter: what stands before its text, which is dropped.
+# Prose means the sentences of docstrings, without code, tables and markup. This
+# pattern matches the beginning of a list item or parameter, which is dropped.
 _ITEM = re.compile(
     r"(?:[-*•+–]|\(?\d{1,2}[.)]|#\.|:\w+[^:]*:|\*{0,2}[`\"']{0,2}[\w.*, /-]{1,40}"
     r"[`\"']{0,2}(?: ?\([^)]*\))? ?:)(?:\s+|$)"
@@ -60,7 +60,7 @@ _LABEL = re.compile(
     r"(?:Notes?|Warnings?|Tips?|Caution|Returns|Yields|Raises|TODO\S*):\s"
 )
 
-# Markup -> what a reader sees of it.
+# Markup -> its visible text.
 _MARKUP = [
     (re.compile(r"!?\[([^\]\[]+)\]\([^)\s]*\)"), r"\1"),  # [text](address)
     (re.compile(r"`([^`<]+?)\s*<[^`>]+>`_{0,2}"), r"\1"),  # `text <address>`_
@@ -70,7 +70,7 @@ _MARKUP = [
     (re.compile(r"\s?\[\w{1,12}\]_"), ""),  # [1]_
 ]
 
-_SHORTEST, _LONGEST = 5, 60  # Words of a sentence.
+_SHORTEST, _LONGEST = 5, 60  # Limits for the number of words in a sentence.
 _PROSE_SHARE = 0.85
 _PLAIN_WORD = re.compile(r"[(\"“‘']*[A-Za-z]+(?:['’-][A-Za-z]+)*[)\"”’',.;:!?]*$")
 _SENTENCE = re.compile(r"[\"“]?[A-Z].*[a-z)\"”’][.!?][\"”)]?$")
@@ -80,22 +80,23 @@ _NOT_PROSE = re.compile(
 
 
 def corpus_file(name: str, flag: str = "--input_file") -> str:
-    """Return the path of an embedded corpus, made now if it is not yet cached.
+    """Return the path of an embedded corpus; create it if it is not cached.
 
     Args:
       name: `TRAINING` or `HELD_OUT`.
-      flag: where the name came from, for messages.
+      flag: the flag with the name, for messages.
 
     Returns:
       str: a UTF-8 file, one sentence per line, blank lines between documents.
 
     Raises:
-      UserError: no such corpus, or the cache folder cannot be written.
+      UserError: the corpus does not exist, or the cache folder cannot be
+        written.
     """
     if name not in (TRAINING, HELD_OUT):
         raise UserError(
-            f"{flag}: there is no {name}: the embedded corpora are {TRAINING} and "
-            f"{HELD_OUT}."
+            f"{flag}: the corpus {name} does not exist. The embedded corpora "
+            f"are {TRAINING} and {HELD_OUT}."
         )
     cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
     folder = os.path.join(cache, "official_bert")
@@ -105,7 +106,8 @@ def corpus_file(name: str, flag: str = "--input_file") -> str:
         files.make_directory(folder, "XDG_CACHE_HOME")
         parts = split_documents(_read_documents())
         for path, documents in zip(paths.values(), parts, strict=True):
-            # A blank line after the last one too, so that no other file continues it.
+            # A blank line also follows the last document, so that no other file
+            # continues it.
             text = "".join("\n".join(document) + "\n\n" for document in documents)
             files.write_text(path, text)
     megabytes = os.path.getsize(paths[name]) / 1e6
@@ -116,18 +118,18 @@ def corpus_file(name: str, flag: str = "--input_file") -> str:
 def split_documents(
     documents: Iterable[tuple[str, list[str]]],
 ) -> tuple[list[list[str]], list[list[str]]]:
-    """Split documents into training and held-out, no line in both or twice.
+    """Split documents into training and held-out sets, each line only once.
 
     Args:
       documents: list of (module name, list of sentences), in a fixed order.
 
     Returns:
-      (training, held_out): lists of lists of str; documents left with one
-      sentence or none are dropped, since they have no next sentence.
+      (training, held_out): lists of lists of str. Documents with fewer than two
+      remaining sentences are dropped, since they have no next sentence.
     """
     seen: set[str] = set()
     parts: tuple[list[list[str]], list[list[str]]] = ([], [])
-    # What training has is not held out, so that all of training is first.
+    # Training comes first, so that its lines are not held out.
     for name, lines in sorted(documents, key=lambda document: is_held_out(document[0])):
         fresh = [line for line in dict.fromkeys(lines) if line not in seen]
         seen.update(fresh)
@@ -137,7 +139,7 @@ def split_documents(
 
 
 def is_held_out(name: str) -> bool:
-    """Tell by its name, and so for ever, whether a module is held out."""
+    """Return whether a module is held out, which depends only on its name."""
     digest = hashlib.sha256(name.encode()).digest()
     return int.from_bytes(digest[:8], "big") % _HELD_OUT_SHARE == 0
 
@@ -160,7 +162,7 @@ def _read_documents():
 
 
 def _find_modules():
-    """Return dict, module name -> path of its source, tests left out."""
+    """Return a dict, module name -> path of its source, without tests."""
     roots = [sysconfig.get_path(key) for key in ("stdlib", "purelib", "platlib")]
     modules = {}
     for root in dict.fromkeys(roots):
@@ -179,7 +181,8 @@ def _docstrings(path):
     """Yield the docstrings of a source file, from top to bottom."""
     try:
         with warnings.catch_warnings():
-            # Old escapes in other people's strings are not our user's worry.
+            # Invalid escapes in other packages' strings do not concern our
+            # user.
             warnings.simplefilter("ignore")
             tree = ast.parse(path.read_bytes())
     except (SyntaxError, ValueError, OSError, RecursionError):
@@ -193,9 +196,10 @@ def _docstrings(path):
 
 
 def _fingerprint():
-    """Return a hash of all that the corpus depends on."""
+    """Return a hash of everything that the corpus depends on."""
     found = importlib.metadata.distributions()
-    # A set: our own metadata is seen once or twice, depending on the folder.
+    # A set, because our own metadata appears once or twice, depending on the
+    # folder.
     installed = sorted({f"{one.metadata['Name']}=={one.version}" for one in found})
     rules = [inspect.getsource(module) for module in (sentences, sys.modules[__name__])]
     text = "\n".join([sys.version, *installed, *rules])
@@ -205,9 +209,9 @@ def _fingerprint():
 def prose_sentences(docstring: str) -> list[str]:
     """Return the sentences of a docstring that read as plain English, a list.
 
-    Kept are complete sentences of 5 to 60 words, of which at least 85 % are
-    ordinary words: they begin with a capital, end with a full stop and hold
-    no code. The names of parameters before their descriptions are dropped.
+    Kept are complete sentences of 5 to 60 words with at least 85 % ordinary
+    words. They begin with a capital, end with a full stop and contain no code.
+    Parameter names before descriptions are dropped.
 
     Args:
       docstring: str, with the common indentation already removed.
@@ -221,7 +225,7 @@ def prose_sentences(docstring: str) -> list[str]:
 
 
 def is_prose(sentence: str) -> bool:
-    """Tell whether a sentence is complete and of ordinary words."""
+    """Return whether a sentence is complete and consists of ordinary words."""
     words = sentence.split()
     if not _SHORTEST <= len(words) <= _LONGEST:
         return False
@@ -239,8 +243,9 @@ def _paragraphs(docstring):
         text = line.strip()
         indent = len(line) - len(line.lstrip())
         item = _ITEM.match(text)
-        # A line further in than the one before goes on with it (a hanging
-        # indent); one further out, an item or a blank line begins anew.
+        # A line with more indentation continues the line before it (a hanging
+        # indent). A line with less indentation, an item or a blank line starts
+        # a new paragraph.
         if lines and (not text or item or indent < last_indent):
             yield " ".join(lines)
             lines = []
@@ -254,7 +259,7 @@ def _paragraphs(docstring):
 
 
 def _text_lines(docstring):
-    """Yield the lines that may be prose; a blank one for each dropped part."""
+    """Yield the lines that may be prose, and a blank line for each dropped part."""
     fenced = doctest = False
     for line in docstring.expandtabs().split("\n"):
         text = line.strip()

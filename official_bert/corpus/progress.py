@@ -1,4 +1,4 @@
-"""Long work shows itself: a bar on a terminal, plain lines when piped."""
+"""Show the progress of long work: a bar on a terminal, plain lines when piped."""
 
 import contextlib
 import sys
@@ -14,16 +14,16 @@ SECONDS_BETWEEN_LINES = 10
 def progress(
     total: float | None, description: str, unit: str, things: str | None = None
 ) -> Iterator[Callable[..., None]]:
-    """Show how far a piece of work is, how fast it goes and when it ends.
+    """Show progress, speed and remaining time of a piece of work.
 
     Args:
-      total: how many units there are; None when unknown.
-      description: what is being done, "reading".
-      unit: what is counted, "B".
-      things: what else is counted, "documents", to show how fast they go.
+      total: number of units; None if unknown.
+      description: the activity, "reading".
+      unit: the unit of `total`, "B".
+      things: a second kind of items, "documents", to show their speed.
 
     Yields:
-      function to call with the number of units just done, and of the things.
+      function to call with the number of units, and of things, just finished.
     """
     bar = tqdm(
         total=total,

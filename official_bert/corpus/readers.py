@@ -1,18 +1,18 @@
-"""Text files of several formats, plain or gzipped, as documents of sentences.
+"""Read text files in several formats, plain or gzipped, as documents of sentences.
 
 Formats (`--input_format`):
 
 * `lines`: one sentence per line, a blank line between documents. As in the
-  original, a document goes on in the next file unless a blank line ends it.
+  original, a document continues in the next file unless a blank line ends it.
 * `raw`: running text. A blank line or the end of a file ends a document; its
   lines are joined and split by `sentences.split_sentences`.
 * `wikiextractor`: WikiExtractor's output, `<doc …>` … `</doc>` blocks or JSON
   lines with a `text`. Each article is a document without its title line; each
   of its lines is a paragraph and is split into sentences.
 
-All are read as UTF-8. Bytes that are not are left out, as the original does under
-Python 2, and a warning counts the lines they were in; UTF-16 is refused by its mark.
-Lines end at line feeds alone.
+All files are read as UTF-8. Invalid bytes are dropped, like in the original
+under Python 2, and a warning counts the affected lines. Files with the UTF-16
+mark are rejected. Only line feeds end lines.
 """
 
 import codecs
@@ -33,7 +33,7 @@ from official_bert.corpus.sentences import split_sentences
 from official_bert.errors import UserError
 
 BUILTIN = "builtin:"
-# Behind the name of a record file: the report on its text.
+# Name ending of the report on the text of a record file.
 REPORT = ".report.txt"
 FORMATS = ("lines", "raw", "wikiextractor")
 
@@ -41,12 +41,12 @@ _Sentence = TypeVar("_Sentence")
 
 
 def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> list[str]:
-    """Expand a list of globs and of embedded corpora (`builtin:python`).
+    """Return the paths for a list of globs and embedded corpora (`builtin:python`).
 
     Args:
       patterns: comma-separated string, or list, of files, globs and embedded
         corpora.
-      flag: where they came from, for messages.
+      flag: the flag with the patterns, for messages.
 
     Returns:
       list of str, paths.
@@ -57,7 +57,7 @@ def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> li
     found = []
     for pattern in given_paths.split_list(patterns) or [""]:
         if pattern.startswith(BUILTIN):
-            # Imported late: most runs have no use for it.
+            # Imported here, because most runs do not need it.
             from official_bert.corpus import builtin as builtin_corpus
 
             found.append(builtin_corpus.corpus_file(pattern, flag))
@@ -66,7 +66,9 @@ def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> li
                 records = path.removesuffix(REPORT)
                 if records != path and files.exists(records):
                     logging.warning(
-                        "%s is the report on %s, no text: left out.", path, records
+                        "%s is a report on %s, not text, so it is skipped.",
+                        path,
+                        records,
                     )
                 else:
                     found.append(path)
@@ -81,9 +83,9 @@ def read_documents(
     """Yield the documents of files, one after another.
 
     Args:
-      input_files: paths as `find_inputs` returns them.
-      input_format: one of `FORMATS`; an embedded corpus is in `lines`.
-      on_bytes: function, called with the size of each line that was read.
+      input_files: paths from `find_inputs`.
+      input_format: one of `FORMATS`; embedded corpora have the format `lines`.
+      on_bytes: function, called with the size of each line read.
 
     Returns:
       iterator of list of str: the sentences of one document, stripped. A
@@ -94,7 +96,8 @@ def read_documents(
     """
     if input_format not in FORMATS:
         raise UserError(
-            f"--input_format is {input_format!r}: choose from {', '.join(FORMATS)}."
+            f"--input_format={input_format!r} is unknown. Choose from "
+            f"{', '.join(FORMATS)}."
         )
     parts = (
         split_lines(read_text_lines(path, on_bytes), input_format, path)
@@ -104,7 +107,7 @@ def read_documents(
 
 
 def group_documents(sentences: Iterable[_Sentence | None]) -> Iterator[list[_Sentence]]:
-    """Yield the non-empty lists of what stands between false values."""
+    """Yield the non-empty lists of values between false values."""
     document: list[_Sentence] = []
     for sentence in sentences:
         if sentence:
@@ -123,17 +126,17 @@ def split_lines(
     first_line: int = 1,
     inside: bool = False,
 ) -> Iterable[str]:
-    """Yield sentences, and "" wherever a document ends.
+    """Yield sentences, and "" where a document ends.
 
     Args:
       lines: iterable of stripped str.
       input_format: one of `FORMATS`.
-      path: where the lines are from, for messages.
-      first_line: number of the first of them there.
-      inside: whether they begin inside a document.
+      path: source of the lines, for messages.
+      first_line: line number of the first line in the file.
+      inside: whether the lines begin inside a document.
 
     Raises:
-      UserError: a line is not what the format has; names it.
+      UserError: a line does not have the format; the message names it.
     """
     if input_format == "raw":
         return _split_raw(lines)
@@ -144,22 +147,22 @@ def split_lines(
 
 @dataclasses.dataclass
 class LineCounts:
-    """How many lines were read, and in how many bytes were left out."""
+    """The number of lines read, and of lines with dropped bytes."""
 
     lines: int = 0
     invalid: int = 0
 
     def add(self, lines: int, invalid: int) -> None:
-        """Count lines that were read elsewhere."""
+        """Add counts of lines that were read elsewhere."""
         self.lines += lines
         self.invalid += invalid
 
     def warn(self, path: str) -> None:
-        """Log what could not be read."""
+        """Log a warning if bytes were dropped."""
         if self.invalid:
             logging.warning(
-                "%s: %d of %d lines have bytes that are not UTF-8; these were left "
-                "out.",
+                "%s: %d of %d lines have bytes that are not UTF-8; these bytes "
+                "were dropped.",
                 path,
                 self.invalid,
                 self.lines,
@@ -169,7 +172,7 @@ class LineCounts:
 def read_text_lines(
     path: str, on_bytes: Callable[[int], object] | None = None
 ) -> Iterator[str]:
-    """Yield the stripped lines of a file; warn of what could not be read."""
+    """Yield the stripped lines of a file; warn about unreadable bytes."""
     counts = LineCounts()
     with opened(path) as source:
         yield from decode_lines(not_utf_16(source, path), counts, on_bytes)
@@ -179,7 +182,7 @@ def read_text_lines(
 
 
 def not_utf_16(byte_lines: Iterable[bytes], name: str) -> Iterator[bytes]:
-    """Yield lines of bytes; `UserError` if they begin with the mark of UTF-16."""
+    """Yield lines of bytes; raise `UserError` if they begin with the mark of UTF-16."""
     lines = iter(byte_lines)
     first = next(lines, None)
     if first is not None:
@@ -191,11 +194,11 @@ def not_utf_16(byte_lines: Iterable[bytes], name: str) -> Iterator[bytes]:
 def check_not_utf_16(beginning: bytes, name: str) -> None:
     """Raise `UserError` if the first bytes of a text are the mark of UTF-16."""
     if beginning.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-        raise UserError(f"{name} is UTF-16; save it as UTF-8.")
+        raise UserError(f"{name} is UTF-16. Save it as UTF-8.")
 
 
 def without_mark(line: str) -> str:
-    """Return the first line of a file without a byte order mark, which is no text."""
+    """Return a file's first line without its byte order mark."""
     return line.removeprefix("\ufeff").strip()
 
 
@@ -204,11 +207,11 @@ def decode_lines(
     counts: LineCounts,
     on_bytes: Callable[[int], object] | None = None,
 ) -> Iterator[str]:
-    """Yield lines of bytes as stripped str; bytes that are not UTF-8 drop out.
+    """Yield lines of bytes as stripped str; bytes that are not UTF-8 are dropped.
 
     Args:
       byte_lines: iterable of bytes.
-      counts: `LineCounts`, to which these lines are added.
+      counts: `LineCounts` that counts the lines.
       on_bytes: function, called with the size of each line.
     """
     for line in byte_lines:
@@ -228,7 +231,7 @@ def opened(path: str) -> Iterator[IO[bytes]]:
     """Open a file to read its bytes, unpacked if its name ends in `.gz`.
 
     Raises:
-      UserError: it cannot be read, now or later.
+      UserError: the file cannot be opened, or a later read fails.
     """
     with reading_errors(path), files.opened_unpacked(path) as source:
         yield source
@@ -236,15 +239,16 @@ def opened(path: str) -> Iterator[IO[bytes]]:
 
 @contextlib.contextmanager
 def reading_errors(path: str) -> Iterator[None]:
-    """Turn what goes wrong while a file is read into a `UserError`."""
+    """Convert errors while reading a file to `UserError`."""
     try:
         yield
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise UserError(
-            f"{path} is not a whole gzip file ({error}): fetch or compress it again."
+            f"{path} is not a complete gzip file ({error}). Download or "
+            "compress it again."
         ) from error
     except OSError as error:
-        # Only errors of the system have a text of it.
+        # Only system errors have a `strerror`.
         raise UserError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
@@ -277,8 +281,8 @@ def _split_wikiextractor(lines, path, first_line, inside):
         elif line:
             raise UserError(
                 f"{path}: line {number} is neither inside <doc …> … </doc> nor "
-                "JSON, so this is no WikiExtractor output: plain text needs "
-                "--input_format=lines or raw."
+                "JSON, so the file is not WikiExtractor output. For plain text "
+                "use --input_format=lines or raw."
             )
     yield ""
 
@@ -289,7 +293,10 @@ def _read_json_article(line, where):
     except json.JSONDecodeError as error:
         raise UserError(f"{where} is not JSON: {error.msg}.") from error
     if not isinstance(article, dict) or not isinstance(article.get("text"), str):
-        raise UserError(f'{where} has no "text": is this WikiExtractor output?')
+        raise UserError(
+            f'{where} has no "text", so it is not WikiExtractor output. Check '
+            "--input_format."
+        )
     paragraphs = article["text"].split("\n")
     if paragraphs[0].strip() == article.get("title"):
         del paragraphs[0]

@@ -1,9 +1,9 @@
-"""Text of any size in blocks of a few megabytes that end where documents end.
+"""Divide text of any size into blocks of a few megabytes, at ends of documents.
 
-A block can be worked on anywhere, without the text around it. The documents
-of all blocks, in order, are those of the files; what differs from
-`readers.read_documents` is that the end of a file always ends a document, and
-that a document larger than a block is cut into several.
+A block can be processed anywhere, without the text around it. The documents of
+all blocks, in order, are those of the files, with two differences from
+`readers.read_documents`: the end of a file always ends a document, and a
+document larger than a block is split.
 """
 
 import contextlib
@@ -22,18 +22,18 @@ from official_bert.corpus import readers
 BLOCK_BYTES = 4 << 20
 STANDARD_INPUT = "-"
 
-# Any of these is surely a document's end. A blank line of exotic white space
-# is one as well, and is not needed to find a place to cut.
+# Each of these certainly ends a document. Blank lines with unusual white space
+# also do, but are not needed for block boundaries.
 _BLANK_LINE = re.compile(rb"\n[ \t\r]*\n")
 _DOC_END = re.compile(rb"(?:^|\n)[ \t\r]*</doc>[ \t\r]*\n")
 _DOC_START = re.compile(rb"(?:^|\n)([ \t\r]*<doc )")
 
 
 class TextUnit(NamedTuple):
-    """Files that are cut into blocks by one worker.
+    """Files that one worker divides into blocks.
 
     Attributes:
-      number: of the unit; units are in the order of the files.
+      number: of the unit, in the order of the files.
       paths: tuple of names; `-` is the standard input.
     """
 
@@ -42,13 +42,13 @@ class TextUnit(NamedTuple):
 
 
 class TextPart(NamedTuple):
-    """A run of lines of one file.
+    """Consecutive lines of one file.
 
     Attributes:
       path: the file.
-      first_line: number of its first line there, from 1.
+      first_line: number of the first line in the file, from 1.
       data: bytes.
-      inside: whether it goes on with a document that was cut.
+      inside: whether it continues a split document.
     """
 
     path: str
@@ -58,13 +58,14 @@ class TextPart(NamedTuple):
 
 
 class TextBlock(NamedTuple):
-    """Some megabytes of text.
+    """A block of some megabytes of text.
 
     Attributes:
       unit: number of its unit.
-      number: of the block within the unit.
+      number: number of the block in the unit.
       parts: tuple of `TextPart`; the end of each ends a document.
-      num_cut: how many documents begin in it that are cut at its end, 0 or 1.
+      num_cut: number of documents that begin here and are split at the end, 0
+        or 1.
     """
 
     unit: int
@@ -74,11 +75,11 @@ class TextBlock(NamedTuple):
 
     @property
     def num_bytes(self) -> int:
-        """The size of its text."""
+        """Return the size of its text."""
         return sum(len(part.data) for part in self.parts)
 
     def digest(self) -> str:
-        """Return the SHA-256, hex, of all that its documents depend on."""
+        """Return the SHA-256, hex, of everything that its documents depend on."""
         digest = hashlib.sha256()
         for part in self.parts:
             digest.update(b"%d %d\n" % (len(part.data), part.inside))
@@ -89,9 +90,10 @@ class TextBlock(NamedTuple):
 def total_bytes(
     paths: Collection[str], size_of: Callable[[str], int] = files.size
 ) -> int | None:
-    """Return the size of the text of files, None where nobody knows it.
+    """Return the size of the text of files, or None if it is unknown.
 
-    Neither compressed files nor the standard input tell how much text they hold.
+    For compressed files and the standard input, the size of the text is
+    unknown.
 
     Args:
       paths: list of names, `-` for the standard input.
@@ -103,7 +105,7 @@ def total_bytes(
 
 
 def find_inputs(patterns: str, flag: str = "--input_file") -> list[str]:
-    """Return what `readers.find_inputs` does; `-` alone is the standard input."""
+    """Return the paths of `readers.find_inputs`; `-` alone is standard input."""
     if patterns.strip() == STANDARD_INPUT:
         return [STANDARD_INPUT]
     return readers.find_inputs(patterns, flag)
@@ -112,7 +114,7 @@ def find_inputs(patterns: str, flag: str = "--input_file") -> list[str]:
 def group_files(
     paths: Iterable[str], size_of: Callable[[str], int] = files.size
 ) -> list[TextUnit]:
-    """Return the `TextUnit`s of files: small ones together, a large one alone.
+    """Return the `TextUnit`s of files: small files grouped, large files alone.
 
     Args:
       paths: list of names, `-` for the standard input.
@@ -131,14 +133,14 @@ def group_files(
 
 
 def open_text(path: str) -> contextlib.AbstractContextManager[IO[bytes]]:
-    """Open a file or the standard input to read its bytes, see `readers.opened`."""
+    """Open a file or the standard input to read its bytes; see `readers.opened`."""
     if path == STANDARD_INPUT:
         return contextlib.nullcontext(sys.stdin.buffer)
     return readers.opened(path)
 
 
 def blocks_of_files(paths: Iterable[str], input_format: str) -> Iterator[TextBlock]:
-    """Yield the `TextBlock`s of files, one file after another, see `blocks_of`."""
+    """Yield the `TextBlock`s of files, one file after another; see `blocks_of`."""
     for unit in group_files(paths):
         yield from blocks_of(unit, input_format)
 
@@ -150,7 +152,7 @@ def blocks_of(
         [str], contextlib.AbstractContextManager[IO[bytes]]
     ] = open_text,
 ) -> Iterator[TextBlock]:
-    """Yield the blocks of a unit; which they are depends on its bytes only.
+    """Yield the blocks of a unit; they depend only on its bytes.
 
     Args:
       unit: `TextUnit`.
@@ -158,8 +160,8 @@ def blocks_of(
       open_file: function, name -> context manager of a binary file.
 
     Yields:
-      `TextBlock` of about `BLOCK_BYTES`, the last one smaller. Only a line of
-      JSON that is longer makes a larger one.
+      `TextBlock` of about `BLOCK_BYTES`; the last one is smaller. Only a single
+      longer line of JSON makes a larger block.
 
     Raises:
       UserError: a file cannot be read.
@@ -205,7 +207,7 @@ def _parts_of(path, input_format, open_file):
 
 
 def _read(source, size):
-    """Read so many bytes, fewer only at the end: a pipe may give them in bits."""
+    """Read this many bytes, fewer only at the end: a pipe may return small parts."""
     pieces = []
     while size > 0 and (piece := source.read(size)):
         pieces.append(piece)
@@ -223,16 +225,16 @@ def _read_line(data, source):
 
 
 def _find_end(data, input_format, inside):
-    """Return where to cut data, and whether that is within a document.
+    """Return (position of a block boundary in data, whether it splits a document).
 
-    The place is 0 where the data is one line that cannot be cut.
+    The position is 0 if the data is one line that cannot be split.
     """
     is_wiki = input_format == "wikiextractor"
     ends = [m.end() for m in (_DOC_END if is_wiki else _BLANK_LINE).finditer(data)]
     if ends:
         return ends[-1], False
     if is_wiki and not inside:
-        # Up to the first article these are lines of JSON, each a document.
+        # Before the first article, these are JSON lines, each a document.
         start = _DOC_START.search(data)
         end = start.start(1) if start else data.rfind(b"\n") + 1
         if end or not start:
@@ -241,7 +243,7 @@ def _find_end(data, input_format, inside):
 
 
 def _end_of_word(data):
-    """Return the end of the last word that is whole, or of the last character."""
+    """Return the end of the last complete word, or of the last character."""
     end = data.rfind(b" ") + 1 or len(data)
     while end == len(data) or 0x80 <= data[end] < 0xC0:
         end -= 1
@@ -251,15 +253,15 @@ def _end_of_word(data):
 def documents_of(
     block: TextBlock, input_format: str, counts: readers.LineCounts | None = None
 ) -> Iterator[list[str]]:
-    """Yield the documents of a block, as `readers.read_documents` does.
+    """Yield the documents of a block, in the form of `readers.read_documents`.
 
     Args:
       block: `TextBlock`.
       input_format: one of `readers.FORMATS`.
-      counts: `readers.LineCounts` to which its lines are added.
+      counts: `readers.LineCounts` that counts its lines.
 
     Raises:
-      UserError: the text is of another format; names file and line.
+      UserError: the text has another format; the message names file and line.
     """
     counts = readers.LineCounts() if counts is None else counts
     for part in block.parts:
@@ -272,5 +274,5 @@ def documents_of(
 
 
 def name_of(path: str) -> str:
-    """Return what messages call a file."""
+    """Return the name of a file for messages."""
     return "standard input" if path == STANDARD_INPUT else path

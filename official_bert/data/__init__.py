@@ -1,4 +1,4 @@
-"""Documents -> training instances -> TFRecords -> `tf.data`.
+"""Convert documents to training instances, TFRecords and `tf.data`.
 
 Follows `create_pretraining_data.py` of google-research/bert.
 """

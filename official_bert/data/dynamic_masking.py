@@ -1,9 +1,9 @@
-"""Masks drawn when a record is read, so that no two epochs have the same.
+"""Draw masks when a record is read, so that each epoch has new masks.
 
-The masks of a row are a pure function of a seed and of the row's number, in
-training counted from the first row of the run: row i of batch k has number
-k * batch size + i. They depend neither on how the rows are shared out to
-workers nor on where a run was interrupted.
+The masks of a row are a pure function of a seed and of the row's number. In
+training, the number counts from the first row of the run: row i of batch k has
+number k * batch size + i. Masks do not depend on the distribution of rows to
+workers or on interruptions.
 
 The rules are those of `masking`, which makes the static masks. Shapes: B rows
 of S tokens and P predictions; a row has at most S words.
@@ -16,26 +16,26 @@ import tensorflow as tf
 
 from official_bert.data.masking import MaskingMix
 
-# What masks are for: each has random numbers of its own.
+# Purposes of masks; each has its own random numbers.
 TRAINING, EVALUATION = 0, 1
 
-# Random numbers are below this.
+# Random numbers are below this limit.
 _RANGE = 2**31
-# Numbers of 32 bits that Philox makes of one counter.
+# Philox makes this many 32-bit numbers from one counter.
 _OF_ONE_COUNTER = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskingRules:
-    """How the records of one data set are masked.
+    """Masking settings for the records of a data set.
 
     Attributes:
       masked_lm_prob: share of the tokens to mask.
-      max_predictions_per_seq: P, most masked tokens of a row.
-      do_whole_word_mask: mask whole words, which `continues_word` tells.
+      max_predictions_per_seq: P, maximum number of masked tokens in a row.
+      do_whole_word_mask: mask whole words, which `continues_word` marks.
       mask_id: id of `[MASK]`.
-      vocab_size: a random replacement is any id below it.
-      masking_mix: `MaskingMix`, what the words to guess are seen as.
+      vocab_size: a random replacement is any id below this.
+      masking_mix: `MaskingMix`, the input tokens at masked positions.
     """
 
     masked_lm_prob: float
@@ -46,7 +46,7 @@ class MaskingRules:
     masking_mix: MaskingMix = MaskingMix()
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the rules as a dict; without a mix that is the paper's."""
+        """Return the rules as a dict; the paper's default mix is omitted."""
         rules = dataclasses.asdict(self)
         if self.masking_mix == MaskingMix():
             del rules["masking_mix"]
@@ -61,22 +61,23 @@ def mask(
     first_row: int | tf.Tensor,
     chosen: tf.Tensor | None = None,
 ) -> dict[str, tf.Tensor]:
-    """Mask rows whose numbers follow one another, or some of them.
+    """Mask rows with consecutive numbers, or some of them.
 
     Args:
       features: dict of int32 tensors, `input_ids`, `input_mask` and
-        `segment_ids` [B, S], and `continues_word` [B, S] for whole words;
-        others are passed on.
+        `segment_ids` [B, S], and `continues_word` [B, S] for whole words. Other
+        features are returned unchanged.
       rules: `MaskingRules`.
       seed: int.
       purpose: `TRAINING` or `EVALUATION`.
       first_row: int64 scalar, number of the first row.
-      chosen: bool of any shape, which of the rows from there on these B are, where
-        it is true; None for all.
+      chosen: bool of any shape, true for the B consecutive row numbers to use,
+        counted from `first_row`; None for all.
 
     Returns:
-      dict, the features of static records: `input_ids` with its masks, and
-      int32 `masked_lm_positions` (rising) and `masked_lm_ids`, float32
+      dict with the features of static records: `input_ids` with masks, and
+      int32
+      `masked_lm_positions` (ascending) and `masked_lm_ids`, float32
       `masked_lm_weights`, [B, P], padded with 0.
     """
     features = dict(features)
@@ -97,7 +98,8 @@ def mask(
         picked = _pick_words(candidates, continues, order, wanted)
     else:
         picked = _pick_tokens(candidates, order, wanted, most)
-    # The lowest P are the picked ones; the rest, if any, is `length`.
+    # The lowest P are the picked positions; missing ones have the value
+    # `length`.
     positions = -tf.math.top_k(-picked, most).values
     real = positions < length
     positions = tf.where(real, positions, 0)
@@ -106,7 +108,7 @@ def mask(
     indices = tf.stack([_row_numbers(rows, most), positions], axis=-1)
     return {
         **features,
-        # Adding 0, as padding does, may be done twice to one place.
+        # Padding adds 0, which may happen several times at one position.
         "input_ids": tf.tensor_scatter_nd_add(ids, indices, seen - labels),
         "masked_lm_positions": positions,
         "masked_lm_ids": labels,
@@ -121,18 +123,17 @@ def random_rows(
     rows: int | tf.Tensor,
     width: int,
 ) -> tf.Tensor:
-    """Return random numbers, a row of which is a function of the row's number.
+    """Return random numbers; each row is a function of the row's number.
 
-    Philox makes its numbers of a key and of a counter that goes up by one for
-    every four of them, so that row n simply has the counters from n times
-    their number in a row on.
+    Philox computes four numbers from a key and a counter. Row n uses the
+    counters starting at n times the number of counters per row.
 
     Args:
       seed: int.
       purpose: `TRAINING` or `EVALUATION`.
       first_row: int64 scalar, number of the first row.
-      rows: int, how many rows.
-      width: int, numbers of a row.
+      rows: int, number of rows.
+      width: int, numbers per row.
 
     Returns:
       int32 [rows, width], at least 0.
@@ -150,7 +151,7 @@ def random_rows(
 
 
 def _candidates(used, segment_ids):
-    """Return bool [B, S], where there is neither `[CLS]`, `[SEP]` nor padding."""
+    """Return bool [B, S], false at `[CLS]`, `[SEP]` and padding."""
     places = tf.range(segment_ids.shape[1])
     end = used[:, tf.newaxis]
     of_segment_a = end - tf.reduce_sum(segment_ids, axis=1, keepdims=True)
@@ -158,7 +159,7 @@ def _candidates(used, segment_ids):
 
 
 def count_to_predict(used: tf.Tensor, rules: MaskingRules) -> tf.Tensor:
-    """Return how many tokens to mask at most, as `masking.count_to_predict`.
+    """Return the maximum number of tokens to mask, like `masking.count_to_predict`.
 
     Args:
       used: int32 [B], tokens of each row.
@@ -167,32 +168,32 @@ def count_to_predict(used: tf.Tensor, rules: MaskingRules) -> tf.Tensor:
     Returns:
       int32 [B].
     """
-    # In float64, as there.
+    # float64, as in `masking.count_to_predict`.
     share = tf.round(tf.cast(used, tf.float64) * rules.masked_lm_prob)
     most = rules.max_predictions_per_seq
     return tf.clip_by_value(tf.cast(share, tf.int32), 1, most)
 
 
 def _pick_tokens(candidates, order, wanted, most):
-    """Return int32 [B, P], places drawn by lot; S where there are fewer."""
-    # -1 comes behind all that are drawn from.
+    """Return int32 [B, P], randomly drawn positions; S if there are fewer."""
+    # -1 sorts after all candidates.
     scores, places = tf.math.top_k(tf.where(candidates, order, -1), most)
     real = (scores >= 0) & (tf.range(most) < wanted)
     return tf.where(real, places, candidates.shape[1])
 
 
 def _pick_words(candidates, continues, order, wanted):
-    """Return int32 [B, S]: places of words drawn by lot, and S elsewhere.
+    """Return int32 [B, S]: positions of randomly drawn words, and S elsewhere.
 
-    As in `masking.mask_words`: words are taken in random order, and one that
-    exceeds `wanted` is passed over; a rest of a word at the start of segment B
-    joins the last word of A.
+    As in `masking.mask_words`, words are taken in random order, and a word that
+    exceeds `wanted` is skipped. A partial word at the start of segment B joins
+    the last word of A.
     """
     length = candidates.shape[1]
     words, word_lengths = _group_words(candidates, continues)
     drawn = tf.math.top_k(tf.where(word_lengths > 0, order, -1), length).indices
     taken = _take_while_room(tf.gather(word_lengths, drawn, batch_dims=1), wanted)
-    # Sorting a permutation gives its inverse: when each word was drawn.
+    # Sorting a permutation gives its inverse: the draw order of each word.
     turns = tf.gather(tf.argsort(drawn, axis=1), words, batch_dims=1)
     picked = candidates & tf.gather(taken, turns, batch_dims=1)
     return tf.where(picked, tf.range(length), length)
@@ -211,11 +212,11 @@ def _group_words(candidates, continues):
 
 
 def _take_while_room(lengths, room):
-    """Return which items, [B, W], are taken in turn; those without room are not."""
+    """Return which items, [B, W], fit when taken in order; skip the others."""
 
     def drop(taken, filled):
-        # Room never grows, so that whatever exceeds what is left before the
-        # first item that does not fit will not fit later either.
+        # The room never grows. Items larger than the room before the first item
+        # that does not fit will not fit later either.
         full = filled > room
         left = room - tf.reduce_max(tf.where(full, 0, filled), axis=1, keepdims=True)
         taken = tf.where(full & (taken > left), 0, taken)
@@ -229,7 +230,7 @@ def _take_while_room(lengths, room):
 
 
 def _replacements(labels, kinds, others, rules):
-    """Return what is seen in place of labels, int32 [B, P]."""
+    """Return the input tokens for the masked positions, int32 [B, P]."""
     mix, kinds = rules.masking_mix, tf.cast(kinds, tf.int64)
     random = tf.math.floormod(others, rules.vocab_size)
     not_random = kinds < round((mix.mask + mix.same) / 100 * _RANGE)
@@ -238,5 +239,5 @@ def _replacements(labels, kinds, others, rules):
 
 
 def _row_numbers(rows, width):
-    """Return int32 [rows, width], each number that of its row."""
+    """Return int32 [rows, width], filled with each row's number."""
     return tf.repeat(tf.range(rows)[:, tf.newaxis], width, axis=1)

@@ -1,7 +1,7 @@
-"""What a long job will take, told before it begins.
+"""Estimate disk, memory and time of a long job before it begins.
 
-The constants were measured on English text (Wikipedia and books, length 128
-and 512, one core of a 2020s server); expect the truth within a factor of two.
+The constants were measured on English text (Wikipedia and books, length 128 and
+512, one core of a 2020s server). Expect the true values within a factor of two.
 """
 
 import dataclasses
@@ -16,10 +16,10 @@ from official_bert.data.instances import InstanceSettings
 
 BYTES_PER_TOKEN = 4.4
 COMPRESSION = 3
-# Cutting and short sequences leave records that are this full on average,
-# counting the text they use up.
+# Average share of filled positions in a record; the rest is lost to truncation
+# and short sequences.
 FILL = 0.7
-# What Python, NumPy and TensorFlow take before any text is read.
+# Memory of Python, NumPy and TensorFlow before any text is read.
 BASE_MEMORY = 450e6
 MEMORY_PER_TOKEN = 15
 MEMORY_PER_RECORD = 60
@@ -30,12 +30,12 @@ SECONDS_PER_TOKEN_WHOLE_WORDS = 1.0e-6
 
 @dataclasses.dataclass(frozen=True)
 class Estimate:
-    """What making records will take.
+    """Resources for creating records.
 
     Attributes:
       text_bytes: bytes of input text.
       disk_bytes: bytes of output.
-      memory_bytes: most memory in use.
+      memory_bytes: peak memory.
       seconds: time on one core.
     """
 
@@ -46,7 +46,7 @@ class Estimate:
 
 
 def estimate(input_files: Iterable[str], settings: InstanceSettings) -> Estimate:
-    """Return the `Estimate` that follows from the sizes of the input files.
+    """Return the `Estimate` for the sizes of the input files.
 
     Args:
       input_files: list of paths.
@@ -64,7 +64,7 @@ def estimate(input_files: Iterable[str], settings: InstanceSettings) -> Estimate
     return Estimate(
         text_bytes=text_bytes,
         disk_bytes=disk_bytes,
-        # All records are held until the last one is made.
+        # All records are in memory until the last one is made.
         memory_bytes=BASE_MEMORY
         + MEMORY_PER_TOKEN * tokens
         + MEMORY_PER_RECORD * _count_records(tokens, settings)
@@ -75,8 +75,8 @@ def estimate(input_files: Iterable[str], settings: InstanceSettings) -> Estimate
 
 
 def bytes_of_records(num_tokens: float, settings: InstanceSettings) -> float:
-    """Return about how many bytes the records of so many tokens are."""
-    # Ids take two or three bytes, the other numbers one, a weight four.
+    """Return the approximate size in bytes of the records for a number of tokens."""
+    # Ids take two or three bytes, other integers one, a weight four.
     size = 200 + 4.1 * settings.max_seq_length
     if settings.masking == "static":
         size += 7.2 * settings.max_predictions_per_seq
@@ -88,7 +88,7 @@ def _count_records(num_tokens, settings):
 
 
 def announce(expected: Estimate, output_file: str | os.PathLike[str]) -> None:
-    """Log an estimate; warn when the disk or the memory looks too small.
+    """Log an estimate; warn if the disk or the memory looks too small.
 
     Args:
       expected: `Estimate`.
@@ -105,22 +105,23 @@ def announce(expected: Estimate, output_file: str | os.PathLike[str]) -> None:
     memory = machine.total_memory()
     if memory and expected.memory_bytes > memory:
         logging.warning(
-            "This machine has %s of memory, which may not be enough: --num_workers=1 "
-            "or more needs little, whatever the size of the text.",
+            "This machine has %s of memory, which may not be enough. Use "
+            "--num_workers=1 or more, which needs little memory for any size "
+            "of text.",
             _size(memory),
         )
 
 
 def warn_of_disk(num_bytes: float, output_file: str | os.PathLike[str]) -> None:
-    """Log a warning if so many bytes may not fit on the disk of a file."""
+    """Log a warning if this many bytes may not fit on the disk of a file."""
     if files.is_remote(output_file):
         return
     folder = given_paths.existing_parent(output_file)
     free = shutil.disk_usage(folder).free
     if num_bytes > free:
         logging.warning(
-            "%s has %s free, which may not be enough: lower --dupe_factor or write "
-            "to another disk.",
+            "%s has %s free, which may not be enough. Lower --dupe_factor, or "
+            "write to another disk.",
             folder,
             _size(free),
         )

@@ -1,10 +1,10 @@
-"""Training instances as the bytes of `tf.train.Example`, written directly.
+"""Encode training instances as the bytes of `tf.train.Example`.
 
-The Python protobuf needs several times as long for one record as it takes to
-make the instance. The format is short: an Example holds one Features (field
-1), that a map entry for each feature (field 1), which is the name (field 1)
-and the Feature (field 2), whose int64 or float list (field 3 or 2) packs its
-values into field 1. Names are in order, so the bytes equal
+The Python protobuf library needs several times as long for a record as making
+the instance takes. The format is short: an Example holds one Features (field 1)
+with a map entry for each feature (field 1). An entry is the name (field 1) and
+the Feature (field 2), whose int64 or float list (field 3 or 2) packs its values
+into field 1. Names are sorted, so the bytes equal
 `tf.train.Example.SerializeToString(deterministic=True)`; a test compares them.
 """
 
@@ -23,13 +23,13 @@ def make_encoder(
     """Return a function that encodes instances of these lengths.
 
     Args:
-      max_seq_length: S, what the sequence features are padded to.
-      max_predictions_per_seq: P, what the masked features are padded to.
-      vocab_size: ids are below it.
+      max_seq_length: S, padded length of the sequence features.
+      max_predictions_per_seq: P, padded length of the masked features.
+      vocab_size: ids are below this number.
 
     Returns:
-      function, `instances.TrainingInstance` -> bytes. An instance that is not
-      masked yet has no `masked_lm_…` features; one of whole words has
+      function, `instances.TrainingInstance` -> bytes. Unmasked
+      instances have no `masked_lm_…` features; for whole words they have
       `continues_word`.
     """
     highest = max(vocab_size, max_seq_length)
@@ -78,7 +78,7 @@ def make_encoder(
 
 @functools.cache
 def _varint(number):
-    """Encode an int >= 0: seven bits a byte, low ones first."""
+    """Encode an int >= 0: seven bits per byte, low bits first."""
     encoded = bytearray()
     while number >= ONE_BYTE:
         encoded.append(number % ONE_BYTE | ONE_BYTE)
@@ -88,7 +88,7 @@ def _varint(number):
 
 
 def _field(number, content):
-    """Encode a field that carries its length."""
+    """Encode a length-delimited field."""
     return bytes([number << 3 | 2]) + _varint(len(content)) + content
 
 
@@ -99,7 +99,7 @@ def _feature(name, kind, packed):
 
 @functools.cache
 def _before_values(name, kind, size):
-    """Return all bytes of an entry but the packed values, which come last."""
+    """Return an entry's bytes without the packed values, which come last."""
     feature = _field(kind, _field(1, bytes(size)))
     entry = _field(1, _field(1, name) + _field(2, feature))
     return entry[: len(entry) - size]

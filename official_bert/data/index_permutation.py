@@ -1,12 +1,12 @@
-"""A random order of any number of things, computed place by place.
+"""A random order of any number of items, computed position by position.
 
-No list of the order is kept, so that any part of it can be had by itself and
-costs no more memory than the part.
+The order is never stored. Any part of it can be computed separately, and needs
+memory only for that part.
 """
 
 import numpy as np
 
-# Of the Feistel network. Four are enough for an order that looks drawn by lot.
+# Rounds of the Feistel network. Four already give an order that looks random.
 ROUNDS = 6
 
 _ODD = np.uint64(0x9E3779B97F4A7C15)
@@ -14,14 +14,14 @@ _FACTORS = (np.uint64(0xBF58476D1CE4E5B9), np.uint64(0x94D049BB133111EB))
 
 
 def permuted(places: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Return what stands at places of a random order of 0 … size - 1.
+    """Return the items at some positions of a random order of 0 … size - 1.
 
-    A Feistel network permutes the numbers of 2n bits, the fewest that hold
-    `size`. What is too large is permuted again until it is not, so that what
-    remains is a permutation of the rest (Black and Rogaway, 2002).
+    A Feistel network permutes the numbers with 2n bits, the fewest that hold
+    `size`. Results that are too large are permuted again until they fit, which
+    gives a permutation of the valid numbers (Black and Rogaway, 2002).
 
     Args:
-      places: int array, from 0 to `size` - 1.
+      places: int array of positions, from 0 to `size` - 1.
       size: int, below 2**62.
       seed: int, decides the order.
 
@@ -32,7 +32,7 @@ def permuted(places: np.ndarray, size: int, seed: int) -> np.ndarray:
 
 
 def places_of(numbers: np.ndarray, size: int, seed: int) -> np.ndarray:
-    """Return at which places numbers stand; the inverse of `permuted`."""
+    """Return the positions of numbers in the order; the inverse of `permuted`."""
     return _walk(numbers, size, seed, inverse=True)
 
 
@@ -55,7 +55,7 @@ def _walk(numbers, size, seed, inverse):
 
 
 def _mix(numbers):
-    """Return 64 bits of which each depends on all (the end of SplitMix64)."""
+    """Return mixed 64-bit numbers; each bit depends on all (the end of SplitMix64)."""
     for shift, factor in zip((30, 27), _FACTORS, strict=True):
         numbers = (numbers ^ (numbers >> np.uint64(shift))) * factor
     return numbers ^ (numbers >> np.uint64(31))

@@ -1,9 +1,10 @@
-"""Records to batches, where batch k is a pure function of (files, seed, k).
+"""Convert records to batches; batch k is a pure function of (files, seed, k).
 
-Each epoch sees the chunks of all files in an order of its own; a window of
-them is read, shuffled as one pool, and dealt into batches. Orders come from
-`index_shuffle`, a permutation that is computed and never stored, so a run
-that starts again at step k reads from there, without the k - 1 before it.
+Each epoch reads the chunks of all files in its own order. The chunks of a
+window are shuffled together and dealt into batches. Orders come from
+`index_shuffle`, a permutation that is computed and never stored. A run that
+restarts at step k therefore reads from there, without the k - 1 batches before
+it.
 """
 
 import math
@@ -25,13 +26,14 @@ from official_bert.data.records.chunks import chunk_records
 from official_bert.data.records.index import CHUNK, REMOTE_READS, RecordIndex
 from official_bert.errors import UserError
 
-# Chunks that are shuffled together, in all lanes: 64 * 256 records, some 20 MB
-# at length 128. Smaller data is shuffled as a whole (each lane for itself).
+# Number of chunks that are shuffled together, in all lanes: 64 * 256 records,
+# about 20 MB at length 128. Smaller data is shuffled completely (each lane
+# separately).
 WINDOW = 64
 
-# Of the cipher behind `index_shuffle`. TensorFlow's own 4 leave a third of a
-# small pool in its place and neighbours together in one of 300 chunks; from
-# 8 on, orders are like those drawn by lot.
+# Rounds of the cipher in `index_shuffle`. With TensorFlow's default of 4, a
+# third of a small pool keeps its position, and neighbors among 300 chunks stay
+# together. From 8 rounds on, orders look random.
 ROUNDS = 16
 
 
@@ -50,21 +52,20 @@ def training_batches(
       index: `RecordIndex` of the files.
       record_format: `RecordFormat`.
       batch_size: B, rows per batch; batches run on across epochs.
-      seed: int, decides the order, and masks that are dynamic.
+      seed: int, decides the order and dynamic masks.
       first_batch: k of the first batch to deliver.
-      rows: (start, stop), the rows of each batch that are wanted; None for
-        all. What other rows hold is not parsed, nor are the files opened
-        that only they need.
-      packing: `RowPacking` that `index` was made with; None for rows of one record.
+      rows: (start, stop), the rows of each batch to return; None for all. Other
+        rows are not parsed, and files with only such rows are not opened.
+      packing: `RowPacking` used for `index`; None for rows of one record.
 
     Returns:
       `tf.data.Dataset` of dicts: int32 [stop - start, S] and so on, float32
-      weights; all shapes are static. With `packing` they are those of
-      `packed_rows.join`.
+      weights; all shapes are static. With `packing` they have the
+      features of `packed_rows.join`.
 
     Raises:
       UserError: the batch is larger than the data.
-      ValueError: there are no such rows in a batch.
+      ValueError: a batch does not have these rows.
     """
     batches = _serialized_batches(index, batch_size, seed, first_batch, rows, packing)
     first_row = first_batch * batch_size + (rows[0] if rows else 0)
@@ -81,7 +82,7 @@ def batch_records(
     batch: int,
     packing: RowPacking | None = None,
 ) -> list[tuple[str, int, bytes]]:
-    """Return the records of one batch: (path, number of the record in it, its bytes).
+    """Return the records of one batch: (path, record number in the file, bytes).
 
     Args:
       index: `RecordIndex` of the files.
@@ -110,24 +111,24 @@ def check_batch_size(index: RecordIndex, batch_size: int) -> None:
         packed = f" ({index.num_rows} rows with --pack)" if is_packed else ""
         raise UserError(
             f"The batch size {batch_size} is larger than the data, which has "
-            f"{index.num_records} records{packed}; lower --train_batch_size or create "
-            "more records."
+            f"{index.num_records} records{packed}. Lower --train_batch_size, or "
+            "create more records."
         )
 
 
 def evaluation_batches(
     index: RecordIndex, record_format: RecordFormat, batch_size: int, max_batches: int
 ) -> tf.data.Dataset:
-    """Return the records in file order, once, as `training_batches` does.
+    """Return the records once, in file order, in the form of `training_batches`.
 
-    The last batch may be smaller. Masks that are dynamic are always the same here: a
-    function of a record's place among the records.
+    The last batch may be smaller. Dynamic masks are always the same here: a
+    function of a record's position in the data.
 
     Args:
       index: `RecordIndex` of the files.
       record_format: `RecordFormat`.
       batch_size: B.
-      max_batches: stop after this many.
+      max_batches: maximum number of batches.
     """
     chunks = tf.data.Dataset.range(len(index.count))
     records = chunks.flat_map(lambda chunk: chunk_records(index, chunk))
@@ -139,8 +140,8 @@ def evaluation_batches(
 def _serialized_batches(index, batch_size, seed, first_batch, rows, packing):
     """Return the rows of all batches as (record, file number, record number).
 
-    A batch is the rows of lane 0, then those of lane 1 and so on. Each is [rows], or
-    [rows, N] with `packing`.
+    A batch has first the rows of lane 0, then those of lane 1 and so on. Each
+    column is [rows], or [rows, N] with `packing`.
     """
     check_batch_size(index, batch_size)
     start, stop = (0, batch_size) if rows is None else rows
@@ -182,15 +183,16 @@ def _serialized_batches(index, batch_size, seed, first_batch, rows, packing):
 
 
 def _chunk_order(lane, epoch, places):
-    """Return which chunks stand at `places` of an epoch's order."""
+    """Return the chunks at some positions of an epoch's order."""
     return lane.first + _permuted(places, lane.chunks, lane.seed, epoch, 0)
 
 
 def _permuted(places, size, seed, epoch, window):
     """Return the images of `places` under a permutation of 0 … size - 1."""
     parts = [tf.cast(part, tf.int64) for part in (seed, epoch, window)]
-    # Of each of its three keys the cipher takes the lowest 8 bits where it orders
-    # up to 65,536 places: keys are drawn, so that seeds 1 and 257 differ.
+    # For up to 65,536 positions, the cipher uses only the lowest 8 bits of each
+    # of its three keys. The keys are therefore drawn, so that seeds 1 and 257
+    # differ.
     keys = tf.random.stateless_uniform(
         [3],
         [parts[0], parts[1] * 2**32 + parts[2]],
@@ -199,8 +201,8 @@ def _permuted(places, size, seed, epoch, window):
         dtype=tf.int64,
         alg="philox",
     )
-    # The operation behind `tf.random.experimental.index_shuffle`, which makes
-    # the three keys of two numbers by itself.
+    # The operation of `tf.random.experimental.index_shuffle`, which would make
+    # the three keys from two numbers.
     return tf.raw_ops.RandomIndexShuffle(
         index=places,
         seed=keys,
@@ -210,9 +212,9 @@ def _permuted(places, size, seed, epoch, window):
 
 
 def _find_window(index, lane, window_size, row):
-    """Return (number of the window with a row, the row's place in it).
+    """Return (number of the window with a row, the row's position in it).
 
-    Windows and rows are counted from the first epoch on.
+    Windows and rows are counted from the first epoch.
     """
     rows = index.row_counts[lane.first : lane.first + lane.chunks]
     epoch, rest = divmod(row, int(rows.sum()))
@@ -225,7 +227,7 @@ def _find_window(index, lane, window_size, row):
 
 
 def _window_rows(index, packing, lane, window_size, epoch, window, skipped):
-    """Return one window shuffled, without its first `skipped`, as one batch."""
+    """Return one window, shuffled, without its first `skipped` rows, as one batch."""
     stop = tf.minimum((window + 1) * window_size, lane.chunks)
     places = tf.range(window * window_size, stop, dtype=tf.int64)
     chunks = _chunk_order(lane, epoch, places)
@@ -236,7 +238,8 @@ def _window_rows(index, packing, lane, window_size, epoch, window, skipped):
 
     ordered = tf.data.Dataset.from_tensor_slices(chunks)
     if any(map(files.is_remote, index.files)):
-        # Requests take long: many at the same time, whose results keep their order.
+        # Remote requests are slow: run many in parallel and keep the order of
+        # results.
         read = ordered.map(
             lambda chunk: chunk_rows(chunk).get_single_element(),
             num_parallel_calls=REMOTE_READS,
@@ -257,8 +260,8 @@ def _window_rows(index, packing, lane, window_size, epoch, window, skipped):
 def _parsed(batches, paths, record_format, batch_size, first_row, random, packing=None):
     """Parse batches of serialized records, check their numbers, and mask them.
 
-    `first_row` is the number of the first row of the first batch, and `random` the
-    seed and purpose of the masks, see `dynamic_masking.mask`.
+    `first_row` is the number of the first row of the first batch. `random` is
+    the seed and purpose of the masks; see `dynamic_masking.mask`.
     """
     seed, purpose = random
 

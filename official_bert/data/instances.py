@@ -1,4 +1,4 @@
-"""Documents in, training instances out: the original's, draw for draw."""
+"""Convert documents to training instances, with the original's draws."""
 
 import bisect
 import dataclasses
@@ -13,17 +13,17 @@ from official_bert.errors import UserError
 
 
 class TrainingInstance(NamedTuple):
-    """One sequence pair, with its masks where they are static.
+    """A sequence pair, with its masks if they are static.
 
     Attributes:
       input_ids: list of int, `[CLS] A [SEP] B [SEP]`, after static masking.
-      num_segment_a: how many of them belong to segment 0.
-      masked_lm_positions: rising positions of the masked tokens; None with
-        dynamic masking, which is done when the record is read.
-      masked_lm_ids: what these tokens were; None likewise.
-      is_random_next: whether B is labelled a random one.
+      num_segment_a: the number of ids in segment 0.
+      masked_lm_positions: ascending positions of the masked tokens; None with
+        dynamic masking, which happens when the record is read.
+      masked_lm_ids: original ids of these tokens; None with dynamic masking.
+      is_random_next: whether B is labeled as random.
       continues_word: list of int, 1 for a token that continues the word before
-        it; None but with dynamic masking of whole words.
+        it; None except with dynamic masking of whole words.
     """
 
     input_ids: list[int]
@@ -34,34 +34,35 @@ class TrainingInstance(NamedTuple):
     continues_word: list[int] | None = None
 
     def labels(self) -> list[int]:
-        """Return the ids that are to be guessed, or with dynamic masking may be."""
+        """Return the label ids; with dynamic masking, all possible label ids."""
         if self.masked_lm_ids is not None:
             return self.masked_lm_ids
         second = self.num_segment_a - 1  # The first `[SEP]`.
         return self.input_ids[1:second] + self.input_ids[second + 1 : -1]
 
 
-# How the words to guess are chosen: once, with the record, or whenever it is read.
+# When tokens are masked: once, with the record, or each time it is read.
 MASKINGS = ("static", "dynamic")
 
 
 @dataclasses.dataclass(frozen=True)
 class InstanceSettings:
-    """How instances are made; names and defaults are the original's flags.
+    """Settings for making instances; names and defaults are the original's flags.
 
     Attributes:
-      max_seq_length: S, tokens of a sequence with `[CLS]` and two `[SEP]`.
-      max_predictions_per_seq: P, most masked tokens of a sequence.
+      max_seq_length: S, tokens of a sequence, including `[CLS]` and two
+        `[SEP]`.
+      max_predictions_per_seq: P, maximum number of masked tokens in a sequence.
       dupe_factor: passes over the corpus, each with other masks.
       masked_lm_prob: share of tokens to mask.
       short_seq_prob: share of document passes with shorter sequences.
       random_seed: seed of every draw.
       do_whole_word_mask: mask whole words.
-      next_sentence_fix: never label a text from the same document "random".
+      next_sentence_fix: never label a text from the same document as random.
       masking: one of `MASKINGS`.
-      masking_mix: `MaskingMix`, what the words to guess are seen as.
-      next_sentence_prediction: whether half of the pairs are random. If not, B is
-        always what follows A (Table 5, "No NSP").
+      masking_mix: `MaskingMix`, the input tokens at masked positions.
+      next_sentence_prediction: whether half of the pairs are random. If not, B
+        always follows A (Table 5, "No NSP").
     """
 
     max_seq_length: int = 128
@@ -87,30 +88,30 @@ class InstanceSettings:
             1 <= self.max_predictions_per_seq <= most,
             "max_predictions_per_seq",
             self,
-            f"from 1 to {most}, the tokens that a sequence of max_seq_length "
-            f"{self.max_seq_length} has beside [CLS] and two [SEP]",
+            f"from 1 to {most}, the tokens of a sequence with max_seq_length "
+            f"{self.max_seq_length} without [CLS] and two [SEP]",
         )
 
     def always_follows(self, num_documents: int) -> bool:
-        """Tell whether no B is random, in a corpus of so many documents."""
+        """Return whether B is never random, in a corpus of this many documents."""
         is_alone = self.next_sentence_fix and num_documents == 1
         return is_alone or not self.next_sentence_prediction
 
 
 def _require(holds, name, settings, wanted):
     if not holds:
-        raise UserError(f"--{name} is {getattr(settings, name)}: it must be {wanted}.")
+        raise UserError(f"--{name} is {getattr(settings, name)}; it must be {wanted}.")
 
 
 class Pair(NamedTuple):
-    """Which sentences of a document a pair is made of.
+    """The sentences of a document that form a pair.
 
     Attributes:
-      start: A is the sentences from here …
-      a_end: … to here.
-      end: B is the sentences from `a_end` to here, unless it is random.
+      start: first sentence of A.
+      a_end: the sentence after A.
+      end: unless B is random, the sentence after B, which starts at `a_end`.
       is_random_next: whether B is a random text.
-      room: number of tokens that a random B should have.
+      room: wanted number of tokens for a random B.
     """
 
     start: int
@@ -130,24 +131,25 @@ def create_instances_from_document(
     """Yield the `TrainingInstance`s of one pass over one document.
 
     Follows `create_instances_from_document` in google-research/bert
-    `create_pretraining_data.py`: the same draws in the same order.
+    `create_pretraining_data.py`: it makes the same draws in the same order.
 
     Args:
       documents: list of documents, each a list of sentences, each a list of
         token ids (with `masking.CONTINUES` in whole-word mode).
-      document_index: which of them.
+      document_index: index of the document.
       settings: `InstanceSettings`.
       vocab: `masking.MaskingIds`.
       rng: `random.Random`.
     """
     document = documents[document_index]
-    # Between two pairs, `rng` draws the random text and the masks of the first.
+    # Between two pairs, `rng` draws the random text and the masks of the first
+    # pair.
     for pair in draw_pairs(_starts_of(document), settings, len(documents), rng):
         tokens_a = _join(document[pair.start : pair.a_end])
         if pair.is_random_next:
             other = draw_other_document(document_index, len(documents), settings, rng)
             first = rng.randint(0, len(documents[other]) - 1)
-            # Each sentence has at least one token, so that no more can be needed.
+            # Each sentence has at least one token, so more are never needed.
             sentences = documents[other][first : first + max(1, pair.room)]
             end = chunk_end(_starts_of(sentences), 0, pair.room)
             tokens_b = _join(sentences[:end])
@@ -166,14 +168,14 @@ def draw_pairs(
 ) -> Iterator[Pair]:
     """Yield the `Pair`s of one pass over one document.
 
-    Segments consist of complete sentences. If a document were one long list of
-    tokens, cut at an arbitrary position, both sides of the cut would often belong
-    to one sentence: next sentence prediction would be too easy then, since half a
-    sentence and its rest are recognized without knowing what follows what.
+    Segments consist of complete sentences. If documents were cut at arbitrary
+    positions, both sides of a cut would often belong to one sentence. Next
+    sentence prediction would then be too easy, because half a sentence and its
+    rest are easy to match.
 
     Args:
-      starts: list of int, where the document's sentences begin, and its end: n + 1
-        rising numbers for n sentences.
+      starts: list of int, where the document's sentences begin, and its end: n
+        + 1 ascending numbers for n sentences.
       settings: `InstanceSettings`.
       num_documents: number of documents in the corpus.
       rng: `random.Random`; the caller may draw from it between two pairs.
@@ -182,14 +184,15 @@ def draw_pairs(
     always_follows = settings.always_follows(num_documents)
     start = 0
     while start < len(starts) - 1:
-        # A chunk has the fewest sentences that reach the target: it is a goal, and
-        # `max_seq_length` the limit, to which `make_instance` cuts.
+        # A chunk has the fewest sentences that reach the target length. The
+        # target is a goal; `make_instance` truncates to the limit,
+        # `max_seq_length`.
         end = chunk_end(starts, start, target_seq_length)
         a_end = start + 1
         if end - start >= 2:
             a_end = start + rng.randint(1, end - start - 1)
         room = target_seq_length - (starts[a_end] - starts[start])
-        # A chunk of one sentence has no second half to be the next one.
+        # A chunk of one sentence has no second half, so its B is always random.
         # Nothing is drawn for it, so more than half of the pairs are random.
         is_random_next = end - start == 1 or rng.random() < 0.5
         if is_random_next and always_follows:
@@ -198,17 +201,18 @@ def draw_pairs(
             if a_end == end:
                 return
         yield Pair(start, a_end, end, is_random_next, room)
-        # The sentences that a random B replaced begin the next chunk: no text is lost.
+        # The sentences that a random B replaced begin the next chunk, so no
+        # text is lost.
         start = a_end if is_random_next else end
 
 
 def draw_target_length(settings: InstanceSettings, rng: random.Random) -> int:
-    """Draw the length that the chunks of one document pass aim at.
+    """Draw the target length for the chunks of one document pass.
 
-    Mostly it is all that fits: a shorter sequence is padded, and its padding costs
-    as much as text. Some passes make shorter sequences, since fine-tuning has
-    inputs of any length, and a model should have seen such before. The target is
-    rough, since chunks end with a sentence; `max_seq_length` is the hard limit.
+    Usually it is the maximum, because padding costs as much as text. Some
+    passes make shorter sequences, because fine-tuning has inputs of any length.
+    The target is approximate, since chunks end with a sentence;
+    `max_seq_length` is the hard limit.
     """
     max_num_tokens = settings.max_seq_length - 3
     if rng.random() < settings.short_seq_prob:
@@ -227,8 +231,9 @@ def draw_other_document(
 ) -> int:
     """Draw the number of another document, for a random B.
 
-    After ten draws of the same document the original takes it and still calls
-    the text random; `next_sentence_fix` draws until it is another one.
+    After ten draws of the same document, the original accepts it and still
+    labels the text as random. `next_sentence_fix` draws until another document
+    appears.
     """
     attempt = 0
     while True:
@@ -254,15 +259,15 @@ def make_instance(
     vocab: masking.MaskingIds,
     rng: random.Random,
 ) -> TrainingInstance:
-    """Return the `TrainingInstance` of a pair: cut, joined, masked if masks are static.
+    """Return the `TrainingInstance` of a pair: truncated, joined, maybe masked.
 
     Args:
       tokens_a: list of int, ids (with `masking.CONTINUES` in whole-word mode).
-      tokens_b: list of int likewise.
+      tokens_b: list of int, ids in the same form.
       is_random_next: bool, the label.
       settings: `InstanceSettings`.
       vocab: `masking.MaskingIds`.
-      rng: `random.Random`; draws for each token cut, then, with static
+      rng: `random.Random`; draws once for each removed token, then, with static
         masking, for the masks.
     """
     max_num_tokens = settings.max_seq_length - 3
@@ -291,17 +296,17 @@ def make_instance(
 def truncate_seq_pair(
     tokens_a: list[int], tokens_b: list[int], max_num_tokens: int, rng: random.Random
 ) -> tuple[list[int], list[int]]:
-    """Return both lists, the longer one cut at a random end until they fit.
+    """Return both lists, truncating the longer one at random ends until they fit.
 
     Follows `truncate_seq_pair` in google-research/bert
-    `create_pretraining_data.py`. Cutting at either end avoids that sentences
+    `create_pretraining_data.py`. Removing at either end avoids sequences that
     always begin with the first word of a line.
 
     Args:
       tokens_a: list.
-      tokens_b: list; it is the one cut when both are as long.
-      max_num_tokens: most tokens of both together.
-      rng: `random.Random`; one draw for every token cut.
+      tokens_b: list; if both have the same length, this one is shortened.
+      max_num_tokens: maximum number of tokens of both together.
+      rng: `random.Random`; one draw per removed token.
     """
     starts, lengths = [0, 0], [len(tokens_a), len(tokens_b)]
     for _ in range(sum(lengths) - max_num_tokens):

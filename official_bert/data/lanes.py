@@ -1,9 +1,9 @@
-"""A data set in lanes: groups of files with almost equally many rows.
+"""Lanes: groups of files with almost equal numbers of rows.
 
-Every batch takes the same number of rows from each lane, so that a worker
-that needs some rows of each batch opens the files of their lanes only. The
-number of lanes follows from the files and the batch size, never from the
-number of workers: the batches of a run are the same on one and on many.
+Every batch takes the same number of rows from each lane. A worker that needs
+only some rows of each batch opens only the files of their lanes. The number of
+lanes depends only on the files and the batch size. The batches are therefore
+the same for any number of workers.
 """
 
 import dataclasses
@@ -14,18 +14,18 @@ import numpy as np
 
 from official_bert.data.records.index import RecordIndex
 
-# How many lanes there may be: powers of two, as numbers of workers mostly are.
+# Possible numbers of lanes: powers of two, like most numbers of workers.
 NUMBERS = (16, 8, 4, 2, 1)
 
 
 class Lane(typing.NamedTuple):
-    """Chunks of an index that have an order of their own.
+    """The chunks of an index that are ordered together.
 
     Within tf.data, the numbers are int64 scalars.
 
     Attributes:
-      first: int, place of the lane's first chunk in the index.
-      chunks: int, how many chunks it has.
+      first: int, position of the lane's first chunk in the index.
+      chunks: int, number of chunks.
       seed: int, decides the order.
     """
 
@@ -37,7 +37,7 @@ class Lane(typing.NamedTuple):
 def split_into_lanes(
     index: RecordIndex, batch_size: int, seed: int
 ) -> tuple[RecordIndex, list[Lane]]:
-    """Deal the files to as many lanes as batch size and file sizes allow.
+    """Divide the files into as many lanes as batch size and file sizes allow.
 
     Args:
       index: `RecordIndex` of the files.
@@ -66,13 +66,13 @@ def split_into_lanes(
 
 
 def _is_fair(rows, number):
-    """Whether the lanes differ by at most 1 %; small ones are repeated sooner."""
+    """Return whether the lanes differ by at most 1 %; smaller lanes repeat sooner."""
     sizes = np.bincount(_deal(rows, number), rows, number)
     return 100 * (sizes.max() - sizes.min()) <= sizes.max()
 
 
 def _deal(rows, number):
-    """Return each file's lane, int64 [files]: the emptiest, for large files first."""
+    """Return each file's lane, int64 [files]; large files choose the emptiest."""
     lane_of, sizes = np.zeros_like(rows), np.zeros(number, np.int64)
     for file in np.argsort(-rows, kind="stable"):
         lane_of[file] = np.argmin(sizes)

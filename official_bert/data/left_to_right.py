@@ -1,20 +1,23 @@
-"""The task of a left-to-right model (Sec. 5.1): every next token is to be guessed."""
+"""The task of a left-to-right model (Sec. 5.1): predict every next token."""
 
 import tensorflow as tf
 
 
 def predict_next(features: dict[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-    """Make each token the label of the one before it.
+    """Make each token the label of the token before it.
 
     Args:
-      features: dict of int32 tensors of unmasked records, `input_ids` and
-        `input_mask` [B, S] among them; others but `continues_word` are passed on.
+      features: dict of int32 tensors of unmasked records, including `input_ids`
+        and `input_mask` [B, S]. `continues_word` is dropped; other features are
+        returned unchanged.
 
     Returns:
-      dict, the features of masked records with P = S - 1: `masked_lm_positions` and
-      `masked_lm_ids` int32, `masked_lm_weights` float32, 1.0 where the token to
-      guess is none of padding. Position i has the label of token i + 1, so `[SEP]`
-      is to be guessed too, and nothing is changed in `input_ids`.
+      dict with the features of masked records and P = S - 1:
+      `masked_lm_positions`
+      and `masked_lm_ids` int32, `masked_lm_weights` float32, 1.0 unless the
+      label
+      is padding. Position i has the label of token i + 1, so `[SEP]` is also a
+      label. `input_ids` are unchanged.
     """
     features = {n: value for n, value in features.items() if n != "continues_word"}
     labels = features["input_ids"][:, 1:]

@@ -1,4 +1,4 @@
-"""Masked words: which positions a BERT has to guess, and what it sees there."""
+"""Static masking: choose the masked positions and their input tokens."""
 
 import dataclasses
 import itertools
@@ -8,24 +8,24 @@ from typing import Any, Self
 
 from official_bert.errors import UserError
 
-# In whole-word mode a token is its id, plus this bit when it continues the
-# word before it. One list then carries both through cutting and joining.
+# In whole-word mode a token is its id, plus this bit if it continues the word
+# before it. Truncating and joining then handle only one list.
 CONTINUES = 1 << 24
 ID_BITS = CONTINUES - 1
 _IMPOSSIBLE_MIX = (
-    "--masking_mix is {}: it must be three whole numbers that add up to 100, for "
-    "[MASK], the same and a random token, as 80/10/10."
+    "--masking_mix is {}; it must be three integers with the sum 100, for "
+    "[MASK], same and random tokens, such as 80/10/10."
 )
 
 
 @dataclasses.dataclass(frozen=True)
 class MaskingMix:
-    """What is seen in place of the tokens to guess, in per cent (App. C.2, Table 8).
+    """Input tokens at masked positions, in percent (App. C.2, Table 8).
 
     Attributes:
-      mask: share of them seen as `[MASK]`.
-      same: share seen as they are.
-      random: share seen as a random token.
+      mask: share of `[MASK]` tokens.
+      same: share of unchanged tokens.
+      random: share of random tokens.
     """
 
     mask: int = 80
@@ -42,7 +42,7 @@ class MaskingMix:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Return the mix that a text as "80/10/10" stands for; or a `UserError`."""
+        """Return the mix for a text such as "80/10/10"; reject invalid text."""
         shares = text.split("/")
         if len(shares) != 3 or not all(map(str.isdecimal, shares)):
             raise UserError(_IMPOSSIBLE_MIX.format(text))
@@ -51,14 +51,14 @@ class MaskingMix:
 
 @dataclasses.dataclass(frozen=True)
 class MaskingIds:
-    """The ids that making instances needs from a vocabulary.
+    """The ids of a vocabulary that are needed for instances.
 
     Attributes:
       cls_id: id of `[CLS]`.
       sep_id: id of `[SEP]`.
       mask_id: id of `[MASK]`.
       vocab_ids: the ids of all entries in the vocabulary's order; a random
-        replacement is one of them, special entries included.
+        replacement may be any of them, including special tokens.
     """
 
     cls_id: int
@@ -68,22 +68,22 @@ class MaskingIds:
 
     @classmethod
     def of(cls, vocab: Mapping[str, int]) -> Self:
-        """Take the ids from an ordered dict, token -> id."""
+        """Return the ids for an ordered dict, token -> id."""
         return cls(
             vocab["[CLS]"], vocab["[SEP]"], vocab["[MASK]"], tuple(vocab.values())
         )
 
 
 def shuffle(items: MutableSequence[Any], rng: Random) -> None:
-    """Shuffle a list in place, exactly as `rng.shuffle(items)` would.
+    """Shuffle a list in place, exactly like `rng.shuffle(items)`.
 
-    The standard library draws each index with a call of its own. Here the
-    draws of one bit length come from one running iterator, which consumes the
-    same bits in the same order in a third of the time.
+    The standard library draws each index with a separate call. Here, draws with
+    the same number of bits come from one iterator, which consumes the same bits
+    in the same order in a third of the time.
 
     Args:
       items: list.
-      rng: `random.Random`; left in the state `rng.shuffle` leaves it in.
+      rng: `random.Random`; its final state is the same as after `rng.shuffle`.
     """
     last = len(items) - 1
     while last > 0:
@@ -100,14 +100,14 @@ def shuffle(items: MutableSequence[Any], rng: Random) -> None:
 def count_to_predict(
     num_tokens: int, masked_lm_prob: float, max_predictions_per_seq: int
 ) -> int:
-    """Return how many tokens of a sequence to mask, at least 1.
+    """Return the number of tokens to mask in a sequence, at least 1.
 
     Args:
-      num_tokens: length of the sequence, `[CLS]` and `[SEP]` included.
+      num_tokens: length of the sequence, including `[CLS]` and `[SEP]`.
       masked_lm_prob: share to mask.
       max_predictions_per_seq: upper bound.
     """
-    # `round` goes to even, so 30 tokens at 0.15 give 4.
+    # `round` rounds half to even, so 30 tokens at 0.15 give 4.
     return min(max_predictions_per_seq, max(1, int(round(num_tokens * masked_lm_prob))))
 
 
@@ -127,14 +127,14 @@ def mask_tokens(
     Args:
       ids: list of int, the sequence; changed in place.
       candidates: list of int, the positions that may be masked; shuffled.
-      num_to_predict: how many to mask.
+      num_to_predict: number of tokens to mask.
       vocab: `MaskingIds`.
       rng: `random.Random`.
-      mix: `MaskingMix`, if other shares than these are wanted.
+      mix: `MaskingMix`, the shares; default: the above.
 
     Returns:
-      (masked_lm_positions, masked_lm_ids): lists of int by rising position;
-      the ids are the original ones.
+      (masked_lm_positions, masked_lm_ids): lists of int by ascending position,
+      with the original ids.
     """
     shuffle(candidates, rng)
     picked = candidates[:num_to_predict]
@@ -153,9 +153,9 @@ def mask_words(
 
     Follows `create_masked_lm_predictions` in google-research/bert
     `create_pretraining_data.py` with `do_whole_word_mask`. A word that would
-    exceed `num_to_predict` is passed over, not cut. Where truncation left
-    segment B starting inside a word, its rest joins the last word of A, as in
-    the original.
+    exceed `num_to_predict` is skipped, not split. If truncation made segment B
+    start inside a word, the partial word joins the last word of A, as in the
+    original.
 
     Args:
       tokens: list of int, ids with the bit `CONTINUES`; changed in place to
@@ -184,10 +184,11 @@ def mask_words(
 def _group_words(tokens, candidates):
     """Return the positions of each word, a list of lists.
 
-    WordPiece marks a token that continues a word (`##…`), not the one that begins
-    it, so a marked token joins the positions before it. If single pieces were
-    masked, the others of the word would mostly give the answer away. The task
-    itself stays: each piece is predicted for itself, from all of the vocabulary.
+    WordPiece marks tokens that continue a word (`##…`), not the first token of
+    a word. A marked token therefore joins the positions before it. If single
+    tokens were masked, the word's other tokens would usually reveal the answer.
+    The task is the same: each token is predicted separately from the full
+    vocabulary.
     """
     words: list[list[int]] = []
     for position in candidates:
@@ -202,7 +203,7 @@ def _replace(ids, picked, vocab, rng, mix):
     """Replace the tokens at `picked`, drawing in that order."""
     random = rng.random
     mask_share = mix.mask / 100
-    # Of those that are no `[MASK]`.
+    # Share among tokens that do not become `[MASK]`.
     same_share = mix.same / ((mix.same + mix.random) or 1)
     labels = {}
     for position in picked:

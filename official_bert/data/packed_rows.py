@@ -1,12 +1,12 @@
-"""Several short sequences in each row of a batch (Krell et al., 2021).
+"""Pack several short sequences into each row of a batch (Krell et al., 2021).
 
-A row has S positions, and most sequences are shorter. XLA and TPUs compile one shape,
-so they cannot skip the padding; packing fills it with other sequences. Attention is
-block-diagonal, and each sequence has positions of its own, so the losses are those of
-the same sequences in rows of their own.
+A row has S positions, and most sequences are shorter. XLA and TPUs compile one
+shape, so they cannot skip the padding; packing fills it with other sequences.
+Attention is block-diagonal, and positions restart in each sequence. The losses
+therefore equal those of the same sequences in separate rows.
 
-The lengths of a chunk's records alone decide which of them share a row. So each chunk
-can be packed by itself, and fills the same rows in each epoch.
+Packing depends only on the lengths of the records in a chunk. Each chunk can
+therefore be packed separately, and fills the same rows in each epoch.
 """
 
 import bisect
@@ -20,30 +20,30 @@ from official_bert.data.record_parsing import RecordFormat
 from official_bert.data.records.chunks import chunk_records
 from official_bert.data.records.index import RecordIndex
 
-# As in the paper: more sequences in a row hardly fill it better.
+# As in the paper; more sequences per row fill it only slightly better.
 MAX_SEQUENCES = 3
 
-# Stands where a row has fewer sequences. No record is empty.
+# Marks a missing sequence in a row. Real records are never empty.
 NO_RECORD = b""
 
-# Which features a packed batch has of each token, masked word and sequence.
+# Features of a packed batch, per token, masked token and sequence.
 OF_TOKENS = ("input_ids", "segment_ids", "sequence_numbers", "position_ids")
 OF_MASKED_WORDS = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 OF_SEQUENCES = ("pooled_positions", "next_sentence_labels", "next_sentence_weights")
 
-# Chunks whose lengths are read at the same time.
+# Number of chunks whose lengths are read in parallel.
 _READERS = 4
 
 
 @dataclasses.dataclass(frozen=True)
 class RowPacking:
-    """How records share rows.
+    """Settings for records that share rows.
 
     Attributes:
       format: `RecordFormat`.
       max_seq_length: S, positions of a row.
-      max_predictions: P, masked words of a row.
-      max_sequences: N, records of a row at most.
+      max_predictions: P, masked tokens of a row.
+      max_sequences: N, maximum number of records in a row.
     """
 
     format: RecordFormat
@@ -52,14 +52,14 @@ class RowPacking:
     max_sequences: int = MAX_SEQUENCES
 
     def group(self, *columns: tf.Tensor) -> tuple[tf.Tensor, ...]:
-        """Deal the records of a chunk to rows.
+        """Arrange the records of a chunk in rows.
 
         Args:
-          *columns: [R] each, as of `chunks.chunk_records`.
+          *columns: [R] each, from `chunks.chunk_records`.
 
         Returns:
-          the same columns, [rows, N] each. Where a row has fewer records there is
-          `NO_RECORD`.
+          the same columns, [rows, N] each. `NO_RECORD` fills rows with
+          fewer records.
         """
         numbers = tf.numpy_function(
             self.share_rows, self.sizes(columns[0]), tf.int64, stateful=False
@@ -75,11 +75,11 @@ class RowPacking:
         )
 
     def sizes(self, serialized: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor]:
-        """Return how many tokens and masked words records have, int32 [R] each.
+        """Return the numbers of tokens and masked tokens of records, int32 [R] each.
 
         Args:
-          serialized: string [R]. The number of masked words is an upper bound for
-            records that are masked later.
+          serialized: string [R]. For records that are masked later, the number
+            of masked tokens is an upper bound.
         """
         spec = self.format.spec
         names = [n for n in ("input_mask", "masked_lm_weights") if n in spec]
@@ -95,21 +95,21 @@ class RowPacking:
         return lengths, tf.math.count_nonzero(masked, axis=1, dtype=tf.int32)
 
     def share_rows(self, lengths: np.ndarray, predictions: np.ndarray) -> np.ndarray:
-        """Decide which records share a row (best-fit decreasing).
+        """Choose the records of each row (best-fit decreasing).
 
-        The longest record comes first. Each joins the fullest row that has room for
-        one more sequence, its tokens and its masked words.
+        Longer records come first. Each joins the fullest row with room for its
+        tokens, its masked tokens and one more sequence.
 
         Args:
           lengths: int [R], tokens of each record.
-          predictions: int [R], masked words of each record.
+          predictions: int [R], masked tokens of each record.
 
         Returns:
-          int64 [rows, N], numbers of the records of each row, then -1.
+          int64 [rows, N], record numbers of each row, then -1.
         """
         rows: list[list[int]] = []
         masked: list[int] = []
-        # (free positions, row) of all rows that another record may fit into.
+        # (free positions, row) of all rows that may accept another record.
         free: list[tuple[int, int]] = []
         sizes = list(zip(lengths.tolist(), predictions.tolist(), strict=True))
         for record in np.argsort(-lengths, kind="stable").tolist():
@@ -137,17 +137,21 @@ class RowPacking:
         """Write sequences one after another into rows.
 
         Args:
-          features: dict of the features of masked records, [R, …], row after row.
-          held: bool [B, N], where a row has a record; R of them are true.
+          features: dict of the features of masked records, [R, …], in row
+            order.
+          held: bool [B, N], true where a row has a record; R values are true.
 
         Returns:
-          dict of features of static shapes. Of the tokens, int32 [B, S]: `input_ids`,
+          dict of features with static shapes. Tokens, int32 [B, S]:
+          `input_ids`,
           `segment_ids`; `sequence_numbers`, 1 to N in each row and 0 for padding; and
-          `position_ids`, from 0 in each sequence. Of the masked words, [B, P]: int32
+          `position_ids`, from 0 in each sequence. Masked tokens, [B, P]: int32
           `masked_lm_positions` within the row and `masked_lm_ids`, float32
-          `masked_lm_weights`. Of the sequences, [B, N]: int32 `pooled_positions`, of
-          `[CLS]`, or of the last token in a left-to-right model; int32
-          `next_sentence_labels`; float32 `next_sentence_weights`, 0.0 for no sequence.
+          `masked_lm_weights`. Sequences, [B, N]: int32 `pooled_positions`, of
+          `[CLS]`,
+          or of the last token in a left-to-right model; int32
+          `next_sentence_labels`;
+          float32 `next_sentence_weights`, 0.0 for a missing sequence.
         """
         ids = features["input_ids"]
         indices = tf.where(held)  # [R, 2]
@@ -158,7 +162,7 @@ class RowPacking:
             return tf.scatter_nd(indices, values, tf.shape(held, tf.int64))
 
         def in_rows(values, kept, width):
-            """Join those of [R, …] that are kept; pad each row with 0."""
+            """Join the kept values of [R, …]; pad each row with 0."""
             counts = tf.reduce_sum(tf.cast(kept, tf.int64), axis=1)
             row_lengths = tf.reduce_sum(at_slots(counts), axis=1)
             ragged = tf.RaggedTensor.from_row_lengths(
@@ -196,7 +200,7 @@ def zeros(
     max_predictions: int,
     max_sequences: int = MAX_SEQUENCES,
 ) -> dict[str, tf.Tensor]:
-    """Return a batch of zeros with the shapes of `RowPacking.join`, to plan a run.
+    """Return a batch of zeros with the shapes of `RowPacking.join`, for planning.
 
     Args:
       num_rows: B.
@@ -216,7 +220,7 @@ def zeros(
 
 
 def _lengths(input_mask):
-    """Return the tokens of each row, int32 [R]: up to the last, and at least 1."""
+    """Return the number of tokens of each row, int32 [R], at least 1."""
     ends = tf.cast(input_mask != 0, tf.int32) * (tf.range(input_mask.shape[1]) + 1)
     return tf.maximum(tf.reduce_max(ends, axis=1), 1)
 
@@ -232,7 +236,7 @@ def count_rows(index: RecordIndex, packing: RowPacking) -> tuple[np.ndarray, int
       (rows of each chunk, int64 [chunks]; tokens of all records).
 
     Raises:
-      UserError: a record is damaged, or of another kind.
+      UserError: a record is damaged, or has another format.
     """
 
     def chunk_sizes(chunk):

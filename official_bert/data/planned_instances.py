@@ -1,22 +1,22 @@
-"""Training instances that can be made apart from each other, in any order.
+"""Training instances that can be made independently, in any order.
 
-The pairs are those of `instances.draw_pairs`; the draws are arranged otherwise
-than in `instances.create_instances_from_document`. There, one stream of random
-numbers runs through the whole corpus. Here every pass over a document has a stream
-of its own, and so has every instance. What is drawn first is a plan: which
-sentences are A, and whether B is what follows or comes from a random place of the
-corpus. It depends on the document's own lengths and on the number of documents,
-never on the random text, so that a cluster can make all plans, bring them together
-with the texts they ask for, and finish each pair where the two meet.
+The pairs are those of `instances.draw_pairs`, but the draws are organized
+differently than in `instances.create_instances_from_document`. There, one
+stream of random numbers runs through the whole corpus. Here, every pass over a
+document and every instance has its own stream. A plan comes first: it selects
+the sentences of A, and whether B follows A or comes from a random position in
+the corpus. A plan depends on the lengths in its document and on the number of
+documents, never on the random text. A cluster can therefore make all plans,
+join them with the texts that they need, and then finish each pair.
 
     plans = plan_document(starts, document, num_documents, pass_number, settings)
     tokens_a = tokens[starts[plan.start] : starts[plan.a_end]]
     first, last = sentences_of_b(starts of its document, plan)
     instance = finish(plan, tokens_a, tokens_b, settings, vocab)
 
-Everywhere `starts` is where the sentences of a document begin: list of int, of
-n + 1 rising numbers for n sentences, so that i is `tokens[starts[i] :
-starts[i + 1]]`.
+`starts` is always the list of the token offsets where the sentences of a
+document begin: n + 1 ascending numbers for n sentences. Sentence i is
+`tokens[starts[i] : starts[i + 1]]`.
 """
 
 import hashlib
@@ -38,19 +38,20 @@ NEXT = -1
 
 
 class PairPlan(NamedTuple):
-    """What one instance will be made of.
+    """The plan of an instance.
 
     Attributes:
-      pass_number: of the pass over the corpus, from 0.
+      pass_number: number of the pass over the corpus, from 0.
       document: number of the document in the corpus, from 0.
-      number: of the instance within the two.
-      start: A is the document's sentences from here …
-      a_end: … to here.
-      end: B is those from `a_end` to here, unless it is random.
-      is_random_next: whether B is labelled a random text.
-      room: number of tokens that a random B should have.
-      other: number of the document that a random B is from; `NEXT` if none.
-      fraction: of its sentences, those before a random B, from 0 to 1.
+      number: number of the instance within pass and document.
+      start: first sentence of A.
+      a_end: the sentence after A.
+      end: unless B is random, the sentence after B, which starts at `a_end`.
+      is_random_next: whether B is labeled as random.
+      room: wanted number of tokens for a random B.
+      other: number of the document of a random B; `NEXT` if B is not random.
+      fraction: share of that document's sentences before a random B, from 0 to
+        1.
     """
 
     pass_number: int
@@ -75,9 +76,9 @@ def plan_document(
     """Return the `PairPlan`s of one pass over one document, a list.
 
     Args:
-      starts: where the document's sentences begin, see the module.
+      starts: where the document's sentences begin; see the module docstring.
       document: its number, from 0 to `num_documents` - 1.
-      num_documents: how many the corpus has.
+      num_documents: number of documents in the corpus.
       pass_number: from 0 to `dupe_factor` - 1.
       settings: `instances.InstanceSettings`.
     """
@@ -87,7 +88,7 @@ def plan_document(
         other, fraction = NEXT, 0.0
         if pair.is_random_next:
             other = draw_other_document(document, num_documents, settings, rng)
-            # The other document's length is not known here.
+            # The other document's length is unknown here.
             fraction = rng.random()
         number = len(plans)
         plans.append(PairPlan(pass_number, document, number, *pair, other, fraction))
@@ -95,11 +96,11 @@ def plan_document(
 
 
 def sentences_of_b(starts: Sequence[int], plan: PairPlan) -> tuple[int, int]:
-    """Return which sentences of the document `plan.other` are B: (first, end).
+    """Return the sentences of `plan.other` that form B: (first, end).
 
     Args:
       starts: where that document's sentences begin.
-      plan: `PairPlan` whose B is random.
+      plan: `PairPlan` with a random B.
     """
     first = int(plan.fraction * (len(starts) - 1))
     return first, chunk_end(starts, first, plan.room)
@@ -112,7 +113,7 @@ def finish(
     settings: InstanceSettings,
     vocab: MaskingIds,
 ) -> TrainingInstance:
-    """Cut, join and mask one pair; return the `instances.TrainingInstance`.
+    """Truncate, join and mask one pair; return the `instances.TrainingInstance`.
 
     Args:
       plan: `PairPlan`.
@@ -126,7 +127,7 @@ def finish(
 
 
 def _rng(*numbers):
-    """Return the random numbers that belong to some numbers, on any machine."""
+    """Return a random generator seeded by numbers, the same on any machine."""
     text = "/".join(map(str, numbers)).encode()
     digest = hashlib.blake2b(text, digest_size=16).digest()
     return random.Random(int.from_bytes(digest, "big"))

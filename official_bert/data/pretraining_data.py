@@ -1,4 +1,4 @@
-"""From text files to record files: read, tokenize, make instances, write."""
+"""Convert text files to record files: read, tokenize, make instances, write."""
 
 import collections
 import contextlib
@@ -34,26 +34,25 @@ def create_pretraining_data(
 ) -> dict[str, dict[str, Any]]:
     """Write the training instances of text files as TFRecords.
 
-    Same files, settings and seed give the same records in the same files and
-    order as the original's `create_pretraining_data.py`. All records are held
+    The same files, settings and seed give the same records in the same files
+    and order as the original's `create_pretraining_data.py`. All records stay
     in memory, since they are shuffled at the end.
 
     Args:
-      input_files: list of paths, as `readers.find_inputs` returns.
+      input_files: list of paths from `readers.find_inputs`.
       output_files: list of paths; record k goes to file k modulo their number.
       tokenizer: `FullTokenizer`.
       settings: `instances.InstanceSettings`.
-      vocab_file: where the tokenizer's vocabulary is from.
+      vocab_file: path of the tokenizer's vocabulary.
       input_format: one of `readers.FORMATS`.
       boundary_files: a segmented copy of each input file for whole-word
-        masking, see `word_boundaries`.
+        masking; see `word_boundaries`.
 
     Returns:
-      dict, path -> what the manifest says of the file.
+      dict, path -> the file's entry in the manifest.
 
     Raises:
-      UserError: the input has no text or is not what it should be; nothing
-        is written then.
+      UserError: the input has no text or is invalid; nothing is written then.
     """
     read = [*input_files, *(boundary_files or []), vocab_file]
     check_output_files(output_files, read)
@@ -92,14 +91,14 @@ def describe(
     share_random_next: float,
     label_counts: Sequence[int],
 ) -> dict[str, Any]:
-    """Return what the manifest says of all record files alike.
+    """Return the manifest values that all record files share.
 
     Args:
       settings: `instances.InstanceSettings`.
       tokenizer: `FullTokenizer`.
-      vocab_file: where its vocabulary is from.
+      vocab_file: path of its vocabulary.
       corpus: `CorpusStatistics`.
-      share_random_next: how many of the pairs are random.
+      share_random_next: share of random pairs.
       label_counts: see `manifest.label_statistics`.
     """
     return {
@@ -119,21 +118,23 @@ def describe(
 def check_output_files(
     output_files: Sequence[str], input_files: Iterable[str] = ()
 ) -> None:
-    """Raise `UserError` unless all of these paths can be written.
+    """Raise `UserError` unless all paths can be written.
 
     Their folders need not exist yet.
     """
     if not output_files:
-        raise UserError("--output_file is empty: name at least one file.")
+        raise UserError("--output_file is empty. Give at least one file.")
     for path in output_files:
         given_paths.require_possible_file(path, "--output_file")
     real = list(map(files.real, output_files))
     times = collections.Counter(real)
     for path, place in zip(output_files, real, strict=True):
         if times[place] > 1:
-            raise UserError(f"--output_file names {path} twice.")
+            raise UserError(
+                f"--output_file contains {path} twice. Give each file once."
+            )
     given_paths.require_no_input(output_files, input_files, "--output_file")
-    # One of each folder.
+    # One path per folder.
     for path in {manifest.manifest_path(path): path for path in output_files}.values():
         manifest.check_manifest(path)
 
@@ -167,15 +168,16 @@ def encode_documents(
     corpus: CorpusStatistics | None = None,
     place: str = "",
 ) -> Iterator[list[list[int]]]:
-    """Yield documents as lists of lists of ids; those without tokens drop out.
+    """Yield documents as lists of lists of ids, without empty sentences and documents.
 
     Args:
       documents: iterable of lists of str.
       tokenizer: `FullTokenizer`.
-      whole_words: whether to mark the pieces that continue a word, `##…`,
-        with `masking.CONTINUES`.
-      corpus: `CorpusStatistics` to count the documents in.
-      place: str, what tells these documents from others that are counted.
+      whole_words: whether to mark tokens that continue a word, `##…`, with
+        `masking.CONTINUES`.
+      corpus: `CorpusStatistics` that counts the documents.
+      place: str, prefix that distinguishes these documents from others in
+        `corpus`.
     """
     marked = [
         index | masking.CONTINUES if whole_words and token.startswith("##") else index
@@ -193,14 +195,14 @@ def encode_documents(
 
 
 def write_records(records: Sequence[bytes], output_files: Sequence[str]) -> None:
-    """Write records to files in turn; all of the files appear, or none.
+    """Write records to files, alternating between them; all files appear, or none.
 
     Args:
       records: list of bytes.
-      output_files: list of paths; one ending in `.gz` is compressed.
+      output_files: list of paths; names with the ending `.gz` are compressed.
     """
     with contextlib.ExitStack() as renames:
-        # All files are written before any gets its name.
+        # All files are written before any gets its final name.
         for index, path in enumerate(output_files):
             temporary = renames.enter_context(files.atomic_path(path))
             own = itertools.islice(records, index, None, len(output_files))
@@ -208,7 +210,7 @@ def write_records(records: Sequence[bytes], output_files: Sequence[str]) -> None
 
 
 def _make_records(documents, settings, tokenizer, rng, corpus):
-    """Make all instances and encode each at once: bytes take the least memory."""
+    """Make all instances and encode each at once, since bytes save memory."""
     ids = masking.MaskingIds.of(tokenizer.vocab)
     encode = make_encoder(
         settings.max_seq_length, settings.max_predictions_per_seq, len(tokenizer.vocab)
@@ -237,25 +239,27 @@ def check_records(num_records: int) -> None:
     """Raise `UserError` if documents gave no records."""
     if not num_records:
         raise UserError(
-            "There is no sentence that another one follows, and without random next "
-            "sentences (--next_sentence_fix, --nonext_sentence_prediction) only those "
-            "make pairs: give more text."
+            "No sentence is followed by another one. Without random next "
+            "sentences (--next_sentence_fix, --nonext_sentence_prediction), "
+            "only such sentences make pairs. Give more text."
         )
 
 
 def check_documents(
     num_documents: int, input_files: Iterable[str], settings: instances.InstanceSettings
 ) -> None:
-    """Raise `UserError` if there is no text; warn if there is one document."""
+    """Raise `UserError` if there is no text; warn if there is only one document."""
     if not num_documents:
         named = given_paths.named(map(text_blocks.name_of, input_files))
         raise UserError(
-            f"--input_file: there is no text in {named}: nothing was written."
+            f"--input_file: {named} contains no text. Nothing was written. "
+            "Give files with text."
         )
     if num_documents == 1 and not settings.always_follows(num_documents):
         logging.warning(
-            "The input is one document (no blank line between two others): there "
-            "is no other text to draw a random next sentence from, so all of them "
-            "come from the same document, and next sentence prediction has little "
-            "to learn. --next_sentence_fix labels no such pair."
+            "The input is one document, because it has no blank line between "
+            "texts. All random next sentences therefore come from the same "
+            "document, and next sentence prediction learns little. Separate "
+            "documents by blank lines, or use --next_sentence_fix, which makes "
+            "no such pairs."
         )

@@ -1,4 +1,4 @@
-"""Serialized records to features, and what is said of bad ones."""
+"""Parse serialized records to features, and report invalid records."""
 
 import dataclasses
 import re
@@ -10,7 +10,7 @@ from official_bert.data.records.examples import compression_of
 from official_bert.data.records.index import RecordIndex
 from official_bert.errors import UserError
 
-# What each feature's numbers must be below, in words.
+# The limit of each feature's numbers, in words.
 LIMITED_BY = {
     "input_ids": "the model's vocab_size",
     "masked_lm_ids": "the model's vocab_size",
@@ -22,15 +22,15 @@ LIMITED_BY = {
 
 @dataclasses.dataclass(frozen=True)
 class RecordFormat:
-    """How the records of one data set are read.
+    """The format of the records of one data set.
 
     Attributes:
       spec: name in the record -> `tf.io.FixedLenFeature`.
-      names: name in the record -> the original's name, where they differ.
-      limits: the original's name -> number that is too large for it.
-      masking: `dynamic_masking.MaskingRules` of unmasked records, else None.
-      left_to_right: whether unmasked records stay so, and every next token is to be
-        guessed; there is no `masking` then.
+      names: name in the record -> the original's name, if they differ.
+      limits: the original's name -> first number that is too large.
+      masking: `dynamic_masking.MaskingRules` for unmasked records, else None.
+      left_to_right: whether records stay unmasked and every next token is
+        predicted; `masking` is then None.
     """
 
     spec: dict[str, tf.io.FixedLenFeature]
@@ -45,12 +45,12 @@ def parse(
     paths: tuple[str, ...],
     record_format: RecordFormat,
 ) -> dict[str, tf.Tensor]:
-    """Parse serialized records, and check that a model can read their numbers.
+    """Parse serialized records, and check their numbers against the model's limits.
 
     Args:
-      columns: (the records, string [R]; the index of each one's file, int64 [R]; its
+      columns: (records, string [R]; file index of each record, int64 [R];
         number in the file, int64 [R]).
-      paths: of the files.
+      paths: the files' paths.
       record_format: `RecordFormat`.
 
     Returns:
@@ -73,14 +73,21 @@ def parse(
 
 
 def _check_below(limit, values, name, paths, file, number):
-    """Assert 0 <= values < limit, [B, …]; the message finds the record."""
+    """Assert 0 <= values < limit, [B, …]; the message names the record."""
     wrong = (values < 0) | (values >= limit)
     row = tf.argmax(tf.cast(tf.reduce_any(wrong, axis=1), tf.int32))
     place = tf.argmax(tf.cast(wrong[row], tf.int32))
     path = tf.gather(tf.constant(paths), file[row])
     message = tf.strings.format(
-        "{} record {}: " + name + " holds {}, but " + LIMITED_BY[name] + f" is {limit};"
-        " create the records anew, for this model.",
+        "{} record {}: " + name + " is {}, but " + LIMITED_BY[name] + " is "
+        f"{limit}. "
+        "Create "
+        "the "
+        "records "
+        "again "
+        "for "
+        "this "
+        "model.",
         (path, number[row], values[row, place]),
     )
     return tf.debugging.Assert(~tf.reduce_any(wrong), [message], summarize=-1)
@@ -89,12 +96,12 @@ def _check_below(limit, values, name, paths, file, number):
 def user_error(
     error: tf.errors.OpError, index: RecordIndex, record_format: RecordFormat
 ) -> UserError | None:
-    """Return what the pipeline raised as a `UserError`; None if the data is all right.
+    """Return a pipeline error as a `UserError`; None if the data is valid.
 
     Args:
       error: a `tf.errors.OpError`.
-      index: `RecordIndex` of the files that were read.
-      record_format: `RecordFormat` they were read with.
+      index: `RecordIndex` of the files.
+      record_format: the files' `RecordFormat`.
     """
     checked = re.search(r"assertion failed: \[(.* record .*)\]", error.message)
     if checked:
@@ -116,14 +123,16 @@ def _find_bad_record(index, record_format):
                 tf.io.parse_single_example(record, record_format.spec)
                 good += 1
         except tf.errors.DataLossError:
-            return UserError(f"{path}: record {good} is damaged; make the file again.")
+            return UserError(
+                f"{path}: record {good} is damaged. Create the file again."
+            )
         except tf.errors.InvalidArgumentError:
             lengths = {
                 record_format.names.get(name, name): feature.shape[0]
                 for name, feature in record_format.spec.items()
             }
             return UserError(
-                f"{path}: record {good} does not hold the features of a "
-                f"pre-training record of these lengths: {lengths}."
+                f"{path}: record {good} is not a pre-training record with "
+                f"features of these lengths: {lengths}. Create the file again."
             )
     return None

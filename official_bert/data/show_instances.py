@@ -1,4 +1,4 @@
-"""Records decoded for people: `inspect_instances.py` prints these texts."""
+"""Decode records to readable text, which `inspect_instances.py` prints."""
 
 import itertools
 import textwrap
@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from official_bert.data.records import examples
 from official_bert.errors import UserError
 
-# Escape sequences of terminals (ECMA-48 colours).
+# Escape sequences of terminals (ECMA-48 colors).
 _RESET, _DIM = "\033[0m", "\033[2m"
 _SEGMENT_COLOURS = ("\033[36m", "\033[33m")  # A cyan, B yellow.
 _MASKED, _LABEL = "\033[1;31m", "\033[1;32m"
@@ -20,18 +20,18 @@ def describe_instances(
     count: int,
     in_colour: bool,
 ) -> Iterator[str]:
-    """Yield a text of several lines for each of some records.
+    """Yield a text of several lines for each selected record.
 
     Args:
       record_files: list of paths of TFRecord files.
       vocab: list of str, the tokens by id.
-      skip: how many records to pass over.
-      count: how many to describe.
-      in_colour: whether to use a terminal's colours.
+      skip: number of records to skip.
+      count: number of records to describe.
+      in_colour: whether to use terminal colors.
 
     Raises:
-      UserError: a file is not one of ours, has no record left, or has an id
-        that the vocabulary lacks.
+      UserError: a file has another format, no record is left, or an id is not
+        in the vocabulary.
     """
     found = itertools.chain.from_iterable(map(_read_features, record_files))
     shown = 0
@@ -41,11 +41,12 @@ def describe_instances(
             yield _describe(where, features, vocab, in_colour)
         except IndexError as error:
             raise UserError(
-                f"{where} has an id that is not below {len(vocab)}, the size of the "
-                "vocabulary: name the one the records were made with."
+                f"{where} has an id of {len(vocab)} or more, but the vocabulary "
+                f"has only {len(vocab)} entries. Give the vocabulary that "
+                "created the records."
             ) from error
     if not shown:
-        raise UserError(f"--skip={skip} passes over all of the records.")
+        raise UserError(f"--skip={skip} skips all records. Use a smaller number.")
 
 
 def _read_features(path):
@@ -70,7 +71,7 @@ def _describe(where, features, vocab, in_colour):
         for position, label, weight in zip(*masks, strict=True)
         if weight
     }
-    masked = f"{len(was)} masked" if any(masks) else "masked when trained on"
+    masked = f"{len(was)} masked" if any(masks) else "masked during training"
     is_random = features["next_sentence_labels"][0] == 1
     heading = (
         f"{where}: {length} of {len(features['input_ids'])} tokens, {masked}, "
@@ -88,7 +89,7 @@ def _describe(where, features, vocab, in_colour):
         ]
         wrapped = textwrap.fill(
             " ".join(words),
-            # Colours make words look longer than they are.
+            # Color sequences make words seem longer than they are.
             width=100,
             initial_indent=f"  {name}  ",
             subsequent_indent="     ",

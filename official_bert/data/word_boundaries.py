@@ -1,9 +1,9 @@
 """Whole words for languages that are written without spaces.
 
-The original's whole-word masking knows a word by its `##` pieces, so it does
-nothing for Chinese, whose characters are a token each. Here the user brings a
-segmented copy of the text: the same lines, with spaces between the words. The
-tokens stay those of the text itself; the copy only says which belong together.
+The original's whole-word masking recognizes words by their `##` tokens. It has
+no effect on Chinese, where each character is a token. Here the user adds a
+segmented copy of the text: the same lines, with spaces between words. The
+tokens come from the text itself; the copy only shows which belong together.
 """
 
 import itertools
@@ -23,22 +23,23 @@ def read_documents(
     on_bytes: Callable[[int], object] | None = None,
     corpus: CorpusStatistics | None = None,
 ) -> Iterator[list[list[int]]]:
-    """Yield documents of ids, with `masking.CONTINUES` where a token continues a word.
+    """Yield documents of ids, with `masking.CONTINUES` on tokens that continue a word.
 
     Args:
       input_files: list of paths, in the format `lines`.
       boundary_files: list of paths, a segmented copy of each.
       tokenizer: `FullTokenizer`.
       on_bytes: as for `readers.read_documents`.
-      corpus: `CorpusStatistics` to count the documents in.
+      corpus: `CorpusStatistics` that counts the documents.
 
     Raises:
-      UserError: a copy differs by more than spaces; names the line.
+      UserError: a copy differs by more than spaces; the message names the line.
     """
     if len(input_files) != len(boundary_files):
         raise UserError(
-            f"--word_boundaries names {len(boundary_files)} files and --input_file "
-            f"{len(input_files)}: each needs its segmented copy."
+            f"--word_boundaries has {len(boundary_files)} files, but "
+            f"--input_file has {len(input_files)}. Give one segmented copy per "
+            "input file."
         )
     pairs = zip(input_files, boundary_files, strict=True)
     sentences = _read_sentences(pairs, tokenizer, on_bytes)
@@ -46,7 +47,7 @@ def read_documents(
 
 
 def mark_words(line: str, segmented: str, tokenizer: FullTokenizer) -> list[int] | None:
-    """Return the ids of a line, marked where a token continues a word.
+    """Return the ids of a line, with marks on tokens that continue a word.
 
     Args:
       line: str.
@@ -54,20 +55,21 @@ def mark_words(line: str, segmented: str, tokenizer: FullTokenizer) -> list[int]
       tokenizer: `FullTokenizer`.
 
     Returns:
-      list of int, or None when the two differ by more than spaces.
+      list of int, or None if the two differ by more than spaces.
     """
     if "".join(line.split()) != "".join(segmented.split()):
         return None
     words = enumerate(segmented.split())
     word_of = [number for number, word in words for _ in word]
-    # Where each character would be if there were no spaces.
+    # Offset of each character without spaces.
     places = list(itertools.accumulate((not c.isspace() for c in line), initial=0))
     pieces, offsets = tokenizer.tokenize_with_offsets(line)
     marked, last_word = [], None
     for index, (start, end) in zip(
         tokenizer.convert_tokens_to_ids(pieces), offsets, strict=True
     ):
-        # Not "is at the word's start": characters there may have been cleaned away.
+        # Do not test for the word's start: cleaning may have removed its first
+        # characters.
         continues = word_of[places[start]] == last_word
         marked.append(index | masking.CONTINUES if continues else index)
         last_word = word_of[places[end - 1]]
@@ -75,9 +77,9 @@ def mark_words(line: str, segmented: str, tokenizer: FullTokenizer) -> list[int]
 
 
 def _counted(documents, corpus):
-    """Yield the ids of documents of (line, ids), counting them in `corpus`.
+    """Yield the ids of documents with (line, ids), counting them in `corpus`.
 
-    Lines and documents without tokens are counted and drop out.
+    Lines and documents without tokens are counted, but not returned.
     """
     for number, document in enumerate(documents):
         lines, ids = zip(*document, strict=True)
@@ -90,7 +92,7 @@ def _counted(documents, corpus):
 
 
 def _read_sentences(pairs, tokenizer, on_bytes):
-    """Yield (line, ids) of each line with text, and None where a document ends."""
+    """Yield (line, ids) for each line with text, and None where a document ends."""
     for input_file, boundary_file in pairs:
         lines = itertools.zip_longest(
             readers.read_text_lines(input_file, on_bytes),
@@ -104,8 +106,9 @@ def _read_sentences(pairs, tokenizer, on_bytes):
                 ids = mark_words(line, segmented, tokenizer)
             if ids is None:
                 raise UserError(
-                    f"--word_boundaries: line {number} of {boundary_file} is not "
-                    f"line {number} of {input_file} with spaces between its words."
+                    f"--word_boundaries: line {number} of {boundary_file} is "
+                    f"not line {number} of {input_file} with added spaces. Use "
+                    "a copy of the same text."
                 )
-            # A line that holds no token ends no document; a blank one does.
+            # Only a blank line ends a document, not a line without tokens.
             yield (line, ids) if line else None

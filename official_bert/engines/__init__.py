@@ -1,4 +1,4 @@
-"""Training records from a corpus of any size.
+"""Make training records from a corpus of any size.
 
-Worker processes here; Apache Beam in `beam/`, Apache Spark in `spark/`.
+Worker processes are here, Apache Beam in `beam/`, Apache Spark in `spark/`.
 """

@@ -1,7 +1,7 @@
-"""Checks that a cluster lost nothing between its workers.
+"""Check that a cluster lost no data between its workers.
 
-Runners have been seen to lose data without an error. So bytes of text, documents,
-instances, pieces and words are counted where they are sent and where they arrive.
+Runners sometimes lose data without an error. Bytes of text, documents,
+instances, pieces and words are therefore counted by sender and receiver.
 """
 
 from collections.abc import Callable, Collection
@@ -11,12 +11,12 @@ from official_bert.errors import UserError
 
 
 def check_complete(num_arrived: int, num_sent: int, what: str) -> None:
-    """Raise `UserError` unless all of what was sent has arrived."""
+    """Raise `UserError` unless everything that was sent has arrived."""
     if num_arrived != num_sent:
         raise UserError(
-            f"{num_arrived} of {num_sent} {what} have arrived: the cluster has lost "
-            "data between its workers. Run the command again, with another runner if "
-            "it happens again."
+            f"Only {num_arrived} of {num_sent} {what} have arrived: the cluster "
+            "has lost data between its workers. Repeat the command. If this "
+            "happens again, use another runner."
         )
 
 
@@ -26,8 +26,8 @@ def check_text_complete(
     """Raise `UserError` unless this number of bytes is the text of some files.
 
     Args:
-      num_bytes: of text that arrived.
-      paths: the files; a compressed one does not say how much text it holds.
+      num_bytes: bytes of text that arrived.
+      paths: the files; the text size of compressed files is unknown.
       size_of: function, path -> bytes.
     """
     total = text_blocks.total_bytes(paths, size_of)

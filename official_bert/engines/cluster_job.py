@@ -1,4 +1,4 @@
-"""The job of a cluster's workers, and how it divides the corpus."""
+"""The job of a cluster's workers, and the division of the corpus."""
 
 import dataclasses
 import itertools
@@ -12,22 +12,25 @@ from official_bert.data import masking, pretraining_data
 from official_bert.data.instances import InstanceSettings
 from official_bert.engines import record_pieces
 
-# What is known of some blocks; (unit, number) of a block; a document that travels.
+# Facts about some blocks; (unit, number) of a block; a document sent between
+# workers.
 Facts = tuple[CorpusStatistics, readers.LineCounts, int]
 BlockKey = tuple[int, int]
 Packed = tuple[bytes, bytes]
 
 
 class Storage(NamedTuple):
-    """How an engine reads and writes files that all workers reach.
+    """An engine's functions for files that all workers can reach.
 
     Attributes:
       size_of: function, path -> bytes of the file.
-      written: function, path -> context manager of a binary file to write, which
-        gets its name when it is whole.
-      append: function (path, file) that writes all bytes of a file to an open one.
-      fetch: function (path, local path) that copies a file here, if it exists.
-      send: function (local path, path) that copies a file from here.
+      written: function, path -> context manager of a binary file to write,
+        which gets its name when it is complete.
+      append: function (path, file) that writes all bytes of a file to an open
+        file.
+      fetch: function (path, local path) that copies a file to this machine, if
+        it exists.
+      send: function (local path, path) that copies a file from this machine.
     """
 
     size_of: Callable[[str], int]
@@ -38,15 +41,16 @@ class Storage(NamedTuple):
 
 
 class Pair(NamedTuple):
-    """An instance before it is masked; the first three order those of a piece.
+    """An instance before masking.
 
     Attributes:
-      document: number of the document of A.
-      place: of the pass over that document, in the order of all.
-      number: of the instance within the pass.
+      document: document number of A; the first three attributes order the pairs
+        of a piece.
+      place: position of the pass over that document in the order of all pairs.
+      number: number of the instance in the pass.
       plan: the `PairPlan`, as a plain tuple.
-      tokens_a: packed, see `Job`.
-      tokens_b: likewise; empty as long as they are missing.
+      tokens_a: packed; see `Job`.
+      tokens_b: packed; empty while they are missing.
     """
 
     document: int
@@ -59,16 +63,16 @@ class Pair(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class Job:
-    """What is to be made, as far as all workers need to know.
+    """The job description for all workers.
 
     Attributes:
       input_files: list of paths, for messages.
       output_files: list of paths.
-      folder: for what is in between.
+      folder: for temporary files.
       settings: `InstanceSettings`.
       ids: `masking.MaskingIds`.
       token_code: the `array` code of a document's tokens, "H" or "I".
-      storage: where all files are.
+      storage: functions for all files.
     """
 
     input_files: list[str]
@@ -81,13 +85,14 @@ class Job:
 
 
 class Layout(NamedTuple):
-    """How the corpus is divided.
+    """The division of the corpus.
 
     Attributes:
-      first_documents: dict, (unit, number) of a block -> its first document.
-      num_documents: D, of the corpus.
-      num_pairs: of passes and documents.
-      num_pieces: of all record files together.
+      first_documents: dict, (unit, number) of a block -> number of its first
+        document.
+      num_documents: D, number of documents in the corpus.
+      num_pairs: number of (pass, document) pairs.
+      num_pieces: number of pieces of all record files.
     """
 
     first_documents: dict[BlockKey, int]
@@ -96,11 +101,11 @@ class Layout(NamedTuple):
     num_pieces: int
 
     def piece_of(self, place: int) -> int:
-        """Return which piece has the pair at a place, see `shards.make_shards`."""
+        """Return the piece with the pair at a position; see `shards.make_shards`."""
         return ((place + 1) * self.num_pieces - 1) // self.num_pairs
 
     def first_pair(self, piece: int) -> int:
-        """Return the place of the first pair of a piece."""
+        """Return the position of the first pair of a piece."""
         return self.num_pairs * piece // self.num_pieces
 
 

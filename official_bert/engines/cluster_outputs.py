@@ -1,7 +1,7 @@
-"""Both ends of a job on a cluster: paths, manifest, report.
+"""The beginning and the end of a job on a cluster: paths, manifest, report.
 
-Paths with `://` are those of the cluster's storage. Workers reach it, as they reach
-all other paths, which are on a shared folder or on this machine.
+Paths with `://` belong to the cluster's storage. Workers can reach it and all
+other paths, which are in a shared folder or on this machine.
 """
 
 import contextlib
@@ -32,29 +32,29 @@ def find_inputs(
     runner: str,
     match: Callable[[str, str], list[str]],
 ) -> list[str]:
-    """Return the paths that names and globs stand for.
+    """Return the paths for names and globs.
 
     Args:
       patterns: names and globs, a list or separated by commas.
-      flag: the flag that they are from.
+      flag: the flag with the patterns, for messages.
       runner: the value of `--runner`, for messages.
-      match: function (pattern, flag) -> paths of a remote glob.
+      match: function (pattern, flag) -> paths for a remote glob.
 
     Raises:
-      UserError: nothing matches, or it is the standard input, which only the
-        local engine can read.
+      UserError: no file matches, or the input is the standard input, which only
+        the local engine can read.
     """
     paths: list[str] = []
     for pattern in given_paths.split_list(patterns) or [""]:
         if pattern == text_blocks.STANDARD_INPUT:
             raise UserError(
-                f"{flag}: --runner={runner} cannot read the standard input; give "
-                "files, or leave --runner out."
+                f"{flag}: --runner={runner} cannot read the standard input. "
+                "Give files, or remove --runner."
             )
         if is_remote(pattern):
             paths += match(pattern, flag)
         else:
-            # The working folders of workers may be other ones.
+            # Workers may have another working folder.
             paths += map(os.path.abspath, readers.find_inputs([pattern], flag))
     return paths
 
@@ -62,12 +62,12 @@ def find_inputs(
 def check_output_files(
     output_files: Sequence[str], input_files: Sequence[str] = ()
 ) -> None:
-    """Raise `UserError` unless these paths can be written, as far as we know."""
+    """Raise `UserError` if a path is known to be unwritable."""
     remote = [path for path in output_files if is_remote(path)]
     if len(remote) != len(set(remote)):
-        raise UserError("--output_file names a file twice.")
+        raise UserError("--output_file contains a file twice. Give each file once.")
     if set(remote) & set(input_files):
-        raise UserError("--output_file names an input; name another file.")
+        raise UserError("--output_file contains an input file. Choose another name.")
     if len(remote) < len(output_files) or not output_files:
         local = [path for path in output_files if not is_remote(path)]
         pretraining_data.check_output_files(local, input_files)
@@ -81,7 +81,7 @@ def make_job(
     tokenizer: FullTokenizer,
     storage: Storage,
 ) -> Job:
-    """Return the `Job` that makes record files, see there."""
+    """Return the `Job` that makes record files."""
     highest = token_store.highest_token(tokenizer, settings.do_whole_word_mask)
     ids = masking.MaskingIds.of(tokenizer.vocab)
     code = token_store.code_of(highest)
@@ -95,17 +95,17 @@ def describe(
     tokenizer: FullTokenizer,
     vocab_file: str,
 ) -> dict[str, dict[str, Any]]:
-    """Check that all has arrived; write the manifest and the report.
+    """Check that all data has arrived; write the manifest and the report.
 
     Args:
       job: `Job` whose record files are written.
-      facts: what `steps.facts_as_json` made of the facts of all blocks.
+      facts: the merged facts of all blocks, from `steps.facts_as_json`.
       pieces: the facts of each piece, as dicts; read one at a time.
       tokenizer: `FullTokenizer`.
-      vocab_file: where its vocabulary is from.
+      vocab_file: path of its vocabulary.
 
     Returns:
-      What the manifest says of each file.
+      the manifest's entry for each file.
 
     Raises:
       UserError: the cluster has lost data, or there are no records.
@@ -131,7 +131,7 @@ def describe(
 
 
 def _pieces_of_files(job, pieces, num_pieces):
-    """Yield (path of its file, `PieceFacts`) of each piece."""
+    """Yield (path of the file, `PieceFacts`) for each piece."""
     num_read = 0
     for piece in pieces:
         shard = piece["number"] * len(job.output_files) // num_pieces
@@ -176,10 +176,10 @@ def _write_descriptions(entries, statistics, tokenizer, storage):
 
 @contextlib.contextmanager
 def _local_copy(storage: Storage, folder: str, *names: str) -> Iterator[str]:
-    """Yield a folder that can be written like any other.
+    """Yield a folder that can be written like a local one.
 
-    For a remote one it is a temporary folder with its files of these names; all
-    files in it go to the remote one at the end.
+    For a remote folder, this is a temporary folder with copies of its files
+    `names`; at the end, all files in it are copied to the remote folder.
     """
     if not is_remote(folder):
         yield folder

@@ -1,8 +1,8 @@
-"""Text to token ids on the disk, block by block, each of which is made once.
+"""Convert text to token ids on disk, block by block, each only once.
 
-A block's ids are in `000000.ids` (see `token_store`), and what is known of it
-in `000000.json.gz`, which is written last: a block that has one is finished, and
-is made again only if its text or what it was made with has changed.
+A block's ids are in `000000.ids` (see `token_store`), its facts in
+`000000.json.gz`. The facts are written last, so a block with facts is finished.
+It is rebuilt only if its text or settings have changed.
 """
 
 import dataclasses
@@ -25,25 +25,25 @@ from official_bert.engines import token_store, workers
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.wordpiece import UNKNOWN
 
-# Goes up when the files of a finished block would be others.
+# Raise this when the files of a finished block change.
 FORMAT = 1
-# A rough guess. The more lines a corpus should have, the smaller the sample that
-# each block keeps for the corpus report.
+# A rough estimate. A corpus with more expected lines keeps a smaller sample per
+# block for the corpus report.
 BYTES_OF_A_LINE = 100
 
 
 @dataclasses.dataclass(frozen=True)
 class Encoding:
-    """How text becomes ids.
+    """Settings for converting text to ids.
 
     Attributes:
       vocab_file: the vocabulary.
-      vocab_sha256: of that file.
-      do_lower_case: whether text is lower-cased.
+      vocab_sha256: SHA-256 of that file.
+      do_lower_case: whether text is lowercased.
       whole_words: whether ids are marked with `masking.CONTINUES`.
       input_format: one of `readers.FORMATS`.
-      max_seq_length: for the corpus report.
-      expected_lines: likewise, see `CorpusStatistics`.
+      max_seq_length: S, for the corpus report.
+      expected_lines: expected number of lines; see `CorpusStatistics`.
     """
 
     vocab_file: str
@@ -64,9 +64,9 @@ class Encoding:
         input_files: Iterable[str],
         size_of: Callable[[str], int],
     ) -> Self:
-        """Take what there is to know from a `FullTokenizer` and `InstanceSettings`.
+        """Return the settings from a `FullTokenizer` and `InstanceSettings`.
 
-        Of the standard input, which may have any number of lines, none are expected.
+        The standard input has an unknown number of lines, which counts as 0.
         """
         known = [path for path in input_files if path != text_blocks.STANDARD_INPUT]
         return cls(
@@ -80,7 +80,7 @@ class Encoding:
         )
 
     def digest_of(self, block: text_blocks.TextBlock) -> str:
-        """Return the SHA-256, hex, of all that a block's ids depend on."""
+        """Return the SHA-256, hex, of everything that a block's ids depend on."""
         made_with = {**dataclasses.asdict(self), "format": FORMAT}
         del made_with["vocab_file"]
         text = json.dumps([made_with, block.digest()], sort_keys=True)
@@ -89,14 +89,14 @@ class Encoding:
 
 @dataclasses.dataclass(frozen=True)
 class EncodedCorpus:
-    """A corpus of which all blocks are finished.
+    """A corpus with all blocks finished.
 
     Attributes:
       paths: list of str, the files of ids.
       sizes: list of `token_store.BlockSize`.
       statistics: `CorpusStatistics` of the text.
-      num_bytes: of text.
-      digest: SHA-256, hex, of all that the ids depend on.
+      num_bytes: bytes of text.
+      digest: SHA-256, hex, of everything that the ids depend on.
     """
 
     paths: list[str]
@@ -107,23 +107,23 @@ class EncodedCorpus:
 
     @property
     def num_documents(self) -> int:
-        """Documents of the corpus."""
+        """Return the number of documents in the corpus."""
         return sum(size.documents for size in self.sizes)
 
 
 def encode_corpus(
     input_files: Sequence[str], encoding: Encoding, folder: str, num_workers: int
 ) -> EncodedCorpus:
-    """Write all text as ids, showing how far it is; return the `EncodedCorpus`.
+    """Write all text as ids, with progress; return the `EncodedCorpus`.
 
     Args:
       input_files: list of paths, `-` for the standard input.
       encoding: `Encoding`.
-      folder: where the blocks are written; finished ones may be there.
-      num_workers: how many processes do it.
+      folder: target of the blocks; may contain finished ones.
+      num_workers: number of processes.
 
     Raises:
-      UserError: a file cannot be read, or is of another format.
+      UserError: a file cannot be read, or has another format.
     """
     files.make_directory(folder, "--output_file")
     files.remove_leftovers(folder)
@@ -157,7 +157,7 @@ def encode_corpus(
 
 
 def _unfinished(input_files, encoding, folder, digests, add):
-    """Yield (number, digest, block) of blocks to be made, and `add` the finished."""
+    """Yield (number, digest, block) of unfinished blocks; `add` finished ones."""
     is_said = False
     for number, block in enumerate(
         text_blocks.blocks_of_files(input_files, encoding.input_format)
@@ -171,12 +171,14 @@ def _unfinished(input_files, encoding, folder, digests, add):
                 continue
             if not is_said:
                 is_said = True
-                logging.info("%s is of other text or settings: starting anew.", folder)
+                logging.info(
+                    "%s belongs to other text or settings; starting again.", folder
+                )
         yield number, digests[-1], block
 
 
 def _paths(folder, number):
-    """Return the paths of a block's ids and of what is known of it."""
+    """Return the paths of a block's ids and of its facts."""
     return (
         pathlib.Path(folder, f"{number:06d}.ids"),
         pathlib.Path(folder, f"{number:06d}.json.gz"),
@@ -184,14 +186,14 @@ def _paths(folder, number):
 
 
 def new_statistics(encoding: Encoding, tokenizer: FullTokenizer) -> CorpusStatistics:
-    """Return `CorpusStatistics` in which nothing is counted yet."""
+    """Return empty `CorpusStatistics`."""
     return CorpusStatistics(
         tokenizer.vocab[UNKNOWN], encoding.max_seq_length, encoding.expected_lines
     )
 
 
 def _make_block_encoder(encoding, folder):
-    """Return the function that makes one block, for `workers.run_tasks`."""
+    """Return the function that converts one block, for `workers.run_tasks`."""
     tokenizer = FullTokenizer(encoding.vocab_file, encoding.do_lower_case)
     highest = token_store.highest_token(tokenizer, encoding.whole_words)
 
@@ -201,7 +203,7 @@ def _make_block_encoder(encoding, folder):
         counts = readers.LineCounts()
         documents = encode_block(block, encoding, tokenizer, statistics, counts)
         ids_path, facts_path = _paths(folder, number)
-        # What is known of another text is no longer true from here on.
+        # Facts of other text become invalid now.
         facts_path.unlink(missing_ok=True)
         size = token_store.write_block(ids_path, documents, highest)
         saved = {
@@ -213,7 +215,7 @@ def _make_block_encoder(encoding, folder):
             "invalid": counts.invalid,
             "statistics": statistics.to_dict(),
         }
-        # Compressed: it has a sample of the block's lines.
+        # Compressed, because it contains a sample of the block's lines.
         packed = gzip.compress(json.dumps(saved).encode(), compresslevel=1)
         with files.atomic_path(facts_path) as temporary:
             pathlib.Path(temporary).write_bytes(packed)
@@ -234,9 +236,9 @@ def encode_block(
     Args:
       block: `text_blocks.TextBlock`.
       encoding: `Encoding`.
-      tokenizer: `FullTokenizer`, as `encoding` says.
-      statistics: `CorpusStatistics` to count them in.
-      counts: `readers.LineCounts` likewise.
+      tokenizer: `FullTokenizer` with the settings of `encoding`.
+      statistics: `CorpusStatistics` that counts the documents.
+      counts: `readers.LineCounts` that counts the lines.
     """
     statistics.counts["cut_documents"] += block.num_cut
     return pretraining_data.encode_documents(

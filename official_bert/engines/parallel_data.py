@@ -1,10 +1,10 @@
-"""Record files from text of any size: bounded memory, many processes.
+"""Make record files from text of any size: bounded memory, many processes.
 
-Text becomes ids on the disk (`corpus_encoding`), these become pieces of
-records (`record_pieces`), and pieces become files (`shards`). What is finished
-lies in a work folder beside the output until all is done, so that a run that
-was killed goes on where it was. The bytes that come out depend on the text and
-the settings only, not on the number of processes or on kills.
+Text becomes ids on disk (`corpus_encoding`), ids become pieces of records
+(`record_pieces`), and pieces become files (`shards`). Finished parts stay in a
+work folder next to the output until everything is done, so a killed run resumes
+from there. The output bytes depend only on the text and the settings, not on
+the number of processes or on kills.
 """
 
 import contextlib
@@ -43,15 +43,16 @@ def create_pretraining_data(
 ) -> dict[str, dict[str, Any]]:
     """Write the training instances of text files as TFRecords.
 
-    This is `pretraining_data.create_pretraining_data` with other draws, see
-    `planned_instances`; arguments, result and errors are the same but for these: in
-    `input_files`, `-` is the standard input. A file's end always ends a document.
-    Each record file is there as soon as it is whole. The records are the same for any
-    number of processes, `num_workers`. It is a `UserError`, too, if another run is at
-    work on the same output.
+    This is `pretraining_data.create_pretraining_data` with other random draws;
+    see `planned_instances`. Arguments, result and errors are the same, with
+    these differences: In `input_files`, `-` is the standard input. The end of a
+    file always ends a document. Each record file appears as soon as it is
+    complete. The records do not depend on the number of processes,
+    `num_workers`. `UserError` is also raised if another run uses the same
+    output.
     """
     if num_workers < 1:
-        raise UserError(f"--num_workers is {num_workers}: it must be at least 1.")
+        raise UserError(f"--num_workers is {num_workers}; it must be at least 1.")
     pretraining_data.check_output_files(output_files, [*input_files, vocab_file])
     encoding = corpus_encoding.Encoding.of(
         vocab_file, tokenizer, settings, input_format, input_files, os.path.getsize
@@ -69,7 +70,7 @@ def create_pretraining_data(
                 num_sentences = sum(size.sentences for size in corpus.sizes)
                 pretraining_data.check_records(num_sentences - num_documents)
         except UserError:
-            # To go on from here would end here again.
+            # A resumed run would fail here again.
             shutil.rmtree(folder)
             raise
         done = _make_records(
@@ -92,7 +93,7 @@ def create_pretraining_data(
 
 
 def _work_folder(output_file):
-    """Return the folder of unfinished work; pieces grow, so it is on a local disk."""
+    """Return the work folder; it is on a local disk, because pieces grow."""
     if not files.is_remote(output_file):
         return f"{output_file}.work"
     name = hashlib.sha256(output_file.encode()).hexdigest()[:16]
@@ -101,7 +102,7 @@ def _work_folder(output_file):
 
 @contextlib.contextmanager
 def _work_folder_held(folder):
-    """Hold the work folder; say so if something finished stays in it."""
+    """Lock the work folder; log a message if finished parts stay in it."""
     files.make_directory(folder, "--output_file")
     with files.locked_directory(folder, "--output_file"):
         try:
@@ -111,12 +112,12 @@ def _work_folder_held(folder):
 
 
 def _leave(folder):
-    """Remove a work folder in which nothing is finished."""
+    """Remove a work folder without finished parts."""
     if not os.path.isdir(folder):
         return
     if any(".json" in name for *_, names in os.walk(folder) for name in names):
         logging.info(
-            "What is finished is in %s: the same command goes on from there.", folder
+            "Finished parts are in %s. Repeat the command to resume from there.", folder
         )
     else:
         shutil.rmtree(folder, ignore_errors=True)
@@ -137,7 +138,7 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
     if not any(map(tfrecord.is_packed, output_files)):
         num_bytes = left * estimate.bytes_of_records(num_tokens, settings)
         estimate.warn_of_disk(num_bytes, output_files[0])
-    with progress(corpus.num_bytes, "making records", "B", "documents") as update:
+    with progress(corpus.num_bytes, "creating records", "B", "documents") as update:
         update(corpus.num_bytes * (1 - left))
         for facts in workers.run_tasks(
             record_pieces.make_piece_maker, inputs, missing.values(), num_workers
@@ -150,7 +151,7 @@ def _make_records(corpus, output_files, tokenizer, settings, folder, num_workers
 
 
 def _keep_if_same(folder, corpus, settings, output_files):
-    """Empty the folder of pieces unless these are of the same text and settings."""
+    """Empty the folder of pieces if they belong to other text or settings."""
     made_of = {
         "format": record_pieces.FORMAT,
         "corpus": corpus.digest,
@@ -161,10 +162,12 @@ def _keep_if_same(folder, corpus, settings, output_files):
     digest = {"sha256": hashlib.sha256(text).hexdigest()}
     path = os.path.join(folder, "made_of.json")
     if os.path.exists(path):
-        if files.read_json(path, "what records are made of") == digest:
+        if files.read_json(path, "the source of records") == digest:
             files.remove_leftovers(folder)
             return
-        logging.info("%s has records of other text or settings: starting anew.", folder)
+        logging.info(
+            "%s has records of other text or settings; starting again.", folder
+        )
     shutil.rmtree(folder, ignore_errors=True)
     files.make_directory(folder, "--output_file")
     files.write_json(path, digest)
@@ -178,15 +181,15 @@ def describe(
     settings: InstanceSettings,
     vocab_file: str,
 ) -> dict[str, dict[str, Any]]:
-    """Return what the manifest says of each file.
+    """Return the manifest's entry for each file.
 
     Args:
       pieces: iterable of (path, `PieceFacts` of a piece of that file).
       output_files: list of paths.
-      statistics: `CorpusStatistics`; gets the lengths of the sequences.
+      statistics: `CorpusStatistics`; the lengths of the sequences are added.
       tokenizer: `FullTokenizer`.
       settings: `instances.InstanceSettings`.
-      vocab_file: where its vocabulary is from.
+      vocab_file: path of its vocabulary.
 
     Raises:
       UserError: there are no records.

@@ -1,10 +1,10 @@
-"""Pieces of the record files of a corpus, each of which is made by itself.
+"""Pieces of record files; each can be made independently.
 
-The (pass, document) pairs of the corpus stand in a random order that is
-computed and not stored (`index_permutation`). A piece is what a run of them
-gives, shuffled: so many records as a process can hold at ease. Which records a
-piece has, and their order, depends on the corpus, the settings and the number
-of pieces only.
+The (pass, document) pairs of the corpus have a random order that is computed
+and not stored (`index_permutation`). A piece has the shuffled records of
+consecutive pairs, few enough for the memory of a process. The records of a
+piece and their order depend only on the corpus, the settings and the number of
+pieces.
 """
 
 import collections
@@ -25,21 +25,21 @@ from official_bert.data.instances import InstanceSettings, TrainingInstance
 from official_bert.data.records import tfrecord
 from official_bert.engines.token_store import BlockSize, TokenStore
 
-# Goes up when the bytes of a finished piece would be others.
+# Raise this when the bytes of a finished piece change.
 FORMAT = 1
-# Of the records of one piece, about.
+# Approximate size of the records of a piece.
 PIECE_BYTES = 32 << 20
 
 
 class Piece(NamedTuple):
-    """A piece that is to be made.
+    """A piece to make.
 
     Attributes:
       number: of the piece, from 0.
-      first: place in the order of its first (pass, document) pair …
-      end: … and of the one after its last.
-      path: where its records go; compressed if it ends in `.gz`.
-      facts_path: where what is known of it goes, as JSON, last.
+      first: position of its first (pass, document) pair in the order.
+      end: position after its last pair.
+      path: path of its records; compressed if it ends in `.gz`.
+      facts_path: path of its facts, as JSON, written last.
     """
 
     number: int
@@ -51,15 +51,15 @@ class Piece(NamedTuple):
 
 @dataclasses.dataclass(frozen=True)
 class PieceFacts:
-    """What is known of a finished piece.
+    """Facts about a finished piece.
 
     Attributes:
-      number: of the piece.
-      num_records: in it.
-      num_random_next: how many have a random next sentence.
-      num_bytes: of the file.
-      labels: dict, id -> how often it is to be guessed.
-      lengths: dict, tokens of a sequence -> how many sequences.
+      number: number of the piece.
+      num_records: number of records.
+      num_random_next: number of records with a random next sentence.
+      num_bytes: size of the file.
+      labels: dict, id -> number of masked tokens with this label.
+      lengths: dict, tokens of a sequence -> number of sequences.
     """
 
     number: int
@@ -71,27 +71,27 @@ class PieceFacts:
 
     @classmethod
     def read(cls, path: str | os.PathLike[str]) -> Self:
-        """Read what `make_piece_maker` wrote."""
+        """Return the facts written by `make_piece_maker`."""
         return cls.from_dict(files.read_json(path, "facts of record files"))
 
     @classmethod
     def from_dict(cls, saved: dict[str, Any]) -> Self:
-        """Take what JSON made of `dataclasses.asdict`."""
+        """Return the facts from the JSON form of `dataclasses.asdict`."""
         for name in ("labels", "lengths"):
             saved[name] = {int(key): count for key, count in saved[name].items()}
         return cls(**saved)
 
     def in_short(self) -> Self:
-        """Return the same without the counts, which take a megabyte of memory."""
+        """Return the facts without the counts, which need a megabyte of memory."""
         return dataclasses.replace(self, labels={}, lengths={})
 
 
 def count_pieces(num_tokens: int, num_shards: int, settings: InstanceSettings) -> int:
-    """Return how many pieces each record file is made of.
+    """Return the number of pieces per record file.
 
     Args:
-      num_tokens: of the corpus.
-      num_shards: how many record files there are.
+      num_tokens: tokens of the corpus.
+      num_shards: number of record files.
       settings: `InstanceSettings`.
     """
     num_bytes = estimate.bytes_of_records(num_tokens, settings)
@@ -106,7 +106,7 @@ def make_piece_maker(
 ) -> Callable[[Piece], PieceFacts]:
     """Return the function that makes one piece, for `workers.run_tasks`.
 
-    Its result is what the piece's facts are in short; all of them are in their file.
+    It returns the facts of the piece in short form; its file has all of them.
 
     Args:
       paths: list of str, the files of a `TokenStore`.
@@ -135,13 +135,13 @@ def shuffled_records(
     """Encode the instances of a piece and shuffle them.
 
     Args:
-      number: of the piece.
+      number: number of the piece.
       instances: iterable of `TrainingInstance`.
       settings: `InstanceSettings`.
       ids: `masking.MaskingIds`.
 
     Returns:
-      (list of bytes, `PieceFacts` that do not know the size of the file).
+      (list of bytes, `PieceFacts` without the size of the file).
     """
     encode = make_encoder(
         settings.max_seq_length,
@@ -164,14 +164,14 @@ def shuffled_records(
 
 
 def _piece_instances(store, piece, settings, ids):
-    """Yield the instances of a piece, not shuffled yet."""
+    """Yield the instances of a piece, before shuffling."""
     num_documents = store.num_documents
     pairs = index_permutation.permuted(
         np.arange(piece.first, piece.end),
         num_documents * settings.dupe_factor,
         settings.random_seed,
     )
-    # What is read comes in the order of the disk.
+    # Read in the order of the disk.
     for pair in sorted(pairs.tolist(), key=lambda pair: pair % num_documents):
         pass_number, document = divmod(pair, num_documents)
         yield from _document_instances(store, document, pass_number, settings, ids)
@@ -197,6 +197,6 @@ def _document_instances(store, document, pass_number, settings, ids):
 
 
 def _write(piece, records):
-    """Write the records and return the size of the file."""
+    """Write the records; return the size of the file."""
     with files.atomic_path(piece.path) as temporary:
         return tfrecord.write_records(records, temporary, piece.path)

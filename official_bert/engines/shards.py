@@ -1,10 +1,11 @@
-"""Record files that grow piece by piece, and are there when they are whole.
+"""Record files that grow piece by piece, and get their names when complete.
 
 A piece is finished when its facts are written. Its records are then appended,
-in order, to `00000.partial`, and deleted; a record file gets its name when its
-last piece is in. So at any moment, and after a kill, the files tell what is
-left to do: a piece without facts is to be made, one with facts and records is
-to be appended, and one with facts alone is in the record file.
+in order, to `00000.partial`, and deleted. A record file gets its name after its
+last piece. At any moment, also after a kill, the files therefore show the
+remaining work: a piece without facts must be made, a piece with facts and
+records must be appended, and a piece with only facts is already in the record
+file.
 """
 
 import errno
@@ -20,18 +21,18 @@ _COPIED_AT_ONCE = 1 << 20
 
 
 class Shard:
-    """One record file, which goes on from where an earlier run came to.
+    """One record file, which resumes from the state of an earlier run.
 
     Args:
-      path: its name, once it is whole.
-      folder: where its pieces are.
-      number: of the shard, from 0.
+      path: its final name.
+      folder: folder of its pieces.
+      number: number of the shard, from 0.
       pieces: list of its `Piece`s.
 
     Attributes:
-      path: likewise.
-      pieces: likewise.
-      facts: list of `PieceFacts` in short, or None, of each of the pieces.
+      path: its final name.
+      pieces: list of its `Piece`s.
+      facts: list of short `PieceFacts`, or None, for each piece.
     """
 
     def __init__(self, path: str, folder: str, number: int, pieces: list[Piece]):
@@ -49,7 +50,8 @@ class Shard:
             self._appended += 1
         if not self._settle():
             self._appended = 0
-        # What was finished and is gone is forgotten; the last first, see `_is_in`.
+        # Forget finished pieces whose records are lost; the last first, see
+        # `_is_in`.
         for number in reversed(range(self._appended, len(pieces))):
             if self._is_in(number):
                 os.remove(pieces[number].facts_path)
@@ -57,18 +59,18 @@ class Shard:
         self._grow()
 
     def missing(self) -> list[Piece]:
-        """Return the pieces that are to be made."""
+        """Return the pieces that must be made."""
         return [
             p for p, facts in zip(self.pieces, self.facts, strict=True) if not facts
         ]
 
     def add(self, facts: PieceFacts) -> None:
-        """Take the facts in short of a piece that has just been finished."""
+        """Add the short facts of a piece that has just been finished."""
         self.facts[facts.number - self.pieces[0].number] = facts
         self._grow()
 
     def _grow(self):
-        """Append what can be appended; with the last piece the file is there."""
+        """Append all available pieces; after the last one, the file gets its name."""
         while self._appended < len(self.pieces) and self.facts[self._appended]:
             piece = self.pieces[self._appended]
             if not self._appended:
@@ -91,7 +93,7 @@ class Shard:
         return self.facts[number] is not None and not os.path.exists(piece.path)
 
     def _settle(self):
-        """Cut what was appended in part; return whether the rest is there."""
+        """Truncate partly appended data; return whether the rest is complete."""
         size = sum(facts.num_bytes for facts in self.facts[: self._appended] if facts)
         is_whole = self._appended == len(self.pieces)
         if is_whole and not os.path.exists(self._partial):
@@ -116,7 +118,7 @@ class Shard:
         except OSError as error:
             if error.errno != errno.EXDEV:
                 raise
-            # It is on another disk than the pieces.
+            # The output is on another disk than the pieces.
             files.copy(self._partial, self.path)
             os.remove(self._partial)
 
@@ -124,13 +126,13 @@ class Shard:
 def make_shards(
     output_files: Sequence[str], folder: str, pieces_per_shard: int, num_pairs: int
 ) -> list[Shard]:
-    """Return the `Shard`s of record files, among which a corpus is divided.
+    """Return the `Shard`s of record files for a corpus.
 
     Args:
       output_files: list of paths.
-      folder: where their pieces are, maybe from an earlier run.
-      pieces_per_shard: how many pieces each has.
-      num_pairs: how many pairs there are.
+      folder: folder of their pieces, possibly from an earlier run.
+      pieces_per_shard: number of pieces per shard.
+      num_pairs: number of (pass, document) pairs.
     """
     total = len(output_files) * pieces_per_shard
     shards = []

@@ -1,12 +1,12 @@
-"""What a cluster's workers do to make records: plain functions, one per step.
+"""The steps of a cluster's workers to make records: plain functions.
 
-They do with the parts of a corpus what `corpus_encoding`, `record_pieces` and
-`shards` do on one machine, by the same rules, so the records are the same. Apache
-Beam and Apache Spark run these steps. A step with several kinds of results yields
-(kind, result).
+They process the parts of a corpus by the same rules as `corpus_encoding`,
+`record_pieces` and `shards` do on one machine, so the records are the same.
+Apache Beam and Apache Spark run these steps. A step with several kinds of
+results yields (kind, result).
 
-A document travels as (where its sentences begin, its tokens), both as bytes.
-An instance travels as a `Pair`, and the worker that writes its piece masks it.
+A document is sent as (starts of its sentences, its tokens), both as bytes. An
+instance is sent as a `Pair`, and the worker that writes its piece masks it.
 """
 
 import array
@@ -38,11 +38,12 @@ def encode_block(
     tokenizer: FullTokenizer,
     token_code: str,
 ) -> Iterator[Any]:
-    """Make the ids of a block, see `corpus_encoding.encode_block` and `Job`.
+    """Convert a block to ids; see `corpus_encoding.encode_block` and `Job`.
 
     Yields:
-      as `DOCUMENTS` (block, list of documents); as `SIZES` (block, documents,
-      tokens); as `FACTS` (`CorpusStatistics`, `readers.LineCounts`, bytes of text).
+      `DOCUMENTS`: (block, list of documents); `SIZES`: (block, documents,
+        tokens);
+      `FACTS`: (`CorpusStatistics`, `readers.LineCounts`, bytes of text).
     """
     statistics = corpus_encoding.new_statistics(encoding, tokenizer)
     lines = readers.LineCounts()
@@ -69,7 +70,7 @@ def _unpack(code, packed):
 
 
 def merge_facts(facts: Iterable[Facts | None]) -> Facts | None:
-    """Merge what is known of blocks; None if there are none."""
+    """Merge the facts of blocks; return None if there are none."""
     merged, lines, total_bytes = None, readers.LineCounts(), 0
     for statistics, counts, num_bytes in filter(None, facts):
         if merged is None:
@@ -81,7 +82,7 @@ def merge_facts(facts: Iterable[Facts | None]) -> Facts | None:
 
 
 def facts_as_json(facts: Facts, layout: Layout) -> str:
-    """Return merged facts, and how much there should be, as a line of JSON."""
+    """Return merged facts, with the expected totals, as a line of JSON."""
     statistics, lines, num_bytes = facts
     return json.dumps(
         {
@@ -97,7 +98,7 @@ def facts_as_json(facts: Facts, layout: Layout) -> str:
 def number_documents(
     encoded: tuple[BlockKey, list[Packed]], layout: Layout, settings: InstanceSettings
 ) -> Iterator[tuple[int, tuple[Packed, list[int]]]]:
-    """Yield (number, (document, places of its passes in the order)) of a block."""
+    """Yield (number, (document, positions of its passes in the order)) of a block."""
     block, documents = encoded
     numbers = layout.first_documents[block] + np.arange(len(documents))
     passes = np.arange(settings.dupe_factor) * layout.num_documents
@@ -112,16 +113,16 @@ def number_documents(
 def plan_document(
     numbered: tuple[int, tuple[Packed, list[int]]], layout: Layout, job: Job
 ) -> Iterator[Any]:
-    """Plan all passes over a document, and make what needs no other text.
+    """Plan all passes over a document, and make pairs that need no other text.
 
     Args:
-      numbered: as `number_documents` yields it.
+      numbered: a value from `number_documents`.
       layout: `Layout`.
       job: `Job`.
 
     Yields:
-      as `INSTANCES` (piece, `Pair`), and for each pass (piece, number of its
-      instances); as `REQUESTS` (other document, (piece, `Pair` without B)).
+      `INSTANCES`: (piece, `Pair`), and for each pass (piece, number of its
+      instances); `REQUESTS`: (other document, (piece, `Pair` without B)).
     """
     number, ((starts, tokens), places) = numbered
     starts, tokens = _unpack("I", starts), _unpack(job.token_code, tokens)
@@ -145,9 +146,9 @@ def plan_document(
 def answer_requests(
     met: tuple[int, dict[str, Any]], job: Job
 ) -> Iterator[tuple[int, Pair]]:
-    """Yield (piece, `Pair`) for the requests that met their document."""
+    """Yield (piece, `Pair`) for requests that were joined with their document."""
     _, both = met
-    # One, or there would be no requests for it.
+    # Exactly one; otherwise it would have no requests.
     (((starts, tokens), _),) = both["documents"]
     starts = _unpack("I", starts)
     size = array.array(job.token_code).itemsize
@@ -190,7 +191,7 @@ def write_piece(
 
 
 def _complete_pairs(piece, values, layout):
-    """Return the `Pair`s of a piece, in order, if all of them are there."""
+    """Return the `Pair`s of a piece in order, after checking that all are there."""
     values = [value for value in values if value is not None]
     pairs = [value for value in values if isinstance(value, tuple)]
     counts = [value for value in values if not isinstance(value, tuple)]
@@ -203,7 +204,7 @@ def _complete_pairs(piece, values, layout):
 def join_pieces(
     collected: tuple[int, Iterable[dict[str, Any]]], layout: Layout, job: Job
 ) -> Iterator[str]:
-    """Write a record file of its pieces; yield their facts as lines of JSON."""
+    """Write a record file from its pieces; yield their facts as lines of JSON."""
     shard, facts = collected
     facts = sorted(facts, key=lambda piece: piece["number"])
     pieces_per_shard = layout.num_pieces // len(job.output_files)

@@ -1,9 +1,9 @@
-"""A corpus as token ids on the disk, any document of which is near.
+"""A corpus as token ids on disk, with random access to documents.
 
-Each block of text becomes one file: where its documents begin among its
-sentences (uint32 [documents + 1]), where its sentences begin among its tokens
-(uint32 [sentences + 1]), and the tokens (uint16 or uint32). It is read piece by
-piece: pages of a mapped file would count as memory of the process.
+Each block of text becomes one file: starts of its documents among its sentences
+(uint32 [documents + 1]), starts of its sentences among its tokens (uint32
+[sentences + 1]), and the tokens (uint16 or uint32). Parts are read explicitly,
+because pages of a memory-mapped file would count as memory of the process.
 """
 
 import array
@@ -19,7 +19,7 @@ from official_bert.data import masking
 from official_bert.errors import UserError
 from official_bert.tokenization.full import FullTokenizer
 
-# Files that are kept open, of the 1024 that a process commonly may have.
+# Maximum number of open files; processes usually may open 1024.
 MOST_OPEN = 256
 
 _POSITION = "I"
@@ -28,13 +28,13 @@ _POSITION_BYTES = 4
 
 @dataclasses.dataclass(frozen=True)
 class BlockSize:
-    """How much one block holds.
+    """The size of a block.
 
     Attributes:
-      documents: how many.
-      sentences: of them.
-      tokens: of them.
-      token_bytes: 2 or 4, of each token in the file.
+      documents: number of documents.
+      sentences: number of sentences.
+      tokens: number of tokens.
+      token_bytes: bytes per token in the file, 2 or 4.
     """
 
     documents: int
@@ -71,12 +71,12 @@ def write_block(
 
 
 def code_of(highest: int) -> str:
-    """Return the `array` code that holds tokens up to a number."""
+    """Return the `array` code for tokens up to a number."""
     return "H" if highest < 1 << 16 else _POSITION
 
 
 def highest_token(tokenizer: FullTokenizer, whole_words: bool) -> int:
-    """Return the largest token that a tokenizer's text can hold."""
+    """Return the largest token that a tokenizer can return."""
     highest = max(tokenizer.vocab.values())
     return highest | masking.CONTINUES if whole_words else highest
 
@@ -85,7 +85,7 @@ class TokenStore:
     """The documents of all blocks, numbered in order.
 
     Args:
-      paths: list of str, the blocks' files, which are not opened yet.
+      paths: list of str, the blocks' files; opened on access.
       sizes: list of `BlockSize`.
 
     Attributes:
@@ -101,7 +101,7 @@ class TokenStore:
         self.num_documents = self._first[-1]
 
     def starts_of(self, document: int) -> list[int]:
-        """Return where a document's sentences begin, a list of n + 1 int.
+        """Return the starts of a document's sentences, a list of n + 1 int.
 
         They count the tokens of its block, for `tokens_of`.
         """
@@ -126,7 +126,7 @@ class TokenStore:
     def _read(self, block, code, offset, count):
         file = self._open.pop(block, None)
         if file is None:
-            # The one that has not been used for longest makes room.
+            # Close the least recently used file.
             if len(self._open) >= MOST_OPEN:
                 self._open.pop(next(iter(self._open))).close()
             file = open(self._paths[block], "rb", buffering=0)  # noqa: SIM115
@@ -137,7 +137,7 @@ class TokenStore:
         if len(data) != size:
             path = self._paths[block]
             raise UserError(
-                f"{path} is cut off: delete {os.path.dirname(path)} and run the same "
-                "command again."
+                f"{path} is truncated. Delete {os.path.dirname(path)} and "
+                "repeat the command."
             )
         return memoryview(data).cast(code).tolist()

@@ -1,8 +1,8 @@
-"""Counting the words of text files, block by block, on any number of workers.
+"""Count the words of text files, block by block, on any number of workers.
 
-What is counted depends on the text alone, not on the order of the files nor on
-who counts which block: counts are added up, and what is held out is chosen by
-a hash of each sentence, so that its repetitions are held out as well.
+The result depends only on the text, not on the order of the files or the
+distribution of blocks. Counts are added up, and a hash of each sentence decides
+whether it is held out, so its repetitions are held out too.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from official_bert.corpus.progress import progress
 from official_bert.engines import workers
 from official_bert.tokenization.word_counts import WordCounter
 
-# One sentence in so many.
+# One of this many sentences.
 HOLD_OUT_EVERY = 20
 
 
@@ -25,7 +25,7 @@ class BlockWords(NamedTuple):
 
     Attributes:
       text: (word -> occurrences, occurrences of words too long for any WordPiece).
-      held_out: likewise, of the sentences that are held out.
+      held_out: the same for held-out sentences.
       lines: `readers.LineCounts`.
       num_bytes: the size of the block's text.
     """
@@ -44,10 +44,10 @@ def count_block(
     Args:
       block: `text_blocks.TextBlock`.
       input_format: one of `readers.FORMATS`.
-      do_lower_case: how the text is tokenized.
-      hold_out: whether to count one sentence in 20 apart.
+      do_lower_case: whether text is lowercased.
+      hold_out: whether to count one of 20 sentences separately.
     """
-    # A block has far fewer words than would need a limit.
+    # A block has too few words to reach this limit.
     counters = [WordCounter(do_lower_case, block.num_bytes + 1) for _ in range(2)]
     lines = readers.LineCounts()
     documents = text_blocks.documents_of(block, input_format, lines)
@@ -71,17 +71,17 @@ def count_words(
     hold_out: bool,
     num_workers: int = 1,
 ) -> tuple[WordCounter, WordCounter]:
-    """Return the `WordCounter`s of files' text and of what is held out.
+    """Return the `WordCounter`s of files' text and of held-out sentences.
 
     Args:
       paths: list of str, from `text_blocks.find_inputs`.
       input_format: one of `readers.FORMATS`.
-      do_lower_case: how the text is tokenized.
+      do_lower_case: whether text is lowercased.
       hold_out: see `count_block`.
-      num_workers: processes that count; the result does not depend on it.
+      num_workers: number of processes; the result does not depend on it.
 
     Raises:
-      UserError: a file cannot be read or is of another format.
+      UserError: a file cannot be read or has another format.
     """
     text, held_out = WordCounter(do_lower_case), WordCounter(do_lower_case)
     lines = readers.LineCounts()

@@ -1,7 +1,7 @@
-"""Words counted on a cluster: keys, counts and their sums.
+"""Word counts on a cluster: keys, counts and their sums.
 
-Each block of text gives (key, count) pairs. The cluster adds up the counts of a
-key, and the sums become `WordCounter`s.
+Each block of text gives (key, count) pairs. The cluster adds up the counts of
+each key, and the sums become `WordCounter`s.
 """
 
 import collections
@@ -14,9 +14,9 @@ from official_bert.corpus import readers, text_blocks
 from official_bert.engines import arrivals, word_counting
 from official_bert.tokenization.word_counts import WordCounter
 
-# What a count is of, as the first byte of its key: words of the text, words of
-# what is held out, totals (all words, bytes, lines, lines that are not UTF-8).
-# Words too long for WordPieces count as b"".
+# Kinds of counts, the first byte of a key: words of the text, held-out words,
+# totals (all words, bytes, lines, lines that are not UTF-8). Words too long for
+# WordPiece have the key b"".
 TEXT, HELD_OUT, TOTALS = b"t", b"h", b"s"
 SUMS_AT_ONCE = 100_000
 
@@ -24,7 +24,7 @@ SUMS_AT_ONCE = 100_000
 def count_block(
     block: text_blocks.TextBlock, input_format: str, do_lower_case: bool, hold_out: bool
 ) -> Iterator[tuple[bytes, int]]:
-    """Yield (key, count) of all that is counted in a block."""
+    """Yield (key, count) for everything counted in a block."""
     found = word_counting.count_block(block, input_format, do_lower_case, hold_out)
     for kind, (words, num_too_long) in ((TEXT, found.text), (HELD_OUT, found.held_out)):
         for word, count in words.items():
@@ -38,8 +38,8 @@ def count_block(
 
 
 def as_line(key: bytes, count: int) -> bytes:
-    """Return a sum as a line, without its end."""
-    # There is no white space in a word.
+    """Return a sum as a line, without line end."""
+    # Words contain no white space.
     return b"%s\t%d" % (key, count)
 
 
@@ -55,12 +55,12 @@ def read_sums(
     text_files: Sequence[str],
     size_of: Callable[[str], int],
 ) -> tuple[WordCounter, WordCounter]:
-    """Return the `WordCounter`s of the text and of what is held out.
+    """Return the `WordCounter`s of the text and of held-out sentences.
 
     Args:
       key_counts: the sum of each key; read one at a time.
-      do_lower_case: how the text was tokenized.
-      text_files: where it is from.
+      do_lower_case: whether text was lowercased.
+      text_files: the files of the text.
       size_of: function, path -> bytes.
 
     Raises:

@@ -1,9 +1,9 @@
-"""Errors of workers, as the text that comes back from a cluster."""
+"""Find errors of workers in the text that a cluster returns."""
 
 import re
 
-# In a traceback, of this process or in the message about another one. A package
-# that was sent to the workers is a folder within a zip file.
+# Matches tracebacks of this process or of another one in a message. A package
+# that was sent to workers is a folder in a zip file.
 _OUR_CODE = re.compile(
     r'File ".*official_bert.(?:tokenization|corpus|data|engines).'
     r"(?!beam.runs|beam.pools|spark.session)"
@@ -13,7 +13,7 @@ _SENTENCE = re.compile(r"official_bert\.errors\.UserError: (.+)")
 
 
 def sentence_in(text: str) -> str | None:
-    """Return the message of the last `UserError` in a traceback, None without one."""
+    """Return the message of the last `UserError` in a traceback, or None."""
     sentences = _SENTENCE.findall(text)
     return sentences[-1] if sentences else None
 
@@ -24,6 +24,6 @@ def is_ours(text: str) -> bool:
 
 
 def missing_package(text: str) -> str | None:
-    """Return the package that a worker could not import, None without that error."""
+    """Return the package that a worker could not import, or None."""
     missing = _MISSING.search(text)
     return missing[1] if missing else None

@@ -1,9 +1,10 @@
-"""Work in several processes, which end with this one, whatever ends it.
+"""Work in several processes, which always end with this one.
 
-`concurrent.futures` manages the processes. What its pools do not offer stands here:
-a worker ends when its parent does (after `kill -9` it would wait for ever), a run
-that fails terminates its workers (they would finish their tasks first), and the
-message about a worker that was killed names the signal.
+`concurrent.futures` manages the processes. This module adds:
+
+* A worker ends when its parent does. After `kill -9` it would wait forever.
+* A failed run terminates its workers. They would finish their tasks first.
+* The message about a killed worker names the signal.
 """
 
 import concurrent.futures
@@ -22,7 +23,7 @@ from official_bert.errors import UserError
 
 _Task = TypeVar("_Task")
 _Result = TypeVar("_Result")
-# In a worker process, what returns its function, task -> result.
+# In a worker process, returns its function, task -> result.
 _make_work: Callable[[], Callable[[Any], Any]]
 
 
@@ -32,19 +33,18 @@ def run_tasks(
     tasks: Iterable[_Task],
     num_workers: int,
 ) -> Iterator[_Result]:
-    """Do tasks, each by one of several workers; yield the results as they are done.
+    """Run tasks on several workers; yield the results as they finish.
 
     Args:
-      make_work: function that is called once in each worker and returns the
-        function, task -> result, that does the work there. It must be fit for
-        pickle, as must tasks and results.
-      arguments: tuple, of `make_work`.
+      make_work: function, called once in each worker, that returns the function
+        task -> result. It, tasks and results must be picklable.
+      arguments: tuple, arguments of `make_work`.
       tasks: iterable; read as workers become free, one task ahead.
-      num_workers: how many processes; with 1 the work is done in this one.
+      num_workers: number of processes; 1 runs the tasks in this process.
 
     Raises:
-      UserError: what the work raised; or a worker was killed.
-      RuntimeError: the work raised something else, which is its cause.
+      UserError: raised by a task, or a worker was killed.
+      RuntimeError: a task raised another exception, which is its cause.
     """
     if num_workers > 1:
         yield from _run_in_processes(make_work, arguments, tasks, num_workers)
@@ -55,9 +55,9 @@ def run_tasks(
 
 
 class _Context(context.SpawnContext):
-    """Start new interpreters, and remember them.
+    """Start new interpreters, and keep a list of them.
 
-    A copy of this process (fork) would hold its memory and its locks.
+    A copy of this process (fork) would keep its memory and its locks.
     """
 
     def __init__(self):
@@ -79,14 +79,15 @@ def _run_in_processes(make_work, arguments, tasks, num_workers):
         for task in tasks:
             with _without_interrupts():
                 unfinished.add(executor.submit(_do, task))
-            # One more than there are workers, so that none waits for its next task.
+            # One more than the workers, so that no worker waits for its next
+            # task.
             if len(unfinished) > num_workers:
                 yield from _take_results(unfinished)
         while unfinished:
             yield from _take_results(unfinished)
     except BrokenProcessPool as error:
         _stop(executor, spawning.processes)
-        # The others were terminated for it.
+        # The executor terminated the other workers because of it.
         codes = {
             status for process in spawning.processes if (status := process.exitcode)
         }
@@ -95,16 +96,16 @@ def _run_in_processes(make_work, arguments, tasks, num_workers):
         if code < 0:
             how = f"was killed by signal {-code}"
         raise UserError(
-            f"A worker process {how}, as happens when the memory is full: run the same "
-            f"command again, perhaps with fewer --num_workers than {num_workers}; what "
-            "was finished is kept."
+            f"A worker process {how}, which often means that the memory was "
+            "full. Repeat the command, with fewer --num_workers than "
+            f"{num_workers} if it fails again. Finished parts are kept."
         ) from error
     finally:
         _stop(executor, spawning.processes)
 
 
 def _take_results(unfinished):
-    """Wait for a future at least; yield what is done, and remove it from the set."""
+    """Wait for a future; yield finished results and remove them from the set."""
     done, _ = concurrent.futures.wait(unfinished, return_when="FIRST_COMPLETED")
     unfinished -= done
     for future in done:
@@ -116,7 +117,7 @@ def _take_results(unfinished):
 
 @contextlib.contextmanager
 def _without_interrupts():
-    """Let new processes ignore Ctrl-C, which all of a terminal's receive."""
+    """Let new processes ignore Ctrl-C, which a terminal sends to all of them."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
@@ -135,7 +136,7 @@ def _stop(executor, processes):
 
 
 def _start_worker(make_work, arguments):
-    """Prepare a worker process; what it raises is raised with its first task."""
+    """Prepare a worker process; exceptions are raised with its first task."""
     global _make_work
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=_end_with_parent, daemon=True).start()
@@ -147,7 +148,7 @@ def _do(task):
 
 
 def _end_with_parent():
-    """End this process when its parent does, be it in the midst of a task."""
+    """End this process when its parent ends, even during a task."""
     parent = multiprocessing.parent_process()
     assert parent is not None
     connection.wait([parent.sentinel])

@@ -1,4 +1,5 @@
-"""Finished models for servers and devices.
+"""Exports of finished models for servers and devices.
 
-`saved_model/` and `tflite/` build them and check that they equal the Python model.
+`saved_model/` and `tflite/` build exports and compare them with the Python
+model.
 """

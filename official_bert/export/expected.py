@@ -1,7 +1,7 @@
-"""What Python answers, in the form of an export's outputs, to compare the two.
+"""Python predictions in the form of an export's outputs, for comparison.
 
-Each function takes what a signature takes, lists of str, and returns a dict of arrays
-with the names and shapes of its outputs.
+Each function takes the inputs of a signature, lists of str, and returns a dict
+of arrays with the names and shapes of the signature's outputs.
 """
 
 from collections.abc import Sequence
@@ -24,7 +24,7 @@ def of_classifier(
     text: Sequence[str],
     text_b: Sequence[str] | None = None,
 ) -> dict[str, np.ndarray]:
-    """Return the outputs of `ServedClassifier`, by a `ClassifierPredictor`."""
+    """Return the outputs of `ServedClassifier`, computed by a `ClassifierPredictor`."""
     pairs = list(text) if text_b is None else list(zip(text, text_b, strict=True))
     task, predictions = predictor.task, predictor.predict(pairs)
     if task.kind == REGRESSION:
@@ -41,7 +41,7 @@ def of_classifier(
 def of_squad(
     predictor: SquadPredictor, question: Sequence[str], context: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Return the outputs of `ServedSquad`, by a `SquadPredictor`."""
+    """Return the outputs of `ServedSquad`, computed by a `SquadPredictor`."""
     answers = predictor.predict_all(zip(question, context, strict=True))
     outputs = {
         "answer": _encoded([one.text for one in answers]),
@@ -56,7 +56,7 @@ def of_squad(
 
 
 def of_tagger(predictor: NerPredictor, text: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return the entities of `ServedTagger`, by a `NerPredictor`."""
+    """Return the entities of `ServedTagger`, computed by a `NerPredictor`."""
     entities = predictor.predict(list(text))
 
     def column(name, filler):
@@ -73,7 +73,7 @@ def of_tagger(predictor: NerPredictor, text: Sequence[str]) -> dict[str, np.ndar
 def of_choice(
     predictor: ChoicePredictor, prompt: Sequence[str], choices: Sequence[Sequence[str]]
 ) -> dict[str, np.ndarray]:
-    """Return the outputs of `ServedChoice`, by a `ChoicePredictor`."""
+    """Return the outputs of `ServedChoice`, computed by a `ChoicePredictor`."""
     answers = predictor.predict_all(zip(prompt, map(list, choices), strict=True))
     return {
         "index": np.array([one.index for one in answers]),
@@ -85,16 +85,16 @@ def of_choice(
 def of_embedding(
     predictor: EmbeddingPredictor, text: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Return the vectors of `ServedEmbedding`, by an `EmbeddingPredictor`."""
+    """Return the vectors of `ServedEmbedding`, computed by an `EmbeddingPredictor`."""
     return {"embedding": predictor.vectors(text)}
 
 
 def of_encoder(
     bert: Bert, lengths: Sequence[int], text: Sequence[str]
 ) -> dict[str, np.ndarray]:
-    """Return the vectors of `ServedEncoder`, by the model of a `Bert`.
+    """Return the vectors of `ServedEncoder`, computed by the model of a `Bert`.
 
-    Texts are cut at the last of the lengths of `rows.Layout`.
+    Texts are truncated to the last of the lengths of `rows.Layout`.
     """
     ids, mask = token_rows(bert.tokenizer, text, lengths[-1])
     size = min(length for length in lengths if length >= mask.sum(1).max())
@@ -103,7 +103,7 @@ def of_encoder(
 
 
 def of_fill_mask(bert: Bert, text: Sequence[str]) -> dict[str, np.ndarray]:
-    """Return the outputs of `ServedMaskedLM.fill_mask`."""
+    """Return the outputs of `ServedMaskedLM.fill_mask`, computed by Python."""
     rows = [fill_mask(bert, one) for one in text]
     depth = max((len(mask) for row in rows for mask in row), default=0)
 
@@ -120,7 +120,7 @@ def of_fill_mask(bert: Bert, text: Sequence[str]) -> dict[str, np.ndarray]:
 def token_rows(
     tokenizer: FullTokenizer, texts: Sequence[str], size: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return texts as `[CLS] tokens [SEP]`, cut and padded to a length.
+    """Return texts as `[CLS] tokens [SEP]`, truncated or padded to a length.
 
     Returns:
       (ids, mask), int32 [texts, size].
@@ -136,11 +136,11 @@ def token_rows(
 
 
 def _encoded(values):
-    """Return texts as an array of bytes, as TensorFlow returns strings."""
+    """Return texts as an array of bytes, TensorFlow's form of strings."""
     return np.frompyfunc(str.encode, 1, 1)(np.array(values, object))
 
 
 def _padded(rows, filler):
-    """Return rows with as many values as the longest of them has."""
+    """Return rows padded to the length of the longest row."""
     longest = max(map(len, rows), default=0)
     return [[*row, *[filler] * (longest - len(row))] for row in rows]

@@ -1,4 +1,4 @@
-"""Texts to try an export on: what people write, and what breaks tokenizers."""
+"""Sample texts to test an export: everyday text, and text that breaks tokenizers."""
 
 import itertools
 from collections.abc import Container, Iterable
@@ -26,10 +26,10 @@ MASKED = (
 def rows_of(
     signature: str, specs: Container[str], lengths: Iterable[int]
 ) -> list[dict[str, str | list[str]]]:
-    """Return rows for a signature, some for each length that it pads to.
+    """Return sample rows for a signature, some for each padded length.
 
     Returns:
-      list of dict: name of an input -> str, or list of str.
+      list of dict: input name -> str or list of str.
     """
     if signature == FILL_MASK:
         return [{"text": text} for text in MASKED]
@@ -49,7 +49,7 @@ def rows_of(
 
 
 def first_row(specs: Container[str]) -> dict[str, str | list[str]]:
-    """Return one plain row, to show a request to `SERVING`."""
+    """Return one plain row, as an example request to `SERVING`."""
     row = rows_of(SERVING, specs, ())[0]
     if "text_b" in row:
         row["text_b"] = "Nobody sat beside us on the train."

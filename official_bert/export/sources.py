@@ -1,4 +1,4 @@
-"""What an export is made of: a model's directory, of any kind."""
+"""Load the source of an export: any model directory."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -26,35 +26,38 @@ LENGTHS = (16, 32, 64, 128, 256, 512)
 def predictor_of(
     path: str | os.PathLike[str], max_seq_length: int | None = None
 ) -> TaskPredictor | None:
-    """Return what answers for a fine-tuned model; None for a pre-trained one.
+    """Return the predictor of a fine-tuned model; None for a pre-trained model.
 
     Args:
-      path: a fine-tuned model's directory or what else `tasks.predictor.load` takes,
-        or any pre-trained checkpoint with its vocabulary and config.
-      max_seq_length: from the flag; a fine-tuned model has its own.
+      path: a fine-tuned model directory or another input of
+        `tasks.predictor.load`, or a pre-trained checkpoint with vocabulary and
+        config.
+      max_seq_length: value of the flag; fine-tuned models have their own.
 
     Raises:
-      UserError: something is missing or does not fit.
+      UserError: a file or weight is missing or does not fit.
     """
     if tflite_model.find_file(path):
         raise UserError(
-            f"{path} is an export already; give the directory that it was made from."
+            f"{path} is already an export. Give the model directory that it "
+            "was made from."
         )
     if not has_task(path) and not sentence_files.has_files(path):
         with any_format.opened(path) as checkpoint:
-            # It may be fine-tuned, and show for what.
+            # The weights may show that it is fine-tuned, and for which task.
             if class_of(checkpoint) is None:
                 return None
     predictor = load(path)
     if predictor.task.TASK not in EXPORTED_TASKS:
         raise UserError(
-            f"{path} is a model of the task {predictor.task.TASK!r}, for which no "
-            f"export is written; the tasks are {', '.join(EXPORTED_TASKS)}."
+            f"Models of the task {predictor.task.TASK!r} cannot be exported: "
+            f"{path}. Supported tasks: {', '.join(EXPORTED_TASKS)}."
         )
     if max_seq_length:
         raise UserError(
-            f"{path} is fine-tuned to read {predictor.task.max_seq_length} tokens; "
-            "--max_seq_length is for pre-trained models."
+            f"{path} is fine-tuned for {predictor.task.max_seq_length} tokens, "
+            "but --max_seq_length is only for pre-trained models. Remove the "
+            "flag."
         )
     return predictor
 
@@ -62,22 +65,23 @@ def predictor_of(
 def load_pretrained(
     path: str | os.PathLike[str], max_seq_length: int | None = None
 ) -> tuple[Bert, bool, int]:
-    """Load a pre-trained model, with its masked-LM head where it has one.
+    """Load a pre-trained model, with its masked-LM head if it has one.
 
-    The longest row is `max_seq_length`, or all that the model reads.
+    The longest row has `max_seq_length` tokens; default: the model's limit.
 
     Returns:
       (`Bert`, whether it has the head, the longest row).
 
     Raises:
-      UserError: something is missing, or the model cannot read rows so long.
+      UserError: a file or weight is missing, or the length exceeds the model's
+        limit.
     """
     with any_format.opened(path) as checkpoint:
         has_head = "cls/predictions/output_bias" in checkpoint.shapes
         if "output_weights" in checkpoint.shapes:
             logging.warning(
-                "%s was fine-tuned, and no file says for what: its output_weights "
-                "are left out of the export.",
+                "%s was fine-tuned, but no file states its task. The export "
+                "does not contain its output_weights.",
                 path,
             )
     if has_head:
@@ -88,14 +92,14 @@ def load_pretrained(
     longest = max_seq_length or limit
     if not 3 <= longest <= limit:
         raise UserError(
-            f"--max_seq_length is {longest}: it must be from 3 to {limit}, which "
-            "is all that the model reads."
+            f"--max_seq_length={longest} is out of range. Use a number from 3 "
+            f"to {limit}, the model's limit."
         )
     return bert, has_head, longest
 
 
 def files_of(path: str | os.PathLike[str]) -> dict[str, str]:
-    """Return the files that go along: those of a directory that say what it is.
+    """Return the description files of a model directory, to copy into an export.
 
     Returns:
       dict of name -> path.
@@ -109,16 +113,16 @@ def files_of(path: str | os.PathLike[str]) -> dict[str, str]:
 def write_names(
     folder: str | os.PathLike[str], tokenizer: FullTokenizer, labels: Sequence[str]
 ) -> None:
-    """Write `vocab.txt` and, where a model has labels, `labels.txt`: a name a line.
+    """Write `vocab.txt` and, if the model has labels, `labels.txt`: one name per line.
 
     Raises:
-      UserError: a label is of several lines.
+      UserError: a label contains a line break.
     """
     for label in labels:
         if len(label.splitlines()) > 1:
             raise UserError(
-                f"The label {label!r} is of several lines, and {LABELS_FILE} has one "
-                "for each label; give it another name and train again."
+                f"The label {label!r} contains a line break, but {LABELS_FILE} "
+                "has one line per label. Rename the label and train again."
             )
     for name, lines in ((google.VOCAB_FILE, tokenizer.vocab), (LABELS_FILE, labels)):
         if lines:
@@ -127,5 +131,5 @@ def write_names(
 
 
 def up_to(lengths: Iterable[int], longest: int) -> tuple[int, ...]:
-    """Return the lengths below the longest, and that."""
+    """Return the lengths below the longest, and the longest."""
     return (*(n for n in sorted(set(lengths)) if n < longest), longest)

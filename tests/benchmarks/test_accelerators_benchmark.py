@@ -1,4 +1,4 @@
-"""The exported training step on JAX's client: the same training as TensorFlow's."""
+"""The exported training step on JAX's client trains like TensorFlow."""
 
 import importlib.util
 import json
@@ -21,7 +21,7 @@ needs_jax = pytest.mark.skipif(not has_jax, reason="JAX is not installed")
 
 
 def run(script, *arguments):
-    # Where the TPU's compiler is installed, JAX looks for a TPU.
+    # JAX would look for a TPU if the TPU's compiler is installed.
     env = {**os.environ, "JAX_PLATFORMS": "cpu"}
     command = [sys.executable, FOLDER / script, *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=env, check=False)

@@ -1,4 +1,4 @@
-"""What the yardstick measures of ours: each thing done once, and its operations."""
+"""The measured work of this project: each part once, and its operations."""
 
 import math
 
@@ -33,7 +33,8 @@ def texts(tmp_path):
 @pytest.mark.parametrize("skip_padding", [False, True])
 def test_training(skip_padding):
     update = ours.training("tiny", 2, skip_padding=skip_padding)
-    # Of random weights any word is as likely: a sum over the masked ones of 2 records.
+    # Random weights make all words equally likely: a sum over the masked words
+    # of 2 records.
     words = 2 * workload.PREDICTIONS
     assert update() == pytest.approx(words * math.log(30522), rel=0.05)
 
@@ -43,8 +44,8 @@ def test_products():
     config = BertConfig.named("tiny")
     shapes = ours.product_shapes(config, 2)
     counted = sum(2 * math.prod(left) * right[-1] for left, right in shapes)
-    # Each has two more, of twice the operations, for its gradients. The formula has
-    # the pooler besides.
+    # Each product has two more for its gradients, with twice the operations.
+    # The formula also includes the pooler.
     assert 3 * counted / 2 == pytest.approx(training_flops(config, 128, 20), rel=2e-4)
 
 
@@ -84,7 +85,7 @@ def test_text():
 
 @pytest.mark.parametrize("size", ["tiny", "mini"])
 def test_operations_are_those_of_the_graph(size):
-    """Counted a second time: of each product that TensorFlow is asked for."""
+    """The operations equal those of the products in TensorFlow's graph."""
     config = BertConfig.named(size)
     model = PretrainingModel(config)
     features = workload.pretraining_batch(config.vocab_size, 2)
@@ -105,5 +106,5 @@ def test_operations_are_those_of_the_graph(size):
         flag = "transpose_a" if one.type == "MatMul" else "adj_x"
         inner = one.inputs[0].shape[-2 if one.get_attr(flag) else -1]
         counted += 2 * math.prod(one.outputs[0].shape) * inner
-    # A 6000th more: the next-sentence head, which the formula leaves out.
+    # A 6000th more: the next-sentence head, which the formula omits.
     assert counted / 2 == pytest.approx(training_flops(config, 128, 20), rel=2e-4)

@@ -1,4 +1,4 @@
-"""The comparison with PyTorch, without PyTorch: data, flags, scores, our own run."""
+"""The comparison with PyTorch, without PyTorch: data, flags, scores, our run."""
 
 import importlib.util
 import json
@@ -133,7 +133,7 @@ def test_scores_are_read(tmp_path):
     assert found == {"exact_match": 0.5, "f1": 0.625}
     (tmp_path / "eval_results.txt").write_text("eval_f1 = 0.25\nglobal_step = 3\n")
     assert compared_tasks.ARC.read_scores(tmp_path) == {"f1": 0.25, "global_step": 3}
-    # One entity of two is found, and one that is none.
+    # One of two entities is predicted, and one wrong entity.
     (tmp_path / "test_predictions.conll").write_text(
         "Paris NNP B-LOC B-LOC\nJo NNP B-PER O\nis VB O B-PER\n"
     )
@@ -157,7 +157,7 @@ def test_settings_are_flags_of_our_commands(tmp_path):
 
 
 def test_sources_are_counted():
-    with pytest.raises(UserError, match=r"--conll_files names 2 files; give 3"):
+    with pytest.raises(UserError, match=r"--conll_files has 2 files. Give 3"):
         compared_tasks.check_sources(compared_tasks.CONLL, ["a", "b"])
     compared_tasks.check_sources(compared_tasks.ARC, ["a", "b"])
 
@@ -185,9 +185,9 @@ def test_our_run_is_a_line(tmp_path):
     assert list(row)[:3] == ["who", "task", "seed"]
     assert list(row)[3:] == ["f1", "test_f1", "steps", "seconds", "rate"]
     assert (row["who"], row["task"], row["seed"]) == ("ours", "conll", 1)
-    assert row["f1"] == row["test_f1"]  # Of the same file.
+    assert row["f1"] == row["test_f1"]  # From the same file.
     assert row["rate"] == pytest.approx(row["steps"] * 32 / row["seconds"])
-    # It is there, so it is not made again, but shown.
+    # The run exists, so it is shown without running again.
     row["f1"] = 0.125
     theirs = row | {"who": "PyTorch", "f1": 0.5, "rate": row["rate"] / 2}
     lines = [json.dumps(one) for one in (row, theirs)]

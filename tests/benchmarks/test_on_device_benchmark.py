@@ -1,4 +1,4 @@
-"""The comparison with ONNX Runtime, without that: our files, processes, tables."""
+"""The comparison with ONNX Runtime, without it: our files, processes, tables."""
 
 import os
 import types
@@ -126,7 +126,7 @@ def test_sides_are_compared(monkeypatch):
     for wrong in (1.002, np.nan):
         of_path["a.tflite"] = wrong
         with pytest.raises(
-            UserError, match=r"sides differ by .* in float32, and 1e-03"
+            UserError, match=r"sides differ by .* in float32, but only 1e-03"
         ):
             on_device.compare(sides, LENGTHS, SETTINGS, "python")
 
@@ -138,7 +138,7 @@ def test_ratios_of_turns():
     }
     found = on_device.summary(seconds)
     assert found["milliseconds"] == {"ours": 2, "ONNX Runtime": 4}
-    # Of the ratios 3, 2 and 1.
+    # From the ratios 3, 2 and 1.
     assert found["theirs_over_ours"] == {
         "lower_quartile": 1.5,
         "median": 2,
@@ -150,7 +150,7 @@ def test_ratios_of_turns():
 
 def test_other_models_are_told(model, tmp_path):
     path = tiny_model.write(tmp_path / "model")
-    with pytest.raises(UserError, match=r"reads 32 tokens, not 64; leave that out"):
+    with pytest.raises(UserError, match=r"reads 32 tokens, not 64. Remove this length"):
         on_device.open_encoder(path, [16, 64])
     assert on_device.open_encoder(path, [16, 32]).lengths == (16, 32)
 
@@ -158,7 +158,7 @@ def test_other_models_are_told(model, tmp_path):
 def test_fine_tuned_models_are_told(monkeypatch):
     classifier = types.SimpleNamespace(predictor=object(), what="classifier")
     monkeypatch.setattr(device_model, "open_device_model", lambda path: classifier)
-    with pytest.raises(UserError, match=r"--model: m is a classifier; give a pre-tr"):
+    with pytest.raises(UserError, match=r"--model: m is a classifier, but outputs"):
         on_device.open_encoder("m", LENGTHS)
 
 
@@ -167,14 +167,14 @@ def test_fine_tuned_models_are_told(monkeypatch):
     [
         (["--output=a.json"], "error: Give --model: Hugging Face directory"),
         (["--model=m"], "error: Give --output: JSON file"),
-        (["--lengths=32,many"], "error: --lengths: 'many' is no length of rows; give"),
-        (["--lengths=2,128"], "error: --lengths: '2' is no length of rows; give"),
+        (["--lengths=32,many"], "error: --lengths: 'many' is not a row length. Give"),
+        (["--lengths=2,128"], "error: --lengths: '2' is not a row length. Give"),
         (
             ["--lengths=64,32"],
-            "error: --memory_length 128 is not among --lengths: give",
+            "error: --memory_length=128 is not in --lengths. Use",
         ),
         (["--rounds=1"], "error: flag --rounds=1: "),
-        (["--model=missing"], "error: There is no checkpoint at missing"),
+        (["--model=missing"], "error: No checkpoint at missing"),
     ],
 )
 def test_unusable_flags_are_told(tmp_path, flags, told):

@@ -1,4 +1,4 @@
-"""The table of accelerators: its rows, what is compiled again, and its text."""
+"""The table of accelerators: its rows, the need to compile again, and its text."""
 
 import json
 
@@ -61,7 +61,7 @@ def test_only_code_is_in_the_fingerprint(tmp_path):
         codes.append(cases._code_of(path))
     path.write_text("def f(): return 2")
     assert codes[0] == codes[1] != cases._code_of(path)
-    # Packages' own modules hold a docstring alone.
+    # The `__init__.py` modules contain only a docstring.
     modules = [path for path in cases._CODE if path.name != "__init__.py"]
     assert len({cases._code_of(path) for path in modules}) == len(modules)
 
@@ -78,7 +78,7 @@ def test_only_missing_rows_are_compiled(monkeypatch, tmp_path, capsys):
     monkeypatch.setattr(compile, "compile_case", compile_case)
     assert compile.main(["every topology", "v6e"]) == 1
     assert len(asked) == 2
-    # What failed is compiled again, and what the code has changed.
+    # Failed rows, and rows with changed code, are compiled again.
     assert compile.main(["every topology", "v6e"]) == 1
     assert len(asked) == 3
     codes.append("2")

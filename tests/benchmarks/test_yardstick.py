@@ -41,7 +41,8 @@ MEASURED = {"on": "2026-01-02", "processor": "a chip"}
 
 
 def test_ratios_are_of_neighbours_in_time():
-    # 3 / 1, 4 / 2, 6 / 4: their median is not that of the times, 4 / 2.
+    # 3 / 1, 4 / 2, 6 / 4: the median ratio differs from the ratio of medians, 4
+    # / 2.
     assert RESULT.ratios("KerasHub") == [1.75, 2.0, 2.5]
     assert RESULT.ratios("KerasHub jit")[1] == 2.0
     # The product takes 0.5, 0.125 and 0.25 of our time, for a third of the operations.
@@ -167,7 +168,7 @@ def test_variants_take_turns(monkeypatch):
     ours = processes.Variant("ours", "", "", {})
     theirs = processes.Variant("theirs", "", "", {}, in_peer_env=True, calls=7)
     seconds, memory, versions = processes.take_turns([ours, theirs], 2, 5, "python")
-    # The first one warms up.
+    # The first turn warms up.
     turn = [("ours", sys.executable, 5), ("theirs", "python", 7)]
     warm_up = [(name, python, 2) for name, python, _ in turn]
     assert measured == [*warm_up, *turn, *turn]
@@ -197,8 +198,8 @@ def test_a_row_is_measured_once(tmp_path):
     assert (tmp_path / "yardstick.json").read_text() == first
 
 
-# The real command on two rows; what it measures is made up. Every process takes a
-# second a call: too little for the operations of a training step.
+# The real command on two rows with invented measurements. Every process takes a
+# second per call: too little for the operations of a training step.
 MADE_UP = """
 from benchmarks import run
 from benchmarks.yardstick import processes
@@ -227,7 +228,7 @@ def test_a_row_faster_than_the_product(tmp_path, seconds, is_usable):
     done = run(*seconds)
     assert done.returncode == 0, done.stderr
     assert "Traceback" not in done.stderr
-    # It is measured twice, and the next row follows in any case.
+    # The row is measured twice, and the next row follows in any case.
     assert done.stdout.count("measured matrix product") == 2
     assert done.stdout.count("measured again") == 1
     summaries = json.loads((tmp_path / "yardstick.json").read_text())
@@ -242,7 +243,7 @@ def test_a_row_faster_than_the_product(tmp_path, seconds, is_usable):
     assert f"unusable: {unusable}" in done.stdout
     assert "| tiny: training step, 32 × 64 to 128 | unusable: faster than" in table
     assert "train-tiny, help: on 20" in table
-    # It is no result, so the same command measures it once more.
+    # The row is unusable, so the same command measures it again.
     done = run(1000)
     assert done.stdout.count("measured matrix product") == 1
     assert "measured run_" not in done.stdout
@@ -253,7 +254,7 @@ def test_an_unknown_row():
     command = [ROOT / "benchmarks" / "run.py", "--rows=help,tee", "--output=x"]
     done = warm_python.run(command)
     assert done.returncode == 1
-    assert "--rows: 'tee' is none of train-tiny" in done.stderr
+    assert "--rows: 'tee' is not one of train-tiny" in done.stderr
 
 
 def test_optional_variants_that_fail_are_skipped(capsys):

@@ -1,9 +1,9 @@
-"""A real trained masked-LM: AntiBERTy gives the numbers it gives in PyTorch.
+"""A real trained masked-LM, AntiBERTy, returns PyTorch's numbers.
 
-The weights are those of the package `antiberty` (MIT, antibody sequences, 25 tokens),
-which `make commands` installs without the PyTorch it asks for; tests/fixtures/antiberty
-has PyTorch's numbers. Its heads for species, chain and graft are not BERT's and are
-reported as unused.
+The weights are those of the package `antiberty` (MIT, antibody sequences, 25
+tokens), which `make commands` installs without its PyTorch dependency.
+tests/fixtures/antiberty has PyTorch's numbers. The heads for species, chain and
+graft are not part of BERT and are reported as unused.
 """
 
 import importlib.util
@@ -27,7 +27,8 @@ from official_bert.pretrained.feature_extraction import Reading, token_features
 from official_bert.pretrained.likelihood import pseudo_log_likelihood
 from official_bert.serving import model_versions
 
-# 100 MB of weights in each format, two exports and a server: two minutes together.
+# 100 MB of weights in each format, two exports and a server: two minutes in
+# total.
 pytestmark = pytest.mark.slow
 
 TOLERANCE = 1e-4
@@ -45,7 +46,7 @@ def package():
 
 @pytest.fixture(scope="module")
 def files(package):
-    """The model, and the vocabulary next to its folder."""
+    """Return the model, and the vocabulary next to its folder."""
     return {
         "path": package / "AntiBERTy_md_smooth",
         "vocab_file": str(package / "vocab.txt"),
@@ -65,7 +66,7 @@ def bert(files):
 
 @pytest.fixture(scope="module")
 def directories(files, tmp_path_factory):
-    """The model in each format, converted from the package's."""
+    """Return the model in each format, converted from the package's."""
     folder = tmp_path_factory.mktemp("antiberty")
     for name in FORMATS:
         source, vocab_file = str(files["path"]), files["vocab_file"]
@@ -103,7 +104,7 @@ def test_hidden_states_equal_pytorch_s(bert, reference):
 
 @pytest.mark.comparison
 def test_head_probabilities_equal_pytorch_s(bert, reference):
-    """Of all 25 tokens at each mask."""
+    """The probabilities of all 25 tokens at each mask equal PyTorch's."""
     masked = [one for one in reference["sequences"] if "_" in one]
     found = [mask for one in masked for mask in bert.fill_mask(text_of(one), 25)]
     assert len(found) == len(reference["probabilities"]) == 3
@@ -113,7 +114,8 @@ def test_head_probabilities_equal_pytorch_s(bert, reference):
         assert sorted(ids) == list(range(25))
         probabilities = [one.probability for one in candidates]
         differences.append(np.abs(np.array(probabilities) - wanted[ids]).max())
-        # It is sure of some and not of others, or nothing is compared.
+        # Some predictions are certain and others not; otherwise the comparison
+        # is empty.
         assert wanted.max() > 0.5
     print(f"head probabilities {max(differences):.1e}")
     assert max(differences) < TOLERANCE
@@ -131,7 +133,7 @@ def test_likelihood_equals_pytorch_s(bert, reference):
 
 @pytest.mark.comparison
 def test_features_equal_pytorch_s(bert, reference):
-    """The tokenizer, cased, gives PyTorch's ids; the last layer is the recorded one."""
+    """The cased tokenizer gives PyTorch's ids, and the last layer PyTorch's numbers."""
     texts = [text_of(one) for one in reference["sequences"] if "_" not in one]
     found = token_features(bert, texts, (-1, 0), Reading(128))
     starts = np.cumsum([0, *reference["lengths"]])
@@ -156,19 +158,19 @@ def test_what_is_not_bert_s_is_reported(bert):
         for part in ("bias", "weight")
     ]
     assert sorted(report.unused) == heads
-    # It has a pooler, but no next-sentence head.
+    # The model has a pooler, but no next-sentence head.
     assert {name.split("/")[1] for name in report.new} == {"seq_relationship"}
     assert not bert.tokenizer.do_lower_case
 
 
 def test_both_heads_are_not_there(files):
-    with pytest.raises(UserError, match="lacks cls/seq_relationship.*next_sentence="):
+    with pytest.raises(UserError, match="has no cls/seq_relationship.*next_sentence="):
         official_bert.load(**files)
 
 
 @pytest.mark.parametrize(("back", "to"), itertools.permutations(FORMATS, 2))
 def test_conversions_there_and_back_are_byte_equal(directories, to, back, tmp_path):
-    """Of every format to every other, and back to the first."""
+    """Conversion from every format to every other, and back, keeps all bytes."""
     convert.convert(str(directories[back]), str(tmp_path / "there"), to)
     convert.convert(str(tmp_path / "there"), str(tmp_path / "again"), back)
     assert bytes_of(tmp_path / "again") == bytes_of(directories[back])
@@ -180,7 +182,7 @@ def bytes_of(path):
 
 
 def test_converted_weights_are_the_package_s(files, directories):
-    """All 146 tensors, also of the heads that are not BERT's."""
+    """All 146 tensors keep their values, including those of unknown heads."""
     wanted = bytes_of(files["path"])
     assert len(wanted) == 146
     for name, directory in directories.items():
@@ -195,7 +197,7 @@ def test_converted_models_fill_masks_alike(directories, bert, reference, name):
 
 
 def test_tflite(directories, reference, tmp_path):
-    """Pooled outputs and vectors of the tokens, as PyTorch has them."""
+    """The `.tflite` returns PyTorch's pooled outputs and token vectors."""
     model = open_device_model(directories["google"], (128,), 128)
     report = tflite_writer.write(tmp_path / "device", model, "float32")
     assert report.difference < TOLERANCE

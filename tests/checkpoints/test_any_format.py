@@ -1,4 +1,4 @@
-"""One argument opens whatever a person has on disk."""
+"""One argument opens any checkpoint format."""
 
 import pathlib
 import shutil
@@ -19,7 +19,7 @@ def model(tmp_path_factory):
 
 
 def all_of(path):
-    """Return what a checkpoint holds, read while it is open."""
+    """Return the content of a checkpoint, read while it is open."""
     with any_format.opened(path) as checkpoint:
         vocab = pathlib.Path(checkpoint.vocab_file).read_bytes()
         casing = checkpoint.do_lower_case
@@ -47,7 +47,7 @@ def test_a_zip_file_as_released(model, tmp_path, folder, monkeypatch):
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     assert_is_the_model(archive)
-    # Unpacked nowhere but in a temporary folder, which is gone.
+    # Unpacked only in a temporary folder, which is gone.
     assert {path.name for path in tmp_path.iterdir()} == {"release.zip", "temporary"}
     assert not list((tmp_path / "temporary").iterdir())
 
@@ -59,22 +59,22 @@ def test_a_tar_file(model, tmp_path, name):
     assert_is_the_model(tmp_path / name)
     whole = (tmp_path / name).read_bytes()
     (tmp_path / name).write_bytes(whole[: len(whole) // 2])
-    refused(tmp_path / name, f"{name} cannot be unpacked")
+    refused(tmp_path / name, f"Cannot unpack {tmp_path}/{name}")
 
 
 def test_a_tar_file_stays_in_its_folder(model, tmp_path, monkeypatch):
-    """One from a stranger may name places outside."""
+    """Members of a tar file with a path outside the folder are rejected."""
     (tmp_path / "temporary").mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
         archive.add(model, "uncased")
         archive.add(tiny_model.VOCAB, "../../outside.txt")
-    refused(tmp_path / "a.tgz", "a.tgz cannot be unpacked")
+    refused(tmp_path / "a.tgz", f"Cannot unpack {tmp_path}/a.tgz")
     assert not list(tmp_path.rglob("outside.txt"))
 
 
 def test_archives_with_a_python_before_3_11_4(model, tmp_path, monkeypatch):
-    """It has no `filter`: of tars it would write wherever they say."""
+    """Without the `filter` argument of Python 3.11.4, tar files are rejected."""
     monkeypatch.delattr(tarfile, "data_filter")
     unpack = shutil.unpack_archive
     monkeypatch.setattr(
@@ -83,7 +83,7 @@ def test_archives_with_a_python_before_3_11_4(model, tmp_path, monkeypatch):
     assert_is_the_model(pack(model, tmp_path / "release.zip", ""))
     with tarfile.open(tmp_path / "a.tgz", "w:gz") as archive:
         archive.add(model, "uncased")
-    refused(tmp_path / "a.tgz", "a.tgz cannot be unpacked safely by this Python")
+    refused(tmp_path / "a.tgz", f"This Python version cannot unpack {tmp_path}/a.tgz")
 
 
 @pytest.mark.parametrize(
@@ -136,23 +136,23 @@ def refused(path, *words):
 
 
 def test_nothing_there(tmp_path):
-    refused(tmp_path, str(tmp_path), "holds no checkpoint")
-    refused(tmp_path / "x.zip", "no checkpoint at", "x.zip")
+    refused(tmp_path, str(tmp_path), "contains no checkpoint")
+    refused(tmp_path / "x.zip", "No checkpoint at", "x.zip")
 
 
 def test_zip_files_of_something_else(model, tmp_path):
     with zipfile.ZipFile(tmp_path / "text.zip", "w") as packed:
         packed.writestr("text.txt", "words")
-    refused(tmp_path / "text.zip", "text.zip holds no checkpoint")
+    refused(tmp_path / "text.zip", "text.zip contains no checkpoint")
     with zipfile.ZipFile(tmp_path / "two.zip", "w") as packed:
         for folder in ("a", "b"):
             for path in model.iterdir():
                 packed.write(path, f"{folder}/{path.name}")
-    refused(tmp_path / "two.zip", "more than one model", "unpack it")
+    refused(tmp_path / "two.zip", "more than one model", "Unpack it")
 
 
 def test_a_zip_file_of_a_mac(model, tmp_path):
-    """It has a second folder, of what the Mac knows of each file."""
+    """A zip file made by macOS is read, although it has a second folder."""
     archive = pack(model, tmp_path / "release.zip")
     with zipfile.ZipFile(archive, "a") as packed:
         packed.writestr("__MACOSX/model/._bert_model.ckpt.index", b"\0\5\x16\7")
@@ -160,7 +160,7 @@ def test_a_zip_file_of_a_mac(model, tmp_path):
 
 
 def test_a_zip_file_of_an_unknown_method(model, tmp_path):
-    """Windows packs large files with Deflate64, which Python does not know."""
+    """Unsupported compression, such as Deflate64 from Windows, is reported."""
     archive = tmp_path / "model.zip"
     with zipfile.ZipFile(archive, "w") as packed:
         packed.write(model / "bert_model.ckpt.index", "bert_model.ckpt.index")
@@ -168,19 +168,19 @@ def test_a_zip_file_of_an_unknown_method(model, tmp_path):
     for mark, offset in ((b"PK\3\4", 8), (b"PK\1\2", 10)):
         content[content.index(mark) + offset] = 9
     archive.write_bytes(content)
-    refused(archive, "model.zip cannot be unpacked", "compression")
+    refused(archive, f"Cannot unpack {archive}", "compression")
 
 
 def test_a_truncated_zip_file(model, tmp_path):
     archive = pack(model, tmp_path / "whole.zip")
     whole = archive.read_bytes()
     (tmp_path / "half.zip").write_bytes(whole[: len(whole) // 2])
-    refused(tmp_path / "half.zip", "half.zip cannot be unpacked")
-    # The list of files at the end is there, the contents are not.
+    refused(tmp_path / "half.zip", f"Cannot unpack {tmp_path}/half.zip")
+    # The file list at the end exists, but the contents are damaged.
     damaged = bytearray(whole)
     damaged[200:5000] = bytes(4800)
     (tmp_path / "bad.zip").write_bytes(damaged)
-    refused(tmp_path / "bad.zip", "bad.zip cannot be unpacked")
+    refused(tmp_path / "bad.zip", f"Cannot unpack {tmp_path}/bad.zip")
 
 
 def test_a_truncated_data_file(model, tmp_path):

@@ -1,4 +1,4 @@
-"""Every format there and back: equal bytes in every tensor."""
+"""Conversions between all formats keep the bytes of every tensor."""
 
 import pathlib
 
@@ -37,7 +37,7 @@ def test_there_and_back(tmp_path, to, hidden_act):
 
 
 def known_keys(config):
-    """Return a config without keys that only another format has."""
+    """Return a config without keys that only one format has."""
     values = config.to_dict()
     return BertConfig.from_dict(
         {k: v for k, v in values.items() if k not in config.extra}
@@ -46,7 +46,7 @@ def known_keys(config):
 
 @pytest.mark.parametrize("to", FORMATS)
 def test_only_weights_and_what_belongs_to_them_are_written(tmp_path, to):
-    """No optimizer state: 1.05 times 4 bytes for each parameter."""
+    """No optimizer state is written: at most 1.05 times 4 bytes per parameter."""
     source = tiny_model.write(
         tmp_path / "source",
         hidden_size=128,
@@ -114,7 +114,7 @@ def test_a_model_without_vocabulary_says_so(tmp_path):
 
 
 def test_a_preset_is_asked_and_exported_as_a_model_of_others(tmp_path):
-    """KerasHub's own task.json is not that of a fine-tuning here."""
+    """A preset with KerasHub's own task.json is used and exported as a model."""
     source = tiny_model.write(tmp_path / "source")
     convert.convert(str(source), str(tmp_path / "preset"), "keras_hub")
     assert (tmp_path / "preset" / "task.json").exists()

@@ -1,4 +1,4 @@
-"""Checkpoint files: what TensorFlow 1 reads, and what happens to bad ones."""
+"""TensorFlow 1 reads our checkpoint files, and damaged files are reported."""
 
 import os
 import resource
@@ -36,7 +36,7 @@ def test_tensorflow_reads_it(prefix, read):
 
 
 def test_tensorflow_1_restores_it(prefix):
-    """Into a variable of a graph, by a Saver, as old tools do."""
+    """A TensorFlow 1 Saver restores a variable in a graph, as old tools do."""
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         variable = tf.compat.v1.get_variable(
             "bert/embeddings/word_embeddings", [20, 3], use_resource=False
@@ -58,7 +58,7 @@ def test_writing_over_another(prefix):
 
 
 def test_killed_between_the_two_files(prefix, tmp_path, monkeypatch):
-    """Old index and new data must never stand side by side."""
+    """After a kill, an old index and new data never exist together."""
     replace = os.replace
 
     def replace_once(source, target):
@@ -73,7 +73,7 @@ def test_killed_between_the_two_files(prefix, tmp_path, monkeypatch):
 
 
 def test_a_file_that_may_not_grow(prefix, tmp_path):
-    """A stand-in for the full disk: the real limit of the system."""
+    """A file size limit, instead of a full disk, is reported."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (100_000, hard))
     try:
@@ -92,7 +92,7 @@ def test_a_full_disk(prefix, tmp_path, monkeypatch):
         raise tf.errors.ResourceExhaustedError(None, None, "No space left on device")
 
     monkeypatch.setattr(tf.raw_ops, "SaveV2", full)
-    with pytest.raises(UserError, match="No space left on the disk of .*ckpt: free"):
+    with pytest.raises(UserError, match="No space left on the disk of .*ckpt. Free"):
         google.write_checkpoint(prefix, {"a": np.ones(3, np.float32)})
     assert len(os.listdir(tmp_path)) == 2
     assert len(tf.train.list_variables(prefix)) == 3
@@ -114,9 +114,9 @@ def test_prefix_of_whatever_is_given(prefix, tmp_path):
 
 
 def test_no_checkpoint(tmp_path):
-    with pytest.raises(UserError, match="holds no checkpoint"):
+    with pytest.raises(UserError, match="contains no checkpoint"):
         google.find_prefix(tmp_path)
-    with pytest.raises(UserError, match=r"no checkpoint at .*there\.ckpt"):
+    with pytest.raises(UserError, match=r"No checkpoint at .*there\.ckpt"):
         google.find_prefix(tmp_path / "there.ckpt")
 
 
@@ -129,7 +129,7 @@ def read_all(prefix):
 def test_truncated_index(prefix, kept):
     with open(prefix + ".index", "r+b") as file:
         file.truncate(kept if kept >= 0 else os.path.getsize(prefix + ".index") - 1)
-    with pytest.raises(UserError, match=rf"{prefix} is no readable checkpoint"):
+    with pytest.raises(UserError, match=rf"Cannot read the checkpoint {prefix}"):
         read_all(prefix)
 
 
@@ -157,12 +157,12 @@ def test_flipped_bits(prefix):
 def test_index_that_is_a_text(prefix):
     with open(prefix + ".index", "w") as file:
         file.write("no checkpoint, but a text\n" * 20)
-    with pytest.raises(UserError, match="no readable checkpoint"):
+    with pytest.raises(UserError, match="Cannot read the checkpoint"):
         read_all(prefix)
 
 
 def test_a_checkpoint_outlives_a_power_cut(tmp_path, monkeypatch):
-    """What it holds is on the disk before its names are, data first."""
+    """Data reaches the disk before its names, and the data file before the index."""
     order, sync, replace = [], os.fsync, os.replace
 
     def note_sync(descriptor):
@@ -176,5 +176,5 @@ def test_a_checkpoint_outlives_a_power_cut(tmp_path, monkeypatch):
     monkeypatch.setattr(os, "fsync", note_sync)
     monkeypatch.setattr(os, "replace", note_name)
     google.write_checkpoint(str(tmp_path / "model.ckpt-1"), TENSORS)
-    # Both files, their names, and those in the folder.
+    # Both files, their names, and the names in the folder.
     assert order == ["sync", "sync", "data-00000-of-00001", "index", "sync"]

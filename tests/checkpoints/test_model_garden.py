@@ -1,7 +1,7 @@
-"""Model Garden's checkpoints, fabricated with the names its classes give.
+"""Model Garden's checkpoints, built with the names of its classes.
 
-`official/nlp/modeling` says which attributes its objects have; TensorFlow makes
-the keys from them. Some of those keys are compared with released ones below.
+`official/nlp/modeling` defines the attributes of its objects; TensorFlow makes
+the keys from them. Some keys are compared with released ones below.
 """
 
 import dataclasses
@@ -16,7 +16,7 @@ from official_bert.checkpoints import google, initialize, model_garden
 from official_bert.errors import UserError
 from official_bert.modeling.pretraining import PretrainingModel
 
-# More than ten layers, whose numbers are not in the order of the alphabet.
+# More than ten layers, whose numbers do not sort alphabetically.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, num_hidden_layers=11)
 HEADS, HEAD_SIZE = CONFIG.num_attention_heads, CONFIG.head_size
 WIDTH = CONFIG.hidden_size
@@ -48,7 +48,7 @@ def layer_norm(name):
 
 
 def logits(scope):
-    """Return a Keras `Dense`: its kernel is [H, C]."""
+    """Return a Keras `Dense` layer; its kernel is [H, C]."""
     kernel = tf.Variable(VALUES[scope + "output_weights"].T)
     return module(kernel=kernel, bias=variable(scope + "output_bias"))
 
@@ -81,7 +81,7 @@ def embedding(name):
 
 
 def parts():
-    """Return the layers of an encoder in the order of the computation."""
+    """Return the layers of an encoder in the order of computation."""
     return [
         embedding("word"),
         embedding("position"),
@@ -93,7 +93,7 @@ def parts():
 
 
 def numbered(layers):
-    """Return a functional Keras model, as the oldest encoders are."""
+    """Return a functional Keras model, like the oldest encoders."""
     return module(**{f"layer_with_weights-{i}": x for i, x in enumerate(layers)})
 
 
@@ -119,9 +119,9 @@ def with_attributes(made, layers):
 
 
 def masked_lm(encoder, bias_names=("output_bias/bias", "bias")):
-    """Return `layers.MaskedLM`, which holds the embedding table itself.
+    """Return `layers.MaskedLM`, which holds the embedding table.
 
-    Keras knows a variable by the name it is given and as an attribute.
+    Keras knows a variable by its given name and as an attribute.
     """
     scope = "cls/predictions/"
     bias = variable(scope + "output_bias")
@@ -140,7 +140,7 @@ def untrained_pooler():
 
 
 def pretraining_run():
-    """Return what a training run of `BertPretrainerV2` saves."""
+    """Return the objects saved by a training run of `BertPretrainerV2`."""
     encoder = encoder_v1()
     last = len(parts()) - 1
     encoder._pooler_layer = untrained_pooler()
@@ -151,7 +151,7 @@ def pretraining_run():
     heads = [head]
     model = module(
         encoder_network=encoder,
-        # Keras tracks the arguments too: heads are reached by two lists.
+        # Keras also tracks the arguments, so two lists lead to the heads.
         _config={"classification_heads": heads, "encoder_network": encoder},
         classification_heads=heads,
         masked_lm=scores,
@@ -178,7 +178,7 @@ def opened(prefix):
 
 
 def assert_holds(checkpoint, names):
-    """Check that a checkpoint has these tensors, bit for bit, and no other."""
+    """Assert that a checkpoint has exactly these tensors, bit for bit."""
     assert set(checkpoint.shapes) == set(names)
     for name, value in checkpoint.tensors().items():
         assert value.dtype == np.float32 and value.flags.c_contiguous
@@ -215,7 +215,7 @@ def test_the_keys_are_those_of_released_checkpoints(tmp_path, make, key):
 
 
 def test_separate_attention_output(tmp_path):
-    """The block of 2020: the output is not within the attention."""
+    """A block of 2020 is read; its output layer is outside the attention."""
     layers = parts()
     for each in layers[4:-1]:
         each._attention_output_dense = each._attention_layer._output_dense
@@ -246,7 +246,10 @@ def test_a_pretraining_run(tmp_path):
 
 
 def test_a_released_encoder_with_the_pooler_of_its_head(tmp_path):
-    """As `uncased_L-12_H-768_A-12` was: the head itself is not there."""
+    """An encoder with its head's pooler, but without the head, is read.
+
+    `uncased_L-12_H-768_A-12` was released like this.
+    """
     encoder = encoder_v1()
     encoder._pooler_layer = untrained_pooler()
     pooler = {"next_sentence.pooler_dense": dense("bert/pooler/dense")}
@@ -266,7 +269,7 @@ def test_names_of_the_output_bias(tmp_path, name):
 
 
 def test_a_pretrainer_of_the_first_version(tmp_path):
-    """`BertPretrainer`: its head is a model, and takes the encoder's pooler."""
+    """A `BertPretrainer` is read; its head uses the encoder's pooler."""
     encoder = encoder_v1()
     model = module(
         encoder=encoder,
@@ -278,7 +281,7 @@ def test_a_pretrainer_of_the_first_version(tmp_path):
 
 
 def test_other_heads_keep_their_names(tmp_path):
-    """Three classes are not the next sentence's."""
+    """A head with three classes is not read as next-sentence prediction."""
     heads = [module(out_proj=logits(""))]
     model = module(encoder_network=encoder_v2(), classification_heads=heads)
     checkpoint = opened(write(tmp_path, {"model": model}))
@@ -289,7 +292,7 @@ def test_other_heads_keep_their_names(tmp_path):
 
 
 def test_only_the_model_of_a_pretraining_run(tmp_path):
-    """Saved by hand, without the names beside it."""
+    """A model saved without the training run's names is read."""
     run = {"model": pretraining_run()["model"]}
     checkpoint = opened(write(tmp_path, run))
     np.testing.assert_array_equal(
@@ -369,7 +372,7 @@ def test_half_precision_becomes_float32(tmp_path):
     value = checkpoint.read("bert/embeddings/LayerNorm/gamma")
     assert value.dtype == np.float32
     np.testing.assert_array_equal(value, np.float32(np.float16(0.1)))
-    assert checkpoint.notes == ("Its float16 weights were read as float32.",)
+    assert checkpoint.notes == ("The float16 weights were read as float32.",)
 
 
 def test_a_model_is_initialised_from_it(tmp_path):
@@ -422,7 +425,7 @@ def test_the_parameters_of_a_training_run(tmp_path):
     (tmp_path / "params.yaml").write_text(PARAMS)
     expected = dataclasses.replace(CONFIG, attention_probs_dropout_prob=0.2)
     assert opened(prefix).config == expected
-    # A bert_config.json was put there on purpose.
+    # This bert_config.json was added intentionally.
     (tmp_path / "bert_config.json").write_text(CONFIG.to_json_string())
     assert opened(prefix).config == CONFIG
 
@@ -473,23 +476,23 @@ def refused(prefix, message):
 
 def test_another_model(tmp_path):
     image = module(conv=dense("bert/pooler/dense"))
-    message = "no BERT encoder of Model Garden .*are backbone.*; give one of a BERT"
+    message = "without a Model Garden BERT encoder .*are backbone.*Give a BERT"
     refused(write(tmp_path, {"backbone": image}), message)
 
 
 def test_two_encoders(tmp_path):
     model = module(generator=encoder_v2(), discriminator=encoder_v2())
-    refused(write(tmp_path, {"model": model}), "holds 2 encoders")
+    refused(write(tmp_path, {"model": model}), "contains 2 encoders")
 
 
 def test_other_embeddings(tmp_path):
     encoder = encoder_v2()
     encoder._embedding_projection = dense("bert/pooler/dense")
-    refused(write(tmp_path, {"encoder": encoder}), "other embeddings than BERT's")
+    refused(write(tmp_path, {"encoder": encoder}), "other embeddings than BERT")
     layers = parts()
     layers.insert(4, dense("bert/pooler/dense"))
     refused(
-        write(tmp_path, {"encoder": numbered(layers)}), "other embeddings than BERT's"
+        write(tmp_path, {"encoder": numbered(layers)}), "other embeddings than BERT"
     )
 
 
@@ -498,7 +501,7 @@ def test_a_part_that_is_missing(tmp_path):
     del encoder._position_embedding_layer
     refused(
         write(tmp_path, {"encoder": encoder}),
-        "like BERT's, but without bert/embeddings/position_embeddings",
+        "similar to BERT's, but without bert/embeddings/position_embeddings",
     )
     encoder = encoder_v2()
     del encoder._transformer_layers[1]._intermediate_dense.bias
@@ -509,7 +512,7 @@ def test_a_part_that_is_missing(tmp_path):
 
 
 def test_another_attention(tmp_path):
-    """Multi-query attention: one head of keys for all."""
+    """Multi-query attention (one head of keys for all) is rejected."""
     encoder = encoder_v2()
     key = encoder._transformer_layers[0]._attention_layer._key_dense
     key.kernel = tf.Variable(tf.zeros([WIDTH, 1, HEAD_SIZE]))
@@ -517,10 +520,10 @@ def test_another_attention(tmp_path):
 
 
 def test_heads_of_the_config(tmp_path):
-    """No shape of Google's tells the number of heads; Model Garden's do."""
+    """A config with another number of heads is rejected: the shapes show the number."""
     config = dataclasses.replace(CONFIG, num_attention_heads=4)
     prefix = write(tmp_path, {"encoder": encoder_v2()}, config)
-    refused(prefix, "has 2 attention heads, and its config says .* 4")
+    refused(prefix, "has 2 attention heads, but its config has .* 4")
 
 
 def test_a_damaged_data_file(tmp_path):

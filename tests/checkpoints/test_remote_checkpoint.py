@@ -1,4 +1,4 @@
-"""Checkpoints in an object store: whole, or noticed."""
+"""Checkpoints in an object store are complete, or reported as incomplete."""
 
 import secrets
 

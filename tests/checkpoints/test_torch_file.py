@@ -1,4 +1,4 @@
-"""PyTorch's files: read to the bit, and never run."""
+"""PyTorch's files are read exactly, and never executed."""
 
 import collections
 import io
@@ -87,7 +87,7 @@ def test_views_of_one_storage(write):
 
 
 def test_other_spellings(write):
-    """The first function of a tensor, a parameter, a dict with attributes."""
+    """The first tensor function, a parameter and an attribute dict are read."""
     array = np.arange(6, dtype=np.float32).reshape(2, 3)
     oldest = Call(
         Global("torch._utils", "_rebuild_tensor"), Storage(array), 0, (2, 3), (3, 1)
@@ -139,12 +139,16 @@ def test_calls_are_refused(write, tmp_path, module, name, arguments):
         path = write(value)
         with pytest.raises(UserError) as caught:
             torch_file.open_tensors(path)
-        assert str(caught.value).startswith(f"{path} holds {module}.{name}, which is")
+        assert str(caught.value).startswith(
+            f"{path} contains {module}.{name}, which is"
+        )
     assert not os.path.exists(proof)
 
 
 def test_a_class_by_name_is_refused(write):
-    with pytest.raises(UserError, match=r"holds builtins\.object, which is no tensor"):
+    with pytest.raises(
+        UserError, match=r"contains builtins\.object, which is not a tensor"
+    ):
         torch_file.open_tensors(write({"a": Global("builtins", "object")}))
 
 
@@ -164,13 +168,15 @@ def test_other_ways_to_name_a_function(tmp_path, monkeypatch, program):
     with open("b.bin", "wb") as file:
         file.write(program)
     for path in ("a.bin", "b.bin"):
-        with pytest.raises(UserError, match=r"holds os\.system, which is no tensor"):
+        with pytest.raises(
+            UserError, match=r"contains os\.system, which is not a tensor"
+        ):
             torch_file.open_tensors(path)
     assert not os.path.exists("proof")
 
 
 def test_nothing_that_stays_can_be_changed(tmp_path):
-    """A pickle may also set attributes of what it names."""
+    """A pickle cannot change objects that persist after reading."""
     path = str(tmp_path / "a.bin")
     state = b"(N}X\x04\x00\x00\x00markI1\nstb"  # BUILD with (None, {"mark": 1})
     for name in (b"torch._utils\n_rebuild_tensor_v2", b"collections\nOrderedDict"):
@@ -188,11 +194,11 @@ def test_nothing_that_stays_can_be_changed(tmp_path):
 @pytest.mark.parametrize(
     "value, message",
     [
-        ([1, 2], "holds no tensors by name"),
-        ("text", "holds no tensors by name"),
-        ({"epoch": 3}, "holds 'epoch', which is no tensor"),
-        ({"state_dict": {}}, "holds 'state_dict', which is no tensor"),
-        ({3: whole(np.zeros(2, np.float32))}, "holds '3', which is no tensor"),
+        ([1, 2], "contains no named tensors"),
+        ("text", "contains no named tensors"),
+        ({"epoch": 3}, "contains 'epoch', which is not a tensor"),
+        ({"state_dict": {}}, "contains 'state_dict', which is not a tensor"),
+        ({3: whole(np.zeros(2, np.float32))}, "contains '3', which is not a tensor"),
     ],
 )
 def test_something_else_than_tensors(write, value, message):
@@ -222,7 +228,7 @@ def test_numbers_outside_the_storage(write, offset, shape, strides):
 
 
 def test_every_truncation(write):
-    """Seen when the file is opened, not after an hour."""
+    """Every truncation is reported when the file is opened."""
     tensors = {"a": np.ones((5, 4), np.float32), "b": np.ones(7, np.float16)}
     path = write(in_torch_file(tensors))
     with open(path, "rb") as file:
@@ -230,12 +236,12 @@ def test_every_truncation(write):
     for kept in range(len(data)):
         with open(path, "wb") as file:
             file.write(data[:kept])
-        with pytest.raises(UserError, match=r"pytorch_model\.bin is no readable"):
+        with pytest.raises(UserError, match=r"pytorch_model\.bin is not a readable"):
             torch_file.open_tensors(path)
 
 
 def test_random_damage(write):
-    """Whatever is in the file: a sentence or numbers, never a traceback."""
+    """Random damage gives a sentence or numbers, never a traceback."""
     tensors = {"a": np.ones((5, 4), np.float32), "b": np.ones(7, np.float32)}
     path = write(in_torch_file(tensors))
     with open(path, "rb") as file:
@@ -262,17 +268,17 @@ def test_flipped_number_in_an_archive(tmp_path):
         data = file.read()
         file.seek(data.index(np.full(9, 7.5, np.float32).tobytes()) + 6)
         file.write(b"\x00")
-    with pytest.raises(UserError, match="no readable PyTorch file.*CRC"):
+    with pytest.raises(UserError, match="not a readable PyTorch file.*CRC"):
         read(path)
 
 
 def test_big_endian(tmp_path):
     path, value = str(tmp_path / "a.bin"), in_torch_file({"a": np.ones(3, np.float32)})
     write_torch(path, value, byteorder="big")
-    with pytest.raises(UserError, match="big-endian machine: save it again as"):
+    with pytest.raises(UserError, match="big-endian machine. Save it again as"):
         torch_file.open_tensors(path)
     write_older_torch(path, value, little_endian=False)
-    with pytest.raises(UserError, match="big-endian machine: save it again as"):
+    with pytest.raises(UserError, match="big-endian machine. Save it again as"):
         torch_file.open_tensors(path)
 
 
@@ -285,7 +291,7 @@ def test_a_storage_that_is_missing_or_short(tmp_path):
             archive.writestr("archive/data.pkl", data)
             if numbers:
                 archive.writestr("archive/data/0", numbers)
-        with pytest.raises(UserError, match="no readable PyTorch file"):
+        with pytest.raises(UserError, match="not a readable PyTorch file"):
             torch_file.open_tensors(path)
 
 
@@ -293,7 +299,7 @@ def test_a_storage_that_is_missing_or_short(tmp_path):
 def test_no_file_of_pytorch(tmp_path, content):
     path = tmp_path / "a.bin"
     path.write_bytes(content)
-    with pytest.raises(UserError, match=r"a\.bin is no readable PyTorch file"):
+    with pytest.raises(UserError, match=r"a\.bin is not a readable PyTorch file"):
         torch_file.open_tensors(str(path))
 
 
@@ -301,7 +307,7 @@ def test_another_zip_file(tmp_path):
     path = str(tmp_path / "a.bin")
     with zipfile.ZipFile(path, "w") as archive:
         archive.writestr("bert_config.json", "{}")
-    with pytest.raises(UserError, match="zip file without a data.pkl"):
+    with pytest.raises(UserError, match="zip file without data.pkl"):
         torch_file.open_tensors(path)
 
 
@@ -320,5 +326,5 @@ def test_real_files(shared, name, count, words):
     assert len(found) == count
     table = next(v for n, v in found.items() if n.endswith("word_embeddings.weight"))
     assert table.shape == words
-    # As BERT is initialised: a normal deviation of 0.02.
+    # BERT's initialization: a standard deviation of 0.02.
     assert 0.017 < table.read().std() < 0.021

@@ -1,4 +1,4 @@
-"""New rows in a checkpoint, and the old numbers beside them."""
+"""New rows in a checkpoint; the old numbers stay."""
 
 import dataclasses
 
@@ -12,7 +12,7 @@ from official_bert.errors import UserError
 
 SIZE = MINI_CONFIG.vocab_size
 WORDS, BIAS = vocab_rows.WORD_EMBEDDINGS, vocab_rows.MLM_BIAS
-# One unused row, the last row, and two that are appended.
+# One unused row, the last row, and two appended rows.
 PIECES = {3: [40, 41, 42], 127: [50, 50, 7], 128: [9], 129: [60, 61, 62, 63, 64]}
 
 
@@ -107,7 +107,7 @@ def test_what_else_has_a_row_per_token_is_told(tensors):
     tensors["adapter"] = np.ones((SIZE, 2), np.float32)
     extended = vocab_rows.extend(checkpoint_of(tensors), PIECES)
     for note, name in zip(extended.notes[1:], ["decoder", "adapter"], strict=True):
-        assert note.startswith(f"{name} has 128 rows or columns too")
+        assert note.startswith(f"{name} also has 128 rows or columns")
         assert extended.read(name) is tensors[name]
         assert extended.shapes[name] == tensors[name].shape
 
@@ -122,7 +122,7 @@ def test_nothing_is_read_before_it_is_needed(tensors):
 
 @pytest.fixture(scope="module")
 def model_tensors():
-    """A whole pre-training model, no number of which is 0 or repeated."""
+    """Return a pre-training model in which no number is 0 or repeated."""
     from official_bert.modeling.pretraining import PretrainingModel
 
     rng = np.random.default_rng(2)
@@ -133,7 +133,7 @@ def model_tensors():
 
 
 def outputs(checkpoint, folder, input_ids):
-    """Write a checkpoint, read it into a model; return what that computes."""
+    """Write a checkpoint, load it into a model; return the model's outputs."""
     import tensorflow as tf
 
     from official_bert.checkpoints.initialize import load_opened
@@ -161,7 +161,7 @@ def test_texts_without_new_words_give_the_same_outputs(model_tensors, tmp_path):
         np.testing.assert_array_equal(before[name], after[name])
     logits = [np.asarray(o["masked_lm_logits"]) for o in (before, after)]
     np.testing.assert_array_equal(logits[0][..., old_ids], logits[1][..., old_ids])
-    # A new word scores the mean of its pieces.
+    # A new word's score is the mean of its pieces' scores.
     for index, ids in PIECES.items():
         mean = logits[0][..., ids].mean(axis=-1)
         np.testing.assert_allclose(logits[1][..., index], mean, atol=1e-5)

@@ -109,8 +109,8 @@ BAD = {
     f"{TO}classifier --export_dir=mine": "--export_dir … mine … not an empty directory",
     f"{TO}classifier --export_dir=dev.csv": "--export_dir … dev.csv",
     f"{TO}classifier --export_dir=dev.csv/below": "--export_dir … dev.csv/below",
-    f"{TO}int8": "int8 is an export already",
-    f"{TO}int8/model.tflite": "model.tflite is an export already",
+    f"{TO}int8": "int8 is already an export",
+    f"{TO}int8/model.tflite": "model.tflite is already an export",
     f"{TO}text.tflite": "text.tflite",
     f"{TO}nan": "",
     f"{TO}classifier --quantization=int4": "--quantization … float32",
@@ -120,7 +120,7 @@ BAD = {
     f"{TO}classifier --dev_file=dev.csv --max_accuracy_drop=nan": "--max_accuracy_drop",
     f"{TO}classifier --max_seq_length=8": "--max_seq_length",
     f"{TO}encoder --max_seq_length=2": "max_seq_length … 3",
-    f"{TO}encoder --max_seq_length=33": "--max_seq_length is 33",
+    f"{TO}encoder --max_seq_length=33": "--max_seq_length=33",
     f"{TO}classifier --lengths=abc": "--lengths … abc",
     f"{TO}classifier --lengths=16,2": "--lengths … 3 tokens",
     f"{TO}classifier --lengths=8.5": "--lengths … 8.5",
@@ -145,7 +145,7 @@ BAD = {
     f"{CALIBRATED}=head.csv": "head.csv",
     f"{CALIBRATED}=latin.csv": "latin.csv",
     f"{CALIBRATED}=short.csv --lengths=24": "accuracy "
-    "falls from 100.00 to … --max_accuracy_drop 1",
+    "falls from 100.00 to … --max_accuracy_drop=1",
     # Files with answers.
     f"{TO}classifier --dev_file=no.csv": "--dev_file … no.csv",
     f"{TO}classifier --dev_file=.": "--dev_file",
@@ -255,7 +255,7 @@ def test_it_says_what_it_wrote(results, folder):
     samples = r"Largest difference on 11 samples: logits \S+, probabilities \S+; \d+ sa"
     assert re.match(samples, lines[2])
     assert lines[3].startswith("dev.csv: accuracy: 100.00 in Python, ")
-    assert re.match(r"\d of \d answers differ from Python's", lines[4])
+    assert re.match(r"\d of \d predictions differ from Python's", lines[4])
     numbers = r"Probabilities differ by 0\.\d{4} at most \(example \d\) and by 0\.\d{4}"
     assert re.match(numbers, lines[5])
     assert lines[6].startswith(os.path.join("int8", "README.md"))

@@ -133,14 +133,14 @@ BAD = {
     ),
     "missing input": ([*MODEL, "--input_file=gone.txt", *TO_FILE], ["gone.txt"]),
     "input is a folder": ([*MODEL, "--input_file=model", *TO_FILE], ["directory"]),
-    "cut gzip": ([*MODEL, "--input_file=cut.gz", *TO_FILE], ["whole gzip"]),
+    "cut gzip": ([*MODEL, "--input_file=cut.gz", *TO_FILE], ["complete gzip"]),
     "missing checkpoint": (
         ["--init_checkpoint=gone", "--input_file=input.txt", *TO_FILE],
         ["gone"],
     ),
     "half a model": (
         ["--init_checkpoint=half", "--input_file=input.txt", *TO_FILE],
-        ["half holds no checkpoint"],
+        ["half contains no checkpoint"],
     ),
     "missing vocabulary": ([*READ, *TO_FILE, "--vocab_file=gone.txt"], ["gone.txt"]),
     "missing config": (
@@ -398,7 +398,7 @@ def test_what_is_said_meanwhile(folder):
     said = done.stderr
     assert done.returncode == 0, said
     assert "Initialised 87 variables from model" in said
-    assert "not used: cls/predictions/output_bias" in said
+    assert "Unused weights of the checkpoint: cls/predictions/output_bias" in said
     assert "Standard input: 1 of 3 lines have bytes that are not UTF-8" in said
     assert "1 of 3 texts are longer than max_seq_length 32: 10 tokens were cut" in said
     assert "1 of 3 texts have no tokens" in said

@@ -74,11 +74,11 @@ BAD = {
     "top_k": ({"arguments": [*MODEL, "--text=[MASK]", "--top_k=0"]}, ["top_k", "0"]),
     "no vocabulary": (
         {"arguments": ["--model_dir=bare", "--text=[MASK]"]},
-        ["bare comes without a vocab.txt"],
+        ["bare has no vocab.txt"],
     ),
     "half a model": (
         {"arguments": ["--model_dir=half", "--text=[MASK]"]},
-        ["half holds no checkpoint"],
+        ["half contains no checkpoint"],
     ),
     "two names, of which the last counts": (
         {"arguments": [*MODEL, "--init_checkpoint=none", "--text=[MASK]"]},

@@ -83,8 +83,8 @@ def test_a_refusal_is_the_only_line(results):
     assert refused.returncode == 1
     assert refused.stdout == ""
     assert refused.stderr == (
-        "error: FacebookAI/roberta-base is a RoBERTa model; this package reads BERT. "
-        "`official-bert models` lists names.\n"
+        "error: FacebookAI/roberta-base is a RoBERTa model; this package reads only "
+        "BERT. `official-bert models` lists the names.\n"
     )
 
 

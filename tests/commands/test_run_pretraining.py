@@ -41,7 +41,7 @@ BAD = {
         [
             "create_pretraining_data.py",
             "--output_file=data/00.tfrecord",
-            "more than a few hundred MB add --num_workers",
+            "more than a few hundred MB of text add --num_workers",
         ],
     ),
     "no eval match": (
@@ -150,14 +150,17 @@ BAD = {
     "many devices": ({"num_devices": 1000}, ["--num_devices is 1000"]),
     "unknown flag": ({"num_train_step": 5}, ["num_train_step"]),
     "checkpoint missing": ({"init_checkpoint": "none.ckpt"}, ["none.ckpt"]),
-    "checkpoint empty": ({"init_checkpoint": "records"}, ["holds no checkpoint"]),
+    "checkpoint empty": ({"init_checkpoint": "records"}, ["contains no checkpoint"]),
     "checkpoint cut": ({"init_checkpoint": "cut.ckpt"}, ["cut.ckpt", "truncated"]),
     "data cut": ({"init_checkpoint": "data.ckpt"}, ["data.ckpt", "word_embeddings"]),
     "checkpoint of another size": (
         {"init_checkpoint": "large.ckpt"},
         ["large.ckpt", "hidden_size is 32", "16 in the model", "bert_config.json"],
     ),
-    "other checkpoint": ({"init_checkpoint": "other.ckpt"}, ["other.ckpt", "lacks"]),
+    "other checkpoint": (
+        {"init_checkpoint": "other.ckpt"},
+        ["other.ckpt", "are missing"],
+    ),
     "output is a file": ({"output_dir": "text.txt"}, ["--output_dir", "text.txt"]),
     "output under a file": ({"output_dir": "text.txt/a"}, ["--output_dir", "text.txt"]),
     "output is a model": ({"output_dir": "model"}, ["model holds a model"]),

@@ -9,7 +9,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture
 def environment(tmp_path, monkeypatch):
-    """A small environment of 40 modules that say nearly the same."""
+    """Make a small environment of 40 modules with similar texts."""
     modules = {}
     for number in range(40):
         path = tmp_path / f"m{number}.py"
@@ -100,5 +100,7 @@ def test_tests_and_this_package_are_no_part_of_it():
 
 
 def test_an_unknown_corpus_is_named():
-    with pytest.raises(UserError, match="--heldout_file: there is no builtin:java"):
+    with pytest.raises(
+        UserError, match="--heldout_file: the corpus builtin:java does not"
+    ):
         readers.find_inputs("builtin:java", "--heldout_file")

@@ -52,7 +52,7 @@ def test_invalid_utf8_is_left_out_and_counted(write, caplog):
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_refused(write, encoding):
     path = write("a.txt", "\ufeffcafé\n".encode(encoding))
-    with pytest.raises(UserError, match=f"{path} is UTF-16; save it as UTF-8"):
+    with pytest.raises(UserError, match=f"{path} is UTF-16. Save it as UTF-8"):
         _read([path])
 
 
@@ -74,14 +74,14 @@ def test_half_a_gzip_file_is_an_error(write):
     path = write("a.txt.gz", "some text\n" * 1000)
     with open(path, "r+b") as file:
         file.truncate(os.path.getsize(path) - 10)
-    with pytest.raises(UserError, match="a.txt.gz is not a whole gzip file"):
+    with pytest.raises(UserError, match="a.txt.gz is not a complete gzip file"):
         _read([path])
 
 
 def test_text_that_only_claims_to_be_gzip_is_an_error(tmp_path):
     path = tmp_path / "a.gz"
     path.write_text("plain")
-    with pytest.raises(UserError, match="a.gz is not a whole gzip file"):
+    with pytest.raises(UserError, match="a.gz is not a complete gzip file"):
         _read([str(path)])
 
 
@@ -145,7 +145,7 @@ def test_every_byte_is_reported(write):
 
 
 def test_unknown_format_directory_and_missing_file(tmp_path):
-    with pytest.raises(UserError, match="--input_format is 'xml'"):
+    with pytest.raises(UserError, match="--input_format='xml'"):
         _read([], "xml")
     with pytest.raises(UserError, match="is a directory"):
         readers.find_inputs(str(tmp_path))
@@ -166,10 +166,10 @@ def test_wikiextractor_output_with_a_byte_order_mark(write):
 
 
 def test_the_report_on_records_is_no_text(write, tmp_path, caplog):
-    """Text and records in one folder: the same command again reads the same."""
+    """The report in the same folder is not read as text by a repeated command."""
     write("a.txt", "one")
     for name in ("train.tfrecord", "train.tfrecord.report.txt", "my.report.txt"):
         write(name, "x")
     found = readers.find_inputs(str(tmp_path / "*.txt"))
     assert [os.path.basename(path) for path in found] == ["a.txt", "my.report.txt"]
-    assert "train.tfrecord.report.txt is the report on" in caplog.text
+    assert "train.tfrecord.report.txt is a report on" in caplog.text

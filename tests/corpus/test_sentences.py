@@ -47,7 +47,7 @@ def test_split_sentences(text, expected):
     ],
 )
 def test_odd_text_takes_no_longer_than_other(text, count):
-    """As addresses of data on web pages; it took the square of their length."""
+    """Unusual text, such as data URLs, takes linear time."""
     started = time.monotonic()
     assert len(split_sentences(text)) == count
     assert time.monotonic() - started < 20

@@ -85,7 +85,7 @@ def test_small_files_share_a_unit_and_a_large_one_is_alone(monkeypatch):
 
 def test_a_block_takes_several_files_and_stays_small(write, monkeypatch):
     monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 10)
-    # Packed, they are larger than they look.
+    # Compressed files are larger than their size on disk.
     paths = [write(f"{n}.txt.gz", f"{n}{n}{n}\n\n") for n in "abcde"]
     unit = text_blocks.TextUnit(5, tuple(paths))
     blocks = list(text_blocks.blocks_of(unit, "lines"))
@@ -159,7 +159,7 @@ def test_bytes_that_are_not_utf8_are_counted(write):
 @pytest.mark.parametrize("encoding", ["utf-16-le", "utf-16-be"])
 def test_utf_16_is_refused(write, encoding):
     path = write("a.txt", "\ufeffcafé\n".encode(encoding))
-    with pytest.raises(UserError, match=f"{path} is UTF-16; save it as UTF-8"):
+    with pytest.raises(UserError, match=f"{path} is UTF-16. Save it as UTF-8"):
         _blocks([path])
 
 
@@ -172,7 +172,7 @@ def test_half_a_gzip_file_is_an_error(write):
     path = write("a.txt.gz", "some text\n" * 1000)
     with open(path, "r+b") as file:
         file.truncate(20)
-    with pytest.raises(UserError, match="a.txt.gz is not a whole gzip file"):
+    with pytest.raises(UserError, match="a.txt.gz is not a complete gzip file"):
         _blocks([path])
 
 

@@ -1,4 +1,4 @@
-"""The two scripts as people run them: a few runs, since each takes seconds."""
+"""Run the two scripts like a user; only a few runs, because each takes seconds."""
 
 import json
 import subprocess
@@ -38,7 +38,9 @@ def test_create_then_inspect(script, mini, tmp_path):
     assert made.returncode == 0, made.stderr
     assert "of text: expect about" in made.stderr
     assert made.stdout.startswith((tmp_path / "0.tfrecord.report.txt").read_text())
-    (tmp_path / "0.tfrecord.report.png").unlink(missing_ok=True)  # Of matplotlib.
+    (tmp_path / "0.tfrecord.report.png").unlink(
+        missing_ok=True
+    )  # Exists only with matplotlib.
     assert sorted(path.name for path in tmp_path.iterdir()) == [
         "0.tfrecord",
         "0.tfrecord.report.txt",
@@ -50,7 +52,7 @@ def test_create_then_inspect(script, mini, tmp_path):
     counts = [manifest[f"{number}.tfrecord"]["num_records"] for number in range(2)]
     assert counts == [len(records) for records in recorded["files"]]
     run = json.loads((tmp_path / "0.tfrecord.run.json").read_text())
-    # The recorded settings have the original's name.
+    # The recorded settings use the original's name.
     assert "--random_seed=7" in settings
     assert run["flags"]["seed"] == 7 and "random_seed" not in run["flags"]
     assert len(run["inputs"]) == 2
@@ -91,7 +93,7 @@ def test_bad_input_is_one_sentence(script, mini, tmp_path, flag, status, message
 
 
 def test_unmasked_records_of_words_without_spaces(script, tmp_path):
-    """One pass by default; what a word is comes from the segmented copy."""
+    """One pass is the default, and the segmented copy defines the words."""
     tokens = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"使用语言模型。"]
     (tmp_path / "vocab.txt").write_text("\n".join(tokens) + "\n")
     (tmp_path / "plain.txt").write_text(

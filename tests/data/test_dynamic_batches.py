@@ -1,4 +1,4 @@
-"""Batches with masks drawn anew: the same after a restart and on any worker."""
+"""Dynamic masks are the same after a restart and on any worker."""
 
 import itertools
 
@@ -11,7 +11,7 @@ from record_files import MINI_CONFIG
 from official_bert.data import input_pipeline
 from official_bert.data.records import record_set
 
-# Records, and those of a batch, whose borders are no epoch's: 41 = 6 * 7 - 1.
+# Records, and records per batch; 41 = 6 * 7 - 1, so batches cross epochs.
 RECORDS, SIZE = 41, 6
 MASKED = ("input_ids", "masked_lm_ids", "masked_lm_positions", "masked_lm_weights")
 
@@ -47,7 +47,7 @@ def assert_equal(found, expected):
 
 @pytest.fixture(scope="module")
 def whole(records):
-    """Three epochs and a bit, without an interruption."""
+    """Return three epochs and a part, without an interruption."""
     return train(records, count=21)
 
 
@@ -78,7 +78,7 @@ def test_workers_rows_are_the_whole_batch(records, whole, workers):
 
 
 def test_workers_that_read_files_of_their_own(tmp_path):
-    """Two lanes: each worker opens one file."""
+    """With two lanes, each worker opens one file."""
     numbers = [{"masked_lm_weights": [1.0, 1.0]}] * 2
     for file, changes in enumerate(numbers):
         values = record_files.numbered(100 * file + 9, 12, length=12, **changes)
@@ -95,7 +95,7 @@ def test_workers_that_read_files_of_their_own(tmp_path):
 
 
 def test_the_number_of_readers_does_not_matter(records, whole, monkeypatch):
-    """Chunks of 4 in windows of 2, read one by one, in an order of their own."""
+    """Chunks of 4 in windows of 2, read in any parallel order, give equal batches."""
     original = input_pipeline.tf.data.Dataset.map
 
     def one_by_one(self, function, num_parallel_calls=None, **options):
@@ -106,7 +106,7 @@ def test_the_number_of_readers_does_not_matter(records, whole, monkeypatch):
 
 
 def by_text(batches, records):
-    """Return each record's masks, in the order in which it came: text -> list."""
+    """Return each record's masks, in the order of arrival: text -> list."""
     found = {}
     flat = {
         name: values.reshape(-1, *values.shape[2:]) for name, values in batches.items()
@@ -121,7 +121,7 @@ def by_text(batches, records):
 
 
 def test_epochs_have_other_masks(records):
-    """The text is the same in each, the masked words are not."""
+    """Epochs have the same texts, but different masks."""
     found = by_text(train(records, count=4 * RECORDS), records)
     texts = [
         record_files.unmasked(r) for f in (0, 1) for r in record_files.mini_records(f)
@@ -135,7 +135,7 @@ def test_epochs_have_other_masks(records):
 
 
 def test_seeds_have_other_masks(tmp_path):
-    """Of records that are all the same, so that their order tells nothing."""
+    """Seeds have different masks, shown on equal records, whose order is invisible."""
     text = record_files.unmasked(record_files.mini_records()[0])
     path = record_files.write(tmp_path / "a", [text] * 12)
     record_files.write_manifest({path: record_files.unmasked_manifest()})
@@ -166,7 +166,7 @@ def test_evaluation_masks_are_always_the_same(records):
 
 
 def test_records_of_a_batch_are_its_rows(records, whole):
-    """What is saved of a bad batch is unmasked, like the files."""
+    """The saved records of a bad batch are unmasked, like the files."""
     held = records.batch_records(SIZE, seed=1, batch=9)
     for row, (path, number, _) in enumerate(held):
         file = records.index.files.index(path)
@@ -176,7 +176,7 @@ def test_records_of_a_batch_are_its_rows(records, whole):
 
 
 def test_static_records_are_passed_on(tmp_path):
-    """As they are in the file, in training and in evaluation."""
+    """Static records are returned unchanged in training and evaluation."""
     found = record_set.open_record_set(record_files.write_mini(tmp_path), MINI_CONFIG)
     assert found.format.masking is None
     texts = record_files.mini_records(0) + record_files.mini_records(1)

@@ -1,4 +1,4 @@
-"""Masks drawn at reading: how many, where, of what, and from which numbers."""
+"""Dynamic masks: their number, positions, replacements and random numbers."""
 
 import dataclasses
 import itertools
@@ -46,7 +46,7 @@ def mask(rows, rules=RULES, seed=5, first_row=0, purpose=dynamic_masking.TRAININ
 
 
 def words_of(rows, row):
-    """Return a row's words as tuples of places, by the rules of static masks."""
+    """Return a row's words as tuples of positions, by the rules of static masks."""
     continues = rows["continues_word"][row] * masking.CONTINUES
     places = np.flatnonzero(rows["input_ids"][row] > 2).tolist()
     return set(map(tuple, masking._group_words(continues.tolist(), places)))
@@ -68,7 +68,7 @@ def masked(rows, rules):
 
 
 def near(count, total, share, deviations=5):
-    """Tell whether a count is within so many deviations of the binomial mean."""
+    """Return whether a count is near the binomial mean, in standard deviations."""
     spread = math.sqrt(total * share * (1 - share))
     return abs(count - total * share) < deviations * spread
 
@@ -125,7 +125,7 @@ def test_each_row_has_the_static_number_of_masks(rows):
 
 @pytest.mark.parametrize("share", [0.05, 0.15, 0.45])
 def test_halves_are_rounded_to_even(share):
-    """At 30 tokens, 4.5 is 4 and 13.5 is 14."""
+    """Halves round to even: at 30 tokens, 4.5 becomes 4 and 13.5 becomes 14."""
     rules = dynamic_masking.MaskingRules(share, 20, False, MASK, VOCAB_SIZE)
     used = tf.range(1, 500)
     found = dynamic_masking.count_to_predict(used, rules).numpy()
@@ -150,7 +150,7 @@ def test_replacements_are_80_10_10(rows, masked):
     seen = np.take_along_axis(masked["input_ids"], positions, 1)[real]
     total = len(labels)
     assert total > 100_000
-    # A random id is the label itself, or [MASK], in one of 1000.
+    # One random id in 1000 is the label itself, or [MASK].
     by_chance = 0.1 / VOCAB_SIZE
     assert near((seen == MASK).sum(), total, 0.8 + by_chance)
     assert near((seen == labels).sum(), total, 0.1 + by_chance)
@@ -165,7 +165,7 @@ def test_random_replacements_are_of_the_whole_vocabulary(rows, masked):
     others = seen[(seen != MASK) & (seen != masked["masked_lm_ids"][real])]
     counts = np.bincount(others, minlength=VOCAB_SIZE)
     assert len(counts) == VOCAB_SIZE
-    # Special entries too, and none more often than others.
+    # Special tokens are drawn too, and none more often than others.
     mean = len(others) / (VOCAB_SIZE - 2)
     counts = np.delete(counts, MASK)
     assert counts.min() > 0
@@ -174,7 +174,7 @@ def test_random_replacements_are_of_the_whole_vocabulary(rows, masked):
 
 
 def test_every_place_is_as_likely():
-    """Among the 29 words of a full row, over 128,000 draws."""
+    """All positions are equally likely: 29 words of a full row, 128,000 draws."""
     rows = make_rows(45_000)
     keep = rows["input_mask"].sum(axis=1) == LENGTH
     row = {name: values[keep][:1] for name, values in rows.items()}
@@ -203,7 +203,7 @@ def test_masked_words_are_whole(rows):
 
 
 def test_words_are_taken_as_the_static_rule_takes_them():
-    """One word after the other, but for those that there is no room for."""
+    """Words are taken in order, and words without room are skipped."""
     rng = np.random.default_rng(1)
     lengths = rng.integers(1, 7, (500, 20)).astype(np.int32)
     lengths[:, 15:] = 0
@@ -236,7 +236,7 @@ def test_every_word_of_a_length_is_as_likely():
 
 
 def test_a_rest_of_a_word_joins_the_last_word_of_a():
-    """Segment B, behind the `[SEP]` at 2, begins inside a word."""
+    """A partial word after the `[SEP]` at 2 joins the last word of A."""
     row = {
         "input_ids": [1, 10, 2, 11, 12, 2, 0],
         "input_mask": [1, 1, 1, 1, 1, 1, 0],
@@ -297,7 +297,7 @@ def test_neighbouring_rows_of_random_numbers_are_independent():
 
 
 def test_masks_stay_from_version_to_version():
-    """Else, no run that was begun with an older version could continue."""
+    """Masks do not change between versions; otherwise old runs could not resume."""
     masked = mask(make_rows(3), first_row=10**12)
     assert masked["masked_lm_positions"].tolist() == [
         [5, 15, 19, 22],
@@ -317,7 +317,7 @@ def test_masks_stay_from_version_to_version():
 
 @pytest.mark.parametrize("shares", [(100, 0, 0), (80, 20, 0), (0, 20, 80), (0, 0, 100)])
 def test_other_mixes(shares):
-    """Rows of Table 8; of 1,000 random tokens one is the token itself."""
+    """The mixes of Table 8 give their shares; 1 of 1,000 tokens is equal."""
     rules = dataclasses.replace(RULES, masking_mix=masking.MaskingMix(*shares))
     masked = mask(make_rows(3000), rules)
     real = masked["masked_lm_weights"] > 0
@@ -326,14 +326,14 @@ def test_other_mixes(shares):
     labels = masked["masked_lm_ids"][real]
     found = (seen == MASK).mean(), (seen == labels).mean()
     wanted = np.array(shares[:2]) / 100
-    # Exactly, where no random token is the mask or the label by chance.
+    # Exact if no random token equals the mask or the label by chance.
     margin = 0.02 if any(0 < share < 100 for share in shares) or shares[2] else 0
     np.testing.assert_allclose(found, wanted, atol=margin)
     assert len(labels) > 5000
 
 
 def test_the_papers_mix_is_not_told_apart():
-    """A run that began before there were others goes on."""
+    """A run from before there were other mixes resumes."""
     assert "masking_mix" not in RULES.to_dict()
     other = dataclasses.replace(RULES, masking_mix=masking.MaskingMix(100, 0, 0))
     assert other.to_dict()["masking_mix"] == {"mask": 100, "same": 0, "random": 0}

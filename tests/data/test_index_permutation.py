@@ -23,7 +23,7 @@ def test_orders_are_the_same_on_any_machine():
 def test_seeds_differ_and_neighbours_part():
     orders = [permuted(np.arange(1000), 1000, seed) for seed in range(20)]
     assert len({tuple(order) for order in orders}) == 20
-    # Of 20 x 999 pairs 40 stay together by chance.
+    # Of 20 x 999 pairs, 40 stay together by chance.
     together = sum((abs(np.diff(order)) == 1).sum() for order in orders)
     assert 15 < together < 75
     in_place = sum((order == np.arange(1000)).sum() for order in orders)

@@ -1,4 +1,4 @@
-"""Batch k is a function of (files, seed, k), and bad records are named."""
+"""Batch k is a function of (files, seed, k), and invalid records are named."""
 
 import itertools
 import math
@@ -16,7 +16,7 @@ from official_bert.data.records import examples, tfrecord
 from official_bert.data.records import index as record_index
 from official_bert.errors import UserError
 
-# Records of three files, one of which fits into no chunk and one is empty.
+# Records of the files; one exceeds a chunk, and one is empty.
 COUNTS = (10, 0, 1, 12)
 TOTAL = sum(COUNTS)
 LIMITS = {
@@ -43,7 +43,7 @@ def paths(tmp_path_factory):
 
 @pytest.fixture(params=[slow((256, 64)), (4, 2), slow((1, 3))], ids=str)
 def index(request, paths, monkeypatch):
-    """The files, at several sizes of chunks and windows."""
+    """Index the files with several sizes of chunks and windows."""
     chunk, window = request.param
     monkeypatch.setattr(record_index, "CHUNK", chunk)
     monkeypatch.setattr(input_pipeline, "CHUNK", chunk)
@@ -63,7 +63,7 @@ def train(index, batch_size, seed=1, first=0, count=10):
 
 
 def test_any_batch_without_those_before(index):
-    """Batches of 5 in 23 records: borders of files, windows, epochs, and not."""
+    """Any batch can be read directly, also across files, windows and epochs."""
     whole = train(index, 5, count=15)
     assert all(len(batch) == 5 for batch in whole)
     for first in (4, 9, 13):
@@ -94,7 +94,7 @@ def test_each_seed_has_its_order(index):
 
 @pytest.mark.parametrize("size", [1, 2, 23, 64, 256, 1000])
 def test_orders_are_as_if_drawn_by_lot(size):
-    """Neither neighbours nor places are kept more often than by chance."""
+    """Neighbors and positions are kept no more often than by chance."""
     places = tf.range(size, dtype=tf.int64)
     orders = [
         input_pipeline._permuted(places, size, 1, epoch, window).numpy()
@@ -111,14 +111,14 @@ def test_orders_are_as_if_drawn_by_lot(size):
 
 
 def test_files_are_mixed_within_a_window(paths):
-    """Most first batches are not of one file."""
+    """Most first batches contain records of several files."""
     index = record_index.index_files(paths)
     firsts = [train(index, 8, seed, count=1)[0] for seed in range(3)]
     assert sum({n < 10 for n in batch} == {True, False} for batch in firsts) > 1
 
 
 def test_more_than_one_window_of_the_real_size(tmp_path, monkeypatch):
-    """600 records in windows of 512: the border is at a batch's middle."""
+    """600 records in windows of 512: the window ends inside a batch."""
     monkeypatch.setattr(input_pipeline, "WINDOW", 2)
     path = record_files.write(tmp_path / "a", record_files.numbered(0, 600))
     index = record_index.index_files([path])
@@ -179,7 +179,7 @@ def test_batch_larger_than_the_data(index):
 
 
 def failure(path, record_format=RECORD_FORMAT, batches=evaluation_batches):
-    """Return the sentence for reading a bad file."""
+    """Return the error message for an invalid file."""
     index = record_index.index_files([path])
     with pytest.raises(tf.errors.OpError) as caught:
         list(batches(index, record_format, 4, 1000))
@@ -239,7 +239,7 @@ def test_other_lengths_later_in_the_file(tmp_path, change):
     values[3] |= change
     path = record_files.write(tmp_path / "a", values)
     message = failure(path)
-    assert f"{path}: record 3 does not hold the features" in message
+    assert f"{path}: record 3 is not a pre-training record" in message
     assert "'input_ids': 4" in message and "'masked_lm_ids': 2" in message
 
 
@@ -248,7 +248,7 @@ def test_damaged_record(tmp_path):
     data = bytearray((tmp_path / "a").read_bytes())
     data[len(data) // 2] ^= 0xFF
     (tmp_path / "a").write_bytes(data)
-    assert failure(path) == f"{path}: record 2 is damaged; make the file again."
+    assert failure(path) == f"{path}: record 2 is damaged. Create the file again."
 
 
 def test_other_errors_are_not_the_data_s(paths):
@@ -259,7 +259,7 @@ def test_other_errors_are_not_the_data_s(paths):
 
 @pytest.fixture
 def packed(paths, tmp_path, monkeypatch):
-    """The same files, compressed, in chunks of four."""
+    """Return the same files, compressed, in chunks of four."""
     monkeypatch.setattr(record_index, "CHUNK", 4)
     monkeypatch.setattr(input_pipeline, "CHUNK", 4)
     monkeypatch.setattr(input_pipeline, "WINDOW", 2)
@@ -294,8 +294,8 @@ def test_compressed_records_that_were_damaged_since_are_a_sentence(packed):
     with pytest.raises(tf.errors.OpError) as error:
         train(index, 5)
     message = str(record_parsing.user_error(error.value, index, RECORD_FORMAT))
-    assert message.startswith(f"{packed[0]} is truncated, or no gzip file")
-    assert message.endswith("make the file again.")
+    assert message.startswith(f"{packed[0]} is truncated, or not a gzip file")
+    assert message.endswith("Create the file again.")
 
 
 def test_chunks_are_the_members_of_our_files():

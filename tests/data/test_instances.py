@@ -9,7 +9,7 @@ VOCAB = masking.MaskingIds(cls_id=1, sep_id=2, mask_id=3, vocab_ids=tuple(range(
 
 
 def _documents(*shapes):
-    """Documents whose every token says where it is: 1000 * document + place."""
+    """Return documents whose tokens show their position: 1000 * document + position."""
     documents = []
     for number, lengths in enumerate(shapes, 1):
         places = iter(range(1000 * number, 1000 * number + sum(lengths)))
@@ -18,7 +18,7 @@ def _documents(*shapes):
 
 
 def _unmasked(instance):
-    """Return A and B as they were before masking."""
+    """Return A and B without masks."""
     ids = list(instance.input_ids)
     for position, label in zip(
         instance.masked_lm_positions, instance.masked_lm_ids, strict=True
@@ -72,7 +72,7 @@ def test_sentences_that_a_random_text_displaced_are_used_again():
     for one in made:
         a, b = _unmasked(one)
         used.update(a if one.is_random_next else a + b)
-    # Only what was cut to fit is missing, and 8 sentences fit a chunk exactly.
+    # Only truncated tokens are missing, and 8 sentences fit a chunk exactly.
     assert len(used) > 270
 
 
@@ -211,7 +211,7 @@ def test_without_next_sentence_prediction_b_always_follows():
             for seed in range(20)
             for one in _make(documents, index, seed, max_seq_length=90, **settings)
         ]
-        # One sentence alone has nothing that follows it.
+        # A single sentence has no next sentence.
         assert bool(own) == (index < 3)
         made += own
     assert not any(one.is_random_next for one in made)

@@ -1,4 +1,4 @@
-"""Which files go to which lane, and batches made of the lanes' rows."""
+"""The lanes of files, and batches made of the lanes' rows."""
 
 import itertools
 import os
@@ -24,18 +24,18 @@ LIMITS = {
 }
 RECORD_FORMAT = record_parsing.RecordFormat(examples.feature_spec(4, 2), {}, LIMITS)
 
-# Four files of so many records; of a lane that is one of them, the last chunk
-# of 4 is smaller, and so is the last window of 2 chunks.
+# Number of records in each of four files. In a lane of one file, the last chunk
+# of 4 and the last window of 2 chunks are smaller.
 SIZE = 29
 TOTAL = 4 * SIZE
 
 # Batch size -> lanes of the four files. A lane gives 5, 3, 11, 2 and 7 records
-# to a batch, whose borders are seldom those of a chunk, window or epoch.
+# to a batch, which rarely ends with a chunk, window or epoch.
 LANES_OF = {5: 1, 6: 2, 22: 2, 8: 4, 28: 4}
 
 
 def index_of(*counts):
-    """Return an index of files that do not exist, each of one chunk or none."""
+    """Return an index of files that do not exist, each with one chunk or none."""
     filled = np.flatnonzero(counts)
     zeros = np.zeros_like(filled)
     paths = tuple(f"file{number}" for number in range(len(counts)))
@@ -43,7 +43,7 @@ def index_of(*counts):
 
 
 def files_of_lanes(counts, batch_size):
-    """Return the numbers of each lane's files."""
+    """Return the file numbers of each lane."""
     index, found = lanes.split_into_lanes(index_of(*counts), batch_size, 1)
     return [
         index.file_of[lane.first : lane.first + lane.chunks].tolist() for lane in found
@@ -106,7 +106,7 @@ def test_a_single_lane_is_the_data():
 
 
 def test_chunks_stay_whole_and_in_order_in_their_lanes():
-    """Files 0 and 2 make a lane of 2 + 1 chunks, and file 1 one of 3."""
+    """Files 0 and 2 form a lane of 2 + 1 chunks, and file 1 a lane of 3."""
     index = RecordIndex(
         ("a", "b", "c"),
         np.array([0, 0, 1, 1, 1, 2]),
@@ -124,7 +124,7 @@ def test_chunks_stay_whole_and_in_order_in_their_lanes():
 
 @pytest.mark.parametrize("seed", [0, 1, 12345, -1])
 def test_lanes_of_one_shape_differ_in_order(seed):
-    """Two lanes agree no more often than two orders drawn by lot."""
+    """The orders of two equal lanes agree no more often than random orders."""
     _, found = lanes.split_into_lanes(index_of(*[7] * 16), 16, seed)
     places = tf.range(1000, dtype=tf.int64)
     orders = [
@@ -132,13 +132,13 @@ def test_lanes_of_one_shape_differ_in_order(seed):
         for lane in found
     ]
     pairs = itertools.combinations(orders, 2)
-    # 120 pairs agree at 1 place each by chance, give or take 1 / sqrt(120).
+    # 120 pairs agree at 1 position each by chance, ± 1 / sqrt(120).
     assert np.mean([(a == b).sum() for a, b in pairs]) < 1 + 3 / np.sqrt(120)
 
 
 @pytest.fixture(autouse=True)
 def small_chunks(monkeypatch):
-    """Lanes of 8 chunks in windows of 8, 4 or 2, for 1, 2 or 4 lanes."""
+    """Make lanes of 8 chunks in windows of 8, 4 or 2, for 1, 2 or 4 lanes."""
     monkeypatch.setattr(record_index, "CHUNK", 4)
     monkeypatch.setattr(input_pipeline, "CHUNK", 4)
     monkeypatch.setattr(input_pipeline, "WINDOW", 8)
@@ -146,7 +146,7 @@ def small_chunks(monkeypatch):
 
 @pytest.fixture
 def index(tmp_path):
-    """Records 0, 1, 2 … in four files; the first id is the record's number."""
+    """Return records 0, 1, 2 … in four files; the first id is the record's number."""
     return record_index.index_files(
         [
             record_files.write(
@@ -158,7 +158,7 @@ def index(tmp_path):
 
 
 def train(index, batch_size, first=0, count=1, rows=None, seed=1):
-    """Return int [count, rows], the numbers of the records of some batches."""
+    """Return int [count, rows], the record numbers of some batches."""
     batches = training_batches(index, RECORD_FORMAT, batch_size, seed, first, rows)
     return np.array(
         [batch["input_ids"][:, 0] for batch in batches.take(count)], np.int64
@@ -166,7 +166,7 @@ def train(index, batch_size, first=0, count=1, rows=None, seed=1):
 
 
 def streams(index, batch_size, count):
-    """Return int [lanes, records], what each lane gives to the first batches."""
+    """Return int [lanes, records], each lane's records in the first batches."""
     batches = train(index, batch_size, count=count)
     split = batches.reshape(count, LANES_OF[batch_size], -1)
     return split.transpose(1, 0, 2).reshape(LANES_OF[batch_size], -1)
@@ -202,7 +202,7 @@ def test_every_record_of_a_lane_once_in_its_epochs(index, batch_size):
 
 
 def test_each_lane_has_its_order(index):
-    """Beside the file, nothing would tell the lanes apart."""
+    """Lanes have different orders, even if their files are equal."""
     within = streams(index, 8, count=SIZE) % SIZE
     assert len(np.unique(within, axis=0)) == 4
 
@@ -211,7 +211,7 @@ def test_each_lane_has_its_order(index):
     ("batch_size", "window", "own"), [(5, 8, 8), (6, 8, 4), (8, 8, 2), (8, 3, 1)]
 )
 def test_lanes_share_the_window(tmp_path, monkeypatch, batch_size, window, own):
-    """The first window of a lane is `own` chunks of 4 records, well mixed."""
+    """The first window of a lane has `own` chunks of 4 records, well mixed."""
     monkeypatch.setattr(input_pipeline, "WINDOW", window)
     index = record_index.index_files(
         [
@@ -229,7 +229,7 @@ def test_lanes_share_the_window(tmp_path, monkeypatch, batch_size, window, own):
 
 
 def test_orders_stay_from_version_to_version(index):
-    """Else, no run that was begun with an older version could continue."""
+    """Orders do not change between versions; otherwise old runs could not resume."""
     assert train(index, 5, first=22, count=2, seed=7).tolist() == [
         [31, 29, 99, 6, 41],
         [42, 83, 115, 92, 80],
@@ -288,7 +288,7 @@ def test_a_worker_opens_its_lanes_files_only(index, workers):
 
 @pytest.mark.parametrize("batch_size", [slow(5), 8])
 def test_only_wanted_rows_are_checked(index, batch_size):
-    """A bad id concerns the worker whose row it is, and is found by name."""
+    """An invalid id is reported only to the worker that reads its row."""
     whole = train(index, batch_size, count=TOTAL // batch_size)
     values = record_files.numbered(SIZE, SIZE)
     values[11]["input_ids"][3] = 4000
@@ -326,7 +326,8 @@ def test_a_run_that_starts_later_does_not_read_what_came_before(index, batch_siz
     assert data.count(serialized) == 1
     with open(path, "wb") as target:
         target.write(data.replace(serialized, b"x" * len(serialized)))
-    # Batch 0 is of the first of some windows, and the last batch of an epoch is not.
+    # Batch 0 belongs to the first windows, and the last batch of an epoch does
+    # not.
     last = TOTAL // batch_size - 1
     train(index, batch_size, last)
     with pytest.raises(tf.errors.DataLossError):

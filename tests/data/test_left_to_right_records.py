@@ -1,4 +1,4 @@
-"""What the records of ablations are read as: next tokens, pairs that follow."""
+"""Records for ablations: next tokens as labels, and pairs without random texts."""
 
 import dataclasses
 
@@ -13,7 +13,7 @@ from official_bert.errors import UserError
 
 
 def shortened(record, count):
-    """Return an unmasked record that ends `count` tokens earlier, in padding."""
+    """Return an unmasked record with `count` fewer tokens and more padding."""
     record = unmasked(record)
     for name in ("input_ids", "input_mask", "segment_ids"):
         record[name] = record[name][: 32 - count] + [0] * count
@@ -53,7 +53,7 @@ def test_every_next_token_is_to_be_guessed(records):
 
 def test_masked_records_are_refused(tmp_path):
     masked = record_files.write_mini(tmp_path, manifest=True)
-    with pytest.raises(UserError, match="reads unmasked text; .* --masking=dynamic"):
+    with pytest.raises(UserError, match="needs unmasked records. .* --masking=dynamic"):
         open_record_set(masked, CAUSAL)
 
 
@@ -62,7 +62,7 @@ def test_a_trainer_and_its_records_agree_on_next_sentences(records, tmp_path):
     found.check_next_sentence_prediction(False)
     with pytest.raises(UserError, match="was made with --nonext_sentence_prediction:"):
         found.check_next_sentence_prediction(True)
-    # Those of the original say nothing of it.
+    # Records of the original do not state this.
     open_record_set(
         record_files.write_mini(tmp_path), MINI_CONFIG
     ).check_next_sentence_prediction(False)

@@ -29,7 +29,7 @@ def test_count_to_predict(num_tokens, expected):
 
 
 def _count_replacements(mask, tokens, candidates, num_to_predict, rounds):
-    """Return how often a masked token became [MASK], itself, another."""
+    """Return how often a masked token became [MASK], itself, or another token."""
     rng = random.Random(5)
     seen = collections.Counter()
     for _ in range(rounds):
@@ -107,7 +107,7 @@ def test_a_rest_of_a_word_joins_the_word_before_it_as_in_the_original():
 @pytest.mark.parametrize("kind", ["tokens", "words"])
 @pytest.mark.parametrize("text", ["100/0/0", "80/0/20", "0/20/80", "0/0/100"])
 def test_other_mixes(kind, text):
-    """Rows of Table 8; of 1,000 random tokens one is the token itself."""
+    """The mixes of Table 8 give their shares; 1 of 1,000 tokens is equal."""
     mix = masking.MaskingMix.parse(text)
     mask = {"tokens": masking.mask_tokens, "words": masking.mask_words}[kind]
 
@@ -118,14 +118,14 @@ def test_other_mixes(kind, text):
     shares = _count_replacements(mixed, tokens, range(100), 15, 400)
     wanted = {"mask": mix.mask, "kept": mix.same, "random": mix.random}
     for name, share in wanted.items():
-        # Exact where no random token is the mask or the token by chance.
+        # Exact if no random token equals the mask or the token by chance.
         margin = 0 if share in (0, 100) and not mix.random else 0.03
         assert shares.get(name, 0) == pytest.approx(share / 100, abs=margin)
 
 
 @pytest.mark.parametrize("text", ["80/20", "80/10/5", "a/b/c", "120/-20/0", ""])
 def test_impossible_mixes(text):
-    with pytest.raises(UserError, match=f"--masking_mix is {text}: it must be three"):
+    with pytest.raises(UserError, match=f"--masking_mix is {text}; it must be three"):
         masking.MaskingMix.parse(text)
 
 

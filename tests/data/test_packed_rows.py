@@ -1,4 +1,4 @@
-"""Rows of several sequences: which share one, and what a batch of them holds."""
+"""Rows of several sequences: the records of a row, and batches of such rows."""
 
 import gzip
 import itertools
@@ -18,7 +18,8 @@ from official_bert.data.records import index as record_index
 from official_bert.data.records import record_set
 from official_bert.errors import UserError
 
-# Records of the files, and rows of a batch, whose borders are no epoch's.
+# Records of the files, and rows per batch, whose ends differ from those of
+# epochs.
 COUNTS, SIZE = (30, 7, 26), 5
 ALL = record_files.short(sum(COUNTS))
 PACKING = RowPacking(RecordFormat({}, {}, {}), max_seq_length=32, max_predictions=5)
@@ -41,7 +42,7 @@ def open_packed(folder, config=MINI_CONFIG):
 
 @pytest.fixture(scope="module")
 def records(folder):
-    """In chunks of 8 and windows of 2, so that all borders occur."""
+    """Make records in chunks of 8 and windows of 2, so that all borders occur."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(record_index, "CHUNK", 8)
         patch.setattr(input_pipeline, "CHUNK", 8)
@@ -66,12 +67,12 @@ def assert_equal(ours, theirs):
 
 @pytest.fixture(scope="module")
 def whole(records):
-    """Two epochs and a bit, without an interruption."""
+    """Return two epochs and a part, without an interruption."""
     return train(records, count=2 * records.index.num_rows // SIZE + 2)
 
 
 def test_the_longest_first_each_where_it_fits_best():
-    """10 fits beside 20 and 22; then 8 beside 20, and the 4 as the third there."""
+    """Long records come first: 10 joins 22, 8 joins 20, and 4 joins those."""
     lengths = np.array([8, 32, 20, 10, 4, 22])
     rows = PACKING.share_rows(lengths, np.ones(6, int))
     assert rows.tolist() == [[1, -1, -1], [5, 3, -1], [2, 0, 4]]
@@ -101,7 +102,7 @@ def test_all_limits_at_once(seed):
 
 
 def test_every_record_is_whole_and_occurs_once_in_each_epoch(records, whole):
-    """A batch may hold the end of one epoch and the start of the next."""
+    """Every record occurs once per epoch; a batch may cross epochs."""
     num_rows = records.index.num_rows
     assert num_rows < 0.9 * len(ALL)
     rows = [
@@ -136,7 +137,7 @@ def test_workers_rows_are_the_whole_batch(records, whole):
 
 
 def test_files_in_lanes(tmp_path):
-    """Of four equal files each worker opens its own."""
+    """With four equal files, each worker opens one."""
     for file in range(4):
         record_files.write(tmp_path / f"{file}.tfrecord", ALL[:20])
     records = open_packed(tmp_path)
@@ -212,7 +213,7 @@ def test_masks_that_are_drawn_anew(unmasked):
     for record in found:
         words = sum(record["masked_lm_weights"])
         assert words == min(max(1, round(sum(record["input_mask"]) * 0.15)), 5)
-    # The same for any start and any worker, and new in each epoch.
+    # The same for any start and any worker, and different in each epoch.
     assert_equal(train(records, 7, 2), whole[7:9])
     part = train(records, 7, 1, (2, 4))[0]
     assert_equal([part], [{name: values[2:4] for name, values in whole[7].items()}])
@@ -231,7 +232,7 @@ def test_left_to_right(unmasked):
     for row, positions in enumerate(batch["masked_lm_positions"]):
         real = batch["masked_lm_weights"][row] > 0
         own = positions[real]
-        # All tokens but the last of each sequence guess the next one.
+        # All tokens except the last of each sequence predict the next one.
         is_last = np.append(numbers[row, 1:] != numbers[row, :-1], True)
         (expected,) = np.nonzero((numbers[row] > 0) & ~is_last)
         np.testing.assert_array_equal(own, expected)
@@ -258,7 +259,7 @@ def test_a_batch_of_more_rows_than_there_are(records):
     records.check_batch_size(rows)
     with pytest.raises(UserError) as caught:
         records.check_batch_size(rows + 1)
-    assert f"has 63 records ({rows} rows with --pack); lower --train_batch_size" in str(
+    assert f"has 63 records ({rows} rows with --pack). Lower --train_batch_size" in str(
         caught.value
     )
 

@@ -11,7 +11,7 @@ IDS = masking.MaskingIds(1, 2, 3, tuple(range(3000)))
 
 
 def _corpus(number):
-    """Documents whose tokens tell where they are from: 100 * document + place."""
+    """Return documents whose tokens show their position: 100 * document + position."""
     rng = random.Random(number)
     documents = []
     for document in range(number):

@@ -1,4 +1,4 @@
-"""Records equal to the recordings of the original's script."""
+"""Records equal the recordings of the original's script."""
 
 import json
 import os
@@ -110,7 +110,7 @@ def test_one_document_of_the_recordings(shared, base_tokenizer, tmp_path, caplog
 
 @pytest.fixture
 def create(mini, mini_tokenizer, tmp_path):
-    """Make records of the mini text; keyword arguments change what is asked."""
+    """Return a function that makes records of the mini text."""
 
     def _create(outputs=("out.tfrecord",), text=None, **settings):
         inputs = [str(mini / "text.txt")]
@@ -174,13 +174,13 @@ def test_the_seed_decides(create, tmp_path):
 
 
 def test_no_text_is_an_error_and_nothing_is_written(create, tmp_path):
-    with pytest.raises(UserError, match="there is no text in"):
+    with pytest.raises(UserError, match="contains no text"):
         create(text="\n \n\t\n")
     assert [path.name for path in tmp_path.iterdir()] == ["text.txt"]
 
 
 def test_one_sentence_has_no_pair_under_the_fix(create):
-    with pytest.raises(UserError, match="no sentence that another one follows"):
+    with pytest.raises(UserError, match="No sentence is followed by another one"):
         create(text="the bread.", next_sentence_fix=True)
 
 
@@ -190,7 +190,7 @@ def test_the_folder_of_the_records_is_created(create, tmp_path):
         "a",
         "manifest.json",
     }
-    with pytest.raises(UserError, match="there is no text in"):
+    with pytest.raises(UserError, match="contains no text"):
         create(["other/a"], text="\n")
     assert not (tmp_path / "other").exists()
 
@@ -208,7 +208,7 @@ def test_outputs_are_checked_before_the_work(create, tmp_path):
 
 
 def test_many_files_are_checked_at_once(tmp_path, monkeypatch):
-    """Not each output with each input: that took minutes."""
+    """Many files are checked fast, without comparing each output with each input."""
     looked_up, read = [], []
     realpath = os.path.realpath
     monkeypatch.setattr(
@@ -229,7 +229,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path):
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (10000, hard))
     try:
-        with pytest.raises(UserError, match="is the disk full"):
+        with pytest.raises(UserError, match="whether the disk is full"):
             pretraining_data.write_records([b"x" * 500] * 1000, outputs)
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))

@@ -1,4 +1,4 @@
-"""Record files in an object store: the same index and the same batches."""
+"""Record files in an object store give the same index and batches."""
 
 import dataclasses
 import secrets
@@ -15,7 +15,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture(scope="module")
 def both(tmp_path_factory):
-    """(local folder, remote folder) of the same records, more than one chunk."""
+    """Return (local folder, remote folder) with equal records, more than one chunk."""
     local = tmp_path_factory.mktemp("records")
     for number in range(2):
         record_files.write(
@@ -59,5 +59,5 @@ def test_a_file_that_was_cut_is_noticed(both):
     path = f"{both[1]}/cut/0.tfrecord"
     with files.atomic_path(path) as temporary, open(temporary, "wb") as output:
         output.write(data[:-5])
-    with pytest.raises(UserError, match="record 299 reaches beyond its end"):
+    with pytest.raises(UserError, match="record 299 extends beyond the end"):
         open_record_set(path, MINI_CONFIG)

@@ -51,10 +51,10 @@ def test_colours_are_only_added(record_file):
 def test_skip_and_count(record_file):
     (only,) = _describe(record_file, skip=1, count=1)
     assert "record 1:" in only
-    with pytest.raises(UserError, match="--skip=2 passes over all"):
+    with pytest.raises(UserError, match="--skip=2 skips all"):
         _describe(record_file, skip=2)
 
 
 def test_a_smaller_vocabulary_is_noticed(record_file):
-    with pytest.raises(UserError, match="record 0 has an id that is not below 8"):
+    with pytest.raises(UserError, match="record 0 has an id of 8 or more"):
         _describe(record_file, vocab=VOCAB[:8])

@@ -1,4 +1,4 @@
-"""Records that are stored unmasked: made, described, shown, refused."""
+"""Unmasked records are made, described, shown, and rejected if they do not fit."""
 
 import random
 
@@ -72,7 +72,7 @@ def test_spec_is_that_of_the_record(tmp_path, whole_words):
 
 
 def test_what_may_be_guessed_is_counted():
-    """The manifest's unigram statistics are of these."""
+    """The manifest's unigram statistics count all possible labels."""
     assert make(True)[0].labels() == [10, 11, 12, 200, 14]
     static = instances.TrainingInstance([1, 3, 2, 5, 2], 3, [1], [10], False)
     assert static.labels() == [10]
@@ -122,7 +122,7 @@ def test_the_manifest_tells_how_to_mask(create, whole_words):
     path = create(do_whole_word_mask=whole_words, masked_lm_prob=0.2, masking_mix=mix)
     entry = manifest.read_manifest(path)
     assert entry["masking"] == "dynamic"
-    # Of all words, not of those that a lot drew.
+    # The share among all words, not among randomly drawn ones.
     assert 0 < entry["most_frequent_token"]["share"] < 1
     found = open_record_set(path, MINI_CONFIG, vocab_file=str(MINI / "vocab.txt"))
     assert found.format.masking == dynamic_masking.MaskingRules(
@@ -166,7 +166,7 @@ def refused(words, path, **options):
 def test_unmasked_records_without_their_manifest(tmp_path):
     record_files.write_unmasked(tmp_path)
     (tmp_path / "manifest.json").unlink()
-    words = ["--input_file", "0.tfrecord", "not masked", "manifest.json", "masked_lm_"]
+    words = ["--input_file", "0.tfrecord", "unmasked", "manifest.json", "masked_lm_"]
     refused(words, tmp_path / "*")
 
 
@@ -175,7 +175,7 @@ def test_a_manifest_that_lacks_a_setting(tmp_path):
     entry = record_files.unmasked_manifest()
     del entry["mask_id"]
     manifest.write_manifest({str(tmp_path / "1.tfrecord"): entry})
-    refused(["1.tfrecord", "tells their mask_id"], path)
+    refused(["1.tfrecord", "states their mask_id"], path)
 
 
 def test_whole_words_without_the_words(tmp_path):
@@ -197,7 +197,7 @@ def test_two_ways_of_masking_together(tmp_path):
     path = record_files.write_unmasked(tmp_path)
     entry = record_files.unmasked_manifest() | {"masked_lm_prob": 0.3}
     manifest.write_manifest({str(tmp_path / "1.tfrecord"): entry})
-    refused(["1.tfrecord", "0.tfrecord", "0.3", "0.15", "made alike"], path)
+    refused(["1.tfrecord", "0.tfrecord", "0.3", "0.15", "equal settings"], path)
 
 
 def test_other_predictions_than_the_flag(tmp_path):
@@ -211,7 +211,7 @@ def test_statistics_are_of_masked_words(tmp_path):
     folder.mkdir()
     masked = open_record_set(record_files.write_mini(folder), MINI_CONFIG)
     found = open_record_set(record_files.write_unmasked(tmp_path), MINI_CONFIG)
-    # Of the same text, with other words drawn.
+    # The same text with other masked words.
     for ours, theirs in zip(
         found.label_statistics(), masked.label_statistics(), strict=True
     ):
@@ -224,7 +224,7 @@ def test_they_are_shown_without_masks(tmp_path):
     vocab = (MINI / "vocab.txt").read_text().split("\n")
     path = str(tmp_path / "0.tfrecord")
     (shown,) = show_instances.describe_instances([path], vocab, 0, 1, False)
-    assert "tokens, masked when trained on, B is" in shown
+    assert "tokens, masked during training, B is" in shown
     assert "[CLS]" in shown and "«" not in shown and "[MASK]" not in shown
 
 

@@ -32,11 +32,11 @@ def _marks(line, segmented, tokenizer):
         ("使用语言模型。", "使用语言模型。", "|++++++"),
         ("使用 语言", "使用 语言", "|+|+"),
         ("abcd x", "abcd x", "|++|"),
-        # The pieces are those of the text; a boundary between them counts.
+        # The tokens come from the text; a boundary between them counts.
         ("abcd", "abc d", "|+|"),
         ("abcd", "a bcd", "|++"),
         ("ÀB使", "ÀB 使", "||"),
-        # What the tokenizer cleans away begins a word here.
+        # A character that the tokenizer removes begins a word here.
         ("使用\u200b语言", "使用 \u200b语言", "|+|+"),
         ("\u200b使用", "\u200b使用", "|+"),
         ("使用\u200b语言", "使用\u200b 语言", "|+|+"),
@@ -69,7 +69,7 @@ def test_whole_words_of_chinese_are_masked_together(tokenizer, tmp_path):
 
 
 def test_the_corpus_is_counted_as_without_boundaries(tokenizer, tmp_path):
-    """Lines and documents that have no tokens drop out, and are counted."""
+    """Statistics are the same; lines and documents without tokens are only counted."""
     text = "使用语言\n\u200e\n模型\n\n\u200e\n\n\n语言 模型\n使用他言\n"
     plain = _write(tmp_path, "plain.txt", text)
     corpora = [CorpusStatistics(tokenizer.vocab["[UNK]"], 32) for _ in range(2)]
@@ -102,7 +102,7 @@ def test_a_copy_that_is_none_names_the_line(segmented, tokenizer, tmp_path):
 
 def test_each_file_needs_its_copy_and_the_format_is_lines(tokenizer, tmp_path):
     plain = _write(tmp_path, "plain.txt", "使用\n")
-    with pytest.raises(UserError, match="names 2 files and --input_file 1"):
+    with pytest.raises(UserError, match="has 2 files, but --input_file has 1"):
         word_boundaries.read_documents([plain], [plain, plain], tokenizer)
     with pytest.raises(UserError, match="needs --input_format=lines"):
         pretraining_data.create_pretraining_data(

@@ -1,8 +1,8 @@
-"""The two commands on a cluster of processes of this machine, one of which is killed.
+"""Run the two commands on a cluster of local processes, and kill one process.
 
-The scripts `spark/cluster.py` and `beam/pools.py` use this. Each of them starts
-processes, makes a vocabulary and records with `--num_workers=2` and on the cluster,
-and compares the SHA-256 of every file.
+The scripts `spark/cluster.py` and `beam/pools.py` use this module. Each starts
+processes, makes a vocabulary and records with `--num_workers=2` and on the
+cluster, and compares the SHA-256 of every file.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ LOCAL = ["--num_workers=2"]
 
 
 def write_corpus(path, megabytes):
-    """Write Python's own documentation over and over, its lines in another order."""
+    """Write Python's documentation repeatedly, with its lines in different orders."""
     topics = [text.split("\n") for _, text in sorted(pydoc_data.topics.topics.items())]
     rng = random.Random(1)
     with open(path, "w", encoding="utf-8") as file:
@@ -43,7 +43,7 @@ def free_port():
 
 
 def wait_for(what, is_there, seconds=120):
-    """Wait until a function returns something true, and return that."""
+    """Wait until a function returns a true value; return that value."""
     end = time.monotonic() + seconds
     while time.monotonic() < end:
         found = is_there()
@@ -87,14 +87,14 @@ def processes(folder):
 
 
 def kill(process):
-    """Kill a process and its children at once, as a machine that fails does."""
+    """Kill a process and its children at once, like a failing machine."""
     with contextlib.suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
 def left_behind(folder):
-    """Return the command lines of processes that have to do with a folder."""
+    """Return the command lines of processes that use a folder."""
     found = []
     for path in pathlib.Path("/proc").glob("[0-9]*"):
         with contextlib.suppress(OSError):
@@ -106,9 +106,9 @@ def left_behind(folder):
 
 
 def make(start, folder, name, how, on_start=None):
-    """Make a vocabulary and records in a folder; return path -> SHA-256 of each.
+    """Make a vocabulary and records in a folder; return path -> SHA-256.
 
-    `on_start` gets the folder while the records are made.
+    `on_start` is called with the folder while the records are made.
     """
     out = folder / name
     out.mkdir()
@@ -146,7 +146,7 @@ def _wait(folder, name, process):
 
 
 def compare(expected, found):
-    """Print the digests; end unless all of them are equal."""
+    """Print the digests; exit with an error unless all are equal."""
     for name, digest in expected.items():
         print(f"  {name}  {digest}  {found[name] == digest and 'equal'}")
     if found != expected:

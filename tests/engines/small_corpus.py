@@ -1,4 +1,4 @@
-"""Little text that has many blocks and pieces."""
+"""A small text with many blocks and pieces."""
 
 import random
 
@@ -10,7 +10,7 @@ WORDS = ["the", "a", "of", "fish", "river", "stone", "walked", "quiet", ",", "wa
 
 
 def documents():
-    """Return 60 texts of one to nine lines, the same ones each time."""
+    """Return 60 texts of one to nine lines, always the same."""
     rng = random.Random(5)
     return [
         "\n".join(
@@ -28,5 +28,5 @@ def make_small(monkeypatch):
 
 
 def leave_out_pictures(monkeypatch):
-    """Draw none: they take longest, and have tests of their own."""
+    """Draw no figures, which take longest and have their own tests."""
     monkeypatch.setattr(figure, "draw", lambda statistics, path: False)

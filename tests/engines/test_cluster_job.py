@@ -1,10 +1,10 @@
-"""How a corpus is divided among the workers of a cluster."""
+"""The division of a corpus among the workers of a cluster."""
 
 from official_bert.engines import cluster_job
 
 
 def test_pieces_are_found_by_place_and_by_number():
-    """`piece_of` inverts the rule by which `shards` divides the pairs."""
+    """`piece_of` is the inverse of the division of pairs in `shards`."""
     for num_pairs in (1, 5, 12, 1000):
         for num_pieces in (1, 3, 7, 40):
             layout = cluster_job.Layout({}, 1, num_pairs, num_pieces)

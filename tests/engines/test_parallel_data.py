@@ -28,7 +28,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Blocks and pieces so small that little text has many."""
+    """Make blocks and pieces so small that little text has many."""
     small_corpus.make_small(monkeypatch)
     small_corpus.leave_out_pictures(monkeypatch)
     monkeypatch.setattr(os, "fsync", lambda descriptor: None)
@@ -113,7 +113,7 @@ def test_the_manifest_says_what_is_in_the_files(create, tmp_path):
 def test_records_are_those_of_each_pass_over_each_document(
     create, text, mini_tokenizer
 ):
-    """The first words of the documents stand in every pass as often as they should."""
+    """The first words of documents occur as often as expected in every pass."""
     entries = create(dupe_factor=7, short_seq_prob=0.0)
     total = sum(
         sum(example.features.feature["input_mask"].int64_list.value) - 3
@@ -121,7 +121,7 @@ def test_records_are_those_of_each_pass_over_each_document(
         for example in examples.read_examples(path)
     )
     tokens = sum(len(mini_tokenizer.encode(line)) for line in text.splitlines())
-    # Some is cut off, and random texts are taken twice.
+    # Some tokens are truncated, and random texts are used twice.
     assert 6 * tokens < total < 11 * tokens
 
 
@@ -164,7 +164,7 @@ class _Killed(BaseException):
 
 
 def _kill_after(monkeypatch, number):
-    """Let the run end at its n-th write or rename, with nothing tidied up."""
+    """Stop the run at its n-th write or rename, without any cleanup."""
     calls = 0
 
     def counted(function):
@@ -240,7 +240,7 @@ def _made(monkeypatch):
 
 
 def _stop_at_piece(monkeypatch, create, number, **options):
-    """Let a run end with a full disk when it writes a piece."""
+    """Stop a run with a full disk when it writes a piece."""
     write = record_pieces._write
 
     def full(piece, found):
@@ -258,7 +258,7 @@ def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog
     caplog.set_level(logging.INFO, logger="absl")
     create("whole")
     _stop_at_piece(monkeypatch, create, 6)
-    assert "the same command goes on from there" in caplog.text
+    assert "Repeat the command to resume from there" in caplog.text
     first = tmp_path / "out" / "0.tfrecord"
     time = first.stat().st_mtime_ns
     assert not (tmp_path / "out" / "1.tfrecord").exists()
@@ -267,7 +267,7 @@ def test_finished_shards_are_kept(create, digests, tmp_path, monkeypatch, caplog
     assert numbers[0] == 6 and len(numbers) < 7
     assert first.stat().st_mtime_ns == time
     assert digests() == digests("whole")
-    assert "starting anew" not in caplog.text
+    assert "starting again" not in caplog.text
 
 
 @pytest.mark.parametrize(
@@ -296,7 +296,7 @@ def test_what_has_changed_is_made_anew(
         with open(pieces / "00000.partial", "r+b") as file:
             file.truncate(10)
     create(**settings)
-    assert ("starting anew" in caplog.text) == (changed in ("settings", "text"))
+    assert ("starting again" in caplog.text) == (changed in ("settings", "text"))
     create("whole", **settings)
     assert digests() == digests("whole")
 
@@ -323,12 +323,16 @@ def test_a_second_run_on_the_same_output_is_refused(create, tmp_path):
 @pytest.mark.parametrize(
     ("text", "options", "message"),
     [
-        ("\n\n", {}, "there is no text"),
-        ("one\n", {"next_sentence_fix": True}, "no sentence that another one follows"),
+        ("\n\n", {}, "contains no text"),
+        (
+            "one\n",
+            {"next_sentence_fix": True},
+            "No sentence is followed by another one",
+        ),
         ("one\n", {"num_workers": 0}, "--num_workers is 0"),
         ("one\n", {"outputs": ("../text.txt/a",)}, "text.txt is a file"),
-        # The folder `none` does not exist, and does not stay.
-        ("\n\n", {"outputs": ("none/a",)}, "there is no text"),
+        # The folder `none` does not exist, and is removed again.
+        ("\n\n", {"outputs": ("none/a",)}, "contains no text"),
         ("one\n", {"outputs": ("../text.txt",)}, "is an input"),
     ],
 )
@@ -348,7 +352,7 @@ def test_a_work_folder_that_cannot_be_made_is_a_sentence(create, tmp_path):
 
 def test_text_that_cannot_be_read_leaves_no_work_folder(create, tmp_path):
     (tmp_path / "bad.txt.gz").write_bytes(gzip.compress(b"text\n" * 999)[:30])
-    with pytest.raises(UserError, match="is not a whole gzip file"):
+    with pytest.raises(UserError, match="is not a complete gzip file"):
         create(inputs=("bad.txt.gz",))
     assert os.listdir(tmp_path / "out") == []
 
@@ -380,7 +384,7 @@ def test_what_no_records_may_replace(create, tmp_path, mini_folder, output):
 
 
 def test_the_counts_of_pieces_are_not_kept_in_memory(create, monkeypatch):
-    """They are a megabyte each, and a large corpus has thousands of pieces."""
+    """Counts (a megabyte per piece) are not kept: large corpora have many pieces."""
     made = []
     describe, make_shards = parallel_data.describe, shards.make_shards
 

@@ -57,5 +57,5 @@ def test_a_file_that_was_cut_off_is_noticed(tmp_path):
     store, _ = _store(tmp_path, [[[[1, 2], [3]]]], 9)
     with open(tmp_path / "0.ids", "r+b") as file:
         file.truncate(22)
-    with pytest.raises(UserError, match=f"0.ids is cut off: delete {tmp_path} and"):
+    with pytest.raises(UserError, match=f"0.ids is truncated. Delete {tmp_path} and"):
         _read(store, 0)

@@ -1,4 +1,4 @@
-"""Words counted block by block: by any number of workers, in any order."""
+"""Words are counted block by block, by any number of workers, in any order."""
 
 import collections
 import random
@@ -13,7 +13,7 @@ from official_bert.tokenization import word_counts
 
 @pytest.fixture
 def corpus(tmp_path, monkeypatch):
-    """Three files of some hundred lines, in blocks of a few."""
+    """Write three files of some hundred lines, in blocks of a few."""
     monkeypatch.setattr(text_blocks, "BLOCK_BYTES", 2000)
     rng = random.Random(3)
     syllables = ["ka", "to", "mi", "Ré", "su", "王", "li", "pe,"]
@@ -64,7 +64,7 @@ def test_a_line_and_its_repetitions_are_held_out_together(tmp_path):
 
 
 def test_most_words_are_given_out_alike_wherever_they_were_counted(monkeypatch):
-    """More words than fit: exact counts of the most frequent ones."""
+    """If there are too many words, the most frequent ones have exact counts."""
     monkeypatch.setattr(word_counts, "MOST_RUNS", 3)
     rng = random.Random(0)
     numbers = [int(rng.expovariate(0.02)) for _ in range(5000)]
@@ -79,7 +79,7 @@ def test_most_words_are_given_out_alike_wherever_they_were_counted(monkeypatch):
         assert counter.words() == {
             word: n for word, n in expected.items() if n > counter.pruned
         }
-        # One less would have been too many.
+        # A limit one lower would have kept too many.
         assert sum(n >= counter.pruned for n in expected.values()) > 60
         assert counter.characters()["w"] == 5000
 

@@ -12,7 +12,7 @@ from official_bert.errors import UserError
 
 
 def make_work(folder):
-    """Return what the workers of these tests do; it says who did it."""
+    """Return the work function of these tests; its result names the worker."""
 
     def work(task):
         if task == "sleep":
@@ -62,7 +62,7 @@ def test_tasks_are_read_as_workers_become_free(tmp_path):
     [
         ("mistake", UserError, "^Your mistake.$"),
         ("defect", RuntimeError, "our defect"),
-        ("die", UserError, "was killed by signal 9, as happens when the memory"),
+        ("die", UserError, "was killed by signal 9, which often means that the memory"),
     ],
 )
 def test_what_ends_a_worker_ends_the_work(task, kind, message):
@@ -101,7 +101,7 @@ def _wait_until(holds):
 
 
 def _is_alive(process):
-    """Whether a process runs; one that ended and waits to be reaped does not."""
+    """Return whether a process runs; one that waits to be reaped does not."""
     try:
         with open(f"/proc/{process}/stat", encoding="utf-8") as stat:
             return stat.read().rpartition(")")[2].split()[0] != "Z"

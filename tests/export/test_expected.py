@@ -1,4 +1,4 @@
-"""What Python answers, laid out as outputs: each value written out by hand."""
+"""Python's predictions in the form of outputs, with each value written by hand."""
 
 import numpy as np
 import pytest
@@ -16,7 +16,7 @@ from official_bert.tasks.squad.training import SquadTask
 
 
 class Answering:
-    """A predictor that answers what it was told, and keeps what it was asked."""
+    """A predictor that returns fixed predictions and records its inputs."""
 
     def __init__(self, answers, task=None):
         self.answers, self.task, self.asked = answers, task, None
@@ -131,7 +131,7 @@ def test_masks(monkeypatch):
     ]
 
 
-# Some of each kind through a real predictor, asked one by one.
+# Texts for each kind, predicted one by one by a real predictor.
 TEXTS = ["the horse is on ne\u0301 water", "", "her light \U0001f600 was found"]
 
 

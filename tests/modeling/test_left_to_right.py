@@ -100,13 +100,13 @@ def checkpoint():
 def test_the_model_directory_keeps_the_direction(checkpoint, tmp_path):
     google.write_model(str(tmp_path), checkpoint)
     assert model_directory.load_encoder(str(tmp_path)).config.causal_attention
-    with pytest.raises(UserError, match="left-to-right model.* cannot fill one"):
+    with pytest.raises(UserError, match="left-to-right model.* cannot fill masks"):
         model_directory.load(str(tmp_path))
 
 
 def test_other_formats_cannot_say_it(checkpoint, tmp_path):
-    with pytest.raises(UserError, match="causal_attention, and Hugging Face"):
+    with pytest.raises(UserError, match="causal_attention, but Hugging Face"):
         transformers_model.write_model(str(tmp_path), checkpoint)
-    with pytest.raises(UserError, match="causal_attention, and KerasHub"):
+    with pytest.raises(UserError, match="causal_attention, but KerasHub"):
         preset.write_preset(str(tmp_path), checkpoint)
     assert list(tmp_path.iterdir()) == []

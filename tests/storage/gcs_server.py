@@ -1,12 +1,12 @@
-"""A test server of Cloud Storage's JSON API, for TensorFlow's own client.
+"""A test server for Cloud Storage's JSON API, for TensorFlow's own client.
 
     python gcs_server.py CERTIFICATE KEY [PORT]
 
-It keeps objects in memory and answers what the client of TensorFlow 2.20 and 2.21
-asks: metadata, lists with a delimiter and pages, media with ranges, simple and
-resumable uploads, `rewriteTo`, deletion, with generations and their preconditions.
-`POST /test/faults` with a JSON object sets what goes wrong; `GET /test/requests`
-returns what was asked so far. Standard library only.
+It keeps objects in memory and supports the requests of TensorFlow 2.20 and
+2.21: metadata, lists with a delimiter and pages, media with ranges, simple and
+resumable uploads, `rewriteTo`, deletion, with generations and their
+preconditions. `POST /test/faults` with a JSON object sets the faults; `GET
+/test/requests` returns the requests so far. It needs only the standard library.
 """
 
 import base64
@@ -21,20 +21,20 @@ import threading
 import time
 import urllib.parse
 
-_PAGE = 3  # Objects in a page of a list, so that clients must read several.
+_PAGE = 3  # Objects per page of a list, so that clients must read several pages.
 
 
 @dataclasses.dataclass
 class Faults:
-    """What goes wrong.
+    """The faults of the server.
 
     Attributes:
-      latency: seconds before each answer.
+      latency: seconds before each response.
       slow: share of the requests that take `slow_seconds` more.
-      failing: share of the requests that end with 503.
-      cut: share of the downloads whose connection ends in the middle.
-      deny: status of every answer about objects that begin with a prefix.
-      seed: of the random numbers.
+      failing: share of the requests that get status 503.
+      cut: share of the downloads whose connection breaks in the middle.
+      deny: prefix -> status of all responses about its objects.
+      seed: seed of the random numbers.
     """
 
     latency: float = 0.0
@@ -47,7 +47,7 @@ class Faults:
 
 
 class Store:
-    """Objects of buckets, with a generation each."""
+    """The objects of buckets, each with a generation."""
 
     def __init__(self, buckets):
         self.buckets = set(buckets)
@@ -86,7 +86,7 @@ class Store:
         }
 
     def listing(self, bucket, query):
-        """Return a page of a list as the API does."""
+        """Return a page of a list in the API's format."""
         prefix, delimiter = query.get("prefix", ""), query.get("delimiter")
         entries = set()
         for owner, name in self.objects:
@@ -110,7 +110,7 @@ class Store:
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
-    """Answers one connection."""
+    """Handles one connection."""
 
     protocol_version = "HTTP/1.1"
     store: Store
@@ -248,7 +248,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return parts[4], urllib.parse.unquote(parts[6])
 
     def _body(self):
-        """Read the body. The client sends chunks, and a length that is wrong then."""
+        """Return the body; the client sends chunks with a wrong length header."""
         if "chunked" not in self.headers.get("Transfer-Encoding", ""):
             return self.rfile.read(int(self.headers.get("Content-Length") or 0))
         body = b""
@@ -259,7 +259,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         return body
 
     def _has_failed(self, path):
-        """Answer with a fault if it is this request's turn."""
+        """Send a fault if this request should fail; return whether it did."""
         store, faults = self.store, self.store.faults
         with store.lock:
             store.requests.append(f"{self.command} {self.path}")
@@ -296,7 +296,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
 
 def serve(certificate, key, port, buckets=("bucket",)):
-    """Return a server; `serve_forever` answers."""
+    """Return a server; `serve_forever` runs it."""
     handler = type("StoreHandler", (Handler,), {"store": Store(buckets)})
     server = http.server.ThreadingHTTPServer(("127.0.0.1", port), handler)
     server.daemon_threads = True

@@ -1,10 +1,11 @@
-"""Runs a command beside a test server that stands for Cloud Storage.
+"""Run a command with a test server in place of Cloud Storage.
 
     python private_store.py COMMAND …
 
-TensorFlow's client asks hosts whose names cannot be set. In a mount namespace of their
-own the server and the command see a hosts file in which these names are this machine.
-It needs root (`unshare`). The command's exit status is returned; nothing is left.
+The host names in TensorFlow's client are fixed. The server and the command
+therefore run in a separate mount namespace, whose hosts file maps these names
+to this machine. It needs root (`unshare`). The exit status is the command's; no
+files are left.
 """
 
 import os
@@ -19,14 +20,14 @@ HOSTS = ("www.googleapis.com", "storage.googleapis.com")
 
 
 def why_not():
-    """Return why it cannot run here, or None."""
+    """Return the reason why it cannot run here, or None."""
     if os.geteuid() != 0:
         return "a private mount namespace needs root"
     return None
 
 
 def environment(certificate):
-    """Return the environment of a client: it trusts the server and asks nobody else."""
+    """Return a client's environment: it trusts the server and needs no credentials."""
     return {
         **os.environ,
         "CURL_CA_BUNDLE": str(certificate),
@@ -37,7 +38,7 @@ def environment(certificate):
 
 
 def inside(command, folder):
-    """Start the server and run the command; in the namespace."""
+    """Start the server and run the command inside the namespace."""
     hosts = folder / "hosts"
     names = "".join(f"127.0.0.1 {name}\n" for name in ("localhost", *HOSTS))
     hosts.write_text(names)
@@ -64,7 +65,7 @@ def inside(command, folder):
 
 
 def run(command, **options):
-    """Run a command in a namespace of its own; return its `CompletedProcess`."""
+    """Run a command in a separate namespace; return its `CompletedProcess`."""
     call = [sys.executable, str(FOLDER / "private_store.py"), *map(str, command)]
     return subprocess.run(["unshare", "-m", "--", *call], **options)
 

@@ -39,7 +39,7 @@ def test_it_is_held_and_released(folder):
 
 
 def test_one_that_is_renewed_is_refused(folder, monkeypatch):
-    """The owner is on another host, and shows that it lives."""
+    """A folder is refused while its owner, on another host, renews the lease."""
     write(folder, dataclasses.replace(OTHER, expires=time.time() + 50))
 
     def sleep(_):
@@ -90,7 +90,7 @@ def test_a_live_process_of_this_host_is_refused_at_once(folder, monkeypatch):
 
 
 def test_of_many_at_the_same_time_at_most_one_holds_it(folder, monkeypatch):
-    """Threads stand for processes: each has a name of its own."""
+    """Of many competitors, at most one gets the lease; threads replace processes."""
     hosts = threading.local()
     monkeypatch.setattr(lease, "_host", lambda: hosts.name)
     monkeypatch.setattr(time, "sleep", lambda _: None)
@@ -129,7 +129,7 @@ def test_it_is_renewed(folder, monkeypatch):
 
 
 def test_a_lost_one_is_not_written_again(folder, monkeypatch):
-    """Another owner has removed it, since this process stood still."""
+    """A lease that another owner has removed is not written again."""
     monkeypatch.setattr(lease, "RENEWAL", 0.02)
     with files.locked_directory(folder):
         (name,) = claims(folder)

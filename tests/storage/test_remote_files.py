@@ -1,4 +1,4 @@
-"""Files of an object store, with TensorFlow's file system in memory (`ram://`)."""
+"""Files of an object store, in TensorFlow's memory file system (`ram://`)."""
 
 import pathlib
 import secrets
@@ -11,7 +11,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture
 def folder():
-    """An empty folder of its own."""
+    """Return a new empty folder."""
     return f"ram://test-{secrets.token_hex(4)}"
 
 

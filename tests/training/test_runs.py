@@ -311,7 +311,7 @@ def test_a_refused_fine_tuning_leaves_nothing(tmp_path, sweeps):
         SETTINGS, output_dir=str(tmp_path / "a/b"), init_checkpoint=place
     )
     job = classifier.make_job(start_of(MINI_CONFIG), TASK, [ONE], [[ONE]])
-    with pytest.raises(UserError, match="holds no checkpoint"):
+    with pytest.raises(UserError, match="contains no checkpoint"):
         if sweeps:
             sweep.run_trials(STRATEGY, job, [sweep.Trial(settings, 1.0)])
         else:

@@ -518,7 +518,7 @@ def test_a_run_continued_in_another_directory_is_one_run(folder, whole, results)
 
 def test_init_checkpoint_is_weights_only(folder, whole, results):
     """The first step has learning rate 0 and shows its moments."""
-    assert "Initialised" in said(results, "weights")
+    assert "Initialized" in said(results, "weights")
     first = runs.tensors(folder / "weights/model.ckpt-1")
     assert first["global_step"] == 1
     assert runs.rows(folder / "weights")[1]["learning_rate"] == 0.0
@@ -533,7 +533,7 @@ def test_init_checkpoint_is_weights_only(folder, whole, results):
 
 def test_init_checkpoint_is_read_once(folder, results):
     output = said(results, "weights, again")
-    assert "resumes at step 1." in output and "Initialised" not in output
+    assert "resumes at step 1." in output and "Initialized" not in output
     assert list(runs.rows(folder / "weights")) == [1, 2]
 
 

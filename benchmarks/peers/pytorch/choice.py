@@ -1,8 +1,8 @@
-"""Fine-tune on multiple choice with PyTorch and transformers, to compare with ours.
+"""Fine-tune on multiple choice with PyTorch and transformers, for comparison.
 
-`benchmarks/fine_tuning.py` runs it. What it shares with `run_swag.py` is what is not
-being compared: the reader, the tokens of each question with each of its choices, and
-the score.
+`benchmarks/fine_tuning.py` runs it. It shares with `run_swag.py` the parts that
+are not compared: the reader, the tokens of each question with each of its
+choices, and the score.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from official_bert.metrics import glue
 from official_bert.tasks.choice.features import convert_choices
 from official_bert.tasks.choice.files import read_choices
 
-# The score of a choice that an example does not have.
+# The score of a missing choice.
 NO_CHOICE = -1e9
 
 
@@ -46,8 +46,8 @@ def main():
 def _scores(model, examples):
     """Return the scores of B examples' choices, a float tensor [B, C].
 
-    Where an example has fewer than C choices, its first one stands in, since the
-    model takes C of each, and its score is replaced.
+    If an example has fewer than C choices, its first choice fills the gap,
+    because the model needs C choices; the score is then replaced.
     """
     sizes = torch.tensor([len(choices) for choices in examples])
     most = int(sizes.max())

@@ -1,4 +1,4 @@
-"""PyTorch's fastest training step, to measure. See `benchmarks/contender.py`."""
+"""Measure PyTorch's fastest training step. See `benchmarks/contender.py`."""
 
 import contextlib
 
@@ -19,17 +19,18 @@ def device_memory():
 
 
 def training(size, batch, length, precision, products, steps):
-    """Several training steps of `BertForPreTraining` with PyTorch's fast settings.
+    """Return a function that runs several fast steps of `BertForPreTraining`.
 
-    They are `sdpa`, `torch.compile`, autocast, fused AdamW and gathered predictions.
+    The fast settings are `sdpa`, `torch.compile`, autocast, fused AdamW and
+    gathered predictions.
 
     Args:
       size: name of a released size.
       batch: sequences.
-      length: tokens of each.
+      length: tokens per sequence.
       precision: "float32" or "bfloat16", with float32 weights.
       products: precision of products of float32 matrices, "HIGHEST" or "DEFAULT".
-      steps: how many. The loss is fetched after the last one.
+      steps: number of steps. The loss is fetched after the last one.
     """
     torch.set_float32_matmul_precision("highest" if products == "HIGHEST" else "high")
     sizes = workload.size_of(size)

@@ -1,9 +1,9 @@
-"""Fine-tune on a task of GLUE with PyTorch and transformers, to compare with ours.
+"""Fine-tune on a GLUE task with PyTorch and transformers, for comparison.
 
 `benchmarks/fine_tuning.py` runs it, in an environment with the packages of
-`benchmarks/peers/requirements.txt`. What it shares with `run_classifier.py` is what is
-not being compared: the reader of GLUE's files and the scores. The tokenizer is that of
-transformers, too.
+`benchmarks/peers/requirements.txt`. It shares with `run_classifier.py` the
+parts that are not compared: the reader of GLUE files and the scores. The
+tokenizer is from transformers.
 """
 
 import numpy as np
@@ -48,7 +48,7 @@ def main():
 
 
 def _encode(task, given, tokenizer, split):
-    """Return a split as a list of what the tokenizer and the label give."""
+    """Return a split as a list of tokenizer outputs with their labels."""
     examples = glue_files.read_examples(task, given.data_dir, split)
     pairs = [example.text_b for example in examples]
     encoded = tokenizer(

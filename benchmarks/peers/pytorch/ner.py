@@ -1,8 +1,8 @@
-"""Fine-tune on tagged words with PyTorch and transformers, to compare with ours.
+"""Fine-tune on tagged words with PyTorch and transformers, for comparison.
 
-`benchmarks/fine_tuning.py` runs it. What it shares with `run_ner.py` is what is not
-being compared: the windows with their labels, the choice of the window that a word is
-read in, and the scores.
+`benchmarks/fine_tuning.py` runs it. It shares with `run_ner.py` the parts that
+are not compared: the windows with their labels, the choice of the window for
+each word, and the scores.
 """
 
 import numpy as np
@@ -14,7 +14,7 @@ from official_bert.metrics import entities
 from official_bert.tasks.ner import features as ner_features
 from official_bert.tasks.ner import files as ner_files
 
-# PyTorch's own label of what is not scored.
+# PyTorch's label for tokens that are not scored.
 IGNORED = -100
 
 
@@ -48,7 +48,7 @@ def main():
 
 
 def _f1(model, tokenizer, tags, path, max_seq_length):
-    """Return the F1 of the entities that a model finds in a file."""
+    """Return the F1 of a model's predicted entities in a file."""
     documents = ner_files.read_ner_file(path).documents
     windows = ner_features.convert_documents(documents, tokenizer, max_seq_length)
     predicted = training.predict(

@@ -1,4 +1,4 @@
-"""PyTorch with transformers, to measure. See `benchmarks/contender.py`."""
+"""Measure PyTorch with transformers. See `benchmarks/contender.py`."""
 
 import torch
 import transformers
@@ -15,13 +15,13 @@ def versions():
 
 
 def training(size, batch, gathered):
-    """One pre-training update of `BertForPreTraining`.
+    """Return a function that runs one pre-training step of `BertForPreTraining`.
 
     Args:
       size: name of a released size.
       batch: sequences.
-      gathered: whether the masked-LM head gets the masked places alone; as
-        transformers comes, it computes the logits of all places.
+      gathered: whether the masked-LM head gets only the masked positions;
+        transformers' default computes the logits of all positions.
     """
     sizes = workload.size_of(size)
     model = transformers.BertForPreTraining(transformers.BertConfig(**sizes))
@@ -36,7 +36,7 @@ def pretraining_loss(model, features, gathered, device="cpu"):
       model: `BertForPreTraining`.
       features: see `workload.pretraining_batch`.
       gathered: see `training`.
-      device: of the model.
+      device: device of the model.
     """
     features = {
         name: torch.tensor(value, device=device) for name, value in features.items()
@@ -69,7 +69,7 @@ def pretraining_loss(model, features, gathered, device="cpu"):
 
 
 def _update(model, loss_of):
-    """Return a function of a batch, or of nothing, that makes an update."""
+    """Return a function of a batch, or without arguments, that runs a training step."""
     optimizer = trainer.adamw(model, learning_rate=1e-4)
     model.train()
 
@@ -85,7 +85,7 @@ def _update(model, loss_of):
 
 
 def encoding(size, batch):
-    """`BertModel` on one batch of full sequences."""
+    """Return a function that runs `BertModel` on one full batch."""
     sizes = workload.size_of(size)
     model = transformers.BertModel(transformers.BertConfig(**sizes)).eval()
     names = ("input_ids", "attention_mask", "token_type_ids")
@@ -104,13 +104,13 @@ def encoding(size, batch):
 
 
 def fine_tuning(config, texts, batch, num_outputs):
-    """Updates on all batches of real texts, each padded to its longest.
+    """Return a function that runs training steps on all batches of real texts.
 
     Args:
       config: dict of a `BertConfig`.
-      texts: path, see `workload.read_texts`.
-      batch: texts of an update.
-      num_outputs: the task's labels; 1 where its label is a number.
+      texts: path; see `workload.read_texts`.
+      batch: texts per training step; each batch is padded to its longest text.
+      num_outputs: number of labels of the task; 1 for regression.
     """
     sizes = transformers.BertConfig(**config, num_labels=num_outputs)
     model = transformers.BertForSequenceClassification(sizes)

@@ -1,7 +1,8 @@
-"""Fine-tune on SQuAD with PyTorch and transformers, to compare with ours.
+"""Fine-tune on SQuAD with PyTorch and transformers, for comparison.
 
-`benchmarks/fine_tuning.py` runs it. What it shares with `run_squad.py` is what is not
-being compared: the windows, the choice of answers by their logits, and the scores.
+`benchmarks/fine_tuning.py` runs it. It shares with `run_squad.py` the parts
+that are not compared: the windows, the choice of answers by their logits, and
+the scores.
 """
 
 import torch
@@ -33,7 +34,7 @@ def main():
         inputs = training.inputs(rows)
         return model(**inputs, start_positions=starts, end_positions=ends).loss
 
-    # As in run_squad.py, an epoch is as many windows as there are questions.
+    # As in run_squad.py, an epoch has as many windows as there are questions.
     trained = training.train(model, windows, len(examples), loss_of, given)
     training.report(_evaluate(model, tokenizer, given), trained)
 
@@ -45,7 +46,7 @@ def _windows(examples, tokenizer, given):
 
 
 def _evaluate(model, tokenizer, given):
-    """Return the scores of the answers to --predict_file."""
+    """Return the scores of the predictions for --predict_file."""
     examples = squad_files.read_examples(given.predict_file, False)
     windows = _windows(examples, tokenizer, given)
 
@@ -54,7 +55,7 @@ def _evaluate(model, tokenizer, given):
         return torch.stack([outputs.start_logits, outputs.end_logits], 1)
 
     logits = [
-        both[:, : len(one.input_ids)]  # Without those of padding, as ours.
+        both[:, : len(one.input_ids)]  # Without the logits of padding, like ours.
         for both, one in zip(
             training.predict(model, windows, logits_of), windows, strict=True
         )

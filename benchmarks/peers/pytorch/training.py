@@ -1,8 +1,8 @@
-"""Fine-tuning with PyTorch, for the scripts that `benchmarks/fine_tuning.py` runs.
+"""Fine-tune with PyTorch: common parts of the scripts for `benchmarks/fine_tuning.py`.
 
-Each script fine-tunes a model of transformers. Its flags have the names that our own
-command has, and its last line is JSON. Model, AdamW (with bias correction,
-as there), dropout and padding to the longest of a batch are those of PyTorch and
+Each script fine-tunes a transformers model. Its flags have the names of our
+command's flags, and its last line is JSON. Model, AdamW (with bias correction),
+dropout and padding to a batch's longest text are those of PyTorch and
 transformers; the schedule is BERT's.
 """
 
@@ -25,10 +25,10 @@ EVAL_BATCH = 32
 
 
 def parser(docstring, *file_flags):
-    """Return an `argparse.ArgumentParser` with the flags that all these scripts have.
+    """Return an `argparse.ArgumentParser` with the flags that all scripts share.
 
     Args:
-      docstring: of the script.
+      docstring: docstring of the script.
       *file_flags: names of flags for its files, all required.
     """
     made = argparse.ArgumentParser(description=docstring.partition("\n")[0])
@@ -44,12 +44,12 @@ def parser(docstring, *file_flags):
 
 
 def load(model_class, given, **config):
-    """Return a model on the weights of --init_checkpoint; its head is random.
+    """Return a model with the weights of --init_checkpoint; its head is random.
 
     Args:
-      model_class: of transformers.
+      model_class: a class of transformers.
       given: the flags.
-      **config: what its configuration says beside that of the weights.
+      **config: additional values of its configuration.
     """
     transformers.set_seed(given.seed)
     transformers.logging.set_verbosity_error()
@@ -65,13 +65,13 @@ def our_tokenizer(directory):
 
 
 def padded(arrays, value=0):
-    """Return int arrays [T] as an int64 tensor [B, S], S that of the longest."""
+    """Return int arrays [T] as an int64 tensor [B, S]; S is the longest T."""
     tensors = [torch.tensor(np.asarray(array, np.int64)) for array in arrays]
     return pad_sequence(tensors, batch_first=True, padding_value=value)
 
 
 def inputs(features):
-    """Return what a model reads of features, as a dict of int64 tensors [B, S].
+    """Return the model inputs of features, as a dict of int64 tensors [B, S].
 
     Args:
       features: sequence of B with `input_ids` and `segment_ids`, int arrays [T].
@@ -87,14 +87,14 @@ def train(model, rows, num_examples, loss_of, given):
     """Fine-tune a model.
 
     Args:
-      model: of transformers.
-      rows: list of what `loss_of` takes.
-      num_examples: that an epoch has.
+      model: a transformers model.
+      rows: list of inputs for `loss_of`.
+      num_examples: number of examples in an epoch.
       loss_of: function: list of rows -> their mean loss, a tensor.
       given: the flags.
 
     Returns:
-      dict that tells of the training: `seed`, `num_train_steps`, `seconds`.
+      dict that describes the training: `seed`, `num_train_steps`, `seconds`.
     """
     steps = int(num_examples / given.train_batch_size * given.num_train_epochs)
     optimizer, schedule = optimizer_and_schedule(
@@ -110,7 +110,7 @@ def train(model, rows, num_examples, loss_of, given):
 
 
 def update(model, optimizer, schedule, loss):
-    """Make one update, clipped as BERT's."""
+    """Run one training step, clipped like BERT's."""
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), CLIP_NORM)
     optimizer.step()
@@ -119,7 +119,7 @@ def update(model, optimizer, schedule, loss):
 
 
 def adamw(model, learning_rate, **options):
-    """Return AdamW that decays what BERT decays, with `options` of PyTorch's."""
+    """Return AdamW with BERT's choice of decayed weights and PyTorch's `options`."""
     decayed, others = [], []
     for name, weight in model.named_parameters():
         not_decayed = any(part in name for part in NOT_DECAYED)
@@ -136,7 +136,7 @@ def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_ste
     optimizer = adamw(model, learning_rate)
 
     def factor(step):
-        """As BERT's; that of transformers is higher behind the warm-up."""
+        """Return BERT's factor; that of transformers is higher after the warm-up."""
         if step < num_warmup_steps:
             return step / num_warmup_steps
         return 1 - step / num_train_steps
@@ -145,7 +145,7 @@ def optimizer_and_schedule(model, learning_rate, num_train_steps, num_warmup_ste
 
 
 def _random_batches(rows, batch_size, seed):
-    """Yield lists of rows, of passes in random order, without a gap between them."""
+    """Yield lists of rows from passes in random order, without a gap between passes."""
     generator, left = random.Random(seed), []
     while True:
         while len(left) < batch_size:
@@ -158,10 +158,11 @@ def predict(model, rows, outputs_of, length_of=lambda one: len(one.input_ids)):
     """Return the outputs for all rows, in their order.
 
     Args:
-      model: of transformers.
-      rows: list of what `outputs_of` takes; those of like length go together.
+      model: a transformers model.
+      rows: list of inputs for `outputs_of`; rows of similar length form a
+        batch.
       outputs_of: function: list of B rows -> tensor [B, …].
-      length_of: function: a row -> its tokens.
+      length_of: function: a row -> its number of tokens.
 
     Returns:
       list of arrays […].
@@ -179,5 +180,5 @@ def predict(model, rows, outputs_of, length_of=lambda one: len(one.input_ids)):
 
 
 def report(scores, training):
-    """Print the scores, from 0 to 1, and what `train` returned, as JSON."""
+    """Print the scores, from 0 to 1, and the result of `train`, as JSON."""
     print(json.dumps({**scores, **training}), flush=True)

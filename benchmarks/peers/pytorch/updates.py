@@ -1,8 +1,9 @@
-"""Make given updates with PyTorch and transformers, to compare with ours.
+"""Run given training steps with PyTorch and transformers, for comparison.
 
-`benchmarks/update_equality.py` runs it with a folder: `start` is the model, in
-`batches.npz` is what it reads, `trained` is the model that dropout is drawn for. Leaves
-`end`; its last line is JSON: the losses, and what was drawn.
+`benchmarks/update_equality.py` runs it with a folder: `start` is the model,
+`batches.npz` has its inputs, and `trained` is the model for drawing dropout
+masks. It writes `end`; its last line is JSON with the losses and the results of
+the draws.
 """
 
 import json
@@ -18,7 +19,7 @@ from official_bert import constants
 
 
 def main(folder):
-    """Make an update with each batch; then draw dropout's masks for the first."""
+    """Run a training step on each batch; then draw masks for the first batch."""
     folder = pathlib.Path(folder)
     settings = json.loads((folder / "settings.json").read_text())
     model = _load(
@@ -40,7 +41,7 @@ def main(folder):
 
 
 def _load(path, settings, **config):
-    """Return a model of transformers, of the class that its `config.json` names."""
+    """Return a transformers model of the class in its `config.json`."""
     (name,) = transformers.AutoConfig.from_pretrained(path).architectures
     model = getattr(transformers, name).from_pretrained(path, **config)
     if not settings["keep_padding_idx"]:
@@ -49,7 +50,7 @@ def _load(path, settings, **config):
 
 
 def _drawn(folder, settings):
-    """Return (loss, gradient's norm) of the first batch for each draw of masks."""
+    """Return (loss, gradient's norm) of the first batch for each drawn mask."""
     transformers.set_seed(settings["seed"])
     model = _load(folder / "trained", settings)
     model.train()
@@ -64,7 +65,7 @@ def _drawn(folder, settings):
 
 
 def _batches(path):
-    """Yield what the model reads, as a dict of tensors."""
+    """Yield the model's inputs, as a dict of tensors."""
     names = {
         "input_ids": "input_ids",
         "input_mask": "attention_mask",
@@ -87,7 +88,7 @@ def _batches(path):
 def _tensor(array):
     if not np.issubdtype(array.dtype, np.integer):
         return torch.tensor(array.astype(np.float32))
-    # Only the labels of words have such a number.
+    # Only labels of words use this number.
     array = np.where(array == constants.IGNORED, ner.IGNORED, array)
     return torch.tensor(array.astype(np.int64))
 

@@ -1,5 +1,5 @@
-"""Models by name: download once, then read from the cache.
+"""Models by name: downloaded once, then read from a cache.
 
-`find.find_model` returns the local path of a model of Hugging Face, of Kaggle (KerasHub
-presets), of Google's releases and of object stores.
+`find.find_model` returns the local path of a model from Hugging Face, Kaggle
+(KerasHub presets), Google's releases or an object store.
 """

@@ -14,7 +14,7 @@ from official_bert.checkpoints.hub import (
 from official_bert.checkpoints.hub.local_model import LocalModel
 from official_bert.errors import UserError
 
-# What only files have at the end of their names.
+# Endings that only file names have.
 _FILE = re.compile(
     r"\.(ckpt(-\d+)?|index|safetensors|h5|bin|json|txt|tflite|zip|tgz|gz|tar)$"
 )
@@ -24,19 +24,19 @@ LINKS = ("https://", "http://")
 
 
 def find_model(name: str | os.PathLike[str]) -> LocalModel:
-    """Return the model that a path or name stands for.
+    """Return the local model for a path or name.
 
-    A path that exists comes first. A second call finds the model in a cache, without
-    a request (object stores: with requests for the files' states only).
+    An existing path takes precedence. Later calls use the cache without network
+    requests; for object stores they request only the state of the files.
 
     Args:
-      name: a path; a name of `names.MODELS`; `owner/name` of Hugging Face, also as
-        `hf://owner/name@revision`; `kaggle://owner/model/keras/variation`; a link of a
-        zip file; or an address of an object store.
+      name: a path; a name in `names.MODELS`; `owner/name` at Hugging Face, also
+        as `hf://owner/name@revision`; `kaggle://owner/model/keras/variation`; a
+        link to a zip file; or an object store address.
 
     Returns:
-      `LocalModel`. A missing path that is like a local one is returned as it is, so
-      that the reader of checkpoints says what is missing.
+      `LocalModel`. A missing local path is returned unchanged; the checkpoint
+      reader then reports the missing file.
 
     Raises:
       UserError: the name is unknown, or the model cannot be downloaded.
@@ -61,7 +61,7 @@ def _find_address(name):
         match = _REPOSITORY.fullmatch(rest.rstrip("/"))
         if match is None:
             raise UserError(
-                f"{name} is not an address of Hugging Face. Give hf://owner/name or "
+                f"{name} is not a Hugging Face address. Use hf://owner/name or "
                 "hf://owner/name@revision."
             )
         return hugging_face.find(name, match[1], match[2] or "main", _hint(match[1]))
@@ -70,8 +70,8 @@ def _find_address(name):
     if name.startswith(LINKS):
         if not name.partition("?")[0].endswith(archive.ENDINGS):
             raise UserError(
-                f"{name} is not the link of a {', '.join(archive.ENDINGS)} file. Give "
-                "the link of an archive with one model."
+                f"{name} is not a link to a {', '.join(archive.ENDINGS)} file. "
+                "Give a link to an archive with one model."
             )
         return links.find(name, name)
     return object_store.find(name, name)
@@ -83,8 +83,7 @@ def _find_known(name, known):
         return hugging_face.find(name, known.location, revision or "main")
     if revision:
         raise UserError(
-            f"{name}: only models of Hugging Face have revisions. Leave out "
-            f"@{revision}."
+            f"{name}: only Hugging Face models have revisions. Remove @{revision}."
         )
     if known.source == names.KAGGLE:
         return kaggle.find(name, known.location)
@@ -92,18 +91,18 @@ def _find_known(name, known):
 
 
 def _looks_local(name):
-    """Whether a missing path is more like one of this machine than like a name."""
+    """Return whether a missing path looks like a local path, not a model name."""
     if name.startswith(("/", ".", "~")) or _FILE.search(name):
         return True
     path = name.partition("@")[0]
     if "/" in path:
         return path.count("/") > 1 or os.path.isdir(os.path.dirname(path))
-    # Hugging Face's names without an owner have several words.
+    # Hugging Face names without an owner contain a hyphen.
     return "-" not in path and not names.nearest(path)
 
 
 def _hint(name):
-    """Return a sentence with the names that are similar, and a space after it."""
+    """Return a sentence with similar names, followed by a space."""
     similar = names.nearest(name.partition("@")[0])
     if not similar:
         return ""

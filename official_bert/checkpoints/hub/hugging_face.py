@@ -1,6 +1,6 @@
-"""Models of Hugging Face, through the cache of `huggingface_hub`.
+"""Models from Hugging Face, through the cache of `huggingface_hub`.
 
-The library reads HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the proxy's
+The library reads HF_HOME, HF_ENDPOINT, HF_TOKEN, HF_HUB_OFFLINE and the proxy
 variables. It locks files against other processes.
 """
 
@@ -15,7 +15,7 @@ from official_bert.checkpoints.huggingface import config_json
 from official_bert.checkpoints.keras_hub.detection import is_preset
 from official_bert.errors import UserError
 
-# How the models are called that are most often taken for a BERT.
+# Display names of models that users often confuse with BERT.
 FAMILIES = {
     "albert": "ALBERT",
     "camembert": "CamemBERT",
@@ -39,13 +39,13 @@ def find(
     """Return the `LocalModel` of a repository; download it if the cache lacks it.
 
     Args:
-      name: the name that messages use.
-      repository: "owner/name", or one of the old names without an owner.
+      name: the name used in messages.
+      repository: "owner/name", or an old name without an owner.
       revision: branch, tag or commit.
       hint: sentence for a repository that does not exist.
 
     Raises:
-      UserError: it cannot be downloaded, or is not a BERT.
+      UserError: the model cannot be downloaded, or is not a BERT model.
     """
     with _explained(name, repository, revision, hint):
         model = _cached(name, repository, revision)
@@ -54,14 +54,14 @@ def find(
             model = _cached(name, repository, revision)
     if model is None:
         raise UserError(
-            f"{name} is not complete: its index names weights that it does not have. "
-            "Choose another revision or model."
+            f"{name} is incomplete: its index lists weight files that do not "
+            "exist. Choose another revision or model."
         )
     return model
 
 
 def _cached(name, repository, revision):
-    """Return the `LocalModel` in the cache, or None unless all its files are there."""
+    """Return the `LocalModel` in the cache, or None if a file is missing."""
     import huggingface_hub
     from huggingface_hub import constants
 
@@ -80,7 +80,7 @@ def _cached(name, repository, revision):
 
 
 def _download(name, repository, revision):
-    """Download the files of a model, its config first and its weights last."""
+    """Download the files of a model: its config first, its weights last."""
     import huggingface_hub
     from huggingface_hub import constants
 
@@ -94,22 +94,25 @@ def _download(name, repository, revision):
     config = next((each for each in wanted_files.CONFIGS if each in sizes), None)
     if config is None:
         raise UserError(
-            f"{name} has no config.json, so it is not a model that this package reads."
+            f"{name} has no config.json, so this package cannot read it. "
+            "Choose another model."
         )
-    # With the revision's own name, so that the library remembers its commit.
+    # Pass the revision's name, so that the library stores its commit.
     path = huggingface_hub.hf_hub_download(repository, config, revision=revision)
     folder = os.path.dirname(path)
     check_is_bert(name, folder)
     chosen = wanted_files.choose(sizes)
     if not chosen:
         raise UserError(
-            f"{name} has no weights that this package reads: model.safetensors, "
-            "tf_model.h5, pytorch_model.bin, a KerasHub preset or bert_model.ckpt."
+            f"{name} has no weights that this package can read: "
+            "model.safetensors, tf_model.h5, pytorch_model.bin, a KerasHub "
+            "preset or bert_model.ckpt."
         )
     if not {*chosen} & {*wanted_files.VOCABULARIES}:
         raise UserError(
-            f"{name} has no vocabulary that this package reads: vocab.txt or "
-            "tokenizer.json. Download the model into a folder, and add its vocab.txt."
+            f"{name} has no vocabulary that this package can read: vocab.txt or "
+            "tokenizer.json. Download the model into a folder and add its "
+            "vocab.txt."
         )
     missing = [each for each in chosen if not os.path.exists(f"{folder}/{each}")]
     storage.check_space(
@@ -122,11 +125,11 @@ def _download(name, repository, revision):
 
 
 def check_is_bert(name: str, directory: str) -> None:
-    """Raise `UserError` for the config of another model than BERT.
+    """Raise `UserError` if the config belongs to another model than BERT.
 
     Args:
-      name: of the model, for messages.
-      directory: with a `config.json` and perhaps nothing else.
+      name: the model's name, for messages.
+      directory: holds `config.json`; other files are not needed.
     """
     if is_preset(directory):
         path = os.path.join(directory, "config.json")
@@ -140,17 +143,17 @@ def check_is_bert(name: str, directory: str) -> None:
     if kind:
         article = "an" if str(kind)[0] in "AEIOUaeiou" else "a"
         raise UserError(
-            f"{name} is {article} {kind} model; this package reads BERT. "
-            "`official-bert models` lists names."
+            f"{name} is {article} {kind} model; this package reads only BERT. "
+            "`official-bert models` lists the names."
         )
     if not is_preset(directory):
-        # It refuses variants of BERT that compute something else.
+        # Raises for BERT variants with other computations.
         config_json.read(directory)
 
 
 @contextmanager
 def _explained(name: str, repository: str, revision: str, hint: str) -> Iterator[None]:
-    """Turn the library's errors into a `UserError`."""
+    """Convert the library's errors to `UserError`."""
     try:
         yield
     except UserError:

@@ -1,7 +1,8 @@
-"""KerasHub presets of Kaggle, through the cache of `kagglehub`.
+"""KerasHub presets from Kaggle, through the cache of `kagglehub`.
 
-The library reads KAGGLEHUB_CACHE, KAGGLE_API_TOKEN, KAGGLE_USERNAME with KAGGLE_KEY and
-the proxy's variables. An interrupted file is continued by the next call.
+The library reads KAGGLEHUB_CACHE, KAGGLE_API_TOKEN, KAGGLE_USERNAME with
+KAGGLE_KEY, and the proxy variables. The next call continues an interrupted
+download.
 """
 
 import logging
@@ -30,11 +31,11 @@ def find(name: str, handle: str) -> LocalModel:
     """Return the `LocalModel` of a preset; download it if the cache lacks it.
 
     Args:
-      name: the name that messages use.
-      handle: "owner/model/keras/variation", and perhaps "/version".
+      name: the name used in messages.
+      handle: "owner/model/keras/variation", optionally with "/version".
 
     Raises:
-      UserError: it cannot be downloaded, or is not a BERT.
+      UserError: the model cannot be downloaded, or is not a BERT model.
     """
     parsed = _parse(name, handle)
     with _explained(name), _off_standard_output():
@@ -43,7 +44,8 @@ def find(name: str, handle: str) -> LocalModel:
         model = _cached(name, parsed)
         if model is None:
             with _locked(str(parsed)):
-                # Another process may have downloaded it meanwhile.
+                # Another process may have downloaded the preset in the
+                # meantime.
                 model = _cached(name, parsed) or _model(
                     name, parsed, _download(name, str(parsed))
                 )
@@ -51,20 +53,20 @@ def find(name: str, handle: str) -> LocalModel:
 
 
 def _parse(name, handle):
-    """Return the library's handle; a `UserError` says what is wrong with it."""
+    """Return the library's handle; a `UserError` describes an invalid one."""
     from kagglehub.handle import parse_model_handle
 
     try:
         return parse_model_handle(handle)
     except ValueError as error:
         raise UserError(
-            f"{name} is not the handle of a model ({error}). Give "
-            f"{SCHEME}owner/model/keras/variation, with /version if you need one."
+            f"{name} is not a valid model handle ({error}). Use "
+            f"{SCHEME}owner/model/keras/variation, optionally with /version."
         ) from error
 
 
 def _locked(handle):
-    """Return a lock against other processes; kagglehub has none."""
+    """Return a lock against other processes; kagglehub has no locks."""
     import filelock
     from kagglehub.config import get_cache_folder
 
@@ -75,7 +77,7 @@ def _locked(handle):
 
 
 def _newest_cached(handle):
-    """Return a handle with the newest version that the cache has, if it has one."""
+    """Return the handle of the newest cached version, or the same handle if none."""
     from kagglehub.cache import get_cached_path
 
     folder = pathlib.Path(get_cached_path(handle)).parent
@@ -87,7 +89,7 @@ def _newest_cached(handle):
 
 
 def _cached(name, handle):
-    """Return the `LocalModel` in the cache, or None unless its weights are there."""
+    """Return the `LocalModel` in the cache, or None if its weights are missing."""
     from kagglehub.cache import Cache
 
     cache = Cache()
@@ -99,7 +101,7 @@ def _cached(name, handle):
 
 
 def _model(name, handle, folder):
-    """Return the `LocalModel` of a folder, whose name may be the version."""
+    """Return the `LocalModel` of a folder; the folder's name may be the version."""
     version = os.path.basename(folder)
     version = version if version.isdigit() else str(handle.version or "")
     found = wanted_files.find_complete(folder)
@@ -111,8 +113,9 @@ def _download(name, handle):
     config = _fetch(handle, CONFIG)
     if config is None:
         raise UserError(
-            f"{name}: Kaggle has no such model, or it is not a KerasHub preset (its "
-            f"{CONFIG} is missing). Check owner, model, variation and version."
+            f"{name}: Kaggle does not have this model, or it is not a KerasHub "
+            f"preset ({CONFIG} is missing). Check owner, model, variation and "
+            "version."
         )
     folder = os.path.dirname(config)
     check_is_bert(name, folder)
@@ -121,14 +124,17 @@ def _download(name, handle):
         needed = BYTES_PER_PARAMETER * known.parameters
         storage.check_space(folder, needed, name, "KAGGLEHUB_CACHE")
     if handle.count("/") == 3:
-        # All files of one version, even if a newer one appears now.
+        # Take all files from one version, even if a newer one appears now.
         handle = f"{handle}/{os.path.basename(folder)}"
     if _fetch(handle, TASK):
         _fetch(handle, TASK_WEIGHTS)
     for each in OTHERS:
         _fetch(handle, each)
     if not _fetch(handle, WEIGHTS):
-        raise UserError(f"{name} has no {WEIGHTS}, so it is not a whole preset.")
+        raise UserError(
+            f"{name} has no {WEIGHTS}, so the preset is incomplete. Choose "
+            "another preset."
+        )
     return folder
 
 
@@ -147,7 +153,7 @@ def _fetch(handle, path):
 
 @contextmanager
 def _off_standard_output() -> Iterator[None]:
-    """Print the library's messages on stderr: standard output is for results."""
+    """Send the library's messages to stderr; standard output is for results."""
     handlers = logging.getLogger("kagglehub").handlers
     streams = [each for each in handlers if type(each) is logging.StreamHandler]
     before = [each.stream for each in streams]
@@ -163,7 +169,7 @@ def _off_standard_output() -> Iterator[None]:
 
 @contextmanager
 def _explained(name: str) -> Iterator[None]:
-    """Turn the errors of `kagglehub` into a `UserError`."""
+    """Convert the errors of `kagglehub` to `UserError`."""
     import requests
     from kagglehub import exceptions
 
@@ -179,7 +185,7 @@ def _explained(name: str) -> Iterator[None]:
     except (requests.exceptions.ChunkedEncodingError, requests.Timeout) as error:
         raise UserError(_interrupted(name)) from error
     except requests.ConnectionError as error:
-        # A connection that breaks while a file is read raises it, too.
+        # Also raised if the connection breaks during a read.
         message = _interrupted(name) if "Read" in str(error) else _no_network(name)
         raise UserError(message) from error
     except exceptions.DataCorruptionError as error:
@@ -191,14 +197,15 @@ def _explained(name: str) -> Iterator[None]:
 def _of_status(status, name):
     if status in FORBIDDEN:
         return (
-            f"{name}: Kaggle refuses the download ({status}). If the model is private "
-            f"or has terms to accept, accept them on its page and {LOG_IN}."
+            f"{name}: Kaggle denies the download ({status}). If the model is "
+            f"private or has terms, accept them on its page and {LOG_IN}."
         )
     if status == 429:
         return (
-            f"{name}: Kaggle receives too many requests from here (429). Wait a while."
+            f"{name}: Kaggle reports too many requests (429). Wait some "
+            "minutes and repeat the command."
         )
-    return f"{name}: Kaggle answers with status {status}. Repeat the command later."
+    return f"{name}: Kaggle returned status {status}. Repeat the command later."
 
 
 def _no_network(name):

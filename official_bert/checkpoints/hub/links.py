@@ -1,7 +1,7 @@
 """Models in zip files on web servers, such as Google's releases.
 
-A model is downloaded and unpacked once, into Keras' folder of models. An interrupted
-download is continued with a range request, unless the file has changed since.
+Each model is downloaded and unpacked once, into Keras' model folder. A range
+request continues an interrupted download, unless the file has changed.
 """
 
 import glob
@@ -21,26 +21,28 @@ from official_bert.checkpoints.hub import names, storage, wanted_files
 from official_bert.checkpoints.hub.local_model import LocalModel
 from official_bert.errors import UserError
 
-# What a downloaded model's folder remembers of its source.
+# Records the source of a downloaded model.
 SOURCE_FILE = "download.json"
-# A connection that breaks is tried again, unless no byte came several times.
+# A broken connection is retried. The download fails after this many attempts in
+# a row without a new byte.
 MOST_FAILURES = 5
 SECONDS_BETWEEN = 1.0
-# To connect, and between two pieces of the file.
+# Seconds to connect, and between two pieces of the file.
 TIMEOUTS = (10, 60)
 CHUNK_BYTES = 1 << 20
 PARTIAL, UNSATISFIABLE = 206, 416
 
 
 def find(name: str, url: str) -> LocalModel:
-    """Return the `LocalModel` of a zip file; download it if the folder lacks it.
+    """Return the `LocalModel` of a zip file; download it if necessary.
 
     Args:
-      name: the name that messages use.
-      url: of a `.zip`, `.tar.gz` or `.tgz`.
+      name: the name used in messages.
+      url: address of a `.zip`, `.tar.gz` or `.tgz` file.
 
     Raises:
-      UserError: it cannot be downloaded, or does not hold one model.
+      UserError: the file cannot be downloaded, or does not hold exactly one
+        model.
     """
     import filelock
 
@@ -49,12 +51,12 @@ def find(name: str, url: str) -> LocalModel:
     if not os.path.isdir(target):
         storage.make_folder(folder)
         with filelock.FileLock(f"{target}.lock"):
-            # Another process may have downloaded it meanwhile.
+            # Another process may have downloaded the model in the meantime.
             if not os.path.isdir(target):
                 _download(name, url, target)
     source_path = os.path.join(target, SOURCE_FILE)
     source: dict = {}
-    # A folder that somebody else has put there has none.
+    # Folders that the user copied here do not have this file.
     if os.path.exists(source_path):
         source = files.read_json(source_path, "a download's source")
     found = tuple(sorted(wanted_files.listed(target)))
@@ -62,7 +64,7 @@ def find(name: str, url: str) -> LocalModel:
 
 
 def _folder_name(url):
-    """Return the name of a model's folder, which no other link has."""
+    """Return the folder name of a model, unique for each link."""
     known = names.BY_LOCATION.get(url)
     if known:
         return known.name
@@ -73,7 +75,7 @@ def _folder_name(url):
 
 
 def _download(name, url, target):
-    """Download and unpack a file; `target` appears as a whole."""
+    """Download and unpack a file; `target` appears only when complete."""
     ending = next(e for e in archive.ENDINGS if url.partition("?")[0].endswith(e))
     partial = pathlib.Path(f"{target}.partial{ending}")
     remembered = pathlib.Path(f"{target}.partial.json")
@@ -88,7 +90,7 @@ def _download(name, url, target):
             files.write_json(os.path.join(model, SOURCE_FILE), source)
             os.replace(model, target)
         except UserError:
-            # Continuing a damaged file would not make it better.
+            # A damaged file must be downloaded from the start.
             partial.unlink()
             raise
         finally:
@@ -98,7 +100,7 @@ def _download(name, url, target):
 
 
 def _fetch_all(name, url, partial, remembered):
-    """Download a file, in several parts if the connection breaks; return its ETag."""
+    """Download a file, with retries if the connection breaks; return its ETag."""
     import requests
 
     failures = 0
@@ -126,14 +128,14 @@ def _fetch(name, url, partial, remembered):
     import requests
 
     size = _size(partial)
-    # Without an ETag nobody knows whether the rest is of the same file.
+    # Only an ETag shows whether the rest belongs to the same file.
     before = json.loads(remembered.read_text())["etag"] if remembered.exists() else None
     headers = {"Accept-Encoding": "identity"}
     if size and before:
         headers |= {"Range": f"bytes={size}-", "If-Range": before}
     with requests.get(url, headers=headers, stream=True, timeout=TIMEOUTS) as response:
         if response.status_code == UNSATISFIABLE and "Range" in headers:
-            # All bytes were there already, or too many.
+            # The file was already complete, or longer than the server's file.
             partial.unlink()
             return _fetch(name, url, partial, remembered)
         response.raise_for_status()
@@ -141,7 +143,7 @@ def _fetch(name, url, partial, remembered):
         start = size if response.status_code == PARTIAL else 0
         _check_space(response, start, partial, name)
         if not start:
-            # The old bytes go before the new ETag comes.
+            # Delete the old bytes before the new ETag is stored.
             partial.unlink(missing_ok=True)
         files.write_json(remembered, {"etag": etag})
         _append(response, start, partial)
@@ -149,7 +151,7 @@ def _fetch(name, url, partial, remembered):
 
 
 def _check_space(response, start, partial, name):
-    """Raise `UserError` unless the disk has room for the file and its contents."""
+    """Raise `UserError` if the disk has no room for the file and its contents."""
     rest = int(response.headers.get("Content-Length", 0))
     storage.check_space(str(partial.parent), 2 * rest + start, name, "KERAS_HOME")
 
@@ -180,7 +182,7 @@ def _append(response, start, partial):
 
 @contextmanager
 def _explained(name: str, url: str) -> Iterator[None]:
-    """Turn the errors of a download into a `UserError`."""
+    """Convert the errors of a download to `UserError`."""
     import requests
 
     try:
@@ -189,7 +191,7 @@ def _explained(name: str, url: str) -> Iterator[None]:
         status = error.response.status_code if error.response is not None else None
         where = "" if name == url else f" ({url})"
         raise UserError(
-            f"{name}{where} cannot be downloaded: the server answers with status "
+            f"Cannot download {name}{where}: the server returned status "
             f"{status}. "
             + (
                 "Check the link."
@@ -202,9 +204,9 @@ def _explained(name: str, url: str) -> Iterator[None]:
     except requests.RequestException as error:
         host = "/".join(url.split("/")[:3])
         raise UserError(
-            f"{name} is not a path here, and {host} cannot be reached. Check the "
-            "network and HTTPS_PROXY, or copy the model from another machine and give "
-            "its path."
+            f"{name} is not a local path, and {host} cannot be reached. Check "
+            "the network and HTTPS_PROXY, or copy the model from another "
+            "machine and give its path."
         ) from error
 
 

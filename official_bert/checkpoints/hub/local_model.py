@@ -1,26 +1,26 @@
-"""`LocalModel`: a model on this machine's disk, and its source."""
+"""`LocalModel`: a model on the local disk, and its source."""
 
 import dataclasses
 import os
 import re
 
 LOCAL = "local path"
-# Folders of the caches of huggingface_hub and kagglehub, whose own names are those of a
-# revision or a version.
+# Folders in the caches of huggingface_hub and kagglehub. Their last part is a
+# revision or a version, not the model's name.
 _SNAPSHOT = re.compile(r"models--([^/]+)/snapshots/([0-9a-f]{40})$")
 _VERSION = re.compile(r"/models/([^/]+/[^/]+/[^/]+/[^/]+/\d+)$")
 
 
 @dataclasses.dataclass(frozen=True)
 class LocalModel:
-    """A model that `find.find_model` found.
+    """A model returned by `find.find_model`.
 
     Attributes:
       name: the path or name that the user gave.
-      path: of the directory or file to read.
+      path: the directory or file to read.
       source: an address, or `LOCAL`.
-      revision: commit, version or ETag; None if it has none.
-      files: downloaded files, relative to `path`.
+      revision: commit, version or ETag, or None.
+      files: the downloaded files, relative to `path`.
     """
 
     name: str
@@ -33,8 +33,9 @@ class LocalModel:
 def name_in_cache(path: str | os.PathLike[str]) -> str | None:
     """Return the name of a model in the cache of Hugging Face or Kaggle.
 
-    It is `owner/name@commit` or `owner/model/framework/variation/version`; None if the
-    path is not in such a cache.
+    The name is `owner/name@commit` or
+    `owner/model/framework/variation/version`. Return None for paths outside
+    these caches.
     """
     path = os.path.abspath(path).replace(os.sep, "/")
     if match := _SNAPSHOT.search(path):

@@ -1,7 +1,7 @@
-"""The names of released models, and where each is stored.
+"""The names of released models, and their locations.
 
-Other models of Hugging Face and Kaggle have names too; this table has those that a
-user can write without an owner.
+Users can write these names without an owner. Other models of Hugging Face and
+Kaggle are available as `owner/name`.
 """
 
 import dataclasses
@@ -25,12 +25,13 @@ class KnownModel:
     """A released model.
 
     Attributes:
-      name: what a user writes.
+      name: the name that users write.
       source: `GOOGLE`, `HUGGING_FACE` or `KAGGLE`.
-      location: the link of a zip file, a repository's id, or a handle with its version.
+      location: a link to a zip file, a repository id, or a handle with its
+        version.
       layers, hidden_size, vocab_size: sizes, as in `BertConfig`.
       casing: `UNCASED` or `CASED`.
-      languages: a few words.
+      languages: a short description.
       positions: `max_position_embeddings`.
     """
 
@@ -46,7 +47,7 @@ class KnownModel:
 
     @property
     def config(self) -> BertConfig:
-        """Its sizes."""
+        """Return a `BertConfig` with the model's sizes."""
         return BertConfig(
             vocab_size=self.vocab_size,
             hidden_size=self.hidden_size,
@@ -62,7 +63,7 @@ class KnownModel:
 
     @property
     def parameters(self) -> int:
-        """The parameters of the encoder with its pooler."""
+        """Return the number of parameters of the encoder with its pooler."""
         parts = parameter_count.parameter_parts(self.config)
         return sum(p.exact for p in parts if p.group == parameter_count.ENCODER)
 
@@ -74,7 +75,7 @@ MINI_LM_3, MINI_LM_6, MINI_LM_12 = (3, 384), (6, 384), (12, 384)
 # (vocabulary size, casing, languages)
 EN_UNCASED = (30522, UNCASED, ENGLISH)
 EN_CASED = (28996, CASED, ENGLISH)
-# It has no capital letters: every Latin letter of a text is lower-cased.
+# Chinese BERT: Latin letters are lowercased.
 ZH = (21128, UNCASED, CHINESE)
 MULTI_UNCASED = (105879, UNCASED, "102 languages")
 MULTI_CASED = (119547, CASED, "104 languages")
@@ -97,7 +98,8 @@ _GOOGLE: dict[str, list[tuple]] = {
         ("multilingual_L-12_H-768_A-12", BASE, MULTI_UNCASED),
         ("chinese_L-12_H-768_A-12", BASE, ZH),
     ],
-    # The 24 small models but one: BERT-Base has the name of the model of 2018.
+    # 23 of the 24 small models. BERT-Base is missing because its name equals
+    # that of the 2018 model.
     "2020_02_20": [
         (f"uncased_L-{layers}_H-{size}_A-{size // 64}", (layers, size), EN_UNCASED)
         for layers in (2, 4, 6, 8, 10, 12)
@@ -106,7 +108,7 @@ _GOOGLE: dict[str, list[tuple]] = {
     ],
 }
 
-# Names without owner that Hugging Face redirects to google-bert, as in transformers.
+# Names without an owner; Hugging Face redirects them to google-bert.
 _HUGGING_FACE = [
     ("bert-base-uncased", BASE, EN_UNCASED),
     ("bert-large-uncased", LARGE, EN_UNCASED),
@@ -125,9 +127,9 @@ _HUGGING_FACE = [
     ("bert-base-cased-finetuned-mrpc", BASE, EN_CASED),
 ]
 
-# Model of Kaggle's owner "keras" -> presets with their versions, as in
-# `keras_hub/src/models/bert/bert_presets.py`. multilingual_e5_small is left out: its
-# vocabulary is SentencePiece, which BERT's tokenizer does not read.
+# Model of the Kaggle owner "keras" -> presets with versions, as in
+# `keras_hub/src/models/bert/bert_presets.py`. multilingual_e5_small is missing:
+# its SentencePiece vocabulary is not readable by BERT's tokenizer.
 _PRESETS: dict[str, list[tuple]] = {
     "bert": [
         ("bert_tiny_en_uncased", 3, (2, 128), EN_UNCASED),
@@ -212,10 +214,10 @@ BY_LOCATION = {model.location: model for model in MODELS}
 
 
 def nearest(name: str) -> list[str]:
-    """Return the names of `MODELS` that a name is similar to, the most similar first.
+    """Return similar names in `MODELS`, the most similar first.
 
     Args:
-      name: what a user wrote; an owner before a "/" is ignored.
+      name: the user's text; an owner before a "/" is ignored.
     """
     short = name.rpartition("/")[2].lower()
     lower = {known.lower(): known for known in BY_NAME}

@@ -1,7 +1,7 @@
-"""Models in object stores: `gs://` and every other scheme of `tf.io.gfile`.
+"""Models in object stores: `gs://` and all other schemes of `tf.io.gfile`.
 
-Their files are copied into Keras' folder of models. A later call copies those again
-whose size or time of change is another.
+The files are copied into Keras' model folder. Later calls copy only files whose
+size or modification time has changed.
 """
 
 import os
@@ -14,19 +14,20 @@ from official_bert.checkpoints.hub import storage, wanted_files
 from official_bert.checkpoints.hub.local_model import LocalModel
 from official_bert.errors import UserError
 
-# What a copy remembers: file -> its size and time of change in the store.
+# Records of each copied file its size and modification time in the store.
 STATES_FILE = "download.json"
 
 
 def find(name: str, address: str) -> LocalModel:
-    """Return the `LocalModel` of an address; copy what has changed there.
+    """Return the `LocalModel` of an address; copy the files that have changed.
 
     Args:
-      name: the name that messages use.
-      address: of a directory, a checkpoint prefix, an archive or a file of weights.
+      name: the name used in messages.
+      address: a directory, a checkpoint prefix, an archive or a weights file.
 
     Raises:
-      UserError: it does not exist or cannot be read, or the scheme is unknown.
+      UserError: the address does not exist or cannot be read, or the scheme is
+        unknown.
     """
     import filelock
     import tensorflow as tf
@@ -36,8 +37,8 @@ def find(name: str, address: str) -> LocalModel:
     if scheme not in schemes:
         known = ", ".join(f"{each}://" for each in sorted(schemes) if each)
         raise UserError(
-            f"{name}: {scheme}:// is not a scheme that TensorFlow reads here. Known "
-            f"are {known}."
+            f"{name}: TensorFlow cannot read {scheme}:// on this machine. "
+            f"Supported schemes: {known}."
         )
     address = address.rstrip("/")
     try:
@@ -46,8 +47,8 @@ def find(name: str, address: str) -> LocalModel:
         raise UserError(_unreadable(name, error)) from error
     if not names:
         raise UserError(
-            f"{name} does not hold a model. Give a directory with a config, a "
-            "vocabulary and weights, or the prefix of a checkpoint."
+            f"{name} does not contain a model. Give a directory with a config, "
+            "a vocabulary and weights, or a checkpoint prefix."
         )
     target = os.path.join(
         storage.models_folder(), re.sub(r"[^\w.-]+", "_", remote.replace("://", "_"))
@@ -66,25 +67,25 @@ def find(name: str, address: str) -> LocalModel:
 def _unreadable(name, error):
     reason = str(error.message).strip().partition("\n")[0]
     return (
-        f"{name} cannot be read: {reason}. Check the address and the credentials "
-        "(gcloud auth application-default login for gs://)."
+        f"Cannot read {name}: {reason}. Check the address and the credentials "
+        "(for gs://: gcloud auth application-default login)."
     )
 
 
 def _files_of(address):
-    """Return (directory, its files to copy, what of them the address names)."""
+    """Return (directory, files to copy, the last part of the address to read)."""
     import tensorflow as tf
 
     gfile = tf.io.gfile
     directory, _, last = address.rpartition("/")
-    # Some stores call every prefix of a name a directory.
+    # Some stores report every name prefix as a directory.
     is_prefix = gfile.exists(f"{address}.index")
     if gfile.isdir(address) and not is_prefix:
         return address, wanted_files.choose(_listed(address)), ""
     if last.endswith(archive.ENDINGS):
         return directory, [last] if gfile.exists(address) else [], last
     if not gfile.isdir(directory):
-        # It raises the reason, which `isdir` does not.
+        # `stat` raises the reason, which `isdir` does not.
         gfile.stat(address)
     listing = _listed(directory)
     last = last.removesuffix(".index")
@@ -98,7 +99,7 @@ def _files_of(address):
 
 
 def _listed(directory):
-    """Return the names of the files in a directory and its folders."""
+    """Return the relative names of all files below a directory."""
     import tensorflow as tf
 
     return {
@@ -109,7 +110,7 @@ def _listed(directory):
 
 
 def _copy_changed(name, remote, names, target):
-    """Copy the files that the target lacks or has in another state."""
+    """Copy files that are missing in the target or have changed in the store."""
     import tensorflow as tf
 
     states_path = os.path.join(target, STATES_FILE)
@@ -138,7 +139,7 @@ def _copy_changed(name, remote, names, target):
 
 
 def _remove_gone(names, target):
-    """Remove the copies of files that the store's directory does not have now."""
+    """Remove copies whose files no longer exist in the store."""
     states_path = os.path.join(target, STATES_FILE)
     states = files.read_json(states_path, "the states of copied files")
     gone = {*states} - {*names}

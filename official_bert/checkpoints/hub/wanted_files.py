@@ -1,4 +1,4 @@
-"""The files of a model that this package reads, chosen from a list of names.
+"""Choose the files of a model that this package reads, from a list of names.
 
 A repository often has the same weights in five formats; one is enough.
 """
@@ -30,7 +30,7 @@ _NUMBERED = re.compile(r"(model\.ckpt-(\d+))\.index$")
 
 
 def choose(listing: Collection[str]) -> list[str]:
-    """Return the files to read, the weights last; empty without weights.
+    """Return the files to read, weights last; an empty list without weights.
 
     A model downloaded in this order is complete when its last file exists.
 
@@ -54,7 +54,7 @@ def _choose_weights(listing):
 
 
 def _shards(name, listing):
-    """Return the files that an index of weights of Hugging Face is about."""
+    """Return the shards listed by a Hugging Face weight index."""
     if not name.endswith(".index.json"):
         return []
     stem, ending = name.removesuffix(".index.json").split(".")
@@ -79,7 +79,7 @@ def _choose_checkpoint(listing):
 
 
 def listed(directory: str | os.PathLike[str]) -> set[str]:
-    """Return the names of the files in a directory, as `choose` takes them."""
+    """Return the names of the files in a directory, in the form of `choose`."""
     return {
         os.path.relpath(os.path.join(folder, name), directory).replace(os.sep, "/")
         for folder, _, found in os.walk(directory, followlinks=True)
@@ -88,9 +88,9 @@ def listed(directory: str | os.PathLike[str]) -> set[str]:
 
 
 def find_complete(directory: str | os.PathLike[str]) -> tuple[str, ...]:
-    """Return the files of a model in a directory; () if a necessary one is missing.
+    """Return the files of a model in a directory; () if a necessary file is missing.
 
-    Other programs may have downloaded some of them, in another order.
+    Other programs may have downloaded some files, in another order.
     """
     listing = listed(directory)
     chosen = choose(listing)

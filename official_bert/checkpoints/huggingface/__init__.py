@@ -1,4 +1,4 @@
-"""Hugging Face model directories, read and written.
+"""Read and write Hugging Face model directories.
 
 Weights pass through a `Checkpoint` under Google's names.
 """

@@ -1,9 +1,8 @@
-"""`config.json` of Hugging Face, read and written.
+"""Read and write Hugging Face's `config.json`.
 
-Of its many keys those of `BertConfig` are read, and in `extra` what a later
-`config.json` could not be written without: labels, the kind of head where the
-weights do not show it, and settings that are not the usual ones. How to generate
-text, versions of software and the like are left out.
+The keys of `BertConfig` are read. `extra` keeps other values needed to write
+the file again: labels, an ambiguous kind of head, and unusual settings. Keys
+for text generation, software versions and the like are left out.
 """
 
 import dataclasses
@@ -16,11 +15,11 @@ from official_bert.config import BertConfig
 from official_bert.errors import UserError
 
 CONFIG_FILE = "config.json"
-# Of pytorch-pretrained-bert, before it was called transformers.
+# From pytorch-pretrained-bert, the predecessor of transformers.
 OLDEST_CONFIG_FILE = "bert_config.json"
 
-# Hugging Face's name of an activation -> ours. Its "gelu" computes with erf;
-# the others that begin so differ in how they are written, not in the formula.
+# Hugging Face's activation name -> ours. Its "gelu" uses erf; the other names
+# starting with "gelu" are implementations of the same two formulas.
 ACTIVATIONS = {
     "gelu": "gelu_erf",
     "gelu_python": "gelu_erf",
@@ -35,15 +34,15 @@ ACTIVATIONS = {
 }
 WRITTEN_ACTIVATIONS = {"gelu": "gelu_new", "gelu_erf": "gelu"}
 
-# Where its defaults are not those of the original.
+# Values where Hugging Face's defaults differ from the original's.
 DEFAULTS: dict[str, Any] = {
     "vocab_size": 30522,
     "type_vocab_size": 2,
     "hidden_act": "gelu",
 }
 
-# What goes into `extra`, unless the value is null or the usual one. The last
-# six are Google's own, in the configs of the multilingual and Chinese models.
+# Keys kept in `extra`, unless null or the usual value. The last six are
+# Google's, from the configs of the multilingual and Chinese models.
 KEPT = (
     "problem_type",
     "classifier_dropout",
@@ -59,10 +58,10 @@ KEPT = (
 LABELS = ("id2label", "label2id")
 USUAL = {"pad_token_id": 0, "tie_word_embeddings": True}
 
-# This name shows what a model is for, even if its labels have numbers for names.
+# This name identifies a classifier even if its labels are only numbers.
 CLASSIFIER = "BertForSequenceClassification"
-# Architecture -> the weights that its heads have. Of those that fit a
-# checkpoint, the first is meant where no config says which.
+# Architecture -> weights of its heads. If the config states no architecture,
+# the first that fits the checkpoint is used.
 HEADS = {
     CLASSIFIER: {"output_weights"},
     "BertForTokenClassification": {"output_weights"},
@@ -76,7 +75,7 @@ HEADS = {
     "BertForNextSentencePrediction": {"cls/seq_relationship/output_weights"},
     "BertModel": set(),
 }
-# Those with one output for each label of `id2label`.
+# Architectures with one output per label of `id2label`.
 LABELED = {
     CLASSIFIER: "output_weights",
     "BertForTokenClassification": "output_weights",
@@ -87,13 +86,13 @@ LABELED = {
 def read(
     directory: str | os.PathLike[str],
 ) -> tuple[str, dict[str, Any]] | tuple[None, None]:
-    """Read the config of a model's directory.
+    """Read the config of a model directory.
 
     Returns:
       (path, dict in the file); (None, None) if the directory has none.
 
     Raises:
-      UserError: it is no JSON, or of another model than BERT.
+      UserError: the file is not JSON, or describes another model than BERT.
     """
     for name in (CONFIG_FILE, OLDEST_CONFIG_FILE):
         path = os.path.join(directory, name)
@@ -103,34 +102,34 @@ def read(
 
 
 def _require_bert(values, path):
-    """Return a config; raise `UserError` unless it is of an encoder as BERT's."""
+    """Return a config; raise `UserError` unless it describes a BERT encoder."""
     kind = values.get("model_type")
     stated = _stated_architecture(values)
     if kind not in (None, "bert") or not (kind or stated.startswith("Bert")):
         what = f"model_type {kind!r}" if kind else f"architecture {stated!r}"
-        raise UserError(f"{path}: {what} is no BERT; give the checkpoint of a BERT.")
+        raise UserError(f"{path}: {what} is not a BERT model. Give a BERT checkpoint.")
     for key in ("is_decoder", "add_cross_attention"):
         if values.get(key):
             raise UserError(
-                f"{path}: {key} is true, which makes it a decoder; only BERT as an "
-                "encoder can be read."
+                f"{path}: {key} is true, so the model is a decoder. Only BERT "
+                "encoders are supported."
             )
     kind = values.get("position_embedding_type") or "absolute"
     if kind != "absolute":
         raise UserError(
-            f"{path}: position_embedding_type is {kind!r}; only BERT with "
-            "'absolute' positions can be read."
+            f"{path}: position_embedding_type is {kind!r}. Only BERT models "
+            "with 'absolute' positions are supported."
         )
     if values.get("pruned_heads"):
         raise UserError(
-            f"{path}: pruned_heads is not empty; only a BERT with all its attention "
-            "heads can be read."
+            f"{path}: pruned_heads is not empty. Only BERT models with all "
+            "attention heads are supported."
         )
     return values
 
 
 def _stated_architecture(values):
-    """Return what a config calls its architecture; without one, "BertModel"."""
+    """Return the architecture that a config states; default: "BertModel"."""
     stated = values.get("architectures") or ["BertModel"]
     return str(stated[0]).removeprefix("TF")
 
@@ -142,17 +141,17 @@ def from_dict(
 
     Args:
       values: the dict.
-      path: of the file, for messages.
-      shapes: dict of Google's name -> shape, of the weights it came with.
+      path: the file, for messages.
+      shapes: dict of Google's name -> shape of the model's weights.
 
     Raises:
-      UserError: a value is impossible, or the activation unknown.
+      UserError: a value is invalid, or the activation is unknown.
     """
     values = DEFAULTS | values
     if str(values["hidden_act"]) not in ACTIVATIONS:
         raise UserError(
-            f"{path}: hidden_act is {values['hidden_act']!r}; the activations that "
-            f"can be computed are {', '.join(ACTIVATIONS)}."
+            f"{path}: hidden_act is {values['hidden_act']!r}. Supported "
+            f"activations: {', '.join(ACTIVATIONS)}."
         )
     known = [field.name for field in dataclasses.fields(BertConfig)]
     own = {key: values[key] for key in known if key in values and key != "extra"}
@@ -164,7 +163,7 @@ def from_dict(
 
 
 def _extra(values, shapes):
-    """Return what to keep of a config's other keys, and no more."""
+    """Return the config's other keys that must be kept."""
     extra = {
         key: values[key]
         for key in KEPT
@@ -177,7 +176,8 @@ def _extra(values, shapes):
     if isinstance(labels, dict) and labels != _default_labels(len(labels))["id2label"]:
         extra |= {key: values[key] for key in LABELS if key in values}
     elif meant == _stated_architecture(values) == CLASSIFIER:
-        # What transformers calls them, which writes no file with names for two.
+        # The default names in transformers, which writes no names for two
+        # labels.
         extra |= _default_labels(shapes[LABELED[meant]][0])
     return extra
 
@@ -185,12 +185,12 @@ def _extra(values, shapes):
 def architecture(
     shapes: Mapping[str, tuple[int, ...]], stated: str | None = None
 ) -> str:
-    """Return the name of the class that a checkpoint is one of.
+    """Return the transformers class name of a checkpoint.
 
     Args:
       shapes: dict of Google's name -> shape.
-      stated: what a config says; it counts if the weights agree, since the
-        config may be older than a head.
+      stated: the config's architecture. It counts only if the weights agree,
+        since the config may be older than a head.
     """
     fitting = [name for name, heads in HEADS.items() if heads <= shapes.keys()]
     return stated if stated in fitting and stated != "BertModel" else fitting[0]
@@ -199,7 +199,7 @@ def architecture(
 def to_dict(
     config: BertConfig, shapes: Mapping[str, tuple[int, ...]]
 ) -> dict[str, Any]:
-    """Return what to write as `config.json` for weights of these Google's shapes."""
+    """Return the content of `config.json` for weights with Google's names."""
     meant = architecture(shapes, _stated_architecture(config.extra))
     values = config.to_dict() | {
         "architectures": [meant],
@@ -215,7 +215,7 @@ def to_dict(
 
 
 def _default_labels(count):
-    """Return `id2label` and `label2id` as transformers makes them up."""
+    """Return `id2label` and `label2id` with the default names of transformers."""
     labels = {str(index): f"LABEL_{index}" for index in range(count)}
     numbers = {label: int(index) for index, label in labels.items()}
     return dict(zip(LABELS, (labels, numbers), strict=True))

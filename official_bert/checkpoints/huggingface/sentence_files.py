@@ -1,8 +1,8 @@
-"""The files of sentence-transformers, read and written.
+"""Read and write the files of sentence-transformers.
 
-A directory of sentence-transformers is one of Hugging Face with `modules.json`, which
-lists the steps from a text to its vector, and a file for each step. Neither PyTorch nor
-sentence-transformers is needed.
+Its directory is a Hugging Face directory with `modules.json`, which lists the
+steps from a text to its vector, and one file per step. PyTorch and
+sentence-transformers are not needed.
 """
 
 import dataclasses
@@ -17,7 +17,7 @@ SETTINGS_FILE = "sentence_bert_config.json"
 VERSIONS_FILE = "config_sentence_transformers.json"
 POOLING_FOLDER, NORMALIZE_FOLDER = "1_Pooling", "2_Normalize"
 _PREFIX = "sentence_transformers.models."
-# Their name of a pooling -> ours.
+# Pooling name in sentence-transformers -> our name.
 _POOLINGS = {"pooling_mode_mean_tokens": "mean", "pooling_mode_cls_token": "cls"}
 _MODES = (
     *_POOLINGS,
@@ -26,16 +26,16 @@ _MODES = (
     "pooling_mode_weightedmean_tokens",
     "pooling_mode_lasttoken",
 )
-# Without a file that states it, sentence-transformers takes what the model reads.
+# Without such a file, sentence-transformers uses the model's limit.
 DEFAULT_LENGTH = 512
 
 
 @dataclasses.dataclass(frozen=True)
 class SentenceSettings:
-    """How a model makes a vector of a text.
+    """Settings for the vector of a text.
 
     Attributes:
-      max_seq_length: tokens of a text at most, `[CLS]` and `[SEP]` included.
+      max_seq_length: maximum number of tokens, including `[CLS]` and `[SEP]`.
       pooling: "mean" or "cls".
       normalize: whether vectors have length 1.
     """
@@ -46,15 +46,15 @@ class SentenceSettings:
 
 
 def has_files(directory: str | os.PathLike[str]) -> bool:
-    """Return whether a directory is one of sentence-transformers."""
+    """Return whether a directory is in the format of sentence-transformers."""
     return os.path.isfile(os.path.join(directory, MODULES_FILE))
 
 
 def read(directory: str | os.PathLike[str]) -> SentenceSettings:
-    """Return the settings of a directory of sentence-transformers.
+    """Return the settings of a sentence-transformers directory.
 
     Raises:
-      UserError: a file is damaged, or a module or pooling is not known here.
+      UserError: a file is damaged, or a module or pooling is not supported.
     """
     path = os.path.join(directory, MODULES_FILE)
     try:
@@ -63,18 +63,19 @@ def read(directory: str | os.PathLike[str]) -> SentenceSettings:
         folders = [str(each["path"]) for each in modules]
     except (TypeError, KeyError, ValueError) as error:
         raise UserError(
-            f"{path} is damaged ({type(error).__name__}: {error}); take it from "
+            f"{path} is damaged ({type(error).__name__}: {error}). Copy it from "
             "another copy of the model."
         ) from error
     if kinds[:2] != ["Transformer", "Pooling"] or kinds[2:] not in ([], ["Normalize"]):
         raise UserError(
-            f"{path} lists the modules {', '.join(kinds)}; only Transformer, Pooling "
-            "and Normalize, in this order, can be read."
+            f"{path} lists the modules {', '.join(kinds)}. Only Transformer, "
+            "Pooling and Normalize, in this order, are supported."
         )
     if folders[0]:
         raise UserError(
-            f"{path}: the weights are in the folder {folders[0]}; move its files "
-            f'beside {MODULES_FILE} and give the Transformer the path "".'
+            f"{path}: the weights are in the folder {folders[0]}. Move its "
+            f"files next to {MODULES_FILE} and set the Transformer's path to "
+            '"".'
         )
     pooling = _read_pooling(os.path.join(directory, folders[1], "config.json"))
     return SentenceSettings(_read_length(directory), pooling, len(kinds) > 2)
@@ -92,7 +93,7 @@ def _read_length(directory):
         length = values.get("max_position_embeddings", DEFAULT_LENGTH)
     if type(length) is not int or length < 3:
         raise UserError(
-            f"{path}: max_seq_length is {length!r}; it must be a whole number above 2."
+            f"{path}: max_seq_length is {length!r}; it must be an integer above 2."
         )
     return length
 
@@ -102,8 +103,8 @@ def _read_pooling(path):
     modes = [mode for mode in _MODES if values.get(mode)]
     if len(modes) != 1 or modes[0] not in _POOLINGS:
         raise UserError(
-            f"{path} asks for {', '.join(modes) or 'no pooling'}; only one of "
-            f"{', '.join(_POOLINGS)} can be read."
+            f"{path} requests {', '.join(modes) or 'no pooling'}. Only one of "
+            f"{', '.join(_POOLINGS)} is supported."
         )
     return _POOLINGS[modes[0]]
 
@@ -111,21 +112,21 @@ def _read_pooling(path):
 def write(
     directory: str | os.PathLike[str], settings: SentenceSettings, width: int
 ) -> None:
-    """Write the files that sentence-transformers reads beside those of a BERT.
+    """Write the additional files that sentence-transformers reads.
 
     Args:
-      directory: a directory of Hugging Face.
+      directory: a Hugging Face directory.
       settings: `SentenceSettings`.
-      width: H, of a vector.
+      width: size of a vector, H.
 
     Raises:
-      UserError: sentence-transformers does not know the pooling.
+      UserError: sentence-transformers does not support the pooling.
     """
     modes = {ours: theirs for theirs, ours in _POOLINGS.items()}
     if settings.pooling not in modes:
         raise UserError(
             f"{directory}: sentence-transformers has no pooling "
-            f"{settings.pooling!r}; it knows {' and '.join(modes)}."
+            f"{settings.pooling!r}; it supports {' and '.join(modes)}."
         )
     kinds = ["Transformer", "Pooling"] + ["Normalize"] * settings.normalize
     folders = ("", POOLING_FOLDER, NORMALIZE_FOLDER)

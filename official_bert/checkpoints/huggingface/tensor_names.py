@@ -1,10 +1,11 @@
-"""Names of tensors: those of Hugging Face's files, and Google's.
+"""Map the tensor names of Hugging Face files to Google's names.
 
-Two kinds of file exist. In one, tensors are named and oriented as PyTorch's
-modules (`bert.encoder.layer.0.intermediate.dense.weight`, kernels [out, in]);
-in the other, as the variables of the `TFBert*` classes
+Two kinds of files exist. One uses the names and layout of PyTorch modules
+(`bert.encoder.layer.0.intermediate.dense.weight`, kernels [out, in]). The other
+uses the variables of the `TFBert*` classes
 (`tf_bert_model/bert/encoder/layer_._0/intermediate/dense/kernel:0`, kernels
-[in, out], but heads [H, C]). Google's kernels are [in, out], its heads [C, H].
+[in, out], but heads [H, C]). Google's kernels are [in, out], and its heads are
+[C, H].
 """
 
 import re
@@ -13,7 +14,7 @@ from official_bert.checkpoints import names
 
 TORCH, TENSORFLOW = "torch", "tensorflow"
 
-# Google's names of the layers, with # for the number of a block.
+# Google's layer names, with # for the block number.
 _BLOCK = "bert/encoder/layer_#/"
 _LAYERS = (
     "bert/embeddings/LayerNorm",
@@ -29,9 +30,9 @@ _LAYERS = (
     "cls/predictions/transform/dense",
     "cls/predictions/transform/LayerNorm",
 )
-# What PyTorch calls a layer's variables.
+# Google's variable name -> PyTorch's.
 _LEAVES = {"kernel": "weight", "bias": "bias", "gamma": "weight", "beta": "bias"}
-# Google's name -> PyTorch's, where they differ in more than dots and leaves.
+# Google's name -> PyTorch's, if more than separators and last parts differ.
 _OTHERS = {
     "bert/embeddings/word_embeddings": "bert.embeddings.word_embeddings.weight",
     "bert/embeddings/position_embeddings": "bert.embeddings.position_embeddings.weight",
@@ -46,8 +47,7 @@ _OTHERS = {
     "cls/squad/output_weights": "qa_outputs.weight",
     "cls/squad/output_bias": "qa_outputs.bias",
 }
-# The output layer of the masked LM shares its weights with others, and some
-# files have them twice.
+# The masked LM output layer shares these weights; some files store them twice.
 COPIES = {
     "cls.predictions.decoder.weight": "bert/embeddings/word_embeddings",
     "cls.predictions.decoder.bias": "cls/predictions/output_bias",
@@ -61,8 +61,7 @@ _TORCH_OF = _OTHERS | {
 }
 _GOOGLE_OF = {torch: google for google, torch in _TORCH_OF.items()} | COPIES
 
-# Where in the name of a `TFBert*` variable the part begins that counts, and
-# how PyTorch calls that.
+# The first relevant part of a `TFBert*` variable name -> PyTorch's name.
 _ROOTS = {
     "bert": "bert",
     "predictions": "cls.predictions",
@@ -73,24 +72,25 @@ _ROOTS = {
 
 
 def google_name(own: str, layout: str) -> str:
-    """Return Google's name for a name in a file, or the name itself if unknown.
+    """Return Google's name for a name in a file, or the same name if unknown.
 
-    `layout` is `TORCH` or `TENSORFLOW`; older spellings are known too.
+    `layout` is `TORCH` or `TENSORFLOW`. Older spellings are also accepted.
     """
     name = _torch_spelling(own) if layout == TENSORFLOW else own
-    # The first releases had TensorFlow's names for these two.
+    # The first releases used TensorFlow's names here.
     name = re.sub(r"LayerNorm\.gamma$", "LayerNorm.weight", name)
     name = re.sub(r"LayerNorm\.beta$", "LayerNorm.bias", name)
-    # A model without heads may lack the prefix.
+    # A model without heads may omit the prefix.
     name = re.sub(r"^(?=(embeddings|encoder|pooler)\.)", "bert.", name)
     pattern, number = _split_number(name)
     return _GOOGLE_OF[pattern].replace("#", number) if pattern in _GOOGLE_OF else own
 
 
 def torch_name(name: str, prefix: bool) -> str:
-    """Return PyTorch's name for a Google name, or the name itself if unknown.
+    """Return PyTorch's name for a Google name, or the same name if unknown.
 
-    `prefix` is whether the encoder's names begin with `bert.`, unlike a `BertModel`'s.
+    `prefix`: whether encoder names begin with `bert.`. A plain `BertModel`
+    omits it.
     """
     pattern, number = _split_number(name)
     if pattern not in _TORCH_OF:
@@ -100,7 +100,7 @@ def torch_name(name: str, prefix: bool) -> str:
 
 
 def _split_number(name):
-    """Return a name with # for the number of its layer, and that number."""
+    """Return a name with # for its layer number, and that number."""
     number = re.search(r"(?<=layer[._])\d+(?=[./])", name)
     if not number:
         return name, ""
@@ -108,38 +108,38 @@ def _split_number(name):
 
 
 def _torch_spelling(name):
-    """Return PyTorch's spelling of the name of a `TFBert*` variable.
+    """Return PyTorch's spelling of a `TFBert*` variable name.
 
-    It may have any number of levels before the one that counts: the group in
-    the file, the name of the model, `mlm___cls` and the like.
+    Any number of levels may precede the relevant part: the group in the file,
+    the model's name, `mlm___cls` and the like.
     """
     parts = name.removesuffix(":0").replace("layer_._", "layer/").split("/")
     roots = [index for index, part in enumerate(parts) if part in _ROOTS]
     if roots:
         parts = [_ROOTS[parts[roots[-1]]], *parts[roots[-1] + 1 :]]
     *scopes, leaf = parts
-    # A table's variable was called "weight", "embeddings" or as the table.
+    # An embedding table was named "weight", "embeddings" or like its layer.
     if leaf == "kernel" or (scopes and scopes[-1].endswith("_embeddings")):
         leaf = "weight"
     return ".".join([*scopes, leaf])
 
 
 def is_known(name: str) -> bool:
-    """Whether a name is Google's for a part of BERT."""
+    """Return whether a name is Google's name for a part of BERT."""
     return _split_number(name)[0] in _TORCH_OF
 
 
 def is_transposed(name: str, layout: str) -> bool:
-    """Whether Google has a tensor the other way round than a file of this layout."""
+    """Return whether this layout stores the transpose of Google's tensor."""
     leaf = {TORCH: "kernel", TENSORFLOW: "output_weights"}[layout]
     return is_known(name) and name.rpartition("/")[2] == leaf
 
 
 def google_shape(name: str, shape: tuple[int, ...], layout: str) -> tuple[int, ...]:
-    """Return the shape that Google has for a tensor of a file.
+    """Return Google's shape for a tensor in a file.
 
     Transformers 4.1 and 4.2 wrote the attention of `TFBert*` with an axis for
-    the heads: kernels [H, A, D] and, after it, [A, D, H], biases [A, D].
+    heads: kernels [H, A, D], output kernels [A, D, H], biases [A, D].
     """
     if is_transposed(name, layout):
         return shape[::-1]

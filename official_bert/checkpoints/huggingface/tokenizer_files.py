@@ -1,7 +1,7 @@
-"""The tokenizer's files of Hugging Face, read and written.
+"""Read and write Hugging Face tokenizer files.
 
-`tokenizer_config.json` is of all versions, `tokenizer.json` of the fast
-tokenizers, `vocab.txt` of those before version 5.
+All versions write `tokenizer_config.json`, fast tokenizers also
+`tokenizer.json`, and versions before 5 `vocab.txt`.
 """
 
 import atexit
@@ -20,16 +20,16 @@ SETTINGS_FILE = "tokenizer_config.json"
 FAST_FILE = "tokenizer.json"
 
 OUR_CLASSES = (None, "BertTokenizer", "BertTokenizerFast")
-# They do what `tokenizer.json` says, whatever that is.
+# These classes follow `tokenizer.json` in everything.
 GENERAL_CLASSES = ("PreTrainedTokenizerFast", "TokenizersBackend")
 
 
 class Tokenizer(NamedTuple):
-    """What a directory says of its tokenizer; None where no file states it."""
+    """A directory's tokenizer settings; None if no file states a value."""
 
     vocab_file: str | None
     do_lower_case: bool | None
-    # Sentences on what `FullTokenizer` does otherwise.
+    # Sentences about differences from `FullTokenizer`.
     notes: tuple[str, ...]
 
 
@@ -37,7 +37,8 @@ def read(directory: str | os.PathLike[str]) -> Tokenizer:
     """Return the `Tokenizer` of a directory.
 
     Raises:
-      UserError: a file is no JSON, or two contradict each other on casing.
+      UserError: a file is not JSON, or two files contradict each other on
+        casing.
     """
     settings_path = os.path.join(directory, SETTINGS_FILE)
     fast_path = os.path.join(directory, FAST_FILE)
@@ -45,8 +46,10 @@ def read(directory: str | os.PathLike[str]) -> Tokenizer:
     fast = _read_if_there(fast_path)
     for key in ("normalizer", "model"):
         if not isinstance(fast.get(key) or {}, dict):
-            raise UserError(f"{fast_path} is no tokenizer: its {key} is no object.")
-    # The step with the casing.
+            raise UserError(
+                f"{fast_path} is not a tokenizer file: {key} is not a JSON object."
+            )
+    # This step states the casing.
     normalizer = fast.get("normalizer") or {}
     steps = normalizer.get("normalizers") or [normalizer]
     normalizer = next((s for s in steps if s.get("type") == "BertNormalizer"), {})
@@ -54,8 +57,8 @@ def read(directory: str | os.PathLike[str]) -> Tokenizer:
     fast_casing = _flag(normalizer, "lowercase")
     if None not in (casing, fast_casing) and casing != fast_casing:
         raise UserError(
-            f"{settings_path} says do_lower_case {casing}, {fast_path} says "
-            f"lowercase {fast_casing}: one is wrong; correct or remove that file."
+            f"{settings_path} has do_lower_case {casing}, but {fast_path} has "
+            f"lowercase {fast_casing}. Correct or remove the wrong file."
         )
     if casing is None:
         casing = fast_casing
@@ -65,16 +68,16 @@ def read(directory: str | os.PathLike[str]) -> Tokenizer:
 
 
 def _read_if_there(path):
-    return files.read_json(path, "a tokenizer's file") if os.path.isfile(path) else {}
+    return files.read_json(path, "a tokenizer file") if os.path.isfile(path) else {}
 
 
 def _flag(values, key):
-    """Return a bool of a file, or None if there is none."""
+    """Return a boolean from a file, or None if it is missing."""
     return values[key] if isinstance(values.get(key), bool) else None
 
 
 def _differences(settings, fast, normalizer, casing):
-    """Return notes on what our tokenizer does otherwise; None for no note."""
+    """Yield notes on differences from our tokenizer."""
     name = settings.get("tokenizer_class")
     general = name in GENERAL_CLASSES and normalizer
     if name not in OUR_CLASSES and not general:
@@ -91,15 +94,15 @@ def _differences(settings, fast, normalizer, casing):
             yield _note(source, f"{chinese} is false")
         strips = _flag(stated, "strip_accents")
         if strips is not None and casing is not None and strips != casing:
-            yield _note(source, f"strip_accents is {strips} and lower-casing {casing}")
+            yield _note(source, f"strip_accents is {strips} and lowercasing {casing}")
     if _flag(settings, "do_basic_tokenize") is False:
         yield _note(SETTINGS_FILE, "do_basic_tokenize is false")
 
 
 def _note(source, what):
     return (
-        f"{source}: {what}, which the tokenizer here does not follow; texts may "
-        "become other tokens than where the model comes from."
+        f"{source}: {what}. The tokenizer here ignores this, so some texts may "
+        "get other tokens than in the original model."
     )
 
 
@@ -115,11 +118,14 @@ def _find_vocab(directory, fast):
         ids |= {each["content"]: each["id"] for each in fast.get("added_tokens") or ()}
     tokens = sorted(ids, key=ids.__getitem__)
     is_vocab = tokens and [ids[token] for token in tokens] == list(range(len(tokens)))
-    # A token with a line end in it has no line of a file.
+    # A vocabulary file cannot store a token with a line break.
     if not is_vocab or any("\n" in token for token in tokens):
-        note = f"There is no {VOCAB_FILE}, and {FAST_FILE} holds none either."
+        note = (
+            f"{VOCAB_FILE} does not exist, and {FAST_FILE} contains no usable "
+            "vocabulary."
+        )
         return None, note if fast else None
-    # Version 5 writes no vocab.txt, so this is not worth a note.
+    # Version 5 never writes vocab.txt, so no note is needed.
     folder = tempfile.mkdtemp()
     atexit.register(shutil.rmtree, folder, ignore_errors=True)
     path = os.path.join(folder, VOCAB_FILE)
@@ -135,8 +141,8 @@ def write(
 ) -> None:
     """Write `vocab.txt` and `tokenizer_config.json`.
 
-    Without a `vocab_file` to copy neither can be complete, and the second is written
-    only if the casing is known. Casing None is guessed from the vocabulary.
+    Without a `vocab_file`, only `tokenizer_config.json` is written, and only if
+    the casing is known. Casing None is guessed from the vocabulary.
     """
     if vocab_file:
         files.copy(vocab_file, os.path.join(directory, VOCAB_FILE))

@@ -1,8 +1,8 @@
-"""Hugging Face's format: a directory of `config.json`, weights, a vocabulary.
+"""Hugging Face's format: a directory with `config.json`, weights and a vocabulary.
 
-Neither PyTorch nor transformers is needed. Weights may be `model.safetensors`,
-`tf_model.h5` or `pytorch_model.bin`, in one file or, but for the second,
-several.
+PyTorch and transformers are not needed. Weights are in `model.safetensors`,
+`tf_model.h5` or `pytorch_model.bin`. The first and the last may be split into
+several files.
 """
 
 import contextlib
@@ -27,17 +27,17 @@ WEIGHTS_FILE = "model.safetensors"
 
 
 def is_model(path: str | os.PathLike[str]) -> bool:
-    """Whether a directory or file holds weights as Hugging Face names them."""
+    """Return whether a directory or file holds weights in Hugging Face's format."""
     return weight_files.find_file(os.fspath(path)) is not None
 
 
 def open_model(path: str | os.PathLike[str], given_path: str) -> Checkpoint:
-    """Return the `Checkpoint` of a directory or file that `is_model`.
+    """Return the `Checkpoint` of a directory or file that `is_model` accepts.
 
-    Messages name `given_path`; `path` may have been unpacked from it.
+    Messages show `given_path`; `path` may have been unpacked from it.
 
     Raises:
-      UserError: it is damaged, or not of a BERT.
+      UserError: the model is damaged, or not a BERT model.
     """
     path = os.fspath(path)
     directory = path if os.path.isdir(path) else os.path.dirname(path)
@@ -77,7 +77,7 @@ def open_model(path: str | os.PathLike[str], given_path: str) -> Checkpoint:
 
 @contextlib.contextmanager
 def _named(path, given_path):
-    """Let messages of the block name what the user gave."""
+    """Show the user's path in error messages of the block."""
     try:
         yield
     except UserError as error:
@@ -85,12 +85,12 @@ def _named(path, given_path):
 
 
 def _rename(stored, layout, weights):
-    """Return (dict of Google's name -> `StoredTensor`, sorted, and notes)."""
+    """Return (sorted dict of Google's name -> `StoredTensor`, notes)."""
     tensors: dict[str, StoredTensor] = {}
     notes: list[str] = []
-    # Copies last, so that what they should be copies of is there.
+    # Copies come last, after their originals.
     for own in sorted(stored, key=lambda own: own in tensor_names.COPIES):
-        # Computed, not learned.
+        # Computed values, not weights.
         if re.search(r"(^|\.)embeddings\.(position|token_type)_ids$", own):
             continue
         name, tensor = tensor_names.google_name(own, layout), stored[own]
@@ -101,20 +101,20 @@ def _rename(stored, layout, weights):
             ):
                 continue
             notes.append(
-                f"{own} should be a copy of {name}, but is not: it keeps its name "
-                "and is not used."
+                f"{own} should be a copy of {name}, but differs. It keeps its "
+                "name and is not used."
             )
             name = own
         tensors[name] = tensor
     if not any(map(tensor_names.is_known, tensors)):
         first = f"; the first is {min(tensors)}" if tensors else ""
         raise UserError(
-            f"{weights}: none of its {len(tensors)} tensors has the name of a part "
-            f"of BERT{first}; give the checkpoint of a BERT."
+            f"{weights}: none of its {len(tensors)} tensors has a BERT "
+            f"name{first}. Give a BERT checkpoint."
         )
     types = [str(tensor.dtype) for tensor in tensors.values()]
     notes += [
-        f"{types.count(name)} of its {len(types)} tensors are of type {name}; they "
+        f"{types.count(name)} of {len(types)} tensors have type {name}; they "
         "are read as float32."
         for name in sorted(set(types) - {"float32"})
     ]
@@ -124,20 +124,20 @@ def _rename(stored, layout, weights):
 def write_model(directory: str | os.PathLike[str], checkpoint: Checkpoint) -> list[str]:
     """Write a model that transformers loads; the weights come last.
 
-    The directory exists already; without a vocabulary there will be no `vocab.txt`.
+    The directory must exist. Without a vocabulary, no `vocab.txt` is written.
 
     Returns:
-      sentences about what this format cannot hold: none.
+      an empty list: this format can store everything.
 
     Raises:
-      UserError: there is no config, the format cannot say what it is, or the
-        checkpoint is damaged.
+      UserError: the config is missing, the format cannot describe the model, or
+        the checkpoint is damaged.
     """
     _require_possible(checkpoint)
     assert checkpoint.config is not None
     weights = os.path.join(directory, WEIGHTS_FILE)
     tensors = _torch_tensors(checkpoint)
-    # While there are weights, the directory is a model.
+    # A directory with weights counts as a model.
     if os.path.exists(weights):
         os.remove(weights)
     files.write_json(
@@ -156,31 +156,31 @@ def write_model(directory: str | os.PathLike[str], checkpoint: Checkpoint) -> li
 
 
 def _require_possible(checkpoint):
-    """Raise `UserError` unless transformers would compute what the model does."""
+    """Raise `UserError` unless transformers can compute the same model."""
     path = checkpoint.path
     if not checkpoint.config:
         raise UserError(
-            f"{path} comes without a config, which Hugging Face's format "
-            "needs: put its bert_config.json or config.json beside it."
+            f"{path} has no config, which Hugging Face's format needs. Put its "
+            "bert_config.json or config.json into the same folder."
         )
     has_bilstm = any(name.startswith("bilstm") for name in checkpoint.shapes)
     for is_refused, what, lacking in (
         (
             checkpoint.config.causal_attention,
             "causal_attention",
-            "BERT whose pooler reads the last token",
+            "BERT whose pooler uses the last token",
         ),
-        (has_bilstm, "a BiLSTM on top", "such BERT"),
+        (has_bilstm, "a BiLSTM on top", "BERT with a BiLSTM"),
     ):
         if is_refused:
             raise UserError(
-                f"{path} has {what}, and Hugging Face's format has no {lacking}; keep "
-                "it in Google's."
+                f"{path} has {what}, but Hugging Face's format has no "
+                f"{lacking}. Keep the model in Google's format."
             )
 
 
 def _torch_tensors(checkpoint):
-    """Return dict of PyTorch's name -> float32 array, contiguous."""
+    """Return a dict of PyTorch's name -> contiguous float32 array."""
     shapes, layout = checkpoint.shapes, tensor_names.TORCH
     prefix = config_json.architecture(shapes) != "BertModel"
     tensors = {}
@@ -190,6 +190,6 @@ def _torch_tensors(checkpoint):
             array = array.T
         own = tensor_names.torch_name(name, prefix)
         if own in tensors:
-            raise UserError(f"{checkpoint.path}: two tensors would be named {own}.")
+            raise UserError(f"{checkpoint.path}: two tensors would get the name {own}.")
         tensors[own] = np.ascontiguousarray(array)
     return tensors

@@ -1,4 +1,4 @@
-"""The files that hold a Hugging Face model's weights, opened."""
+"""Open the weight files of a Hugging Face model."""
 
 import contextlib
 import functools
@@ -15,7 +15,7 @@ from official_bert.checkpoints.checkpoint import StoredTensor
 from official_bert.checkpoints.huggingface.tensor_names import TENSORFLOW, TORCH
 from official_bert.errors import UserError
 
-# What a model's directory may hold; of several, the first is read.
+# Weight files of a model directory, in the order of precedence.
 FILES = (
     "model.safetensors",
     "model.safetensors.index.json",
@@ -24,7 +24,7 @@ FILES = (
     "pytorch_model.bin.index.json",
 )
 ENDINGS = (".safetensors", ".h5", ".bin", ".safetensors.index.json", ".bin.index.json")
-# What h5py and safetensors raise for a file that is damaged, or gone.
+# Exceptions of h5py and safetensors for a damaged or missing file.
 DAMAGED = (
     OSError,
     RuntimeError,
@@ -34,7 +34,7 @@ DAMAGED = (
     safetensors.SafetensorError,
 )
 
-# How `.safetensors` spells types. Without `ml_dtypes` NumPy does not know bfloat16.
+# Type names in `.safetensors`. NumPy has bfloat16 only through `ml_dtypes`.
 DTYPES = {
     "F64": np.dtype(np.float64),
     "F32": np.dtype(np.float32),
@@ -50,7 +50,7 @@ DTYPES = {
 
 
 def find_file(path: str) -> str | None:
-    """Return the file of weights that a path is, or has as a directory, or None."""
+    """Return the weight file of a path (itself, or in its directory), or None."""
     if os.path.isdir(path):
         candidates = [os.path.join(path, name) for name in FILES]
         return next(filter(os.path.isfile, candidates), None)
@@ -58,14 +58,14 @@ def find_file(path: str) -> str | None:
 
 
 def open_tensors(path: str) -> tuple[dict[str, StoredTensor], str]:
-    """Open a file of weights with one of `ENDINGS`, or an index of several.
+    """Open a weight file with one of `ENDINGS`, or an index of several files.
 
     Returns:
-      (tensors, layout): dict of name -> `StoredTensor`, and whose names they
-      are, `TORCH` or `TENSORFLOW`.
+      (tensors, layout): a dict of name -> `StoredTensor`, and `TORCH` or
+      `TENSORFLOW`, the origin of the names.
 
     Raises:
-      UserError: it is damaged or missing, or holds something else.
+      UserError: the file is damaged, missing, or not a weight file.
     """
     try:
         with open(path, "rb") as file:
@@ -74,8 +74,8 @@ def open_tensors(path: str) -> tuple[dict[str, StoredTensor], str]:
         raise UserError(f"Cannot read {path}: {error.strerror}.") from error
     if begin.startswith(b"version https://git-lfs"):
         raise UserError(
-            f"{path} is a pointer of Git LFS, not the weights: run git lfs pull "
-            "where it came from."
+            f"{path} is a Git LFS pointer, not the weights. Run `git lfs pull` "
+            "in its repository."
         )
     if path.endswith(".index.json"):
         return _open_shards(path)
@@ -90,23 +90,23 @@ def _open_shards(path):
     """Open the files that an index lists; a `UserError` names a missing one."""
     shard_of = files.read_json(path, "an index of weights").get("weight_map")
     if not isinstance(shard_of, dict) or not shard_of:
-        raise UserError(f"{path} is no index of weights: it has no weight_map.")
+        raise UserError(f"{path} is not an index of weights: it has no weight_map.")
     shards = sorted({os.path.basename(str(shard)) for shard in shard_of.values()})
     tensors: dict[str, StoredTensor] = {}
     for shard in shards:
         shard_path = os.path.join(os.path.dirname(path), shard)
         if not os.path.isfile(shard_path):
             raise UserError(
-                f"{shard_path} is missing: it is one of the {len(shards)} files of "
-                f"{os.path.basename(path)}; download it too."
+                f"{shard_path} does not exist, but {os.path.basename(path)} "
+                f"lists it as one of {len(shards)} files. Download it too."
             )
         part, layout = open_tensors(shard_path)
         tensors |= part
     lost = [name for name in shard_of if name not in tensors]
     if lost:
         raise UserError(
-            f"{path} names {lost[0]}, which {shard_of[lost[0]]} does not hold; "
-            "download both again."
+            f"{path} lists {lost[0]}, which {shard_of[lost[0]]} does not "
+            "contain. Download both files again."
         )
     return tensors, layout
 
@@ -122,23 +122,23 @@ def _open_safetensors(path):
         }
     if written_by == "flax":
         raise UserError(
-            f"{path} was written by Flax, whose names are not read: save it again "
-            "with from_pretrained(…, from_flax=True) of transformers 4."
+            f"{path} was written by Flax, whose tensor names are not supported. "
+            "Save it again with from_pretrained(…, from_flax=True) in "
+            "transformers 4."
         )
     return tensors, TENSORFLOW if written_by == "tf" else TORCH
 
 
 def _safetensor(path, name, kind, shape):
-    """Return the `StoredTensor` of a name, its type and its shape in a file."""
+    """Return the `StoredTensor` for a name, type and shape in a file."""
     if kind not in DTYPES:
         raise UserError(
-            f"{path}: {name} has numbers of type {kind}, which are not read; save it "
-            "again with float32."
+            f"{path}: {name} has the unsupported type {kind}. Save it again as float32."
         )
 
     def read():
-        # Opened again: the file is mapped into memory, and reading one that was cut
-        # off since would end the process.
+        # Open the file again for each tensor: it is memory-mapped, and reading
+        # a file that was truncated in the meantime would kill the process.
         with _readable(path), safetensors.safe_open(path, "numpy") as file:
             return file.get_tensor(name)
 
@@ -146,11 +146,11 @@ def _safetensor(path, name, kind, shape):
 
 
 def _open_h5(path):
-    """Open what Keras 2 wrote: groups of layers, which hold the variables."""
+    """Open a Keras 2 file: groups of layers that contain the variables."""
     tensors: dict[str, StoredTensor] = {}
 
     def add(name, item):
-        # Not what only an optimizer remembers, in a model saved as a whole.
+        # Skip optimizer state in fully saved models.
         is_array = isinstance(item, h5py.Dataset) and item.dtype.kind in "fiub"
         if is_array and not name.startswith("optimizer_weights/"):
             tensors[name] = StoredTensor(
@@ -168,12 +168,13 @@ def _open_h5(path):
 
 @contextlib.contextmanager
 def _readable(path):
-    """Turn what a damaged file raises into a `UserError`."""
+    """Convert exceptions for a damaged file to `UserError`."""
     try:
         yield
     except UserError:
         raise
     except DAMAGED as error:
         raise UserError(
-            f"{path} cannot be read; it may be truncated ({error})."
+            f"Cannot read {path}; it may be truncated ({error}). Download "
+            "or copy it again."
         ) from error

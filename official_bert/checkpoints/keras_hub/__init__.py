@@ -1,4 +1,4 @@
-"""KerasHub presets and its `BertBackbone`, read and written.
+"""Read and write KerasHub presets and `BertBackbone` models.
 
 Weights pass through a `Checkpoint` under Google's names.
 """

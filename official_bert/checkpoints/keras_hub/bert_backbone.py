@@ -1,7 +1,8 @@
-"""KerasHub's `BertBackbone` in memory: to and from a `Checkpoint`.
+"""Convert between KerasHub's `BertBackbone` in memory and a `Checkpoint`.
 
-Its attention has kernels with an axis for the heads; all else is a matter of
-names. It computes the tanh GELU, whatever a model was trained with.
+Its attention kernels have an axis for heads; the other variables differ only in
+name. It always computes the tanh GELU, even if the model was trained with
+another activation.
 """
 
 from collections.abc import Iterable, Mapping
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     import keras
     import keras_hub
 
-# `BertConfig` -> `BertBackbone`. `dropout` is that of the attention as well.
+# `BertConfig` -> `BertBackbone`. `dropout` also applies to the attention.
 SIZES = {
     "vocab_size": "vocabulary_size",
     "hidden_size": "hidden_dim",
@@ -34,17 +35,19 @@ POOLER = ("bert/pooler/dense/kernel", "bert/pooler/dense/bias")
 
 
 def from_backbone(backbone: "keras_hub.models.BertBackbone") -> Checkpoint:
-    """Return a `Checkpoint` of a `keras_hub.models.BertBackbone`, read when that is.
+    """Return a `Checkpoint` that reads a `keras_hub.models.BertBackbone`.
+
+    Values are read from the backbone on access.
 
     Raises:
-      UserError: it is another model.
+      UserError: the argument is another model.
     """
     import keras_hub
 
     if not isinstance(backbone, keras_hub.models.BertBackbone):
         raise UserError(
-            f"A {type(backbone).__name__} is no keras_hub.models.BertBackbone; give "
-            "the backbone of a BERT."
+            f"{type(backbone).__name__} is not a keras_hub.models.BertBackbone. "
+            "Give the backbone of a BERT model."
         )
     config = config_from(backbone.get_config(), "The BertBackbone")
     return checkpoint_of("the BertBackbone", config, encoder_variables(backbone))
@@ -53,12 +56,12 @@ def from_backbone(backbone: "keras_hub.models.BertBackbone") -> Checkpoint:
 def to_backbone(checkpoint: Checkpoint) -> "keras_hub.models.BertBackbone":
     """Return a `keras_hub.models.BertBackbone` with a checkpoint's encoder.
 
-    Where the checkpoint has no pooler, the backbone's is 0.
+    If the checkpoint has no pooler, the backbone's pooler is 0.
 
     Raises:
-      UserError: KerasHub has no such encoder: other activations than GELU,
-        another epsilon; or a tensor is missing or of another size than the
-        config's.
+      UserError: KerasHub cannot compute this encoder (activation other than
+        GELU, another epsilon), or a tensor is missing or does not fit the
+        config.
     """
     _require_possible(checkpoint)
     assert checkpoint.config is not None
@@ -77,8 +80,8 @@ def _require_possible(checkpoint):
     config = checkpoint.config
     if config is None:
         raise UserError(
-            f"{checkpoint.path} states no config, which a KerasHub model needs; put "
-            f"its {google.CONFIG_FILE} beside it."
+            f"{checkpoint.path} has no config, which a KerasHub model needs. "
+            f"Put its {google.CONFIG_FILE} into the same folder."
         )
     for is_refused, setting, computed in (
         (
@@ -95,16 +98,18 @@ def _require_possible(checkpoint):
     ):
         if is_refused:
             raise UserError(
-                f"{checkpoint.path} has {setting}, and KerasHub's BERT computes "
-                f"{computed}; choose another format."
+                f"{checkpoint.path} has {setting}, but KerasHub's BERT computes "
+                f"{computed}. Choose another format."
             )
 
 
 def config_from(values: Mapping[str, Any], where: str) -> BertConfig:
-    """Return the `BertConfig` of a `BertBackbone`'s config."""
+    """Return the `BertConfig` for a `BertBackbone`'s config."""
     missing = [theirs for theirs in SIZES.values() if theirs not in values]
     if missing:
-        raise UserError(f"{where} lacks {missing[0]}; is it a BertBackbone's?")
+        raise UserError(
+            f"{where} has no {missing[0]}, so it is not the config of a BertBackbone."
+        )
     sizes = {ours: values[theirs] for ours, theirs in SIZES.items()}
     try:
         return BertConfig(**sizes, attention_probs_dropout_prob=values["dropout"])
@@ -113,7 +118,7 @@ def config_from(values: Mapping[str, Any], where: str) -> BertConfig:
 
 
 def new_backbone(config: BertConfig) -> "keras_hub.models.BertBackbone":
-    """Return a `BertBackbone` of random weights, of a `BertConfig`'s sizes."""
+    """Return a `BertBackbone` with random weights, in the sizes of a `BertConfig`."""
     import keras_hub
 
     sizes = {theirs: getattr(config, ours) for ours, theirs in SIZES.items()}
@@ -123,7 +128,7 @@ def new_backbone(config: BertConfig) -> "keras_hub.models.BertBackbone":
 def encoder_variables(
     backbone: "keras_hub.models.BertBackbone",
 ) -> dict[str, "keras.Variable"]:
-    """Return Google's name -> variable of a `BertBackbone`, in its own shape."""
+    """Return Google's name -> variable of a `BertBackbone`, in KerasHub's shape."""
     scope = "bert/embeddings/"
     variables = {
         scope + "word_embeddings": backbone.token_embedding.embeddings,
@@ -150,7 +155,7 @@ def encoder_variables(
 def layer_variables(
     layers: Mapping[str, "keras.layers.Layer"],
 ) -> dict[str, "keras.Variable"]:
-    """Return Google's name -> variable of named dense and LayerNorm layers."""
+    """Return Google's name -> variable for named dense and LayerNorm layers."""
     return {
         f"{name}/{leaf}": getattr(layer, leaf)
         for name, layer in layers.items()
@@ -159,9 +164,9 @@ def layer_variables(
 
 
 def _google_shape(name, variable):
-    """Return the shape that Google has for a variable of KerasHub.
+    """Return Google's shape for a KerasHub variable.
 
-    KerasHub's attention has an axis for the heads; a classifier's kernel is [H, C].
+    KerasHub's attention has an axis for heads; a classifier's kernel is [H, C].
     """
     shape = tuple(variable.shape)
     if name == "output_weights":
@@ -178,10 +183,10 @@ def checkpoint_of(
     casing: bool | None = None,
     notes: Iterable[str] = (),
 ) -> Checkpoint:
-    """Return a `Checkpoint` of variables of KerasHub, and of other arrays.
+    """Return a `Checkpoint` of KerasHub variables and other arrays.
 
-    Args are the attributes of `Checkpoint`, but for `variables`, a dict of Google's
-    name -> variable, and `others`, a dict of name -> float32 array.
+    `variables` is a dict of Google's name -> variable, `others` a dict of name
+    -> float32 array. The other arguments are attributes of `Checkpoint`.
     """
     from keras import ops
 
@@ -203,16 +208,19 @@ def checkpoint_of(
 
 
 def assign(variables: Mapping[str, "keras.Variable"], checkpoint: Checkpoint) -> None:
-    """Set variables of KerasHub from a checkpoint, all or none of them."""
+    """Set KerasHub variables from a checkpoint; on errors, change none."""
     for name, variable in variables.items():
         expected = _google_shape(name, variable)
         shape = checkpoint.shapes.get(name)
         if shape is None:
-            raise UserError(f"{checkpoint.path} lacks {name}; is it a whole BERT?")
+            raise UserError(
+                f"{checkpoint.path} has no {name}, so it is not a complete BERT "
+                "checkpoint."
+            )
         if tuple(shape) != expected:
             raise UserError(
-                f"{checkpoint.path} does not fit its config: {name} is {list(shape)} "
-                f"and should be {list(expected)}."
+                f"{checkpoint.path} does not fit its config: {name} is "
+                f"{list(shape)}, expected {list(expected)}."
             )
     for name, variable in variables.items():
         value = checkpoint.read(name)

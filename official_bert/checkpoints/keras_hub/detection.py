@@ -1,4 +1,4 @@
-"""Recognize a KerasHub preset; without TensorFlow, so that flags can be checked."""
+"""Recognize a KerasHub preset without importing TensorFlow, for flag checks."""
 
 import os
 
@@ -6,12 +6,12 @@ from official_bert import files
 from official_bert.errors import UserError
 
 CONFIG_FILE = "config.json"
-# What `registered_name` begins with; KerasHub was KerasNLP once.
+# Beginnings of `registered_name`. KerasHub was formerly called KerasNLP.
 PACKAGES = ("keras_hub>", "keras_nlp>")
 
 
 def is_preset(directory: str | os.PathLike[str]) -> bool:
-    """Whether a path is a directory with a KerasHub model, BERT or not."""
+    """Return whether a path is a directory with a KerasHub model, BERT or other."""
     path = os.path.join(directory, CONFIG_FILE)
     if not os.path.isfile(path):
         return False

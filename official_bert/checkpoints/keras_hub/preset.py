@@ -1,14 +1,14 @@
 """Read and write KerasHub presets.
 
-A preset is the directory that KerasHub's `save_to_preset` writes. It holds less
-than a checkpoint may: one dropout rate, no choice of activation, no next-sentence
-or SQuAD head, one task. What it has no place for, a preset of ours has in files
-that KerasHub does not look at: `bert_config.json` is the whole config, and
-`other_weights.safetensors` has all other tensors, under Google's names. So
-writing and reading a preset gives the same bytes.
+A preset is a directory written by KerasHub's `save_to_preset`. It can store
+only one dropout rate, one head and one activation, and no next-sentence or
+SQuAD head. Presets written here store the rest in files that KerasHub ignores:
+`bert_config.json` has the full config, and `other_weights.safetensors` has all
+other tensors under Google's names. Writing and then reading a preset therefore
+gives identical bytes.
 
-KerasHub computes the tanh GELU in the encoder, whatever a model was trained with,
-and in its masked-LM head the erf GELU with ε 1e-5.
+KerasHub always computes the tanh GELU in the encoder, and in the masked-LM head
+the erf GELU with ε 1e-5.
 """
 
 import json
@@ -35,7 +35,7 @@ VOCAB_FILE = os.path.join("assets", "tokenizer", "vocabulary.txt")
 WEIGHTS_FILE = "model.weights.h5"
 SHARDS_FILE = "model.weights.json"
 TASK_WEIGHTS_FILE = "task.weights.h5"
-# Ours, besides `google.CONFIG_FILE`.
+# Our additional file, next to `google.CONFIG_FILE`.
 OTHER_WEIGHTS_FILE = "other_weights.safetensors"
 
 MASKED_LM = {
@@ -47,13 +47,13 @@ MASKED_LM = {
 }
 
 HEAD_NOTE = (
-    "KerasHub's masked-LM head has the erf GELU and an epsilon of 1e-5, whatever "
-    "the encoder has, so scores of words differ a little."
+    "KerasHub's masked-LM head always uses the erf GELU and an epsilon of "
+    "1e-5, so word scores differ slightly."
 )
 
 ACCENTS_NOTE = (
-    "Its KerasHub tokenizer lower-cases and keeps accents; here, as in the original, "
-    "do_lower_case removes them too."
+    "The KerasHub tokenizer lowercases but keeps accents. Here do_lower_case "
+    "also removes accents, as in the original."
 )
 
 
@@ -61,12 +61,12 @@ def open_preset(directory: str | os.PathLike[str], given_path: str) -> Checkpoin
     """Open a preset, with the head of its task if it has one.
 
     Returns:
-      `Checkpoint`; its weights are in memory, in float32. Messages name
-      `given_path`, what the user gave.
+      `Checkpoint` with float32 weights in memory. Messages show `given_path`,
+      which the user gave.
 
     Raises:
-      UserError: it is no `BertBackbone`, or a file is missing, damaged or
-        contradicts another.
+      UserError: the preset is not a `BertBackbone`, or a file is missing,
+        damaged or contradicts another.
     """
     settings = files.read_json(
         os.path.join(directory, CONFIG_FILE), "a KerasHub config"
@@ -86,7 +86,7 @@ def open_preset(directory: str | os.PathLike[str], given_path: str) -> Checkpoin
     others, absent = _read_others(directory)
     variables = bert_backbone.encoder_variables(backbone) | _head_variables(task)
     for name in absent:
-        # Anything else than our zeros was trained by KerasHub since.
+        # Nonzero values were trained by KerasHub after we wrote zeros.
         if not np.any(variables[name]):
             del variables[name]
     return bert_backbone.checkpoint_of(
@@ -103,15 +103,15 @@ def open_preset(directory: str | os.PathLike[str], given_path: str) -> Checkpoin
 def write_preset(
     directory: str | os.PathLike[str], checkpoint: Checkpoint
 ) -> list[str]:
-    """Write a preset that KerasHub's `from_preset` loads, and `open_preset`.
+    """Write a preset for KerasHub's `from_preset` and our `open_preset`.
 
-    With a vocabulary there is a tokenizer in it; with a classifier it is one of
-    `BertTextClassifier`, else with a masked-LM head one of `BertMaskedLM`. All
-    else is in `bert_config.json` and `other_weights.safetensors`. The directory exists
-    already and is empty.
+    With a vocabulary, the preset contains a tokenizer. Its task is
+    `BertTextClassifier` for a classifier, else `BertMaskedLM` if there is a
+    masked-LM head. `bert_config.json` and `other_weights.safetensors` store the
+    rest. The directory must exist and be empty.
 
     Returns:
-      sentences on what KerasHub will do otherwise, or not see.
+      sentences about values that KerasHub ignores or computes differently.
 
     Raises:
       UserError: see `bert_backbone.to_backbone`.
@@ -125,7 +125,7 @@ def write_preset(
     else:
         if task is None:
             _new_tokenizer(checkpoint).save_to_preset(directory)
-        # The bytes themselves: KerasHub writes tokens without their white space.
+        # Copy the bytes: KerasHub would strip white space from tokens.
         files.copy(checkpoint.vocab_file, os.path.join(directory, VOCAB_FILE))
     variables = bert_backbone.encoder_variables(backbone) | _head_variables(task)
     others = [name for name in checkpoint.shapes if name not in variables]
@@ -145,27 +145,28 @@ def _exists(directory, name):
 
 
 def _check_kind(settings, path):
-    """Raise `UserError` unless a preset is a BERT's; return notes."""
+    """Raise `UserError` unless a preset is a BERT model; return notes."""
     kind = settings.get("class_name")
     if kind != "BertBackbone":
         raise UserError(
-            f"{path} is a KerasHub preset of a {kind}, which is no BERT; give one of "
-            "a BertBackbone."
+            f"{path} is a KerasHub preset of a {kind}, not of a BERT model. "
+            "Give a preset of a BertBackbone."
         )
     policy = (settings.get("config") or {}).get("dtype")
     if isinstance(policy, dict):
         if policy.get("class_name") != "DTypePolicy":
             raise UserError(
-                f"{path} is a quantised KerasHub preset; give the one it was made from."
+                f"{path} is a quantized KerasHub preset. Give the preset "
+                "before quantization."
             )
         policy = policy.get("config", {}).get("name")
     if policy in ("float16", "bfloat16"):
-        return [f"Its {policy} weights were read as float32."]
+        return [f"The {policy} weights were read as float32."]
     return []
 
 
 def _read_config(directory, settings):
-    """Return (`BertConfig`, whether it is from a file of ours)."""
+    """Return (`BertConfig`, whether it comes from our own file)."""
     config_file = os.path.join(directory, CONFIG_FILE)
     theirs = bert_backbone.config_from(settings.get("config") or {}, config_file)
     own_file = os.path.join(directory, google.CONFIG_FILE)
@@ -175,31 +176,32 @@ def _read_config(directory, settings):
     for name in bert_backbone.SIZES:
         if getattr(ours, name) != getattr(theirs, name):
             raise UserError(
-                f"{own_file} says {name} {getattr(ours, name)} and {CONFIG_FILE} "
-                f"{getattr(theirs, name)}; if the preset was written anew, remove "
-                f"{google.CONFIG_FILE} and {OTHER_WEIGHTS_FILE}."
+                f"{own_file} has {name} {getattr(ours, name)}, but "
+                f"{CONFIG_FILE} has {getattr(theirs, name)}. If KerasHub "
+                f"rewrote the preset, remove {google.CONFIG_FILE} and "
+                f"{OTHER_WEIGHTS_FILE}."
             )
     return ours, True
 
 
 def _load(load, directory, name, path):
-    """Call KerasHub's `load` for a file of a preset; say what is wrong with it."""
+    """Call KerasHub's `load` for a file of a preset; explain its errors."""
     if not _exists(directory, name):
-        raise UserError(f"{path} lacks {name}; copy the whole preset.")
+        raise UserError(f"{path} has no {name}. Copy the complete preset.")
     try:
         with warnings.catch_warnings():
-            # Whatever Keras did not find is an error besides.
+            # Keras also raises an error for variables that it misses.
             warnings.simplefilter("ignore")
             load(os.path.join(directory, name))
     except (OSError, ValueError, KeyError) as error:
         reason = str(error).strip().partition("\n")[0].rstrip(".:")
         raise UserError(
-            f"{path}: {name} is damaged, or of another model ({reason})."
+            f"{path}: {name} is damaged or belongs to another model ({reason})."
         ) from error
 
 
 def _read_task(directory, path, backbone, notes):
-    """Return KerasHub's task with its head, or None; may add to the notes."""
+    """Return KerasHub's task with its head, or None; may append notes."""
     import keras_hub
 
     if not _exists(directory, TASK_FILE):
@@ -212,18 +214,18 @@ def _read_task(directory, path, backbone, notes):
         classes = (settings.get("config") or {}).get("num_classes")
         if not isinstance(classes, int):
             raise UserError(
-                f"{path}: its {TASK_FILE} states no num_classes; copy the whole preset."
+                f"{path}: {TASK_FILE} has no num_classes. Copy the complete preset."
             )
         task = keras_hub.models.BertTextClassifier(backbone, classes, compile=False)
     else:
-        notes.append(f"Of its task, a {kind}, only the encoder was read.")
+        notes.append(f"The task is a {kind}; only its encoder was read.")
         return None
     _load(task.load_task_weights, directory, TASK_WEIGHTS_FILE, path)
     return task
 
 
 def _read_casing(directory, notes):
-    """Return whether the tokenizer lower-cases, or None; may add to the notes."""
+    """Return whether the tokenizer lowercases, or None; may append notes."""
     if not _exists(directory, TOKENIZER_FILE):
         return google.read_casing(directory)
     path = os.path.join(directory, TOKENIZER_FILE)
@@ -240,12 +242,12 @@ def _new_tokenizer(checkpoint):
     lower = checkpoint.do_lower_case
     if lower is None:
         lower = guess_do_lower_case(vocab)
-    # By default KerasHub keeps accents; an uncased vocabulary has none.
+    # KerasHub keeps accents by default; an uncased vocabulary has no accents.
     return keras_hub.models.BertTokenizer(vocab, lowercase=lower, strip_accents=lower)
 
 
 def _new_task(checkpoint, backbone):
-    """Return KerasHub's task with the checkpoint's head, or None without one."""
+    """Return KerasHub's task with the checkpoint's head, or None if it has no head."""
     import keras_hub
 
     models, shapes = keras_hub.models, checkpoint.shapes
@@ -287,31 +289,31 @@ def _writing_notes(checkpoint, task, others, absent):
     config, notes = checkpoint.config, []
     if config.hidden_act == "gelu_erf":
         notes.append(
-            "The model was trained with the erf GELU; KerasHub computes the tanh GELU, "
-            "so hidden states differ there by some thousandths."
+            "The model was trained with the erf GELU. KerasHub computes the "
+            "tanh GELU, so its hidden states differ by some thousandths."
         )
     if hasattr(task, "masked_lm_head"):
         notes.append(HEAD_NOTE)
     if config.attention_probs_dropout_prob != config.hidden_dropout_prob:
         notes.append(
-            f"KerasHub has one dropout rate: in training it is "
-            f"{config.hidden_dropout_prob} there for the attention too, not "
+            "KerasHub has one dropout rate. In training it applies "
+            f"{config.hidden_dropout_prob} to the attention too, instead of "
             f"{config.attention_probs_dropout_prob}."
         )
     if absent:
         notes.append(
-            f"The checkpoint lacks {', '.join(absent)}, which KerasHub has as 0."
+            f"The checkpoint has no {', '.join(absent)}; KerasHub sets these to 0."
         )
     if others:
         notes.append(
-            f"KerasHub has no place for {', '.join(others)}: {OTHER_WEIGHTS_FILE} "
-            "has them."
+            f"KerasHub cannot store {', '.join(others)}; they are in "
+            f"{OTHER_WEIGHTS_FILE}."
         )
     return notes
 
 
 def _read_others(directory):
-    """Return (other tensors, names of variables that the checkpoint has not)."""
+    """Return (other tensors, names of variables missing in the checkpoint)."""
     path = os.path.join(directory, OTHER_WEIGHTS_FILE)
     if not os.path.exists(path):
         return {}, []
@@ -320,4 +322,6 @@ def _read_others(directory):
             tensors = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
             return tensors, json.loads((file.metadata() or {}).get("absent", "[]"))
     except (safetensors.SafetensorError, OSError) as error:
-        raise UserError(f"{path} is damaged ({error}).") from error
+        raise UserError(
+            f"{path} is damaged ({error}). Copy the complete preset again."
+        ) from error

@@ -1,4 +1,4 @@
-"""The corpus report: what is in the text of a build, with warnings and a figure.
+"""The corpus report: statistics of a build's text, with warnings and a figure.
 
-Counters run with the build; `report` turns their sums into sentences.
+Counters run during the build; `report` turns their sums into sentences.
 """

@@ -8,7 +8,7 @@ from official_bert.files import atomic_path
 
 
 def draw(statistics: CorpusStatistics, path: str | os.PathLike[str]) -> bool:
-    """Draw the histograms of a corpus as a PNG; False if matplotlib is missing.
+    """Draw the histograms of a corpus as a PNG; return False without matplotlib.
 
     Args:
       statistics: `CorpusStatistics`.
@@ -22,7 +22,7 @@ def draw(statistics: CorpusStatistics, path: str | os.PathLike[str]) -> bool:
 
 
 def _figure(statistics):
-    # Without pyplot, which takes longer to import than all else here.
+    # Without pyplot, whose import takes longer than all the rest here.
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(11, 3.8), layout="tight")
@@ -35,7 +35,7 @@ def _figure(statistics):
         xlabel="tokens of a sequence",
         ylabel="sequences (%)",
         xlim=(0, length),
-        title=f"sequences: {total:,}, of at most {length} tokens",
+        title=f"sequences: {total:,}, at most {length} tokens",
     )
     lengths = statistics.document_lengths
     if lengths:
@@ -44,7 +44,7 @@ def _figure(statistics):
         counts = [lengths[number] for number in span]
         right.stairs(counts, edges, fill=True, color="tab:orange")
         right.set_xscale("log")
-        # Wide enough for a power of ten to be on the axis.
+        # Wide enough to show a power of ten on the axis.
         right.set_xlim(edges[0] / 4, edges[-1] * 4)
         right.xaxis.set_major_formatter("{x:,.0f}")
         right.xaxis.set_minor_formatter("")

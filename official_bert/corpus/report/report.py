@@ -1,8 +1,9 @@
 """The report on the text of a build: counts, frequent lines, histograms, warnings.
 
-`OUTPUT.report.txt` contains what is printed and `OUTPUT.report.png` the lengths of
-sequences and documents, for the first output file. The report depends only on the
-documents and the settings, not on which process counted what.
+`OUTPUT.report.txt` contains the printed text, and `OUTPUT.report.png` the
+lengths of sequences and documents; OUTPUT is the first output file. The report
+depends only on the documents and the settings, not on the distribution of work
+over processes.
 """
 
 import collections
@@ -21,15 +22,17 @@ from official_bert.tokenization.full import FullTokenizer
 from official_bert.tokenization.wordpiece import CONTINUATION, UNKNOWN
 
 WIDTH = 88
-# The number of different lines in a large corpus is an estimate, off by 0.4 % or
-# less two times in three: shares of repeated lines below this mean little.
+# The number of different lines in a large corpus is an estimate with a standard
+# error of 0.4 %. Smaller shares of repeated lines than this are not
+# significant.
 NOISE = 0.01
-# A line that is in the sample that often has a count good to a quarter.
+# The count of a line that occurs this often in the sample is accurate to a
+# quarter.
 ENOUGH = 16
 LISTED = 5
-# Characters shown of a longer word.
+# Maximum number of characters shown of a word.
 WORD_SHOWN = 30
-# Name, key of the number, remark unless the number is 0.
+# Name, key of the number, remark (shown unless the number is 0).
 COUNTS = (
     ("documents", "documents", "of {document_lines} lines, {document_tokens} tokens"),
     ("lines", "lines", "of {line_tokens} tokens"),
@@ -42,73 +45,76 @@ COUNTS = (
     (
         "too long lines",
         "long_lines",
-        "{long_share} of the lines; {cut_share} of the tokens are cut off",
+        "{long_share} of the lines; {cut_share} of the tokens are truncated",
     ),
-    ("sequences", "sequences", "of {max_seq_length} places, {padding} of them padding"),
+    ("sequences", "sequences", "of {max_seq_length} positions, {padding} padding"),
 )
-# Those that are left out if they are 0.
+# These lines are omitted if the number is 0.
 OPTIONAL = ("one_line_documents", "cut_documents", "lines_without_tokens", "long_lines")
 
 FEW_DOCUMENTS = 100
-# Tokens of a line on average; sentences of newspapers and books have 20 to 30.
+# Average tokens per line; sentences in newspapers and books have 20 to 30.
 LONG_LINES = 80
-# When to warn (docs/data.md has the reasons), and the text.
+# Condition of a warning (docs/data.md explains the reasons), and its text.
 WARNINGS = (
     (
         lambda n: n.documents == 1,
-        "There is one document, so no other text to draw a random next sentence from, "
-        "and next sentence prediction has little to learn. Put a blank line between "
-        "documents.",
+        "There is only one document, so random next sentences cannot come from "
+        "another text, and next sentence prediction learns little. Put a blank "
+        "line between documents.",
     ),
     (
         lambda n: n.documents != 1 and n.documents < FEW_DOCUMENTS,
-        "There are only {documents} documents: the random next sentences come from "
-        "few texts. If there are more, put a blank line between them.",
+        "There are only {documents} documents, so the random next sentences "
+        "come from few texts. If the text has more documents, put a blank line "
+        "between them.",
     ),
     (
         lambda n: n.documents != 1 and n.one_line_documents >= 0.2 * n.documents,
-        "{one_line_share} of the documents ({one_line_documents:,} of {documents:,}) "
-        "are one line, which no next sentence follows: all their pairs are random "
-        "ones. Is there a blank line after every line, or are lines paragraphs "
-        "(--input_format=raw)?",
+        "{one_line_share} of the documents ({one_line_documents:,} of "
+        "{documents:,}) have one line, so no sentence follows it: all their "
+        "pairs are random. Check for a blank line after every line, and for "
+        "lines that are paragraphs (--input_format=raw).",
     ),
     (
         lambda n: (
             n.repeated_lines >= 0.05 * n.lines
             or n.most_repeated >= max(3, 0.01 * n.lines)
         ),
-        "Of {lines:,} lines {about}{repeated_lines:,} ({repeated_share}) repeat "
-        "another one. A model learns these by heart, its loss may be stuck, and "
-        "held-out text may be in the training text. To keep each line once: "
-        "awk '!NF || !seen[$0]++' text.txt > once.txt",
+        "Of {lines:,} lines {about}{repeated_lines:,} ({repeated_share}) "
+        "repeat another line. The model memorizes these, its loss may stop "
+        "falling, and held-out text may occur in the training text. To keep "
+        "each line once: awk '!NF || !seen[$0]++' text.txt > once.txt",
     ),
     (
         lambda n: n.unknown_tokens >= 0.01 * n.tokens,
         "{unknown_share} of the tokens ({unknown_tokens:,} of {tokens:,}) are "
-        "[UNK]{most_unknown}: a model cannot tell them apart. Are the vocabulary and "
-        "--do_lower_case those of this text? train_vocab.py makes a vocabulary of it.",
+        "[UNK]{most_unknown}; the model cannot distinguish them. Check that "
+        "the vocabulary and --do_lower_case fit this text. train_vocab.py "
+        "makes a vocabulary from it.",
     ),
     (
         lambda n: n.tokens >= LONG_LINES * n.lines and not n.tokens_too_many,
-        "Lines have {line_tokens} tokens on average, more than sentences do. Are they "
-        "paragraphs? --input_format=raw splits them.",
+        "Lines have {line_tokens} tokens on average, more than sentences have. "
+        "If lines are paragraphs, use --input_format=raw to split them.",
     ),
     (
         lambda n: n.tokens_too_many and n.tokens_too_many >= 0.01 * n.tokens,
-        "{long_lines:,} lines have more tokens than a sequence of {max_seq_length} "
-        "holds; {cut_share} of all tokens are cut off and never seen. Are lines "
-        "paragraphs? --input_format=raw splits them into sentences.",
+        "{long_lines:,} lines have more tokens than a sequence of "
+        "{max_seq_length} can hold; {cut_share} of all tokens are truncated "
+        "and never seen. If lines are paragraphs, use --input_format=raw to "
+        "split them into sentences.",
     ),
     (
         lambda n: n.cut_documents,
-        "{cut_documents:,} documents were larger than a block and became several: is "
-        "there a blank line between documents?",
+        "{cut_documents:,} documents were larger than a block and were split. "
+        "Check that there is a blank line between documents.",
     ),
     (
         lambda n: n.padding_share >= 0.25,
-        "{padding} of all places are padding, which XLA and TPUs compute like text. It "
-        "comes from documents shorter than --max_seq_length and from "
-        "--short_seq_prob. run_pretraining.py --pack fills it.",
+        "{padding} of all positions are padding, which XLA and TPUs compute "
+        "like text. Padding comes from documents shorter than --max_seq_length "
+        "and from --short_seq_prob. run_pretraining.py --pack fills it.",
     ),
 )
 
@@ -119,7 +125,7 @@ class Frequent(NamedTuple):
     Attributes:
       text: str, quoted and printable.
       count: int.
-      exact: whether it was counted and not estimated.
+      exact: whether the count is exact, not an estimate.
     """
 
     text: str
@@ -136,15 +142,15 @@ def write_report(
 
     Args:
       statistics: `CorpusStatistics` of the complete corpus.
-      tokenizer: `FullTokenizer` that made its tokens.
+      tokenizer: `FullTokenizer` used for its tokens.
       output_file: the first record file; the report's files begin with its name.
     """
     text = "\n".join(report_lines(statistics, tokenizer)) + "\n"
     files.write_text(f"{output_file}{readers.REPORT}", text)
     picture = f"{output_file}.report.png"
     if not figure.draw(statistics, picture):
-        picture = "none, matplotlib is missing"
-    print(f"{text}Picture of the lengths: {picture}", flush=True)
+        picture = "none, because matplotlib is not installed"
+    print(f"{text}Figure of the lengths: {picture}", flush=True)
 
 
 def summary(statistics: CorpusStatistics) -> dict[str, Any]:
@@ -155,8 +161,8 @@ def summary(statistics: CorpusStatistics) -> dict[str, Any]:
 
     Returns:
       dict with the names of its `counts`, "sequences", "padding_share",
-      "repeated_lines" (the number that could be left out) and
-      "repeated_lines_exact", which is False for an estimate.
+      "repeated_lines" (the number of removable lines) and "repeated_lines_exact",
+      False for an estimate.
     """
     counts, sample = statistics.counts, statistics.different_lines
     sequences = statistics.sequence_lengths
@@ -177,7 +183,7 @@ def report_lines(statistics: CorpusStatistics, tokenizer: FullTokenizer) -> list
 
     Args:
       statistics: `CorpusStatistics`.
-      tokenizer: `FullTokenizer` that made its tokens.
+      tokenizer: `FullTokenizer` used for its tokens.
     """
     lines = frequent_lines(statistics)
     words, characters = unknown_words(statistics, tokenizer)
@@ -198,9 +204,9 @@ def report_lines(statistics: CorpusStatistics, tokenizer: FullTokenizer) -> list
         "Corpus report",
         "",
         *_count_table(numbers),
-        *_listed("Lines that occur most often", lines),
-        *_listed("Words most often unknown", words),
-        *_listed("Characters that the vocabulary lacks", characters),
+        *_listed("Most frequent lines", lines),
+        *_listed("Most frequent unknown words", words),
+        *_listed("Characters missing in the vocabulary", characters),
         "",
         *(f"{one:<42}  {other}".rstrip() for one, other in side_by_side),
         "",
@@ -219,7 +225,7 @@ def report_lines(statistics: CorpusStatistics, tokenizer: FullTokenizer) -> list
 
 
 def frequent_lines(statistics: CorpusStatistics) -> list[Frequent]:
-    """Return the lines that occur most often, a list of `Frequent`."""
+    """Return the most frequent lines, a list of `Frequent`."""
     counted, sample = statistics.different_lines, statistics.any_lines
     hits: collections.Counter[int] = collections.Counter()
     texts: dict[int, str] = {}
@@ -240,11 +246,11 @@ def frequent_lines(statistics: CorpusStatistics) -> list[Frequent]:
 def unknown_words(
     statistics: CorpusStatistics, tokenizer: FullTokenizer
 ) -> tuple[list[Frequent], list[Frequent]]:
-    """Find what became `[UNK]`, in the lines that were kept for it.
+    """Return words and characters that became `[UNK]`, from the sampled lines.
 
     Args:
       statistics: `CorpusStatistics`.
-      tokenizer: `FullTokenizer` that made the tokens.
+      tokenizer: `FullTokenizer` used for the tokens.
 
     Returns:
       (words, characters that the vocabulary lacks): lists of `Frequent`, the most
@@ -261,7 +267,7 @@ def unknown_words(
                 words[text[start:end]] += sample.counts[position]
     for word, count in words.items():
         for character in set(word):
-            # Whether no token of the vocabulary is this character.
+            # Test whether any token of the vocabulary is this character.
             forms = tokenizer.basic_tokenizer.tokenize(character)
             if any(f not in vocab and CONTINUATION + f not in vocab for f in forms):
                 characters[character] += count
@@ -282,7 +288,7 @@ def _most(items):
 
 
 def _with_shares(numbers):
-    """Return the numbers of `summary` and, as texts, what follows from them."""
+    """Return the numbers of `summary`, with derived values as texts."""
     documents, lines, tokens = (numbers[n] for n in ("documents", "lines", "tokens"))
     repeated, exact = numbers["repeated_lines"], numbers["repeated_lines_exact"]
     share = _percent(repeated, lines)
@@ -351,7 +357,7 @@ def _quote(text):
 
 
 def _named(word):
-    """Return a word in quotes; of a single character also its name."""
+    """Return a word in quotes; for a single character, add its name."""
     if len(word) > WORD_SHOWN:
         word = f"{word[:WORD_SHOWN]}…"
     if len(word) > 1:
@@ -365,7 +371,7 @@ def _mean(number, count):
 
 
 def _percent(part, total):
-    """Return a share in percent, to two digits."""
+    """Return a share in percent, with two digits."""
     percent = 100 * part / max(1, total)
     if percent >= 9.95 or not percent:
         return f"{percent:.0f} %"
@@ -373,5 +379,5 @@ def _percent(part, total):
 
 
 def _rounded(number):
-    """Return a number to two digits."""
+    """Return a number rounded to two digits."""
     return int(float(f"{number:.2g}"))

@@ -1,8 +1,8 @@
-"""Counts and samples of a corpus, taken while its documents pass by.
+"""Counts and samples of a corpus, collected while its documents are read.
 
-The numbers do not depend on who counted: statistics of parts of a corpus, merged
-in any order and grouping, equal those of all of it. Memory is bounded: of a large
-corpus, a `HashSample` holds some of the lines.
+The numbers do not depend on the distribution of work: statistics of parts of a
+corpus, merged in any order and grouping, equal those of the whole corpus.
+Memory is bounded: for a large corpus, a `HashSample` keeps some of the lines.
 """
 
 import collections
@@ -13,34 +13,36 @@ from typing import Any, Self
 
 import numpy as np
 
-# Lines that a sample holds before it is thinned out. The number of different lines
-# is then known to 0.4 %, and a line that makes up 0.2 % of all lines is in
-# `any_lines` 16 to 32 times.
+# Number of lines in a sample before it is thinned out. The number of different
+# lines is then accurate to 0.4 %, and a line with a share of 0.2 % of all lines
+# occurs 16 to 32 times in `any_lines`.
 CAPACITIES = {"different_lines": 2**17, "any_lines": 2**14, "lines_with_unknown": 2**10}
-# Characters kept of a line to show it, and of one to search it for unknown words.
+# Number of characters kept of a line to show it, and to search it for unknown
+# words.
 SHOWN = 60
 SEARCHED = 500
 
-# What `CorpusStatistics.counts` counts. Long lines are those that no sequence can
-# hold, and the tokens too many are those beyond its length.
+# Keys of `CorpusStatistics.counts`. Long lines do not fit into a sequence;
+# their tokens beyond its length are "too many".
 COUNTED: tuple[str, ...] = ("documents", "one_line_documents", "cut_documents", "lines")
 COUNTED += ("lines_without_tokens", "long_lines", "tokens", "tokens_too_many")
 COUNTED += ("unknown_tokens",)
 _COUNTERS = ("counts", "document_lengths", "sequence_lengths")
-# The golden ratio's: its multiples are spread evenly over 64 bits, however many.
+# From the golden ratio: any number of its multiples is spread evenly over 64
+# bits.
 _GOLDEN = 0x9E3779B97F4A7C15
 
 
 class HashSample:
-    """The items whose hashes are below a limit, which is halved when they are many.
+    """A sample of the items whose hashes are below a limit.
 
-    Which items are in the sample depends only on what was added, not on the order
-    or on merges in between. Counts miss nothing: an item below the last limit was
-    below all limits before.
+    The limit is halved when there are too many items. The sample depends only
+    on the added items, not on their order or on merges. Its counts are
+    complete: an item below the last limit was below all limits before.
 
     Attributes:
       level: number of times the limit was halved; 0 if all items are in.
-      limit: hashes in the sample are below it.
+      limit: hashes in the sample are below this.
       counts: Counter, hash -> number of times it was added.
       values: dict, hash -> its value, if it has one.
     """
@@ -55,11 +57,11 @@ class HashSample:
     def add(
         self, key: int, value: tuple[int, str] | None = None, count: int = 1
     ) -> None:
-        """Count an item of hash `key`, from 0 to 2**64 - 1."""
+        """Count an item with the hash `key`, from 0 to 2**64 - 1."""
         if key < self.limit:
             self.counts[key] += count
             if value is not None:
-                # If two items have one hash, the order does not decide.
+                # If two items have the same hash, their order does not matter.
                 self.values[key] = min(value, self.values.get(key, value))
             self._thin_out(self.level)
 
@@ -70,13 +72,13 @@ class HashSample:
         self._thin_out(self.level)
 
     def merge(self, other: "HashSample") -> None:
-        """Add what another sample of the same capacity holds."""
+        """Add the content of another sample of the same capacity."""
         self._thin_out(max(self.level, other.level))
         for key, count in other.counts.items():
             self.add(key, other.values.get(key), count)
 
     def _thin_out(self, level):
-        """Go to a level, and on until the items are few enough."""
+        """Raise the level to a value, and further until the items are few enough."""
         while level > self.level or len(self.counts) > self.capacity:
             self.level += 1
             self.limit >>= 1
@@ -85,7 +87,7 @@ class HashSample:
                     del items[key]
 
     def to_list(self) -> list[Any]:
-        """Return [level, hashes, counts above 1, values], sorted, fit for JSON."""
+        """Return [level, hashes, counts above 1, values], sorted, as JSON values."""
         keys = sorted(self.counts)
         hashes = np.array(keys, "<u8").tobytes().hex()
         counts = [[key, self.counts[key]] for key in keys if self.counts[key] > 1]
@@ -93,7 +95,7 @@ class HashSample:
 
     @classmethod
     def from_list(cls, capacity: int, saved: Sequence[Any]) -> Self:
-        """Return the sample that `to_list` saved; all or none have values."""
+        """Return the sample saved by `to_list`; all or no items have values."""
         level, hashes, counts, values = saved
         sample = cls(capacity, level)
         keys = np.frombuffer(bytes.fromhex(hashes), "<u8").tolist()
@@ -108,12 +110,12 @@ class CorpusStatistics:
     Attributes:
       unknown_id: the id of `[UNK]`.
       max_seq_length: S, tokens of a sequence.
-      counts: Counter of what `COUNTED` names.
+      counts: Counter with the keys `COUNTED`.
       document_lengths: Counter, 4 log2(tokens) rounded down -> documents.
       sequence_lengths: Counter, tokens of a sequence -> sequences.
       different_lines: `HashSample` of lines by their text.
       any_lines: `HashSample` of lines by their position: (hash, beginning).
-      lines_with_unknown: the same of lines with unknown tokens.
+      lines_with_unknown: the same for lines with unknown tokens.
     """
 
     counts: collections.Counter[str]
@@ -124,16 +126,16 @@ class CorpusStatistics:
     lines_with_unknown: HashSample
 
     def __init__(self, unknown_id: int, max_seq_length: int, expected_lines: int = 0):
-        """Begin with nothing, as a part of a corpus of about `expected_lines`.
+        """Start empty, for a part of a corpus with about `expected_lines` lines.
 
-        The parts of a large one keep less from the start.
+        Parts of a large corpus keep smaller samples from the start.
         """
         self.unknown_id = unknown_id
         self.max_seq_length = max_seq_length
         for name in _COUNTERS:
             setattr(self, name, collections.Counter())
         for name, capacity in CAPACITIES.items():
-            # Lines with unknown tokens may be few in any corpus.
+            # Lines with unknown tokens may be rare in any corpus.
             expected = 0 if name == "lines_with_unknown" else expected_lines
             level = (expected // (2 * capacity)).bit_length()
             setattr(self, name, HashSample(capacity, level))
@@ -145,10 +147,11 @@ class CorpusStatistics:
 
         Args:
           sentences: list of str, the lines.
-          ids: list of as many lists of int, their tokens; empty lists are
-            lines without tokens. A document without any is not counted as one.
-          document: str that names the document, different for all documents of the
-            corpus, such as its block and its number there.
+          ids: list of lists of int, the tokens of each line; empty lists are
+            lines without tokens. A document without tokens is not counted as a
+            document.
+          document: str, unique name of the document in the corpus, such as its
+            block and number.
         """
         hashes = [_hash(sentence) for sentence in sentences]
         self.different_lines.add_all(hashes)
@@ -177,7 +180,7 @@ class CorpusStatistics:
             self.document_lengths[(tokens**4).bit_length() - 1] += 1
 
     def sequence_bins(self, num_bins: int) -> list[tuple[int, int, int]]:
-        """Return (low, high, count) of the tokens of a sequence, about `num_bins`."""
+        """Return (low, high, count) of sequence lengths in tokens, about `num_bins`."""
         length, counts = self.max_seq_length, self.sequence_lengths
         edges = sorted({length * number // num_bins for number in range(num_bins + 1)})
         return [
@@ -186,7 +189,7 @@ class CorpusStatistics:
         ]
 
     def document_bins(self) -> list[tuple[int, int, int]]:
-        """Return (low, high, count) of the tokens of a document, in powers of 4."""
+        """Return (low, high, count) of document lengths in tokens, in powers of 4."""
         counts: collections.Counter[int] = collections.Counter()
         for log_length, count in self.document_lengths.items():
             counts[log_length // 8] += count
@@ -201,7 +204,7 @@ class CorpusStatistics:
             getattr(self, name).merge(getattr(other, name))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return a dict fit for JSON; the same statistics give the same dict."""
+        """Return a dict of JSON values; equal statistics give equal dicts."""
         return {
             "unknown_id": self.unknown_id,
             "max_seq_length": self.max_seq_length,
@@ -213,7 +216,7 @@ class CorpusStatistics:
 
     @classmethod
     def from_dict(cls, saved: Mapping[str, Any]) -> Self:
-        """Return the statistics that `to_dict` saved."""
+        """Return the statistics saved by `to_dict`."""
         statistics = cls(saved["unknown_id"], saved["max_seq_length"])
         for name in _COUNTERS:
             getattr(statistics, name).update(dict(saved[name]))
@@ -223,6 +226,6 @@ class CorpusStatistics:
 
 
 def _hash(text):
-    """Return a hash of 64 bits, the same in any process."""
+    """Return a 64-bit hash, the same in any process."""
     digest = hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=8)
     return int.from_bytes(digest.digest(), "big")

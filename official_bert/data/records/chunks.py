@@ -1,4 +1,4 @@
-"""The records of one chunk of a `RecordIndex`, within `tf.data`."""
+"""Read the records of one chunk of a `RecordIndex` within `tf.data`."""
 
 import functools
 
@@ -11,11 +11,11 @@ from official_bert.data.records.index import RecordIndex
 def chunk_records(index: RecordIndex, chunk: tf.Tensor) -> tf.data.Dataset:
     """Return one chunk as one batch: records, file numbers, record numbers.
 
-    Going record by record through tf.data would take longer than parsing.
+    Reading single records through tf.data would take longer than parsing.
     """
     file = tf.constant(index.file_of)[chunk]
     if index.skip is not None:
-        # TensorFlow cannot enter a compressed file.
+        # TensorFlow cannot seek in a compressed file.
         read = functools.partial(record_index.read_chunk, index)
         records = tf.numpy_function(read, [chunk], tf.string, stateful=False)
         batch = tf.data.Dataset.from_tensors(tf.ensure_shape(records, [None]))
@@ -32,7 +32,7 @@ def chunk_records(index: RecordIndex, chunk: tf.Tensor) -> tf.data.Dataset:
 
 
 class _TFRecordsFrom(tf.data.Dataset):
-    """The records of one file from a byte offset on."""
+    """The records of one file, starting at a byte offset."""
 
     def __init__(self, path, offset):
         variant = tf.raw_ops.TFRecordDatasetV2(

@@ -10,7 +10,7 @@ from official_bert.errors import UserError
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# What each record holds: name -> (which length it has, or 1; its dtype).
+# Features of a record: name -> (name of its length, or 1; its dtype).
 FEATURES: dict[str, tuple[str | int, str]] = {
     "input_ids": ("max_seq_length", "int64"),
     "input_mask": ("max_seq_length", "int64"),
@@ -21,12 +21,12 @@ FEATURES: dict[str, tuple[str | int, str]] = {
     "next_sentence_labels": (1, "int64"),
 }
 
-# What a record lacks as long as it is not masked, and what it then has where
-# whole words are to be masked: 1 for a token that continues the word before it.
+# Features that unmasked records lack, and the feature that they have instead
+# for whole words: 1 for a token that continues the word before it.
 MASKED = ("masked_lm_positions", "masked_lm_ids", "masked_lm_weights")
 CONTINUES_WORD = "continues_word"
 
-# TensorFlow Model Garden's records say the same under two other names.
+# TensorFlow Model Garden uses other names for two features.
 MODEL_GARDEN_NAMES = {"input_ids": "input_word_ids", "segment_ids": "input_type_ids"}
 
 
@@ -35,17 +35,18 @@ def feature_spec(
     max_predictions_per_seq: int | None,
     names: Mapping[str, str] | None = None,
 ) -> "dict[str, tf.io.FixedLenFeature]":
-    """Return what `tf.io.parse_example` needs to read our records.
+    """Return the feature spec of our records for `tf.io.parse_example`.
 
     Args:
       max_seq_length: S.
       max_predictions_per_seq: P; not used for unmasked records.
-      names: our name -> name in the file, as from `infer_lengths`; without
-        it, those of the original's records.
+      names: our name -> name in the file, as from `infer_lengths`; default: the
+        original's names.
 
     Returns:
       dict, name in the file -> `tf.io.FixedLenFeature` of shape [S], [P] or
-      [1], int64 but for the float32 `masked_lm_weights`.
+      [1],
+      int64, except the float32 `masked_lm_weights`.
     """
     import tensorflow as tf
 
@@ -63,21 +64,21 @@ def feature_spec(
 
 
 def infer_lengths(record_path: str) -> dict[str, Any]:
-    """Read lengths and feature names off the first record of a file.
+    """Return lengths and feature names from the first record of a file.
 
     Args:
-      record_path: a TFRecord file, from us, the original or Model Garden.
+      record_path: a TFRecord file, written by us, the original or Model Garden.
 
     Returns:
-      dict with `max_seq_length`; `max_predictions_per_seq`, None where the
-      records are not masked; and `names`, the dict that `feature_spec` takes.
+      dict with `max_seq_length`; `max_predictions_per_seq`, None for
+      unmasked records; and `names`, the dict for `feature_spec`.
 
     Raises:
-      UserError: the file is unreadable, empty, cut off, or of another kind.
+      UserError: the file is unreadable, empty, truncated, or in another format.
     """
     first = next(read_examples(record_path), None)
     if first is None:
-        raise UserError(f"{record_path} holds no records: create it again.")
+        raise UserError(f"{record_path} contains no records. Create it again.")
     names = _names_in(first, record_path)
 
     def length_of(name):
@@ -92,7 +93,7 @@ def infer_lengths(record_path: str) -> dict[str, Any]:
 
 
 def compression_of(record_path: str) -> str:
-    """Return what TensorFlow calls the compression of a file of that name."""
+    """Return TensorFlow's name for the compression of a file with this name."""
     return "GZIP" if is_packed(record_path) else ""
 
 
@@ -100,14 +101,14 @@ def read_examples(record_path: str) -> "Iterator[tf.train.Example]":
     """Yield the `tf.train.Example`s of a TFRecord file.
 
     Raises:
-      UserError: the file cannot be read, is cut off or holds something else;
+      UserError: the file cannot be read, is truncated, or has another format;
         the message names the record.
     """
     import tensorflow as tf
     from google.protobuf.message import DecodeError
 
     if files.is_directory(record_path):
-        raise UserError(f"{record_path} is a directory: name a TFRecord file.")
+        raise UserError(f"{record_path} is a directory. Give a TFRecord file.")
     count = 0
     try:
         dataset = tf.data.TFRecordDataset(record_path, compression_of(record_path))
@@ -116,22 +117,26 @@ def read_examples(record_path: str) -> "Iterator[tf.train.Example]":
             count += 1
     except DecodeError as error:
         raise UserError(
-            f"{record_path}: record {count} is no tf.train.Example: name files "
-            "that create_pretraining_data.py wrote."
+            f"{record_path}: record {count} is not a tf.train.Example. Give "
+            "files that create_pretraining_data.py wrote."
         ) from error
     except tf.errors.NotFoundError as error:
         raise UserError(f"{record_path} does not exist.") from error
     except tf.errors.DataLossError as error:
-        what = "is cut off or damaged" if count else "is no TFRecord file, or damaged"
+        what = (
+            "is truncated or damaged"
+            if count
+            else "is not a TFRecord file, or is damaged"
+        )
         raise UserError(
-            f"{record_path} {what} at record {count}: create it again."
+            f"{record_path} {what} at record {count}. Create it again."
         ) from error
     except tf.errors.OpError as error:
         raise UserError(f"Cannot read {record_path}: {error.message}.") from error
 
 
 def _names_in(example, record_path):
-    """Return our name -> name in the file, of the features that it should have."""
+    """Return our name -> name in the file, for the features that it should have."""
     present = example.features.feature
     wanted = list(FEATURES)
     if not any(name in present for name in MASKED):
@@ -144,13 +149,13 @@ def _names_in(example, record_path):
     missing = [name for name in names.values() if name not in present]
     if missing:
         raise UserError(
-            f"{record_path}: the first record has no {', '.join(missing)} (it has "
-            f"{', '.join(sorted(present)) or 'nothing'}): name files that "
+            f"{record_path}: the first record has no {', '.join(missing)} (it "
+            f"has {', '.join(sorted(present)) or 'nothing'}). Give files that "
             "create_pretraining_data.py wrote."
         )
     return names
 
 
 def feature_values(feature: "tf.train.Feature") -> Sequence[int] | Sequence[float]:
-    """Return the numbers of a `tf.train.Feature`, of either kind."""
+    """Return the numbers of a `tf.train.Feature`, integers or floats."""
     return feature.int64_list.value or feature.float_list.value

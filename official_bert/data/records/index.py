@@ -1,12 +1,13 @@
-"""Where the records of TFRecord files begin, so that any of them is near.
+"""Index the record positions in TFRecord files, for random access.
 
 A TFRecord is its length (8 bytes) with a checksum (4), then the data with a
-checksum (4); walking from length to length finds every record without
-reading it. We remember the position of each `CHUNK`-th one.
+checksum (4). Walking from length to length finds every record without reading
+it. The index stores the position of each `CHUNK`-th record.
 
-Our own compressed files are gzip members of 256 records each, one after another
-(`tfrecord`), and can be entered at each member. Files that others compressed are
-mostly one member: to come to a record all before it is unpacked.
+Our compressed files are sequences of gzip members with 256 records each
+(`tfrecord`), and can be read from each member. Files compressed by other
+programs usually have one member: to reach a record, everything before it must
+be unpacked.
 """
 
 import concurrent.futures
@@ -30,17 +31,18 @@ from official_bert.data.records.tfrecord import (
 )
 from official_bert.errors import UserError
 
-# Records that are read one after the other. A window of chunks is shuffled in
-# memory (`input_pipeline`), so that disks are read in long runs.
+# Records that are read consecutively. A window of chunks is shuffled in memory
+# (`input_pipeline`), so disks are read in long sequential runs.
 CHUNK = 256
 
-# Bytes that may be unpacked and left out to come to a chunk, without a warning.
+# Bytes that may be unpacked and skipped to reach a chunk without a warning.
 SLOW = 4 << 20
 
-# Requests to an object store at the same time: each takes tens of milliseconds.
+# Parallel requests to an object store; each takes tens of milliseconds.
 REMOTE_READS = 16
 
-# No record of ours comes near; a file of something else has any number there.
+# Limit for a record's length. Our records are far shorter; other files may
+# contain any number here.
 _LONGEST = 1 << 30
 _READ_AT_ONCE = 1 << 20
 _STREAMED_AT_ONCE = 8 << 20
@@ -54,14 +56,15 @@ class RecordIndex:
     Attributes:
       files: the paths.
       file_of: int64 [chunks], index of each chunk's file.
-      offset: int64 [chunks], its first byte.
-      first: int64 [chunks], number of its first record within the file.
-      count: int64 [chunks], its records: `CHUNK`, or fewer at a file's end.
-      skip: int64 [chunks], of a compressed file, where `offset` is that of a
-        gzip member: unpacked bytes from there to the first record; None where
-        no file is compressed.
-      rows: int64 [chunks], rows of a batch that its records fill; None if each
-        fills one (`packed_rows`).
+      offset: int64 [chunks], offset of its first byte.
+      first: int64 [chunks], number of its first record in the file.
+      count: int64 [chunks], number of its records: `CHUNK`, or fewer at a
+        file's end.
+      skip: int64 [chunks], for compressed files, whose `offset` is that of a
+        gzip member: unpacked bytes from there to the first record. None if no
+        file is compressed.
+      rows: int64 [chunks], batch rows that its records fill; None if each
+        record fills one (`packed_rows`).
     """
 
     files: tuple[str, ...]
@@ -74,29 +77,29 @@ class RecordIndex:
 
     @property
     def num_records(self) -> int:
-        """Records in all files together."""
+        """Return the number of records in all files."""
         return int(self.count.sum())
 
     @property
     def row_counts(self) -> np.ndarray:
-        """Rows of a batch that each chunk fills, int64 [chunks]."""
+        """Return the number of batch rows that each chunk fills, int64 [chunks]."""
         return self.count if self.rows is None else self.rows
 
     @property
     def num_rows(self) -> int:
-        """Rows that all files together fill."""
+        """Return the number of batch rows that all files fill."""
         return int(self.row_counts.sum())
 
 
 def index_files(paths: Sequence[str]) -> RecordIndex:
-    """Return the `RecordIndex` of TFRecord files, checking that each is whole.
+    """Return the `RecordIndex` of TFRecord files, and check that they are complete.
 
     Args:
-      paths: names of TFRecord files, compressed if they end in `.gz`.
+      paths: names of TFRecord files; the ending `.gz` means compressed.
 
     Raises:
-      UserError: a file is truncated or no TFRecord file (naming the record),
-        or no file holds any record.
+      UserError: a file is truncated or not a TFRecord file (the message names
+        the record), or no file contains a record.
     """
     rows = []
     for number, (path, chunks) in enumerate(
@@ -105,13 +108,14 @@ def index_files(paths: Sequence[str]) -> RecordIndex:
         rows += [(number, offset, *rest, skip) for offset, skip, *rest in chunks]
         if max((skip for _, skip, *_ in chunks), default=0) > SLOW:
             logging.warning(
-                "%s is one piece of gzip, of which all is unpacked to read any "
-                "record: unpack it (gunzip) to train faster.",
+                "%s is a single gzip member, so reading any record unpacks "
+                "everything before it. Unpack the file (gunzip) to train "
+                "faster.",
                 path,
             )
     if not rows:
         raise UserError(
-            f"{given_paths.named(paths)}: no records in there; create them with "
+            f"{given_paths.named(paths)}: no records found. Create them with "
             "create_pretraining_data.py."
         )
     file_of, offset, first, count, skip = np.array(rows, np.int64).T
@@ -122,11 +126,11 @@ def index_files(paths: Sequence[str]) -> RecordIndex:
 
 
 def read_chunk(index: RecordIndex, chunk: int) -> np.ndarray:
-    """Return the records, object [count], of a chunk of partly compressed files.
+    """Return the records, object [count], of a chunk, for sets with compressed files.
 
     Args:
       index: `RecordIndex`.
-      chunk: its number there.
+      chunk: the chunk's number in the index.
     """
     path = index.files[index.file_of[chunk]]
     assert index.skip is not None
@@ -135,7 +139,7 @@ def read_chunk(index: RecordIndex, chunk: int) -> np.ndarray:
 
 
 def _all_chunks(paths):
-    """Return the chunks of each file. Remote files are read at the same time."""
+    """Return the chunks of each file. Remote files are read in parallel."""
     with concurrent.futures.ThreadPoolExecutor(REMOTE_READS) as pool:
         remote = {p: pool.submit(_chunks_of, p) for p in paths if files.is_remote(p)}
         return [remote[p].result() if p in remote else _chunks_of(p) for p in paths]
@@ -148,7 +152,7 @@ def _chunks_of(path):
 
 
 def _streamed_chunks(path):
-    """Find the same as `_plain_chunks`, by reading the file from begin to end."""
+    """Return the same as `_plain_chunks`, by reading the file from start to end."""
     chunks: list[list[int]] = []
     begin, records, rest = 0, 0, b""
     with files.opened(path) as source:
@@ -161,12 +165,12 @@ def _streamed_chunks(path):
                 records, position = records + 1, end
             begin, rest = begin + position, rest[position:]
     if rest:
-        raise _broken(path, f"record {records}", "reaches beyond its end")
+        raise _broken(path, f"record {records}", "extends beyond the end of the file")
     return chunks
 
 
 def _plain_chunks(path):
-    """Find where the chunks of a file begin, as `_packed_chunks` does."""
+    """Return the chunks of an uncompressed file, in the form of `_packed_chunks`."""
     size = os.path.getsize(path)
     if not size:
         return []
@@ -183,21 +187,21 @@ def _plain_chunks(path):
             position += FRAME_BYTES + LENGTH.unpack_from(data, position)[0]
             records += 1
     if position != size:
-        # The last record that was counted, or what is too short to be one.
+        # The last counted record, or a remainder too short for a record.
         broken = records - 1 if position > size else records
         raise UserError(
-            f"{path} is truncated, or no TFRecord file (create_pretraining_data.py "
-            f"makes those of text): record {broken} reaches beyond its end; make the "
-            "file again."
+            f"{path} is truncated, or not a TFRecord file: record {broken} "
+            "extends beyond the end of the file. Create it again from text "
+            "with create_pretraining_data.py."
         )
     return chunks
 
 
 def _packed_chunks(path):
-    """Find where the chunks of a compressed file begin, a list of lists.
+    """Return the chunks of a compressed file, a list of lists.
 
-    Each is the offset of a gzip member, the bytes from its beginning to the first
-    record when unpacked, the number of that record, and how many there are.
+    Each has the offset of a gzip member, the unpacked bytes from its beginning
+    to the first record, the number of that record, and the number of records.
     """
     chunks: list[list[int]] = []
     num_records = 0
@@ -215,12 +219,14 @@ def _packed_chunks(path):
             is_new, position = False, end
         inside, rest = inside + position, data[position:]
     if rest:
-        raise _broken(path, f"record {num_records}", "reaches beyond its end")
+        raise _broken(
+            path, f"record {num_records}", "extends beyond the end of the file"
+        )
     return chunks
 
 
 def _read_records(path, offset, skip, count):
-    """Return `count` records, bytes, after `skip` unpacked bytes from an offset on."""
+    """Return `count` records, bytes, after `skip` unpacked bytes from an offset."""
     framed: list[bytes] = []
     data, position = b"", 0
     for _, piece in _unpacked_pieces(path, offset):
@@ -238,7 +244,7 @@ def _read_records(path, offset, skip, count):
         if len(framed) == count:
             break
     else:
-        raise _broken(path, "a record", "is not there any more")
+        raise _broken(path, "a record", "no longer exists")
     records = [record[HEADER_BYTES : -CHECKSUM.size] for record in framed]
     if list(framed_records(records, packed=False)) != framed:
         raise _broken(path, "a record", "has a wrong checksum")
@@ -246,7 +252,7 @@ def _read_records(path, offset, skip, count):
 
 
 def _end_of_record(data, position, path):
-    """Return the end of the record at a position, None if it is not all there."""
+    """Return the end of the record at a position; None if it is incomplete."""
     if len(data) - position < HEADER_BYTES:
         return None
     (length,) = LENGTH.unpack_from(data, position)
@@ -257,7 +263,7 @@ def _end_of_record(data, position, path):
 
 
 def _unpacked_pieces(path, offset=0):
-    """Yield (offset of the gzip member that begins here or None, unpacked bytes)."""
+    """Yield (offset of the gzip member that begins here, or None; unpacked bytes)."""
     try:
         with files.opened(path) as source:
             source.seek(offset)
@@ -268,7 +274,7 @@ def _unpacked_pieces(path, offset=0):
                     yield None, data
     except (EOFError, zlib.error) as error:
         raise UserError(
-            f"{path} is truncated, or no gzip file ({error}); make the file again."
+            f"{path} is truncated, or not a gzip file ({error}). Create the file again."
         ) from error
 
 
@@ -285,12 +291,13 @@ def _unpack(source):
             elif not data and not unpacker.eof:
                 data = source.read(_READ_AT_ONCE)
                 if not data:
-                    raise EOFError("it ends too soon")
+                    raise EOFError("unexpected end of file")
         data = unpacker.unused_data or source.read(_READ_AT_ONCE)
         start = source.tell() - len(data)
 
 
 def _broken(path, record, what):
     return UserError(
-        f"{path} is damaged, or no TFRecord file: {record} {what}; make the file again."
+        f"{path} is damaged, or not a TFRecord file: {record} {what}. "
+        "Create the file again."
     )

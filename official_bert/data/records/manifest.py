@@ -1,7 +1,7 @@
-"""`manifest.json`: what the record files beside it are made of.
+"""`manifest.json`: the description of the record files in its folder.
 
-One manifest describes all record files of its folder, so that several runs can
-write into one: `{"format": 1, "files": {"train.tfrecord": {...}, ...}}`.
+One manifest describes all record files of a folder, so that several runs can
+write there: `{"format": 1, "files": {"train.tfrecord": {...}, ...}}`.
 """
 
 import contextlib
@@ -21,12 +21,12 @@ FORMAT = 1
 
 
 def manifest_path(record_path: str | os.PathLike[str]) -> str:
-    """Return where the manifest of a record file is."""
+    """Return the path of a record file's manifest."""
     return os.path.join(os.path.dirname(files.absolute(record_path)), NAME)
 
 
 def read_manifest(record_path: str | os.PathLike[str]) -> dict[str, Any] | None:
-    """Return what the manifest says of a record file.
+    """Return a record file's entry in the manifest.
 
     Args:
       record_path: a TFRecord file.
@@ -34,12 +34,11 @@ def read_manifest(record_path: str | os.PathLike[str]) -> dict[str, Any] | None:
     Returns:
       dict with `max_seq_length`, `max_predictions_per_seq`, `vocab_sha256`,
       `vocab_size`, `do_lower_case`, `do_whole_word_mask`, `num_records` and
-      the other keys of `write_manifest`; None without a manifest or when it
-      does not mention the file.
+      the other keys of `write_manifest`; None without a manifest or
+      without an entry.
 
     Raises:
-      UserError: the manifest is damaged, or the file has another size than
-        when the manifest was written.
+      UserError: the manifest is damaged, or states another size for the file.
     """
     path = manifest_path(record_path)
     entry = _read_files(path).get(os.path.basename(record_path))
@@ -48,9 +47,9 @@ def read_manifest(record_path: str | os.PathLike[str]) -> dict[str, Any] | None:
     size = files.size(record_path) if files.exists(record_path) else 0
     if size != entry.get("num_bytes"):
         raise UserError(
-            f"{record_path} has {size} bytes where {path} says "
-            f"{entry.get('num_bytes')}: the file was cut off or replaced; create "
-            "it again, or delete its entry in the manifest."
+            f"{record_path} has {size} bytes, but {path} states "
+            f"{entry.get('num_bytes')}. The file was truncated or replaced. "
+            "Create it again, or delete its entry in the manifest."
         )
     return entry
 
@@ -61,23 +60,23 @@ def check_vocabulary(
     """Raise `UserError` if records were made with another vocabulary.
 
     Args:
-      entries: dict, path of a record file -> its entry, see `read_manifest`; of
-        files without one nothing is known.
-      vocab_file: the vocabulary that they should be made with.
+      entries: dict, path of a record file -> its entry, see `read_manifest`;
+        files without an entry are not checked.
+      vocab_file: the expected vocabulary.
     """
     digest = files.sha256_of(vocab_file)
     for path, entry in entries.items():
         known = (entry or {}).get("vocab_sha256") or digest
         if known != digest:
             raise UserError(
-                f"--vocab_file: {vocab_file} is not the vocabulary that {path} was "
-                f"made with (SHA-256 {digest[:12]}…, and {known[:12]}… in its "
-                f"{NAME}); give that one."
+                f"--vocab_file: {vocab_file} is not the vocabulary of {path} "
+                f"(SHA-256 {digest[:12]}…, but {known[:12]}… in its {NAME}). "
+                "Give the vocabulary that created the records."
             )
 
 
 def check_manifest(record_path: str | os.PathLike[str]) -> None:
-    """Raise `UserError` if a file that is no manifest has a manifest's name."""
+    """Raise `UserError` if a file named like a manifest is not a manifest."""
     _read_files(manifest_path(record_path))
 
 
@@ -85,9 +84,9 @@ def write_manifest(entries: Mapping[str, Mapping[str, Any]]) -> None:
     """Add record files to the manifests of their folders.
 
     Args:
-      entries: dict, path of a record file -> dict of what it holds. Earlier
-        entries of the same name are replaced, others stay. The size of a file
-        that is elsewhere is given as "num_bytes".
+      entries: dict, path of a record file -> its description. It replaces an
+        earlier entry of the same name; other entries stay. "num_bytes" states
+        the size of a file that is not at its path yet.
     """
     by_manifest: dict[str, dict[str, Mapping[str, Any]]] = {}
     for record_path, entry in entries.items():
@@ -105,11 +104,11 @@ def label_statistics(counts: Sequence[int] | np.ndarray) -> tuple[float, float]:
     """Return the loss and the accuracy of the best model without context.
 
     Args:
-      counts: int [vocab_size], how often each id was the label of a masked token.
+      counts: int [vocab_size], number of masked tokens with each id as label.
 
     Returns:
       (entropy in nats of the labels' unigram distribution, share of the most
-      frequent label); (0.0, 0.0) where nothing is masked.
+      frequent label); (0.0, 0.0) if nothing is masked.
     """
     counts = np.asarray(counts, np.int64)
     if not counts.any():
@@ -121,10 +120,10 @@ def label_statistics(counts: Sequence[int] | np.ndarray) -> tuple[float, float]:
 def describe_labels(
     counts: Sequence[int] | np.ndarray, inv_vocab: Mapping[int, str]
 ) -> dict[str, Any]:
-    """Describe the labels of masked tokens for a manifest.
+    """Return a manifest's description of the labels of masked tokens.
 
     Args:
-      counts: see `label_statistics`; a warning says so if all are 0.
+      counts: see `label_statistics`; logs a warning if all are 0.
       inv_vocab: dict, id -> token.
 
     Returns:
@@ -133,8 +132,8 @@ def describe_labels(
     entropy, share = label_statistics(counts)
     if not share:
         logging.warning(
-            "No record has a word to guess: every word has more pieces than may be "
-            "masked; give a larger --max_predictions_per_seq, or leave out "
+            "No record has a masked word, because every word has more tokens "
+            "than may be masked. Raise --max_predictions_per_seq, or remove "
             "--do_whole_word_mask."
         )
     token = inv_vocab[int(np.argmax(counts))]
@@ -145,7 +144,7 @@ def describe_labels(
 
 
 def _read_files(path):
-    """Return the entries of a manifest by file name; none if it is not there."""
+    """Return the entries of a manifest by file name; {} if it does not exist."""
     if not files.exists(path):
         return {}
     manifest = files.read_json(path, "a manifest of record files")
@@ -153,27 +152,32 @@ def _read_files(path):
     if manifest.get("format") != FORMAT or not isinstance(described, dict):
         raise UserError(
             f'{path} is not a manifest of record files ("format": {FORMAT}, '
-            '"files": {…}): move it out of the way.'
+            '"files": {…}). Move or rename it.'
         )
     return described
 
 
 @contextlib.contextmanager
 def _locked(folder):
-    """Keep runs that write into the same folder from losing entries."""
-    if files.is_remote(folder):  # An object store has no locks: one run at a time.
+    """Prevent runs that write into the same folder from losing entries."""
+    if files.is_remote(
+        folder
+    ):  # Object stores have no locks, so run one job at a time there.
         yield
         return
-    # Not `.lock`: a run whose output directory this is may hold that one.
+    # Not `.lock`: a run with this output directory may hold that lock.
     lock = filelock.FileLock(os.path.join(folder, ".manifest.lock"))
-    with contextlib.suppress(OSError):  # A disk without locks: one run at a time.
+    with contextlib.suppress(
+        OSError
+    ):  # If the disk has no locks, run one job at a time there.
         lock.acquire()
     try:
         yield
     finally:
         if lock.is_locked:
-            # While it is held: a process that waits for it sees that the file is
-            # gone, and makes another. Windows removes it at the release.
+            # Remove the file while the lock is held: a waiting process then
+            # notices that the file is gone and creates a new one. Windows
+            # removes it at release.
             with contextlib.suppress(OSError):
                 os.remove(lock.lock_file)
             lock.release()

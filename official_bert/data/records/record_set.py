@@ -27,24 +27,25 @@ from official_bert.tokenization.vocabulary import require_vocab
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# Records that the unigram statistics are taken from.
+# Number of records for the unigram statistics.
 SAMPLED = 20_000
-# What all records that are used together must share.
+# Values that must be equal in all record files of a set.
 SHARED = ("vocab_sha256", "do_lower_case")
 
 
 @dataclasses.dataclass(frozen=True)
 class RecordSet:
-    """Pre-training records and what is known of them.
+    """Pre-training records and their properties.
 
     Attributes:
-      index: `RecordIndex`, where each record is.
-      format: `RecordFormat`, how it is read.
+      index: `RecordIndex`, the positions of the records.
+      format: `RecordFormat`, the format of the records.
       max_seq_length: S.
-      max_predictions_per_seq: P; S - 1 if all next tokens are to be guessed.
+      max_predictions_per_seq: P; S - 1 if all next tokens are predicted.
       manifests: path -> the file's entry in `manifest.json`, {} without one.
-      packing: `RowPacking`, how records share rows in training; None if they do not.
-      num_tokens: of all records, without padding; counted only for packed rows.
+      packing: `RowPacking`, if records share rows in training; else None.
+      num_tokens: tokens of all records, without padding; counted only for
+        packed rows.
     """
 
     index: record_index.RecordIndex
@@ -57,29 +58,29 @@ class RecordSet:
 
     @property
     def do_lower_case(self) -> bool | None:
-        """The casing of the vocabulary; None where no manifest tells."""
+        """Return the casing of the vocabulary; None if no manifest states it."""
         told = (m.get("do_lower_case") for m in self.manifests.values())
         return next((each for each in told if each is not None), None)
 
     @property
     def unchecked_files(self) -> list[str]:
-        """The files of which no manifest says what vocabulary they were made with."""
+        """Return the files whose vocabulary is not stated by a manifest."""
         entries = self.manifests.items()
         return [path for path, entry in entries if "vocab_sha256" not in entry]
 
     @property
     def tokens_per_row(self) -> int:
-        """How many tokens, and padding, a row has."""
+        """Return the number of tokens, including padding, of a row."""
         return self.max_seq_length
 
     def packed(self) -> Self:
         """Read the lengths of all records; return the set with packed rows.
 
-        Batches of training then have rows of several records. Those of evaluations
-        stay as they are.
+        Training batches then have several records per row. Evaluation batches
+        do not change.
 
         Raises:
-          UserError: a record is damaged, or of another kind.
+          UserError: a record is damaged, or has another format.
         """
         packing = RowPacking(
             self.format, self.max_seq_length, self.max_predictions_per_seq
@@ -91,34 +92,35 @@ class RecordSet:
         )
 
     def describe_packing(self) -> str:
-        """Return a line that says how much padding is left in packed rows."""
+        """Return a line that states the remaining padding in packed rows."""
         records, rows = self.index.num_records, self.index.num_rows
         after, before = (
             1.0 - self.num_tokens / (number * self.max_seq_length)
             for number in (rows, records)
         )
         return (
-            f"--pack: {records:,} sequences in {rows:,} rows of {self.max_seq_length}, "
-            f"{records / rows:.2f} per row. Padding: {after:.1%} of the positions, "
-            f"{before:.1%} without --pack."
+            f"--pack: {records:,} sequences in {rows:,} rows of "
+            f"{self.max_seq_length} tokens, {records / rows:.2f} per row. "
+            f"Padding: {after:.1%} of the positions, {before:.1%} without "
+            "--pack."
         )
 
     def check_next_sentence_prediction(self, wanted: bool) -> None:
-        """Raise `UserError` if records are not made for it, or for it alone.
+        """Raise `UserError` if the records do not fit the next sentence setting.
 
         Args:
-          wanted: whether the model is to tell random pairs from others.
+          wanted: whether the model predicts next sentences.
         """
         for path, manifest in self.manifests.items():
             if manifest.get("next_sentence_prediction", wanted) != wanted:
                 given = f"--{'no' if wanted else ''}next_sentence_prediction"
                 raise UserError(
-                    f"{path} was made with {given}: give that here too, or create the "
-                    "records again."
+                    f"{path} was created with {given}. Use the same flag here, "
+                    "or create the records again."
                 )
 
     def check_batch_size(self, batch_size: int) -> None:
-        """See `input_pipeline.check_batch_size`."""
+        """Check the batch size; see `input_pipeline.check_batch_size`."""
         input_pipeline.check_batch_size(self.index, batch_size)
 
     def training_batches(
@@ -128,7 +130,7 @@ class RecordSet:
         first_batch: int,
         rows: tuple[int, int] | None = None,
     ) -> "tf.data.Dataset":
-        """See `input_pipeline.training_batches`."""
+        """Return training batches; see `input_pipeline.training_batches`."""
         return input_pipeline.training_batches(
             self.index, self.format, batch_size, seed, first_batch, rows, self.packing
         )
@@ -136,7 +138,7 @@ class RecordSet:
     def batch_records(
         self, batch_size: int, seed: int, batch: int
     ) -> list[tuple[str, int, bytes]]:
-        """See `input_pipeline.batch_records`."""
+        """Return a batch's records; see `input_pipeline.batch_records`."""
         return input_pipeline.batch_records(
             self.index, batch_size, seed, batch, self.packing
         )
@@ -144,13 +146,13 @@ class RecordSet:
     def evaluation_batches(
         self, batch_size: int, max_batches: int
     ) -> "tf.data.Dataset":
-        """See `input_pipeline.evaluation_batches`."""
+        """Return evaluation batches; see `input_pipeline.evaluation_batches`."""
         return input_pipeline.evaluation_batches(
             self.index, self.format, batch_size, max_batches
         )
 
     def label_statistics(self) -> tuple[float, float]:
-        """See `manifest.label_statistics`; of the first `SAMPLED` records."""
+        """Return `manifest.label_statistics` of the first `SAMPLED` records."""
         size = 256
         counts = np.zeros(self.format.limits["input_ids"], np.int64)
         for batch in self.evaluation_batches(size, max_batches=SAMPLED // size):
@@ -172,13 +174,14 @@ def open_record_set(
     Args:
       patterns: comma-separated names and globs.
       config: the model's `BertConfig`.
-      flag: where the patterns came from, for messages.
-      max_seq_length: S that the user expects; None for that of the records.
-      max_predictions_per_seq: P likewise.
-      vocab_file: the vocabulary that the records should be made with.
+      flag: the flag with the patterns, for messages.
+      max_seq_length: the expected S; None for that of the records.
+      max_predictions_per_seq: the expected P; None for that of the records.
+      vocab_file: the expected vocabulary of the records.
 
     Raises:
-      UserError: anything that would fail later, in one sentence.
+      UserError: the records cannot be read, or do not fit together or to the
+        model.
     """
     lengths = {
         "max_seq_length": max_seq_length,
@@ -206,23 +209,23 @@ def _check_model(flag, path, length, masking, manifests, config):
     """Raise `UserError` for records that a model cannot read or learn from."""
     if config.causal_attention and masking is None:
         raise UserError(
-            f"{flag}: {path} has its masks, and a left-to-right model "
-            "(causal_attention) reads unmasked text; create the records again with "
-            "--masking=dynamic."
+            f"{flag}: {path} was created with static masking, but a "
+            "left-to-right model (causal_attention) needs unmasked records. "
+            "Create them again with --masking=dynamic."
         )
     if length > config.max_position_embeddings:
         raise UserError(
-            f"{flag}: {path} has sequences of {length}, but the model reads up to "
-            f"{config.max_position_embeddings} (max_position_embeddings); create "
-            "shorter records."
+            f"{flag}: {path} has sequences of {length} tokens, but the model "
+            f"reads at most {config.max_position_embeddings} "
+            "(max_position_embeddings). Create shorter records."
         )
     for made, manifest in manifests.items():
         size = manifest.get("vocab_size") or 0
         if size > config.vocab_size:
             raise UserError(
-                f"{flag}: {made} was made with a vocabulary of {size} entries, but the "
-                f"model's vocab_size is {config.vocab_size}; use the vocabulary of the "
-                "model."
+                f"{flag}: {made} was created with a vocabulary of {size} "
+                f"entries, but the model's vocab_size is {config.vocab_size}. "
+                "Use the model's vocabulary."
             )
 
 
@@ -245,7 +248,7 @@ def _record_format(config, lengths, names, masking):
 
 
 def _find(patterns, flag, lengths, vocab_file):
-    """Return the files, or say which command creates them.
+    """Return the files, or raise `UserError` with the command that creates them.
 
     Without --num_workers that command holds all records in memory.
     """
@@ -264,14 +267,14 @@ def _find(patterns, flag, lengths, vocab_file):
             command.insert(0, f"mkdir -p {folder} &&")
         raise UserError(
             f"{flag}: no file matches {pattern!r}. Create the records with: "
-            f"{' '.join(command)} (for text of more than a few hundred MB add "
-            "--num_workers=8: it needs little memory)."
+            f"{' '.join(command)} (for more than a few hundred MB of text add "
+            "--num_workers=8, which needs little memory)."
         )
     return given_paths.find_input_files(patterns, flag)
 
 
 def _read_format(flag, paths, asked, manifests):
-    """Return the lengths, names and masking of all files, or say which one differs."""
+    """Return lengths, names and masking of all files; report differences."""
     first, masking = _format_of(flag, paths[0], manifests)
     lengths = {name: first[name] for name in asked}
     for path in paths:
@@ -279,39 +282,41 @@ def _read_format(flag, paths, asked, manifests):
         for name, expected in asked.items():
             if expected not in (None, own[name]):
                 raise UserError(
-                    f"--{name} is {expected}, but {path} ({flag}) was made with "
-                    f"{own[name]}; give --{name}={own[name]}, or create the records "
-                    "again."
+                    f"--{name} is {expected}, but {path} ({flag}) was created "
+                    f"with {own[name]}. Use --{name}={own[name]}, or create the "
+                    "records again."
                 )
             if own[name] != lengths[name]:
                 raise UserError(
-                    f"{flag}: {path} was made with {name} {own[name]}, and {paths[0]} "
-                    f"with {lengths[name]}; give files of one length."
+                    f"{flag}: {path} was created with {name} {own[name]}, but "
+                    f"{paths[0]} with {lengths[name]}. Give files with equal "
+                    "lengths."
                 )
         if own_masking != masking:
             raise UserError(
-                f"{flag}: {path} was made with {_tell_masking(own_masking)}, and "
-                f"{paths[0]} with {_tell_masking(masking)}; give files made alike."
+                f"{flag}: {path} was created with {_tell_masking(own_masking)}, "
+                f"but {paths[0]} with {_tell_masking(masking)}. Give files with "
+                "equal settings."
             )
     return lengths, first["names"], masking
 
 
 def _format_of(flag, path, manifests):
-    """Return what `examples.infer_lengths` does, complete, and the masking rules."""
+    """Return the completed `examples.infer_lengths`, and the masking rules."""
     found = examples.infer_lengths(path)
     if found["max_predictions_per_seq"] is not None:
         return found, None
     rules = _masking_rules(flag, path, manifests[path])
     if rules.do_whole_word_mask and examples.CONTINUES_WORD not in found["names"]:
         raise UserError(
-            f"{flag}: {path} has no {examples.CONTINUES_WORD}, which masking whole "
-            "words needs; create it again with --do_whole_word_mask."
+            f"{flag}: {path} has no {examples.CONTINUES_WORD}, which whole-word "
+            "masking needs. Create it again with --do_whole_word_mask."
         )
     return {**found, "max_predictions_per_seq": rules.max_predictions_per_seq}, rules
 
 
 def _masking_rules(flag, path, manifest):
-    """Return how a file's unmasked records are to be masked."""
+    """Return the masking rules of a file's unmasked records."""
     mix = MaskingMix(**manifest.get("masking_mix", {}))
     names = [field.name for field in dataclasses.fields(MaskingRules)]
     names.remove("masking_mix")
@@ -319,9 +324,10 @@ def _masking_rules(flag, path, manifest):
         return MaskingRules(**{name: manifest[name] for name in names}, masking_mix=mix)
     except KeyError as error:
         raise UserError(
-            f"{flag}: the records of {path} are not masked yet (--masking=dynamic), "
-            f"and no manifest.json beside it tells their {error.args[0]}; put the one "
-            "that was made with them there, or create them again."
+            f"{flag}: the records of {path} are unmasked (--masking=dynamic), "
+            "but no manifest.json in the same folder states their "
+            f"{error.args[0]}. Copy the manifest that was created with the "
+            "records there, or create the records again."
         ) from error
 
 
@@ -336,7 +342,7 @@ def _tell_masking(rules):
 
 
 def check_agreement(manifests: Mapping[str, Mapping[str, Any]]) -> None:
-    """Raise `UserError` if records were made with different text settings.
+    """Raise `UserError` if records were created with different text settings.
 
     Args:
       manifests: dict, path of a record file -> its manifest entry or {}.
@@ -347,6 +353,7 @@ def check_agreement(manifests: Mapping[str, Mapping[str, Any]]) -> None:
             first, expected = next(iter(known.items()))
             if value != expected:
                 raise UserError(
-                    f"{path} was made with {name} {value}, and {first} with "
-                    f"{expected}; create both with the same vocabulary and casing."
+                    f"{path} was created with {name} {value}, but {first} with "
+                    f"{expected}. Create both with the same vocabulary and "
+                    "casing."
                 )

@@ -1,8 +1,8 @@
-"""TFRecord files without TensorFlow, which worker processes need not load.
+"""Write TFRecord files without TensorFlow, so worker processes need not load it.
 
 A record is its length (8 bytes) with a checksum (4), then the data with a
 checksum (4). The checksum is the CRC-32C, rotated and with a constant added, so
-that the checksum of data that contains checksums stays meaningful.
+that data that contains checksums still gets meaningful checksums.
 """
 
 import gzip
@@ -15,7 +15,7 @@ import google_crc32c
 
 from official_bert.errors import UserError
 
-# A record's frame: its length with a checksum before it, a checksum after it.
+# A record's frame: length and checksum before it, checksum after it.
 LENGTH = struct.Struct("<Q")
 CHECKSUM = struct.Struct("<I")
 HEADER_BYTES = LENGTH.size + CHECKSUM.size
@@ -23,42 +23,42 @@ FRAME_BYTES = HEADER_BYTES + CHECKSUM.size
 
 _MASK_DELTA = 0xA282EAD8
 
-# Records of one gzip member. A file of many members is read like any other,
-# and can be entered at each of them (`records.index`).
+# Records per gzip member. A file with many members is read like any other, and
+# can also be read from each member (`records.index`).
 RECORDS_PER_MEMBER = 256
 _GZIP_LEVEL = 6
 
 
 def is_packed(path: str) -> bool:
-    """Whether a record file is gzip-compressed, which its name says."""
+    """Return whether a record file is gzip-compressed, according to its name."""
     return path.endswith(".gz")
 
 
 def write_records(
     records: Iterable[bytes], path: str | os.PathLike[str], name: str
 ) -> int:
-    """Write records to a TFRecord file, and return how many bytes it has.
+    """Write records to a TFRecord file; return its size in bytes.
 
     Args:
       records: iterable of bytes.
       path: the file.
-      name: what it will be called; with `.gz` at its end it is compressed.
+      name: the final name; the ending `.gz` means compressed.
 
     Raises:
-      UserError: it cannot be written.
+      UserError: the file cannot be written.
     """
     try:
         with open(path, "wb") as file:
             return sum(map(file.write, framed_records(records, is_packed(name))))
     except OSError as error:
         raise UserError(
-            f"Cannot write {name} ({error.strerror}): is the disk full? (nothing "
-            "half-written was left behind)"
+            f"Cannot write {name} ({error.strerror}). Check whether the disk is "
+            "full. No partial file was kept."
         ) from error
 
 
 def framed_records(records: Iterable[bytes], packed: bool) -> Iterator[bytes]:
-    """Yield the bytes of a TFRecord file; the same records give the same ones.
+    """Yield the bytes of a TFRecord file; equal records give equal bytes.
 
     Args:
       records: iterable of bytes.
@@ -78,7 +78,7 @@ def _frame(record):
 
 
 def _checksum(data):
-    """Return the masked CRC-32C of some bytes, as bytes."""
+    """Return the masked CRC-32C of data, as bytes."""
     crc = google_crc32c.value(data)
     rotated = crc >> 15 | crc << 17
     return CHECKSUM.pack((rotated + _MASK_DELTA) % 2**32)

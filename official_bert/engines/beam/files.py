@@ -1,6 +1,6 @@
-"""Files for Beam's workers: local ones, and those of gs:// and the like.
+"""Files for Beam's workers: local files and remote files such as gs://.
 
-Paths with `://` go through Beam's own file systems. Inputs without are read as
+Paths with `://` go through Beam's file systems. Other inputs are read as
 everywhere in the project.
 """
 
@@ -23,12 +23,12 @@ _COPIED_AT_ONCE = 1 << 20
 
 
 def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> list[str]:
-    """Return the paths of names and globs, see `cluster_outputs.find_inputs`."""
+    """Return the paths for names and globs; see `cluster_outputs.find_inputs`."""
     return cluster_outputs.find_inputs(patterns, flag, "beam", _match)
 
 
 def size_of(path: str) -> int:
-    """Return the bytes of a file."""
+    """Return the size of a file in bytes."""
     if not is_remote(path):
         return os.path.getsize(path)
     from apache_beam.io.filesystems import FileSystems
@@ -37,15 +37,15 @@ def size_of(path: str) -> int:
 
 
 def _match(pattern, flag):
-    """Return the paths that a remote glob stands for, sorted."""
+    """Return the paths for a remote glob, sorted."""
     from apache_beam.io.filesystems import FileSystems
 
     try:
         found = FileSystems.match([pattern])[0].metadata_list
     except (OSError, ValueError) as error:
-        raise UserError(f"{flag}: cannot look for {pattern}: {error}") from error
+        raise UserError(f"{flag}: cannot list {pattern}: {error}") from error
     if not found:
-        raise UserError(f"{flag}: no file matches {pattern!r}.")
+        raise UserError(f"{flag}: no file matches {pattern!r}. Check the path.")
     return sorted(file.path for file in found)
 
 
@@ -62,11 +62,11 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
 
 
 def _opened(path):
-    """Open a file, as a context manager, to read its bytes as they are."""
+    """Open a file, as a context manager, to read its bytes without unpacking."""
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
 
-    # Beam would unpack as well, but takes half a file for a whole one.
+    # Beam could unpack, but accepts truncated files.
     return FileSystems.open(path, compression_type=CompressionTypes.UNCOMPRESSED)
 
 
@@ -78,10 +78,10 @@ def read_lines(path: str) -> Iterator[bytes]:
 
 @contextlib.contextmanager
 def temporary_folder(path: str) -> Iterator[str]:
-    """Make a folder, yield its path, and remove it with all that is in it.
+    """Create a folder, yield its path, and remove it with its content.
 
     Raises:
-      UserError: it is there already, or its place cannot be written.
+      UserError: the folder already exists, or its location is not writable.
     """
     from apache_beam.io.filesystems import FileSystems
 
@@ -89,14 +89,14 @@ def temporary_folder(path: str) -> Iterator[str]:
         FileSystems.mkdirs(path)
     except (OSError, ValueError) as error:
         raise UserError(
-            f"Cannot make the folder {path} for what is in between ({error}); if it "
-            "is there already and no other run uses it, remove it."
+            f"Cannot create the folder {path} for temporary files ({error}). If "
+            "it exists and no other run uses it, remove it."
         ) from error
     try:
         yield path
     finally:
         if is_remote(path):
-            # There are no folders, only names that begin alike.
+            # Object stores have no folders, only common name prefixes.
             with contextlib.suppress(OSError):
                 FileSystems.delete([f"{path}/"])
         else:
@@ -105,12 +105,13 @@ def temporary_folder(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def written(path: str) -> Iterator[IO[bytes]]:
-    """Open a file to write bytes; it gets its name when it is whole.
+    """Open a file to write bytes; it gets its name when it is complete.
 
-    Several workers may do the same at once: each writes a file of its own.
+    Several workers may do this at the same time: each writes its own temporary
+    file.
 
     Raises:
-      UserError: its place cannot be written, or a disk is full.
+      UserError: the location is not writable, or the disk is full.
     """
     from apache_beam.io.filesystem import CompressionTypes
     from apache_beam.io.filesystems import FileSystems
@@ -124,8 +125,10 @@ def written(path: str) -> Iterator[IO[bytes]]:
         FileSystems.rename([temporary], [path])
     except OSError as error:
         is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-        reason = "no space is left there" if is_full else error
-        raise UserError(f"Cannot write {path}: {reason}.") from error
+        reason = "no space is left" if is_full else error
+        raise UserError(
+            f"Cannot write {path}: {reason}. Free space, or choose another path."
+        ) from error
     finally:
         with contextlib.suppress(OSError):
             if FileSystems.exists(temporary):
@@ -133,7 +136,7 @@ def written(path: str) -> Iterator[IO[bytes]]:
 
 
 def append(path: str, target: IO[bytes]) -> None:
-    """Write all bytes of a file to an open one."""
+    """Write all bytes of a file to an open file."""
     with _opened(path) as source:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
 
@@ -148,7 +151,7 @@ def fetch(path: str, local_path: str | os.PathLike[str]) -> None:
 
 
 def send(local_path: str | os.PathLike[str], path: str) -> None:
-    """Copy a file of this machine to where Beam's file systems reach."""
+    """Copy a local file to a path in Beam's file systems."""
     with open(local_path, "rb") as source, written(path) as target:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
 

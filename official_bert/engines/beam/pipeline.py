@@ -1,8 +1,8 @@
-"""Record files from text of any size as an Apache Beam pipeline.
+"""Make record files from text of any size with an Apache Beam pipeline.
 
-The transformation is that of `parallel_data`, and so are its records: the same
-text and settings give the same files, wherever Beam runs. No worker holds more
-than a block of text, or a piece of a record file, at a time.
+The steps and the records are those of `parallel_data`: the same text and
+settings give the same files on any runner. A worker holds at most a block of
+text or a piece of a record file at a time.
 """
 
 import json
@@ -35,10 +35,11 @@ def create_pretraining_data(
 ) -> dict[str, dict[str, Any]]:
     """Write the training instances of text files as TFRecords.
 
-    Arguments, result and errors are those of `pretraining_data`'s function, but for
-    these: `input_files` are from `beam_files.find_inputs`, all workers reach
-    `output_files`, and `cluster` is from `beam_runs.make_options`. It is a
-    `UserError`, too, if Beam cannot run this.
+    Arguments, result and errors are those of the function in
+    `pretraining_data`, with these differences: `input_files` are from
+    `beam_files.find_inputs`, all workers can reach `output_files`, and
+    `cluster` is from `beam_runs.make_options`. `UserError` is also raised if
+    Beam cannot run the pipeline.
     """
     cluster_outputs.check_output_files(output_files, [*input_files, vocab_file])
     output_files = [files.absolute(path) for path in output_files]
@@ -50,7 +51,7 @@ def create_pretraining_data(
         job = cluster_outputs.make_job(
             input_files, output_files, folder, settings, tokenizer, STORAGE
         )
-        logging.info("Making records with Apache Beam.")
+        logging.info("Creating records with Apache Beam.")
         beam_runs.run_pipeline(
             cluster, lambda pipeline: _build(pipeline, job, encoding, tokenizer)
         )
@@ -64,7 +65,7 @@ def _read_json_lines(path):
 
 
 def _tagged(step: Callable[..., Any]) -> Callable[..., Any]:
-    """Return a step whose results Beam tells apart by their kinds."""
+    """Return a step whose results Beam separates by kind."""
 
     def tagged_step(value, *arguments):
         from apache_beam.pvalue import TaggedOutput
@@ -80,7 +81,7 @@ def _build(pipeline, job, encoding, tokenizer):
     import apache_beam as beam
     from apache_beam.typehints.decorators import no_annotations
 
-    # Beam would choose coders by annotations, which are for readers here.
+    # Without this, Beam would choose coders from the annotations.
     text = beam_runs.read_blocks(pipeline, job.input_files, encoding.input_format)
     encoded = text | "Encode block" >> beam.FlatMap(
         _tagged(steps.encode_block), encoding, tokenizer, job.token_code
@@ -100,7 +101,7 @@ def _build(pipeline, job, encoding, tokenizer):
     )
     documents = (
         encoded[steps.DOCUMENTS]
-        # Encoding is done once, whoever asks for what it made.
+        # Encode only once, even if several steps use the result.
         | "Spread ids" >> beam.Reshuffle()
         | "Number documents"
         >> beam.FlatMap(no_annotations(steps.number_documents), layout, job.settings)
@@ -124,7 +125,7 @@ def _write_records(pipeline, instances, layout, job):
     pieces = (
         pipeline
         | "Start" >> beam.Create([None])
-        # All are named, since one may have no instances.
+        # All pieces are listed, since some may have no instances.
         | "Name pieces"
         >> beam.FlatMap(
             lambda _, layout: [(piece, None) for piece in range(layout.num_pieces)],

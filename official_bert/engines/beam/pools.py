@@ -1,8 +1,8 @@
-"""External worker pools of Beam: a probe before the job, a watch during it.
+"""External worker pools of Beam: a probe before the job, and monitoring during it.
 
-Beam waits without a limit for a worker that does not start. Its own job server also
-waits for a lost worker. So a small job first checks that workers start and import
-this package, and a job is run again after the loss of a pool.
+Beam waits without limit for a worker that does not start, and its job server
+also waits for a lost worker. Therefore a small job first checks that workers
+start and import this package, and a job is repeated after the loss of a pool.
 """
 
 import functools
@@ -27,13 +27,14 @@ SECONDS_BETWEEN_LOOKS = 1
 
 
 class PoolLostError(Exception):
-    """A pool was reached at the start of a job, and is not reached any more."""
+    """A pool was reachable at the start of a job, but is not reachable now."""
 
 
 def addresses_of(options: "PipelineOptions | None") -> list[str]:
-    """Return the `host:port` of each external worker pool; none for other workers.
+    """Return the `host:port` of each external worker pool; [] for other workers.
 
-    Several are one address of gRPC, such as `ipv4:10.0.0.1:50000,10.0.0.2:50000`.
+    Several pools share one gRPC address, such as
+    `ipv4:10.0.0.1:50000,10.0.0.2:50000`.
     """
     from apache_beam.options.pipeline_options import PortableOptions
 
@@ -59,7 +60,7 @@ def is_reachable(address: str) -> bool:
 
 
 def check_job_server(options: "PipelineOptions") -> None:
-    """Raise `UserError` unless the job server that the options name responds."""
+    """Raise `UserError` unless the job server in the options responds."""
     from apache_beam.options.pipeline_options import PortableOptions
 
     address = options.view_as(PortableOptions).job_endpoint
@@ -80,7 +81,7 @@ def check_workers(options: "PipelineOptions", addresses: Sequence[str]) -> None:
     import apache_beam as beam
 
     def look(_):
-        # A function in a function travels as code, not as a name of this package.
+        # A nested function is pickled as code, not as a name in this package.
         import official_bert.engines.steps
         import official_bert.engines.word_sums  # noqa: F401
 
@@ -92,22 +93,24 @@ def check_workers(options: "PipelineOptions", addresses: Sequence[str]) -> None:
     except TimeoutError as error:
         raise UserError(
             f"--beam_options: no worker of the pool at {pools} started within "
-            f"{SECONDS_TO_START} seconds. Check that the pool runs, that the job "
-            "server reaches it, and that its Python has apache-beam. Its log says more."
+            f"{SECONDS_TO_START} seconds. Check that the pool runs, that the "
+            "job server can reach it, and that its Python has apache-beam. See "
+            "the pool's log."
         ) from error
     except Exception as error:
         if "failed to connect" in str(error):
             raise UserError(
-                f"--beam_options: the job server has no connection to the worker pool "
-                f"at {pools}. Start the pool, or correct --environment_config."
+                "--beam_options: the job server cannot connect to the worker "
+                f"pool at {pools}. Start the pool, or correct "
+                "--environment_config."
             ) from error
         missing = worker_errors.missing_package(str(error))
         if not missing:
             raise
         raise UserError(
-            f"--beam_options: the Python of the worker pool at {pools} lacks the "
-            f"package {missing}. Install this project's wheel there, with its "
-            "dependencies."
+            f"--beam_options: the Python of the worker pool at {pools} lacks "
+            f"the package {missing}. Install this project's wheel and its "
+            "dependencies there."
         ) from error
 
 
@@ -116,22 +119,24 @@ def run(
     options: "PipelineOptions",
     addresses: Sequence[str],
 ) -> Any:
-    """Run a pipeline on external pools, again after the loss of a pool.
+    """Run a pipeline on external pools; repeat it after the loss of a pool.
 
     Args:
-      make_pipeline: function that returns the `beam.Pipeline`, once for each try.
       options: Beam's options.
       addresses: of the pools, not empty.
+      make_pipeline: function that returns the `beam.Pipeline`, called for each
+        attempt.
 
     Returns:
       Beam's state of the pipeline.
 
     Raises:
-      UserError: no worker starts, or lacks something, or all pools are lost.
+      UserError: no worker starts, a worker lacks a package, or all pools are
+        lost.
     """
     check_job_server(options)
     check_workers(options, addresses)
-    # A pool on each machine of a cluster may not be reached from here.
+    # Pools inside a cluster may not be reachable from this machine.
     watched = [address for address in addresses if is_reachable(address)]
     while True:
         try:
@@ -141,18 +146,20 @@ def run(
             watched.remove(lost)
             if not watched:
                 raise UserError(
-                    f"--beam_options: all worker pools are lost, {lost} the last one. "
-                    "Start pools, then run the command again."
+                    "--beam_options: all worker pools are lost; the last one "
+                    f"was {lost}. Start pools, then repeat the command."
                 ) from error
-            logging.warning("The worker pool at %s is lost: running again.", lost)
+            logging.warning(
+                "The worker pool at %s is lost; the job starts again.", lost
+            )
 
 
 def _finish(pipeline, watched, seconds):
     """Run a pipeline; return its state.
 
     Raises:
-      PoolLostError: its text is the address.
-      TimeoutError: it takes longer than that.
+      PoolLostError: its text is the address of the pool.
+      TimeoutError: the pipeline takes longer than `seconds`.
     """
     result = pipeline.run()
     outcome: list[Callable[[], Any]] = []

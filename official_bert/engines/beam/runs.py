@@ -1,6 +1,7 @@
-"""What every pipeline on Apache Beam needs: options, text, errors.
+"""Common parts of all Apache Beam pipelines: options, text, errors.
 
-Beam is imported where it is used: the rest of the project does without it.
+Beam is imported only where it is used, because the rest of the project does not
+need it.
 """
 
 import contextlib
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
     import apache_beam as beam
     from apache_beam.options.pipeline_options import PipelineOptions
 
-# What a message of ours ends with when it has passed through a runner.
+# The addition to our messages after they passed through a runner.
 _WHERE = re.compile(r" \[while running .*")
 
 
@@ -33,31 +34,32 @@ def make_options(beam_options: str) -> "PipelineOptions":
     """Return Beam's `PipelineOptions`.
 
     Args:
-      beam_options: str, Beam's own flags as on a command line.
+      beam_options: str, Beam's flags as on a command line.
 
     Raises:
-      UserError: Beam is not installed, or the flags are none.
+      UserError: Beam is not installed, or the flags are invalid.
     """
-    # It warns of parts that are missing and not needed here.
+    # Beam warns about missing parts that are not needed here.
     logging.disable(logging.WARNING)
     try:
         import apache_beam.io  # noqa: F401
         from apache_beam.options.pipeline_options import PipelineOptions
     except ImportError as error:
         raise UserError(
-            "--runner=beam needs Apache Beam, which is not installed: pip install "
-            f"'official-bert[beam]' ({error})."
+            "--runner=beam needs Apache Beam, which is not installed "
+            f"({error}). Install it: pip install 'official-bert[beam]'."
         ) from error
     finally:
         logging.disable(logging.NOTSET)
     logging.getLogger("apache_beam").setLevel(logging.WARNING)
-    # These tell of each worker's error, which comes to us as well.
+    # These log the workers' errors, which are also raised here.
     for name in ("worker", "portability.local_job_service"):
         logging.getLogger(f"apache_beam.runners.{name}").setLevel(logging.CRITICAL)
     logging.getLogger().addFilter(_is_not_of_a_job_server)
     complaint = io.StringIO()
     try:
-        # It reads like a program of its own: usage on stderr, then the end.
+        # Beam's parser behaves like a program: it prints usage to stderr and
+        # exits.
         with contextlib.redirect_stderr(complaint):
             options = PipelineOptions(shlex.split(beam_options))
             options.get_all_options()
@@ -65,13 +67,14 @@ def make_options(beam_options: str) -> "PipelineOptions":
     except (ValueError, SystemExit) as error:
         reason = complaint.getvalue().strip().rpartition("error: ")[2] or error
         raise UserError(
-            f"--beam_options: Beam cannot read {beam_options!r} ({reason}); write "
-            "Beam's own flags, quoted as one, such as '--runner=DirectRunner'."
+            f"--beam_options: Beam cannot parse {beam_options!r} ({reason}). "
+            "Write Beam's flags as one quoted argument, such as "
+            "'--runner=DirectRunner'."
         ) from error
 
 
 def _is_not_of_a_job_server(record):
-    """Drop what a job server says, also a worker's error, which comes to us as well."""
+    """Drop a job server's log lines; workers' errors are also raised here."""
     return record.module != "portable_runner"
 
 
@@ -82,10 +85,10 @@ def run_pipeline(
 
     Args:
       options: from `make_options`.
-      build: function that is given the `beam.Pipeline` and adds the steps.
+      build: function that adds the steps to a `beam.Pipeline`.
 
     Raises:
-      UserError: a worker raised one, or Beam cannot run pipelines like this.
+      UserError: a worker raised it, or Beam cannot run the pipeline.
     """
     import apache_beam as beam
 
@@ -107,13 +110,16 @@ def run_pipeline(
         if not reason:
             raise
         raise UserError(reason) from error
-    # A runner that waits for nothing returns None.
+    # Runners that do not wait return None.
     if state not in (None, beam.runners.runner.PipelineState.DONE):
-        raise UserError(f"Beam's pipeline was not finished: its state is {state}.")
+        raise UserError(
+            f"Beam's pipeline did not finish; its state is {state}. See the "
+            "runner's log."
+        )
 
 
 def _reason(error):
-    """Return a sentence about what a runner raised; None if it is our defect."""
+    """Return a sentence about a runner's error; None for our own defect."""
     text = "".join(traceback.format_exception(error))
     sentence = worker_errors.sentence_in(text)
     if sentence:
@@ -129,7 +135,7 @@ def _reason(error):
 
 @contextlib.contextmanager
 def _importable_by_children():
-    """Let workers on this machine import the checkout that is running."""
+    """Let workers on this machine import the running checkout."""
     root = str(pathlib.Path(official_bert.__file__).parent.parent)
     old = os.environ.get("PYTHONPATH")
     os.environ["PYTHONPATH"] = f"{root}{os.pathsep}{old}" if old else root
@@ -143,7 +149,7 @@ def _importable_by_children():
 
 
 def temporary_location(options: "PipelineOptions") -> str | None:
-    """Return what Beam's `--temp_location` says, None if it says nothing."""
+    """Return the value of Beam's `--temp_location`, or None."""
     from apache_beam.options.pipeline_options import GoogleCloudOptions
 
     return options.view_as(GoogleCloudOptions).temp_location
@@ -156,13 +162,13 @@ def read_blocks(
     import apache_beam as beam
     from apache_beam.typehints.decorators import no_annotations
 
-    # Beam would choose coders by the annotations, which are for readers.
+    # Without this, Beam would choose coders from the annotations.
     cut = no_annotations(text_blocks.blocks_of)
     return (
         pipeline
         | "Files" >> beam.Create(text_blocks.group_files(paths, beam_files.size_of))
         | "Spread files" >> beam.Reshuffle()
         | "Cut blocks" >> beam.FlatMap(cut, input_format, beam_files.open_text)
-        # A file is read by one worker; what is done with its blocks is not.
+        # One worker reads a file, but several process its blocks.
         | "Spread blocks" >> beam.Reshuffle()
     )

@@ -1,7 +1,7 @@
-"""Counting the words of a corpus as an Apache Beam pipeline.
+"""Count the words of a corpus with an Apache Beam pipeline.
 
-Blocks are counted where they are read, counts are added up by word across the
-cluster, and the sums are read here one after another.
+Workers count blocks where they read them, the cluster adds up the counts of
+each word, and this process reads the sums one at a time.
 """
 
 from collections.abc import Sequence
@@ -24,11 +24,11 @@ def count_words(
     options: "PipelineOptions",
     folder: str,
 ) -> tuple[WordCounter, WordCounter]:
-    """Count the words of files with Apache Beam, as `word_counting.count_words`.
+    """Count the words of files with Apache Beam, like `word_counting.count_words`.
 
     `paths` are from `beam_files.find_inputs` and `options` from
-    `beam_runs.make_options`. The sums are in `folder` for as long as they are needed,
-    on a file system that all workers reach; it must not exist.
+    `beam_runs.make_options`. The sums are in `folder` temporarily. All workers
+    must reach it, and it must not exist.
     """
 
     def build(pipeline):

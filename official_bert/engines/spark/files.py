@@ -1,6 +1,6 @@
-"""Files for Spark's workers: local ones, and those of s3://, gs:// and hdfs://.
+"""Files for Spark's workers: local files, and s3://, gs:// and hdfs://.
 
-All go through the file systems of `pyarrow`, which Spark needs for Python anyway.
+All use the file systems of `pyarrow`, which Spark needs for Python anyway.
 """
 
 import contextlib
@@ -27,14 +27,14 @@ _COPIED_AT_ONCE = 1 << 20
 
 @functools.cache
 def _root(scheme_and_host):
-    """Return the file system of a URL and the path of its root there."""
+    """Return a URL's file system and the path of its root in it."""
     from pyarrow import fs
 
     return fs.FileSystem.from_uri(f"{scheme_and_host}/")
 
 
 def _find(path):
-    """Return (file system, path in it); local paths have one as well."""
+    """Return (file system, path in it), also for local paths."""
     from pyarrow import fs
 
     if not is_remote(path):
@@ -46,12 +46,12 @@ def _find(path):
 
 
 def find_inputs(patterns: str | Iterable[str], flag: str = "--input_file") -> list[str]:
-    """Return the paths of names and globs, see `cluster_outputs.find_inputs`."""
+    """Return the paths for names and globs; see `cluster_outputs.find_inputs`."""
     return cluster_outputs.find_inputs(patterns, flag, "spark", _match)
 
 
 def _match(pattern, flag):
-    """Return the paths that a remote glob stands for, sorted."""
+    """Return the paths for a remote glob, sorted."""
     from pyarrow import fs
 
     names = pattern.split("/")
@@ -62,11 +62,11 @@ def _match(pattern, flag):
         selector = fs.FileSelector(path, recursive=fixed not in (-1, len(names) - 1))
         files = [info.path for info in system.get_file_info(selector) if info.is_file]
     except (OSError, ValueError) as error:
-        raise UserError(f"{flag}: cannot look for {pattern}: {error}") from error
+        raise UserError(f"{flag}: cannot list {pattern}: {error}") from error
     found = [folder + name.removeprefix(path.rstrip("/")) for name in files]
     found = [name for name in found if _is_match(name.split("/"), names)]
     if not found:
-        raise UserError(f"{flag}: no file matches {pattern!r}.")
+        raise UserError(f"{flag}: no file matches {pattern!r}. Check the path.")
     return sorted(found)
 
 
@@ -75,7 +75,7 @@ def _is_match(names, patterns):
 
 
 def size_of(path: str) -> int:
-    """Return the bytes of a file."""
+    """Return the size of a file in bytes."""
     system, name = _find(path)
     return system.get_file_info(name).size
 
@@ -93,7 +93,7 @@ def open_text(path: str) -> Iterator[IO[bytes]]:
 
 
 def _opened(path):
-    """Open a file, as a context manager, to read its bytes as they are."""
+    """Open a file, as a context manager, to read its bytes without unpacking."""
     system, name = _find(path)
     return io.BufferedReader(system.open_input_stream(name, compression=None))
 
@@ -106,10 +106,10 @@ def read(path: str) -> bytes:
 
 @contextlib.contextmanager
 def temporary_folder(path: str) -> Iterator[str]:
-    """Make a folder, yield its path, and remove it with all that is in it.
+    """Create a folder, yield its path, and remove it with its content.
 
     Raises:
-      UserError: it exists already, or its place cannot be written.
+      UserError: the folder already exists, or its location is not writable.
     """
     from pyarrow import fs
 
@@ -117,15 +117,15 @@ def temporary_folder(path: str) -> Iterator[str]:
         system, name = _find(path)
         if system.get_file_info(name).type != fs.FileType.NotFound:
             raise UserError(
-                f"{path} exists already: another run uses it, or a run was killed. "
-                "If no other run uses it, remove it."
+                f"{path} already exists: another run uses it, or a run was "
+                "killed. If no other run uses it, remove it."
             )
         system.create_dir(name, recursive=False)
     except (OSError, ValueError) as error:
         if isinstance(error, UserError):
             raise
         raise UserError(
-            f"Cannot make the folder {path} for temporary files: {error}"
+            f"Cannot create the folder {path} for temporary files: {error}"
         ) from error
     try:
         yield path
@@ -136,12 +136,13 @@ def temporary_folder(path: str) -> Iterator[str]:
 
 @contextlib.contextmanager
 def written(path: str) -> Iterator[IO[bytes]]:
-    """Open a file to write bytes; it gets its name when it is whole.
+    """Open a file to write bytes; it gets its name when it is complete.
 
-    Several workers may do the same at once: each writes a file of its own.
+    Several workers may do this at the same time: each writes its own temporary
+    file.
 
     Raises:
-      UserError: its place cannot be written, or a disk is full.
+      UserError: the location is not writable, or the disk is full.
     """
     try:
         system, name = _find(path)
@@ -156,12 +157,14 @@ def written(path: str) -> Iterator[IO[bytes]]:
             raise
     except OSError as error:
         is_full = getattr(error, "errno", None) in (errno.ENOSPC, errno.EDQUOT)
-        reason = "no space is left there" if is_full else error
-        raise UserError(f"Cannot write {path}: {reason}.") from error
+        reason = "no space is left" if is_full else error
+        raise UserError(
+            f"Cannot write {path}: {reason}. Free space, or choose another path."
+        ) from error
 
 
 def append(path: str, target: IO[bytes]) -> None:
-    """Write all bytes of a file to an open one."""
+    """Write all bytes of a file to an open file."""
     with _opened(path) as source:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
 
@@ -177,7 +180,7 @@ def fetch(path: str, local_path: str) -> None:
 
 
 def send(local_path: str | os.PathLike[str], path: str) -> None:
-    """Copy a file of this machine to where the workers reach it."""
+    """Copy a local file to a path that the workers can reach."""
     with open(local_path, "rb") as source, written(path) as target:
         shutil.copyfileobj(source, target, _COPIED_AT_ONCE)
 

@@ -1,9 +1,9 @@
-"""Record files from text of any size as jobs of Apache Spark.
+"""Make record files from text of any size with jobs of Apache Spark.
 
-The steps are those of `engines/steps.py`, and so are the records: the same text and
-settings give the same files, wherever Spark runs. Ids of blocks and finished pieces
-are files in a temporary folder beside the output. Only pairs that need the text of
-another document, and the pairs of a piece, are shuffled.
+The steps are those of `engines/steps.py`, and so are the records: the same text
+and settings give the same files on any cluster. Ids of blocks and finished
+pieces are files in a temporary folder next to the output. Spark shuffles only
+pairs that need the text of another document, and the pairs of a piece.
 """
 
 import bisect
@@ -29,15 +29,15 @@ from official_bert.engines.spark import session, tables
 from official_bert.engines.spark.files import STORAGE
 from official_bert.tokenization.full import FullTokenizer
 
-# Tables: sizes of blocks; values for the block that has the document `other`; values
-# for a piece; finished pieces or files. `steps.write_piece` collects the values: a
-# `Pair`, a number of instances, or None.
+# Table schemas: sizes of blocks; values for the block with the document
+# `other`; values for a piece; finished pieces or files. `steps.write_piece`
+# collects the values: a `Pair`, a number of instances, or None.
 SIZES = "unit long, number long, documents long, tokens long"
 PLANNED = "block long, other long, piece long, value binary"
 ANSWERED = "piece long, value binary"
 FINISHED = "number long"
-# As a number of documents: the row names a file of facts. As `other`: the value needs
-# no other document.
+# As a number of documents: the row refers to a file of facts. As `other`: the
+# value needs no other document.
 NONE = -1
 
 
@@ -53,10 +53,11 @@ def create_pretraining_data(
 ) -> dict[str, dict[str, Any]]:
     """Write the training instances of text files as TFRecords.
 
-    Arguments, result and errors are those of `pretraining_data`'s function, but for
-    these: `input_files` are from `spark_files.find_inputs`, all workers reach
-    `output_files`, and `cluster` is from `session.make_settings`. It is a
-    `UserError`, too, if Spark cannot run this.
+    Arguments, result and errors are those of the function in
+    `pretraining_data`, with these differences: `input_files` are from
+    `spark_files.find_inputs`, all workers can reach `output_files`, and
+    `cluster` is from `session.make_settings`. `UserError` is also raised if
+    Spark cannot run the job.
     """
     cluster_outputs.check_output_files(output_files, [*input_files, vocab_file])
     output_files = [files.absolute(path) for path in output_files]
@@ -72,9 +73,9 @@ def create_pretraining_data(
             input_files, output_files, folder, settings, tokenizer, STORAGE
         )
         tasks = tables.count_tasks(spark, input_files)
-        logging.info("Spark: text to ids, %d tasks.", tasks)
+        logging.info("Spark: converting text to ids, %d tasks.", tasks)
         layout, facts = _encode(spark, job, encoding, tokenizer, tasks)
-        logging.info("Spark: ids to records, %d pieces.", layout.num_pieces)
+        logging.info("Spark: converting ids to records, %d pieces.", layout.num_pieces)
         _make_pieces(spark, job, layout, tasks)
         _join(spark, job, layout)
         pieces = (
@@ -96,14 +97,14 @@ def _encode(spark, job, encoding, tokenizer, tasks):
             facts = steps.merge_facts([facts, read])
         else:
             sizes.append(((unit, number), documents, tokens))
-    # It raises an error if there is no text.
+    # Raises an error if there is no text.
     layout = cluster_job.lay_out(sizes, job)
     assert facts is not None
     return layout, json.loads(steps.facts_as_json(facts, layout))
 
 
 def _encode_blocks(rows, encoding, tokenizer, job):
-    """Write the ids of blocks; yield `SIZES`, in the end for the file of all facts."""
+    """Write the ids of blocks; yield `SIZES`, and finally a row for the facts file."""
     facts = first = None
     for _, _, packed in rows:
         block = pickle.loads(packed)
@@ -140,7 +141,7 @@ def _plan_blocks(rows, keys, layout, job):
     first_documents = [layout.first_documents[key] for key in keys]
     for (block,) in rows:
         if block == 0:
-            # All pieces are named, since one may have no instances.
+            # All pieces are listed, since some may have no instances.
             for piece in range(layout.num_pieces):
                 yield block, NONE, piece, pickle.dumps(None)
         encoded = keys[block], _read_documents(job, keys[block])
@@ -172,7 +173,7 @@ def _answer(rows, keys, layout, job):
 
 
 def _write_pieces(rows, layout, job):
-    """Write pieces of `ANSWERED`, sorted by piece; yield their numbers."""
+    """Write the pieces of `ANSWERED`, sorted by piece; yield their numbers."""
     for number, of_piece in itertools.groupby(rows, lambda row: row[0]):
         values = (_unpack(value) for _, value in of_piece)
         _, facts = steps.write_piece((number, values), layout, job)
@@ -182,7 +183,7 @@ def _write_pieces(rows, layout, job):
 
 
 def _join(spark, job, layout):
-    """Write all record files of their pieces."""
+    """Write all record files from their pieces."""
     count = len(job.output_files)
     files = tables.numbers(spark, count, count)
     done = tables.map_rows(files, _join_files, FINISHED, layout, job).collect()
@@ -198,7 +199,7 @@ def _join_files(rows, layout, job):
 
 
 def _pack(value):
-    """Return a value as bytes; a `Pair` without the name of its class."""
+    """Return a value as bytes; a `Pair` is stored without its class name."""
     return pickle.dumps(tuple(value) if isinstance(value, Pair) else value)
 
 
@@ -208,7 +209,7 @@ def _unpack(packed):
 
 
 def _path(job, key, ending):
-    """Return the path of what belongs to a block, or to the blocks from this one."""
+    """Return the path of a file for a block, or for the blocks starting at it."""
     return f"{job.folder}/{key[0]}-{key[1]}.{ending}"
 
 

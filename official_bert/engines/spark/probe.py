@@ -1,4 +1,4 @@
-"""A first small job that checks the workers."""
+"""Run a small job that checks the workers."""
 
 import socket
 from typing import TYPE_CHECKING
@@ -16,8 +16,8 @@ _NAME = "probe"
 def check_workers(spark: "SparkSession", folder: str) -> None:
     """Raise `UserError` unless workers import this package and reach a folder.
 
-    If a worker's Python lacks a package, the job fails, and `session` turns that into
-    a sentence.
+    If a worker's Python lacks a package, the job fails, and `session` reports
+    it in a sentence.
     """
     with spark_files.written(f"{folder}/{_NAME}") as file:
         file.write(b"probe")
@@ -27,14 +27,15 @@ def check_workers(spark: "SparkSession", folder: str) -> None:
     lost = sorted({host.decode() for host, size in found if not size})
     if lost:
         raise UserError(
-            f"The Spark worker on {lost[0]} does not see {folder}, where the output "
-            "goes. Choose an --output_file on a folder that all workers share, or a "
-            "URL such as s3://bucket/name."
+            f"The Spark worker on {lost[0]} cannot see {folder}, the folder of "
+            "the output. Choose an --output_file in a folder that all workers "
+            "share, or a URL such as s3://bucket/name."
         )
 
 
 def _look(rows, folder):
-    # The modules of all steps, so that a missing package is noticed here.
+    # Import the modules of all steps, so that a missing package is noticed
+    # here.
     from official_bert.engines import steps, word_sums  # noqa: F401
 
     for _ in rows:

@@ -1,6 +1,7 @@
 """A session on Apache Spark: start, check the workers, one sentence per failure.
 
-Spark is imported where it is used: the rest of the project does without it.
+Spark is imported only where it is used, because the rest of the project does
+not need it.
 """
 
 import contextlib
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 
 SECONDS_TO_CONNECT = 5
 _MASTER = re.compile(r"spark://(.+)")
-# Where the reason of a failure is in Spark's message; the best one first.
+# Patterns for the reason in Spark's error messages, the best first.
 _REASONS = (
     re.compile(r"most recent failure: (?:Lost task [^(]*\([^)]*\) ?)?(.+)"),
     re.compile(r"Job aborted due to stage failure: (.+)"),
@@ -38,12 +39,12 @@ _REASONS = (
 
 @dataclasses.dataclass(frozen=True)
 class SparkSettings:
-    """Where Spark runs, and how.
+    """Spark's address and settings.
 
     Attributes:
-      master: Spark's master; empty if `spark-submit` or the platform names it.
-      conf: Spark's own settings, (name, value) pairs.
-      log_file: for Spark's log; without it the log is thrown away.
+      master: Spark's master; empty if `spark-submit` or the platform sets it.
+      conf: Spark's settings, (name, value) pairs.
+      log_file: path for Spark's log; None discards the log.
     """
 
     master: str
@@ -52,7 +53,7 @@ class SparkSettings:
 
     @property
     def is_local(self) -> bool:
-        """Whether all is done on this machine, in Spark's own process."""
+        """Return whether Spark runs only on this machine, in one process."""
         return self.master.startswith("local")
 
 
@@ -63,33 +64,35 @@ def make_settings(
 
     Args:
       master: such as `spark://host:7077` or `local[2]`; empty under `spark-submit`.
-      conf: Spark's own settings, `name=value` each.
-      log_file: for Spark's log.
+      conf: Spark's settings, `name=value` each.
+      log_file: path for Spark's log.
 
     Raises:
       UserError: Spark or Java is missing, the master does not respond, or a
-        setting is not one.
+        setting is invalid.
     """
     for package in ("pyspark", "pandas", "pyarrow"):
         if importlib.util.find_spec(package) is None:
             raise UserError(
-                f"--runner=spark needs the Python package {package}, which is not "
-                "installed: pip install 'official-bert[spark]'."
+                f"--runner=spark needs the Python package {package}, which is "
+                "not installed. Install it: pip install "
+                "'official-bert[spark]'."
             )
     pairs = []
     for setting in conf:
         name, equals, value = setting.partition("=")
         if not equals or not name.startswith("spark."):
             raise UserError(
-                f"--spark_conf={setting} is not a setting of Spark. Write it like "
+                f"--spark_conf={setting} is not a Spark setting. Use the form "
                 "--spark_conf=spark.executor.memory=2g."
             )
         pairs.append((name, value))
     if not _is_started():
         if not master:
             raise UserError(
-                "--runner=spark needs --spark_master, such as spark://host:7077 or "
-                "local[2]. Only under spark-submit it may be left out."
+                "--runner=spark needs --spark_master, such as "
+                "spark://host:7077 or local[2]. You can omit it only under "
+                "spark-submit."
             )
         _check_java()
     _check_master(master)
@@ -97,7 +100,7 @@ def make_settings(
 
 
 def _is_started():
-    """Return whether Spark runs already: under `spark-submit`, on a platform."""
+    """Return whether Spark already runs: under `spark-submit`, or on a platform."""
     from pyspark import SparkContext
 
     is_active = SparkContext._active_spark_context is not None
@@ -110,8 +113,8 @@ def _check_java():
     if java is None:
         where = f"JAVA_HOME={home}" if home else "the PATH"
         raise UserError(
-            f"Spark needs Java 17 or later, and {where} has no java. On Debian: apt "
-            "install openjdk-17-jre-headless."
+            f"Spark needs Java 17 or later, but {where} has no java. On Debian: "
+            "apt install openjdk-17-jre-headless."
         )
 
 
@@ -124,7 +127,7 @@ def _check_master(master):
         host, _, port = address.rpartition(":")
         if not host or not port.isdigit():
             raise UserError(
-                f"--spark_master={master} has no host and port. Write it like "
+                f"--spark_master={master} has no host and port. Use the form "
                 "spark://host:7077."
             )
         with (
@@ -133,8 +136,9 @@ def _check_master(master):
         ):
             return
     raise UserError(
-        f"--spark_master={master}: no connection to this address. Start the master, "
-        "or correct the address; the master's log and its web page show it."
+        f"--spark_master={master}: cannot connect to this address. Start the "
+        "master, or correct the address; the master's log and web page show "
+        "it."
     )
 
 
@@ -164,7 +168,7 @@ def running(settings: SparkSettings, folder: str) -> "Iterator[SparkSession]":
             with watch.watched(context, settings.master) as watcher:
                 try:
                     own = session.newSession()
-                    # Each task's share of a table must stay what it was planned.
+                    # The planned share of each task must not change.
                     own.conf.set("spark.sql.adaptive.enabled", "false")
                     probe.check_workers(own, folder)
                     yield own
@@ -174,14 +178,14 @@ def running(settings: SparkSettings, folder: str) -> "Iterator[SparkSession]":
                         raise
                     raise UserError(reason) from error
         finally:
-            # A session that failed may be gone already.
+            # A failed session may already be gone.
             with contextlib.suppress(Py4JError, Py4JNetworkError, OSError):
                 if not is_shared:
                     session.stop()
 
 
 def _start(settings, log_file):
-    """Return a `SparkSession`, whose own process writes to a log file."""
+    """Return a `SparkSession` whose process writes to a log file."""
     from pyspark.errors import PySparkException
     from pyspark.sql import SparkSession
 
@@ -192,7 +196,7 @@ def _start(settings, log_file):
     if settings.master:
         builder = builder.master(settings.master)
     if settings.is_local:
-        # Names of this machine may not lead to it.
+        # The names of this machine may not resolve to it.
         defaults |= {
             "spark.driver.host": "localhost",
             "spark.driver.bindAddress": "127.0.0.1",
@@ -214,8 +218,8 @@ def _start(settings, log_file):
 
 
 def _name_python(conf):
-    """Let workers use the Python that a setting names, by default this one's path."""
-    # Without `spark-submit` the library reads nothing but the environment.
+    """Let workers use the Python given by a setting; default: the path of this one."""
+    # Without `spark-submit`, the library reads only the environment.
     python = conf.get("spark.pyspark.python")
     if python:
         os.environ["PYSPARK_PYTHON"] = python
@@ -233,7 +237,7 @@ def _reason_of_start(log_file, error):
 
 @contextlib.contextmanager
 def _stderr_to(path):
-    """Let processes that are started meanwhile write their errors to a file."""
+    """Redirect the stderr of processes started in the block to a file."""
     sys.stderr.flush()
     before = os.dup(2)
     try:
@@ -257,7 +261,7 @@ def _packed_package(folder):
 
 
 def reason_of(text: str) -> str | None:
-    """Return a sentence about a failure that Spark reports; None if it is our defect.
+    """Return a sentence about a failure in Spark; None for a defect of this package.
 
     Args:
       text: the message, with tracebacks of workers.
@@ -269,11 +273,11 @@ def reason_of(text: str) -> str | None:
     if missing:
         return (
             f"The Python of a Spark worker lacks the package {missing}. Install "
-            "'official-bert[spark]' on all workers, or name another Python with "
-            "--spark_conf=spark.pyspark.python=PATH."
+            "'official-bert[spark]' on all workers, or select another Python "
+            "with --spark_conf=spark.pyspark.python=PATH."
         )
     if worker_errors.is_ours(text):
         return None
     found = (match[1] for match in (one.search(text) for one in _REASONS) if match)
     reason = next(found, text.strip().partition("\n")[0])
-    return f"Spark ended the job: {' '.join(reason.split())}"
+    return f"Spark stopped the job: {' '.join(reason.split())}"

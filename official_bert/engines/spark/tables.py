@@ -1,8 +1,8 @@
-"""Steps in plain Python on the partitions of Spark's tables.
+"""Run steps in plain Python on the partitions of Spark's tables.
 
 A step is a function, rows of one partition -> rows of another table. Rows are
-tuples. Spark shuffles and sorts tables outside Python, on the disk if they are
-large, so that a worker's Python holds little more than a few rows.
+tuples. Spark shuffles and sorts tables outside Python, on disk if they are
+large, so a worker's Python holds only a few rows.
 """
 
 import pickle
@@ -15,11 +15,12 @@ from official_bert.engines.spark import files as spark_files
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-# Rows go to a worker's Python in batches of this size; a block of text goes alone.
+# Number of rows per batch sent to a worker's Python; blocks of text are sent
+# singly.
 ROWS_AT_ONCE = 1000
-# They come back in batches of as many rows, or of this many bytes.
+# Results return in batches of the same number of rows, or of this many bytes.
 BYTES_AT_ONCE = 4 << 20
-# A task is for one block of text, as long as there are not too many tasks.
+# One task per block of text, up to this number of tasks.
 MOST_TASKS = 1000
 ONE_ROW = 1
 # Names and types of the columns of blocks.
@@ -30,13 +31,13 @@ _COMPRESSION = 3
 def map_rows(
     table: "DataFrame", step: Callable[..., Iterator[Any]], schema: str, *arguments: Any
 ) -> "DataFrame":
-    """Return the table that a step makes of each partition of a table.
+    """Return the table of a step's results for the partitions of a table.
 
     Args:
-      table: its rows are given to the step as tuples.
+      table: the input; the step gets its rows as tuples.
       step: function (iterator of rows, *arguments) -> iterator of rows.
       schema: names and types of the result's columns, `long` or `binary`.
-      *arguments: of the step; pickled with it.
+      *arguments: additional arguments of the step; pickled with it.
     """
 
     def run(batches):
@@ -84,12 +85,12 @@ def numbers(spark: "SparkSession", count: int, tasks: int) -> "DataFrame":
 
 
 def set_rows_at_once(spark: "SparkSession", count: int) -> None:
-    """Set how many rows of a table go to a worker's Python at a time."""
+    """Set the number of rows sent to a worker's Python at a time."""
     spark.conf.set("spark.sql.execution.arrow.maxRecordsPerBatch", str(count))
 
 
 def count_tasks(spark: "SparkSession", paths: Iterable[str]) -> int:
-    """Return into how many tasks the work on some text is divided."""
+    """Return the number of tasks for the work on some text."""
     num_bytes = sum(
         spark_files.size_of(path) * (_COMPRESSION if path.endswith(".gz") else 1)
         for path in paths

@@ -1,7 +1,7 @@
-"""Counting the words of a corpus as a job of Apache Spark.
+"""Count the words of a corpus with a job of Apache Spark.
 
-Blocks are counted where they are read, Spark adds up the counts of each word, and
-the sums are read here one after another.
+Workers count blocks where they read them, Spark adds up the counts of each
+word, and this process reads the sums one at a time.
 """
 
 import pickle
@@ -13,7 +13,7 @@ from official_bert.engines.spark import session, tables
 from official_bert.tokenization.word_counts import WordCounter
 
 COUNTS = "key binary, count long"
-# The sums come here partition by partition.
+# This process reads the sums partition by partition.
 MOST_PARTITIONS = 64
 
 
@@ -25,10 +25,11 @@ def count_words(
     cluster: session.SparkSettings,
     folder: str,
 ) -> tuple[WordCounter, WordCounter]:
-    """Count the words of files with Apache Spark, as `word_counting.count_words`.
+    """Count the words of files with Apache Spark, like `word_counting.count_words`.
 
     `paths` are from `spark_files.find_inputs` and `cluster` from
-    `session.make_settings`. All workers reach `folder`, which must not exist.
+    `session.make_settings`. All workers must reach `folder`, and it must not
+    exist.
     """
     with (
         spark_files.temporary_folder(folder),

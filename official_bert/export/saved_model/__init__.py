@@ -1,4 +1,5 @@
 """SavedModels for TF Serving that take raw text.
 
-One module per family builds the graph; `writer` writes and verifies the folder.
+One module per task family builds the graph; `writer` writes and verifies the
+folder.
 """

@@ -1,4 +1,4 @@
-"""A user's own rows to compare an export with Python on."""
+"""Read a user's rows for the comparison of an export with Python."""
 
 import os
 from collections.abc import Mapping
@@ -20,14 +20,15 @@ def read(
     """Return the rows of a file.
 
     Args:
-      path: of JSON lines such as {"text": "…"}, with a value for each of `specs`.
+      path: JSON lines file with lines such as {"text": "…"}, a value for each
+        of `specs`.
       specs: dict of name -> `tf.TensorSpec`, string [B] or [B, C].
 
     Returns:
-      list of dict: name -> str, or list of str.
+      list of dict: name -> str or list of str.
 
     Raises:
-      UserError: the file cannot be read, or a line is not such a row.
+      UserError: the file cannot be read, or a line is invalid.
     """
     rows = []
     for number, line in enumerate(files.read_text(path, WHAT).split("\n"), 1):
@@ -42,12 +43,12 @@ def read(
 def _row(line, specs):
     row = parse_object(line, numbers_as_text=False)
     if set(row) != set(specs):
-        raise ValueError(f"must have {' and '.join(specs)}, and nothing else")
+        raise ValueError(f"must have exactly the keys {' and '.join(specs)}")
     for name, spec in specs.items():
         is_list = spec.shape.rank > 1
         texts = row[name] if is_list else [row[name]]
         if not isinstance(texts, list) or not texts:
-            raise ValueError(f"has no list of texts for {name}")
+            raise ValueError(f"needs a list of texts for {name}")
         if not all(isinstance(text, str) for text in texts):
-            raise ValueError(f"has something else than text for {name}")
+            raise ValueError(f"has a value for {name} that is not text")
     return row

@@ -1,4 +1,4 @@
-"""A fine-tuned model of multiple choice as a graph that takes raw text."""
+"""A fine-tuned multiple-choice model as a graph that takes raw text."""
 
 from collections.abc import Iterable, Mapping
 
@@ -13,7 +13,7 @@ from official_bert.tasks.choice.training import outputs_of
 
 
 class ServedChoice(ServedModel):
-    """Prompts and choices to the best of them: what `ChoicePredictor` answers."""
+    """Chooses the best choice for each prompt, like `ChoicePredictor`."""
 
     what = "multiple choice"
 
@@ -22,7 +22,11 @@ class ServedChoice(ServedModel):
         super().__init__(predictor, lengths, outputs_of(predictor.model))
 
     def signatures(self) -> dict[str, Signature]:
-        """Return a dict of name -> `Signature`; a record cannot hold several rows."""
+        """Return a dict of name -> `Signature`.
+
+        There is no signature for records, because a record cannot hold several
+        rows.
+        """
         return {
             SERVING: signatures.of_strings(self.of_text, ("prompt",), ("choices",)),
             TOKENS: signatures.of_tokens(self.of_tokens, rank=3),
@@ -40,7 +44,7 @@ class ServedChoice(ServedModel):
           `probabilities` float32 [B, C].
         """
         number = tf.shape(choices)[1]
-        # Each prompt is cut anew for each of its choices.
+        # Each choice truncates its copy of the prompt separately.
         of_prompt = tf.repeat(tf.range(tf.size(prompt)), number)
         ids_a = tf.gather(self._tokenizer(prompt).ids, of_prompt)
         ids_b = self._tokenizer(tf.reshape(choices, [-1])).ids

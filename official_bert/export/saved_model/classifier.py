@@ -12,14 +12,14 @@ from official_bert.tasks.classifier.predictor import ClassifierPredictor
 
 
 class ServedClassifier(ServedModel):
-    """Texts, or pairs of them, to labels: what `ClassifierPredictor` answers."""
+    """Classifies texts or pairs of texts, like `ClassifierPredictor`."""
 
     def __init__(
         self, predictor: ClassifierPredictor, lengths: Iterable[int], is_pair: bool
     ):
         """Hold the model of a `ClassifierPredictor`; see `ServedModel`.
 
-        `is_pair` is whether there is an input for a second text.
+        `is_pair`: whether the graph has an input for a second text.
         """
         super().__init__(predictor, lengths)
         self.what = f"{self.task.kind.replace('_', '-')} classifier"
@@ -29,12 +29,12 @@ class ServedClassifier(ServedModel):
     def of_text(
         self, text: tf.Tensor, text_b: tf.Tensor | None = None
     ) -> dict[str, tf.Tensor]:
-        """Answer texts, string [B]; see `of_tokens`."""
+        """Classify texts, string [B]; see `of_tokens`."""
         ids_a = self._tokenizer(text).ids
         ids_b = rows.no_tokens(tf.size(text))
         if text_b is not None:
             ids_b = self._tokenizer(text_b).ids
-        # Whether there is a second text is asked before a cut.
+        # An empty second text counts as absent, decided before truncation.
         is_pair = tf.cast(rows.row_lengths(ids_b) > 0, tf.int32)
         room = self.task.max_seq_length - 2 - is_pair
         if self.task.long_text == WINDOW:
@@ -48,13 +48,16 @@ class ServedClassifier(ServedModel):
         return self.of_tokens(self._layout.lay_out(ids_a, ids_b))
 
     def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Answer rows of ids, a dict of `INPUTS` int32 [B, S].
+        """Classify rows of ids, a dict of `INPUTS` int32 [B, S].
 
         Returns:
-          dict: of a task with one label `label`, string [B], and `probabilities`,
-          float32 [B, C] in the order of the labels; where several may hold `labels`,
-          string [B, C], "" where one does not, and `probabilities`; of a regression
-          task `value`, float32 [B].
+          dict. Single-label tasks: `label`, string [B], and `probabilities`,
+          float32
+          [B, C] in the order of the labels. Multi-label tasks: `labels`, string
+          [B, C],
+          "" where a label does not apply, and `probabilities`. Regression
+          tasks:
+          `value`, float32 [B].
         """
         return self._named(self._model(inputs)["logits"])
 
@@ -79,22 +82,24 @@ class ServedClassifier(ServedModel):
 def cut_into_windows(
     ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: tf.Tensor
 ) -> tuple[tf.Tensor, tf.RaggedTensor, tf.RaggedTensor]:
-    """Cut pairs into windows as `classifier.features.convert_windows` does.
+    """Cut pairs into windows like `classifier.features.convert_windows`.
 
     Args:
       ids_a: first texts, ragged int32 [N, (tokens)].
-      ids_b: second texts, likewise; of single texts all are empty.
-      room: int32 [N], tokens of both texts at most.
+      ids_b: second texts, ragged int32 [N, (tokens)]; all empty for single
+        texts.
+      room: int32 [N], maximum number of tokens of both texts.
 
     Returns:
-      (the pair of each window, int32 [W]; its two texts, ragged [W, (tokens)]).
+      (pair index of each window, int32 [W]; its two texts, ragged [W,
+      (tokens)]).
     """
     length_a, length_b = rows.row_lengths(ids_a), rows.row_lengths(ids_b)
     first_is_long = length_a > length_b
     long, short = tf.maximum(length_a, length_b), tf.minimum(length_a, length_b)
     short = tf.where(long + short <= room, short, tf.minimum(short, room // 2))
     size = room - short
-    # A pair without a token has a window, too.
+    # A pair without tokens also gets a window.
     windows = rows.make_windows(tf.maximum(long, 1), size, tf.maximum(size // 2, 1))
     of_pair, start = windows.rows, windows.starts
     long, short, first_is_long = (

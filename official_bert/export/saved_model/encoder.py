@@ -1,4 +1,4 @@
-"""An encoder as a graph that takes raw text: pre-trained, or of embeddings."""
+"""A pre-trained or embedding encoder as a graph that takes raw text."""
 
 from collections.abc import Iterable, Mapping
 
@@ -16,12 +16,12 @@ from official_bert.modeling.embedding.model import normalized
 from official_bert.pretrained.fill_mask import MASK
 from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 
-# Pieces for each mask.
+# Predicted tokens per mask.
 TOP_K = 5
 
 
 class ServedEncoder(ServedModel):
-    """Texts to their vectors; those longer than the last of the lengths are cut."""
+    """Encodes texts as vectors; texts above the last of the lengths are truncated."""
 
     def __init__(self, bert: Bert, lengths: Iterable[int]):
         """Hold the model of a `Bert`; see `ServedModel`."""
@@ -31,9 +31,10 @@ class ServedEncoder(ServedModel):
         """Encode texts, string [B].
 
         Returns:
-          dict: `pooled_output` float32 [B, H], where the model has a pooler, and
-          `sequence_output` [B, S, H]; and of its tokens, as many as `input_mask` int32
-          [B, S] has ones, `input_ids`.
+          dict: `pooled_output` float32 [B, H], if the model has a pooler;
+          `sequence_output` [B, S, H]; and `input_ids` and `input_mask`, int32
+          [B, S],
+          the tokens of the vectors.
         """
         inputs = self._lay_out(self._tokenizer(text).ids)
         names = ("input_ids", "input_mask")
@@ -53,7 +54,7 @@ class ServedEncoder(ServedModel):
 
 
 class ServedEmbedding(ServedModel):
-    """Texts to one vector each: what `EmbeddingPredictor.vectors` returns."""
+    """Encodes each text as one vector, like `EmbeddingPredictor.vectors`."""
 
     what = "sentence embeddings"
 
@@ -62,7 +63,7 @@ class ServedEmbedding(ServedModel):
         super().__init__(predictor, lengths, predictor.model.embedding)
 
     def of_text(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Return dict with `embedding` float32 [B, size] of texts, string [B]."""
+        """Return a dict with `embedding` float32 [B, size] for texts, string [B]."""
         ids = self._tokenizer(text).ids
         number, room = tf.size(text), self.task.max_seq_length - 2
         none = rows.no_tokens(number)
@@ -79,12 +80,12 @@ class ServedEmbedding(ServedModel):
         return {"embedding": means}
 
     def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Return dict with `embedding` of rows of ids, `INPUTS` int32 [B, S]."""
+        """Return a dict with `embedding` for rows of ids, `INPUTS` int32 [B, S]."""
         return self._model(inputs)
 
 
 class ServedMaskedLM(ServedEncoder):
-    """Texts to their vectors, and `[MASK]` to words; what `fill_mask` answers."""
+    """Encodes texts as vectors, and predicts words for `[MASK]` like `fill_mask`."""
 
     def __init__(self, bert: Bert, lengths: Iterable[int]):
         """Hold the `PretrainingModel` of a `Bert`; see `ServedModel`."""
@@ -113,17 +114,19 @@ class ServedMaskedLM(ServedEncoder):
         return {**super().signatures(), FILL_MASK: fill_mask}
 
     def fill_mask(self, text: tf.Tensor) -> dict[str, tf.Tensor]:
-        """Find the likeliest pieces for each `[MASK]` of texts, string [B].
+        """Return the most likely tokens for each `[MASK]` in texts, string [B].
 
         Returns:
-          dict: `tokens` string [B, M, K] and `probabilities` float32 [B, M, K], of
-          the M masks of the text that has most, padded with "" and 0.
+          dict: `tokens` string [B, M, K] and `probabilities` float32 [B, M, K].
+            M is
+          the largest number of masks in a text; other texts are padded with ""
+          and 0.
         """
-        # As `encode_with_masks`: each `[MASK]` is one token.
+        # As in `encode_with_masks`, each `[MASK]` is one token.
         parts = tf.strings.split(text, MASK)
         ids = self._tokenizer(parts.values).ids
         of_text = tf.cast(parts.value_rowids(), tf.int32)
-        # Behind each part but the last of its text there is a mask.
+        # A mask follows each part of a text except the last.
         is_last = of_text != tf.concat([of_text[1:], [-1]], 0)
         ids = rows.with_token(ids, ~is_last, self._mask)
         inputs = self._lay_out(rows.joined(ids, of_text, tf.size(text)))

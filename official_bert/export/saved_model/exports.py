@@ -1,4 +1,4 @@
-"""From a model's directory to all that is exported of it."""
+"""Load a model's directory and prepare its export."""
 
 import dataclasses
 import functools
@@ -37,16 +37,18 @@ class Export:
     """A model and its signatures.
 
     Attributes:
-      what: the task, for people.
-      module: `tf.Module` that holds all variables.
-      keras_model: what the graph was made of: dict of `INPUTS` -> dict of outputs.
+      what: description of the task.
+      module: `tf.Module` with all variables.
+      keras_model: the graph's source, a function of a dict of `INPUTS` -> dict
+        of outputs.
       signatures: dict of name -> `Signature`.
-      answers: dict of name of a signature -> function: the same inputs, lists of str
-        -> what Python answers, a dict of arrays with names and shapes of outputs.
+      answers: dict of signature name -> function that computes the expected
+        outputs in Python. It takes the same inputs as lists of str, and returns
+        a dict of arrays with the outputs' names and shapes.
       labels: names of the classes, tags or types, or ().
       tokenizer: `FullTokenizer`.
-      lengths: of rows, rising.
-      files: dict of name -> path: of a model's own files that go along.
+      lengths: padded row lengths, ascending.
+      files: dict of name -> path of model files to copy into the export.
     """
 
     what: str
@@ -66,20 +68,21 @@ def open_export(
     lengths: Iterable[int] = sources.LENGTHS,
     max_seq_length: int | None = None,
 ) -> Export:
-    """Load a model of any kind and make its graph.
+    """Load a model of any kind and build its graph.
 
     Args:
       path: see `sources.predictor_of`.
-      is_pair: of a classifier, whether it takes two texts; None for what its
-        task says, or else one.
-      lengths: rows are padded to the first of these that fits.
-      max_seq_length: of a pre-trained model; None for all that it reads.
+      is_pair: whether a classifier takes two texts; None to follow its task, or
+        one text if unknown.
+      lengths: rows are padded to the smallest of these that fits.
+      max_seq_length: maximum length for a pre-trained model; None for its
+        limit.
 
     Returns:
       `Export`.
 
     Raises:
-      UserError: something is missing or does not fit.
+      UserError: a file or weight is missing or does not fit.
     """
     source: Bert | TaskPredictor
     predictor = sources.predictor_of(path, max_seq_length)
@@ -93,7 +96,7 @@ def open_export(
         keras_model = source.encoder
     else:
         if is_pair is not None and not isinstance(predictor, ClassifierPredictor):
-            raise UserError(f"{path} is no classifier; leave --pairs out.")
+            raise UserError(f"{path} is not a classifier. Remove --pairs.")
         source, keras_model = predictor, predictor.model
         lengths = sources.up_to(lengths, predictor.task.max_seq_length)
         module, answer = _serve(predictor, lengths, is_pair)
@@ -112,7 +115,7 @@ def open_export(
 
 
 def _serve(predictor, lengths, is_pair):
-    """Return (`ServedModel` of a predictor, function of `expected` for it)."""
+    """Return (`ServedModel` of a predictor, its function in `expected`)."""
     if isinstance(predictor, ClassifierPredictor):
         is_pair = takes_pairs(predictor.task) if is_pair is None else is_pair
         return ServedClassifier(predictor, lengths, is_pair), expected.of_classifier
@@ -126,7 +129,7 @@ def _serve(predictor, lengths, is_pair):
 
 
 def takes_pairs(task: ClassifierTask) -> bool:
-    """Tell whether a `ClassifierTask` is known to be of pairs of texts."""
+    """Return whether a `ClassifierTask` is known to use pairs of texts."""
     if task.columns:
         return task.columns.text_b is not None
     return bool(task.name) and find_task(task.name).layouts["train"].text_b is not None

@@ -1,10 +1,11 @@
-"""Run an export as a server would: in a process that knows only TensorFlow.
+"""Run an export like a server: in a process that imports only TensorFlow.
 
     python -P fresh_process.py EXPORT REQUESTS.json ANSWERS.json
 
-The requests are a list of `{"signature": …, "inputs": {name: nested lists}}`; the
-answers a list of `{name: nested lists}`, those of texts flat. It imports neither this
-package nor Keras, and fails if something that it loads does.
+The requests are a list of `{"signature": …, "inputs": {name: nested lists}}`.
+The answers are a list of `{name: nested lists}`, with text outputs as flat
+lists. The script does not import this package or Keras, and fails if anything
+that it loads imports this package.
 """
 
 import json
@@ -12,14 +13,14 @@ import sys
 from typing import Any
 
 if __name__ == "__main__":
-    # TensorFlow takes Keras along where it is installed; an export must not need it.
+    # TensorFlow imports Keras if it is installed; an export must not need it.
     sys.modules["keras"] = None  # type: ignore[assignment]
 
 import tensorflow as tf  # noqa: E402
 
 
 def main(export: str, requests_path: str, answers_path: str) -> None:
-    """Answer all requests."""
+    """Run all requests and write the answers."""
     model = tf.saved_model.load(export)
     with open(requests_path, encoding="utf-8") as file:
         requests = json.load(file)
@@ -27,7 +28,7 @@ def main(export: str, requests_path: str, answers_path: str) -> None:
     with open(answers_path, "w", encoding="utf-8") as file:
         json.dump(answers, file)
     if "official_bert" in sys.modules:
-        sys.exit("The export needs the package it was made with.")
+        sys.exit("The export imports official_bert, but must run without it.")
 
 
 def run(model: Any, request: dict[str, Any]) -> dict[str, list]:

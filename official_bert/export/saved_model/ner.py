@@ -15,7 +15,7 @@ from official_bert.tokenization.wordpiece import UNKNOWN
 
 
 class ServedTagger(ServedModel):
-    """Texts to entities: what `NerPredictor` answers."""
+    """Finds entities in texts, like `NerPredictor`."""
 
     what = "entity tagger"
 
@@ -23,7 +23,7 @@ class ServedTagger(ServedModel):
         """Hold the model of a `NerPredictor`; see `ServedModel`."""
         super().__init__(predictor, lengths)
         self.labels = self.task.tags
-        # As in `ner_sentences`: a text's words do not depend on the model.
+        # As in `ner_sentences`, the words do not depend on the model's casing.
         self._words = BasicWords(do_lower_case=False)
         self._unknown = predictor.tokenizer.vocab[UNKNOWN]
 
@@ -31,11 +31,13 @@ class ServedTagger(ServedModel):
         """Find entities in texts, string [B].
 
         Returns:
-          dict of values, as many as the text with most of them has, padded with
-          "" and -1: of W words `words` and `tags`, string [B, W], `word_starts` and
-          `word_ends`, int32 [B, W]; and of E entities `entities` and `labels`,
-          string [B, E], `starts` and `ends`, int32 [B, E]. Offsets count
-          characters.
+          dict of arrays, padded with "" and -1 to the text with the most words
+          or
+          entities. W words: `words` and `tags`, string [B, W], `word_starts`
+          and
+          `word_ends`, int32 [B, W]. E entities: `entities` and `labels`, string
+          [B, E],
+          `starts` and `ends`, int32 [B, E]. Offsets count characters.
         """
         of_text, starts, ends = self._find_words(text)
         words = parts_of(text, of_text, starts, ends)
@@ -63,7 +65,7 @@ class ServedTagger(ServedModel):
         return tf.gather(tf.constant(self.task.tags), tags)
 
     def _find_words(self, text):
-        """Return (text of each word, its start, its end), int32 [words] each."""
+        """Return (text index, start, end) of each word, int32 [words] each."""
         characters, word = self._words(text)
         spans = _spans(characters, word)
         if not self.task.words_as_columns:
@@ -74,7 +76,7 @@ class ServedTagger(ServedModel):
         )
 
     def _joins(self, text, characters, word, of_text, starts, ends):
-        """Return which words are one with those before them; see `ner_words`."""
+        """Return which words continue the word before them; see `ner_words`."""
         where = tf.range(tf.size(word))
         number = tf.size(starts)
         first = tf.math.unsorted_segment_min(where, word, number)
@@ -96,9 +98,9 @@ class ServedTagger(ServedModel):
         )
 
     def _tags(self, words, of_text, number):
-        """Return the number of each word's tag, int32 [words]."""
+        """Return the tag number of each word, int32 [words]."""
         pieces = self._tokenizer(words).ids
-        # A word without pieces is read as unknown.
+        # A word without tokens is read as unknown.
         is_empty = rows.row_lengths(pieces) == 0
         pieces = rows.with_token(pieces, is_empty, self._unknown)
         of_texts = rows.joined(pieces, of_text, number)
@@ -114,19 +116,20 @@ class ServedTagger(ServedModel):
         logits = self._model(inputs)["logits"]
         window, position = rows.best_positions(windows, per_text)
         first = tf.cumsum(lengths, exclusive=True)
-        # Behind [CLS].
+        # Position 0 is [CLS].
         at = tf.stack(
             [tf.gather(window, first), tf.gather(position, first) + 1], axis=1
         )
         return tf.argmax(tf.gather_nd(logits, at), axis=-1, output_type=tf.int32)
 
     def _entities(self, text, tags, of_text, starts, ends):
-        """Return the entities that tags make; see `of_text`."""
+        """Return the entities that the tags describe; see `of_text`."""
         task, number = self.task, tf.size(text)
         outside = task.tags.index(entities.OUTSIDE)
         is_first = of_text != _before(of_text, -1)
         before = tf.where(is_first, outside, _before(tags, outside))
-        # For each tag and the one before it, whether an entity begins.
+        # For each pair of neighboring tags, whether an entity begins at the
+        # second.
         begins = [
             any(span.start == 1 for span in entities.to_spans([first, second]))
             for first in task.tags
@@ -134,7 +137,8 @@ class ServedTagger(ServedModel):
         ]
         begins = tf.gather(tf.constant(begins), before * len(task.tags) + tags)
         entity = tf.cumsum(tf.cast(begins, tf.int32)) - 1
-        # Words before the first entity are counted to it, also where there is none.
+        # Words before the first entity are assigned to it, even if no entity
+        # exists.
         count = tf.reduce_sum(tf.cast(begins, tf.int32))
         behind = tf.math.unsorted_segment_max(
             tf.where(tags == outside, 0, ends),
@@ -157,7 +161,7 @@ class ServedTagger(ServedModel):
 
 
 def _spans(characters, word):
-    """Return (text of each word, its start, its end), int32 [words] each."""
+    """Return (text index, start, end) of each word, int32 [words] each."""
     number = tf.reduce_max(tf.concat([[-1], word], 0)) + 1
     return (
         tf.math.unsorted_segment_min(characters.texts, word, number),
@@ -167,5 +171,5 @@ def _spans(characters, word):
 
 
 def _before(values, first):
-    """Return the value before each, and `first` before all."""
+    """Return each value's predecessor, with `first` at the beginning."""
     return tf.concat([[first], values], 0)[:-1]

@@ -1,4 +1,4 @@
-"""A model in a graph, through which rows go a few at a time."""
+"""A model in a graph that processes a few rows at a time."""
 
 from collections.abc import Callable, Iterable, Mapping
 
@@ -7,14 +7,14 @@ import tensorflow as tf
 
 from official_bert.constants import INPUTS
 
-# A request may have any number of rows; so much memory is used at most.
+# A request may have any number of rows; this limit bounds the memory.
 ROWS_AT_ONCE = 64
 
 TOKENS = {name: tf.TensorSpec([None, None], tf.int32, name) for name in INPUTS}
 
 
 class RowModel(tf.Module):
-    """A function of rows and the weights it reads."""
+    """A function of rows, and the weights that it reads."""
 
     def __init__(
         self,
@@ -25,15 +25,16 @@ class RowModel(tf.Module):
     ):
         """Hold a function and the Keras variables that it reads.
 
-        It takes a dict of tensors [B, …] with these specs, by default `TOKENS`, and B
-        at most `rows_at_once`, and returns one of tensors [B, …].
+        The function takes a dict of tensors [B, …] with these specs (default:
+        `TOKENS`), B at most `rows_at_once`, and returns a dict of tensors [B,
+        …].
         """
         super().__init__()
         self._variables = [weight.value for weight in weights]
         self._specs = specs or TOKENS
         self._rows_at_once = rows_at_once
 
-        # One function, however often a graph calls it.
+        # One function, even if a graph calls it several times.
         @tf.function(input_signature=list(self._specs.values()), autograph=False)
         def of_rows(*values):
             return compute(dict(zip(self._specs, values, strict=True)))
@@ -41,13 +42,14 @@ class RowModel(tf.Module):
         self._of_rows = of_rows
 
     def __call__(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Return the outputs [N, …] of a dict of inputs [N, …], N >= 0."""
+        """Return the outputs [N, …] for a dict of inputs [N, …], N >= 0."""
         compute = self._of_rows.get_concrete_function()
         specs = dict(sorted(compute.structured_outputs.items()))
         values = [inputs[name] for name in self._specs]
-        # Of no rows there is one part, too: it has the shapes.
+        # Zero rows still make one part, which defines the shapes.
         count = tf.maximum(-(-tf.shape(values[0])[0] // self._rows_at_once), 1)
-        # Of a size that is set now: servers before 2.13 cannot load one that grows.
+        # The size is fixed here: servers before 2.13 cannot load a growing
+        # array.
         parts = [
             tf.TensorArray(
                 spec.dtype, size=count, infer_shape=False, element_shape=spec.shape

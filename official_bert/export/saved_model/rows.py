@@ -1,7 +1,7 @@
-"""Rows of token ids as TensorFlow ops: cut, joined, laid out as a model reads them.
+"""Rows of token ids as TensorFlow ops: cut, join, and lay out as model inputs.
 
-What the Python code does one example at a time (`classifier_features`,
-`squad_features`, `windows`), for a whole batch in a graph. Everything is int32.
+The same as the Python code for single examples (`classifier_features`,
+`squad_features`, `windows`), for a batch in a graph. Everything is int32.
 """
 
 import dataclasses
@@ -12,12 +12,14 @@ import tensorflow as tf
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Windows:
-    """Runs of tokens that cover rows; see `windows.make_spans`. Each is [windows].
+    """Token windows that cover rows; see `windows.make_spans`.
+
+    Each attribute is [windows].
 
     Attributes:
-      rows: the number of the row of each.
+      rows: index of the row of each window.
       starts: its first token.
-      lengths: its tokens.
+      lengths: its number of tokens.
     """
 
     rows: tf.Tensor
@@ -33,8 +35,9 @@ def slice_rows(
 ) -> tf.RaggedTensor:
     """Return tokens starts … starts + lengths - 1 of ragged rows [N, (tokens)].
 
-    `starts`, `lengths` and `of_rows`, the numbers of the rows to cut from (None for all
-    N in turn), are [M]; the result is ragged [M, (lengths)].
+    `starts` and `lengths` are [M]. `of_rows`, [M], are the indices of the rows
+    to cut; None means each of the N rows once. The result is ragged [M,
+    (lengths)].
     """
     row_starts = tf.cast(rows.row_starts(), tf.int32)
     if of_rows is not None:
@@ -44,26 +47,27 @@ def slice_rows(
 
 
 def no_tokens(number: tf.Tensor) -> tf.RaggedTensor:
-    """Return ragged [number, (0)]: as many rows without a token."""
+    """Return ragged [number, (0)]: rows without tokens."""
     return tf.RaggedTensor.from_row_lengths(
         tf.zeros([0], tf.int32), tf.zeros([number], tf.int32)
     )
 
 
 def row_lengths(rows: tf.RaggedTensor) -> tf.Tensor:
-    """Return the tokens of each row, int32 [N]."""
+    """Return the number of tokens of each row, int32 [N]."""
     return tf.cast(rows.row_lengths(), tf.int32)
 
 
 def truncate_pairs(
     ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor, room: tf.Tensor
 ) -> tuple[tf.RaggedTensor, tf.RaggedTensor]:
-    """Cut pairs, ragged [N, (tokens)] each, as `model_inputs.truncate_pair` does.
+    """Truncate pairs, ragged [N, (tokens)] each, like `model_inputs.truncate_pair`.
 
-    `room`, [N], is how many tokens both have together at most.
+    `room`, [N], is the maximum number of tokens of both together.
     """
     length_a, length_b = row_lengths(ids_a), row_lengths(ids_b)
-    # The longer loses tokens until both are as long, then the second loses first.
+    # The longer text loses tokens until both are equal; then the second loses
+    # first.
     kept_a = tf.maximum((room + 1) // 2, room - length_b)
     kept_b = tf.maximum(room // 2, room - length_a)
     nothing = tf.zeros_like(room)
@@ -74,12 +78,12 @@ def truncate_pairs(
 
 
 def make_windows(num_tokens: tf.Tensor, room: tf.Tensor, stride: tf.Tensor) -> Windows:
-    """Return the `Windows` over rows, as `windows.make_spans` makes them.
+    """Return the `Windows` over rows, like `windows.make_spans`.
 
     Args:
       num_tokens: int32 [N], of each row; 0 makes no window.
-      room: int32 [N], tokens of a window at most.
-      stride: int32 [N], from one start to the next.
+      room: int32 [N], maximum number of tokens of a window.
+      stride: int32 [N], distance between starts of windows.
     """
     stride = tf.minimum(stride, room)
     more = tf.maximum(num_tokens - room + stride - 1, 0) // stride
@@ -94,7 +98,7 @@ def make_windows(num_tokens: tf.Tensor, room: tf.Tensor, stride: tf.Tensor) -> W
 def best_positions(
     windows: Windows, num_tokens: tf.Tensor
 ) -> tuple[tf.Tensor, tf.Tensor]:
-    """Return for each token the window in which it has maximal context.
+    """Return for each token the window with its maximum context.
 
     See `windows.best_spans`.
 
@@ -123,14 +127,14 @@ def best_positions(
 
 
 class Layout(tf.Module):
-    """Lays rows of ids out as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
+    """Lays out rows of ids as `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
 
-    Rows are padded to the smallest of a few lengths that fits the longest of them, so
-    that little is computed for padding and there are few different shapes.
+    Rows are padded to the smallest allowed length that fits the longest row.
+    This saves computation for padding and keeps the number of shapes small.
     """
 
     def __init__(self, vocab: Mapping[str, int], lengths: Iterable[int]):
-        """Set the vocabulary, and the lengths, rising; no row exceeds the last."""
+        """Set the vocabulary and the ascending lengths; no row may exceed the last."""
         super().__init__()
         self._cls, self._sep = vocab["[CLS]"], vocab["[SEP]"]
         self.lengths = tuple(lengths)
@@ -138,9 +142,9 @@ class Layout(tf.Module):
     def lay_out(
         self, ids_a: tf.RaggedTensor, ids_b: tf.RaggedTensor
     ) -> dict[str, tf.Tensor]:
-        """Return the inputs of a model for two ragged [N, (tokens)].
+        """Return the model inputs for two ragged [N, (tokens)].
 
-        A row without tokens in the second gets no `[SEP]` for it.
+        A row without tokens in the second gets no second `[SEP]`.
 
         Returns:
           dict of [N, S] `input_ids`, `input_mask` and `segment_ids`.
@@ -167,9 +171,9 @@ class Layout(tf.Module):
 
 
 def with_token(rows: tf.RaggedTensor, where: tf.Tensor, token: int) -> tf.RaggedTensor:
-    """Return ragged rows [N, (tokens)] with a token added at the end of some.
+    """Return ragged rows [N, (tokens)] with a token appended to some rows.
 
-    `where`, bool [N], says which rows get it.
+    `where`, bool [N], selects these rows.
     """
     counts = tf.cast(where, tf.int32)
     tokens = tf.fill([tf.reduce_sum(counts)], token)
@@ -179,16 +183,16 @@ def with_token(rows: tf.RaggedTensor, where: tf.Tensor, token: int) -> tf.Ragged
 def joined(
     parts: tf.RaggedTensor, of_row: tf.Tensor, number: tf.Tensor
 ) -> tf.RaggedTensor:
-    """Return ragged rows [number, (tokens)], of ragged parts [P, (tokens)] in order.
+    """Return ragged rows [number, (tokens)] from ragged parts [P, (tokens)] in order.
 
-    `of_row`, [P], rising, is the row that each part belongs to.
+    `of_row`, [P], ascending, is the row index of each part.
     """
     lengths = tf.math.unsorted_segment_sum(row_lengths(parts), of_row, number)
     return tf.RaggedTensor.from_row_lengths(parts.values, lengths)
 
 
 def placed(rows: tf.RaggedTensor, starts: tf.Tensor, size: tf.Tensor) -> tf.Tensor:
-    """Return int32 [N, size]: rows from the given positions on, and else 0."""
+    """Return int32 [N, size] with rows at the given start positions, else 0."""
     row = tf.cast(rows.value_rowids(), tf.int32)
     inside = tf.range(tf.size(row)) - tf.gather(
         tf.cast(rows.row_starts(), tf.int32), row

@@ -1,4 +1,4 @@
-"""Base of the models that take raw text."""
+"""Base class of models that take raw text."""
 
 from collections.abc import Callable, Iterable
 from typing import Any
@@ -21,14 +21,14 @@ from official_bert.tokenization.graph import GraphTokenizer
 class ServedModel(tf.Module):
     """A model as a graph that takes raw text, or token ids.
 
-    Subclasses have `of_text`, a function of strings [B], and `of_tokens`, a function
-    of a dict of `INPUTS`. Both return a dict of tensors.
+    Subclasses define `of_text`, a function of strings [B], and `of_tokens`, a
+    function of a dict of `INPUTS`. Both return a dict of tensors.
 
     Attributes:
-      what: the task, for people.
-      text_names: the inputs of `of_text`.
+      what: description of the task.
+      text_names: names of the inputs of `of_text`.
       labels: names of the classes or tags, or ().
-      task: of the predictor; None for a pre-trained model.
+      task: the predictor's task; None for a pre-trained model.
     """
 
     what: str = "pre-trained encoder"
@@ -43,8 +43,8 @@ class ServedModel(tf.Module):
     ):
         """Hold the model of a predictor or `checkpoints.model_directory.Bert`.
 
-        `lengths` are those of `rows.Layout`; `compute` is a function of a dict of
-        `INPUTS`, by default the model itself.
+        `lengths`: see `rows.Layout`. `compute`: a function of a dict of
+        `INPUTS`; default: the model.
         """
         super().__init__()
         self.task: Any = getattr(source, "task", None)

@@ -1,4 +1,4 @@
-"""What a server wants beside a SavedModel: batching, warm-up, how to start and ask."""
+"""Write a server's extra files: batching, warm-up requests, Compose file, README."""
 
 import json
 import os
@@ -17,9 +17,9 @@ IMAGE = "tensorflow/serving:2.19.1"
 WARMUP = os.path.join("assets.extra", "tf_serving_warmup_requests")
 
 BATCHING = """\
-# For --enable_batching and --batching_parameters_file: texts of requests that come at
-# the same time go through the model together. The server then refuses requests of more
-# rows than max_batch_size. It must not pad: it would fill masks with ones.
+# For --enable_batching and --batching_parameters_file: the server batches the texts of
+# simultaneous requests. It then rejects requests with more rows than max_batch_size.
+# It must not pad, because it would fill masks with ones.
 max_batch_size { value: 256 }
 batch_timeout_micros { value: 1000 }
 num_batch_threads { value: 2 }
@@ -35,14 +35,14 @@ services:
     ports: ["127.0.0.1:8500:8500", "127.0.0.1:8501:8501"]
     volumes: ["./:/models/{name}:ro"]
     environment: {{MODEL_NAME: "{name}"}}
-    # Where many ask at once, one text each:
+    # For many simultaneous requests with one text each:
     # command: ["--enable_batching=true",
     #           "--batching_parameters_file=/models/{name}/batching_parameters.txt"]
 """
 
 
 def write_assets(directory: str | os.PathLike[str], export: Export) -> None:
-    """Write what the model is made with into `assets/` of a version's folder."""
+    """Write the files of the model into `assets/` of a version's folder."""
     assets = os.path.join(directory, "assets")
     os.makedirs(assets, exist_ok=True)
     sources.write_names(assets, export.tokenizer, export.labels)
@@ -53,12 +53,12 @@ def write_assets(directory: str | os.PathLike[str], export: Export) -> None:
 def write_warmup(
     directory: str | os.PathLike[str], export: Export, model_name: str
 ) -> bool:
-    """Write requests that a server makes of itself before it takes others.
+    """Write the requests that a server runs before it accepts others.
 
-    There is one for each length that rows are padded to.
+    There is one for each padded row length.
 
     Returns:
-      whether they were written: it takes the package tensorflow-serving-api.
+      whether they were written; this needs the package tensorflow-serving-api.
     """
     try:
         from tensorflow_serving.apis import predict_pb2, prediction_log_pb2
@@ -84,12 +84,12 @@ def write_warmup(
 def write_server_files(
     directory: str | os.PathLike[str], export: Export, model_name: str, answer: Any
 ) -> list[str]:
-    """Write what is beside the versions' folders, but for what people have changed.
+    """Write the files next to the version folders, except those that users changed.
 
-    `answer` is what the model gave to `samples.first_row`, as REST shows a row.
+    `answer` is the model's prediction for `samples.first_row`, in REST form.
 
     Returns:
-      list of str, the names of the files that stay as somebody has changed them.
+      list of str, the names of files that were kept because they were edited.
     """
     compose = COMPOSE.format(name=model_name, image=IMAGE)
     readme = _readme(export, model_name, answer)
@@ -106,15 +106,15 @@ def write_server_files(
 
 def _readme(export, model_name, answer):
     row = samples.first_row(export.signatures[SERVING].specs)
-    # As REST takes it: an only input needs no name.
+    # REST needs no name for a single input.
     instance = next(iter(row.values())) if len(row) == 1 else row
     request = json.dumps({"instances": [instance]}, ensure_ascii=False)
     request = request.replace("'", "'\\''")
     lines = [
         f"# {model_name}: {export.what}",
         "",
-        "A SavedModel for TensorFlow Serving. It takes raw text; nothing else is "
-        "needed where it runs than TensorFlow's own operations.",
+        "A SavedModel for TensorFlow Serving. It takes raw text and uses only "
+        "TensorFlow's standard operations.",
         "",
         "    docker compose up",
         f"    curl -d '{request}' \\",
@@ -124,20 +124,20 @@ def _readme(export, model_name, answer):
         "",
         "    " + json.dumps({"predictions": [answer]}, ensure_ascii=False),
         "",
-        "| signature | takes |",
+        "| signature | inputs |",
         "|---|---|",
         *(
             f"| `{name}` | {_inputs(signature.specs)} |"
             for name, signature in export.signatures.items()
         ),
         "",
-        f"Rows are padded to {', '.join(map(str, export.lengths))} tokens, whichever "
-        "fits the longest row of a request.",
+        f"Rows are padded to {', '.join(map(str, export.lengths))} tokens: the "
+        "smallest length that fits the longest row of a request.",
     ]
     if export.labels:
         lines += [
             "",
-            f"Labels, in the order of the numbers: {', '.join(export.labels)}.",
+            f"Labels, in the order of their numbers: {', '.join(export.labels)}.",
         ]
     return "\n".join(lines) + "\n"
 

@@ -14,14 +14,14 @@ EXAMPLES, FILL_MASK = "examples", "fill_mask"
 
 @dataclasses.dataclass(frozen=True)
 class Signature:
-    """One way to run a model."""
+    """A signature: a function with named inputs."""
 
-    # Function: tensors by the names of `specs` -> dict of tensors.
+    # Function: tensors, named as in `specs` -> dict of tensors.
     compute: Callable[..., dict[str, tf.Tensor]]
     specs: dict[str, tf.TensorSpec]
 
     def traced(self) -> Callable[..., dict[str, tf.Tensor]]:
-        """Return it as a function that can be saved."""
+        """Return the signature as a function that can be saved."""
         named = [tf.TensorSpec.from_spec(spec, n) for n, spec in self.specs.items()]
 
         @tf.function(input_signature=named, autograph=False)
@@ -38,7 +38,7 @@ def of_strings(
 ) -> Signature:
     """Return the `Signature` of a function of raw text.
 
-    It takes string tensors, those of `names` [B], those of `pairs` [B, C].
+    Its inputs are string tensors: `names` are [B], `pairs` are [B, C].
     """
     return Signature(
         compute,
@@ -50,14 +50,16 @@ def of_strings(
 def of_tokens(
     compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]], rank: int = 2
 ) -> Signature:
-    """Return the `Signature` of a function of a dict of `INPUTS`, int32, of a rank."""
+    """Return the `Signature` for a function of `INPUTS`, int32 of the given rank."""
     spec = tf.TensorSpec([None] * rank, tf.int32)
 
     def check_and_compute(**inputs):
         shape = tf.shape(inputs["input_ids"])
         for name in INPUTS[1:]:
             tf.debugging.assert_equal(
-                tf.shape(inputs[name]), shape, f"{name} is not as large as input_ids."
+                tf.shape(inputs[name]),
+                shape,
+                f"{name} must have the shape of input_ids.",
             )
         return compute(inputs)
 
@@ -67,11 +69,12 @@ def of_tokens(
 def of_examples(
     compute: Callable[[dict[str, tf.Tensor]], dict[str, tf.Tensor]],
 ) -> Signature:
-    """Return the `Signature` of a function of a dict of `INPUTS`, in records.
+    """Return the `Signature` for a function of `INPUTS`, stored in records.
 
-    Its input `examples` is string [B], each a serialized `tf.train.Example` with
-    `input_ids`, of any length up to the model's, and, where they are not all 1 and all
-    0, as many `input_mask` and `segment_ids`.
+    Its input `examples` is string [B]: serialized `tf.train.Example` records
+    with `input_ids` of any length up to the model's maximum. `input_mask` and
+    `segment_ids` have the same length, and may be missing if they are all 1 and
+    all 0.
     """
 
     def parse(examples):
@@ -79,7 +82,8 @@ def of_examples(
         features = tf.io.parse_example(examples, dict.fromkeys(INPUTS, ragged))
         features = {name: tf.cast(rows, tf.int32) for name, rows in features.items()}
         ids = features["input_ids"]
-        # Without records, or of records without ids, there is a column of padding.
+        # Zero records, or records without ids, still make one column of
+        # padding.
         size = tf.reduce_max(tf.concat([[1], row_lengths(ids)], 0))
         starts = tf.zeros([ids.nrows(tf.int32)], tf.int32)
         usual = {

@@ -1,4 +1,4 @@
-"""A fine-tuned model of SQuAD as a graph that takes raw text."""
+"""A fine-tuned SQuAD model as a graph that takes raw text."""
 
 from collections.abc import Mapping
 
@@ -12,7 +12,7 @@ _NEVER = -float("inf")
 
 
 class ServedSquad(ServedModel):
-    """Questions and contexts to answers: what `SquadPredictor` answers."""
+    """Answers questions on contexts, like `SquadPredictor`."""
 
     what = "question answering"
     text_names = ("question", "context")
@@ -21,10 +21,13 @@ class ServedSquad(ServedModel):
         """Answer questions on contexts, string [B] each.
 
         Returns:
-          dict: `answer` string [B], "" for no answer; `start` and `end` int32 [B],
-          its range in characters of the context; `score` float32 [B]; and of SQuAD
-          2.0 `null_score` float32 [B] and `is_impossible` bool [B], whether "no
-          answer" was chosen.
+          dict: `answer` string [B], "" for no answer; `start` and `end` int32
+            [B], its
+          range in characters of the context; `score` float32 [B]. For SQuAD 2.0
+          also
+          `null_score` float32 [B] and `is_impossible` bool [B], whether "no
+          answer" was
+          chosen.
         """
         number = tf.size(question)
         question_ids = self._tokenizer(question).ids
@@ -52,7 +55,7 @@ class ServedSquad(ServedModel):
             )
             for name in ("start", "end")
         ]
-        # Tokens that have more context here than in other windows.
+        # Tokens that have their maximum context in this window.
         window, position = rows.best_positions(windows, lengths)
         at = tf.stack([window, tf.gather(first, window) + position], axis=1)
         shape = tf.shape(inputs["input_ids"])
@@ -61,13 +64,13 @@ class ServedSquad(ServedModel):
         chosen, scores = _best_windows(best[0], windows.rows, number)
         starts, ends = self._offsets(read, windows, first, chosen, best)
         span = {"start": starts, "end": ends, "score": scores}
-        # The score of "no answer" is that of the window where it is lowest.
+        # The score of "no answer" is the lowest over all windows.
         nulls = logits[0][:, 0] + logits[1][:, 0]
         nulls = tf.math.unsorted_segment_min(nulls, windows.rows, number)
         return self._answers(context, span, nulls, lengths > 0)
 
     def of_tokens(self, inputs: Mapping[str, tf.Tensor]) -> dict[str, tf.Tensor]:
-        """Return the model's logits of rows, a dict of `INPUTS` int32 [B, S].
+        """Return the model's logits for rows, a dict of `INPUTS` int32 [B, S].
 
         Returns:
           dict: `start_logits` and `end_logits`, float32 [B, S].
@@ -78,8 +81,9 @@ class ServedSquad(ServedModel):
         """Return the best span of each window; see `squad_answers`.
 
         Returns:
-          (scores float64 [W], -inf where no span is possible; its first and its last
-          position in the row, int32 [W]).
+          (scores float64 [W], -inf if no span is possible; first and last
+          position of
+          the span in the row, int32 [W]).
         """
         count = tf.minimum(self.task.decoding.n_best_size, tf.shape(is_best)[1])
         (start_logits, starts), (end_logits, ends) = (
@@ -93,7 +97,7 @@ class ServedSquad(ServedModel):
         possible &= may_start[:, :, None] & may_end[:, None, :]
         scores = start_logits[:, :, None] + end_logits[:, None, :]
         scores = tf.where(possible, scores, _NEVER)
-        # The first of equal ones: the better start, then the better end.
+        # Ties: the better start wins, then the better end.
         flat = tf.reshape(scores, [-1, count * count])
         pair = tf.argmax(flat, axis=1, output_type=tf.int32)
         return (
@@ -105,10 +109,10 @@ class ServedSquad(ServedModel):
     def _offsets(self, read, windows, first, chosen, best):
         """Return (start, end) in characters of the best span of each question.
 
-        Where `chosen` is no window they mean nothing.
+        If `chosen` is not a window, the values are undefined.
         """
         starts, ends = _covering(read)
-        # Of no window at all, too, there is one to look at.
+        # The appended 0 makes gathering possible even without windows.
         row, window_start, first, start, end = (
             tf.gather(tf.concat([values, [0]], 0), chosen)
             for values in (windows.rows, windows.starts, first, *best[1:])
@@ -123,7 +127,7 @@ class ServedSquad(ServedModel):
         )
 
     def _answers(self, context, span, nulls, has_words):
-        """Return the outputs; "no answer" where it is better by the threshold."""
+        """Return the outputs; "no answer" must win by the threshold."""
         decoding = self.task.decoding
         exists = span["score"] > _NEVER
         null_answer = ~exists
@@ -150,10 +154,10 @@ class ServedSquad(ServedModel):
 def _best_windows(scores, of_question, number):
     """Return the first of the best windows of each question, and its score.
 
-    A question without a window gets the number behind the last one, and -inf.
+    A question without a window gets the index after the last window, and -inf.
     """
     best = tf.math.unsorted_segment_max(scores, of_question, number)
-    # The smallest number stands where there is nothing.
+    # TensorFlow returns the smallest number for empty segments.
     exists = best > tf.float64.min
     indices = tf.range(tf.size(scores))
     is_best = scores == tf.gather(best, of_question)
@@ -164,17 +168,17 @@ def _best_windows(scores, of_question, number):
 
 
 def _covering(read):
-    """Return the offsets of all pieces, so that each begins before all later ones.
+    """Return the offsets of all tokens, with starts and ends in ascending order.
 
-    Accents may have changed their order: what a piece begins is not to leave out what
-    follows it, nor what it ends what comes before.
+    Reordered accents can break this order. A span must not lose the text of
+    tokens between its first and last token.
 
     Returns:
-      (starts, ends), int32 [pieces].
+      (starts, ends), int32 [tokens].
     """
     texts = tf.cast(read.ids.value_rowids(), tf.int64) * 2**32
     ends = texts + tf.cast(read.ends.values, tf.int64)
-    # Negated and turned round, starts ask for the same as ends.
+    # Negated and reversed, starts need the same operation as ends.
     starts = -(texts + tf.cast(read.starts.values, tf.int64))[::-1]
     return (
         -tf.cast(_rising(starts)[::-1] + texts, tf.int32),
@@ -183,7 +187,7 @@ def _covering(read):
 
 
 def _rising(values):
-    """Return the greatest of each value and all before it; few are out of order."""
+    """Return the running maximum; few values are out of order, so few steps suffice."""
     return tf.while_loop(
         lambda values: tf.reduce_any(values[1:] < values[:-1]),
         lambda values: [

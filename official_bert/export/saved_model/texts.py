@@ -1,8 +1,8 @@
-"""Parts of texts as TensorFlow ops, by the offsets that the tokenizer gives."""
+"""Parts of texts as TensorFlow ops, from the tokenizer's offsets."""
 
 import tensorflow as tf
 
-# Of the longest text, for each text of a request: some 100 MB.
+# Limit for (texts of a request) × (values of the longest text): about 100 MB.
 MOST_CELLS = 2**22
 
 
@@ -12,14 +12,14 @@ def parts_of(
     """Return parts of texts, string [M].
 
     Args:
-      texts: string [N], UTF-8; bytes that are none do not count.
-      of_text: int32 [M], the numbers of the texts.
-      starts: int32 [M], in decoded characters.
-      ends: int32 [M], likewise.
+      texts: string [N], UTF-8; invalid bytes are skipped.
+      of_text: int32 [M], the text index of each part.
+      starts: int32 [M], first character of each part.
+      ends: int32 [M], the character after its last.
     """
     decoded = tf.strings.unicode_decode(texts, "UTF-8", errors="ignore")
     first = tf.gather(tf.cast(decoded.row_starts(), tf.int32), of_text)
-    # Not `tf.strings.substr`, which reads each text from its beginning.
+    # Not `tf.strings.substr`, which decodes each text from its beginning.
     positions = tf.ragged.range(first + starts, first + ends)
     return tf.strings.unicode_encode(
         positions.with_values(tf.gather(decoded.values, positions.values)), "UTF-8"
@@ -29,16 +29,17 @@ def parts_of(
 def per_text(
     values: tf.Tensor, of_text: tf.Tensor, number: tf.Tensor, default: str | float
 ) -> tf.Tensor:
-    """Return values by text, [N, the most of one text], padded.
+    """Return values grouped by text, padded to [N, maximum count].
 
     Args:
       values: [M], in the order of the texts.
-      of_text: int32 [M], the number of the text of each.
+      of_text: int32 [M], the text index of each value.
       number: N.
       default: the value for padding.
 
     Raises:
-      InvalidArgumentError: that are more than `MOST_CELLS`, of texts of unlike length.
+      InvalidArgumentError: the padded result would have more than `MOST_CELLS`
+        values.
     """
     rows = tf.RaggedTensor.from_value_rowids(
         values, tf.cast(of_text, tf.int64), tf.cast(number, tf.int64)
@@ -46,8 +47,9 @@ def per_text(
     is_small = tf.debugging.assert_less_equal(
         rows.nrows() * rows.bounding_shape(axis=1),
         tf.constant(MOST_CELLS, tf.int64),
-        "The answer has too many values for its longest text; ask for fewer rows.",
+        "The longest text has too many values for this number of rows. "
+        "Send fewer rows per request.",
     )
-    # Before so much memory is taken.
+    # Check before the memory is allocated.
     with tf.control_dependencies([is_small]):
         return rows.to_tensor(default)

@@ -1,4 +1,4 @@
-"""Compare the outputs of an export, run in a fresh process, with those of Python."""
+"""Compare the outputs of an export, run in a fresh process, with Python's."""
 
 import json
 import os
@@ -18,7 +18,7 @@ from official_bert.export.saved_model import fresh_process
 from official_bert.export.saved_model.exports import Export
 from official_bert.export.saved_model.signatures import SERVING, TOKENS
 
-# The greatest difference of a number, or, above 1, of one part of it.
+# Maximum difference of a number: absolute up to 1, relative above.
 TOLERANCE = 1e-5
 
 
@@ -29,21 +29,20 @@ def verify(
     python: str = sys.executable,
     tolerance: float = TOLERANCE,
 ) -> dict[str, Any]:
-    """Compare an export on the disk with Python.
+    """Compare an export on disk with Python.
 
     Args:
       directory: the version's folder.
-      export: `Export` that it was made of.
-      rows: list of dict, inputs of its first signature, to compare besides the
-        samples; or None.
-      python: the interpreter of the process, which has TensorFlow.
+      export: the exported `Export`.
+      rows: additional inputs for its first signature, a list of dict; or None.
+      python: interpreter of the fresh process; it must have TensorFlow.
       tolerance: see `TOLERANCE`.
 
     Returns:
-      dict: `rows`, how many were compared, and `difference`, the greatest.
+      dict: `rows`, the number of compared rows, and `difference`, the greatest.
 
     Raises:
-      UserError: an answer differs, or the export cannot be loaded.
+      UserError: an output differs, or the export cannot be loaded.
     """
     cases = []
     for name, answer in export.answers.items():
@@ -70,7 +69,7 @@ def verify(
 
 
 def _batches(rows):
-    """Yield rows as inputs, those with as many choices together."""
+    """Yield rows as inputs, grouped by their number of choices."""
     groups: dict[int, list] = {}
     for row in rows:
         groups.setdefault(len(row.get("choices", ())), []).append(row)
@@ -78,7 +77,7 @@ def _batches(rows):
 
 
 def columns_of(rows: Sequence[Mapping[str, Any]]) -> dict[str, list]:
-    """Return rows, dicts with the same keys, as a dict of lists."""
+    """Return rows, dicts with the same keys, as one dict of lists."""
     return {name: [row[name] for row in rows] for name in rows[0]}
 
 
@@ -87,18 +86,18 @@ def ask_fresh_process(
     requests: Sequence[Mapping[str, Any]],
     python: str = sys.executable,
 ) -> list[dict[str, list]]:
-    """Return the answers of an export in a process of its own.
+    """Run an export in a separate process and return its outputs.
 
     See `fresh_process`.
 
     Raises:
-      UserError: it ended with an error.
+      UserError: the process failed.
     """
     with tempfile.TemporaryDirectory() as folder:
         questions, results = (os.path.join(folder, n) for n in ("in.json", "out.json"))
         pathlib.Path(questions).write_text(json.dumps(requests), "utf-8")
         script = fresh_process.__file__
-        # It finds only what is installed beside TensorFlow.
+        # The process must find only the packages installed with TensorFlow.
         left_out = ("PYTHONPATH", "PYTHONSAFEPATH")
         environment = {k: v for k, v in os.environ.items() if k not in left_out}
         done = subprocess.run(
@@ -111,27 +110,27 @@ def ask_fresh_process(
         )
         if done.returncode:
             raise UserError(
-                "A fresh process with TensorFlow alone cannot use the export: "
+                "The export cannot run in a process with only TensorFlow: "
                 f"{done.stderr[-600:]}"
             )
         return json.loads(pathlib.Path(results).read_text("utf-8"))
 
 
 def _difference(signature, outputs, wanted, tolerance):
-    """Return the greatest difference of numbers; `UserError` if it is too great."""
+    """Return the greatest difference of numbers; `UserError` above the tolerance."""
     errors = {name: error_of(outputs.get(name), wanted[name]) for name in wanted}
     for name, error in errors.items():
-        # Not "greater than": no number is not a small difference.
+        # Written with "not", because NaN must fail too.
         if not error <= tolerance:
             raise UserError(
-                f"Not exported: the signature {signature} gives another {name} than "
-                f"Python (they differ by {error:.0e})."
+                f"Not exported: the signature {signature} returns another "
+                f"{name} than Python (they differ by {error:.0e})."
             )
     return max(errors.values(), default=0.0)
 
 
 def error_of(output: list | None, wanted: np.ndarray) -> float:
-    """Return by how much an output, as lists, differs from a wanted array."""
+    """Return the difference of an output, as lists, from the expected array."""
     if output is None:
         return float("inf")
     if wanted.dtype == object:
@@ -140,6 +139,6 @@ def error_of(output: list | None, wanted: np.ndarray) -> float:
     if values.size != wanted.size:
         return float("inf")
     values, wanted = values.reshape(-1).astype(float), wanted.reshape(-1).astype(float)
-    with np.errstate(invalid="ignore"):  # Infinite; the result is no number then.
+    with np.errstate(invalid="ignore"):  # Infinite values give NaN.
         errors = np.abs(values - wanted) / np.maximum(1, np.abs(wanted))
     return float(np.max(errors, initial=0.0))

@@ -1,4 +1,4 @@
-"""An export as TensorFlow Serving wants it: a folder of numbered versions."""
+"""Write an export for TensorFlow Serving: a folder with numbered versions."""
 
 import logging
 import os
@@ -17,7 +17,7 @@ from official_bert.export.saved_model.verify import columns_of, verify
 
 
 def next_version(directory: str | os.PathLike[str]) -> int:
-    """Return the number behind the last version in a folder; 1 for the first."""
+    """Return the number after the last version in a folder; 1 for the first."""
     if not files.is_directory(directory):
         return 1
     numbers = [
@@ -35,23 +35,24 @@ def write(
     version: int | None = None,
     rows: Iterable[dict[str, str | list[str]]] | None = None,
 ) -> tuple[str, dict[str, Any]]:
-    """Write a version, once it answers in a fresh process what Python answers.
+    """Write a version, after a fresh process has confirmed Python's outputs.
 
-    A server that watches the folder sees the whole version or nothing.
+    A server that watches the folder sees the complete version or nothing.
 
     Args:
-      directory: the folder of the versions; it may have some.
+      directory: the folder of the versions; it may already contain some.
       export: `Export`.
-      model_name: what a server calls the model.
+      model_name: the model's name on the server.
       version: int; None for `next_version`.
       rows: see `verify`.
 
     Returns:
-      (the version's folder, the dict of `verify` with `has_warmup` and `changed`,
-      the files beside the versions that stay as somebody has changed them).
+      (the version's folder; the dict of `verify` with `has_warmup` and
+      `changed`,
+      the names of edited files that were kept).
 
     Raises:
-      UserError: the version is there already, or differs from Python; or another
+      UserError: the version already exists or differs from Python, or another
         process exports to the directory.
     """
     files.make_directory(directory, "--export_dir")
@@ -59,7 +60,7 @@ def write(
         version = next_version(directory) if version is None else version
         path = os.path.join(directory, str(version))
         if files.exists(path):
-            raise UserError(f"--version: {path} exists already; choose another number.")
+            raise UserError(f"--version: {path} already exists. Choose another number.")
         files.remove_leftovers(directory)
         with files.atomic_directory(path, "--export_dir") as folder:
             _save(export, folder)
@@ -74,7 +75,7 @@ def write(
 
 def _save(export, folder):
     traced = {name: one.traced() for name, one in export.signatures.items()}
-    # TensorFlow warns of the names of hundreds of captured variables.
+    # TensorFlow would warn about the names of hundreds of variables.
     level = logging.root.manager.disable
     logging.disable(logging.WARNING)
     try:
@@ -84,7 +85,7 @@ def _save(export, folder):
 
 
 def _answer(export):
-    """Return what the model answers to the first sample, as REST shows a row."""
+    """Return the model's prediction for the first sample, in REST form."""
     signature = export.signatures[SERVING]
     row = columns_of([samples.first_row(signature.specs)])
     inputs = {name: tf.constant(values) for name, values in row.items()}
@@ -93,12 +94,12 @@ def _answer(export):
         for name, value in signature.compute(**inputs).items()
         if value.shape.rank < 3
     }
-    # A server leaves out the name of an only output.
+    # A server omits the name of a single output.
     return next(iter(answer.values())) if len(answer) == 1 else answer
 
 
 def _plain(value):
-    """Return an array of one row for JSON."""
+    """Return an array of one row as JSON values."""
     if isinstance(value, bytes):
         return value.decode()
     if value.dtype == object:

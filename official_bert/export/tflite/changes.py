@@ -1,4 +1,4 @@
-"""What a `.tflite` changes: which answers differ from Python's, and by how much."""
+"""Measure how the predictions of a `.tflite` differ from Python's."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -11,14 +11,15 @@ from official_bert.errors import list_some
 
 @dataclasses.dataclass(frozen=True)
 class Answers:
-    """What a model says of the examples of a set.
+    """A model's predictions for a set of examples.
 
     Attributes:
       score: in percent.
-      labels: what is answered to each example: a label, a text, a number of a choice;
-        of a tagger the tag of each word. None where the answers are numbers.
-      numbers: float array [N, C], of each example the probabilities of its answers, or
-        the one number of a regression; None of a tagger.
+      labels: the prediction for each example: a label, a text, the number of a
+        choice, or (taggers) the tag of each word. None if predictions are
+        numbers.
+      numbers: float array [N, C], for each example the probabilities of its
+        predictions, or one regression value; None for taggers.
     """
 
     score: float
@@ -28,14 +29,15 @@ class Answers:
 
 @dataclasses.dataclass(frozen=True)
 class Changes:
-    """How the answers of one model differ from those of another.
+    """Differences between the predictions of two models.
 
     Attributes:
-      num_examples: how many were compared.
-      labels: for each different answer (number of the example from 1, the one, the
-        other, the probability of the one, that of the other; both None of a tagger).
-        None where the answers are numbers.
-      largest: the largest difference of any of the numbers; None without numbers.
+      num_examples: number of compared examples.
+      labels: for each different prediction (example number from 1, first
+        model's prediction, second model's, first model's probability, second
+        model's; taggers: probabilities are None). None if predictions are
+        numbers.
+      largest: the largest difference of any number; None without numbers.
       mean: the mean of these differences.
       largest_at: number of its example, from 1.
     """
@@ -48,17 +50,19 @@ class Changes:
 
     @property
     def share_same(self) -> float | None:
-        """Share of equal answers, from 0 to 1; None where the answers are numbers."""
+        """Share of equal predictions, from 0 to 1; None if predictions are numbers."""
         if self.labels is None:
             return None
         return 1 - len(self.labels) / self.num_examples
 
     def lines(self) -> list[str]:
-        """Return sentences for people."""
+        """Return the differences as sentences."""
         lines = []
         if self.labels is not None:
             total = self.num_examples
-            lines.append(f"{len(self.labels)} of {total} answers differ from Python's.")
+            lines.append(
+                f"{len(self.labels)} of {total} predictions differ from Python's."
+            )
             if self.labels:
                 shown = list_some(map(_described, self.labels), 5, "; ")
                 lines[-1] = f"{lines[-1][:-1]}: {shown}."
@@ -72,11 +76,11 @@ class Changes:
 
 
 def compare(before: Answers, after: Answers) -> Changes:
-    """Return the `Changes` from one model's answers to the other's.
+    """Return the `Changes` from one model's predictions to another's.
 
     Args:
-      before: `Answers`, of N >= 1 examples.
-      after: `Answers` to the same examples.
+      before: `Answers` for N >= 1 examples.
+      after: `Answers` for the same examples.
     """
     labels, numbers = None, before.numbers
     if before.labels is not None and after.labels is not None:
@@ -88,7 +92,7 @@ def compare(before: Answers, after: Answers) -> Changes:
             if one != other
         )
     if numbers is None or after.numbers is None:
-        assert before.labels is not None  # Or there is nothing to compare.
+        assert before.labels is not None  # Otherwise nothing could be compared.
         return Changes(len(before.labels), labels)
     differences = np.abs(numbers - after.numbers)
     largest_at = int(differences.max(axis=1).argmax())
@@ -102,7 +106,7 @@ def compare(before: Answers, after: Answers) -> Changes:
 
 
 def _confidences(answers):
-    """Return the probability of each answer, a list of float or None."""
+    """Return the probability of each prediction, a list of float or None."""
     if answers.numbers is None:
         return [None] * len(answers.labels)
     return answers.numbers.max(axis=1).tolist()

@@ -15,7 +15,7 @@ from official_bert.fine_tuning.tflite_model import SIGNATURE
 
 
 class FixedLengths(tf.Module):
-    """A function of rows as one signature for each length, on the same weights."""
+    """A function of rows with one signature per length, all with the same weights."""
 
     def __init__(
         self,
@@ -26,9 +26,10 @@ class FixedLengths(tf.Module):
     ):
         """Hold a function and the Keras variables that it reads.
 
-        It takes a dict of `INPUTS` int32 [1, S], S one of `lengths`, and returns a dict
-        of tensors [1, …]. `others` are further signatures on the same weights: dict of
-        name -> `tf.function` with an input signature.
+        The function takes a dict of `INPUTS` int32 [1, S], S one of `lengths`,
+        and returns a dict of tensors [1, …]. `others` are additional signatures
+        with the same weights: dict of name -> `tf.function` with an input
+        signature.
         """
         super().__init__()
         self._others = dict(others or {})
@@ -37,7 +38,7 @@ class FixedLengths(tf.Module):
         self.lengths = tuple(lengths)
 
     def signatures(self) -> dict[str, Callable[..., dict[str, tf.Tensor]]]:
-        """Return dict of name -> `tf.function`, most of them of the `INPUTS`."""
+        """Return a dict of name -> `tf.function`; most of them take `INPUTS`."""
         signatures = dict(self._others)
         for length in self.lengths:
             specs = [tf.TensorSpec([1, length], tf.int32, name) for name in INPUTS]
@@ -64,10 +65,10 @@ def convert(
         lengths.
 
     Returns:
-      bytes, the flatbuffer. It has ops of TFLite alone.
+      bytes, the flatbuffer, with only TFLite ops.
 
     Raises:
-      UserError: TFLite has no op for something in the model.
+      UserError: TFLite has no op for a part of the model.
     """
     with tempfile.TemporaryDirectory() as folder:
         signatures = model.signatures()
@@ -91,20 +92,20 @@ def convert(
             )
         try:
             return _quietly(converter.convert)
-        except Exception as error:  # The converter has no class of its own for it.
+        except Exception as error:  # The converter has no exception class for this.
             raise UserError(
-                "The model cannot become a .tflite of TFLite's own ops: "
+                "Cannot convert the model to a .tflite with only TFLite ops: "
                 f"{str(error).strip().splitlines()[-1]}"
             ) from error
 
 
 def _quietly(function, *args, **kwargs):
-    """Call a function without lines on stderr that nobody can act on."""
+    """Call a function without its harmless messages on stderr."""
     verbosity = logging.get_verbosity()
     logging.set_verbosity(logging.ERROR)
     try:
         with warnings.catch_warnings():
-            # The converter calibrates with an interpreter that says it is old.
+            # The converter's calibration uses a deprecated interpreter.
             warnings.simplefilter("ignore")
             return function(*args, **kwargs)
     finally:

@@ -1,8 +1,9 @@
-"""Check a `.tflite`, describe it in its metadata, and pack files behind it.
+"""Check a `.tflite`, write its metadata, and append packed files.
 
-A `.tflite` is a flatbuffer of TFLite's schema. Its metadata is a second flatbuffer
-inside, of the schema `metadata_schema.fbs` ("M001", version 1.5.0) that phones' readers
-know; the files that belong to the model are a zip archive behind it.
+A `.tflite` is a flatbuffer of TFLite's schema. Its metadata is a second
+flatbuffer inside, with the schema `metadata_schema.fbs` ("M001", version 1.5.0)
+used by readers on phones. The model's files are in a zip archive after the
+flatbuffer.
 """
 
 import dataclasses
@@ -16,27 +17,27 @@ from tensorflow.lite.python import schema_py_generated as schema
 from tensorflow.lite.tools import flatbuffer_utils
 
 _METADATA_NAME, _METADATA_IDENTIFIER = b"TFLITE_METADATA", b"M001"
-# Of the enum AssociatedFileType.
+# From the enum AssociatedFileType.
 _UNKNOWN, _AXIS_LABELS, _VOCABULARY = 0, 2, 5
-# Of the union ProcessUnitOptions.
+# From the union ProcessUnitOptions.
 _BERT_TOKENIZER = 4
-_LABELS_TEXT = "The labels in the order of their numbers, one a line."
-_VOCABULARY_TEXT = "The pieces of words in the order of their ids, one a line."
+_LABELS_TEXT = "The labels in the order of their numbers, one per line."
+_VOCABULARY_TEXT = "The tokens in the order of their ids, one per line."
 
 
 @dataclasses.dataclass(frozen=True)
 class Description:
-    """What the metadata of a model says.
+    """The content of a model's metadata.
 
     Attributes:
       name: of the model.
-      text: what it does.
+      text: the model's purpose.
       version: of the model.
-      tensors: dict of the name of an input or output of a signature -> what it is.
-      vocabulary: name of the packed file with the vocabulary; None without one.
-      labels: name of the packed file with the labels; None without one.
-      labeled: names of the outputs whose last axis the labels go along.
-      others: dict of the name of another packed file -> what is in it.
+      tensors: dict of input or output name -> description.
+      vocabulary: name of the packed vocabulary file; None without one.
+      labels: name of the packed label file; None without one.
+      labeled: names of the outputs whose last axis is the labels.
+      others: dict of the name of another packed file -> description.
     """
 
     name: str
@@ -58,7 +59,7 @@ def custom_operators(model: schema.ModelT) -> list[str]:
     """Return the operators that stock TFLite may not have, such as Flex ops.
 
     Returns:
-      list of the names that they are registered under ("FlexErf"), sorted.
+      sorted list of their registered names ("FlexErf").
     """
     custom = schema.BuiltinOperator.CUSTOM
     codes = [code for code in model.operatorCodes if code.builtinCode == custom]
@@ -66,7 +67,7 @@ def custom_operators(model: schema.ModelT) -> list[str]:
 
 
 def dynamic_shapes(model: schema.ModelT) -> list[str]:
-    """Return the tensors of a model, inputs and outputs too, without a fixed shape.
+    """Return a model's tensors without a fixed shape, including inputs and outputs.
 
     Returns:
       list of str, "NAME [1, -1] of subgraph NAME".
@@ -81,9 +82,9 @@ def dynamic_shapes(model: schema.ModelT) -> list[str]:
 
 
 def with_metadata(model: schema.ModelT, description: Description) -> bytes:
-    """Return a model's bytes with the standard metadata, in place of what it has.
+    """Return a model's bytes with the standard metadata, replacing old metadata.
 
-    The `schema.ModelT`, of less than 2 GB, is changed.
+    The `schema.ModelT`, smaller than 2 GB, is modified.
     """
     signatures = {one.subgraphIndex: one for one in model.signatureDefs or ()}
     subgraphs = [
@@ -97,7 +98,7 @@ def with_metadata(model: schema.ModelT, description: Description) -> bytes:
         2: description.version,
         3: subgraphs,
         6: [_file(name, text, _UNKNOWN) for name, text in description.others.items()],
-        # The first version of the schema that knows all that is used here.
+        # The first schema version with all features used here.
         7: "1.1.0" if description.vocabulary else "1.0.0",
     }
     builder = flatbuffers.Builder(1024)
@@ -113,39 +114,41 @@ def with_metadata(model: schema.ModelT, description: Description) -> bytes:
 
 
 def append_files(path: str | os.PathLike[str], files: Mapping[str, bytes]) -> None:
-    """Pack files behind a model, as a zip archive.
+    """Append files to a model, as a zip archive.
 
-    They are not compressed: readers on phones demand it. The same files, a dict of
-    name -> bytes, give the same bytes. The model is changed in place.
+    They are uncompressed, as readers on phones require. The same files, a dict
+    of name -> bytes, give the same bytes. The model is changed in place.
 
     Raises:
-      ValueError: there are files behind it already.
+      ValueError: the model already has packed files.
     """
     with zipfile.ZipFile(path, "a") as packed:
         if packed.namelist():
-            raise ValueError(f"{path} carries files already.")
+            raise ValueError(f"{path} already contains packed files.")
         for name, content in files.items():
             entry = zipfile.ZipInfo(name, date_time=(1980, 1, 1, 0, 0, 0))
-            entry.create_system = 3  # Unix, on Windows too; it gives the mode a sense.
+            entry.create_system = (
+                3  # Unix, also on Windows, so that the file mode is used.
+            )
             entry.external_attr = 0o644 << 16
             packed.writestr(entry, content, zipfile.ZIP_STORED)
 
 
 def _name(named):
-    """Return the name, str, of a part of a model that may have none."""
+    """Return the name, str, of a model part; the name may be missing."""
     return (named.name or b"").decode()
 
 
-# TensorFlow has no classes for the metadata's schema. So its tables are dicts here, of
-# the number of a field -> str, table, list of tables, or `_Byte`.
+# TensorFlow has no classes for the metadata schema, so tables are dicts here:
+# field number -> str, table, list of tables, or `_Byte`.
 
 
 class _Byte(int):
-    """A number of one byte, as enums and unions have them."""
+    """A one-byte number, as in enums and unions."""
 
 
 def _subgraph(subgraph, signature, description):
-    """Return a table SubGraphMetadata; one inside another has no signature."""
+    """Return a SubGraphMetadata table; nested subgraphs have no signature."""
     names = {i: _name(tensor) for i, tensor in enumerate(subgraph.tensors)}
     if signature:
         named = [*signature.inputs, *signature.outputs]
@@ -157,13 +160,13 @@ def _subgraph(subgraph, signature, description):
     }
     if signature and description.vocabulary:
         vocabulary = _file(description.vocabulary, _VOCABULARY_TEXT, _VOCABULARY)
-        # A ProcessUnit, whose options are those of BERT's tokenizer.
+        # A ProcessUnit with the options of BERT's tokenizer.
         table[5] = [{0: _Byte(_BERT_TOKENIZER), 1: {0: [vocabulary]}}]
     return table
 
 
 def _tensor(name, description):
-    """Return a table TensorMetadata."""
+    """Return a TensorMetadata table."""
     table = {0: name}
     if name in description.tensors:
         table[1] = description.tensors[name]
@@ -173,7 +176,7 @@ def _tensor(name, description):
 
 
 def _file(name, text, kind):
-    """Return a table AssociatedFile."""
+    """Return an AssociatedFile table."""
     return {0: name, 1: text, 2: _Byte(kind)}
 
 

@@ -1,7 +1,7 @@
-"""Golden vectors: texts and their ids, to check a port of the tokenizer with.
+"""Golden vectors: texts and their ids, to check a port of the tokenizer.
 
-docs/tokenizer.md describes the tokenizer and this file. The texts are those on
-which tokenizers go wrong; what they become depends on the vocabulary.
+docs/tokenizer.md describes the tokenizer and this file. The texts are typical
+sources of tokenizer bugs; their ids depend on the vocabulary.
 """
 
 import hashlib
@@ -32,7 +32,8 @@ TEXTS = (
     " \t\n\r ",
     "  two  spaces  around  ",
     "tab\there line\nbreak return\rhere both\r\nof them",
-    # What separates words and what is removed: \v, \f, U+001C, U+0085 join.
+    # Word separators and removed characters: \v, \f, U+001C, U+0085 are
+    # removed.
     "a\vb a\fb a\x1cb a\x1db a\x1eb a\x1fb a\x85b",
     "a\u2028b a\u2029b",
     "".join(
@@ -41,7 +42,7 @@ TEXTS = (
     "a\u202fb a\u205fb a\u3000b",
     "a\u180eb a\u200bb a\u2060b a\ufeffb \ufeffa b\ufeff",
     "\u00a0\u3000",
-    # Control characters, and what has no character.
+    # Control characters, and code points without a character.
     "a\0b \0 a\x01b a\x07b a\x08b a\x1bb a\x7fb a\x80b a\x9fb",
     "soft\u00adhyphen non\u2011breaking left\u200emark right\u200fmark",
     "a\u200cb a\u200db a\u2061b a\u206ab",
@@ -49,7 +50,7 @@ TEXTS = (
     "a\ufffdb \ufffd",
     "a\ufffcb a\ufff9b",
     "\u0600\u0661 \u06dd \u070f \U000110bd \U000e0001\U000e0041 a\U000e0020b",
-    # Noncharacters and what no character has been assigned to stay.
+    # Noncharacters and unassigned code points are kept.
     "\ufdd0 \uffff \U0001fffe \U0010ffff a\ufffeb a\u0378b a\U000e0080b",
     "\ue000 a\uf8ffb \U000f0000 \U0010fffd",
     # Accents and cases.
@@ -70,10 +71,11 @@ TEXTS = (
     "ǅ Ǆ ǆ ǈ ǋ ǲ Ⱥ Ɐ Ʞ ꟽ",
     "Ꭰ ꭰ Ა ა Ꙁ Ж Ѐ Ӂ Ԛ Ա 𐐀 𐐨 𞤀 𑢠",
     "Ø ø Đ đ Ł ł Æ æ Œ œ Þ þ Ŋ ŋ Ħ",
-    # NFD, not ASCII: the Greek question mark becomes a semicolon, `≠` an `=`.
+    # NFD changes ASCII meaning: the Greek question mark becomes a semicolon,
+    # `≠` an `=`.
     "a\u037eb a\u1fefb a\u2000b ≠ a≠b ≮ a\u226fb \u2260",
     "\u0340\u0341\u0343\u0344\u0345\u0374\u0387",
-    # Marks that are kept, whose order NFD changes all the same.
+    # These marks are kept, but NFD changes their order.
     "a\u302e\u0301b a\u0301\u302eb a\u1b44\u302eb a\u302e\u1b44b \U0001d15e\U0001d16d",
     "a\u0323\u0307\u0323b q\u0307\u0323 q\u0323\u0307 \u0f73\u0f75\u0f81 a\u0345\u0301",
     "Z\u0351\u036b\u0343\u036aA\u0327\u0321\u0322L\u0301\u0316\u0335G\u0489O\u20dd",
@@ -107,7 +109,8 @@ TEXTS = (
     # Long words.
     "a" * 199 + " " + "a" * 200 + " " + "a" * 201,
     "é" * 200 + " " + "e\u0301" * 200 + " " + "é" * 201,
-    # Counted after decomposition, accents dropped; in characters, not in UTF-16.
+    # Counted in characters (not UTF-16), after decomposition and accent
+    # removal.
     "각" * 67 + " " + "각" * 66,
     "😀" * 200 + " " + "😀" * 201,
     "a" * 150 + "\u00ad" * 60,
@@ -118,7 +121,7 @@ TEXTS = (
 
 SHORT = "The boats came home."
 LONG = "A boat that came home before the storm lay on the sand until the evening, dry."
-# (text, text_b, max_seq_length); None where there is no second text.
+# (text, text_b, max_seq_length); text_b None for single texts.
 PAIRS = (
     (SHORT, None, 32),
     (LONG, None, 10),
@@ -132,7 +135,7 @@ PAIRS = (
     (LONG, SHORT, 16),
     (LONG, LONG, 16),
     (LONG, LONG, 17),
-    # No room is left for the second text, or for either.
+    # No room for the second text, or for both.
     (LONG, LONG, 4),
     (LONG, LONG, 3),
     ("Où est-ce ?", "在车站。😀", 24),
@@ -140,11 +143,11 @@ PAIRS = (
 
 
 def write(path: str | os.PathLike[str], tokenizer: FullTokenizer) -> None:
-    """Write the golden vectors of a vocabulary, the same for the same vocabulary.
+    """Write the golden vectors of a vocabulary; the output is deterministic.
 
     Args:
-      path: the JSON file to write: one vector a line, escaped to ASCII, as an editor
-        that normalizes Unicode would spoil the file.
+      path: the JSON file to write: one vector per line, escaped to ASCII,
+        because editors that normalize Unicode would corrupt the file.
       tokenizer: a `FullTokenizer`.
     """
     fields = []
@@ -161,7 +164,7 @@ def make(tokenizer: FullTokenizer) -> dict[str, Any]:
     """Return the golden vectors of a `FullTokenizer`.
 
     Returns:
-      dict, as docs/tokenizer.md describes it: `do_lower_case`, `vocab_size`,
+      dict described in docs/tokenizer.md: `do_lower_case`, `vocab_size`,
       `vocab_sha256`, `texts` and `pairs`.
     """
     vectors = []
@@ -170,8 +173,8 @@ def make(tokenizer: FullTokenizer) -> dict[str, Any]:
         words, ids = tokenizer.basic_tokenizer.tokenize(text), tokenizer.encode(text)
         vector = {"text": text, "words": words, "tokens": tokens, "ids": ids}
         vectors.append(vector | {"offsets": offsets})
-    # The SHA-256 is that of `vocab.txt` itself, unless that has other line ends, spaces
-    # that are stripped, or no end of its last line.
+    # Equal to the SHA-256 of `vocab.txt`, unless that file has other line ends,
+    # spaces that are stripped, or no final line end.
     lines = "".join(f"{piece}\n" for piece in tokenizer.vocab)
     return {
         "do_lower_case": tokenizer.do_lower_case,
@@ -183,9 +186,9 @@ def make(tokenizer: FullTokenizer) -> dict[str, Any]:
 
 
 def vocabulary_texts(vocab: Iterable[str]) -> list[str]:
-    """Return texts of a vocabulary's own pieces, apart and in one word.
+    """Return texts made of a vocabulary's tokens, separated and joined.
 
-    About 240 pieces are tried, spread over all of it, 12 in a text.
+    About 240 tokens, spread over the vocabulary, are used, 12 per text.
     """
     pieces = [piece.removeprefix("##") for piece in vocab]
     pieces = pieces[:: max(1, len(pieces) // 240)]
@@ -196,7 +199,7 @@ def vocabulary_texts(vocab: Iterable[str]) -> list[str]:
 def pair_vector(
     tokenizer: FullTokenizer, text: str, text_b: str | None, max_seq_length: int
 ) -> dict[str, Any]:
-    """Return a pair of texts, the second None or not, with its padded row."""
+    """Return a text or pair of texts with its padded row."""
     features = convert_example(
         Example("golden", text, text_b), tokenizer, max_seq_length
     )

@@ -1,4 +1,4 @@
-"""Read a file with answers, of any task, to score or calibrate a model."""
+"""Read a labeled file of any task, to score or calibrate a model."""
 
 import dataclasses
 import os
@@ -33,12 +33,12 @@ from official_bert.tasks.squad.predictor import SquadPredictor
 
 @dataclasses.dataclass(frozen=True)
 class LabeledSet:
-    """Examples with answers.
+    """Labeled examples.
 
     Attributes:
-      metric: name of the task's score, by which its training finds the best model.
-      features: list of what goes through the model, with `input_ids` and
-        `segment_ids`, int arrays [T].
+      metric: name of the score that selects the best model in training.
+      features: list of model inputs, with `input_ids` and `segment_ids`, int
+        arrays [T].
       evaluate: function: predictor -> its `Answers`.
     """
 
@@ -50,14 +50,14 @@ class LabeledSet:
 def read(
     predictor: TaskPredictor, path: str | os.PathLike[str], flag: str
 ) -> LabeledSet:
-    """Return the `LabeledSet` in a file of the form that the model was trained on.
+    """Return the `LabeledSet` from a file in the format of the model's training data.
 
-    That is a table with the columns of the training, or a file of the GLUE task; a
-    SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines with the keys of
-    SWAG or ARC; pairs of texts. Messages name the flag that it came from.
+    The formats are: a table with the training columns, or a file of the GLUE
+    task; a SQuAD file; CoNLL columns or JSON lines; SWAG's CSV, or JSON lines
+    with the keys of SWAG or ARC; pairs of texts. Messages name `flag`.
 
     Raises:
-      UserError: the file cannot be read, lacks answers, or has no text.
+      UserError: the file cannot be read, has no labels, or has no text.
     """
     reading = {
         ChoicePredictor: _read_choices,
@@ -69,8 +69,8 @@ def read(
     labeled_set = reading[type(predictor)](predictor, path, flag)
     if not labeled_set.features:
         raise UserError(
-            f"{flag}: the texts of {path} are empty; give texts like those that the "
-            "model will see."
+            f"{flag}: the texts of {path} are empty. Give texts like those that "
+            "the model will get."
         )
     return labeled_set
 
@@ -79,8 +79,8 @@ def _read_texts(predictor, path, flag):
     task = predictor.task
     if not task.name and not task.columns:
         raise UserError(
-            f"{flag}: the model does not tell the columns that it was trained on, so "
-            "it cannot be scored here; leave the flag out."
+            f"{flag}: the model does not state its training columns, so it "
+            "cannot be scored here. Remove the flag."
         )
     if task.name:
         examples = glue_files.read_file(path, find_task(task.name), DEV)
@@ -111,7 +111,10 @@ def _read_questions(predictor, path, flag):
     )
     gold_answers = squad_files.read_gold_answers(path, flag)
     if gold_answers is None:
-        raise UserError(f"{flag}: the questions of {path} have no answers.")
+        raise UserError(
+            f"{flag}: the questions of {path} have no answers. Give a file with "
+            "answers."
+        )
     features = predictor.features(examples)
 
     def evaluate(predictor):

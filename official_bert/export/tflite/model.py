@@ -1,4 +1,4 @@
-"""A model as a device runs it: rows of ids in, results out."""
+"""A model in the form for devices: rows of ids in, results out."""
 
 import dataclasses
 import functools
@@ -27,18 +27,18 @@ from official_bert.tokenization.full import FullTokenizer
 
 @dataclasses.dataclass(frozen=True)
 class DeviceModel:
-    """A model that is to become a `.tflite`.
+    """A model to convert to a `.tflite`.
 
     Attributes:
-      what: the task, for people.
+      what: description of the task.
       compute: function: (dict of `INPUTS` int32 [B, S]; `Kernels` as `kernels`) -> dict
         of tensors [B, …].
-      keras_model: whose weights it reads.
+      keras_model: the model with the weights.
       tokenizer: `FullTokenizer`.
       labels: names of the classes or tags, in the order of their numbers; or ().
-      lengths: of rows, rising.
-      predictor: what answers for the model; None for a pre-trained one.
-      others: further signatures, see `FixedLengths`.
+      lengths: row lengths, ascending.
+      predictor: the model's predictor; None for a pre-trained model.
+      others: additional signatures, see `FixedLengths`.
     """
 
     what: str
@@ -54,11 +54,11 @@ class DeviceModel:
 
     @property
     def config(self) -> BertConfig:
-        """The `BertConfig` of the encoder."""
+        """Return the encoder's `BertConfig`."""
         return self.keras_model.config
 
     def with_fixed_lengths(self, kernels: Kernels = PLAIN) -> FixedLengths:
-        """Return it as `FixedLengths`, for the converter."""
+        """Return the model as `FixedLengths`, for the converter."""
         compute = functools.partial(self.compute, kernels=kernels)
         return FixedLengths(
             compute, self.keras_model.weights, self.lengths, self.others
@@ -70,18 +70,19 @@ def open_device_model(
     lengths: Iterable[int] = sources.LENGTHS,
     max_seq_length: int | None = None,
 ) -> DeviceModel:
-    """Load a model of any kind.
+    """Load a model of any kind for conversion.
 
     Args:
       path: see `sources.predictor_of`.
-      lengths: of rows; longer ones than the model reads are left out.
-      max_seq_length: of a pre-trained model; None for all that it reads.
+      lengths: row lengths; those above the model's limit are skipped.
+      max_seq_length: maximum length for a pre-trained model; None for its
+        limit.
 
     Returns:
       `DeviceModel`.
 
     Raises:
-      UserError: something is missing or does not fit.
+      UserError: a file or weight is missing or does not fit.
     """
     predictor = sources.predictor_of(path, max_seq_length)
     loaded: Bert | TaskPredictor
@@ -111,8 +112,8 @@ def open_device_model(
 def _masked_lm(bert):
     """Return the masked-LM head of a `Bert` as a `tf.function`.
 
-    It takes one row of `sequence_output`, not a whole text: the scores of all tokens
-    would need S times the computation, and most texts have one mask.
+    It takes one row of `sequence_output`, not a whole text. The scores of all
+    tokens would need S times the computation, and most texts have one mask.
     """
     model, size = bert.model, len(bert.tokenizer.vocab)
     spec = tf.TensorSpec([1, model.config.hidden_size], tf.float32, "vector")
@@ -139,8 +140,8 @@ def _fine_tuned(predictor):
     is_tagger = isinstance(predictor, NerPredictor)
     if task.bilstm or (is_tagger and task.feature_based):
         raise UserError(
-            "A model with a BiLSTM cannot become a .tflite: its shapes are not fixed; "
-            "fine-tune without --bilstm and --feature_based."
+            "A model with a BiLSTM has no fixed shapes and cannot become a "
+            ".tflite. Fine-tune without --bilstm and --feature_based."
         )
 
     def compute(features, kernels=PLAIN):

@@ -1,4 +1,4 @@
-"""Write a `.tflite` and the files that a program on a device needs with it."""
+"""Write a `.tflite` and the files that a program on a device needs."""
 
 import dataclasses
 import hashlib
@@ -35,52 +35,54 @@ from official_bert.tasks.classifier.features import convert_example
 # The tokenizer in JavaScript.
 TOKENIZER_JS = files.shipped("ports/js/tokenizer.js")
 _OTHER_FILES = {
-    google.TOKENIZER_FILE: "whether text is lower-cased",
-    TASK_FILE: "what the model was fine-tuned for",
-    HASH_FILE: "SHA-256 of all that is before these files",
+    google.TOKENIZER_FILE: "whether text is lowercased",
+    TASK_FILE: "the task of the fine-tuned model",
+    HASH_FILE: "SHA-256 of all bytes before these files",
 }
-# Name of an input or output of a signature -> what it is.
+# Name of an input or output of a signature -> description.
 TENSORS = {
-    "input_ids": "ids of the tokens, then 0",
+    "input_ids": "token ids, then 0",
     "input_mask": "1 for each token, then 0",
-    "segment_ids": "1 for the tokens of a second text, 0 for others",
-    "logits": "scores, before the softmax or sigmoid",
-    "probabilities": "of the labels, in the order of labels.txt",
-    "start_logits": "of each token, to be the answer's first; the first: no answer",
-    "end_logits": "of each token, to be the answer's last; the first: no answer",
-    "tags": "number of each token's tag, a line of labels.txt, counted from 0",
-    "tag_logits": "of each token, the scores of all tags, before the softmax",
+    "segment_ids": "1 for tokens of a second text, else 0",
+    "logits": "scores before the softmax or sigmoid",
+    "probabilities": "probabilities of the labels, in the order of labels.txt",
+    "start_logits": "score of each token as the answer's first; position 0: no answer",
+    "end_logits": "score of each token as the answer's last; position 0: no answer",
+    "tags": "tag number of each token: a line of labels.txt, counted from 0",
+    "tag_logits": "scores of all tags for each token, before the softmax",
     "pooled_output": "a vector for the whole text",
-    "embedding": "the vector of the text, of length 1 if task.json says normalize",
+    "embedding": "the text's vector, of length 1 if task.json says normalize",
     "sequence_output": "a vector for each token",
     "vector": "the row of sequence_output of one [MASK]",
-    "token_logits": "of each line of vocab.txt, the score to be the masked token",
+    "token_logits": "score of each line of vocab.txt as the masked token",
 }
-# Added to the attention scores of padding where they have 8 bits: with the usual
-# -10000 among them, scores less than 39 apart would be the same number. e^-40 is
-# nothing beside what any token of a trained model gets.
+# Added to 8-bit attention scores of padding. With the usual -10000, the 8-bit
+# steps would be 39 wide, and smaller score differences would vanish. e^-40 is
+# negligible compared with the weights of tokens in a trained model.
 CLIPPED_SCORE = -40.0
-# How far a number may be from Python's where nothing is rounded; above 1, how large a
-# part of it.
+# Maximum difference from Python without quantization: absolute up to 1,
+# relative above.
 TOLERANCE = 1e-4
 
 
 @dataclasses.dataclass(frozen=True)
 class Report:
-    """What is known of a `.tflite` that was written.
+    """Measurements of a written `.tflite`.
 
     Attributes:
       size: of the file, in bytes.
-      difference: the greatest of any number from Python's, on the samples.
-      metric: name of the task's score; None where there was no set to score.
-      before: the score of the model in Python, in percent.
-      after: that of the `.tflite`.
-      changes: `Changes` of the answers to that set; of a tagger, of the words' tags.
-      outputs: dict of each output's name -> the greatest difference of its numbers
-        from Python's, on the samples.
-      num_samples: how many samples there are.
-      other_labels: how many of them have another label or tags than in Python; None
-        of tasks that have none.
+      difference: the greatest difference of any number from Python's, on the
+        samples.
+      metric: name of the task's score; None without a set to score.
+      before: score of the Python model, in percent.
+      after: score of the `.tflite`, in percent.
+      changes: `Changes` of the predictions on that set; for taggers, of the
+        words' tags.
+      outputs: dict of output name -> greatest difference of its numbers from
+        Python's, on the samples.
+      num_samples: number of samples.
+      other_labels: number of samples with another label or other tags than in
+        Python; None for tasks without labels.
     """
 
     size: int
@@ -95,18 +97,20 @@ class Report:
 
     @property
     def same(self) -> float | None:
-        """Share of the answers that are Python's, from 0 to 1; None of numbers."""
+        """Share of predictions equal to Python's, from 0 to 1; None for numbers."""
         return self.changes.share_same if self.changes else None
 
     def scores(self) -> str:
-        """Return the scores on the dev set, a str for people."""
-        text = f"{self.metric}: {self.before:.2f} in Python, {self.after:.2f} here"
+        """Return a sentence with the scores on the dev set."""
+        text = (
+            f"{self.metric}: {self.before:.2f} in Python, {self.after:.2f} in this file"
+        )
         if self.same is None:
             return f"{text}."
-        return f"{text}; {self.same:.1%} of the answers are the same."
+        return f"{text}; {self.same:.1%} of the predictions are equal."
 
     def on_samples(self) -> str:
-        """Return how outputs differ on the samples, a str for people."""
+        """Return a sentence with the outputs' differences on the samples."""
         parts = [f"{name} {most:.1e}" for name, most in self.outputs.items()]
         text = f"Largest difference on {self.num_samples} samples: {', '.join(parts)}"
         if self.other_labels is None:
@@ -122,27 +126,28 @@ def write(
     dev_set: LabeledSet | None = None,
     max_drop: float = 1.0,
 ) -> Report:
-    """Convert a model, try it, and write it once it is good enough.
+    """Convert a model, test it, and write it if it is accurate enough.
 
     Args:
       directory: the new folder.
       model: `DeviceModel`.
       quantization: one of `constants.QUANTIZATIONS`.
-      calibration: for `constants.FULL_INT8`, a `LabeledSet`, whose answers do not
-        matter.
-      dev_set: `LabeledSet` to score the model on, before and after; or None.
-      max_drop: of the score, in points.
+      calibration: for `constants.FULL_INT8`, a `LabeledSet`; its labels are not
+        used.
+      dev_set: `LabeledSet` to score the model before and after; or None.
+      max_drop: maximum loss of the score, in points.
 
     Returns:
       `Report`.
 
     Raises:
-      UserError: something in the model has no op in TFLite; or the `.tflite` differs
-        from Python, or scores worse than allowed. Then nothing is written.
+      UserError: TFLite has no op for a part of the model, or the `.tflite`
+        differs from Python or scores too low. Nothing is written then.
     """
     rows: list[dict[str, np.ndarray]] = []
     if calibration:
-        # More than 200, of all parts of the file, tell hardly more about sizes.
+        # About 200 examples from all parts of the file are enough for
+        # calibration.
         step = -(-len(calibration.features) // 200)
         features = calibration.features[::step]
         rows = [_row(one, length) for length in model.lengths for one in features]
@@ -164,7 +169,7 @@ def write(
 
 
 def _write_side_files(folder, model):
-    """Write what a program needs that makes ids and reads results."""
+    """Write the files for converting text to ids and for reading results."""
     tokenizer = model.tokenizer
     write_names(folder, tokenizer, model.labels)
     google.write_casing(folder, tokenizer.do_lower_case)
@@ -176,24 +181,25 @@ def _write_side_files(folder, model):
 
 
 def _write_model(path, model, content):
-    """Write the flatbuffer with its metadata, and the files that it carries."""
+    """Write the flatbuffer with its metadata and packed files."""
     converted = flatbuffer.read(content)
-    # What the runtime of a device may not have.
+    # A device's runtime may lack these operators.
     custom = flatbuffer.custom_operators(converted)
     if custom:
         raise UserError(
-            "The model cannot become a .tflite for any device: it needs the operators "
-            f"{', '.join(custom)}, which are not TFLite's own."
+            "Cannot convert the model to a .tflite for all devices: it needs "
+            f"the operators {', '.join(custom)}, which are not part of TFLite."
         )
     dynamic = flatbuffer.dynamic_shapes(converted)
     if dynamic:
         raise UserError(
-            f"The model cannot become a .tflite for any device: {len(dynamic)} of its "
-            f"tensors have no fixed shape, such as {dynamic[0]}."
+            "Cannot convert the model to a .tflite for all devices: "
+            f"{len(dynamic)} tensors have no fixed shape, such as {dynamic[0]}."
         )
     description = flatbuffer.Description(
         name=f"BERT, {model.what}",
-        text=f"Rows of {', '.join(map(str, model.lengths))} tokens, a signature each.",
+        text="One signature for each row length: "
+        f"{', '.join(map(str, model.lengths))} tokens.",
         version="1",
         tensors=TENSORS,
         vocabulary=google.VOCAB_FILE,
@@ -212,7 +218,7 @@ def _write_model(path, model, content):
 
 
 def _row(one, length=None):
-    """Return features, cut or padded, as a dict of `INPUTS` int32 [1, length]."""
+    """Return features, truncated or padded, as a dict of `INPUTS` int32 [1, length]."""
     length = length or len(one.input_ids)
     values = one.input_ids, np.ones(len(one.input_ids)), one.segment_ids
     inputs = {name: np.zeros((1, length), np.int32) for name in INPUTS}
@@ -222,7 +228,11 @@ def _row(one, length=None):
 
 
 def _on_samples(path, model, quantization):
-    """Return the `Report` of samples of each length; refuse a model that is wrong."""
+    """Return the `Report` for samples of each length.
+
+    Raises:
+      UserError: an output is not finite, or differs without quantization.
+    """
     score, tflite_model = compile_model(model.compute), TfliteModel(path)
     texts = [*samples.TEXTS, *(samples.TEXTS[0] * (n // 16) for n in model.lengths)]
     greatest, same_labels = 0.0, []
@@ -237,20 +247,21 @@ def _on_samples(path, model, quantization):
                 before = differences.get(name, 0.0)
                 differences[name] = float(np.maximum(before, error.max()))
                 error = error / np.maximum(1, np.abs(expected))
-                # A NaN remains.
+                # `np.maximum` keeps NaN.
                 greatest = np.maximum(greatest, error.max())
         if model.labels:
             pair = _labels(model, outputs), _labels(model, wanted)
             same_labels.append(np.array_equal(*pair))
     if not np.isfinite(greatest):
         raise UserError(
-            "The .tflite gives NaN or infinity for plain texts; nothing was written. "
-            "Python does so too if the training has failed."
+            "The .tflite returns NaN or infinity for plain texts; nothing was "
+            "written. Check the model in Python: failed training also causes "
+            "this."
         )
     if quantization == FLOAT32 and greatest > TOLERANCE:
         raise UserError(
-            f"The .tflite differs from Python by {greatest:.1e}, and "
-            f"{TOLERANCE:.0e} is allowed; nothing was written."
+            f"The .tflite differs from Python by {greatest:.1e}, above the "
+            f"allowed {TOLERANCE:.0e}; nothing was written."
         )
     return Report(
         os.path.getsize(path),
@@ -262,7 +273,7 @@ def _on_samples(path, model, quantization):
 
 
 def _labels(model, outputs):
-    """Return what outputs of a classifier or tagger mean, an array."""
+    """Return the labels or tags of outputs as an array."""
     if "tags" in outputs:
         return outputs["tags"]
     task = model.predictor.task
@@ -272,16 +283,17 @@ def _labels(model, outputs):
 
 
 def _scored(report, path, model, dev_set, max_drop):
-    """Return the report with the scores before and after, if the second will do."""
+    """Return the report with both scores; raise `UserError` for a large drop."""
     predictor = model.predictor
     expected = dev_set.evaluate(predictor)
     found = dev_set.evaluate(type(predictor)(path))
     before, after = expected.score, found.score
     if not before - after <= max_drop:
         raise UserError(
-            f"The model's {dev_set.metric} falls from {before:.2f} to {after:.2f}, by "
-            f"more than --max_accuracy_drop {max_drop:g}; nothing was written. Take "
-            "another --quantization, or calibrate with texts like the model's own."
+            f"The model's {dev_set.metric} falls from {before:.2f} to "
+            f"{after:.2f}, more than --max_accuracy_drop={max_drop:g}; nothing "
+            "was written. Choose another --quantization, or calibrate with "
+            "texts like the model's own."
         )
     return dataclasses.replace(
         report,
@@ -293,16 +305,16 @@ def _scored(report, path, model, dev_set, max_drop):
 
 
 def _readme(model, quantization, report, outputs):
-    """Return the README's text; `outputs` are those of the shortest signature."""
+    """Return the README text; `outputs` belong to the shortest signature."""
     names = ", ".join(f"`{SIGNATURE.format(n)}`" for n in model.lengths)
     first = SIGNATURE.format(model.lengths[0])
     lines = [
         f"# {FILE}: {model.what}, {quantization}",
         "",
-        f"Signatures: {names}. Take the shortest that has room for all tokens.",
+        f"Signatures: {names}. Use the shortest that fits all tokens.",
         "",
-        f"Each takes `input_ids`, `input_mask` and `segment_ids`, int32 [1, length]; "
-        f"`{first}` returns",
+        "Each takes `input_ids`, `input_mask` and `segment_ids`, int32 [1, "
+        f"length]. `{first}` returns:",
         "",
         "| result | | |",
         "|---|---|---|",
@@ -312,12 +324,13 @@ def _readme(model, quantization, report, outputs):
         ),
         "",
         *_fill_mask_lines(model),
-        "Text becomes ids by `vocab.txt` and `tokenizer_config.json`, as "
-        "`docs/tokenizer.md` of official_bert tells; `tokenizer.js` does it in "
-        "JavaScript. Check another port with `golden_tokens.json`.",
+        "`vocab.txt` and `tokenizer_config.json` define how text becomes ids; "
+        "`docs/tokenizer.md` of official_bert describes the steps. "
+        "`tokenizer.js` implements them in JavaScript. Check other ports with "
+        "`golden_tokens.json`.",
         "",
-        f"Numbers differ from Python's by {report.difference:.1e} at most on a few "
-        f"texts. {report.on_samples()}",
+        "On a few texts, numbers differ from Python's by at most "
+        f"{report.difference:.1e}. {report.on_samples()}",
     ]
     if report.changes:
         lines += [report.scores(), *report.changes.lines()]

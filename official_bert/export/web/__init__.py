@@ -1,3 +1,3 @@
-"""A folder for any static host: a page that runs the model in the browser."""
+"""Exports for the browser: a page with the model, for any static host."""
 
 __all__: list[str] = []

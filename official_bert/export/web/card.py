@@ -1,4 +1,4 @@
-"""`model.json`: what the page and `bert.js` know of a model."""
+"""`model.json`: the description of a model for the page and `bert.js`."""
 
 import os
 from typing import Any
@@ -20,11 +20,12 @@ from official_bert.tables.examples import Example
 from official_bert.tasks.classifier.features import convert_example
 
 FILE = "model.json"
-# Kinds of pages: tasks, and these two of a pre-trained model.
+# Kinds of pages: tasks, and these two for pre-trained models.
 ENCODER = "encoder"
 PAGES = (CLASSIFIER, SQUAD, NER, FILL_MASK, ENCODER)
 MASKED_LM = "masked language model"
-# Numbers of each output that a browser compares after it loads a model on a GPU.
+# Count of values per output that a browser compares after loading a model on a
+# GPU.
 _CHECKED = 16
 
 
@@ -32,7 +33,7 @@ def kind_of(model: DeviceModel) -> str:
     """Return the kind of the page, one of `PAGES`.
 
     Raises:
-      UserError: there is no page for the task.
+      UserError: the task has no page.
     """
     if model.predictor is None:
         return FILL_MASK if FILL_MASK in model.others else ENCODER
@@ -50,7 +51,7 @@ def pairs_of(model: DeviceModel, is_pair: bool | None) -> bool:
 
     Args:
       model: `DeviceModel`.
-      is_pair: from the flag; None for what the task says.
+      is_pair: value of the flag; None to follow the task.
 
     Raises:
       UserError: the flag is given and the model is not a classifier.
@@ -59,7 +60,7 @@ def pairs_of(model: DeviceModel, is_pair: bool | None) -> bool:
         assert model.predictor is not None
         return takes_pairs(model.predictor.task) if is_pair is None else is_pair
     if is_pair is not None:
-        raise UserError("--pairs is for classifiers; leave it out.")
+        raise UserError("--pairs is only for classifiers. Remove it.")
     return False
 
 
@@ -75,11 +76,11 @@ def describe(
 
     Args:
       tflite_file: the exported model.
-      model: `DeviceModel` that it was made from.
+      model: its source, a `DeviceModel`.
       name: title of the page.
       is_pair: whether a classifier takes two texts.
       quantization: one of `constants.QUANTIZATIONS`.
-      report: of `tflite.writer.write`.
+      report: from `tflite.writer.write`.
     """
     predictor, config = model.predictor, model.config
     score = None
@@ -116,7 +117,7 @@ def describe(
 
 
 def _check_row(tflite_file, model):
-    """Return a row of the shortest length and what the interpreter returns for it."""
+    """Return a row of the shortest length with the interpreter's outputs."""
     length = model.lengths[0]
     example = Example(0, samples.TEXTS[0])
     row = convert_example(example, model.tokenizer, length)

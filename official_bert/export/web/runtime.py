@@ -1,7 +1,7 @@
 """The files of LiteRT.js, which runs a `.tflite` in browsers.
 
-They come from npm and are too large for this project. The exporter runs `npm pack`, or
-takes the files that somebody packed elsewhere, and compares their SHA-512.
+They come from npm and are too large for this project. The exporter runs `npm
+pack` or uses already packed files, and compares their SHA-512.
 """
 
 import base64
@@ -18,7 +18,7 @@ from official_bert import files
 from official_bert.errors import UserError
 
 LICENSE = files.shipped("LICENSE")
-# Time for npm to download 12 MB.
+# Enough for npm to download 12 MB.
 _TIMEOUT_S = 300
 _NOTICE = """\
 This folder holds files of these npm packages:
@@ -39,8 +39,9 @@ class Package:
 
     Attributes:
       name: with its scope.
-      version: the one that was tested.
-      integrity: base64 of its SHA-512, as `npm view NAME dist.integrity` shows it.
+      version: the tested version.
+      integrity: base64 of its SHA-512, as shown by `npm view NAME
+        dist.integrity`.
     """
 
     name: str
@@ -49,12 +50,12 @@ class Package:
 
     @property
     def spec(self) -> str:
-        """What npm takes."""
+        """Return the package with its version, as an npm argument."""
         return f"{self.name}@{self.version}"
 
     @property
     def file(self) -> str:
-        """The name that `npm pack` gives its file."""
+        """Return the file name that `npm pack` creates."""
         return f"{self.name.lstrip('@').replace('/', '-')}-{self.version}.tgz"
 
 
@@ -71,7 +72,7 @@ WASM_UTILS = Package(
     "I1kQ==",
 )
 PACKAGES = (CORE, WASM_UTILS)
-# The import in LiteRT.js that only a bundler understands -> one for browsers.
+# An import in LiteRT.js that needs a bundler -> an import for browsers.
 _IMPORT = ('from "@litertjs/wasm-utils"', 'from "./wasm-utils.js"')
 PACK = f"npm pack {' '.join(one.spec for one in PACKAGES)}"
 
@@ -81,11 +82,11 @@ def write(folder: str | os.PathLike[str], packed: str | None = None) -> None:
 
     Args:
       folder: must not exist yet.
-      packed: folder with the files that `PACK` writes; None to run it.
+      packed: folder with the files from `PACK`; None to run it.
 
     Raises:
-      UserError: npm is missing or fails, a file is missing, or a file is not the one
-        that was tested.
+      UserError: npm is missing or fails, or a file is missing or differs from
+        the tested one.
     """
     with tempfile.TemporaryDirectory() as temporary:
         if packed is None:
@@ -100,13 +101,13 @@ def _pack(folder):
     """Run `npm pack` in a folder."""
     npm = shutil.which("npm")
     remedy = (
-        f"Run `{PACK}` where npm works, and name the folder with its two files: "
-        "--web_runtime=FOLDER."
+        f"Run `{PACK}` on a machine with npm, and give the folder with its two "
+        "files: --web_runtime=FOLDER."
     )
     if not npm:
         raise UserError(
-            "--format=web copies the runtime LiteRT.js from npm, and npm is not "
-            f"installed (Debian: apt install npm). {remedy}"
+            "--format=web copies the runtime LiteRT.js from npm, but npm is "
+            f"not installed (Debian: apt install npm). {remedy}"
         )
     command = [npm, "pack", "--silent", *(one.spec for one in PACKAGES)]
     try:
@@ -129,13 +130,13 @@ def _check(package, source):
         content = source.read_bytes()
     except OSError as error:
         raise UserError(
-            f"--web_runtime: cannot read {source}: {error.strerror}. `{PACK}` writes "
-            "it."
+            f"--web_runtime: cannot read {source}: {error.strerror}. Create it "
+            f"with `{PACK}`."
         ) from error
     if base64.b64encode(hashlib.sha512(content).digest()).decode() != package.integrity:
         raise UserError(
-            f"{source} is not {package.spec}: its SHA-512 differs from the tested one. "
-            f"Delete it and run `{PACK}` again."
+            f"{source} is not {package.spec}: its SHA-512 differs from the "
+            f"tested one. Delete it and run `{PACK}` again."
         )
 
 
@@ -151,7 +152,7 @@ def _extract(folder, core, wasm_utils):
     with tarfile.open(wasm_utils) as archive:
         helper = _read(archive, "package/dist/index.js").decode()
     if module.count(_IMPORT[0]) != 1:
-        # The SHA-512 is pinned: only a new version of `CORE` can cause it.
+        # The SHA-512 is pinned, so only a new version of `CORE` can cause this.
         raise ValueError(f"{CORE.spec} does not import {WASM_UTILS.name} once.")
     for name, text in (("core.js", module), ("wasm-utils.js", helper)):
         text = text.replace(*_IMPORT)
@@ -165,5 +166,5 @@ def _extract(folder, core, wasm_utils):
 def _read(archive, name):
     """Return the bytes of a file in a tar archive."""
     source = archive.extractfile(name)
-    assert source is not None, name  # The SHA-512 is pinned: it is a file.
+    assert source is not None, name  # The pinned SHA-512 guarantees that it is a file.
     return source.read()

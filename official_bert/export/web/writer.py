@@ -15,18 +15,18 @@ from official_bert.export.web.headers import HEADERS
 from official_bert.fine_tuning.tflite_model import FILE
 
 _PORT = files.shipped("ports/js")
-# Besides the files of the page.
+# Copied in addition to the files of the page.
 _MODULES = ("bert.js", "bert.d.ts", "bert")
 RUNTIME = "litert"
 
 
 @dataclasses.dataclass(frozen=True)
 class Page:
-    """How the page is made.
+    """Settings of the page.
 
     Attributes:
       name: its title.
-      is_pair: whether a classifier takes two texts; None for what its task says.
+      is_pair: whether a classifier takes two texts; None to follow its task.
       packed_runtime: see `runtime.write`.
     """
 
@@ -44,28 +44,28 @@ def write(
     dev_set: LabeledSet | None = None,
     max_drop: float = 1.0,
 ) -> Report:
-    """Convert a model, and write it with a page and all that the page loads.
+    """Convert a model, and write it with a page and everything that the page loads.
 
     Args:
       directory: the new folder.
       model: `DeviceModel`.
       page: `Page`.
-      quantization: see `tflite.writer.write`, as the others.
-      calibration: see there.
-      dev_set: see there.
-      max_drop: see there.
+      quantization: see `tflite.writer.write`.
+      calibration: see `tflite.writer.write`.
+      dev_set: see `tflite.writer.write`.
+      max_drop: see `tflite.writer.write`.
 
     Returns:
       `Report`.
 
     Raises:
-      UserError: there is no page for the task; LiteRT.js cannot be copied; or see
-        `tflite.writer.write`. Then nothing is written.
+      UserError: the task has no page, LiteRT.js cannot be copied, or see
+        `tflite.writer.write`. Nothing is written then.
     """
     is_pair = card.pairs_of(model, page.is_pair)
     with files.atomic_directory(directory, "--export_dir") as temporary:
         folder = pathlib.Path(temporary)
-        # First, because it can fail sooner than the conversion.
+        # Before the conversion, because it fails sooner.
         runtime.write(folder / RUNTIME, page.packed_runtime)
         converted = folder / "converted"
         settings = quantization, calibration, dev_set, max_drop
@@ -92,29 +92,29 @@ def _copy(source, path):
 
 
 def _readme(name, signatures):
-    """Return the README's text; `signatures` is that of the `.tflite`."""
+    """Return the README text; `signatures` is the README of the `.tflite`."""
     headers = [f"{key}: {value}" for key, value in HEADERS.items()]
     lines = [
         f"# {name} in the browser",
         "",
-        "Copy this folder to any static host and open `index.html` there. Nothing is "
-        "loaded from other hosts, and no text leaves the browser.",
+        "Copy this folder to any static host and open `index.html` there. The "
+        "page loads nothing from other hosts, and no text leaves the browser.",
         "",
         "To try it here:",
         "",
         "```",
-        "python run_scripts/serve.py --model_dir=THIS_FOLDER",
+        "official-bert serve --model=THIS_FOLDER",
         "```",
         "",
-        "Send these headers with every file, and the model runs on several threads. "
-        "Without them it runs on one:",
+        "Send these headers with every file to run the model on several "
+        "threads. Without them it uses one thread:",
         "",
         "```",
         *headers,
         "```",
         "",
-        "`docs/browser.md` of official_bert shows the settings of common hosts, and "
-        "`bert.js` in your own page.",
+        "`docs/browser.md` of official_bert shows the settings for common "
+        "hosts, and how to use `bert.js` in your own page.",
         "",
         f"`{runtime.CORE.spec}` in `{RUNTIME}/` is by Google, under the Apache License "
         "2.0.",

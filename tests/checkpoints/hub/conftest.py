@@ -1,4 +1,4 @@
-"""A server in place of Hugging Face, Kaggle and Google's store, and empty caches."""
+"""A test server for Hugging Face, Kaggle and Google's store, and empty caches."""
 
 import pathlib
 
@@ -12,7 +12,7 @@ WORDS = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *"abcdef"]
 
 @pytest.fixture(scope="session")
 def tiny_files(tmp_path_factory):
-    """A tiny BERT's files as Hugging Face has them: name -> bytes."""
+    """Return a tiny BERT's files in Hugging Face's format: name -> bytes."""
     folder = tmp_path_factory.mktemp("tiny")
     huggingface_files.write_config(folder)
     (folder / "vocab.txt").write_text("".join(f"{word}\n" for word in WORDS))
@@ -25,7 +25,7 @@ def tiny_files(tmp_path_factory):
 
 @pytest.fixture
 def server(tiny_files):
-    """A running server with the tiny BERT as a model of Hugging Face."""
+    """Run a server that offers the tiny BERT as a Hugging Face model."""
     with hub_server.running() as running:
         revisions = {hub_server.COMMIT: dict(tiny_files)}
         running.repositories[TINY] = revisions
@@ -35,7 +35,7 @@ def server(tiny_files):
 
 @pytest.fixture
 def cache(server, tmp_path, monkeypatch):
-    """Folder of the empty caches; requests go to the server."""
+    """Return the folder of empty caches; requests go to the test server."""
     from huggingface_hub import constants
     from kagglesdk import kaggle_env
 
@@ -54,7 +54,7 @@ def cache(server, tmp_path, monkeypatch):
         monkeypatch.setattr(constants, name, value)
     endpoints = kaggle_env._env_to_endpoint
     monkeypatch.setitem(endpoints, kaggle_env.KaggleEnv.PROD, server.url)
-    # It looks at every frame of the stack, which takes seconds under pytest.
+    # It inspects every frame of the stack, which takes seconds under pytest.
     monkeypatch.setattr("kagglehub.clients.get_user_agent", lambda: "tests")
     monkeypatch.setenv("KAGGLEHUB_CACHE", str(home / "kaggle"))
     monkeypatch.setenv("KERAS_HOME", str(home / "keras"))
@@ -65,7 +65,7 @@ def cache(server, tmp_path, monkeypatch):
 
 @pytest.fixture
 def no_waiting(monkeypatch):
-    """Retries follow each other at once."""
+    """Remove the pauses between retries."""
     import time
 
     monkeypatch.setattr(time, "sleep", lambda seconds: None)

@@ -1,4 +1,4 @@
-"""What a name stands for: a path first, then a model of one of the sources."""
+"""A name is resolved as a path first, then as a model of one of the sources."""
 
 import pytest
 
@@ -46,7 +46,7 @@ def test_a_missing_path_is_left_to_the_reader(
     (tmp_path / "there").mkdir()
     assert find_model(name) == LocalModel(name, name)
     with (
-        pytest.raises(UserError, match="There is no checkpoint at"),
+        pytest.raises(UserError, match="No checkpoint at"),
         any_format.opened(name),
     ):
         pass
@@ -56,11 +56,11 @@ def test_a_missing_path_is_left_to_the_reader(
 @pytest.mark.parametrize(
     ("name", "part"),
     [
-        ("hf://a/b/c", "Give hf://owner/name"),
-        ("https://example.com/model", "is not the link of a .zip, .tar.gz, .tgz file"),
-        ("bert_base_en@v2", "only models of Hugging Face have revisions"),
-        ("kaggle://keras/bert", "is not the handle of a model"),
-        ("nowhere://bucket/model", "nowhere:// is not a scheme"),
+        ("hf://a/b/c", "Use hf://owner/name"),
+        ("https://example.com/model", "is not a link to a .zip, .tar.gz, .tgz file"),
+        ("bert_base_en@v2", "only Hugging Face models have revisions"),
+        ("kaggle://keras/bert", "is not a valid model handle"),
+        ("nowhere://bucket/model", "cannot read nowhere://"),
         ("bert_base_e", "Did you mean bert_base_en or bert_base_zh"),
     ],
 )
@@ -71,7 +71,10 @@ def test_a_name_that_is_refused(name, part, server, cache):
 
 
 def test_tensorflow_is_not_needed_for_hugging_face(server, cache, monkeypatch):
-    """Nor for paths: a subprocess would take seconds, so the import is watched."""
+    """Names of Hugging Face models and paths do not import TensorFlow.
+
+    The import is observed here, because a subprocess would take seconds.
+    """
     import builtins
 
     imported, real = [], builtins.__import__

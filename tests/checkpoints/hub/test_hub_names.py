@@ -1,4 +1,4 @@
-"""The table of names, and what a name is taken for."""
+"""The table of model names, and the interpretation of names."""
 
 import re
 
@@ -14,10 +14,10 @@ def test_presets_are_those_of_keras_hub():
     theirs = {
         name: (preset["kaggle_handle"], preset["metadata"]["params"])
         for name, preset in backbone_presets.items()
-        # Its vocabulary is SentencePiece.
+        # The vocabulary is SentencePiece.
         if name != "multilingual_e5_small"
     }
-    # KerasHub states fewer than three layers of this size have.
+    # KerasHub states fewer parameters than three layers of this size have.
     handle, _ = theirs["paraphrase_minilm_l3_v2_en"]
     theirs["paraphrase_minilm_l3_v2_en"] = handle, 17389824
     ours = {

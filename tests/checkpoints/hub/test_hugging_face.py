@@ -1,4 +1,4 @@
-"""Models of Hugging Face, from a server on this machine."""
+"""Models from Hugging Face, with a local server."""
 
 import errno
 import os
@@ -22,7 +22,7 @@ pytestmark = pytest.mark.usefixtures("cache")
 
 
 def refused(name, *parts):
-    """Assert that a name is refused with one line that has these parts."""
+    """Assert that a name is rejected with one line that contains these parts."""
     with pytest.raises(UserError) as caught:
         find_model(name)
     message = str(caught.value)
@@ -53,7 +53,7 @@ def test_only_necessary_files_are_requested(server):
         path.rpartition("/")[2] for path in server.paths() if "/api/" not in path
     }
     assert fetched == {*SIDE_FILES, "model.safetensors"}
-    # Whoever finds the weights finds all other files.
+    # The weights come last, so a model with weights is complete.
     assert server.paths()[-1] == WEIGHTS
 
 
@@ -94,7 +94,7 @@ def test_a_file_that_is_gone_is_downloaded_again(server):
 
 
 def test_a_connection_that_breaks(server, tiny_files, no_waiting, monkeypatch):
-    # The library keeps whole chunks only.
+    # The library stores only complete chunks.
     monkeypatch.setattr("huggingface_hub.constants.DOWNLOAD_CHUNK_SIZE", 10)
     size = len(tiny_files["model.safetensors"])
     server.faults[WEIGHTS] = [("cut", size // 2)]
@@ -127,10 +127,10 @@ def test_a_gated_model(server, cache):
 @pytest.mark.parametrize(
     ("status", "part"),
     [
-        (403, "forbids the download (403)"),
-        (429, "too many requests from here (429)"),
-        (500, "answers with status 500. Repeat the command later"),
-        (503, "answers with status 503"),
+        (403, "denies the download (403)"),
+        (429, "too many requests (429)"),
+        (500, "returned status 500. Repeat the command later"),
+        (503, "returned status 503"),
     ],
 )
 def test_a_server_that_refuses(server, status, part):
@@ -147,10 +147,10 @@ def test_no_network(server, monkeypatch):
 
 
 def test_a_server_that_is_no_hub(server, tiny_files, monkeypatch):
-    """Such as a proxy that answers every request itself."""
+    """A server that is not a hub, such as a proxy, is reported."""
     path = f"/{TINY}/resolve/main/config.json"
     monkeypatch.setattr("hub_server._Handler._answer_hugging_face", _without_commit)
-    refused(TINY, "does not answer like a Hugging Face hub", "HF_ENDPOINT")
+    refused(TINY, "does not respond like a Hugging Face hub", "HF_ENDPOINT")
     assert path in server.paths("HEAD")
 
 
@@ -163,7 +163,10 @@ def _without_commit(handler, path, cut):
 @pytest.mark.parametrize(
     ("config", "parts"),
     [
-        ({"model_type": "roberta"}, ["is a RoBERTa model; this package reads BERT"]),
+        (
+            {"model_type": "roberta"},
+            ["is a RoBERTa model; this package reads only BERT"],
+        ),
         ({"model_type": "electra"}, ["is an ELECTRA model"]),
         ({"model_type": "other"}, ["is an other model"]),
         ({"is_decoder": True}, ["is_decoder is true"]),
@@ -226,7 +229,7 @@ def test_an_index_of_weights_that_are_not_there(server, tiny_files):
     del files["model.safetensors"]
     index = b'{"weight_map": {"a": "model-00001-of-00001.safetensors"}}'
     files["model.safetensors.index.json"] = index
-    refused(TINY, "is not complete")
+    refused(TINY, "is incomplete")
 
 
 def test_a_full_disk(server, monkeypatch):
@@ -246,4 +249,4 @@ def test_a_cache_that_cannot_be_written(monkeypatch):
 
 
 def test_an_invalid_name():
-    refused("a--b/c..d", "is neither a path nor the name of a model")
+    refused("a--b/c..d", "is neither a path nor a valid model name")

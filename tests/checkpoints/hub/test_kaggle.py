@@ -1,4 +1,4 @@
-"""KerasHub presets of Kaggle, from a server on this machine."""
+"""KerasHub presets from Kaggle, with a local server."""
 
 import json
 import pathlib
@@ -21,7 +21,7 @@ WANTED = {"config.json", "tokenizer.json", VOCAB, "model.weights.h5"}
 
 @pytest.fixture(autouse=True)
 def preset(server, cache):
-    """The files of a preset on the server; this model does not load."""
+    """Put the files of a preset on the server; they cannot be loaded."""
     files = {
         "config.json": json.dumps(CONFIG).encode(),
         "tokenizer.json": b"{}",
@@ -58,7 +58,7 @@ def test_a_preset_by_its_name(server, cache, preset, name):
 
 
 def test_nothing_is_printed_on_standard_output(capfd):
-    """It is for a command's results, and the library logs there."""
+    """Standard output stays empty, although the library logs there."""
     find_model(NAME)
     output, errors = capfd.readouterr()
     assert output == ""
@@ -79,7 +79,7 @@ def test_an_older_version_that_is_there_is_used(server, preset):
 
 
 def test_the_next_command_continues(server, preset, monkeypatch):
-    # The library keeps whole chunks only.
+    # The library stores only complete chunks.
     monkeypatch.setattr("kagglehub.clients.CHUNK_SIZE", 100)
     path = f"/kaggle/{HANDLE}/{VERSION}//model.weights.h5"
     server.faults[path] = [("cut", 3000)]
@@ -93,10 +93,10 @@ def test_the_next_command_continues(server, preset, monkeypatch):
 @pytest.mark.parametrize(
     ("status", "part"),
     [
-        (401, "refuses the download (401)"),
-        (403, "refuses the download (403)"),
+        (401, "denies the download (401)"),
+        (403, "denies the download (403)"),
         (429, "too many requests"),
-        (500, "answers with status 500"),
+        (500, "returned status 500"),
     ],
 )
 def test_a_server_that_refuses(server, status, part):
@@ -106,8 +106,8 @@ def test_a_server_that_refuses(server, status, part):
 
 
 def test_no_such_model(server):
-    refused("kaggle://keras/bert/keras/none", "Kaggle has no such model")
-    refused("bert_base_en", "Kaggle has no such model", "config.json is missing")
+    refused("kaggle://keras/bert/keras/none", "Kaggle does not have this model")
+    refused("bert_base_en", "Kaggle does not have this model", "config.json is missing")
 
 
 def test_no_network(monkeypatch):
@@ -122,7 +122,7 @@ def test_no_network(monkeypatch):
 def test_another_architecture(server, preset):
     other = CONFIG | {"class_name": "RobertaBackbone"}
     preset["config.json"] = json.dumps(other).encode()
-    refused(NAME, "is a RobertaBackbone model; this package reads BERT")
+    refused(NAME, "is a RobertaBackbone model; this package reads only BERT")
     assert not any("model.weights.h5" in path for path in server.paths("GET"))
 
 

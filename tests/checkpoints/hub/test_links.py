@@ -1,4 +1,4 @@
-"""Models in zip files, from a server on this machine."""
+"""Models in zip files, with a local server."""
 
 import io
 import json
@@ -19,7 +19,7 @@ DATA = "bert_model.ckpt.data-00000-of-00001"
 
 @pytest.fixture
 def url(server, cache, monkeypatch):
-    """The link of a release, and its name stands for that link."""
+    """Return the link of a release, and make its name stand for that link."""
     server.archives[f"{NAME}.zip"] = packed(f"{NAME}/")
     url = f"{server.url}/files/{NAME}.zip"
     model = names.KnownModel(NAME, names.GOOGLE, url, 2, 128, 30522, "uncased", "")
@@ -62,7 +62,7 @@ def test_a_release_by_its_name(server, cache, url, folder):
     source = json.loads(pathlib.Path(model.path, "download.json").read_text())
     assert source["url"] == url and source["etag"] == model.revision
     assert len(source["sha256"]) == 64
-    # The zip file and what was temporary are gone.
+    # The zip file and temporary files are gone.
     left = {path.name for path in (cache / "keras" / "models").iterdir()}
     assert left - {f"{NAME}.lock"} == {NAME}
 
@@ -109,7 +109,7 @@ def test_the_next_command_continues(server, cache, url):
 
 
 def test_a_file_that_changed_since(server, cache, url):
-    """Two halves of different files would be worse than none."""
+    """Halves of two different files are never joined."""
     server.faults[f"/files/{NAME}.zip"] = [("cut", 2000)] + [("cut", 0)] * 5
     refused(NAME, "was interrupted")
     server.archives[f"{NAME}.zip"] = packed(text="second")
@@ -119,7 +119,7 @@ def test_a_file_that_changed_since(server, cache, url):
 
 
 def test_all_bytes_were_there_already(server, cache, url):
-    """The last process ended between the download and the unpacking."""
+    """A complete download is unpacked, even if the process ended before that."""
     folder = cache / "keras" / "models"
     folder.mkdir(parents=True)
     data = server.archives[f"{NAME}.zip"]
@@ -142,7 +142,7 @@ def test_no_network(server, cache, url):
 @pytest.mark.parametrize(
     ("data", "part"),
     [
-        (b"no zip file at all", "cannot be unpacked"),
+        (b"no zip file at all", "Cannot unpack"),
         (packed("a/") + b"", None),
     ],
 )
@@ -152,7 +152,7 @@ def test_a_damaged_file(server, cache, url, data, part):
         assert find_model(NAME).files
         return
     refused(NAME, part, url)
-    # It does not stay in the way of the next download.
+    # The damaged file does not block the next download.
     server.archives[f"{NAME}.zip"] = packed()
     assert find_model(NAME).files
 
@@ -162,7 +162,7 @@ def test_a_zip_file_without_a_model(server, cache, url):
     with zipfile.ZipFile(data, "w") as archive:
         archive.writestr("README.txt", "nothing else")
     server.archives[f"{NAME}.zip"] = data.getvalue()
-    refused(NAME, "holds no checkpoint")
+    refused(NAME, "contains no checkpoint")
     assert not (cache / "keras" / "models" / NAME).exists()
 
 

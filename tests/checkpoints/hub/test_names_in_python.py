@@ -1,4 +1,4 @@
-"""Functions of Python that take a model take its name."""
+"""Python functions that take a model accept its name."""
 
 import json
 
@@ -58,9 +58,9 @@ def test_a_preset(server, tmp_path):
 
 
 def test_a_missing_path_is_refused_as_before():
-    with pytest.raises(UserError, match="There is no checkpoint at ./gone"):
+    with pytest.raises(UserError, match="No checkpoint at ./gone"):
         official_bert.load("./gone")
-    with pytest.raises(UserError, match="There is no checkpoint at ./gone"):
+    with pytest.raises(UserError, match="No checkpoint at ./gone"):
         official_bert.Predictor("./gone")
 
 

@@ -1,4 +1,4 @@
-"""Models of TensorFlow's file systems; one of them is in memory."""
+"""Models in TensorFlow's file systems; one of them is in memory."""
 
 import os
 import pathlib
@@ -15,7 +15,7 @@ SIDE_FILES = {"bert_config.json", "vocab.txt"}
 
 @pytest.fixture
 def store(cache):
-    """The address of a model's directory in TensorFlow's memory."""
+    """Return the address of a model directory in TensorFlow's memory."""
     import tensorflow as tf
 
     address = f"ram://bucket-{os.getpid()}/model"
@@ -77,7 +77,10 @@ def test_only_files_that_changed_are_copied_again(store, monkeypatch):
 
 
 def test_a_checkpoint_that_is_gone_is_not_read_any_more(store):
-    """Otherwise a directory of a run would stay at its first checkpoint."""
+    """A copied checkpoint is removed if the store no longer has it.
+
+    Otherwise the directory of a run would stay at its first checkpoint.
+    """
     import tensorflow as tf
 
     find_model(store)
@@ -91,7 +94,9 @@ def test_a_checkpoint_that_is_gone_is_not_read_any_more(store):
 
 @pytest.mark.parametrize("name", ["gone", "gone/model.ckpt", "gone.zip"])
 def test_nothing_there(store, name):
-    with pytest.raises(UserError, match=f"does not hold a model|{name} cannot be read"):
+    with pytest.raises(
+        UserError, match=f"does not contain a model|Cannot read .*{name}"
+    ):
         find_model(f"{store}/{name}")
 
 

@@ -1,4 +1,4 @@
-"""Which of a repository's files are downloaded, and when a model is complete."""
+"""The choice of files to download, and the test for complete models."""
 
 import json
 
@@ -66,7 +66,7 @@ def test_the_files_of_a_listing(case):
     listing, wanted = CASES[case]
     chosen = wanted_files.choose([*USELESS, *listing])
     assert {*chosen} == {*wanted} and len(chosen) == len(wanted)
-    # What makes the model complete comes last.
+    # The file that completes the model comes last.
     assert chosen[-1:] == wanted[-1:]
 
 

@@ -1,4 +1,4 @@
-"""The files of sentence-transformers: there and back, and what cannot be read."""
+"""Files of sentence-transformers: reading, writing, and unsupported ones."""
 
 import json
 
@@ -42,14 +42,14 @@ def change(path, **values):
     [
         (
             [("Transformer", ""), ("Pooling", "1_Pooling"), ("Dense", "d")],
-            "Dense; only",
+            "Dense. Only",
         ),
-        ([("Transformer", "")], "lists the modules Transformer; only"),
+        ([("Transformer", "")], "lists the modules Transformer. Only"),
         (
             [("Transformer", "0_Transformer"), ("Pooling", "1_Pooling")],
             "the weights are in the folder 0_Transformer",
         ),
-        ([], "lists the modules ; only"),
+        ([], "lists the modules . Only"),
     ],
 )
 def test_other_modules(directory, modules, words):
@@ -76,7 +76,7 @@ def test_damaged_modules(directory, content):
 )
 def test_other_poolings(directory, modes):
     change(directory / "1_Pooling" / "config.json", **modes)
-    with pytest.raises(UserError, match="only one of"):
+    with pytest.raises(UserError, match="Only one of"):
         sentence_files.read(directory)
 
 

@@ -1,4 +1,4 @@
-"""KerasHub's presets: written for it, written by it, and back."""
+"""KerasHub presets: presets that we write load there, and the reverse."""
 
 import dataclasses
 import json
@@ -34,7 +34,7 @@ CLASSIFIER = ("output_weights", "output_bias")
 
 
 def random_tensors(config=CONFIG):
-    """Return weights with which activations stay of ordinary size."""
+    """Return weights that keep activations at normal sizes."""
     return {
         name: (1.0 if name.endswith("gamma") else 0.0) + np.float32(0.3) * value
         for name, value in tiny_model.tensors(config).items()
@@ -45,7 +45,7 @@ VALUES = {name: np.float32(value) for name, value in random_tensors().items()}
 
 
 def made(names=VALUES, config=CONFIG, vocab_file=str(VOCAB), casing=True, **more):
-    """Return a `Checkpoint` of some of the weights, and of more."""
+    """Return a `Checkpoint` of some of the weights, and of other tensors."""
     values = {name: VALUES[name] for name in names} | more
     shapes = {name: value.shape for name, value in values.items()}
     return Checkpoint(
@@ -124,7 +124,7 @@ def test_casing_is_guessed_where_none_is_stated(tmp_path):
 
 
 def test_the_vocabulary_keeps_its_bytes(tmp_path):
-    """KerasHub would write its lines anew."""
+    """The vocabulary keeps its bytes, although KerasHub would rewrite its lines."""
     source = tmp_path / "vocab.txt"
     source.write_bytes(VOCAB.read_bytes().rstrip().replace(b"\n", b"\r\n"))
     write(tmp_path / "preset", made(named("bert/"), vocab_file=str(source)))
@@ -147,7 +147,7 @@ def batch(length=33, seed=1):
 
 
 def encoder(checkpoint):
-    """Return our encoder, initialised from a checkpoint."""
+    """Return our encoder, initialized from a checkpoint."""
     model = BertEncoder(checkpoint.config)
     assert initialize.load_opened(model, checkpoint).new == []
     return model
@@ -163,7 +163,7 @@ def assert_same_outputs(ours, theirs):
 
 @pytest.fixture(scope="module")
 def backbone():
-    """A backbone with random weights, as a user of KerasHub has one."""
+    """Return a backbone with random weights, made by KerasHub."""
     return new_backbone()
 
 
@@ -208,7 +208,7 @@ def test_to_a_backbone_and_back():
 
 
 def test_only_a_backbone_is_one():
-    with pytest.raises(UserError, match="A Dense is no keras_hub.models.BertBackbone"):
+    with pytest.raises(UserError, match="Dense is not a keras_hub.models.BertBackbone"):
         bert_backbone.from_backbone(keras.layers.Dense(3))
 
 
@@ -231,14 +231,14 @@ def test_kerashub_loads_the_classifier(tmp_path):
     pooled = encoder(checkpoint)(features)["pooled_output"].numpy()
     weights, bias = (VALUES[name] for name in CLASSIFIER)
     np.testing.assert_allclose(theirs(inputs), pooled @ weights.T + bias, atol=1e-5)
-    # Its tokenizer makes it ready for text.
+    # Its tokenizer lets it process text.
     theirs = library.models.TextClassifier.from_preset(str(tmp_path))
     assert theirs.predict(["a text", "another"], verbose=0).shape == (2, 3)
 
 
 @pytest.mark.comparison
 def test_kerashub_loads_the_masked_lm_head(tmp_path):
-    """Its head has its own GELU and epsilon, which is what the note says."""
+    """KerasHub loads our masked-LM head; its own GELU and epsilon are noted."""
     checkpoint = made(named("bert/", "cls/predictions"))
     notes = write(tmp_path, checkpoint)
     assert notes == [preset.HEAD_NOTE]
@@ -276,7 +276,7 @@ def test_kerashub_loads_the_tokenizer(tmp_path, casing, word):
     ],
 )
 def test_released_vocabularies(tmp_path, shared, name):
-    """The Chinese one has an empty line; the bytes stay what they are."""
+    """Released vocabularies keep their bytes; the Chinese one has an empty line."""
     folder = shared / "data" / "vocab" / name
     (vocab_file,) = folder.glob("*vocab.txt")
     source = vocab_file.read_bytes()
@@ -351,7 +351,7 @@ def test_a_preset_of_a_task_without_head(tmp_path, backbone):
     checkpoint = opened(tmp_path)
     assert_same_tensors(checkpoint, bert_backbone.from_backbone(backbone))
     assert checkpoint.notes == (
-        "Of its task, a BertTextEmbedder, only the encoder was read.",
+        "The task is a BertTextEmbedder; only its encoder was read.",
     )
 
 
@@ -370,11 +370,11 @@ def test_half_precision_becomes_float32(tmp_path, dtype):
     )
     kernel = keras.ops.convert_to_numpy(task.output_dense.kernel).astype(np.float32)
     np.testing.assert_array_equal(checkpoint.read("output_weights"), kernel.T)
-    assert checkpoint.notes == (f"Its {dtype} weights were read as float32.",)
+    assert checkpoint.notes == (f"The {dtype} weights were read as float32.",)
 
 
 def test_a_preset_of_kerasnlp(tmp_path, backbone):
-    """What the package was called when many presets were made."""
+    """Presets with KerasHub's former name, KerasNLP, are read."""
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", registered_name="keras_nlp>BertBackbone")
     assert_same_tensors(opened(tmp_path), bert_backbone.from_backbone(backbone))
@@ -387,7 +387,7 @@ def test_shards(tmp_path, backbone):
 
 
 def edit(path, **changes):
-    """Change keys of a JSON file, `config__key` being one of its `config`."""
+    """Change keys of a JSON file; `config__key` is a key in its `config`."""
     values = json.loads(path.read_text())
     for key, value in changes.items():
         inner, _, leaf = key.rpartition("__")
@@ -410,14 +410,14 @@ def test_another_architecture(tmp_path):
     sizes = {"vocabulary_size": 9, "num_layers": 1, "num_heads": 1}
     other = library.models.RobertaBackbone(**sizes, hidden_dim=4, intermediate_dim=4)
     other.save_to_preset(str(tmp_path))
-    refused(tmp_path, "is a KerasHub preset of a RobertaBackbone, which is no BERT")
+    refused(tmp_path, "is a KerasHub preset of a RobertaBackbone, not of a BERT")
 
 
 def test_a_quantised_preset(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     policy = {"class_name": "DTypePolicyMap", "config": {"policy_map": {}}}
     edit(tmp_path / "config.json", config__dtype=policy)
-    refused(tmp_path, "is a quantised KerasHub preset; give the one it was made from")
+    refused(tmp_path, "is a quantized KerasHub preset. Give the preset before")
 
 
 def refused(directory, message):
@@ -434,9 +434,9 @@ def truncate(path):
 def test_damaged_weights(tmp_path, name):
     write(tmp_path, made())
     truncate(tmp_path / name)
-    refused(tmp_path, f"{name} is damaged, or of another model .*truncated")
+    refused(tmp_path, f"{name} is damaged or belongs to another model .*truncated")
     (tmp_path / name).unlink()
-    refused(tmp_path, f"lacks {name}; copy the whole preset")
+    refused(tmp_path, f"has no {name}. Copy the complete preset")
 
 
 def test_damaged_other_weights(tmp_path):
@@ -457,19 +457,19 @@ def test_damaged_files(tmp_path):
 def test_a_classifier_without_number_of_classes(tmp_path):
     write(tmp_path, CASES["classifier"])
     edit(tmp_path / "task.json", config__num_classes=None)
-    refused(tmp_path, "its task.json states no num_classes; copy the whole preset")
+    refused(tmp_path, "task.json has no num_classes. Copy the complete preset")
 
 
 def test_weights_of_another_size(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", config__vocabulary_size=100)
-    refused(tmp_path, "model.weights.h5 is damaged, or of another model")
+    refused(tmp_path, "model.weights.h5 is damaged or belongs to another model")
 
 
 def test_weights_of_fewer_layers(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", config__num_layers=4)
-    refused(tmp_path, "model.weights.h5 is damaged, or of another model")
+    refused(tmp_path, "model.weights.h5 is damaged or belongs to another model")
 
 
 def test_an_impossible_config(tmp_path, backbone):
@@ -477,7 +477,7 @@ def test_an_impossible_config(tmp_path, backbone):
     edit(tmp_path / "config.json", config__num_heads=5)
     refused(tmp_path, "config.json: hidden_size 32 is not a multiple")
     edit(tmp_path / "config.json", config={"vocabulary_size": 128})
-    refused(tmp_path, "config.json lacks hidden_dim")
+    refused(tmp_path, "config.json has no hidden_dim")
 
 
 def test_a_preset_written_anew_over_ours(tmp_path, backbone):
@@ -485,7 +485,7 @@ def test_a_preset_written_anew_over_ours(tmp_path, backbone):
     edit(tmp_path / "bert_config.json", num_hidden_layers=2)
     refused(
         tmp_path,
-        "bert_config.json says num_hidden_layers 2 and config.json 3; .*remove",
+        "bert_config.json has num_hidden_layers 2, but config.json has 3. .*remove",
     )
 
 
@@ -506,14 +506,15 @@ def test_what_kerashub_will_not_do_is_said(tmp_path):
     assert notes_of(tmp_path / "0", CASES["encoder"]) == ""
     assert notes_of(tmp_path / "1", CASES["classifier"]) == ""
     assert "trained with the erf GELU" in notes_of(tmp_path / "2", CASES["erf"])
-    assert "it is 0.2 there for the attention too, not 0.1" in notes_of(
+    assert "it applies 0.2 to the attention too, instead of 0.1" in notes_of(
         tmp_path / "3", CASES["config"]
     )
-    assert "lacks bert/pooler/dense/bias, which KerasHub has as 0" in notes_of(
+    assert "has no bert/pooler/dense/bias; KerasHub sets these to 0" in notes_of(
         tmp_path / "4", CASES["half a pooler"]
     )
     squad = (
-        "no place for cls/squad/output_weights, cls/squad/output_bias: other_weights"
+        "cannot store cls/squad/output_weights, cls/squad/output_bias; "
+        "they are in other_weights"
     )
     assert squad in notes_of(tmp_path / "5", CASES["SQuAD"])
 
@@ -523,17 +524,17 @@ def test_what_kerashub_will_not_do_is_said(tmp_path):
     [
         (
             {"hidden_act": "relu"},
-            "hidden_act 'relu', and KerasHub's BERT computes only",
+            "hidden_act 'relu', but KerasHub's BERT computes only",
         ),
         (
             {"layer_norm_eps": 1e-5},
-            "layer_norm_eps 1e-05, and KerasHub's BERT computes",
+            "layer_norm_eps 1e-05, but KerasHub's BERT computes",
         ),
         (
             {"vocab_size": 100},
-            r"word_embeddings is \[128, 32\] and should be \[100, 32\]",
+            r"word_embeddings is \[128, 32\], expected \[100, 32\]",
         ),
-        ({"num_hidden_layers": 4}, "lacks bert/encoder/layer_3/attention/self/query"),
+        ({"num_hidden_layers": 4}, "has no bert/encoder/layer_3/attention/self/query"),
     ],
 )
 def test_models_that_kerashub_cannot_hold(tmp_path, changes, message):
@@ -544,5 +545,5 @@ def test_models_that_kerashub_cannot_hold(tmp_path, changes, message):
 
 
 def test_a_config_is_needed(tmp_path):
-    with pytest.raises(UserError, match="source states no config"):
+    with pytest.raises(UserError, match="source has no config"):
         write(tmp_path, made(config=None))

@@ -1,4 +1,4 @@
-"""The report of a corpus: its numbers, its warnings, and that order is nothing."""
+"""The corpus report: its numbers and warnings do not depend on the order."""
 
 import json
 import random
@@ -46,7 +46,7 @@ def _warnings(corpus, tokenizer):
     return " ".join(_text(corpus, tokenizer).partition("Warnings:")[2].split())
 
 
-# Keys of 64 bits that meet now and then, with values that differ then.
+# 64-bit keys that collide sometimes, with different values.
 things = st.tuples(st.integers(0, 31).map(lambda n: n << 59), st.integers(0, 3))
 
 
@@ -162,7 +162,7 @@ def test_one_line_a_hundred_times_is_a_warning(mini_tokenizer):
     ("num_documents", "share"), [(800, 0.0), (800, 0.3), (800, 0.9), (1, 0.3)]
 )
 def test_a_large_corpus_is_estimated(mini_tokenizer, num_documents, share):
-    """One line makes up 5 %; others come some 20 times each."""
+    """Repeated lines are estimated: one has 5 %, others occur 20 times."""
     rng = random.Random(0)
 
     def line(number):
@@ -192,7 +192,7 @@ def test_a_large_corpus_is_estimated(mini_tokenizer, num_documents, share):
 def test_too_few_documents(mini_tokenizer):
     one = _statistics(_documents(1, 50, lambda n: f"line {n}"))
     few = _statistics(_documents(7, 50, lambda n: f"line {n}"))
-    assert "There is one document" in _warnings(one, mini_tokenizer)
+    assert "There is only one document" in _warnings(one, mini_tokenizer)
     assert "There are only 7 documents" in _warnings(few, mini_tokenizer)
 
 
@@ -201,7 +201,7 @@ def test_documents_of_one_line(mini_tokenizer):
         _documents(150, 1, lambda n: f"line {n}")
         + _documents(50, 2, lambda n: f"text {n}")
     )
-    assert "75 % of the documents (150 of 200) are one line" in _warnings(
+    assert "75 % of the documents (150 of 200) have one line" in _warnings(
         corpus, mini_tokenizer
     )
 
@@ -209,7 +209,7 @@ def test_documents_of_one_line(mini_tokenizer):
 def test_long_lines_and_lines_that_are_paragraphs(mini_tokenizer):
     long = _statistics(_documents(100, 5, lambda n: f"{n} " * 58))
     warnings = _warnings(long, mini_tokenizer)
-    assert "500 lines have more tokens than a sequence of 32 holds; 50 %" in warnings
+    assert "500 lines have more tokens than a sequence of 32 can hold; 50 %" in warnings
     paragraphs = _statistics(
         _documents(100, 5, lambda n: f"{n} " * 90), max_seq_length=512
     )
@@ -224,7 +224,7 @@ def test_cut_documents_and_padding(mini_tokenizer):
         corpus.sequence_lengths[16] += 1
     text = _text(corpus, mini_tokenizer)
     assert "12 documents were larger than a block" in text
-    assert "50 % of all places are padding" in text
+    assert "50 % of all positions are padding" in text
     assert "  13-16  100.0 % " + 16 * "#" in text
 
 
@@ -273,7 +273,7 @@ def test_an_unknown_word_far_behind_in_a_line(mini_tokenizer):
     corpus = _encoded([["water " * 200 + "Ω"]], mini_tokenizer)
     corpus.counts["unknown_tokens"] = 100
     assert corpus_report.unknown_words(corpus, mini_tokenizer)[0] == []
-    assert "[UNK]: a model" in _warnings(corpus, mini_tokenizer)
+    assert "[UNK]; the model" in _warnings(corpus, mini_tokenizer)
 
 
 @pytest.fixture
@@ -320,12 +320,12 @@ def test_without_matplotlib(mini_tokenizer, tmp_path, monkeypatch, capsys):
         _statistics([["a"]]), mini_tokenizer, str(tmp_path / "x")
     )
     assert [path.name for path in tmp_path.iterdir()] == ["x.report.txt"]
-    assert "matplotlib is missing" in capsys.readouterr().out
+    assert "matplotlib is not installed" in capsys.readouterr().out
 
 
 @pytest.fixture
 def create(mini_folder, mini_tokenizer, tmp_path):
-    """Make records of a text; return what the manifest says of its corpus."""
+    """Return a function that makes records and returns corpus statistics."""
 
     def _create(text, boundary_text=None, **more):
         (tmp_path / "text.txt").write_text(text)

@@ -91,7 +91,7 @@ def test_foreign_records_are_named(tmp_path):
     with pytest.raises(UserError, match=message):
         examples.infer_lengths(path)
     path = _write(tmp_path / "b", b"\xff\xff")
-    with pytest.raises(UserError, match="record 0 is no tf.train.Example"):
+    with pytest.raises(UserError, match="record 0 is not a tf.train.Example"):
         examples.infer_lengths(path)
 
 
@@ -102,16 +102,16 @@ def test_a_cut_off_file_names_the_record(tmp_path):
     path.write_bytes(path.read_bytes()[:-5])
     found = examples.read_examples(str(path))
     next(found)
-    with pytest.raises(UserError, match="is cut off or damaged at record 1"):
+    with pytest.raises(UserError, match="is truncated or damaged at record 1"):
         next(found)
 
 
 def test_other_files_are_refused(tmp_path):
-    (tmp_path / "text").write_text("Some text that is no TFRecord file at all.")
-    with pytest.raises(UserError, match="is no TFRecord file"):
+    (tmp_path / "text").write_text("Some text that is not a TFRecord file at all.")
+    with pytest.raises(UserError, match="is not a TFRecord file"):
         examples.infer_lengths(str(tmp_path / "text"))
     (tmp_path / "empty").write_text("")
-    with pytest.raises(UserError, match="holds no records"):
+    with pytest.raises(UserError, match="contains no records"):
         examples.infer_lengths(str(tmp_path / "empty"))
     with pytest.raises(UserError, match="does not exist"):
         examples.infer_lengths(str(tmp_path / "missing"))

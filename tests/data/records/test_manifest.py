@@ -61,7 +61,7 @@ def test_a_file_of_another_size_is_refused_with_both(tmp_path):
     path = _write(tmp_path, "a")
     with open(path, "ab") as file:
         file.write(b"more")
-    with pytest.raises(UserError, match="has 14 bytes where .* says 10"):
+    with pytest.raises(UserError, match="has 14 bytes, but .* states 10"):
         manifest.read_manifest(path)
 
 
@@ -79,7 +79,7 @@ def test_another_vocabulary_is_named_with_the_records(tmp_path):
     entries = {"a": {"vocab_sha256": own}, "b": {}, "c": None}
     manifest.check_vocabulary(entries, str(vocab_file))
     entries["d"] = {"vocab_sha256": "0" * 64}
-    with pytest.raises(UserError, match="vocab.txt is not the vocabulary that d was"):
+    with pytest.raises(UserError, match="vocab.txt is not the vocabulary of d"):
         manifest.check_vocabulary(entries, str(vocab_file))
 
 
@@ -91,7 +91,7 @@ def test_label_statistics():
 
 
 def test_where_nothing_is_masked_there_is_a_warning(caplog):
-    """Whole words that all have more pieces than may be masked."""
+    """A warning is logged if all whole words have more tokens than may be masked."""
     found = manifest.describe_labels([0, 0], {0: "x", 1: "the"})
     assert found["unigram_entropy"] == found["most_frequent_token"]["share"] == 0
-    assert "No record has a word to guess" in caplog.text
+    assert "No record has a masked word" in caplog.text

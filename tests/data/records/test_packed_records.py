@@ -70,7 +70,7 @@ def test_one_large_member_is_said_to_be_slow(tmp_path, monkeypatch, caplog):
     path = tmp_path / "a.gz"
     path.write_bytes(gzip.compress(framed))
     assert _all(record_index.index_files([str(path)])) == records
-    assert "a.gz is one piece of gzip" in caplog.text
+    assert "a.gz is a single gzip member" in caplog.text
 
 
 @pytest.mark.parametrize("kept", [5, 30, -1, -9])
@@ -78,21 +78,21 @@ def test_a_file_that_was_cut_off_is_an_error(tmp_path, kept):
     path = tmp_path / "a.tfrecord.gz"
     _write(path, _records(50))
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(UserError, match="a.tfrecord.gz is truncated, or no gzip"):
+    with pytest.raises(UserError, match="a.tfrecord.gz is truncated, or not a gzip"):
         record_index.index_files([str(path)])
 
 
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"plain", "or no gzip file"),
+        (b"plain", "or not a gzip file"),
         (
             gzip.compress(b"This is a text, not records.\n" * 50, mtime=0),
-            "no TFRecord file",
+            "not a TFRecord file",
         ),
         (
             gzip.compress(b"\5\0\0\0\0\0\0\0abcd", mtime=0),
-            "record 0 reaches beyond its end",
+            "record 0 extends beyond the end",
         ),
     ],
 )

@@ -1,4 +1,4 @@
-"""Where records begin, and files that are not what they should be."""
+"""The positions of records, and invalid files."""
 
 import gzip
 import struct
@@ -66,7 +66,7 @@ def test_truncated_wherever(tmp_path, kept):
 def test_other_files(tmp_path, content):
     path = tmp_path / "other"
     path.write_bytes(content)
-    with pytest.raises(UserError, match="no TFRecord file .*: record 0 reaches"):
+    with pytest.raises(UserError, match="not a TFRecord file: record 0 extends"):
         index_files([str(path)])
 
 

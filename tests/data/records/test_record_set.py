@@ -96,7 +96,7 @@ def test_another_vocabulary_of_the_same_size(tmp_path):
 
 
 def test_file_shorter_than_its_manifest_says(tmp_path):
-    """Cut at a record's border: only the manifest knows."""
+    """A file cut at the end of a record is noticed through the manifest."""
     path = record_files.write(tmp_path / "a", mini_records())
     write_manifest({path: mini_manifest()})
     record_files.write(path, mini_records()[:-1])
@@ -113,7 +113,7 @@ def test_records_that_are_missing(tmp_path):
 
 
 def test_records_that_are_there_are_not_to_be_made_again(tmp_path):
-    """The command is for the name without a match, not for the first one."""
+    """The suggested command creates the missing file, not the existing one."""
     there = record_files.write_mini(tmp_path)
     missing = tmp_path / "missing.tfrecord"
     words = [f"no file matches '{missing}'", f"--output_file={missing} "]
@@ -123,7 +123,7 @@ def test_records_that_are_there_are_not_to_be_made_again(tmp_path):
 def test_text_instead_of_records(tmp_path):
     path = tmp_path / "text.txt"
     path.write_text("One sentence.\n" * 10)
-    refused([str(path), "no TFRecord file"], path)
+    refused([str(path), "not a TFRecord file"], path)
 
 
 def test_records_of_something_else(tmp_path):

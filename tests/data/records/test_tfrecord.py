@@ -49,5 +49,5 @@ def test_an_empty_file_has_no_records(tmp_path):
 
 
 def test_what_cannot_be_written_is_a_sentence(tmp_path):
-    with pytest.raises(UserError, match="Cannot write out .*disk full"):
+    with pytest.raises(UserError, match="Cannot write out .*disk is full"):
         tfrecord.write_records([b"x"], tmp_path / "none" / "a", "out")

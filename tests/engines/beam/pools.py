@@ -1,10 +1,10 @@
-"""Beam with a job server and two external worker pools, one of which is killed.
+"""Run Beam with a job server and two external worker pools, and kill one pool.
 
     python tests/engines/beam/pools.py --megabytes=5
 
-starts the three as processes of their own, makes a vocabulary and records through
-Beam's portable protocol, kills the pool that works while it does, and compares the
-SHA-256 of every file with `--num_workers=2`.
+starts the three as separate processes, makes a vocabulary and records through
+Beam's portable protocol, and kills the working pool during this. It then
+compares the SHA-256 of every file with `--num_workers=2`.
 """
 
 import argparse
@@ -61,7 +61,7 @@ def main():
         options, pools = start_all(start)
 
         def kill_one(out):
-            """Kill the pool that gRPC takes first, as soon as a piece is there."""
+            """Kill the pool that gRPC uses first, after the first piece exists."""
             work = out / f"r-00000-of-0000{cluster_runs.RECORD_FILES}.tfrecord.beam"
             cluster_runs.wait_for(
                 "a piece is written", lambda: [*work.glob("*.records")], seconds=3600
@@ -72,7 +72,7 @@ def main():
         how = ["--runner=beam", f"--beam_options={options}"]
         found = cluster_runs.make(start, folder, "beam", how, kill_one)
         cluster_runs.compare(expected, found)
-        if "is lost: running again" not in (folder / "beam.log").read_text():
+        if "is lost; the job starts again" not in (folder / "beam.log").read_text():
             sys.exit("FAILED: the command has not noticed the lost pool")
     if cluster_runs.left_behind(folder):
         cluster_runs.wait_for(

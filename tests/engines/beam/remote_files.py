@@ -1,4 +1,4 @@
-"""A file system that only Beam knows: `stand-in://…` is a folder of this machine."""
+"""A file system that only Beam knows: `stand-in://…` is a local folder."""
 
 from apache_beam.io.localfilesystem import LocalFileSystem
 

@@ -1,4 +1,4 @@
-"""Records made by Apache Beam are those of the parallel mode, byte for byte."""
+"""Records made by Apache Beam equal those of the parallel mode, byte for byte."""
 
 import gzip
 import json
@@ -42,7 +42,7 @@ def no_picture(monkeypatch):
 
 @pytest.fixture
 def small(monkeypatch):
-    """Blocks and pieces so small that little text has many."""
+    """Make blocks and pieces so small that little text has many."""
     small_corpus.make_small(monkeypatch)
 
 
@@ -132,7 +132,10 @@ def test_files_may_be_where_only_beam_reaches(
 def test_what_is_wrong_is_one_sentence_and_leaves_nothing(create, tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
     (tmp_path / "half.txt.gz").write_bytes(gzip.compress(b"the fish " * 99)[:-9])
-    for name, words in [("empty.txt", "no text in"), ("half.txt.gz", "not a whole")]:
+    for name, words in [
+        ("empty.txt", "contains no text"),
+        ("half.txt.gz", "not a complete"),
+    ]:
         with pytest.raises(UserError, match=words) as raised:
             create(f"out-{name}", [str(tmp_path / name)], IN_THIS_PROCESS)
         assert "while running" not in str(raised.value)
@@ -182,14 +185,14 @@ def test_words_are_counted_as_by_the_local_engine(text_files, tmp_path, options)
 
 
 def lost_one(values):
-    """Leave out the last of the instances, which are tuples."""
+    """Drop the last of the instances, which are tuples."""
     values = list(values)
     values.remove([value for value in values if isinstance(value, tuple)][-1])
     return values
 
 
 def test_lost_data_is_noticed(create, small, text_files, monkeypatch):
-    """Runners have been seen to lose what one worker sends to another."""
+    """Data lost between workers is noticed; some runners lose data."""
     write_piece = steps.write_piece
     monkeypatch.setattr(
         steps,
@@ -212,7 +215,7 @@ def test_lost_documents_and_text_are_noticed(text_files):
     arrivals.check_text_complete(size, text_files[:1], beam_files.size_of)
     arrivals.check_text_complete(
         1, text_files, beam_files.size_of
-    )  # One is compressed.
+    )  # One file is compressed.
     with pytest.raises(UserError, match=f"1 of {size} bytes of text have arrived"):
         arrivals.check_text_complete(1, text_files[:1], beam_files.size_of)
 

@@ -1,4 +1,4 @@
-"""Whose defect it is, where a runner of Apache Beam raised something."""
+"""Errors of an Apache Beam runner are assigned to the user or to this package."""
 
 import pytest
 
@@ -7,7 +7,7 @@ from official_bert.errors import UserError
 
 
 def reason_of(path, code="raise ValueError('no')"):
-    """Return what is said of an error that was raised in a file of that name."""
+    """Return the message for an error that was raised in a file of that name."""
     with pytest.raises(Exception) as raised:  # noqa: B017, PT011
         exec(compile(code, path, "exec"), {"UserError": UserError})
     return beam_runs._reason(raised.value)

@@ -1,4 +1,4 @@
-"""External worker pools: what is missing or lost is noticed within seconds."""
+"""External worker pools: missing or lost ones are noticed within seconds."""
 
 import threading
 
@@ -18,7 +18,7 @@ EXTERNAL = "--runner=PortableRunner --environment_type=EXTERNAL"
 
 
 class Pipeline:
-    """A pipeline that ends as it is told, or never."""
+    """A pipeline that ends in a given state, or never."""
 
     def __init__(self, end=None):
         self.end, self.canceled = end, threading.Event()
@@ -44,7 +44,7 @@ def quick(monkeypatch):
 
 @pytest.fixture
 def reachable(monkeypatch):
-    """The addresses that can be reached, a list to change."""
+    """Return the list of reachable addresses, which tests change."""
     addresses = ["a:1", "b:2"]
     monkeypatch.setattr(pools, "is_reachable", lambda address: address in addresses)
     monkeypatch.setattr(pools, "check_workers", lambda options, addresses: None)
@@ -76,7 +76,7 @@ def test_a_pool_that_starts_no_worker(monkeypatch):
 
 
 class Stepless:
-    """Takes the place of a pipeline, without its steps."""
+    """Replaces a pipeline, without its steps."""
 
     def __init__(self, pipeline):
         self.run = pipeline.run
@@ -92,7 +92,7 @@ class Stepless:
             "x\nModuleNotFoundError: No module named 'official_bert.engines'",
             "at h:1, g:2 lacks the package official_bert",
         ),
-        ("failed to connect to all addresses", "no connection to the .* at h:1, g:2"),
+        ("failed to connect to all addresses", "cannot connect to the .* at h:1, g:2"),
     ],
 )
 def test_a_probe_that_fails(monkeypatch, text, sentence):
@@ -125,7 +125,9 @@ def test_an_error_at_the_loss_of_a_pool_is_the_loss(reachable):
         raise RuntimeError("Channel closed prematurely.")
 
     options = beam_runs.make_options(EXTERNAL)
-    with pytest.raises(UserError, match="all worker pools are lost, b:2 the last"):
+    with pytest.raises(
+        UserError, match="all worker pools are lost; the last one was b:2"
+    ):
         pools.run(lambda: Pipeline(fail), options, ["b:2"])
 
 

@@ -1,4 +1,4 @@
-"""Apache Beam is an extra: without it one sentence says what to do."""
+"""Without the extra Apache Beam, one sentence explains the installation."""
 
 import sys
 

@@ -1,10 +1,11 @@
-"""Spark on a real standalone cluster, one of whose two workers is killed.
+"""Run Spark on a real standalone cluster, and kill one of two workers.
 
     python tests/engines/spark/cluster.py --megabytes=50
 
-starts a master and two worker processes, makes a vocabulary and records on them,
-kills one worker with its executor while records are written, and compares the
-SHA-256 of every file with `--num_workers=2`. It needs Java 17 and pyspark.
+starts a master and two worker processes, and makes a vocabulary and records on
+them. It kills one worker with its executor while records are written, and
+compares the SHA-256 of every file with `--num_workers=2`. It needs Java 17 and
+pyspark.
 """
 
 import argparse
@@ -20,7 +21,7 @@ import cluster_runs
 
 SPARK = pathlib.Path(pyspark.__file__).parent
 CLASSES = "org.apache.spark.deploy"
-# Of one worker, in megabytes, with room for the executor's 1 GB.
+# Memory of one worker, in megabytes, with room for the executor's 1 GB.
 MEMORY = "1200m"
 
 
@@ -72,7 +73,7 @@ def main():
         ]
 
         def kill_one(out):
-            """Kill a worker as soon as the first piece is finished."""
+            """Kill a worker after the first piece is finished."""
             work = out / f"r-00000-of-0000{cluster_runs.RECORD_FILES}.tfrecord.spark"
             cluster_runs.wait_for(
                 "a piece is written", lambda: [*work.glob("*.json")], seconds=3600

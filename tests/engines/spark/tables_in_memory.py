@@ -1,4 +1,4 @@
-"""What the engine uses of Spark's tables, in the memory of this process."""
+"""The used parts of Spark's tables, in this process's memory."""
 
 import collections
 
@@ -10,7 +10,7 @@ class Context:
 
 
 class Session:
-    """Stands for a `SparkSession`; `shuffled` counts the rows that change places."""
+    """Replaces a `SparkSession`; `shuffled` counts the rows that move."""
 
     sparkContext = Context()
 

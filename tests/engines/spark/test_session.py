@@ -1,4 +1,4 @@
-"""What is wrong with a cluster is one sentence, without Spark as far as possible."""
+"""Problems of a cluster are one sentence, tested mostly without Spark."""
 
 import importlib.util
 import socket
@@ -13,7 +13,7 @@ from official_bert.errors import UserError
 
 @pytest.fixture
 def installed(monkeypatch):
-    """Let Spark's packages and Java seem to be there."""
+    """Make Spark's packages and Java seem installed."""
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: name)
     monkeypatch.setattr(session.shutil, "which", lambda name: name)
     monkeypatch.setattr(session, "_is_started", lambda: False)
@@ -45,7 +45,7 @@ def test_masters(installed, monkeypatch):
         listening.listen()
         master = f"spark://127.0.0.1:1,127.0.0.1:{port}"
         assert not session.make_settings(master).is_local
-    with pytest.raises(UserError, match="no connection to this address"):
+    with pytest.raises(UserError, match="cannot connect to this address"):
         session.make_settings(f"spark://127.0.0.1:{port}")
     with pytest.raises(UserError, match="no host and port"):
         session.make_settings("spark://host")
@@ -59,7 +59,7 @@ def test_settings_of_spark(installed):
     settings = session.make_settings("local[2]", ["spark.a=b=c"])
     assert settings.conf == (("spark.a", "b=c"),)
     for wrong in ("spark.a", "executor=2"):
-        with pytest.raises(UserError, match="is not a setting of Spark"):
+        with pytest.raises(UserError, match="is not a Spark setting"):
             session.make_settings("local[2]", [wrong])
 
 
@@ -80,9 +80,9 @@ WORKER = 'File "/w/official_bert.zip/official_bert/engines/spark/tables.py", lin
             "failure: Task 0 in stage 1.0 failed 4 times, most recent failure: Lost "
             "task 0.3 in stage 1.0 (TID 8) (10.0.0.1 executor 4): ExecutorLostFailure "
             "(out of memory)\nDriver stacktrace:",
-            r"Spark ended the job: .*ExecutorLostFailure \(out of memory\)$",
+            r"Spark stopped the job: .*ExecutorLostFailure \(out of memory\)$",
         ),
-        ("[X] What it is.\nmore", r"Spark ended the job: \[X\] What it is\.$"),
+        ("[X] What it is.\nmore", r"Spark stopped the job: \[X\] What it is\.$"),
     ],
 )
 def test_failures_of_a_job(text, sentence):
@@ -99,12 +99,12 @@ def session_raise(reason):
 
 
 @pytest.mark.parametrize(
-    "counts, words", [([0], "No Spark worker took"), ([2, 0], "workers are lost")]
+    "counts, words", [([0], "No Spark worker accepted"), ([2, 0], "workers are lost")]
 )
 def test_a_cluster_without_workers(monkeypatch, counts, words):
     monkeypatch.setattr(watch, "SECONDS_BETWEEN_LOOKS", 0.01)
     monkeypatch.setattr(watch, "SECONDS_WITHOUT_WORKERS", 0.05)
-    # The runs of jobs are canceled in Spark, which says how many workers it has.
+    # A fake Spark that reports a number of workers and records cancellations.
     left, canceled = list(counts), []
 
     def infos():

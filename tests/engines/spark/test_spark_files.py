@@ -1,4 +1,4 @@
-"""Files by URL, with the file system that `file://` stands for."""
+"""Files by URL, with the file system for `file://`."""
 
 import gzip
 

@@ -1,4 +1,4 @@
-"""Spark on this machine writes the bytes of the parallel mode."""
+"""Spark on this machine writes the same bytes as the parallel mode."""
 
 import shutil
 

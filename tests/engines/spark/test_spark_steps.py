@@ -1,4 +1,4 @@
-"""What Spark's workers do, without Spark: the files are those of the parallel mode."""
+"""The steps of Spark's workers, without Spark, write the parallel mode's files."""
 
 import contextlib
 import gzip
@@ -21,14 +21,14 @@ CLUSTER = session.SparkSettings("spark://host:7077")
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch):
-    """Blocks and pieces so small that little text has many."""
+    """Make blocks and pieces so small that little text has many."""
     small_corpus.leave_out_pictures(monkeypatch)
     small_corpus.make_small(monkeypatch)
 
 
 @pytest.fixture
 def spark(monkeypatch):
-    """Let the engine run on tables in memory."""
+    """Run the engine on tables in memory."""
     spark = Session()
     monkeypatch.setattr(
         session, "running", lambda *arguments: contextlib.nullcontext(spark)
@@ -120,6 +120,6 @@ def test_lost_rows_are_noticed(create, spark, text_files, monkeypatch, tmp_path)
 
 def test_no_text_is_one_sentence_and_leaves_nothing(create, spark, tmp_path):
     (tmp_path / "empty.txt").write_text("\n \n")
-    with pytest.raises(UserError, match="no text in"):
+    with pytest.raises(UserError, match="contains no text"):
         create(pipeline, [str(tmp_path / "empty.txt")])
     assert not list((tmp_path / "pipeline").iterdir())

@@ -1,10 +1,10 @@
-r"""Do exports load and answer in the oldest TensorFlow that they are made for?
+r"""Check that exports run in the oldest supported TensorFlow.
 
     make old-tensorflow
 
-Writes a tiny model of each kind, and compares what the other TensorFlow answers with
-Python, in a process whose locale would break an English model (`tf.strings.lower`
-follows it). By hand, with another interpreter:
+Writes a tiny model of each kind, and compares the other TensorFlow's outputs
+with Python's. The process has a locale that would break an English model
+(`tf.strings.lower` follows it). To use another interpreter:
 
     python tests/export/saved_model/old_tensorflow.py build/tensorflow-2.12/bin/python
 """
@@ -35,7 +35,7 @@ print(tf.__version__, tf.strings.lower("TITLE", "utf-8").numpy().decode("utf-8")
 
 
 def about(python):
-    """Return the version of an interpreter's TensorFlow; its locale must count."""
+    """Return the version of an interpreter's TensorFlow, after checking its locale."""
     done = subprocess.run(
         [python, "-X", "utf8", "-c", ABOUT],
         capture_output=True,
@@ -52,7 +52,7 @@ def about(python):
 
 
 def compare(kind, folder):
-    """Compare an export of a kind; return what `writer.write` found."""
+    """Compare an export of a kind; return the report of `writer.write`."""
     _, export = tiny_exports.open_kind(kind)
     directory = os.path.join(folder, kind.replace(" ", "-"))
     rows = _rows(export.signatures[SERVING].specs)
@@ -61,7 +61,7 @@ def compare(kind, folder):
 
 
 def _rows(specs):
-    """Return inputs of `SERVING` besides the samples."""
+    """Return inputs of `SERVING` in addition to the samples."""
     columns = {n: tiny_exports.random_texts(20, seed) for seed, n in enumerate(specs)}
     if "choices" in columns:
         columns["choices"] = [[one, "on", "TITLE I"] for one in columns["choices"]]
@@ -72,7 +72,7 @@ def _rows(specs):
 
 
 def main(python):
-    """Compare all kinds; the exit status tells whether all are the same."""
+    """Compare all kinds; return exit status 0 if all are equal."""
     os.environ["LC_ALL"] = LOCALE
     version, failed = about(python), []
     writer.verify = functools.partial(verify.verify, python=python)

@@ -1,4 +1,4 @@
-"""Rows of ids and parts of texts in a graph: the same as Python's."""
+"""Rows of ids and parts of texts in a graph equal Python's."""
 
 import itertools
 import random
@@ -42,7 +42,7 @@ def ids(draw, lengths):
     return [numbers(draw, length, 1, 1000) for length in lengths]
 
 
-# The size of a batch -> how many times it is drawn.
+# Batch size -> number of random batches.
 BATCHES = [(0, 1), (1, 20), (7, 30)]
 truncate = compiled(rows.truncate_pairs, RAGGED, RAGGED, NUMBERS)
 
@@ -131,7 +131,7 @@ lay_out = compiled(LAYOUT.lay_out, RAGGED, RAGGED)
 
 
 def padded(firsts, seconds, length):
-    """Return what Python makes of the ids of pairs."""
+    """Return Python's model inputs for the ids of pairs."""
     features = []
     for first, second in zip(firsts, seconds, strict=True):
         head = [1001, *first, 1002]
@@ -178,7 +178,7 @@ def test_a_row_is_placed_where_it_shall_be():
 
 
 def make_row_model(sizes):
-    """Return a `RowModel` of 3 rows at once that tells how many it was given."""
+    """Return a `RowModel` of 3 rows at a time that records its batch sizes."""
     weight = keras.Variable([[10]], dtype="int32", trainable=False)
 
     def compute(inputs):

@@ -1,4 +1,4 @@
-"""An export on the disk: what is in it, what its check finds, and what it leaves."""
+"""Exports on disk: their content, the check, and leftovers."""
 
 import dataclasses
 import functools
@@ -41,7 +41,7 @@ load = functools.cache(tf.saved_model.load)
 
 
 def ask_here(directory, requests, python=None):
-    """Stand in for `ask_fresh_process`, which takes ten seconds."""
+    """Replace `ask_fresh_process`, which takes ten seconds."""
     model = load(directory)
     requests = json.loads(json.dumps(requests))
     answers = [fresh_process.run(model, request) for request in requests]
@@ -55,18 +55,18 @@ def no_process(monkeypatch):
 
 @pytest.fixture
 def no_check(monkeypatch):
-    """Write without a check, and nothing but the name of what is checked."""
+    """Write without a check, and record only the name of the checked path."""
     monkeypatch.setattr(writer, "verify", lambda *ignored: dict(CHECKED))
 
 
 @pytest.fixture
 def no_model(monkeypatch, no_check):
-    """Write everything but the graph."""
+    """Write everything except the graph."""
     monkeypatch.setattr(writer, "_save", lambda export, folder: None)
 
 
-# Run as the first argument says, a switch of Python's, the script that is the second.
-# TensorFlow imports Keras itself if it finds it; here it does not.
+# Run a script (second argument) with a Python switch (first argument).
+# TensorFlow imports Keras if it finds it; here it does not.
 RUN = """
 import runpy, sys
 sys.modules["keras"] = None
@@ -79,7 +79,7 @@ runpy.run_path(sys.argv[0], run_name="__main__")
 
 @pytest.fixture(scope="module")
 def recorded(tmp_path_factory):
-    """A version checked by a fresh process, and the names of its modules."""
+    """Return a version checked by a fresh process, and the names of its modules."""
     folder = tmp_path_factory.mktemp("recorded")
     log, python = folder / "imported", folder / "python"
     python.write_text(
@@ -101,7 +101,8 @@ def test_a_fresh_process_has_checked_it(recorded):
     directory, path, found, _ = recorded
     assert path == str(directory / "1")
     assert 0 <= found["difference"] <= verify.TOLERANCE
-    # The texts of two signatures, some for each of three lengths, and those given.
+    # The texts of two signatures, samples for each of three lengths, and the
+    # given texts.
     number = 2 * len(samples.TEXTS) + 3 + len(tiny_exports.SPECIAL_TEXTS)
     assert found["rows"] == number
 
@@ -110,7 +111,7 @@ def test_the_process_knows_only_tensorflow(recorded):
     *_, imported = recorded
     assert {"tensorflow", "numpy"} <= imported
     tops = {name.partition(".")[0] for name in imported}
-    # Beside this package, what it uses that TensorFlow does not.
+    # Only TensorFlow's dependencies, not this package or its others.
     assert not tops & {"official_bert", "tensorflow_text", "tokenizers", "keras_hub"}
     assert "keras" not in tops
 
@@ -141,16 +142,16 @@ def test_a_model_without_labels_has_no_file_of_them(tmp_path, no_model):
 def test_a_label_of_two_lines_would_shift_those_behind_it(tmp_path):
     tokenizer = open_kind("label")[1].tokenizer
     for label in ("so\nso", "so\r\nso", "so\u2028so"):
-        with pytest.raises(UserError, match="is of several lines"):
+        with pytest.raises(UserError, match="contains a line break"):
             sources.write_names(str(tmp_path), tokenizer, ("bad", label))
     assert not list(tmp_path.iterdir())
 
 
 def read_readme(directory):
-    """Return (the curl line's words, what is sent, what shall be answered)."""
+    """Return (words of the curl line, request, expected response) of the README."""
     text = (directory / "README.md").read_text()
     command = re.search(r"^    (curl .*\\\n +\S+)$", text, re.M).group(1)
-    # As a shell does.
+    # Like a shell.
     words = shlex.split(command.replace("\\\n", ""))
     answer = re.search(r"\nanswers\n\n((?:    .*\n)+)", text).group(1)
     return words, json.loads(words[2]), json.loads(answer)
@@ -182,7 +183,7 @@ def test_the_readme_tells_what_is_answered(tmp_path, kind, no_model):
 
 
 def test_the_readme_of_an_only_output(tmp_path, no_model):
-    """Where a model has one output, a server answers in rows without its name."""
+    """With a single output, the README shows rows without its name, like a server."""
     writer.write(str(tmp_path), open_kind("number")[1], "number")
     _, _, answer = read_readme(tmp_path)
     (value,) = answer["predictions"]
@@ -199,7 +200,7 @@ def test_files_for_a_server(recorded):
     assert all(port.startswith("127.0.0.1:") for port in service["ports"])
     assert service["volumes"] == ["./:/models/a:ro"]
     assert service["environment"] == {"MODEL_NAME": "a"}
-    # Batching refuses large requests, so it is asked for.
+    # Batching rejects large requests, so it must be enabled explicitly.
     assert "command" not in service
     lines = (directory / "batching_parameters.txt").read_text().splitlines()
     lines = [line for line in lines if not line.startswith("#")]
@@ -207,7 +208,8 @@ def test_files_for_a_server(recorded):
         re.fullmatch(r"\w+( \{ value: \d+ \}|: (true|false))", line) for line in lines
     ]
     assert len(parsed) >= 4 and all(parsed)
-    # The server pads with a tensor's own first value: [CLS], and 1 for the mask.
+    # The server would pad with a tensor's first value: [CLS], and 1 for the
+    # mask.
     assert "pad_variable_length_inputs: true" not in lines
 
 
@@ -224,7 +226,7 @@ def test_versions_side_by_side(tmp_path, no_process):
     for path, outputs in ((first, {"label", "probabilities"}), (second, {"value"})):
         signature = tf.saved_model.load(path).signatures[SERVING]
         assert set(signature.structured_outputs) == outputs
-    with pytest.raises(UserError, match="7 exists already; choose another number"):
+    with pytest.raises(UserError, match="7 already exists. Choose another number"):
         writer.write(str(tmp_path), one, "model", 7)
     assert (tmp_path / "7" / "saved_model.pb").read_bytes() == before
     assert set(os.listdir(tmp_path)) == {"1", "7"} | BESIDE
@@ -245,7 +247,7 @@ def test_what_people_changed_beside_the_versions_stays(tmp_path, no_model):
 
 
 def test_one_export_at_a_time(tmp_path, no_model):
-    """The other's half of a version is not taken for a leftover."""
+    """A version that another process is writing is not removed as a leftover."""
     half = tmp_path / "1.tmp.99999999"
     half.mkdir()
     with (
@@ -282,7 +284,7 @@ def test_nothing_is_left_of_a_wrong_export(tmp_path, no_process):
     export = open_kind("label")[1]
     bent = with_answer(export, wrong(export.answers[SERVING]))
     (tmp_path / "1").mkdir()
-    with pytest.raises(UserError, match="serving_default gives another label"):
+    with pytest.raises(UserError, match="serving_default returns another label"):
         writer.write(str(tmp_path), bent, "model")
     assert set(os.listdir(tmp_path)) == {"1", ".lock"}
 
@@ -306,12 +308,12 @@ def test_leftovers_of_a_killed_export_are_removed(tmp_path, no_model):
 
 
 def check(recorded, export, **options):
-    """Compare what `recorded` wrote with an `Export`."""
+    """Compare the files of `recorded` with an `Export`."""
     return verify.verify(recorded[1], export, **options)
 
 
 def test_a_changed_weight_is_found(recorded, no_process):
-    # Its own, for the weights are changed.
+    # A separate model, because its weights are changed.
     directory, _ = open_kind("label")
     export = tiny_exports.open_directory(directory, "label")
     predictor = export.answers[SERVING].args[0]
@@ -320,7 +322,7 @@ def test_a_changed_weight_is_found(recorded, no_process):
     bias.assign(bias.numpy() + [0.001, 0.0, 0.0])
     with pytest.raises(UserError, match="another (label|probabilities) than Python"):
         check(recorded, export)
-    # So much is none, if that is what is asked for.
+    # A larger tolerance accepts the difference.
     assert check(recorded, export, tolerance=0.01)["difference"] > verify.TOLERANCE
 
 
@@ -375,7 +377,7 @@ def test_a_changed_answer_is_found(recorded, no_process, name, change):
     export = open_kind("label")[1]
     answer = export.answers[SERVING]
     bent = with_answer(export, lambda **given: bend(answer(**given), name, change))
-    with pytest.raises(UserError, match=f"gives another {name} than Python"):
+    with pytest.raises(UserError, match=f"returns another {name} than Python"):
         check(recorded, bent)
 
 
@@ -407,7 +409,7 @@ def test_changed_ids_are_found(recorded, no_process):
 
     changed = {TOKENS: dataclasses.replace(tokens, compute=compute)}
     bent = dataclasses.replace(export, signatures={**export.signatures, **changed})
-    with pytest.raises(UserError, match="the signature tokens gives another"):
+    with pytest.raises(UserError, match="the signature tokens returns another"):
         check(recorded, bent)
 
 
@@ -441,7 +443,9 @@ def test_a_process_that_ends_with_an_error(tmp_path):
     python = tmp_path / "python"
     python.write_text("#!/bin/sh\necho no TensorFlow is here >&2\nexit 3\n")
     python.chmod(0o755)
-    with pytest.raises(UserError, match="(?s)cannot use the export.*no TensorFlow is"):
+    with pytest.raises(
+        UserError, match="(?s)export cannot run in a process.*no TensorFlow is"
+    ):
         verify.ask_fresh_process(str(tmp_path), [], str(python))
 
 
@@ -457,13 +461,13 @@ def test_samples_reach_every_length():
 
 def test_what_cannot_be_exported(tmp_path):
     directory, _ = open_kind("squad 1.1")
-    with pytest.raises(UserError, match="no classifier; leave --pairs out"):
+    with pytest.raises(UserError, match="not a classifier. Remove --pairs"):
         exports.open_export(directory, is_pair=True)
-    with pytest.raises(UserError, match="fine-tuned to read 24 tokens"):
+    with pytest.raises(UserError, match="fine-tuned for 24 tokens"):
         exports.open_export(directory, max_seq_length=16)
     encoder, _ = open_kind("encoder")
     for length in (2, 65):
-        with pytest.raises(UserError, match="it must be from 3 to 64"):
+        with pytest.raises(UserError, match="Use a number from 3 to 64"):
             exports.open_export(encoder, max_seq_length=length)
 
 

@@ -1,4 +1,4 @@
-"""Each kind of model as a graph: from text, ids and records to what Python answers."""
+"""Each kind of model as a graph equals Python, for text, ids and records."""
 
 import pathlib
 
@@ -46,13 +46,13 @@ PRETRAINED = ["masks", "encoder"]
 BY_TOKEN = [kind for kind in KINDS if kind != "choice"]
 LONG_QUESTION = "how many years " * 9
 CONTEXT = "the horse is on water . her light was found in a logbook , years on . " * 4
-# What `dir(tf.raw_ops)` lists in TensorFlow 2.12.1.
+# The names in `dir(tf.raw_ops)` of TensorFlow 2.12.1.
 OPS_OF_2_12 = pathlib.Path(__file__).with_name("tensorflow_2_12_ops.txt")
 OPS = set(OPS_OF_2_12.read_text().split())
 
 
 def texts_for(kind, number=30, seed=1):
-    """Return inputs of `SERVING`: texts by their names."""
+    """Return inputs of `SERVING`: texts by input name."""
     texts = random_texts(number, seed)
     if kind == "choice":
         others = [random_texts(number, seed + n, 12) for n in (1, 2, 3)]
@@ -72,7 +72,7 @@ def texts_for(kind, number=30, seed=1):
 
 
 def values_of(answers):
-    """Return all that the first output holds, each once."""
+    """Return the distinct values of the first output."""
     return set(np.ravel(next(iter(answers.values()))).tolist())
 
 
@@ -107,7 +107,7 @@ def test_no_texts(kind):
 
 
 def features_of(kind):
-    """Return what Python's code reads of texts, and its answers to each row.
+    """Return the model inputs of Python's code for texts, and its outputs per row.
 
     Returns:
       (`INPUTS` of some rows, dict of outputs of `TOKENS`).
@@ -167,7 +167,7 @@ def _squad_features(predictor, questions, contexts):
     batch = pad_squad_features(features, predictor.task.max_seq_length)
     outputs = predictor.model({name: batch[name] for name in INPUTS})
     wanted = {name: outputs[name].numpy() for name in ("start_logits", "end_logits")}
-    # The rows that Python decodes, but for what is behind each.
+    # Compare the rows that Python decodes, without padding.
     for name, rows in zip(wanted, predictor.logits(features), strict=True):
         for mask, row, own in zip(batch["input_mask"], wanted[name], rows, strict=True):
             own = own[: mask.sum()]
@@ -220,11 +220,13 @@ def test_tokens(kind):
 
 @pytest.mark.parametrize("name", INPUTS[1:])
 def test_tokens_of_unlike_shapes(name):
-    """As many numbers in other rows would be taken for one row's."""
+    """Inputs with different shapes are rejected, even if they have the same size."""
     batch, _ = features_of("label")
     rows, length = batch[name].shape
     wrong = batch[name].reshape(1, rows * length)
-    with pytest.raises(tf.errors.InvalidArgumentError, match=f"{name} is not as large"):
+    with pytest.raises(
+        tf.errors.InvalidArgumentError, match=f"{name} must have the shape"
+    ):
         ask("label", TOKENS, batch | {name: wrong})
 
 
@@ -237,7 +239,7 @@ def test_no_tokens(kind):
 
 
 def record(**columns):
-    """Return a serialized `tf.train.Example` of whole numbers."""
+    """Return a serialized `tf.train.Example` of integers."""
     features = {
         name: tf.train.Feature(int64_list=tf.train.Int64List(value=values))
         for name, values in columns.items()
@@ -248,7 +250,7 @@ def record(**columns):
 
 @pytest.mark.parametrize("kind", cases(BY_TOKEN))
 def test_records(kind):
-    # Of different lengths, with holes, with and without each of the two columns.
+    # Different lengths, with zeros, with and without each optional column.
     rows = [
         ([7, 90, 91, 8, 92, 8], [1, 1, 0, 1, 1, 1], [0, 0, 0, 0, 1, 1]),
         ([7, 8], None, [0, 1]),
@@ -266,7 +268,7 @@ def test_records(kind):
             arrays[name][number, :size] = value or default
     found = ask(kind, EXAMPLES, {"examples": records})
     assert_same(ask(kind, TOKENS, arrays), found)
-    # The padding of the longest is all that the others know of it.
+    # Only the padding depends on the other records of the batch.
     alone = ask(kind, EXAMPLES, {"examples": records[1:2]})
     for name, value in alone.items():
         by_token = "logits" in name or name in ("tags", "sequence_output")
@@ -354,11 +356,11 @@ def test_requests_without_any_entity():
 
 
 def test_answers_of_texts_of_unlike_length_are_bounded():
-    """Each has as many places as the longest, in every row."""
+    """The padded size of outputs is limited for texts of different lengths."""
     values = tf.constant([b"a"] * 3000 + [b"b"])
     of_text = tf.constant([0] * 3000 + [1])
     assert per_text(values, of_text, 1000, b"").shape == (1000, 3000)
-    with pytest.raises(tf.errors.InvalidArgumentError, match="ask for fewer rows"):
+    with pytest.raises(tf.errors.InvalidArgumentError, match="Send fewer rows"):
         per_text(values, of_text, 2000, b"")
 
 
@@ -420,7 +422,7 @@ def op_types(function):
     return {node.op for node in nodes}
 
 
-# They do as the server's locale, its regular expressions or its Python have it.
+# These depend on the server's locale, regular expressions or Python.
 UNWANTED = {
     "StringLower", "StringUpper", "RegexReplace", "StaticRegexReplace", "PyFunc",
     "EagerPyFunc", "UnicodeTranscode",
@@ -446,7 +448,7 @@ def test_the_list_of_ops_is_an_old_one():
 
 @pytest.mark.parametrize("heads", [True, False])
 def test_a_model_without_a_pooler_has_no_pooled_output(tmp_path, heads):
-    """A new one would be random, and another in each export."""
+    """A model without a pooler has no `pooled_output`: a new pooler would be random."""
     directory = write_without_pooler(tmp_path / "model", heads)
     export = exports.open_export(directory, lengths=(8, 16, 64))
     texts = {"text": random_texts(5, 1)}

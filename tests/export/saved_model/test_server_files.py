@@ -1,4 +1,4 @@
-"""What a server wants beside a model: names in its files, and requests to warm up."""
+"""The server's extra files: model names in them, and warm-up requests."""
 
 import functools
 import os
@@ -40,7 +40,7 @@ def test_warmup_is_left_out_without_its_package(tmp_path, monkeypatch):
     assert os.listdir(tmp_path) == []
 
 
-# What is used of TF Serving's messages: its own names and numbers of fields.
+# The used part of TF Serving's messages, with its names and field numbers.
 MESSAGES = {
     "ModelSpec": [("name", 1, "string"), ("signature_name", 3, "string")],
     "PredictRequest": [("model_spec", 1, "ModelSpec"), ("inputs", 2, "map")],
@@ -92,7 +92,7 @@ def add_field(message, name, number, kind):
 
 @pytest.fixture
 def serving_api(monkeypatch):
-    """The messages of TF Serving, or of the same bytes where they are not installed."""
+    """Provide TF Serving's messages, or byte-compatible ones if it is not installed."""
     try:
         from tensorflow_serving.apis import prediction_log_pb2  # noqa: F401
     except ImportError:

@@ -1,4 +1,4 @@
-"""Small models as `.tflite`, each made once in a process, and one that was trained."""
+"""Small models as `.tflite`, each made once per process, and one trained model."""
 
 import dataclasses
 import functools
@@ -26,7 +26,7 @@ from official_bert.tasks.predictor import load
 from official_bert.tokenization.full import FullTokenizer
 
 COLUMNS = Columns("text", None, "label", True)
-# Wide enough that weights, and not the graph, make the size of the file.
+# Wide enough that weights, not the graph, dominate the size of the file.
 WIDE = dataclasses.replace(
     tiny_model.MINI_CONFIG,
     hidden_size=128,
@@ -60,7 +60,7 @@ def directory_of(kind):
 def exported(kind, quantization="float32"):
     """Return (folder with the `.tflite`, `Report`) of a kind.
 
-    A few have two lengths; the others, which are made sooner, have one.
+    A few kinds have two lengths; the others have one, to save time.
     """
     folder = _place("export", kind, quantization)
     lengths = (12,) if kind in ("label", "squad 2.0") else ()
@@ -70,10 +70,10 @@ def exported(kind, quantization="float32"):
 
 @functools.cache
 def horse_directory():
-    """Return a classifier's directory that tells whether a text has the word horse.
+    """Return the directory of a classifier that detects the word horse.
 
-    The score of "no" is made 0, which changes no probability. So, where nothing but
-    texts without the word is seen, no score above 0 is.
+    The score of "no" is set to 0, which changes no probability. Calibration
+    texts without the word therefore never show a score above 0.
     """
     made = _place("trained")
     made.mkdir()
@@ -104,7 +104,7 @@ def horse_directory():
 
 
 def horse_texts(number, seed, labels=HORSE.labels):
-    """Return random (text, label)."""
+    """Return random (text, label) pairs."""
     draw = random.Random(seed)
     rows = []
     for _ in range(number):
@@ -137,12 +137,12 @@ def horse_set(number, seed, labels=HORSE.labels):
 
 @functools.cache
 def horse(quantization):
-    """Return (folder with the `.tflite`, `Report`) of that model, of one length."""
+    """Return (folder with the `.tflite`, `Report`) of that model, with one length."""
     folder = _place("export", "horse", quantization)
     model = open_device_model(horse_directory(), (24,))
     calibration = horse_set(60, 3) if quantization == "full_int8" else None
     with pytest.MonkeyPatch.context() as patch:
-        # So small and sure a model turns the last bits into more than others do.
+        # A small model with large weights amplifies rounding more than others.
         patch.setattr(writer, "TOLERANCE", 1e-3)
         report = writer.write(
             folder, model, quantization, calibration, horse_set(200, 2)

@@ -1,4 +1,4 @@
-"""Which answers a `.tflite` changes, and by how much."""
+"""The predictions that a `.tflite` changes, and the size of the differences."""
 
 import numpy as np
 import pytest
@@ -17,8 +17,8 @@ def test_a_label_that_changed():
     changes = compare(before, after)
     assert changes.share_same == pytest.approx(2 / 3)
     assert changes.lines() == [
-        "1 of 3 answers differ from Python's: example 2: 'bad' (0.600) became 'good' "
-        "(0.550).",
+        "1 of 3 predictions differ from Python's: "
+        "example 2: 'bad' (0.600) became 'good' (0.550).",
         "Probabilities differ by 0.1500 at most (example 2) and by 0.0833 on average.",
     ]
 
@@ -28,7 +28,7 @@ def test_no_label_changed():
     changes = compare(before, answers(["good"], [[0.5, 0.5]]))
     assert changes.share_same == 1.0
     assert changes.lines() == [
-        "0 of 1 answers differ from Python's.",
+        "0 of 1 predictions differ from Python's.",
         "Probabilities differ by 0.2500 at most (example 1) and by 0.2500 on average.",
     ]
 
@@ -43,7 +43,7 @@ def test_tags_have_no_probabilities():
     changes = compare(answers(["O", "B-LOC"], None), answers(["O", "O"], None))
     assert changes.share_same == 0.5 and changes.largest is None
     assert changes.lines() == [
-        "1 of 2 answers differ from Python's: word 2: B-LOC became O."
+        "1 of 2 predictions differ from Python's: word 2: B-LOC became O."
     ]
 
 

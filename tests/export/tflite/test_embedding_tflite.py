@@ -1,4 +1,4 @@
-"""Sentence embeddings as `.tflite`: the vectors are those of Python."""
+"""Sentence embeddings of a `.tflite` equal Python's."""
 
 import numpy as np
 import pytest
@@ -8,7 +8,7 @@ from device_exports import directory_of, exported
 from official_bert.export.tflite import labeled_sets
 from official_bert.tasks.predictor import Predictor, load
 
-# Some are longer than the model reads at once: they have windows.
+# Some texts exceed the model's length and get windows.
 TEXTS = [text for text in tiny_exports.random_texts(12, 4) if text]
 
 
@@ -32,7 +32,7 @@ def test_float_vectors(wanted):
 def test_int8_vectors(wanted):
     folder, _ = exported("vectors", "int8")
     cosines = (Predictor(folder).vectors(TEXTS) * wanted).sum(-1)
-    assert cosines.min() >= 0.98  # So narrow a model loses more than a real one.
+    assert cosines.min() >= 0.98  # A narrow model loses more accuracy than a real one.
     assert cosines.mean() >= 0.995
 
 

@@ -1,4 +1,4 @@
-"""What a `.tflite` says of itself and carries with it, and what is in it."""
+"""The metadata and packed files of a `.tflite`, and its content."""
 
 import shutil
 import stat
@@ -20,7 +20,7 @@ from official_bert.fine_tuning import tflite_model
 
 LENGTHS = (4, 8)
 WIDTH, PIECES = 64, 500
-# Bytes of a number in the two big matrices.
+# Bytes per number in the two large matrices.
 SIZES = {"float32": 4, "float16": 2, "int8": 1}
 FILES = {
     "vocab.txt": "[PAD]\n[UNK]\nüber\n".encode(),
@@ -40,7 +40,7 @@ DESCRIPTION = flatbuffer.Description(
 
 
 class Tiny(tf.Module):
-    """An embedding and two layers, as one signature for each length."""
+    """An embedding and two layers, with one signature per length."""
 
     def __init__(self):
         super().__init__()
@@ -92,7 +92,7 @@ def model(saved):
 
 @pytest.fixture
 def path(model, tmp_path):
-    """A file of the model with metadata and files."""
+    """Return a file of the model with metadata and files."""
     path = tmp_path / "model.tflite"
     path.write_bytes(described(model))
     flatbuffer.append_files(path, FILES)
@@ -120,7 +120,7 @@ def answers(**model):
     ]
 
 
-# A reader of the metadata for itself: slots and kinds are those of its schema.
+# An independent reader of the metadata, with slots and kinds of its schema.
 
 
 def text(table, slot):
@@ -313,7 +313,7 @@ def test_files_are_as_phones_read_them(path):
         for entry in packed.infolist():
             assert entry.compress_type == zipfile.ZIP_STORED
             assert stat.S_IMODE(entry.external_attr >> 16) == 0o644
-    # Android's reader knows no comment at the end, and no archive in parts.
+    # Android's reader supports no trailing comment and no split archive.
     assert path.read_bytes()[-22:-14] == b"PK\5\6\0\0\0\0"
     if shutil.which("unzip"):
         listed = subprocess.run(["unzip", "-Z1", path], capture_output=True, text=True)
@@ -331,7 +331,7 @@ def test_the_same_files_give_the_same_bytes(model, path, tmp_path):
 
 def test_files_are_packed_once(path):
     before = path.read_bytes()
-    with pytest.raises(ValueError, match="carries files already"):
+    with pytest.raises(ValueError, match="already contains packed files"):
         flatbuffer.append_files(path, {"more.txt": b""})
     assert path.read_bytes() == before
 

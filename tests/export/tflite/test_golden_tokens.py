@@ -1,4 +1,4 @@
-"""The golden vectors: whole, deterministic, and on what tokenizers get wrong."""
+"""The golden vectors are complete, deterministic, and cover typical tokenizer bugs."""
 
 import hashlib
 import json
@@ -19,7 +19,7 @@ def tokenizer():
 
 @pytest.fixture(scope="module")
 def golden(tokenizer, tmp_path_factory):
-    """The file as a port reads it."""
+    """Return the file as a port reads it."""
     path = tmp_path_factory.mktemp("golden") / golden_tokens.FILE_NAME
     golden_tokens.write(path, tokenizer)
     return json.loads(path.read_text(encoding="utf-8"))
@@ -50,7 +50,7 @@ def test_each_text_is_there_once(golden):
     texts = [vector["text"] for vector in golden["texts"]]
     assert len(set(texts)) == len(texts)
     assert set(golden_tokens.TEXTS) <= set(texts)
-    # The texts of this project alone would leave most of a vocabulary untried.
+    # The project's texts alone would leave most of a vocabulary untested.
     assert len(texts) >= len(golden_tokens.TEXTS) + 20
 
 

@@ -1,4 +1,4 @@
-"""How large the constants of a `.tflite` are."""
+"""The size of the constants of a `.tflite`."""
 
 import hashlib
 
@@ -6,13 +6,14 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 
 def constant_bytes(model):
-    """Return the size of the constants in a model, and how much of it is repeated.
+    """Return the size of a model's constants, and the repeated part of it.
 
     Args:
       model: bytes, a `.tflite`.
 
     Returns:
-      (int, int): bytes of all buffers; bytes of those that equal one before them.
+      (int, int): bytes of all buffers; bytes of those that equal an earlier
+      one.
     """
     model = schema.Model.GetRootAs(model)
     total, repeated, seen = 0, 0, set()

@@ -86,7 +86,7 @@ async function withServer(folder, use) {
   }
 }
 
-// Opens a page; at its end nothing may have gone wrong.
+// Opens a page, and checks at its end that no error occurred.
 async function withPage(browser, url, use, { options = {}, init, address = "" } = {}) {
   const context = await browser.newContext(options);
   const page = await context.newPage();
@@ -154,7 +154,7 @@ async function testRows(browser, url, name) {
   });
 }
 
-// Each returns the largest difference of a number; the rest must be equal.
+// Each returns the largest difference of a number; other values must be equal.
 const COMPARE = {
   classify: (found, expected) => {
     if ("value" in expected) {
@@ -208,7 +208,7 @@ function largestDifference(found, expected) {
   return Math.max(...found.map((value, index) => difference(value, expected[index])));
 }
 
-// The page as people use it: by keyboard, at the width of a phone, by its labels.
+// Uses the page like a person: by keyboard, at a phone's width, by its labels.
 async function testPage(browser, url, name) {
   const options = { viewport: { width: 390, height: 844 }, colorScheme: "dark" };
   return withPage(
@@ -269,7 +269,7 @@ async function testThreads(browser, url) {
   return `${several.backend.threads} threads`;
 }
 
-// WebGPU on the processor. It shows that the model runs there, not how fast.
+// WebGPU emulated on the CPU: shows that the model runs, not its speed.
 async function testGpu(url) {
   const browser = await chromium.launch({
     executablePath: chromiumPath,

@@ -1,10 +1,10 @@
-"""Exports for `make browser`, and the TFLite interpreter's outputs for 200 rows each.
+"""Exports for `make browser`, with the TFLite interpreter's outputs for 200 rows each.
 
     PYTHONPATH=tests python tests/export/web/browser_cases.py FOLDER
 
-writes a page for each kind of model, and beside each page a file of cases, which
-`browser.mjs` runs in the browser: {"method", "tolerance", "calls": [{"arguments",
-"expected"}]}.
+writes a page for each kind of model, and next to it a file of cases that
+`browser.mjs` runs in the browser: {"method", "tolerance", "calls":
+[{"arguments", "expected"}]}.
 """
 
 import dataclasses
@@ -34,8 +34,8 @@ CONFIG = dataclasses.replace(
     intermediate_size=256,
     initializer_range=0.08,
 )
-# How far numbers may be from the interpreter's, relative to those above 1. With 8 bits
-# the last bit of a sum decides how an activation is rounded.
+# Maximum difference of numbers from the interpreter's, relative above 1. With 8
+# bits, the last bit of a sum decides the rounding of an activation.
 TOLERANCES = {"int8": 2e-2, "float32": 2e-5}
 # Directory of the export -> (kind of `tiny_exports`, method of bert.js, quantization).
 PAGES = {
@@ -53,7 +53,7 @@ PAGES = {
     "masks": ("masks", "fillMask", "int8"),
     "encoder": ("encoder", "encode", "int8"),
 }
-# What columns have as one word, and what not.
+# Words that columns keep as one, and words that they split.
 COLUMN_TEXTS = (
     "U.S. horse-shoe 2,250 O'Neill's d'Italia AT&T he'll we're J. Smith .",
     "3.5-2 'tis her's . . . 12:30 a/b x_y me@home no-. -no it's.",
@@ -209,7 +209,7 @@ def texts_of(name, longest=40):
 
 
 def long_text(number):
-    """Return a text of so many words, with emoji and text from right to left."""
+    """Return a text of many words, with emoji and right-to-left text."""
     draw = random.Random(number)
     words = "the horse is on water in Berlin \U0001f600 \u05e9\u05dc\u05d5\u05dd light "
     words += (
@@ -225,7 +225,7 @@ def run(model, ids):
 
 
 def utf16(text, start, end):
-    """Return offsets as JavaScript counts them."""
+    """Return offsets in JavaScript's UTF-16 units."""
     units = [len(text[:at].encode("utf-16-le")) // 2 for at in (start, end)]
     return {"start": units[0], "end": units[1]}
 

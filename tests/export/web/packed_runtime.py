@@ -1,4 +1,4 @@
-"""Stand-ins for the packages of LiteRT.js, as `npm pack` writes them."""
+"""Replacements for the packages of LiteRT.js, as written by `npm pack`."""
 
 import base64
 import dataclasses
@@ -22,7 +22,7 @@ MEMBERS = (
 
 
 def write(folder, patch):
-    """Write both files, and let the exporter expect their hashes."""
+    """Write both files, and make the exporter expect their hashes."""
     folder.mkdir(parents=True, exist_ok=True)
     packages = []
     for package, members in zip(runtime.PACKAGES, MEMBERS, strict=True):

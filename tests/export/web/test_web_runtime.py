@@ -1,4 +1,4 @@
-"""The runtime's files: from npm or a folder, and only the tested ones."""
+"""The runtime's files come from npm or a folder, and only tested versions."""
 
 import os
 
@@ -56,7 +56,7 @@ def test_npm_fails(tmp_path, monkeypatch):
 
 
 def _npm(folder, patch, script):
-    """Put a program of that name on the PATH."""
+    """Put a program named npm on the PATH."""
     (folder / "bin").mkdir()
     path = folder / "bin" / "npm"
     path.write_text(f"#!/bin/sh\n{script}\n")

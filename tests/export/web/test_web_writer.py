@@ -1,4 +1,4 @@
-"""The folder of a page: all files, what `model.json` says, and nothing half-written."""
+"""The folder of a page has all files and a correct `model.json`, or is not written."""
 
 import json
 import os
@@ -30,7 +30,7 @@ def opened(place, kind):
 
 @pytest.fixture(scope="module")
 def page(place):
-    """A page of a classifier, and its `model.json`."""
+    """Return the page of a classifier, and its `model.json`."""
     with pytest.MonkeyPatch.context() as patch:
         packed = packed_runtime.write(place / "packed", patch)
         model = opened(place, "label")
@@ -116,7 +116,7 @@ def test_pairs(place):
     assert card.pairs_of(classifier, None) is False
     assert card.pairs_of(classifier, True) is True
     assert card.pairs_of(tagger, None) is False
-    with pytest.raises(UserError, match="--pairs is for classifiers"):
+    with pytest.raises(UserError, match="--pairs is only for classifiers"):
         card.pairs_of(tagger, False)
 
 

@@ -1,8 +1,8 @@
-// Answers questions of a test with the modules of bert.js: a JSON line in, one out.
+// Runs the modules of bert.js for a test: one JSON line in, one JSON line out.
 //
 //   node bert_runner.mjs FOLDER   (FOLDER holds tokenizer.js and bert/)
 //
-// A question names a function and its arguments; logits stand in for a model.
+// A request names a function and its arguments; given logits replace a model.
 
 import path from "node:path";
 import readline from "node:readline";
@@ -10,7 +10,7 @@ import { pathToFileURL } from "node:url";
 
 const load = (name) => import(pathToFileURL(path.resolve(process.argv[2], name)));
 
-// tokenizer.js is a script of no module kind: import it as a page does.
+// tokenizer.js is not a module: import it like a page does.
 await load("tokenizer.js").then((loaded) => {
   globalThis.BertTokenizer ??= (loaded.default ?? loaded).BertTokenizer;
 });

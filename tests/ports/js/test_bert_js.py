@@ -1,4 +1,4 @@
-"""`bert.js` without a browser: windows, words and answers are Python's."""
+"""`bert.js` outside a browser: windows, words and predictions equal Python's."""
 
 import json
 import pathlib
@@ -31,10 +31,10 @@ MARKS = "'’.-&/_@,:"
 
 
 class Port:
-    """The modules in a process of Node."""
+    """The modules in a Node process."""
 
     def __init__(self, folder):
-        # A page imports them as modules, which Node knows by a package.json.
+        # A page imports them as modules; Node needs a package.json for this.
         shutil.copytree(ROOT / "ports/js/bert", folder / "bert")
         (folder / "bert" / "package.json").write_text('{"type": "module"}')
         shutil.copy(ROOT / "ports/js/tokenizer.js", folder)
@@ -97,7 +97,7 @@ def test_words(port, vocab, as_columns):
 @pytest.mark.parametrize("lower", [True, False], ids=["uncased", "cased"])
 @pytest.mark.parametrize("task", TASKS, ids=["1.1", "2.0", "best"])
 def test_answers(port, vocab, task, lower):
-    """Rows, answers and probabilities of random logits, ties among them."""
+    """Rows, answers and probabilities of random logits equal Python's."""
     tokenizer = FullTokenizer(str(vocab), lower)
     values = task.to_dict()
     port.ask("open", vocab.read_text("utf-8"), lower, values)
@@ -147,5 +147,5 @@ def test_entities_of_tags_in_any_scheme(port, vocab):
 
 
 def units(text, position):
-    """Return an offset as JavaScript counts it."""
+    """Return an offset in JavaScript's UTF-16 units."""
     return len(text[:position].encode("utf-16-le", "surrogatepass")) // 2

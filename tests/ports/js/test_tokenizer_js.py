@@ -1,4 +1,4 @@
-"""The port to JavaScript: the same ids as Python's, for every string."""
+"""The JavaScript port gives the same ids as Python, for every string."""
 
 import gzip
 import hashlib
@@ -24,11 +24,11 @@ CASINGS = pytest.mark.parametrize("lower", [True, False], ids=["uncased", "cased
 VOCAB = MINI / "vocab.txt"
 SPECIAL = "[PAD]\n[UNK]\n[CLS]\n[SEP]\n[MASK]\n"
 
-# Where a character stands: alone, in a word, by sigmas, between marks.
+# Contexts of a character: alone, in a word, next to sigmas, between marks.
 FORMS = ("{}", "a{}", "{}b", "a{}b")
 LOWER_FORMS = ("a{}Σ", "{}Σ", "aΣ{}", "aΣ{}b", "a\u0301{}\u302e\u1b44b", "{}\u0323")
-# Blocks of characters that are all alike, tried in part: Chinese, Korean syllables,
-# surrogates, private use, what is not assigned.
+# Blocks of equivalent characters, tested in part: Chinese, Korean syllables,
+# surrogates, private use, unassigned.
 ALIKE = [
     *range(0x3400, 0xA000),
     *range(0xAC00, 0xF900),
@@ -36,7 +36,7 @@ ALIKE = [
     *range(0xE0200, 0x110000),
 ]
 VARIED = sorted(set(range(0x110000)).difference(ALIKE))
-# What random texts are made of: the characters that some rule treats specially.
+# Characters for random texts: those that a rule treats specially.
 TELLING = (
     "aAbB1 .,'-[]##_\t\n\r\v\f\0\x1c\x7f\x85\xa0\xad\u200b\u200d\u2028\u2029\u3000"
     "\ufefféÉİıßẞΣσςΆΐἈ\u0301\u0307\u0323\u0327\u0345\u0489\u302e\u1b44\u20dd\u037e\u0f73"
@@ -46,7 +46,7 @@ TELLING = (
 
 
 class Port:
-    """tokenizer.js in a process of Node, which answers until it is closed."""
+    """tokenizer.js in a Node process, which answers until it is closed."""
 
     def __init__(self):
         self.process = subprocess.Popen(
@@ -57,7 +57,7 @@ class Port:
         )
 
     def ask(self, **question):
-        """Return the answer to one question; see the runner."""
+        """Return the response to one request; see the runner."""
         self.process.stdin.write(json.dumps(question) + "\n")
         self.process.stdin.flush()
         return json.loads(self.process.stdout.readline())
@@ -70,7 +70,7 @@ class Port:
 
 @pytest.fixture(scope="module")
 def port():
-    """Node, started once for all tests of this file."""
+    """Start Node once for all tests of this file."""
     if NODE is None:
         pytest.skip("Node.js is not installed (no `node` on the PATH)")
     running = Port()
@@ -79,7 +79,7 @@ def port():
 
 
 def both(port, vocab_file, lower):
-    """Return Python's tokenizer, and let the port read the same vocabulary."""
+    """Return Python's tokenizer, after the port has read the same vocabulary."""
     tokenizer = FullTokenizer(vocab_file, lower)
     text = vocab_file.read_bytes().decode("utf-8")
     assert port.ask(vocab=text, lower=lower) == list(tokenizer.vocab)
@@ -87,12 +87,12 @@ def both(port, vocab_file, lower):
 
 
 def utf16(text):
-    """Return a text as JavaScript sees it: two halves side by side are a pair."""
+    """Return a text as in JavaScript: two adjacent surrogates form a pair."""
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "surrogatepass")
 
 
 def units(text, offset):
-    """Return an offset in characters as one in UTF-16 units."""
+    """Return a character offset in UTF-16 units."""
     return len(text[:offset].encode("utf-16-le", "surrogatepass")) // 2
 
 
@@ -103,13 +103,13 @@ def expected_pieces(tokenizer, text):
 
 
 def check_pieces(port, tokenizer, texts):
-    """Compare ids, pieces and offsets of texts."""
+    """Compare ids, tokens and offsets of texts."""
     for text, found in zip(texts, port.ask(pieces=texts), strict=True):
         assert found == expected_pieces(tokenizer, text), repr(text)
 
 
 def check_words(port, tokenizer, texts):
-    """Compare the words of texts, whatever the vocabulary."""
+    """Compare the words of texts, independent of the vocabulary."""
     for text, found in zip(texts, port.ask(words=texts), strict=True):
         expected = tokenizer.basic_tokenizer.tokenize(text)
         if found != [utf16(word) for word in expected]:
@@ -136,7 +136,7 @@ def test_the_engine_is_asked_nothing_about_unicode():
 
 
 def test_the_script_runs_in_any_directory(tmp_path):
-    """In a checkout whose package is not installed."""
+    """The script runs in a checkout without an installed package."""
     shutil.copytree(make_tokenizer_js.SOURCE.parent, tmp_path / "ports" / "js")
     (tmp_path / "official_bert").symlink_to(ROOT / "official_bert")
     source = tmp_path / "ports" / "js" / "tokenizer.js"
@@ -207,7 +207,7 @@ def test_every_code_point_in_words(port, lower):
 
 @pytest.fixture(scope="module")
 def telling_vocab(tmp_path_factory):
-    """A vocabulary of the telling characters, so that few words are unknown."""
+    """Return a vocabulary of the special characters, so that few words are unknown."""
     folded = characters.load_table().folded
     chars = [char for char in TELLING if not "\ud800" <= char <= "\udfff"]
     chars += [one for char in chars for one in folded.get(ord(char), "")]
@@ -268,7 +268,7 @@ def test_every_way_to_cut_a_pair(port):
 
 def test_half_a_surrogate_pair_is_a_character_of_an_unknown_word(port, telling_vocab):
     both(port, telling_vocab, True)
-    # The last two halves have a character between them that is removed.
+    # The last two surrogates have a character between them that is removed.
     texts = ["a\ud83d b", "\ude00", "\ud83d王\ude00", "\ud83d\u0001\ude00", "😀"]
     pieces = [found[1] for found in port.ask(pieces=texts)]
     unknown = "[UNK]"

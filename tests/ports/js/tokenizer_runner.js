@@ -1,10 +1,10 @@
-// Answers questions of a test with tokenizer.js: a JSON line in, a JSON line out.
+// Runs tokenizer.js for a test: one JSON line in, one JSON line out.
 //
 //   node tokenizer_runner.js path/of/tokenizer.js
 //
 // {"vocab": text, "lower": bool} makes a tokenizer, {"words": [text, ...]},
-// {"pieces": [text, ...]} and {"pairs": [[text, text or null, length], ...]} ask it,
-// {"table": true} asks for the table. What is thrown comes back as {"error": "..."}.
+// {"pieces": [text, ...]} and {"pairs": [[text, text or null, length], ...]} use it,
+// {"table": true} requests the table. Exceptions are returned as {"error": "..."}.
 "use strict";
 
 const crypto = require("crypto");

@@ -177,7 +177,7 @@ def test_other_examples_or_labels_are_another_run(whole, tmp_path):
 def test_it_starts_from_a_checkpoint_s_own_classifier(start, tmp_path, capsys):
     task = dataclasses.replace(TASK, labels=("a", "b", "c"))
     run(tmp_path, start, task, num_train_steps=20, learning_rate=1e-9)
-    assert "In the checkpoint, not used: cls/" in capsys.readouterr().out
+    assert "Unused weights of the checkpoint: cls/" in capsys.readouterr().out
     before, after = tiny_model.tensors(), tensors(tmp_path)
     np.testing.assert_allclose(
         after["output_weights"], before["output_weights"], atol=1e-6

@@ -260,7 +260,7 @@ def message_of(*arguments, **named):
 
 
 def test_no_fine_tuned_model(tmp_path):
-    assert "no checkpoint at" in message_of(str(tmp_path / "nowhere"))
+    assert "No checkpoint at" in message_of(str(tmp_path / "nowhere"))
     bare = tiny_model.write(tmp_path / "bare")
     assert f"{bare} has no task.json" in message_of(str(bare))
     assert "not the output directory of a finished" in message_of(str(bare))

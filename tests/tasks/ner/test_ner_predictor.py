@@ -271,7 +271,7 @@ def message_of(path):
 
 
 def test_no_tagger(tmp_path):
-    assert "no checkpoint at" in message_of(tmp_path / "nowhere")
+    assert "No checkpoint at" in message_of(tmp_path / "nowhere")
     bare = tiny_model.write(tmp_path / "bare")
     assert f"{bare} has no task.json" in message_of(bare)
     other = classifier_task.ClassifierTask("single_label", ("a", "b"), ("f1",), 9)
@@ -358,4 +358,4 @@ def test_other_labels_of_tokens_are_no_entities(hugging_face, tmp_path, change, 
     assert sources.predictor_of(str(copied)) is None
     with caplog.at_level("WARNING", logger="absl"):
         assert not sources.load_pretrained(str(copied))[1]
-    assert f"{copied} was fine-tuned, and no file says for what" in caplog.text
+    assert f"{copied} was fine-tuned, but no file states its task" in caplog.text

@@ -328,7 +328,7 @@ def message_of(*arguments, **named):
 
 
 def test_no_fine_tuned_model(tmp_path):
-    assert "no checkpoint at" in message_of(str(tmp_path / "nowhere"))
+    assert "No checkpoint at" in message_of(str(tmp_path / "nowhere"))
     bare = tiny_model.write(tmp_path / "bare")
     folder = tmp_path / "encoder"
     folder.mkdir()

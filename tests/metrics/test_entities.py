@@ -55,7 +55,7 @@ def test_entities_by_hand(tags, expected):
 
 @pytest.mark.parametrize("tag", ["", "PER", "o", "O-X", "B-", "-", "b-PER", "BI-X"])
 def test_what_is_no_tag(tag):
-    with pytest.raises(ValueError, match="is no tag such as O, B-PER"):
+    with pytest.raises(ValueError, match="is not a tag. Tags look like O, B-PER"):
         entities.to_spans(["O", tag])
 
 

@@ -187,13 +187,13 @@ def test_best_thresholds_are_those_of_a_search_through_all():
 
 
 def test_what_cannot_be_scored():
-    with pytest.raises(UserError, match="no question to score"):
+    with pytest.raises(UserError, match="no questions to score"):
         squad.evaluate_v1({}, {})
-    with pytest.raises(UserError, match="no question to score"):
+    with pytest.raises(UserError, match="no questions to score"):
         squad.evaluate_v2({}, {})
     with pytest.raises(UserError, match="Question c has no answer.*version_2_with"):
         squad.evaluate_v1(GOLD, ANSWERED)
-    with pytest.raises(UserError, match="None of the questions has a prediction"):
+    with pytest.raises(UserError, match="No question has a prediction"):
         squad.evaluate_v2(GOLD, {"z": "x"})
     with pytest.raises(UserError, match="4 questions have a prediction but .*: b, c,"):
         squad.evaluate_v2(GOLD, ANSWERED, {"a": 0.0})

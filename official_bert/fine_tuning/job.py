@@ -141,8 +141,8 @@ class FineTuningJob:
     Attributes:
       start: `Start`.
       task: content of `task.json`. It has a name (`TASK`), `max_seq_length`,
-        `to_dict()`, and `metrics`: names of scores, of which the first decides
-        which model is the best.
+        `to_dict()`, and `metrics`: names of scores. The first one selects
+        the best model.
       written_config: `BertConfig` to write with the model, with names of labels.
       make_model: function: whether to recompute -> Keras model.
       objective: `step.Objective`.

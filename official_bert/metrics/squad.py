@@ -283,9 +283,7 @@ def _averages(exact, f1, ids):
 
 def _check_questions(gold_answers):
     if not gold_answers:
-        raise UserError(
-            "There are no questions to score. Check that the file is not empty."
-        )
+        raise UserError("The file has no questions to score. Use another file.")
 
 
 def _warn_of_missing(gold_answers, predictions, consequence):

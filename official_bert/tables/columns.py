@@ -148,7 +148,7 @@ def describe_columns(table: Table) -> str:
 
 
 def _name_of(table, index):
-    """Return the name or number by which `find_column` returns this column."""
+    """Return a name or number with which `find_column` returns this column."""
     name = table.columns[index]
     return name if name and table.columns.count(name) == 1 else str(index)
 

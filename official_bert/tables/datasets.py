@@ -61,7 +61,7 @@ class Dataset:
 
     @property
     def translations(self) -> list[str]:
-        """Names of the features with translations, of which one language is read."""
+        """Names of the features with translations; only `language` is read."""
         if self.language is None:
             return []
         return [

@@ -102,7 +102,7 @@ def _choose_texts(sizes, seed, dev_fraction):
 
 
 def _texts(example):
-    """Return the texts with white space normalized, by which examples are equal."""
+    """Return an example's texts with normalized white space, to compare examples."""
     texts = example.text_a, example.text_b or ""
     return tuple(" ".join(text.split()) for text in texts)
 
@@ -133,7 +133,7 @@ def class_balance(sets: Mapping[str, Iterable[Example]], labels: Labels) -> list
         for name, examples in sets.items()
     }
     if labels.kind == REGRESSION:
-        header = ["label", "rows", "mean", "deviation", "min", "max"]
+        header = ["label", "rows", "mean", "std dev", "min", "max"]
         rows = [[name, *_summary(numbers)] for name, numbers in by_set.items()]
         return _align([header, *rows])
     counts = {}

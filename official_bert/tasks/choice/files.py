@@ -242,7 +242,7 @@ def _parse(content):
 
 
 def _table_rows(path, text):
-    """Return the rows of a table, including a header; `UserError` if there are none."""
+    """Return the rows of a table, including a header; raise `UserError` without rows."""
     text = _BLANK_LINES.sub(lambda match: _BLANKS.sub("", match[0]), text)
     first = text.lstrip("\r\n").partition("\n")[0]
     rows, problems = read_tsv(text) if "\t" in first else read_csv(text)
@@ -403,7 +403,7 @@ def _texts_and_labels(listed):
         or not all(isinstance(label, str) for label in labels)
         or len(set(labels)) < len(labels)
     ):
-        raise ValueError("has choices of which some have no label")
+        raise ValueError("has choices with missing or repeated labels")
     return texts, labels
 
 

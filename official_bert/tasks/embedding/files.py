@@ -263,12 +263,14 @@ def check_loss(examples: Sequence[EmbeddingExample], loss: str, flag: str) -> No
         if loss in (COSINE, COSENT) and example.score is None:
             raise UserError(
                 f"{flag}: --loss={loss} needs pairs with scores, but line "
-                f"{example.guid} has no score. Add --score_column, or choose another --loss."
+                f"{example.guid} has no score. Add --score_column, or choose "
+                "another --loss."
             )
         if loss == INFO_NCE and len(example.texts) < 2:
             raise UserError(
                 f"{flag}: --loss={loss} needs two texts per row, but line "
-                f"{example.guid} has one. Name two --text_columns, or use --loss=simcse."
+                f"{example.guid} has one. Name two --text_columns, or use "
+                "--loss=simcse."
             )
 
 

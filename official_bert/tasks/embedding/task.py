@@ -52,5 +52,5 @@ class EmbeddingTask:
         if task.size is not None and task.size < 1:
             raise ValueError(f"size is {task.size}")
         if not task.metrics:
-            raise ValueError("there are no metrics")
+            raise ValueError("metrics is empty")
         return task

@@ -233,5 +233,5 @@ def _check_lengths(max_seq_length, doc_stride, max_query_length):
     if max_seq_length <= max_query_length + 3:
         raise UserError(
             f"max_seq_length {max_seq_length} must be greater than max_query_length "
-            f"{max_query_length} + 3. Otherwise there is no room for the context."
+            f"{max_query_length} + 3. Otherwise the context gets no room."
         )

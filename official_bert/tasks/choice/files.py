@@ -242,7 +242,7 @@ def _parse(content):
 
 
 def _table_rows(path, text):
-    """Return the rows of a table, including a header; raise `UserError` without rows."""
+    """Return the rows of a table, including a header; `UserError` without rows."""
     text = _BLANK_LINES.sub(lambda match: _BLANKS.sub("", match[0]), text)
     first = text.lstrip("\r\n").partition("\n")[0]
     rows, problems = read_tsv(text) if "\t" in first else read_csv(text)

@@ -38,7 +38,7 @@ def test_a_damaged_task_is_not_it(folder):
 
 
 def test_a_folder_without_a_tflite_file_is_refused(tmp_path):
-    with pytest.raises(UserError, match="is not a .tflite file, and holds none"):
+    with pytest.raises(UserError, match="is not a .tflite file or a folder with one"):
         EncoderPredictor(str(tmp_path))
 
 

@@ -72,11 +72,11 @@ def test_a_pretrained_model(directory):
     assert found["layers"] == str(config.num_hidden_layers)
     assert found["vocabulary"] == f"{config.vocab_size} word pieces, lower-cased"
     numbers = sum(value.size for value in tiny_model.tensors().values())
-    assert found["parameters"] == f"{numbers:,}, heads included"
+    assert found["parameters"] == f"{numbers:,}, including heads"
     assert found["started from"] == "random weights"
     assert found["updates"] == "2,000"
     assert found["learning rate"] == "0.0001, warm-up over 200, then linear to 0"
-    assert (found["seed"], found["sequences in an update"]) == ("12", "16")
+    assert (found["seed"], found["batch size (sequences)"]) == ("12", "16")
     assert found["devices"] == r"2 × A \| B"
     assert found["training records"] == "4,100"
     assert found["`--input_file`"] == "one.tfrecord, two.tfrecord"
@@ -99,8 +99,8 @@ def test_a_fine_tuned_model(directory):
     (directory / "task.json").write_text(json.dumps(TASK))
     (directory / "eval_results.txt").write_text("eval_f1 = 0.75\nloss = 0.5\n")
     text = card(directory)
-    assert "\n# BERT, fine-tuned: classifier of texts (MRPC)\n" in text
-    assert "\nIts labels: no, yes.\nIt reads 24 tokens at once.\n" in text
+    assert "\n# BERT, fine-tuned: text classification (MRPC)\n" in text
+    assert "\nLabels: no, yes.\nMaximum length: 24 tokens.\n" in text
     found = rows(text)
     assert found["updates"] == "150 of 2,000"
     assert found["optimizer"] == "adam, with bias correction"
@@ -179,11 +179,11 @@ def test_the_title_says_what_was_learned():
     )
     titles = [title(config, names[:count]) for count in (1, 2, 3)]
     assert titles == [
-        "BERT, the encoder",
+        "BERT encoder",
         "BERT, pre-trained on masked words",
         "BERT, pre-trained on masked words and next sentences",
     ]
-    assert title(config, [names[0], "output_bias"]) == "BERT with the head of a task"
+    assert title(config, [names[0], "output_bias"]) == "BERT with a task head"
 
 
 def convert(directory, there, to):
@@ -213,7 +213,7 @@ def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted, part):
     there = tmp_path / "fine_tuned"
     convert(f"{directory}{part}", there, to)
     assert json.loads((there / "task.json").read_text()) == TASK
-    assert "fine-tuned: classifier of texts" in (there / "README.md").read_text()
+    assert "fine-tuned: text classification" in (there / "README.md").read_text()
 
 
 def test_a_preset_has_no_task_of_ours(directory, tmp_path):
@@ -221,4 +221,4 @@ def test_a_preset_has_no_task_of_ours(directory, tmp_path):
     told = convert(directory, tmp_path / "preset", "keras_hub")
     assert "task.json stays behind" in told
     text = (tmp_path / "preset" / "README.md").read_text()
-    assert "a preset of KerasHub" in text and "fine-tuned:" not in text
+    assert "a KerasHub preset" in text and "fine-tuned:" not in text

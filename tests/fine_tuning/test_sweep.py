@@ -149,8 +149,8 @@ def test_run_again_it_says_the_same_and_trains_nothing(tmp_path, runs_made, caps
     assert runs_made == [1, 2, 3, 4]
     assert_finished(tmp_path)
     again = capsys.readouterr().out.splitlines()
-    assert again.count("It is done: loss 1.000  accuracy 0.3750  f1 0.7500") == 2
-    assert [line for line in again if not line.startswith("It is done")] == first
+    assert again.count("Already finished: loss 1.000  accuracy 0.3750  f1 0.7500") == 2
+    assert [line for line in again if not line.startswith("Already finished")] == first
 
 
 def test_one_process_of_several_speaks(tmp_path, runs_made, monkeypatch, capsys):
@@ -314,7 +314,7 @@ def test_a_run_that_is_added_in_front_does_not_replace_a_better_one(
 
 def test_another_run_s_directory_is_left_alone(tmp_path, runs_made):
     _write(tmp_path, fine_tuning.MODEL_FILES[-1], "precious")
-    with pytest.raises(UserError, match="holds another run or a model; choose another"):
+    with pytest.raises(UserError, match="contains another run or a model. Choose another"):
         run(tmp_path)
     assert (tmp_path / fine_tuning.MODEL_FILES[-1]).read_text() == "precious"
     assert runs_made == []

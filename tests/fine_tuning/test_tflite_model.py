@@ -253,14 +253,14 @@ def bad_files(bare, path):
     with zipfile.ZipFile(path) as packed:
         first = packed.infolist()[0].header_offset + 30 + len("vocab.txt")
     return {
-        "nothing": (b"", "is no model for TFLite"),
-        "text": (b"the horse is on water\n" * 99, "is no model for TFLite"),
-        "archive alone": (archive, "is no model for TFLite"),
-        "bare": (bare.read_bytes(), "carries no files"),
-        "cut": (whole[: size // 2], "carries no files, or is damaged"),
-        "cut in the archive": (whole[: size + 40], "carries no files, or is damaged"),
-        "without its last byte": (whole[:-1], "carries no files, or is damaged"),
-        "other bytes": (damaged(path, first), "carries no files, or is damaged"),
+        "nothing": (b"", "is not a TFLite model"),
+        "text": (b"the horse is on water\n" * 99, "is not a TFLite model"),
+        "archive alone": (archive, "is not a TFLite model"),
+        "bare": (bare.read_bytes(), "contains no files"),
+        "cut": (whole[: size // 2], "is damaged, or contains no files"),
+        "cut in the archive": (whole[: size + 40], "is damaged, or contains no files"),
+        "without its last byte": (whole[:-1], "is damaged, or contains no files"),
+        "other bytes": (damaged(path, first), "is damaged, or contains no files"),
     }
 
 
@@ -293,7 +293,7 @@ def test_any_byte_of_the_archive_may_be_wrong(bare, path, tmp_path):
 
 def test_what_cannot_be_opened(tmp_path):
     with pytest.raises(
-        UserError, match="Cannot read a model from .*no.tflite: No such"
+        UserError, match="Cannot read the model .*no.tflite: No such"
     ):
         tflite_model.read_files(tmp_path / "no.tflite")
 

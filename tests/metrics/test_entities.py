@@ -83,7 +83,7 @@ def test_from_iob1_to_iob2():
     "bad", [[(0, 0, "X")], [(1, 4, "X")], [(0, 2, "X"), (1, 3, "Y")], [(-1, 1, "X")]]
 )
 def test_spans_that_fit_no_sentence(bad):
-    with pytest.raises(ValueError, match="overlaps another, or leaves"):
+    with pytest.raises(ValueError, match="overlaps another one, or extends"):
         entities.to_tags(bad, 3)
 
 
@@ -257,7 +257,7 @@ def test_nothing_to_find_is_no_division_by_zero():
 
 
 def test_predictions_must_fit():
-    with pytest.raises(ValueError, match="are 2 sentences, but predictions for 1"):
+    with pytest.raises(ValueError, match="has 2 sentences, but `predicted` has 1"):
         entities.score([["O"], ["O"]], [["O"]])
     with pytest.raises(ValueError, match="Sentence 1, .*has 2 words, but 1 tags"):
         entities.score([["O"], ["O", "O"]], [["O"], ["O"]])

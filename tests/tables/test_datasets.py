@@ -28,7 +28,7 @@ def test_names(name, parts):
     "name", ["", "glue/", "/mrpc", "a b", "glue/mrpc:2", "huggingface:x", "../x", "ä"]
 )
 def test_what_is_no_name(name):
-    with pytest.raises(UserError, match="is not a name of TFDS"):
+    with pytest.raises(UserError, match="is not a TFDS name"):
         parse_name(name)
 
 

@@ -98,12 +98,12 @@ def test_the_fraction():
     assert len(split_off_dev(examples, SINGLE_LABEL, 1, 0.3)[1]) == 30
     assert len(split_off_dev(examples, SINGLE_LABEL, 1, 0.99)[1]) == 98
     for fraction in (0, 1, -1, 20, float("nan")):
-        with pytest.raises(UserError, match="choose one between 0 and 1"):
+        with pytest.raises(UserError, match="Choose a number between 0 and 1"):
             split_off_dev(examples, SINGLE_LABEL, 1, fraction)
 
 
 def test_too_few_rows():
-    with pytest.raises(UserError, match=r"too few rows \(3\) .* give --dev_file"):
+    with pytest.raises(UserError, match=r"3 rows are too few .* Give --dev_file"):
         split_off_dev(examples_of(["a", "b", "c"]), SINGLE_LABEL, 1)
 
 
@@ -142,7 +142,7 @@ def test_class_balance_of_many_labels():
 def test_class_balance_of_numbers():
     sets = {"train": examples_of([1.0, 2.0, 6.0]), "dev": []}
     assert class_balance(sets, Labels(REGRESSION, ())) == [
-        "label  rows  mean  deviation  min  max",
+        "label  rows  mean  std dev  min  max",
         "train     3     3       2.16    1    6",
         "dev       0",
     ]

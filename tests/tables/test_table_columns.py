@@ -50,7 +50,7 @@ def test_without_a_header_columns_have_numbers():
     table = table_of(header=False, review=TEXTS, stars=STARS)
     assert choose_columns(table)[0] == Columns("0", None, "1", False)
     assert chosen(table, "0", None, 1) == ("0", None, "1")
-    assert "no column 'review' (it was read as having no header)" in message_of(
+    assert "no column 'review' (the file was read without a header)" in message_of(
         table, "review"
     )
 
@@ -71,7 +71,7 @@ def test_a_missing_column_is_named_with_those_there_are():
     for given in [("txt",), ("2",), ("review", None, "-1")]:
         message = message_of(table, *given)
         assert f"has no column {given[-1]!r}" in message
-        assert "its columns are 0 'review', 1 'stars'" in message
+        assert "Its columns are 0 'review', 1 'stars'" in message
     assert message_of(table, None, None, "x").startswith("--label_column: data.csv")
     assert message_of(table, None, "x").startswith("--text_b_column: data.csv")
 
@@ -80,7 +80,7 @@ def test_a_name_that_is_there_twice():
     rows = [Row(2, ("a b c", "d", "x"))]
     table = Table("data.csv", CSV, ("text", "text", "label"), True, rows)
     message = message_of(table, "text")
-    assert "has 2 columns called 'text'; give the number" in message
+    assert "has 2 columns called 'text'. Give the number" in message
     assert "0 'text', 1 'text', 2 'label'" in message
     assert chosen(table, "0") == ("0", None, "label")
     assert find_column(table, "0", "--text_column") == 0
@@ -109,7 +109,7 @@ def test_columns_that_number_the_rows_are_left_alone():
 def test_two_texts_are_not_guessed_but_asked_for():
     table = table_of(first=TEXTS, second=OTHERS, label=STARS)
     message = message_of(table)
-    assert "more than one column may be the text; choose with --text_column" in message
+    assert "more than one column may be the text. Choose one with --text_column" in message
     assert "0 'first', 1 'second', 2 'label'" in message
     assert chosen(table, "first", "second") == ("first", "second", "label")
 
@@ -137,7 +137,7 @@ def test_a_pair_of_unequal_lengths_is_asked_for():
 def test_two_columns_of_few_values_are_asked_for():
     table = table_of(review=TEXTS, stars=STARS, city=["Ulm", "Bonn"] * 3)
     message = message_of(table)
-    assert "more than one column may be the label; choose with --label_col" in message
+    assert "more than one column may be the label. Choose one with --label_col" in message
 
 
 def test_a_text_is_no_number_and_no_list():
@@ -156,5 +156,5 @@ def test_a_tsv_with_commas():
     """One column is no table of texts and labels; what ends with .tsv has tabs."""
     rows = [Row(line, [f"{text},5"]) for line, text in enumerate(TEXTS, 1)]
     table = Table("data.tsv", TSV, ("0",), False, rows)
-    assert "data.tsv: all of it is one column" in message_of(table)
+    assert "data.tsv has only one column" in message_of(table)
     assert ".csv" in message_of(table)

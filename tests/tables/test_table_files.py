@@ -154,12 +154,12 @@ def test_short_and_long_rows_are_counted_over_the_whole_file(tmp_path):
     "text, what",
     [
         ('text,label\n"a,1\nb,2\nc,3\n', "line 2 begins a quoted cell that never ends"),
-        ('text,label\na,1\n"b "c" d",2\n', "line 3 has text behind a closing quote"),
+        ('text,label\na,1\n"b "c" d",2\n', "line 3 has text after a closing quote"),
     ],
 )
 def test_bad_quoting(tmp_path, text, what):
     message = message_of(write(tmp_path, text))
-    assert what in message and "double those inside" in message
+    assert what in message and "double inner quotes" in message
 
 
 def test_long_cells_are_no_problem(tmp_path):
@@ -178,7 +178,7 @@ def test_an_empty_file(tmp_path, name, content):
 
 def test_a_header_alone(tmp_path):
     message = message_of(write(tmp_path, "review,stars\n"))
-    assert "holds a header and no rows" in message
+    assert "contains a header but no rows" in message
 
 
 def test_bytes_that_are_not_utf8(tmp_path):
@@ -204,7 +204,7 @@ def test_nul_characters(tmp_path):
             gzip.compress(b"text,label\n" * 99, mtime=0)[:-9],
             "cannot be read",
         ),
-        ("a.json", '[{"text": "a"}]', "one object a line"),
+        ("a.json", '[{"text": "a"}]', "one object per line"),
     ],
 )
 def test_files_of_other_formats(tmp_path, name, content, what):

@@ -327,7 +327,7 @@ def test_eight_threads_get_what_one_gets(whole, predictor, monkeypatch):
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        (["abc"], "Question 0 is 'abc': not a prompt, a str, and its choices."),
+        (["abc"], "Question 0 is 'abc': not a prompt and its choices."),
         ([("a", ["b", "c"]), ("a", ["b"], "c")], r"Question 1 is \('a'.*: not a"),
         ([(None, ["b", "c"])], "Question 0 is .*: not a prompt"),
         ([(b"a", ["b", "c"])], "Question 0 is .*: not a prompt"),
@@ -335,8 +335,8 @@ def test_eight_threads_get_what_one_gets(whole, predictor, monkeypatch):
         ([("a", "bc")], "The choices of question 0 are 'bc': not a list of str."),
         ([("a", ["b", None])], r"choices of question 0 are \['b', None\]: not a list"),
         ([("a", ["b", 1])], r"choices of question 0 are \['b', 1\]: not a list"),
-        ([("a", ["b"])], r"choices of question 0 are \['b'\]: give two or more."),
-        ([("a", [])], r"choices of question 0 are \[\]: give two or more."),
+        ([("a", ["b"])], r"choices of question 0 are \['b'\]. Give at least two."),
+        ([("a", [])], r"choices of question 0 are \[\]. Give at least two."),
     ],
 )
 def test_what_is_no_question(predictor, pairs, words):
@@ -355,7 +355,7 @@ def message_of(*arguments, **named):
 def test_no_fine_tuned_model(whole, tmp_path):
     other = tiny_model.write(tmp_path / "other")
     assert f"{other} has no task.json" in message_of(str(other))
-    assert "3 outputs, and the task asks for 1" in message_of(str(other), task=TASK)
+    assert "3 outputs, but the task needs 1" in message_of(str(other), task=TASK)
     (other / "task.json").write_text('{"task": "squad"}')
     assert "its task is 'squad'" in message_of(str(other))
     (other / "task.json").write_text('{"task": "multiple_choice", "global_step": 1}')

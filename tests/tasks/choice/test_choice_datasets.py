@@ -126,5 +126,5 @@ def test_datasets_of_tfds_have_these_features():
 
 def test_other_features(tmp_path):
     prepare_rows("texts", tmp_path, {"text": TEXT}, {"train": [{"text": "a"}]})
-    with pytest.raises(UserError, match="is not multiple choice as SWAG, hellaswag or"):
+    with pytest.raises(UserError, match="is not multiple choice like SWAG, hellaswag or"):
         read_dataset(opened("texts", tmp_path), "train")

@@ -85,7 +85,7 @@ def test_as_many_choices_as_the_most(tokenizer):
     features = convert_choices(EXAMPLES, tokenizer, 20)
     assert pad_choice_features(features, 9)["input_ids"].shape == (2, 3, 9)
     assert pad_choice_features(features[:1], 9)["choice_mask"].tolist() == [[1, 1]]
-    with pytest.raises(ValueError, match="an example of 3 choices"):
+    with pytest.raises(ValueError, match="An example has 3 choices"):
         pad_choice_features(features, 9, 2)
 
 

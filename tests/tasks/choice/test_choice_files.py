@@ -132,7 +132,7 @@ def test_generated_endings_may_be_left_out(tmp_path):
     ]
     only_generated = write(tmp_path, swag_text(swag_row(source="gen")))
     message = message_of(read_swag, only_generated, leave_out_generated=True)
-    assert "has no rows that are examples" in message
+    assert "contains no examples" in message
     header = [name for name in HEADER if name != "gold-source"]
     path = write(tmp_path, swag_text(swag_row(), header=header))
     message = message_of(read_swag, path, leave_out_generated=True)
@@ -145,7 +145,7 @@ def test_swag_s_bad_labels(tmp_path, label):
     message = message_of(read_swag, path)
     assert "1 row cannot be used: line 3 has " in message
     if label:
-        assert f"has the answer '{label}', which is none of 0, 1, 2 and 3" in message
+        assert f"has the answer '{label}', which is not one of 0, 1, 2 and 3" in message
         message_of(read_swag, path, is_test=True)
     else:
         assert "has no answer" in message
@@ -235,9 +235,9 @@ def test_tabs(tmp_path):
     ("content", "expected"),
     [
         ("Which?,a,b,A\n", "is neither SWAG's CSV, whose first row names the columns"),
-        ("the horse\n", "nor JSON lines, each an object in braces; bring it into"),
+        ("the horse\n", "nor JSON lines with one object in braces per line. Convert it"),
         ('"{}"\n', "is neither SWAG's CSV"),
-        ('[{"sent1": "a"}]', "holds one JSON list; write JSON lines"),
+        ('[{"sent1": "a"}]', "contains one JSON list. Write JSON lines"),
         ("\n \n", "is empty"),
         ("\ufeff", "is empty"),
         (gzip.compress(b"a", mtime=0), "is not UTF-8"),
@@ -264,7 +264,7 @@ def test_json_lines_with_both_kinds_of_keys(tmp_path):
         "line 3 has an empty sent1",
         "line 4 has no text as its sent2",
         "line 5 has an empty ending1",
-        "line 6 has the answer '2', which is none of 0 and 1",
+        "line 6 has the answer '2', which is not one of 0 and 1",
         "line 7 has no answer",
     ):
         assert expected in message
@@ -280,7 +280,7 @@ def test_lines_that_are_no_json_may_be_left_out(tmp_path):
     content = json.dumps(GOOD) + '\n{"question"\n[]\n' + json.dumps(GOOD)
     found, notes = read_choices(write(tmp_path, content), leave_out_damaged=True)
     assert [one.guid for one in found] == [1, 4]
-    assert "2 of 4 rows were left out, which cannot be used: lines 2, 3." in notes[0]
+    assert "2 of 4 rows cannot be used and were left out: lines 2, 3." in notes[0]
 
 
 @pytest.mark.parametrize("label", ["9", "", "none"])
@@ -397,7 +397,7 @@ def test_arc_s_table(tmp_path):
         ("Q?,,,,A", "has no choices"),
         ("Q?,a,,,A", "has 1 choice;"),
         ("Q?,a,,c,A", "has an empty choice"),
-        ("Q?,a,b,,C", "has the answer 'C', which is none of A and B"),
+        ("Q?,a,b,,C", "has the answer 'C', which is not one of A and B"),
         ("Q?,a,b,,0", "has the answer '0'"),
         ("Q?,a,b,c,", "has no answer"),
     ],
@@ -410,7 +410,7 @@ def test_damaged_rows_of_a_table(tmp_path, row, expected):
     found, notes = read_choices(path, leave_out_damaged=True)
     assert [one.guid for one in found] == [1, 3]
     assert notes == [
-        f"{path}: 1 of 3 rows were left out, which cannot be used: line 2."
+        f"{path}: 1 of 3 rows cannot be used and were left out: line 2."
     ]
     with pytest.raises(UserError, match="line 1 has"):
         read_choices(write(tmp_path, row + "\n"), leave_out_damaged=True)
@@ -427,15 +427,15 @@ GOOD = {"question": "Q?", "choices": ["a", "b"], "label": 0}
         ({"question": {"choices": ["a", "b"]}}, "has no text as its question"),
         ({"question": {"stem": "Q?"}}, "has no choices"),
         ({"choices": None}, "has no choices"),
-        ({"choices": "a b"}, "has choices that are no list of texts"),
+        ({"choices": "a b"}, "has choices that are not a list of texts"),
         ({"choices": ["a", 1.5, None]}, "has no text as its choice"),
-        ({"choices": ["a", {"text": "b", "label": "B"}]}, "do not have a label each"),
-        ({"choices": {"text": ["a", "b"], "label": ["A"]}}, "do not have a label each"),
-        ({"choices": {"text": ["a", "b"], "label": ["A", "A"]}}, "not have a label"),
-        ({"choices": {"text": ["a", "b"]}}, "has choices that are no list of texts"),
-        ({"label": 2}, "has the answer '2', which is none of A and B"),
+        ({"choices": ["a", {"text": "b", "label": "B"}]}, "with missing or repeated labels"),
+        ({"choices": {"text": ["a", "b"], "label": ["A"]}}, "with missing or repeated labels"),
+        ({"choices": {"text": ["a", "b"], "label": ["A", "A"]}}, "with missing or repeated labels"),
+        ({"choices": {"text": ["a", "b"]}}, "has choices that are not a list of texts"),
+        ({"label": 2}, "has the answer '2', which is not one of A and B"),
         ({"label": ["A"]}, "has the answer"),
-        ({"answerKey": "0"}, "has the answer '0', which is none of A and B"),
+        ({"answerKey": "0"}, "has the answer '0', which is not one of A and B"),
         ({"choices": {"text": ["a", "b"], "label": ["X", "Y"]}}, "none of X and Y"),
     ],
 )

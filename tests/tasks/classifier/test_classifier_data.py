@@ -167,7 +167,7 @@ def test_all_rows_train_where_no_dev_set_is_wanted(train_file):
 def test_guesses_and_balance_are_logged(train_file, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         read_own(OwnFiles(train_file, None, None), 128, "truncate", ("train",))
-    assert f"{train_file}: the text is taken from column 'text'" in caplog.text
+    assert f"{train_file}: column 'text' is used as the text" in caplog.text
     assert f"{train_file}: the labels are read as single_label" in caplog.text
     assert "good   10  50.0 %" in caplog.messages
 
@@ -178,9 +178,9 @@ def test_texts_that_sets_share_are_warned_of(tmp_path, train_file, caplog):
     with caplog.at_level(logging.WARNING):
         read_own(OwnFiles(train_file, dev, test), 128, "truncate", ALL)
     assert caplog.messages == [
-        "2 of 3 dev texts are also in the training set: their scores say little about "
+        "2 of 3 dev texts are also in the training set, so their scores say little about "
         "new texts.",
-        "1 of 1 test texts are also in the training set: their scores say little about "
+        "1 of 1 test texts are also in the training set, so their scores say little about "
         "new texts.",
     ]
 
@@ -265,7 +265,7 @@ def glue_task():
 def test_a_model_of_no_table_needs_to_be_told_the_columns(tmp_path):
     dev = write(tmp_path, "dev.tsv", [("1", "new")], ("stars", "review"))
     with pytest.raises(
-        UserError, match="not fine-tuned on a table: give --text_column .*label_column"
+        UserError, match="not fine-tuned on a table. Add --text_column .*label_column"
     ):
         read_own_for(glue_task(), OwnFiles(None, dev, None), 64, "truncate", ("dev",))
     own = OwnFiles(None, dev, None, text_column="review", label_column="stars")
@@ -313,8 +313,8 @@ def test_a_column_by_its_number_tells_nothing_of_a_header(tmp_path, has_header, 
     own = OwnFiles(None, None, path, text_column="0")
     found = [each.text_a for each in read_texts(TASK, own, "--input_file")]
     assert found == [text for text, _ in rows[has_header:]]
-    what = "names the columns" if has_header else "is one like the others"
-    assert f"new.tsv: by its looks, the first row {what}" in caplog.text
+    what = "is a header" if has_header else "is not a header"
+    assert f"new.tsv: the first row probably {what}" in caplog.text
     own = dataclasses.replace(own, has_header=not has_header)
     assert len(read_texts(TASK, own, "--input_file")) == len(found) + (
         1 if has_header else -1
@@ -327,7 +327,7 @@ def test_a_header_that_the_training_file_lacked(tmp_path, caplog):
     path = write(tmp_path, "new.tsv", [("A fine film.", "3"), ("I left.", "1")])
     found = read_texts(task, OwnFiles(None, None, path), "--input_file")
     assert [each.text_a for each in found] == ["text", "A fine film.", "I left."]
-    assert "the first row looks like a header and is read like the others" in (
+    assert "the first row looks like a header but is read as data" in (
         caplog.text
     )
     caplog.clear()
@@ -367,7 +367,7 @@ def test_the_model_answers_what_is_asked():
         check_same_answers(sst, rte, "output/sst")
     assert str(caught.value) == (
         "output/sst was fine-tuned for the labels 0, 1, and rte has the labels "
-        "entailment, not_entailment; choose another model, or train one (--do_train)."
+        "entailment, not_entailment. Choose another model, or train one (--do_train)."
     )
     number = glue_classifier_task(TASKS["sts-b"], 128, "truncate")
     with pytest.raises(UserError, match="was fine-tuned for numbers, and rte has"):

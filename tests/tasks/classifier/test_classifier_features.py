@@ -97,7 +97,7 @@ def test_what_was_cut_is_told(tokenizer, caplog):
     assert [one.num_cut for one in found] == [2, 0, 2]
     assert caplog.messages == [
         "2 of 3 texts are longer than max_seq_length 5: 4 tokens were cut off, "
-        "2 from one text at most."
+        "at most 2 from one text."
     ]
     caplog.clear()
     convert_examples(examples, tokenizer, 7)

@@ -234,7 +234,7 @@ def test_eight_threads_get_what_one_gets(path, monkeypatch):
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ("one text", "predict takes a list of texts; put this one into a list."),
+        ("one text", "predict needs a list of texts. Put this text into a list."),
         (["a", ("b", "c", "d")], r"Text 1 is \('b', 'c', 'd'\): neither a str nor a"),
         ([("a", None)], r"Text 0 is \('a', None\): neither"),
         ([()], r"Text 0 is \(\): neither"),
@@ -282,7 +282,7 @@ def test_a_damaged_task(tmp_path):
 
 def test_a_task_that_does_not_fit_the_weights(tmp_path, path):
     fewer = dataclasses.replace(TASK, labels=("bad", "good"))
-    assert "3 outputs, and the task asks for 2" in message_of(path, task=fewer)
+    assert "3 outputs, but the task needs 2" in message_of(path, task=fewer)
     longer = dataclasses.replace(TASK, max_seq_length=33)
     assert message_of(path, task=longer) == (
         "max_seq_length is 33, and the model reads up to 32 tokens; choose a smaller "

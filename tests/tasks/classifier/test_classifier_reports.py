@@ -267,4 +267,4 @@ def test_all_submissions_are_zipped_once_none_is_missing(tmp_path, capsys):
         submit(name, {name: np.ones((2, width), np.float32)}, tmp_path)
     with zipfile.ZipFile(tmp_path / "submission.zip") as archive:
         assert len(archive.namelist()) == len(names) == 11
-    assert f"All together: {tmp_path}/submission.zip" in capsys.readouterr().out
+    assert f"Archive for the server: {tmp_path}/submission.zip" in capsys.readouterr().out

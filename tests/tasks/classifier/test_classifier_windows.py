@@ -105,7 +105,7 @@ def test_a_pair_of_two_long_texts(tokenizer, caplog):
     assert [one.num_cut for one in found] == [5] * 4
     # A text is counted once, not with each of its windows.
     assert caplog.messages == [
-        "1 of 1 texts are longer than max_seq_length 12: they are read through 4 "
+        "1 of 1 texts are longer than max_seq_length 12: they are read in 4 "
         "windows.",
         "1 of 1 texts are longer than max_seq_length 12: 5 tokens were cut off, 5 from "
         "one text at most.",

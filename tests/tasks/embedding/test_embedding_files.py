@@ -81,15 +81,15 @@ def test_columns_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "columns", "words"),
     [
-        ("three.csv", {"has_header": True}, "choose with --text_columns among 0 'x'"),
+        ("three.csv", {"has_header": True}, "Choose --text_columns from 0 'x'"),
         ("three.csv", {"texts": ("x", "w")}, "--text_columns: .* has no column 'w'"),
         ("three.csv", {"texts": ("x", "x")}, "must be different columns"),
-        ("three.csv", {"texts": ("x",), "score": "y"}, "a score belongs to two texts"),
+        ("three.csv", {"texts": ("x",), "score": "y"}, "a score needs two texts"),
         ("pairs.csv", {"group": "anchor"}, "has no examples"),
         (
             "three.csv",
             {"texts": ("x", "y"), "group": "z"},
-            "a table of groups has one column",
+            "a table of groups has one text column",
         ),
         ("empty.csv", {}, "line 2 has an empty text, line 4 has"),
         ("score.csv", {}, "the score 'high', which is not a number"),

@@ -121,7 +121,7 @@ def test_no_row_of_a_test_set_is_left_out(tmp_path, caplog):
     with caplog.at_level(logging.WARNING):
         found = read_file(path, TASKS["rte"], "test")
     assert texts(found) == [("A.", "", None), ("C.", "D.", None), ("F.", "G.", None)]
-    assert "2 rows do not have 3 cells; what is missing is empty" in caplog.text
+    assert "2 rows do not have 3 cells; missing cells are empty" in caplog.text
     # The columns of STS-B count from the end of the header.
     path = write(tmp_path, "test.tsv", "index\ta\tb\n0\tA.\tB.\tC.\n")
     assert texts(read_file(path, TASKS["sts-b"], "test")) == [("A.", "B.", None)]
@@ -151,7 +151,7 @@ def test_unknown_labels_name_file_and_row(tmp_path):
 @pytest.mark.parametrize("label", ["5.1", "-0.1", "nan", "inf", "good", ""])
 def test_what_is_no_score_of_sts_b(tmp_path, label):
     path = write(tmp_path, "dev.tsv", f"a\tb\tscore\nA.\tB.\t{label}\n")
-    with pytest.raises(UserError, match=f"row 2: the label '{label}' is no number"):
+    with pytest.raises(UserError, match=f"row 2: the label '{label}' is not a number"):
         read_file(path, TASKS["sts-b"], "dev")
 
 
@@ -164,7 +164,7 @@ def test_missing_files_and_splits(tmp_path):
 
 def test_files_without_examples(tmp_path):
     path = write(tmp_path, "train.tsv", RTE_HEADER)
-    with pytest.raises(UserError, match="train.tsv has no rows that are examples"):
+    with pytest.raises(UserError, match="train.tsv contains no examples"):
         read_file(path, TASKS["rte"], "train")
     path = write(tmp_path, "train.tsv", "")
     with pytest.raises(UserError, match="first row has 0 columns"):

@@ -91,5 +91,5 @@ def test_names_as_people_write_them(written, name):
 
 
 def test_a_task_there_is_not():
-    with pytest.raises(UserError, match="no task 'boolq'; choose from cola, sst-2"):
+    with pytest.raises(UserError, match="--task_name=boolq does not exist. Choose one of cola, sst-2"):
         find_task("boolq")

@@ -87,7 +87,7 @@ def test_another_dataset(tmp_path):
     [
         ({"words": ["a", "b"], "tags": ["O"]}, ("O",), "has 2 words and 1 tags"),
         ({"words": ["a", " "], "tags": ["O", "O"]}, ("O",), "has an empty word"),
-        ({"words": ["a"], "tags": ["noun"]}, ("noun",), "has 'noun' for a tag"),
+        ({"words": ["a"], "tags": ["noun"]}, ("noun",), "has 'noun', which is not a tag"),
         ({"words": [], "tags": []}, ("O",), r"tagged \(train\) has no words"),
     ],
 )

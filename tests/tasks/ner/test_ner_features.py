@@ -236,7 +236,7 @@ def test_windows_that_are_missing_or_double(tokenizer):
     found = convert_documents(documents, tokenizer, 5)
     predictions = [np.zeros(5, np.int32)] * len(found)
     assert word_tags(documents, found[::-1], predictions, TAGS) == [[["O"] * 6]]
-    with pytest.raises(ValueError, match="words without a prediction"):
+    with pytest.raises(ValueError, match="words have no prediction"):
         word_tags(documents, found[1:], predictions[1:], TAGS)
     with pytest.raises(ValueError, match="two predictions"):
         word_tags(documents, found * 2, predictions * 2, TAGS)

@@ -139,7 +139,7 @@ def test_schemes(tmp_path, tags, expected, note):
 
 def test_an_entity_that_begins_with_i_is_named_by_its_line(tmp_path):
     data = read(tmp_path, "a B-X\n\nb O\nc I-X\n")
-    assert data.notes[-1].endswith("made to begin with B: line 4.")
+    assert data.notes[-1].endswith("were changed to B: line 4.")
 
 
 def test_without_borders_a_file_is_one_document(tmp_path):
@@ -171,9 +171,9 @@ def test_words_without_tags(tmp_path):
             "1 row .*: line 2 has 3 columns instead of 2; a row is a word",
         ),
         ("a\nb\n", "line 1 has a word without a tag, line 2 has"),
-        ("a O\n\nb X-LOC\nc B-\n", "line 3 has 'X-LOC' for a tag, line 4 has 'B-'"),
-        ("", "holds no words"),
-        ("\n \n-DOCSTART- O\n", "holds no words"),
+        ("a O\n\nb X-LOC\nc B-\n", "line 3 has 'X-LOC', which is not a tag, line 4 has 'B-'"),
+        ("", "contains no words"),
+        ("\n \n-DOCSTART- O\n", "contains no words"),
         (b"a O\nb\xff O\n\xfe O\n", "not UTF-8 in lines 2, 3"),
         (b"a O\n\0 O\n", "NUL characters in line 2"),
         ("a O\n".encode("utf-16"), "is UTF-16"),
@@ -296,14 +296,14 @@ GOOD = record("In Rome.", (3, 7, "LOC"))
         ("{", "line 2 is not JSON"),
         ("[1]", "line 2 is not a JSON object"),
         ("[" * 100_000, "line 2 is nested too deeply"),
-        ('{"text": "\\ud800"}', "line 2 holds half a character"),
+        ('{"text": "\\ud800"}', "line 2 contains a lone surrogate"),
         ({"entities": []}, 'line 2 has no "text"'),
         ({"text": 3, "entities": []}, 'line 2 has no "text"'),
-        ({"text": "a"}, 'line 2 has no list of "entities"'),
-        ({"text": "a", "entities": {}}, 'line 2 has no list of "entities"'),
+        ({"text": "a"}, 'line 2 has no list "entities"'),
+        ({"text": "a", "entities": {}}, 'line 2 has no list "entities"'),
         ({"text": "a", "entities": [[0, 1, "X"]]}, "without start, end and label"),
-        (record("a", (0, "1", "X")), "whose start or end is no whole number"),
-        (record("a", (0, True, "X")), "whose start or end is no whole number"),
+        (record("a", (0, "1", "X")), "whose start or end is not an integer"),
+        (record("a", (0, True, "X")), "whose start or end is not an integer"),
         (record("ab", (1, 1, "X")), "from 1 to 1 in a text of 2 characters"),
         (record("ab", (1, 3, "X")), "from 1 to 3 in a text of 2 characters"),
         (record("ab", (-1, 1, "X")), "from -1 to 1 in a text"),

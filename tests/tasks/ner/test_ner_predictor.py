@@ -289,9 +289,9 @@ def test_no_tagger(tmp_path):
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"tags": TAGS[:3]}, "5 outputs, and the task asks for 3"),
+        ({"tags": TAGS[:3]}, "5 outputs, but the task needs 3"),
         ({"max_seq_length": 33}, "max_seq_length is 33, and the model reads up to 32"),
-        ({"feature_based": "last"}, "no whole model of its task: it lacks bilstm_0/"),
+        ({"feature_based": "last"}, "is incomplete: it lacks bilstm_0/"),
     ],
     ids=str,
 )

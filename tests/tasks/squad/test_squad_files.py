@@ -167,7 +167,7 @@ def test_gold_answers(write):
     ("version_2", "message"),
     [
         (False, "no answer; .* must have one, or, if .* give --version_2_with_neg"),
-        (True, "has no answer; for training it must have one."),
+        (True, "has no answer, but training needs one."),
     ],
 )
 def test_a_question_without_its_answer(write, version_2, message):
@@ -210,7 +210,7 @@ def test_half_a_character(write, key):
     content = squad(question("When?"))
     paragraph = content["data"][0]["paragraphs"][0]
     (paragraph if key == "context" else paragraph["qas"][0])[key] += "\ud83d"
-    with pytest.raises(UserError, match=f'"{key}" holds half a character'):
+    with pytest.raises(UserError, match=f'"{key}" contains a lone surrogate'):
         read_examples(write(content), False)
 
 
@@ -242,7 +242,7 @@ def test_damage_is_named(write, place, where, damage):
     parent = content
     for key in place[:-1]:
         grandparent, parent = parent, parent[key]
-    expected = f'{where}: "{place[-1]}" is {json.dumps(damage)}, which it cannot be'
+    expected = f'{where}: "{place[-1]}" is {json.dumps(damage)}, which is not valid'
     if damage == "missing":
         del parent[place[-1]]
         expected = f'{where} has no "{place[-1]}"'
@@ -265,10 +265,10 @@ def test_damage_is_named(write, place, where, damage):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (json.dumps(WHOLE)[:-9], "is no SQuAD file: line 1, column .* cut off"),
-        ("", "is no SQuAD file: line 1, column 1"),
-        ("[1]", 'must hold one JSON object with a list "data"'),
-        ('{"data": {}}', 'must hold one JSON object with a list "data"'),
+        (json.dumps(WHOLE)[:-9], "is not a SQuAD file: line 1, column .* truncated"),
+        ("", "is not a SQuAD file: line 1, column 1"),
+        ("[1]", 'must contain one JSON object with a list "data"'),
+        ('{"data": {}}', 'must contain one JSON object with a list "data"'),
         ("[" * 100000, "nested too deeply"),
         ('{"data": []}', "has no questions."),
     ],

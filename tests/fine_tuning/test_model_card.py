@@ -1,4 +1,4 @@
-"""The card of a model says what its files say, and leaves people's words alone."""
+"""A model card contains the facts of the model's files, and keeps people's edits."""
 
 import json
 
@@ -70,18 +70,18 @@ def test_a_pretrained_model(directory):
     assert "\n# BERT, pre-trained on masked words and next sentences\n" in text
     found, config = rows(text), tiny_model.MINI_CONFIG
     assert found["layers"] == str(config.num_hidden_layers)
-    assert found["vocabulary"] == f"{config.vocab_size} word pieces, lower-cased"
+    assert found["vocabulary"] == f"{config.vocab_size} WordPiece tokens, lower-cased"
     numbers = sum(value.size for value in tiny_model.tensors().values())
     assert found["parameters"] == f"{numbers:,}, including heads"
     assert found["started from"] == "random weights"
-    assert found["updates"] == "2,000"
+    assert found["training steps"] == "2,000"
     assert found["learning rate"] == "0.0001, warm-up over 200, then linear to 0"
     assert (found["seed"], found["batch size (sequences)"]) == ("12", "16")
     assert found["devices"] == r"2 × A \| B"
     assert found["training records"] == "4,100"
     assert found["`--input_file`"] == "one.tfrecord, two.tfrecord"
     assert found["`--data_dir`"] == "glue"
-    assert "Licence" in text and "fill_mask.py --model=THIS_FOLDER" in text
+    assert "License" in text and "fill_mask.py --model=THIS_FOLDER" in text
     assert "## Scores" not in text and str(directory) not in text and "/a/" not in text
 
 
@@ -90,7 +90,7 @@ def test_a_pretraining_that_ended_early(directory):
     for step in (500, 900):
         (directory / f"model.ckpt-{step}.index").touch()
     found = rows(card(directory))
-    assert (found["updates"], found["started from"]) == ("900 of 2,000", "base")
+    assert (found["training steps"], found["started from"]) == ("900 of 2,000", "base")
     assert found["optimizer"] == "lamb"
 
 
@@ -102,7 +102,7 @@ def test_a_fine_tuned_model(directory):
     assert "\n# BERT, fine-tuned: text classification (MRPC)\n" in text
     assert "\nLabels: no, yes.\nMaximum length: 24 tokens.\n" in text
     found = rows(text)
-    assert found["updates"] == "150 of 2,000"
+    assert found["training steps"] == "150 of 2,000"
     assert found["optimizer"] == "adam, with bias correction"
     assert (found["eval_f1"], found["loss"]) == ("0.75", "0.5")
     assert "predict.py --model=THIS_FOLDER" in text and "fill_mask" not in text
@@ -187,7 +187,7 @@ def test_the_title_says_what_was_learned():
 
 
 def convert(directory, there, to):
-    """Return what is printed."""
+    """Convert a checkpoint, and return the output."""
     arguments = [f"--from={directory}", f"--to={there}", f"--format={to}"]
     done = warm_python.run([ROOT / "run_scripts" / "convert_checkpoint.py", *arguments])
     assert done.returncode == 0, done.stderr
@@ -200,7 +200,7 @@ def convert(directory, there, to):
 )
 @pytest.mark.parametrize("part", ["", "/bert_model.ckpt"])
 def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted, part):
-    """And what it was fine-tuned for, if it was."""
+    """The card names the task of a fine-tuned model."""
     there = tmp_path / to
     convert(f"{directory}{part}", there, to)
     text = (there / "README.md").read_text()

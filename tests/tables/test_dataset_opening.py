@@ -1,4 +1,4 @@
-"""Opening datasets of TFDS, and what is told if that fails."""
+"""Opening TFDS datasets works, or fails with a helpful message."""
 
 import importlib.util
 from unittest import mock
@@ -62,7 +62,7 @@ def test_unknown_names(tmp_path, name, message):
 
 
 def fail_with(error):
-    """Let each preparation fail."""
+    """Make each preparation fail."""
     from named_datasets import tfds
 
     return mock.patch.object(
@@ -71,7 +71,7 @@ def fail_with(error):
 
 
 class DownloadError(Exception):
-    """As the package has it: no kind of `OSError`."""
+    """Stands for TFDS's class, which is not an `OSError`."""
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_each_is_described(tmp_path, capsys):
             "imdb_reviews": "imdb_reviews",
             "conll2003": "conll2003",
             "glue/mrpc:2.0.0": "glue/mrpc",
-            "squad": "squad/v1.1",  # The first config is the one that TFDS takes.
+            "squad": "squad/v1.1",  # TFDS uses the first config.
             "xnli/zh": "xnli/zh",
         }.items():
             dataset = opened(name, None)

@@ -1,4 +1,4 @@
-"""A dev set split off: stratified, reproducible, without leaks; and the balance."""
+"""The dev split is stratified, reproducible and without leaks; the balance is right."""
 
 import random
 
@@ -37,7 +37,7 @@ def test_the_split_is_a_function_of_seed_and_rows():
     dev = split_off_dev(examples, SINGLE_LABEL, seed=1)[1]
     assert split_off_dev(list(examples), SINGLE_LABEL, seed=1)[1] == dev
     assert split_off_dev(examples, SINGLE_LABEL, seed=2)[1] != dev
-    # Whatever the process's hash seed is.
+    # The hash seed of the process does not matter.
     assert [each.guid for each in dev][:4] == [15, 17, 21, 38]
     shuffled = random.Random(0).sample(examples, len(examples))
     assert set(split_off_dev(shuffled, SINGLE_LABEL, seed=1)[1]) == set(dev)

@@ -1,4 +1,4 @@
-"""Which column is the text and which the label: given, guessed, or asked for."""
+"""The columns of text and label are given, guessed, or listed in an error."""
 
 import pytest
 
@@ -39,10 +39,10 @@ def test_two_columns_need_no_flags_and_say_so(swap):
     found, notes = choose_columns(table)
     assert found == Columns("review", None, "stars", True)
     assert notes == [
-        "data.csv: the text is taken from column 'review'; --text_column chooses "
-        "another.",
-        "data.csv: the label is taken from column 'stars'; --label_column chooses "
-        "another.",
+        "data.csv: column 'review' is used as the text. Choose another one "
+        "with --text_column.",
+        "data.csv: column 'stars' is used as the label. Choose another one "
+        "with --label_column.",
     ]
 
 
@@ -109,7 +109,9 @@ def test_columns_that_number_the_rows_are_left_alone():
 def test_two_texts_are_not_guessed_but_asked_for():
     table = table_of(first=TEXTS, second=OTHERS, label=STARS)
     message = message_of(table)
-    assert "more than one column may be the text. Choose one with --text_column" in message
+    assert (
+        "more than one column may be the text. Choose one with --text_column" in message
+    )
     assert "0 'first', 1 'second', 2 'label'" in message
     assert chosen(table, "first", "second") == ("first", "second", "label")
 
@@ -126,7 +128,7 @@ def test_the_much_longer_column_is_the_text_beside_names():
 
 
 def test_a_pair_of_unequal_lengths_is_asked_for():
-    # As in RTE: half the task would be gone.
+    # Like RTE: without the second text, half of the task would be lost.
     premises = [text * 10 for text in OTHERS]
     hypotheses = ["It is so.", *["It is not so."] * 4, "It may be so."]
     hypotheses = [f"{text} {number}" for number, text in enumerate(hypotheses)]
@@ -137,7 +139,9 @@ def test_a_pair_of_unequal_lengths_is_asked_for():
 def test_two_columns_of_few_values_are_asked_for():
     table = table_of(review=TEXTS, stars=STARS, city=["Ulm", "Bonn"] * 3)
     message = message_of(table)
-    assert "more than one column may be the label. Choose one with --label_col" in message
+    assert (
+        "more than one column may be the label. Choose one with --label_col" in message
+    )
 
 
 def test_a_text_is_no_number_and_no_list():
@@ -153,7 +157,7 @@ def test_the_only_other_column_is_the_label_whatever_it_holds():
 
 
 def test_a_tsv_with_commas():
-    """One column is no table of texts and labels; what ends with .tsv has tabs."""
+    """A single column is not a table of texts and labels. A `.tsv` file needs tabs."""
     rows = [Row(line, [f"{text},5"]) for line, text in enumerate(TEXTS, 1)]
     table = Table("data.tsv", TSV, ("0",), False, rows)
     assert "data.tsv has only one column" in message_of(table)

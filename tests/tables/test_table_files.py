@@ -1,4 +1,4 @@
-"""Tables as users have them, read back or refused in one sentence."""
+"""Tables in users' formats are read correctly, or rejected with one sentence."""
 
 import csv
 import gzip
@@ -265,7 +265,7 @@ def test_bad_json_lines(tmp_path):
     [
         ("review,stars\nGood,5\n", True),
         ("Good film,5\nBad film,1\n", False),
-        (",Review text,stars\n0,Good,5\n", True),  # As pandas writes its index.
+        (",Review text,stars\n0,Good,5\n", True),  # An index column of pandas.
         ("Great movie,positive\nAwful,negative\nFine,positive\n", False),
         ("Great movie,positive\nAwful film,negative\n", False),
         ("Great,positive\nAwful,negative\nFine,positive\n", False),
@@ -324,9 +324,9 @@ def folder(tmp_path_factory):
 @settings(max_examples=300, deadline=None)
 @given(tables_of(CELLS), st.booleans())
 def test_what_python_writes_as_csv_is_read_back(folder, rows, quote_all):
-    # The header is what makes the delimiter certain.
+    # Only the header makes the delimiter unambiguous.
     header = [f"column {number}" for number in range(len(rows[0]))]
-    # With a line feed as the end, Python 3.11 leaves a carriage return unquoted.
+    # If lines end with a line feed, Python 3.11 does not quote a carriage return.
     options = {"lineterminator": "\n", "quoting": csv.QUOTE_ALL} if quote_all else {}
     path = written([header, *rows], folder, "a.csv", **options)
     table = read_table(path, has_header=True)
@@ -335,7 +335,7 @@ def test_what_python_writes_as_csv_is_read_back(folder, rows, quote_all):
 
 
 def lines_of(rows):
-    """Return where rows start below a header: behind all line ends before them."""
+    """Return the lines at which rows start below a header, counting all line ends."""
     lines, line = [], 2
     for row in rows:
         lines.append(line)
@@ -344,7 +344,7 @@ def lines_of(rows):
     return lines
 
 
-# A cell with tabs and line ends might look like rows of a TSV without quoting.
+# A cell with tabs and line ends might look like rows of an unquoted TSV.
 @settings(max_examples=300, deadline=None)
 @given(tables_of(CELLS.map(lambda cell: cell.replace("\n", "").replace("\r", ""))))
 def test_what_python_writes_as_tsv_is_read_back(folder, rows):

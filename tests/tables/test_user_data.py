@@ -1,4 +1,4 @@
-"""A user's own rows as examples: kinds of labels, their names, bad rows."""
+"""Rows of a user become examples: kinds and names of labels, invalid rows."""
 
 import csv
 import gzip
@@ -64,10 +64,10 @@ def test_a_file_without_any_flag(tmp_path):
     ]
     assert columns == Columns("review", None, "stars", True)
     assert labels == Labels(SINGLE_LABEL, ("2", "10"), None)
-    assert [note.removeprefix(f"{path}: the ") for note in notes] == [
+    assert [note.removeprefix(f"{path}: ") for note in notes] == [
         "column 'review' is used as the text. Choose another one with --text_column.",
         "column 'stars' is used as the label. Choose another one with --label_column.",
-        "labels are read as single_label (numbers, 2 of them distinct).",
+        "the labels are read as single_label (numbers, 2 of them distinct).",
     ]
 
 
@@ -149,7 +149,9 @@ def test_a_test_file_needs_no_labels_and_keeps_its_rows(tmp_path):
     path = write(tmp_path, "id,text\n1,a\n2,\n3,c\n", "test.csv")
     examples, notes = read_examples(path, COLUMNS, LABELS, "--test_file", is_test=True)
     assert examples == [Example(2, "a"), Example(3, ""), Example(4, "c")]
-    assert notes == [f"{path}: 1 row without a text was kept, and get a prediction (line 3)."]
+    assert notes == [
+        f"{path}: 1 row without a text was kept, and get a prediction (line 3)."
+    ]
     message = message_of(read_examples, path, COLUMNS, LABELS, "--dev_file")
     assert message.startswith("--label_column") and "no column 'label'" in message
 
@@ -234,7 +236,9 @@ def test_several_labels_without_lists_or_separator(tmp_path):
     path = write(tmp_path, 'text,label\na,x y\nb,"[""x"", [1]]"\nc,[\n')
     message = message_of(read_training_examples, path, kind=MULTI_LABEL)
     assert "line 2 has the label 'x y', which is not a list, line 3" in message
-    assert "not a list of texts, line 4 has the label '[', which is not a list" in message
+    assert (
+        "not a list of texts, line 4 has the label '[', which is not a list" in message
+    )
     assert "give --label_separator" in message
 
 
@@ -246,8 +250,9 @@ def test_amounts_are_numbers(tmp_path):
     assert labels_of(examples)[:3] == [0.0, 0.1, 0.2]
     dev = write(tmp_path, "text,label\na,7\nb,high\nc,nan\nd,1e999\n", "dev.csv")
     message = message_of(read_examples, dev, columns, labels, "--dev_file")
-    assert "3 rows" in message and "line 3 has the label 'high', which is not a num" in (
-        message
+    assert (
+        "3 rows" in message
+        and "line 3 has the label 'high', which is not a num" in (message)
     )
     assert "line 4 has the label 'nan'" in message and "line 5" in message
 
@@ -386,7 +391,7 @@ def test_whatever_a_file_holds_there_is_no_traceback(folder, text, name, kind, c
     try:
         examples, columns, labels, _ = read_training_examples(path, kind=kind)
         assert read_examples(path, columns, labels, "--dev_file")[0] == examples
-        # May fail: a label of a row without text is none in training.
+        # May fail: training ignores the label of a row without a text.
         tests, _ = read_examples(path, columns, labels, "--test_file", is_test=True)
         assert {each.guid for each in tests} >= {each.guid for each in examples}
     except UserError as error:

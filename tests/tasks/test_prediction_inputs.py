@@ -1,4 +1,4 @@
-"""What models are asked: lines of text and of JSON, as they come, and bad ones."""
+"""Inputs are read from lines of text and of JSON, as they arrive; bad ones fail."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_texts():
 def test_questions():
     pair = ("Where?", "Here ||| there.")
     assert list(questions(["", PAIR, "", "a ||| b"], "in")) == [pair, ("a", "b")]
-    # Contexts may have the separator in them.
+    # Contexts may contain the separator.
     assert list(questions(["a ||| b ||| c"], "in")) == [("a", "b ||| c")]
     assert list(questions([PAIR, ""], "in", is_json=True)) == [pair]
 

@@ -1,4 +1,4 @@
-"""Multiple choice in files: the layouts of SWAG and ARC, and damaged rows."""
+"""Multiple choice is read from SWAG's and ARC's layouts; damaged rows are rejected."""
 
 import csv
 import gzip
@@ -128,7 +128,8 @@ def test_generated_endings_may_be_left_out(tmp_path):
     found, notes = read_swag(path, leave_out_generated=True)
     assert [one.guid for one in found] == [2, 4]
     assert notes == [
-        f"{path}: 2 of 4 rows were left out, whose right ending was generated."
+        f"{path}: 2 of 4 rows were left out, because a language "
+        "model wrote their correct ending."
     ]
     only_generated = write(tmp_path, swag_text(swag_row(source="gen")))
     message = message_of(read_swag, only_generated, leave_out_generated=True)
@@ -235,7 +236,10 @@ def test_tabs(tmp_path):
     ("content", "expected"),
     [
         ("Which?,a,b,A\n", "is neither SWAG's CSV, whose first row names the columns"),
-        ("the horse\n", "nor JSON lines with one object in braces per line. Convert it"),
+        (
+            "the horse\n",
+            "nor JSON lines with one object in braces per line. Convert it",
+        ),
         ('"{}"\n', "is neither SWAG's CSV"),
         ('[{"sent1": "a"}]', "contains one JSON list. Write JSON lines"),
         ("\n \n", "is empty"),
@@ -409,9 +413,7 @@ def test_damaged_rows_of_a_table(tmp_path, row, expected):
     assert "1 row cannot be used: line 2 has " in message and expected in message
     found, notes = read_choices(path, leave_out_damaged=True)
     assert [one.guid for one in found] == [1, 3]
-    assert notes == [
-        f"{path}: 1 of 3 rows cannot be used and were left out: line 2."
-    ]
+    assert notes == [f"{path}: 1 of 3 rows cannot be used and were left out: line 2."]
     with pytest.raises(UserError, match="line 1 has"):
         read_choices(write(tmp_path, row + "\n"), leave_out_damaged=True)
 
@@ -429,9 +431,18 @@ GOOD = {"question": "Q?", "choices": ["a", "b"], "label": 0}
         ({"choices": None}, "has no choices"),
         ({"choices": "a b"}, "has choices that are not a list of texts"),
         ({"choices": ["a", 1.5, None]}, "has no text as its choice"),
-        ({"choices": ["a", {"text": "b", "label": "B"}]}, "with missing or repeated labels"),
-        ({"choices": {"text": ["a", "b"], "label": ["A"]}}, "with missing or repeated labels"),
-        ({"choices": {"text": ["a", "b"], "label": ["A", "A"]}}, "with missing or repeated labels"),
+        (
+            {"choices": ["a", {"text": "b", "label": "B"}]},
+            "with missing or repeated labels",
+        ),
+        (
+            {"choices": {"text": ["a", "b"], "label": ["A"]}},
+            "with missing or repeated labels",
+        ),
+        (
+            {"choices": {"text": ["a", "b"], "label": ["A", "A"]}},
+            "with missing or repeated labels",
+        ),
         ({"choices": {"text": ["a", "b"]}}, "has choices that are not a list of texts"),
         ({"label": 2}, "has the answer '2', which is not one of A and B"),
         ({"label": ["A"]}, "has the answer"),
@@ -473,7 +484,7 @@ def test_damaged_files(tmp_path):
     ],
 )
 def test_arc_as_it_is(shared, name, num_rows, num_left_out):
-    """Questions with numbers for labels have lost their choices in these files."""
+    """In these files, questions with numeric labels have lost their choices."""
     path = shared / "data" / "arc" / name
     assert f"{num_left_out} rows cannot be used" in message_of(read_choices, path)
     found, notes = read_choices(path, leave_out_damaged=True)

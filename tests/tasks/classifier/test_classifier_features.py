@@ -1,4 +1,4 @@
-"""Features of texts and pairs: those of the original's `run_classifier.py`."""
+"""Features of texts and pairs equal those of the original's `run_classifier.py`."""
 
 import json
 import logging
@@ -60,10 +60,10 @@ def test_two_texts(tokenizer):
 @pytest.mark.parametrize(
     ("length", "ids"),
     [
-        (7, [CLS, A, B, SEP, D, E, SEP]),  # The longer one is cut,
-        (6, [CLS, A, B, SEP, D, SEP]),  # of equally long ones the second,
+        (7, [CLS, A, B, SEP, D, E, SEP]),  # The longer text is cut,
+        (6, [CLS, A, B, SEP, D, SEP]),  # or the second if both are equally long,
         (5, [CLS, A, SEP, D, SEP]),
-        (4, [CLS, A, SEP]),  # of which may be nothing left, nor its [SEP].
+        (4, [CLS, A, SEP]),  # until nothing is left, not even [SEP].
         (3, [CLS, SEP]),
     ],
 )
@@ -148,7 +148,7 @@ def test_mini_as_the_original(mini):
 
 
 def real_features(shared, name):
-    """Return the padded dev features of a task, as those of BERT-Base uncased."""
+    """Return the padded dev features of a task, for BERT-Base Uncased."""
     vocab = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
     examples = read_examples(TASKS[name], str(shared / "data" / "glue"), "dev")
     tokenizer = FullTokenizer(str(vocab))

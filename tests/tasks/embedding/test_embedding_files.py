@@ -1,4 +1,4 @@
-"""Files of pairs, triplets, scores, groups and texts."""
+"""Files of pairs, triplets, scores, groups and texts are read."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_scores(tmp_path):
 
 
 def test_groups_become_pairs(tmp_path):
-    """Three texts make a ring, two one pair, and one none."""
+    """Three texts make a ring of pairs, two texts one pair, and one text no pair."""
     found = read(tmp_path, "groups.csv")
     rings = [("a", "c"), ("c", "d"), ("d", "a"), ("b", "e")]
     assert texts(found) == rings

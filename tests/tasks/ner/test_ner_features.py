@@ -1,4 +1,4 @@
-"""Windows over tagged sentences: each word is scored once, none is lost."""
+"""Windows over tagged sentences score each word exactly once."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def only(features):
 
 
 def scored(features):
-    """Return the (document, sentence, word) of all that is scored, sorted."""
+    """Return the (document, sentence, word) of all scored words, sorted."""
     return sorted(
         (one.document, *word) for one in features for word in one.words.tolist()
     )
@@ -96,7 +96,7 @@ def test_words_without_pieces_are_unknown(tokenizer):
 
 
 def test_a_window_is_filled_with_neighbouring_sentences(tokenizer):
-    """Windows of 4 of the 8 pieces a b c a | b c a b, from 2 to 2."""
+    """Windows have 4 of the 8 tokens a b c a | b c a b, at stride 2."""
     document = [sentence("a b c a", "O B-X I-X O"), sentence("b c a b", "O O O B-X")]
     found = convert_documents([document], tokenizer, 6, TAGS)
     ids = [one.input_ids.tolist()[1:-1] for one in found]
@@ -173,7 +173,7 @@ def test_the_window_is_that_of_most_context(tokenizer):
     found = convert_documents([document], tokenizer, 12, doc_stride=3)
     spans = make_spans(63, 10, 3)
     best = best_spans(spans, 63)
-    # Every word has one piece, and every window is the best of some word.
+    # Each word is one token, and each window is the best one for some word.
     assert len(found) == len(spans)
     for place, one in enumerate(found):
         pieces = [7 * s + w for s, w in one.words.tolist()]
@@ -221,7 +221,7 @@ def test_every_word_is_scored_once(documents, length, stride, one, all_pieces, d
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), LENGTHS, STRIDES)
 def test_predictions_lead_back_to_any_text(text, length, stride):
-    """Every word alone is an entity: all that is no word is left out."""
+    """Each word is an entity of its own; other characters are left out."""
     documents = [[text_sentence(text)]]
     found = convert_documents(documents, MINI_TOKENIZER, length, doc_stride=stride)
     predictions = [[B_ID] * len(window.input_ids) for window in found]

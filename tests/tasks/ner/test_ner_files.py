@@ -1,4 +1,4 @@
-"""Tagged text in files: read, refused in one sentence, written."""
+"""Files of tagged text are read, written, or rejected with one sentence."""
 
 import collections
 import gzip
@@ -171,7 +171,10 @@ def test_words_without_tags(tmp_path):
             "1 row .*: line 2 has 3 columns instead of 2; a row is a word",
         ),
         ("a\nb\n", "line 1 has a word without a tag, line 2 has"),
-        ("a O\n\nb X-LOC\nc B-\n", "line 3 has 'X-LOC', which is not a tag, line 4 has 'B-'"),
+        (
+            "a O\n\nb X-LOC\nc B-\n",
+            "line 3 has 'X-LOC', which is not a tag, line 4 has 'B-'",
+        ),
         ("", "contains no words"),
         ("\n \n-DOCSTART- O\n", "contains no words"),
         (b"a O\nb\xff O\n\xfe O\n", "not UTF-8 in lines 2, 3"),
@@ -232,13 +235,13 @@ def test_entities_within_words_are_widened_and_named(tmp_path):
         ("B-LOC",),
     ]
     assert data.notes == [
-        f"{tmp_path / 'data.jsonl'}: 3 of 5 entities do not begin and end with a word; "
-        "they are read as the whole words: lines 2, 3."
+        f"{tmp_path / 'data.jsonl'}: 3 of 5 entities begin or end inside a word "
+        "and were extended to complete words: lines 2, 3."
     ]
 
 
 def test_characters_of_no_word_do_not_cut_one(tmp_path):
-    """A zero-width space before the word, a soft hyphen in it."""
+    """There is a zero-width space before the word, and a soft hyphen in it."""
     data = read_json(tmp_path, record("\u200bRo\u00adme!", (0, 6, "LOC")))
     assert data.notes == []
     assert data.documents[0][0].offsets == ((1, 6), (6, 7))
@@ -281,7 +284,7 @@ def test_json_has_tags_or_not(tmp_path, lines, expected):
     ],
 )
 def test_columns_have_tags_or_not(tmp_path, text, expected):
-    """A typing error in one tag does not make a file one without tags."""
+    """A typing error in one tag does not turn the file into an untagged one."""
     path = tmp_path / "data.txt"
     path.write_text(text)
     assert has_tags(path, "--test_file") is expected
@@ -443,7 +446,7 @@ COUNTS = {
 
 @pytest.mark.parametrize("split", [slow("train"), "valid", slow("test")])
 def test_conll_2003_holds_what_it_should(shared, tmp_path, split):
-    """The counts that Tjong Kim Sang and De Meulder (2003) give."""
+    """The counts equal those of Tjong Kim Sang and De Meulder (2003)."""
     data = read_ner_file(shared / "data" / "conll2003" / f"{split}.txt")
     sentences = [each for document in data.documents for each in document]
     num_documents, num_sentences, num_words, of_types = COUNTS[split]
@@ -457,7 +460,7 @@ def test_conll_2003_holds_what_it_should(shared, tmp_path, split):
 
 
 def check_iob1(folder, data):
-    """The same sentences as they were distributed, in IOB1, are read the same."""
+    """The same sentences in IOB1, the distributed scheme, give the same result."""
     path = folder / "iob1.txt"
     tags = [
         [entities.convert_tags(s.tags, IOB1) for s in document]

@@ -137,7 +137,7 @@ def read_examples(
         columns = dataclasses.replace(columns, label=None)
     rows = _select(table, columns)
     textless = list(filter(_lacks_text, rows))
-    notes = _notes_on(path, "a text", textless, "kept, and get a prediction")
+    notes = _notes_on(path, "a text", textless, "kept for prediction")
     notes += _notes_on_header(table, columns)
     return _with_labels(path, rows, labels), notes
 

@@ -280,7 +280,10 @@ def test_seeds(first):
         f"2 seeds: accuracy {mean:.4f} ± {deviation:.4f} (best {max(values):.4f})"
         in (said)
     )
-    assert f"Best accuracy {max(values):.4f}: batch 8, rate 0.003, 2 epochs" in said
+    assert (
+        f"Best accuracy {max(values):.4f}: batch size 8, learning rate 0.003, 2 epochs"
+        in said
+    )
     assert scores(folder / "seeds")["eval_accuracy"] == max(values)
     assert models_in(folder / "seeds") == ["bert_model.ckpt.data-00000-of-00001"]
 

@@ -31,7 +31,7 @@ SETTINGS = fine_tuning_settings(
     seed=0,
 )
 START = start_of()
-# The best run is neither the first nor the last, and the third run ties with it.
+# The best run is neither the first nor the last, and the third run has the same score.
 F1 = {1: 0.5, 2: 0.75, 3: 0.75, 4: 0.25}
 
 
@@ -65,7 +65,7 @@ def runs_made(monkeypatch):
         }
 
     monkeypatch.setattr(fine_tuning, "fine_tune", fine_tune)
-    # There is no garbage, and a collection takes long.
+    # Nothing needs collecting, and a collection takes long.
     monkeypatch.setattr(sweep.gc, "collect", lambda: 0)
     return made
 
@@ -139,7 +139,7 @@ def test_the_best_model_of_all_is_left(tmp_path, runs_made, capsys):
     assert "Run 2 of 4: batch-16_rate-0.0001_epochs-2_seed-2\n" in out
     assert "All 1 dev examples are predicted as the same label" in out
     assert out.endswith(
-        "Best f1 0.7500: batch 16, rate 0.0001, 2 epochs, seed 2.\n",
+        "Best f1 0.7500: batch size 16, learning rate 0.0001, 2 epochs, seed 2.\n",
     )
 
 
@@ -402,10 +402,11 @@ def test_summary_by_hand():
     ]
     trouble = lambda row: "It failed." if row.get("failed") else None  # noqa: E731
     assert sweep.summary(rows, ("f1", "accuracy"), trouble) == [
-        "batch 16, rate 0.0001, 3 epochs, 3 seeds: f1 0.7000 ± 0.2000 (best 0.9000)  "
-        "accuracy 0.3500 ± 0.1000 (best 0.4500)",
+        "batch size 16, learning rate 0.0001, 3 epochs, 3 seeds: "
+        "f1 0.7000 ± 0.2000 (best 0.9000)  accuracy 0.3500 ± 0.1000 (best 0.4500)",
         # √(0.09 + 0.09) = 0.4243.
-        "batch 16, rate 5e-05, 3 epochs, 2 seeds: f1 0.5000 ± 0.4243 (best 0.8000)  "
+        "batch size 16, learning rate 5e-05, 3 epochs, 2 seeds: "
+        "f1 0.5000 ± 0.4243 (best 0.8000)  "
         "accuracy 0.2500 ± 0.2121 (best 0.4000)  (1 learned nothing)",
     ]
 

@@ -149,9 +149,7 @@ def test_a_test_file_needs_no_labels_and_keeps_its_rows(tmp_path):
     path = write(tmp_path, "id,text\n1,a\n2,\n3,c\n", "test.csv")
     examples, notes = read_examples(path, COLUMNS, LABELS, "--test_file", is_test=True)
     assert examples == [Example(2, "a"), Example(3, ""), Example(4, "c")]
-    assert notes == [
-        f"{path}: 1 row without a text was kept, and get a prediction (line 3)."
-    ]
+    assert notes == [f"{path}: 1 row without a text was kept for prediction (line 3)."]
     message = message_of(read_examples, path, COLUMNS, LABELS, "--dev_file")
     assert message.startswith("--label_column") and "no column 'label'" in message
 

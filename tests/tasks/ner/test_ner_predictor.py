@@ -34,7 +34,7 @@ WORDS = {
     "  two\t spaces \n": ["two", "spaces"],
     "Ångström né à Genève": ["Ångström", "né", "à", "Genève"],
     "cafe\u0301 noe\u0308l\u0301": ["cafe\u0301", "noe\u0308l\u0301"],
-    # A lone accent, from which an uncased model keeps nothing.
+    # A lone accent, which an uncased model drops.
     "a \u0301 b": ["a", "\u0301", "b"],
     "🍕 pizza🍕 👩‍🚀!": ["🍕", "pizza🍕", "👩‍🚀", "!"],
     "北京is大": ["北", "京", "is", "大"],

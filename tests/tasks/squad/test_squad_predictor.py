@@ -138,7 +138,7 @@ def test_the_answer_is_in_its_place(always, question, context):
 
 
 def test_every_place_can_be_an_answer(always):
-    """Each token's logits in turn are the largest."""
+    """The logits of each token are the largest once."""
     for context in CONTEXTS[1:5]:
         example = example_of(context)
         features = always.features([example])

@@ -236,7 +236,9 @@ def _is_blank(cell):
 
 def _check_kind(kind, separator):
     if kind is not None and kind not in KINDS:
-        raise UserError(f"--label_kind={kind} does not exist. Use {', '.join(KINDS)}.")
+        raise UserError(
+            f"--label_kind={kind} is unknown. Choose one of {', '.join(KINDS)}."
+        )
     if separator is not None and kind not in (None, MULTI_LABEL):
         raise UserError(
             f"--label_separator cannot be used with {kind} labels. Leave it out."

@@ -256,7 +256,7 @@ def bad_files(bare, path):
         "nothing": (b"", "is not a TFLite model"),
         "text": (b"the horse is on water\n" * 99, "is not a TFLite model"),
         "archive alone": (archive, "is not a TFLite model"),
-        "bare": (bare.read_bytes(), "contains no files"),
+        "bare": (bare.read_bytes(), "is damaged, or contains no files"),
         "cut": (whole[: size // 2], "is damaged, or contains no files"),
         "cut in the archive": (whole[: size + 40], "is damaged, or contains no files"),
         "without its last byte": (whole[:-1], "is damaged, or contains no files"),

@@ -88,7 +88,7 @@ def test_spans_that_fit_no_sentence(bad):
 
 
 def test_an_unknown_scheme():
-    with pytest.raises(ValueError, match="choose from IOB1, IOB2, BIOES"):
+    with pytest.raises(ValueError, match="Choose one of IOB1, IOB2, BIOES"):
         entities.to_tags([], 3, "IOB3")
 
 
@@ -259,5 +259,5 @@ def test_nothing_to_find_is_no_division_by_zero():
 def test_predictions_must_fit():
     with pytest.raises(ValueError, match="has 2 sentences, but `predicted` has 1"):
         entities.score([["O"], ["O"]], [["O"]])
-    with pytest.raises(ValueError, match="Sentence 1, .*has 2 words, but 1 tags"):
+    with pytest.raises(ValueError, match="Sentence 1 .*has 2 words, but 1 predicted"):
         entities.score([["O"], ["O", "O"]], [["O"], ["O"]])

@@ -87,7 +87,7 @@ def test_an_unclear_label():
         choose_columns(dataset)
     assert str(caught.value) == (
         "--dataset=trec: more than one feature may be the label. Choose with "
-        "--label_column among label-coarse (class), label-fine (class), text (text)."
+        "--label_column from label-coarse (class), label-fine (class), text (text)."
     )
     assert choose_columns(dataset, label_column="label-fine").label == ("label-fine",)
 

@@ -143,6 +143,6 @@ def test_class_balance_of_numbers():
     sets = {"train": examples_of([1.0, 2.0, 6.0]), "dev": []}
     assert class_balance(sets, Labels(REGRESSION, ())) == [
         "label  rows  mean  std dev  min  max",
-        "train     3     3       2.16    1    6",
+        "train     3     3     2.16    1    6",
         "dev       0",
     ]

@@ -133,7 +133,7 @@ def test_a_pair_of_unequal_lengths_is_asked_for():
     hypotheses = ["It is so.", *["It is not so."] * 4, "It may be so."]
     hypotheses = [f"{text} {number}" for number, text in enumerate(hypotheses)]
     table = table_of(sentence1=premises, sentence2=hypotheses, label=STARS)
-    assert "choose with --text_column" in message_of(table)
+    assert "Choose one with --text_column" in message_of(table)
 
 
 def test_two_columns_of_few_values_are_asked_for():

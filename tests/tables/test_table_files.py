@@ -185,12 +185,12 @@ def test_bytes_that_are_not_utf8(tmp_path):
     lines = [b"text,label", b"caf\xe9,1", "café,2".encode(), *[b"\xff,1"] * 6]
     message = message_of(write(tmp_path, b"\n".join(lines)))
     assert "not UTF-8 in lines 2, 4, 5, 6, 7 and 2 more" in message
-    assert "save it as UTF-8" in message
+    assert "Save it as UTF-8" in message
 
 
 def test_nul_characters(tmp_path):
     message = message_of(write(tmp_path, b"text,label\na\0,1\nb,2\n"))
-    assert "NUL characters in line 2;" in message
+    assert "NUL characters in line 2." in message
 
 
 @pytest.mark.parametrize(
@@ -255,7 +255,8 @@ def test_bad_json_lines(tmp_path):
     message = message_of(write(tmp_path, "\n".join(lines), "a.jsonl"))
     assert "6 rows cannot be used: line 2 is not JSON (" in message
     assert (
-        "line 3 is not a JSON object, line 4 has a key twice, line 5 holds" in message
+        "line 3 is not a JSON object, line 4 has a key twice, line 5 contains"
+        in message
     )
     assert "line 6 is nested too deeply and 1 more; write one JSON" in message
 

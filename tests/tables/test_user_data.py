@@ -170,7 +170,7 @@ def test_a_headerless_test_file_of_texts_alone(tmp_path):
 def test_a_header_that_lacks_the_text(tmp_path):
     path = write(tmp_path, "some text here\nanother\n", "test.csv")
     message = message_of(read_examples, path, COLUMNS, LABELS, "--test_file", True)
-    assert "no column 'text'; Its columns are 0 'some text here'" in message
+    assert "no column 'text'. Its columns are 0 'some text here'" in message
 
 
 def test_texts_that_are_lists(tmp_path):
@@ -265,7 +265,7 @@ def test_a_given_kind_is_taken(tmp_path):
 @pytest.mark.parametrize(
     "arguments, what",
     [
-        ({"kind": "multi"}, "choose from single_label, multi_label, regression"),
+        ({"kind": "multi"}, "Choose one of single_label, multi_label, regression"),
         ({"kind": REGRESSION, "separator": ","}, "cannot be used with regression"),
         ({"separator": ""}, "is empty"),
     ],

@@ -365,4 +365,4 @@ def test_a_model_without_its_files_is_refused(model, path, tmp_path):
 def test_a_damaged_file_is_refused(path):
     content = path.read_bytes()
     path.write_bytes(content.replace(b"no\nyes\n", b"no\nyet\n"))
-    assert "is damaged: Bad CRC-32" in refusal(path)
+    assert "Bad CRC-32" in refusal(path)

@@ -327,14 +327,14 @@ def test_eight_threads_get_what_one_gets(whole, predictor, monkeypatch):
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        (["abc"], "Question 0 is 'abc': not a prompt and its choices."),
-        ([("a", ["b", "c"]), ("a", ["b"], "c")], r"Question 1 is \('a'.*: not a"),
-        ([(None, ["b", "c"])], "Question 0 is .*: not a prompt"),
-        ([(b"a", ["b", "c"])], "Question 0 is .*: not a prompt"),
-        ([None], "Question 0 is None: not a prompt"),
-        ([("a", "bc")], "The choices of question 0 are 'bc': not a list of str."),
-        ([("a", ["b", None])], r"choices of question 0 are \['b', None\]: not a list"),
-        ([("a", ["b", 1])], r"choices of question 0 are \['b', 1\]: not a list"),
+        (["abc"], "Question 0 is 'abc', not a prompt and its choices."),
+        ([("a", ["b", "c"]), ("a", ["b"], "c")], r"Question 1 is \('a'.*, not a"),
+        ([(None, ["b", "c"])], "Question 0 is .*, not a prompt"),
+        ([(b"a", ["b", "c"])], "Question 0 is .*, not a prompt"),
+        ([None], "Question 0 is None, not a prompt"),
+        ([("a", "bc")], "The choices of question 0 are 'bc', not a list of str."),
+        ([("a", ["b", None])], r"choices of question 0 are \['b', None\], not a list"),
+        ([("a", ["b", 1])], r"choices of question 0 are \['b', 1\], not a list"),
         ([("a", ["b"])], r"choices of question 0 are \['b'\]. Give at least two."),
         ([("a", [])], r"choices of question 0 are \[\]. Give at least two."),
     ],
@@ -361,4 +361,6 @@ def test_no_fine_tuned_model(whole, tmp_path):
     (other / "task.json").write_text('{"task": "multiple_choice", "global_step": 1}')
     assert "task.json is damaged (KeyError" in message_of(str(other))
     longer = ChoiceTask(33)
-    assert "33, and the model reads up to 32" in message_of(str(whole[0]), task=longer)
+    assert "33, but the model reads at most 32" in message_of(
+        str(whole[0]), task=longer
+    )

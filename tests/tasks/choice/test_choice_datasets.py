@@ -114,7 +114,7 @@ def test_ai2_arc(tmp_path):
         read_dataset(dataset, "train")
     found, notes = read_dataset(dataset, "train", leave_out_damaged=True)
     assert found == [ChoiceExample("x7", "Who?", ("Anna", "Bob", "Eve"), 1)]
-    assert "1 of 2 rows were left out" in notes[0]
+    assert "1 of 2 rows cannot be used" in notes[0]
 
 
 def test_datasets_of_tfds_have_these_features():

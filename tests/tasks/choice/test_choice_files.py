@@ -107,7 +107,7 @@ def test_a_column_that_stands_twice(tmp_path, name):
     header, *rows = SWAG_TABLE.splitlines()
     table = [f"{header},{name}", *(f"{row},0" for row in rows)]
     message = message_of(read_swag, write(tmp_path, "\n".join(table), "data.csv"))
-    assert f"has two columns {name}; leave one of them out" in message
+    assert f"has two columns {name}. Remove one of them" in message
 
 
 def test_swag_without_labels(tmp_path):
@@ -115,7 +115,7 @@ def test_swag_without_labels(tmp_path):
     path = write(tmp_path, swag_text(swag_row(), header=header), "test.csv")
     (found,) = examples(read_swag, path, is_test=True)
     assert (found.choices, found.label) == (CHOICES, None)
-    assert "has no column label; SWAG's regular" in message_of(read_swag, path)
+    assert "has no column label. The first row of SWAG's" in message_of(read_swag, path)
     path = write(tmp_path, swag_text(swag_row(""), swag_row("3")))
     found = examples(read_swag, path, is_test=True)
     assert [one.label for one in found] == [None, 3]
@@ -170,10 +170,10 @@ def test_swag_s_damaged_rows(tmp_path):
 def test_other_layouts_are_not_swag(tmp_path):
     header = ["sent1", "sent2", "gold-ending", "distractor-0"]
     path = write(tmp_path, swag_text(swag_row(), header=header))
-    assert "has no column ending0, ending1, label;" in message_of(read_swag, path)
+    assert "has no column ending0, ending1, label." in message_of(read_swag, path)
     gap = [name for name in HEADER if name != "ending1"]
     path = write(tmp_path, swag_text(swag_row(), header=gap))
-    assert "has no column ending1;" in message_of(read_swag, path)
+    assert "has no column ending1." in message_of(read_swag, path)
     for content in (swag_text(), ""):
         message_of(read_swag, write(tmp_path, content))
 
@@ -235,7 +235,7 @@ def test_tabs(tmp_path):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("Which?,a,b,A\n", "is neither SWAG's CSV, whose first row names the columns"),
+        ("Which?,a,b,A\n", "is neither SWAG's CSV, whose first row has the columns"),
         (
             "the horse\n",
             "nor JSON lines with one object in braces per line. Convert it",
@@ -245,7 +245,7 @@ def test_tabs(tmp_path):
         ("\n \n", "is empty"),
         ("\ufeff", "is empty"),
         (gzip.compress(b"a", mtime=0), "is not UTF-8"),
-        (b"PK\x03\x04", "save it as CSV"),
+        (b"PK\x03\x04", "Save it as CSV"),
     ],
 )
 @pytest.mark.parametrize("read", [read_swag, read_prompts])
@@ -277,7 +277,7 @@ def test_json_lines_with_both_kinds_of_keys(tmp_path):
         ChoiceExample(1, "Q?", ("a", "b"), 0),
         ChoiceExample(2, *PROMPT, 1),
     ]
-    assert "5 of 7 rows were left out" in notes[0]
+    assert "5 of 7 rows cannot be used" in notes[0]
 
 
 def test_lines_that_are_no_json_may_be_left_out(tmp_path):
@@ -447,7 +447,7 @@ GOOD = {"question": "Q?", "choices": ["a", "b"], "label": 0}
         ({"label": 2}, "has the answer '2', which is not one of A and B"),
         ({"label": ["A"]}, "has the answer"),
         ({"answerKey": "0"}, "has the answer '0', which is not one of A and B"),
-        ({"choices": {"text": ["a", "b"], "label": ["X", "Y"]}}, "none of X and Y"),
+        ({"choices": {"text": ["a", "b"], "label": ["X", "Y"]}}, "not one of X and Y"),
     ],
 )
 def test_damaged_json(tmp_path, changes, expected):
@@ -489,6 +489,6 @@ def test_arc_as_it_is(shared, name, num_rows, num_left_out):
     assert f"{num_left_out} rows cannot be used" in message_of(read_choices, path)
     found, notes = read_choices(path, leave_out_damaged=True)
     assert len(found) == num_rows - num_left_out
-    assert f"{num_left_out} of {num_rows} rows were left out" in notes[0]
+    assert f"{num_left_out} of {num_rows} rows cannot be used" in notes[0]
     assert {len(one.choices) for one in found} == {3, 4}
     assert {one.label for one in found} == {0, 1, 2, 3}

@@ -364,14 +364,14 @@ def test_the_model_answers_what_is_asked():
     with pytest.raises(UserError) as caught:
         check_same_answers(sst, rte, "output/sst")
     assert str(caught.value) == (
-        "output/sst was fine-tuned for the labels 0, 1, and rte has the labels "
+        "output/sst was fine-tuned for the labels 0, 1, but rte has the labels "
         "entailment, not_entailment. Choose another model, or train one (--do_train)."
     )
     number = glue_classifier_task(TASKS["sts-b"], 128, "truncate")
-    with pytest.raises(UserError, match="was fine-tuned for numbers, and rte has"):
+    with pytest.raises(UserError, match="was fine-tuned for numbers, but rte has"):
         check_same_answers(number, rte, "output/stsb")
     multi = ClassifierTask("multi_label", rte.labels, ("f1",), 128)
-    with pytest.raises(UserError, match="choose another model"):
+    with pytest.raises(UserError, match="Choose another model"):
         check_same_answers(multi, rte, "output/multi")
 
 

@@ -86,7 +86,9 @@ def test_labels(tokenizer):
     assert convert(tokenizer, 9, "a", None, labels=labels).label_id is None
     found = convert(tokenizer, 9, "a", None, label=3.25)
     assert found.label_id == 3.25
-    with pytest.raises(ValueError, match="dev-0: the label 'maybe' is none of contr"):
+    with pytest.raises(
+        ValueError, match="dev-0: the label 'maybe' is not one of contr"
+    ):
         convert(tokenizer, 9, "a", None, label="maybe", labels=labels)
 
 

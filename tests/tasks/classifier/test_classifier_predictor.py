@@ -235,15 +235,15 @@ def test_eight_threads_get_what_one_gets(path, monkeypatch):
     ("texts", "words"),
     [
         ("one text", "predict needs a list of texts. Put this text into a list."),
-        (["a", ("b", "c", "d")], r"Text 1 is \('b', 'c', 'd'\): neither a str nor a"),
-        ([("a", None)], r"Text 0 is \('a', None\): neither"),
-        ([()], r"Text 0 is \(\): neither"),
-        ([b"ab"], "Text 0 is b'ab': neither"),
-        ([["a", 1]], "Text 0 is .*: neither"),
+        (["a", ("b", "c", "d")], r"Text 1 is \('b', 'c', 'd'\), not a str or a"),
+        ([("a", None)], r"Text 0 is \('a', None\), not a str"),
+        ([()], r"Text 0 is \(\), not a str"),
+        ([b"ab"], "Text 0 is b'ab', not a str"),
+        ([["a", 1]], "Text 0 is .*, not a str"),
         # Pandas reads empty cells of a table as this value.
-        (["a", None], "Text 1 is None: neither"),
-        ([float("nan")], "Text 0 is nan: neither"),
-        ([5], "Text 0 is 5: neither"),
+        (["a", None], "Text 1 is None, not a str"),
+        ([float("nan")], "Text 0 is nan, not a str"),
+        ([5], "Text 0 is 5, not a str"),
     ],
 )
 def test_what_is_no_text(predictor, texts, words):
@@ -268,7 +268,9 @@ def test_no_fine_tuned_model(tmp_path):
     folder = tmp_path / "encoder"
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
-    expected = f"{folder} is not fine-tuned for 'classifier': it lacks output_weights"
+    expected = (
+        f"{folder} is not fine-tuned for 'classifier': it has no weights output_weights"
+    )
     assert expected in message_of(str(folder), task=TASK)
 
 
@@ -285,8 +287,8 @@ def test_a_task_that_does_not_fit_the_weights(tmp_path, path):
     assert "3 outputs, but the task needs 2" in message_of(path, task=fewer)
     longer = dataclasses.replace(TASK, max_seq_length=33)
     assert message_of(path, task=longer) == (
-        "max_seq_length is 33, and the model reads up to 32 tokens; choose a smaller "
-        "one."
+        "max_seq_length is 33, but the model reads at most 32 tokens. Choose a "
+        "smaller length."
     )
 
 

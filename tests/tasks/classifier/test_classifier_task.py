@@ -72,8 +72,8 @@ def message_of(directory):
 
 def test_no_task(tmp_path):
     assert message_of(tmp_path) == (
-        f"{tmp_path} has no task.json: it is not the output directory of a finished "
-        "fine-tuning; train first."
+        f"{tmp_path} has no task.json, so it is not the output directory of a "
+        "finished fine-tuning. Train first."
     )
 
 

@@ -187,14 +187,16 @@ def test_each_window_has_the_label(tokenizer, label, labels, expected):
 
 
 def test_limits(tokenizer):
-    with pytest.raises(UserError, match="max_seq_length is 4: windows need at least 5"):
+    with pytest.raises(
+        UserError, match="max_seq_length is 4, but windows need at least 5"
+    ):
         convert_windows([], tokenizer, 4)
     assert convert_windows([], tokenizer, 5) == []
     found = windows_of(tokenizer, 5, words(0, 5), words(10, 13))
     assert [parts(one) for one in found] == [
         (ids(i, i + 1), ids(10, 11)) for i in range(5)
     ]
-    with pytest.raises(ValueError, match="3: the label 'maybe' is none of no, yes."):
+    with pytest.raises(ValueError, match="3: the label 'maybe' is not one of no, yes."):
         windows_of(tokenizer, 5, words(0, 9), label="maybe", labels=LABELS)
 
 

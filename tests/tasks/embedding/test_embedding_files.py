@@ -108,7 +108,7 @@ def test_losses_for_files(tmp_path):
         examples = read(tmp_path, name)
         assert default_loss(examples) == loss
         check_loss(examples, loss, "--train_file")
-    with pytest.raises(UserError, match="line 2 has none"):
+    with pytest.raises(UserError, match="line 2 has no score"):
         check_loss(read(tmp_path, "pairs.csv"), "cosine", "--train_file")
     with pytest.raises(UserError, match="line 1 has one"):
         check_loss(read(tmp_path, "texts.txt"), "info_nce", "--train_file")

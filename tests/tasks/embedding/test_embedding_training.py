@@ -109,7 +109,7 @@ def test_results_of_texts_and_pairs(predictor):
 def test_what_is_not_a_text(predictor, texts, words):
     with pytest.raises(TypeError, match=words):
         predictor.vectors(texts)
-    with pytest.raises(TypeError, match="neither a str nor a pair"):
+    with pytest.raises(TypeError, match="not a str or a pair"):
         predictor.predict_all([None])
 
 
@@ -171,6 +171,6 @@ def test_what_is_not_a_task(changes, word):
 
 def test_a_vector_cannot_be_longer_than_the_model_s(whole):
     task = EmbeddingTask(32, size=CONFIG.hidden_size + 1)
-    with pytest.raises(UserError, match="choose a smaller one"):
+    with pytest.raises(UserError, match="Choose a smaller size"):
         EmbeddingPredictor(str(whole[0]), task=task)
     assert START.config.hidden_size == CONFIG.hidden_size

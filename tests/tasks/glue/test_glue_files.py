@@ -201,7 +201,9 @@ def test_mrpc_from_microsofts_files(tmp_path):
     rows = "1\t10\t11\tA.\tB.\n0\t11\t10\tC.\tD.\n1\t10\t12\tE.\tF.\n"
     write(tmp_path, "msr_paraphrase_train.txt", "\ufeff" + header + rows)
     write(tmp_path, "msr_paraphrase_test.txt", header + "1\t20\t21\tG.\tH.\n")
-    with pytest.raises(UserError, match="dev_ids.tsv is missing"):
+    with pytest.raises(
+        UserError, match="dev_ids.tsv, which separates them, is missing"
+    ):
         read_examples(TASKS["mrpc"], str(tmp_path), "train")
     write(tmp_path, "dev_ids.tsv", "\ufeff11\t10\r\n")
     found = {

@@ -71,7 +71,7 @@ def test_nothing_is_zipped_while_a_file_is_missing(tmp_path):
     for name in ("AX.tsv", "WNLI.tsv"):
         (tmp_path / name).unlink()
     assert missing_submissions(str(tmp_path)) == ["AX.tsv", "WNLI.tsv"]
-    with pytest.raises(UserError, match="lacks AX.tsv, WNLI.tsv: the server"):
+    with pytest.raises(UserError, match="lacks AX.tsv, WNLI.tsv. The server"):
         zip_submission(str(tmp_path))
     assert not list(tmp_path.glob("*.zip*"))
 

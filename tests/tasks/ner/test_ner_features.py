@@ -155,7 +155,9 @@ def test_without_labels(tokenizer):
 
 
 def test_a_tag_that_is_none(tokenizer):
-    with pytest.raises(ValueError, match="of line 1 has the tag 'B-Y', none of O, B-X"):
+    with pytest.raises(
+        ValueError, match="of line 1 has the tag 'B-Y', which is not one of O, B-X"
+    ):
         convert_documents([[sentence("a b", "O B-Y")]], tokenizer, 9, TAGS)
 
 

@@ -282,7 +282,7 @@ def test_no_tagger(tmp_path):
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
     write_task(str(folder), TASK, 1)
-    expected = f"{folder} is not fine-tuned for 'ner': it lacks output_weights"
+    expected = f"{folder} is not fine-tuned for 'ner': it has no weights output_weights"
     assert expected in message_of(folder)
 
 
@@ -290,7 +290,10 @@ def test_no_tagger(tmp_path):
     ("change", "words"),
     [
         ({"tags": TAGS[:3]}, "5 outputs, but the task needs 3"),
-        ({"max_seq_length": 33}, "max_seq_length is 33, and the model reads up to 32"),
+        (
+            {"max_seq_length": 33},
+            "max_seq_length is 33, but the model reads at most 32",
+        ),
         ({"feature_based": "last"}, "is incomplete: it lacks bilstm_0/"),
     ],
     ids=str,

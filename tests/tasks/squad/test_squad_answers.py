@@ -371,7 +371,7 @@ def test_each_question_gets_its_own_windows(tokenizer):
 
 def test_what_cannot_be_decoded(tokenizer):
     for name in ("n_best_size", "max_answer_length"):
-        with pytest.raises(UserError, match=f"{name} is 0: it must be at least 1"):
+        with pytest.raises(UserError, match=f"{name} is 0, but it must be at least 1"):
             Decoding(**{name: 0})
     with pytest.raises(UserError, match="window 1000000000 are not finite"):
         answer(tokenizer, "a b", {(0, 0, 0): (math.nan, 0)})
@@ -380,7 +380,9 @@ def test_what_cannot_be_decoded(tokenizer):
     with pytest.raises(ValueError, match="has 6 tokens, but 5 logits"):
         answer(tokenizer, "a b", {}, padded=5)
     features = convert_examples([make_example("q", "a")], tokenizer, 9, 2, 1)
-    with pytest.raises(ValueError, match="1 windows have 1 rows of start .* 2 of end"):
+    with pytest.raises(
+        ValueError, match="1 windows, but 1 rows of start .* 2 rows of end"
+    ):
         decode([], features, [0], [0, 1], tokenizer, Decoding())
 
 

@@ -163,8 +163,8 @@ def test_an_empty_question(tokenizer):
     ("lengths", "message"),
     [
         ((67, 128, 64), "max_seq_length 67 must be greater than max_query_length 64"),
-        ((384, 0, 64), "doc_stride is 0: it must be at least 1"),
-        ((384, 128, 0), "max_query_length is 0: it must be at least 1"),
+        ((384, 0, 64), "doc_stride is 0, but it must be at least 1"),
+        ((384, 128, 0), "max_query_length is 0, but it must be at least 1"),
     ],
 )
 def test_lengths_that_cannot_be(tokenizer, lengths, message):

@@ -166,7 +166,7 @@ def test_gold_answers(write):
 @pytest.mark.parametrize(
     ("version_2", "message"),
     [
-        (False, "no answer; .* must have one, or, if .* give --version_2_with_neg"),
+        (False, "no answer, but training needs one. For .* add --version_2_with_neg"),
         (True, "has no answer, but training needs one."),
     ],
 )

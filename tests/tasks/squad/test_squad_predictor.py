@@ -334,11 +334,11 @@ def test_no_fine_tuned_model(tmp_path):
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
     expected = (
-        f"{folder} is not fine-tuned for 'squad': it lacks cls/squad/output_weights"
+        "is not fine-tuned for 'squad': it has no weights cls/squad/output_weights"
     )
-    assert expected in message_of(str(folder), task=ALWAYS)
+    assert f"{folder} {expected}" in message_of(str(folder), task=ALWAYS)
     task = dataclasses.replace(ALWAYS, max_seq_length=33)
-    assert "33, and the model reads up to 32" in message_of(str(bare), task=task)
+    assert "33, but the model reads at most 32" in message_of(str(bare), task=task)
     # It has all heads, so no file shows that it was trained to answer questions.
     with pytest.raises(UserError, match=f"{bare} has no task.json"):
         Predictor(str(bare))

@@ -137,7 +137,7 @@ def test_written_anew_while_nobody_has_changed_it(directory):
     "change",
     [
         lambda text: text + "x",
-        lambda text: text.replace("Licence", "License"),
+        lambda text: text.replace("License", "Licence"),
         lambda text: text.partition("\n")[2],
         lambda text: "Mine.\n",
         lambda text: "",

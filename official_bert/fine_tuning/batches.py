@@ -65,10 +65,8 @@ class FeatureSet:
         """Return all batches from `first_batch` on, without end.
 
         Each pass over the examples has a new order and follows the previous pass
-        without
-        a gap. A batch may contain the end of one pass and the beginning of the next, as
-        in
-        the original.
+        without a gap. A batch may contain the end of one pass and the beginning of
+        the next, as in the original.
 
         Args:
           batch_size: B.

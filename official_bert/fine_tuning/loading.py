@@ -70,11 +70,10 @@ class TaskPredictor:
         """Load a model.
 
         Args:
-          path: output directory of a finished fine-tuning; or a Hugging Face model
-            whose
-            config describes the task; or, with `task`, any checkpoint with the weights
-            of its head, such as the original's; or a `.tflite` file made from one of
-            them. A `.tflite` file ignores the arguments after `batch_size`.
+          path: output directory of a finished fine-tuning; a Hugging Face model whose
+            config describes the task; a `.tflite` file made from one of them; or, with
+            `task`, any checkpoint with the weights of its head, such as the original's.
+            A `.tflite` file ignores the arguments after `batch_size`.
           batch_size: number of inputs (texts, windows or choices) per batch.
           task: replaces the task in `task.json`.
           config_file: a `bert_config.json`; by default the checkpoint's.

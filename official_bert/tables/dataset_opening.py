@@ -120,8 +120,8 @@ def _check_language(dataset, language, features):
     languages = sorted(features["premise"].languages)
     if language not in languages:
         raise UserError(
-            f"--dataset={DatasetName(dataset, language)} needs a language. Write "
-            f"for example {dataset}/zh. Languages: {', '.join(languages)}."
+            f"--dataset={DatasetName(dataset, language)} must name a language, such "
+            f"as {dataset}/zh. Languages: {', '.join(languages)}."
         )
 
 

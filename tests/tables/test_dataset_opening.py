@@ -49,8 +49,8 @@ def test_without_the_packages(monkeypatch, missing):
         ("glue/mrcp", "it has no config mrcp. Similar names: mrpc."),
         ("snli/plain", "snli has no configs. Use --dataset=snli."),
         ("squad/v1.1:9.9.9", r"does not have version 9.9.9 \(.*only: 3.0.0\). Leave"),
-        ("xnli", "--dataset=xnli needs a language.*xnli/zh. Languages: ar, bg"),
-        ("xnli/xx", "--dataset=xnli/xx needs a language. Write"),
+        ("xnli", "--dataset=xnli must name a language.*xnli/zh. Languages: ar, bg"),
+        ("xnli/xx", "--dataset=xnli/xx must name a language"),
     ],
 )
 def test_unknown_names(tmp_path, name, message):

@@ -140,7 +140,6 @@ def predict(
 
     Returns:
       float32 [N, C], `NO_CHOICE` for missing choices.
-      float32 [N, C], `NO_CHOICE` where there is no choice.
     """
     rows = outputs.run_examples(
         score, _all_choices(features, max_seq_length), batch_size

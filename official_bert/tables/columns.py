@@ -4,10 +4,10 @@ The user names a column, or gives its number, counted from 0. If a column has th
 number as its name, the name wins. The program guesses columns that are not given.
 A note reports each guess:
 
-* label: the column called `label` or `labels`; else the only column except the text;
-  else the only column with few distinct values (at least two, and at most half as
-  many as rows);
-* text: the column called `text` or `sentence`; else the only column that contains
+* label: the column called `label` or `labels`. Otherwise the only column except the
+  text. Otherwise the only column with few distinct values: at least two, and at most
+  half as many as rows;
+* text: the column called `text` or `sentence`. Otherwise the only column that contains
   neither numbers nor few distinct values. If several remain, it is the longest one,
   provided that all others are on average at most half as long and have fewer than
   three words;

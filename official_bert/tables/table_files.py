@@ -90,8 +90,8 @@ def read_table(
       `Table`.
 
     Raises:
-      UserError: the file cannot be read, is empty, or contains only a header; or
-        rows are not JSON objects, are badly quoted, or have more or fewer cells
+      UserError: the file cannot be read, is empty, or contains only a header.
+        Rows are not JSON objects, are badly quoted, or have more or fewer cells
         than the first one. Missing cells are never filled in. Extra empty cells
         at the end of a row are dropped.
     """

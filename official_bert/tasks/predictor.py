@@ -103,9 +103,9 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     """Load the predictor of a model's task.
 
     Args:
-      path: output directory of a finished fine-tuning; or a `.tflite` file exported
-        from one; or a Hugging Face model (the config of a classifier or tagger must
-        name the labels); or a sentence-transformers model; or a SQuAD model trained
+      path: output directory of a finished fine-tuning. Or a `.tflite` file exported
+        from one. Or a Hugging Face model; the config of a classifier or tagger must
+        name its labels. Or a sentence-transformers model. Or a SQuAD model trained
         with the original. A name of such a model also works; see `find_model`.
       batch_size: number of texts per batch.
 

@@ -11,9 +11,9 @@ that is not blank is `{`, otherwise a table. The commands read tables as SWAG's.
 * JSON lines: `question` (or `context`, or `prompt`), `choices`, and the answer.
   `choices` is a list of texts, a list of `{"text": …, "label": "A"}`, or
   `{"text": […], "label": […]}`. It may also be inside a `question` object with a
-  `stem`, as in ARC. The answer is either `answerKey`, which is a label of the choices
-  or, without labels, a letter from A or a number from 1; or `label`, a letter or a
-  number from 0.
+  `stem`, as in ARC. The answer is `answerKey` or `label`. `answerKey` is a label of the
+  choices; without labels it is a letter from A or a number from 1. `label` is a letter
+  from A or a number from 0.
 * ARC's CSV, without these names: the question, the choices, and in the last column the
   answer, a letter from A or a number from 1. Cells of missing choices are empty. The
   first row is a header if its first cell is `question`.

@@ -33,9 +33,9 @@ def read_sentences(
       `NerData` with one document of unrelated sentences.
 
     Raises:
-      UserError: the features of words and tags do not exist or are ambiguous; rows
+      UserError: the features of words and tags do not exist or are ambiguous. Rows
         have different numbers of words and tags, an empty word, an invalid tag or
-        an unknown type; or there are no words.
+        an unknown type. There are no words.
     """
     words, tags, others = _find_features(dataset)
     names = {name: dataset.features[name].feature.names for name in (*others, tags)}

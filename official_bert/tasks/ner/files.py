@@ -46,10 +46,10 @@ def read_ner_file(
       `NerData`.
 
     Raises:
-      UserError: the file cannot be read, or contains no sentences; rows have more or
-        fewer columns than the first one, invalid tags or unknown types; or lines
-        are not valid JSON, or have entities that extend beyond the text, overlap or
-        share a word. The message names the lines.
+      UserError: the file cannot be read, or contains no sentences. Rows have more or
+        fewer columns than the first one, invalid tags or unknown types. Lines are
+        not valid JSON. Entities extend beyond the text, overlap or share a word.
+        The message names the lines.
     """
     path = os.fspath(path)
     text, is_json = _read(path, flag)

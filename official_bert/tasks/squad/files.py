@@ -120,10 +120,9 @@ def read_examples(
       list of `SquadExample`, at least one.
 
     Raises:
-      UserError: the file cannot be read, is not a SQuAD file, has no questions, or
-        lacks a value (the message names article, paragraph and question); or a
-        question lacks a required answer; or, except in training, two questions
-        have the same id.
+      UserError: the file cannot be read, is not a SQuAD file, or has no questions. A
+        value or a required answer is missing; the message names article, paragraph
+        and question. Two questions have the same id (except in training).
     """
     examples, misplaced, num_several = [], [], 0
     for question in _read_questions(path, flag, unique=not is_training):

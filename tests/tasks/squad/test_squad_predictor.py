@@ -307,7 +307,7 @@ def test_eight_threads_get_what_one_gets(path, predictor, monkeypatch):
     ids=repr,
 )
 def test_what_is_no_question(predictor, pair):
-    with pytest.raises(TypeError, match="Question 1 is .*: not a pair of str: a"):
+    with pytest.raises(TypeError, match="Question 1 is .*, not a pair of str: a"):
         predictor.predict_all([("Who?", MINI), pair])
 
 

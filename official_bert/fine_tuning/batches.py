@@ -1,11 +1,10 @@
-"""Batches of features: random and endless to train on, in order to predict.
+"""Batches of features: shuffled without end for training, in order for predictions.
 
-A batch is as long as its longest text, rounded up to a multiple of
-`LENGTH_STEP`: little is computed for padding, and there are few different
-shapes. What a model says of a text is the same, however long its padding; only
-where padding is part of the loss (SQuAD's softmax) its length counts. Batch k
-is a pure function of (features, batch size, seed, k), so that a run which is
-continued sees what it would have seen.
+A batch is as long as its longest text, rounded up to a multiple of `LENGTH_STEP`.
+This saves work for padding and keeps the number of different shapes small. Padding
+does not change the outputs for a text, but it counts if the loss includes it (SQuAD's
+softmax over positions). Batch k is a pure function of (features, batch size, seed, k),
+so a resumed run sees the same batches as an uninterrupted one.
 """
 
 import dataclasses
@@ -19,26 +18,26 @@ import tensorflow as tf
 
 LENGTH_STEP = 16
 
-# The domain of the random numbers for the order of examples.
+# Separates the random numbers for the order of examples from other ones.
 ORDER = 1
 
 
 def length_of(one: Any) -> int:
-    """Return the tokens of an example with `input_ids` [T]."""
+    """Return the number of tokens of an example with `input_ids` [T]."""
     return len(one.input_ids)
 
 
 @dataclasses.dataclass(frozen=True)
 class FeatureSet:
-    """Examples in memory, and how they become batches.
+    """Examples in memory, with the functions that make batches of them.
 
     Attributes:
-      features: list of N examples' features.
-      max_seq_length: no batch is longer.
-      pad: function: (list of B features, S) -> dict of arrays [B, …] of them,
-        padded to S tokens.
-      length_of: function: features of an example -> its tokens.
-      length_step: batches are rounded up to a multiple of it.
+      features: list of the features of N examples.
+      max_seq_length: maximum length of a batch.
+      pad: function: (list of B features, S) -> dict of arrays [B, …], padded to S
+        tokens.
+      length_of: function: features of an example -> number of tokens.
+      length_step: lengths of batches are rounded up to a multiple of it.
     """
 
     features: Sequence[Any]
@@ -53,7 +52,7 @@ class FeatureSet:
 
     @functools.cached_property
     def tokens_per_row(self) -> float:
-        """How many tokens a row has on average."""
+        """The mean number of tokens per example."""
         return float(np.mean(list(map(self.length_of, self.features))))
 
     def training_batches(
@@ -63,21 +62,21 @@ class FeatureSet:
         first_batch: int,
         rows: tuple[int, int] | None = None,
     ) -> tf.data.Dataset:
-        """Return all batches from one on, without end.
+        """Return all batches from `first_batch` on, without end.
 
-        Each pass over the examples is in a new order, and follows the one
-        before without a gap: a batch may have the end of one pass and the
-        beginning of the next, as in the original.
+        Each pass over the examples has a new order and follows the previous pass
+        without a gap. A batch may contain the end of one pass and the beginning of
+        the next, as in the original.
 
         Args:
           batch_size: B.
-          seed: of the order.
+          seed: seed of the order.
           first_batch: number of the first batch, from 0.
-          rows: (start, stop) of the rows of each batch to deliver; None for
-            all. Their length is still that of the whole batch.
+          rows: (start, stop) of the rows of each batch to return; None for all. The
+            rows are padded to the length of the complete batch.
 
         Returns:
-          `tf.data.Dataset` of dicts as of `pad`, [rows, …].
+          `tf.data.Dataset` of dicts as returned by `pad`, [rows, …].
         """
         start, stop = rows or (0, batch_size)
 
@@ -94,9 +93,9 @@ class FeatureSet:
     def batch_records(
         self, batch_size: int, seed: int, batch: int
     ) -> list[tuple[str, int, bytes]]:
-        """Return (what they are, number, bytes) of the examples of one batch.
+        """Return (description, number, bytes) of the examples of one batch.
 
-        The bytes are those of a `tf.train.Example` with the features of `pad`.
+        The bytes are a `tf.train.Example` with the features of `pad`.
         """
         records = []
         for number in _numbers(len(self.features), batch_size, seed, batch):
@@ -113,13 +112,13 @@ class FeatureSet:
     def ordered_batches(
         self, batch_size: int
     ) -> Iterator[tuple[np.ndarray, dict[str, np.ndarray]]]:
-        """Yield all examples once, those of like length together, longest first.
+        """Yield all examples once, grouped by similar length, longest first.
 
         Args:
           batch_size: B; the last batch may be smaller.
 
         Yields:
-          (numbers of the examples, an int array; dict of arrays as of `pad`).
+          (numbers of the examples, an int array; dict of arrays as returned by `pad`).
         """
         lengths = list(map(self.length_of, self.features))
         order = np.argsort(lengths, kind="stable")[::-1]
@@ -134,7 +133,7 @@ class FeatureSet:
         return self.pad(chosen, max(longest, min(length, self.max_seq_length)))
 
     def _signature(self, batch_size):
-        """Return the types of a batch of any length."""
+        """Return the `tf.TensorSpec`s of a batch of any length."""
         first = self.features[:1]
         length = self.length_of(first[0])
         shorter, longer = self.pad(first, length), self.pad(first, length + 1)
@@ -147,7 +146,7 @@ class FeatureSet:
 
 
 def _numbers(size, batch_size, seed, batch):
-    """Return which examples make up a batch, an int array [batch_size]."""
+    """Return the numbers of the examples in a batch, an int array [batch_size]."""
     positions = np.arange(batch * batch_size, (batch + 1) * batch_size)
     passes, positions = np.divmod(positions, size)
     orders = {}

@@ -1,7 +1,7 @@
-"""The names of labels in a model's config, as Hugging Face's `config.json` has them.
+"""Names of labels in a model's config, as in Hugging Face's `config.json`.
 
-`bert_config.json` keeps them too, so that they are not lost when a fine-tuned model is
-converted, and a model of Hugging Face tells what it is for.
+`bert_config.json` keeps them too. A fine-tuned model therefore keeps its labels when
+it is converted, and a Hugging Face model describes its task.
 """
 
 import dataclasses
@@ -11,18 +11,18 @@ from typing import Any
 from official_bert.checkpoints.huggingface.config_json import LABELS
 from official_bert.config import BertConfig
 
-# What tells of a task; that of the model which a fine-tuning began with is left out.
+# Keys that describe a task. Keys of the initial model's task are removed.
 _OF_A_TASK = ("architectures", "problem_type", *LABELS)
 
 
 def config_with_labels(
     config: BertConfig, labels: Sequence[str] = (), **others: Any
 ) -> BertConfig:
-    """Return a `BertConfig` that says what a model is for, and no more of another task.
+    """Return a `BertConfig` with the labels of a new task, without those of an old one.
 
     Args:
       config: `BertConfig`.
-      labels: names in the order of their numbers; none if they have no names.
+      labels: names in the order of their numbers; empty if they have no names.
       **others: further keys and their values.
     """
     kept = {key: v for key, v in config.extra.items() if key not in _OF_A_TASK}
@@ -33,7 +33,7 @@ def config_with_labels(
 
 
 def labels_of(config: BertConfig) -> tuple[str, ...]:
-    """Return the names that a `BertConfig` gives to labels; () if it gives none."""
+    """Return the label names in a `BertConfig`; () if it has none."""
     names = config.extra.get("id2label")
     if not isinstance(names, dict) or not all(map(str.isdecimal, names)):
         return ()
@@ -41,9 +41,10 @@ def labels_of(config: BertConfig) -> tuple[str, ...]:
 
 
 def architecture_of(config: BertConfig) -> str | None:
-    """Return the class of transformers that a `BertConfig` names, or None.
+    """Return the transformers class that a `BertConfig` names, or None.
 
-    It names one only if the weights do not tell, see `config_json.HEADS`.
+    It is only needed if the weights do not determine the task, see
+    `config_json.HEADS`.
     """
     stated = config.extra.get("architectures")
     return stated[0] if isinstance(stated, list) and stated else None

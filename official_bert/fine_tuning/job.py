@@ -1,4 +1,4 @@
-"""The fine-tuning run of every task: from examples to the best model."""
+"""The fine-tuning run of all tasks: from examples to the best model."""
 
 import contextlib
 import dataclasses
@@ -38,12 +38,12 @@ MODEL_FILES = (
 
 @dataclasses.dataclass(frozen=True)
 class Start:
-    """What a fine-tuning starts from, apart from the weights.
+    """Everything that a fine-tuning starts from, except the weights.
 
     Attributes:
       config: `BertConfig`.
       tokenizer: `FullTokenizer`.
-      vocab_file: path of its vocabulary.
+      vocab_file: path of the tokenizer's vocabulary.
     """
 
     config: BertConfig
@@ -51,12 +51,12 @@ class Start:
     vocab_file: str
 
     def check_length(self, max_seq_length: int) -> None:
-        """Raise `UserError` if the model cannot read so many tokens."""
+        """Raise `UserError` if the model reads fewer tokens than `max_seq_length`."""
         limit = self.config.max_position_embeddings
         if max_seq_length > limit:
             raise UserError(
-                f"--max_seq_length is {max_seq_length}, and the model reads up to "
-                f"{limit} tokens (max_position_embeddings); give a smaller one."
+                f"--max_seq_length={max_seq_length} is too long: the model reads at "
+                f"most {limit} tokens (max_position_embeddings). Give a smaller length."
             )
 
 
@@ -67,19 +67,21 @@ def opened_start(
     vocab_file: str | None = None,
     do_lower_case: bool | None = None,
 ) -> Iterator[Start]:
-    """Open what a fine-tuning starts from; files of an archive last as long.
+    """Open the config and tokenizer that a fine-tuning starts from.
+
+    Files from an archive exist only inside the context.
 
     Args:
       init_checkpoint: see `any_format.opened`; None starts from random weights.
-      config_file: a `bert_config.json`; by default the checkpoint's own.
-      vocab_file: a `vocab.txt`, likewise.
-      do_lower_case: bool, likewise.
+      config_file: a `bert_config.json`; by default the checkpoint's.
+      vocab_file: a `vocab.txt`; by default the checkpoint's.
+      do_lower_case: bool; by default the checkpoint's setting.
 
     Yields:
       `Start`.
 
     Raises:
-      UserError: something is missing or does not fit.
+      UserError: a file is missing or does not match the others.
     """
     with contextlib.ExitStack() as stack:
         checkpoint = model_directory.NO_CHECKPOINT
@@ -88,14 +90,14 @@ def opened_start(
         config = model_directory.config_of(checkpoint, config_file)
         tokenizer = model_directory.tokenizer_of(checkpoint, vocab_file, do_lower_case)
         vocab_file = vocab_file or checkpoint.vocab_file
-        assert vocab_file is not None  # Or there would be no tokenizer.
+        assert vocab_file is not None  # Otherwise `tokenizer_of` has failed.
         check_vocab_size(tokenizer.vocab, config, vocab_file)
         yield Start(config, tokenizer, vocab_file)
 
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningSettings(runs.RunSettings):
-    """The flags of every fine-tuning command, under the same names."""
+    """The flags that all fine-tuning commands share, with the same names."""
 
     eval_batch_size: int
     pad_to_max_seq_length: bool
@@ -110,7 +112,7 @@ class DevSet:
       measure: function: list of the model's outputs for each example, dicts of
         arrays -> dict of scores.
       outputs_of: function: model -> function: batch of features -> the outputs
-        that `measure` reads, by default all.
+        that `measure` reads. By default these are all outputs.
     """
 
     feature_set: FeatureSet
@@ -124,7 +126,7 @@ class DevSet:
 
         Args:
           model: a Keras model.
-          batch_size: examples that go through the model together.
+          batch_size: number of examples per batch.
         """
         score = compile_model(self.outputs_of(model))
         return make_evaluate_rows(score, self.feature_set, batch_size, self.measure)
@@ -132,26 +134,26 @@ class DevSet:
 
 @dataclasses.dataclass(frozen=True)
 class FineTuningJob:
-    """What a model is fine-tuned for, and on what: all in which tasks differ.
+    """Everything in which fine-tuning tasks differ: the model and the data.
 
-    Each task makes it of its examples, in a function `make_job`.
+    The function `make_job` of each task creates it from the examples.
 
     Attributes:
       start: `Start`.
-      task: what `task.json` keeps: it has a name, `TASK`, `max_seq_length`, the
-        names of its scores, `metrics`, by the first of which a model is the best,
-        and `to_dict()`.
+      task: content of `task.json`. It has a name (`TASK`), `max_seq_length`,
+        `to_dict()`, and `metrics`: names of scores. The first one selects
+        the best model.
       written_config: `BertConfig` to write with the model, with names of labels.
       make_model: function: whether to recompute -> Keras model.
       objective: `step.Objective`.
       train_set: `FeatureSet`.
-      fingerprint: dict that distinguishes task and examples from others.
-      dev_set: `DevSet`; None, and the last model is left.
-      epoch_size: examples of an epoch; None for those of `train_set`.
+      fingerprint: dict that distinguishes this task and its examples from others.
+      dev_set: `DevSet`; None keeps the last model.
+      epoch_size: examples per epoch; None for the size of `train_set`.
       finished_task: function: (task, scores of the best model) -> task to write.
-      trouble: function: row of scores -> a sentence about a model that is of no
-        use, or None.
-      reads_padding: whether the model's outputs at padding are part of the loss.
+      trouble: function: dict of scores -> a sentence about a model that is not
+        usable, or None.
+      reads_padding: whether the loss includes the model's outputs at padding.
     """
 
     start: Start
@@ -171,17 +173,17 @@ class FineTuningJob:
 
     @property
     def best_by(self) -> str:
-        """The name of the score that decides the best model."""
+        """The name of the score that selects the best model."""
         return self.task.metrics[0]
 
     @property
     def num_examples(self) -> int:
-        """How many examples an epoch has."""
+        """The number of examples per epoch."""
         return self.epoch_size or len(self.train_set.features)
 
 
 def _holds(directory, step):
-    """Return whether a directory has the whole model of a training step."""
+    """Return whether a directory contains the complete model of a training step."""
     paths = [os.path.join(directory, name) for name in MODEL_FILES]
     try:
         task = files.read_json(paths[0], "a task")
@@ -191,7 +193,7 @@ def _holds(directory, step):
 
 
 def _write_model(directory, model, job, step, row):
-    """Write a model; until its `task.json` follows, the directory has none."""
+    """Write a model. The directory is incomplete until `task.json`, the last file."""
     with contextlib.suppress(FileNotFoundError):
         files.remove(os.path.join(directory, task_file.TASK_FILE))
     start, config = job.start, job.written_config
@@ -201,12 +203,12 @@ def _write_model(directory, model, job, step, row):
 
 
 def crc32_of(arrays: Iterable[np.ndarray]) -> int:
-    """Return a number that distinguishes arrays, for `FineTuningJob.fingerprint`."""
+    """Return a checksum of arrays, for `FineTuningJob.fingerprint`."""
     return functools.reduce(lambda crc, one: zlib.crc32(one.tobytes(), crc), arrays, 0)
 
 
 def fingerprint(job: FineTuningJob, settings: FineTuningSettings) -> dict[str, Any]:
-    """Return what must stay the same for a run to be continued, as a dict."""
+    """Return the settings that a resumed run must not change, as a dict."""
     values = runs.fingerprint(job.start.config, job.fingerprint, settings)
     if settings.pad_to_max_seq_length:
         values["pad_to_max_seq_length"] = True
@@ -216,7 +218,7 @@ def fingerprint(job: FineTuningJob, settings: FineTuningSettings) -> dict[str, A
 def fine_tune(
     strategy: tf.distribute.Strategy, job: FineTuningJob, settings: FineTuningSettings
 ) -> dict[str, float] | None:
-    """Train; leave the best model in the output directory.
+    """Train a model, and write the best one to the output directory.
 
     Args:
       strategy: a `tf.distribute` strategy.
@@ -224,12 +226,12 @@ def fine_tune(
       settings: `FineTuningSettings`.
 
     Returns:
-      dict: the `global_step` of that model and, where it was evaluated, its
-      scores; None if the run was told to stop before its end.
+      dict: the `global_step` of this model and its scores, if it was evaluated. None
+      if a signal stopped the run before its end.
 
     Raises:
-      UserError: the output directory holds something else, a checkpoint does
-        not fit, memory is short, or another worker is gone.
+      UserError: the output directory contains another run, a checkpoint does not
+        match, memory is insufficient, or another worker has stopped.
     """
     with (
         opened_directory(strategy, settings.output_dir),
@@ -246,7 +248,7 @@ def fine_tune(
             strategy, state, fingerprint(job, settings), settings
         )
         before, train_set = state.step, job.train_set
-        # On a TPU each length would be another program.
+        # A TPU compiles a new program for each length.
         if settings.pad_to_max_seq_length or strategies.is_tpu(strategy):
             train_set = train_set.of_one_length()
         # Skipping padding saves work: half of the tokens in RTE's batches are padding.
@@ -274,19 +276,19 @@ def fine_tune(
         if evaluate:
             best = _restore_best(strategy, state, run_id, settings.output_dir)
             row = evaluate()
-        # A user, or a search, may have changed the threshold of one that was done.
+        # After the run, a user or a threshold search may have edited the task. Keep it.
         is_there = was_done and _holds(settings.output_dir, best)
         if strategies.is_chief(strategy) and not is_there:
             _write_model(settings.output_dir, state.model, job, best, row)
-        # No worker leaves while the chief still writes.
+        # All workers wait until the chief has written the model.
         strategies.end_together(strategy)
         return {"global_step": best, **row}
 
 
 def _restore_best(strategy, state, run_id, directory):
     """Restore the best checkpoint of a run; return its step."""
-    # Kept besides the newest, so it is there. The others wait until the chief, which
-    # may still be saving, says which it is.
+    # This checkpoint is kept in addition to the newest one. The other workers wait
+    # for its step, because the chief may still be saving.
     best = strategies.from_chief(strategy, saving.best_step(directory) or state.step)
     saving.restore_state(directory, state, run_id, best)
     return best

@@ -1,7 +1,7 @@
-"""`README.md` of a model directory: what the model is, as far as its files tell.
+"""Write `README.md` of a model directory, with everything that its files say.
 
-A template for Mitchell et al., "Model Cards for Model Reporting" (2019): what only
-people know is left blank in it, and what people have written is never overwritten.
+A template for Mitchell et al., "Model Cards for Model Reporting" (2019). Facts that
+only people know stay blank. A card that a person has edited is never overwritten.
 """
 
 import math
@@ -28,7 +28,7 @@ from official_bert.training.run_manifest import MANIFEST_FILE
 
 CARD_FILE = "README.md"
 
-# What a model is asked with; its own place is not for others to know.
+# Commands that use the model. They do not show its path, which others do not have.
 _PRETRAINED_COMMANDS = (
     'fill_mask.py --model=THIS_FOLDER --text="… [MASK] …"',
     "extract_features.py --model=THIS_FOLDER --input_file=… "
@@ -41,19 +41,19 @@ _FINE_TUNED_COMMANDS = (
     "export_model.py --model=THIS_FOLDER --export_dir=…",
 )
 
-# Format of a checkpoint -> its files, for people.
+# Format of a checkpoint -> description of its files.
 _FILES = {
-    GOOGLE: f"`{names.MODEL_PREFIX}.*`, names of google-research/bert",
-    HUGGINGFACE: "`model.safetensors`, as Hugging Face's transformers has it",
-    KERAS_HUB: "`config.json` and `*.weights.h5`, a preset of KerasHub",
+    GOOGLE: f"`{names.MODEL_PREFIX}.*`, with the names of google-research/bert",
+    HUGGINGFACE: "`model.safetensors`, as in Hugging Face's transformers",
+    KERAS_HUB: "`config.json` and `*.weights.h5`, a KerasHub preset",
 }
 
 _BLANKS = """\
-## For its author to fill in
+## To be filled in by the author
 
-* **Meant for:** …
-* **Not meant for, known errors, biases of its texts:** …
-* **Licence, of the weights and of the texts:** …
+* **Intended use:** …
+* **Not intended for, known errors, biases of the training texts:** …
+* **License of the weights and of the texts:** …
 * **Contact:** …
 """
 
@@ -63,19 +63,19 @@ def write(
     data: Mapping[str, Any],
     in_users_form: Callable[[str], str] = str,
 ) -> bool:
-    """Write the card of a model directory, unless a person has changed it.
+    """Write the card of a model directory, unless a person has edited it.
 
     Args:
-      directory: a finished model's. Its config, vocabulary, casing, weights,
-        `training.json`, `task.json` and `eval_results.txt` are read; the last
-        three may be missing.
-      data: dict of flag -> str, the data that were given; of paths, the last
-        part is shown, of `dataset` all.
-      in_users_form: function: command that names a script -> the command as this user
-        types it.
+      directory: directory of a finished model. Its config, vocabulary, casing and
+        weights are read, and `training.json`, `task.json` and `eval_results.txt`
+        if they exist.
+      data: dict of flag -> str, the data of the run. Of paths, only the last part
+        is shown; of `dataset`, all.
+      in_users_form: function: command that names a script -> the command as this
+        user types it.
 
     Returns:
-      whether it was written.
+      whether the card was written.
 
     Raises:
       UserError: a file of the model is damaged.
@@ -86,15 +86,15 @@ def write(
         task = files.read_json(path, "the description of a fine-tuned model")
     with any_format.opened(directory) as checkpoint:
         config, shapes = checkpoint.config, checkpoint.shapes
-        assert config is not None  # A finished model has one.
+        assert config is not None  # Each finished model has a config.
         sizes = _sizes(config, shapes, checkpoint.do_lower_case, checkpoint.format)
     title = _title_of_task(task) if task else _title_of_pretrained(config, shapes)
     lines = [f"# {title}", ""]
     if task:
         labels = task.get("labels") or task.get("tags")
         if labels:
-            lines.append(f"Its labels: {_some(labels)}.")
-        lines += [f"It reads {task['max_seq_length']} tokens at once.", ""]
+            lines.append(f"Labels: {_some(labels)}.")
+        lines += [f"Maximum length: {task['max_seq_length']} tokens.", ""]
     lines += [*_table(sizes), "", "## How it was trained", ""]
     rows = _training(directory, task)
     for flag, value in data.items():
@@ -104,7 +104,8 @@ def write(
     lines += _table(rows)
     lines += ["", *_scores(directory), "## How to use it", ""]
     commands = _FINE_TUNED_COMMANDS if task else _PRETRAINED_COMMANDS
-    # A left-to-right model knows no [MASK], an encoder alone no words.
+    # A left-to-right model has no [MASK], and an encoder without a head predicts no
+    # words.
     fills = _has(shapes, "cls/predictions/") and not config.causal_attention
     for command in commands if task or fills else commands[1:]:
         lines.append(f"    {in_users_form(f'python run_scripts/{command}')}")
@@ -119,7 +120,7 @@ def _has(shapes, prefix):
 def _title_of_pretrained(config, shapes):
     if not _has(shapes, "cls/predictions/"):
         encoder_alone = all(name.startswith("bert/") for name in shapes)
-        return "BERT, the encoder" if encoder_alone else "BERT with the head of a task"
+        return "BERT encoder" if encoder_alone else "BERT with a task head"
     learned = "left to right" if config.causal_attention else "on masked words"
     if _has(shapes, "cls/seq_relationship/"):
         learned += " and next sentences"
@@ -128,9 +129,9 @@ def _title_of_pretrained(config, shapes):
 
 def _title_of_task(task):
     what = {
-        CLASSIFIER: "classifier of texts",
-        SQUAD: "answers to questions on contexts",
-        NER: "tagger of words",
+        CLASSIFIER: "text classification",
+        SQUAD: "question answering",
+        NER: "named entity recognition",
         MULTIPLE_CHOICE: "multiple choice",
         EMBEDDING: "sentence embeddings",
     }
@@ -139,7 +140,7 @@ def _title_of_task(task):
 
 
 def _some(names, most=20):
-    """Return names with commas between them, of many the first ones."""
+    """Join names with commas; show only the first ones if there are many."""
     shown = ", ".join(map(_cell, names[:most]))
     return shown if len(names) <= most else f"{shown}, … ({len(names)} in all)"
 
@@ -152,7 +153,7 @@ def _table(rows):
 
 
 def _cell(value):
-    """Return a value as it may stand in a table."""
+    """Return a value in a form that a table cell may contain."""
     return " ".join(str(value).split()).replace("|", "\\|")
 
 
@@ -165,14 +166,14 @@ def _sizes(config, shapes, casing, form):
         ("attention heads", config.num_attention_heads),
         ("feed-forward size", config.intermediate_size),
         ("longest sequence", f"{config.max_position_embeddings} tokens"),
-        ("vocabulary", f"{config.vocab_size:,} word pieces, {case}"),
-        ("parameters", f"{parameters:,}, heads included"),
+        ("vocabulary", f"{config.vocab_size:,} WordPiece tokens, {case}"),
+        ("parameters", f"{parameters:,}, including heads"),
         ("files", _FILES[form]),
     ]
 
 
 def _training(directory, task):
-    """Return rows of `training.json`, none if there is none."""
+    """Return rows with facts of `training.json`; empty if it does not exist."""
     path = os.path.join(directory, MANIFEST_FILE)
     if not files.exists(path):
         return []
@@ -188,8 +189,11 @@ def _training(directory, task):
     start = run["init_checkpoint"] or run["continue_from"] or "random weights"
     rows = [
         ("started from", _cell(start)),
-        ("updates", f"{steps:,}" if kept == steps else f"{kept:,} of {steps:,}"),
-        ("sequences in an update", run["train_batch_size"]),
+        (
+            "training steps",
+            f"{steps:,}" if kept == steps else f"{kept:,} of {steps:,}",
+        ),
+        ("batch size (sequences)", run["train_batch_size"]),
         (
             "learning rate",
             f"{run['learning_rate']:g}, warm-up over {warmup:,}, then linear to 0",
@@ -207,7 +211,7 @@ def _training(directory, task):
 
 
 def _scores(directory):
-    """Return the lines of `eval_results.txt` as a section, if there is one."""
+    """Return a section with the lines of `eval_results.txt`, if it exists."""
     path = os.path.join(directory, eval_results.FILE)
     if not files.exists(path):
         return []

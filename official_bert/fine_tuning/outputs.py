@@ -1,4 +1,4 @@
-"""A model's outputs for many examples, compiled once and in any thread."""
+"""Run a model on many examples; compiled once, usable from any thread."""
 
 from collections.abc import Callable, Mapping
 from typing import Any
@@ -15,16 +15,16 @@ from official_bert.training.evaluation import make_evaluate
 def compile_model(
     compute: Callable[..., Mapping[str, tf.Tensor]],
 ) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Return the compiled function from a batch of features to a model's outputs.
+    """Compile the function from a batch of features to a model's outputs.
 
-    It is traced once, for any shape, and may be called from several threads.
+    It is traced once, for any shape. Several threads may call it.
 
     Args:
-      compute: function: (dict of the `INPUTS`, int32 tensors [B, S]; `Kernels` as
-        `kernels`) -> dict of tensors [B, …]; such as a Keras model.
+      compute: function: (dict of the `INPUTS`, int32 tensors [B, S]; keyword
+        `kernels`, a `Kernels`) -> dict of tensors [B, …]. For example a Keras model.
 
     Returns:
-      function: dict with these arrays -> what `compute` returns, as arrays.
+      function: dict of int32 arrays -> the outputs of `compute` as arrays.
     """
     ids, kernels = tf.TensorSpec([None, None], tf.int32), for_inference()
 
@@ -47,13 +47,13 @@ def run_examples(
     """Return the outputs of all examples.
 
     Args:
-      score: what `compile_model` returned, or a `TfliteModel`.
+      score: the result of `compile_model`, or a `TfliteModel`.
       feature_set: `FeatureSet` of N examples.
-      batch_size: examples that go through the model together.
+      batch_size: number of examples per batch.
 
     Returns:
       list of N dicts of outputs, in the order of the examples. Outputs with a value
-      for each token are as long as the batch was.
+      per token are as long as their batch.
     """
     return make_evaluate_rows(score, feature_set, batch_size, lambda rows: rows)()
 
@@ -68,12 +68,12 @@ def make_evaluate_rows(
 
     Args:
       score: see `run_examples`.
-      feature_set: likewise.
-      batch_size: likewise.
-      measure: function: what `run_examples` returns -> dict of scores.
+      feature_set: see `run_examples`.
+      batch_size: see `run_examples`.
+      measure: function: the result of `run_examples` -> dict of scores.
 
     Returns:
-      as `evaluation.make_evaluate`.
+      function as returned by `evaluation.make_evaluate`.
     """
 
     def in_order(batches):
@@ -97,14 +97,15 @@ def mean_loss(
     labels: np.ndarray,
     batch_size: int | None = None,
 ) -> float:
-    """Return the mean of the losses of batches, the `loss` of the original.
+    """Return the mean of the batches' losses, which is the `loss` of the original.
 
     Args:
       terms: see `step.Objective`; reads `logits` and `label_ids`.
       loss: name of the loss in `terms`.
       logits: array [N, ...].
       labels: array [N, ...].
-      batch_size: examples of a batch; the last may have fewer. None for all.
+      batch_size: examples per batch; the last batch may have fewer. None for one
+        batch.
     """
     size, losses = batch_size or len(logits), []
     for start in range(0, len(logits), size):

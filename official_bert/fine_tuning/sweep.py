@@ -1,8 +1,8 @@
-"""Several runs of one fine-tuning, which differ in seed, batch, rate or epochs.
+"""Run one fine-tuning several times, with other seeds, batch sizes, rates or epochs.
 
-Small tasks depend on the seed so much (Sec. 4.1) that one run says little. Each
-run has a folder of its own in the output directory, and the best model of all ends
-in that directory itself. A sweep that was killed goes on where it stood.
+Results on small tasks depend strongly on the seed (Sec. 4.1), so one run says little.
+Each run has its own folder in the output directory. The best of all models ends up in
+the output directory itself. A sweep that was killed resumes.
 """
 
 import contextlib
@@ -26,7 +26,7 @@ from official_bert.training import run_manifest, runs, saving, strategies
 from official_bert.training.run_directory import opened_directory
 
 RESULT_FILE, SUMMARY_FILE = "result.json", "runs.json"
-# What runs of one sweep differ in.
+# Settings that may differ between the runs of a sweep.
 _VARIED = {
     "train_batch_size",
     "learning_rate",
@@ -38,11 +38,11 @@ _VARIED = {
 
 @dataclasses.dataclass(frozen=True)
 class _Result:
-    """The `result.json` of a run that is done.
+    """The `result.json` of a finished run.
 
     Attributes:
-      settings: dict of what its fingerprint was.
-      row: dict of what it differs in from others, and of its scores.
+      settings: dict, the run's fingerprint.
+      row: dict with the varied settings of the run, and its scores.
       was_best: whether its model was better than those of all runs before it.
     """
 
@@ -65,7 +65,7 @@ class Trial:
 
     @property
     def columns(self) -> dict[str, float]:
-        """What runs differ in, a dict as in `runs.json`."""
+        """The settings that vary between runs, a dict as in `runs.json`."""
         return {
             "train_batch_size": self.settings.loop.train_batch_size,
             "learning_rate": self.settings.optimization.learning_rate,
@@ -75,7 +75,7 @@ class Trial:
 
     @property
     def own_settings(self) -> FineTuningSettings:
-        """The settings of the run, with a directory in that of the sweep."""
+        """The settings of this run, with its own folder in the sweep's directory."""
         directory = os.path.join(self.settings.output_dir, _name_of(self.columns))
         return dataclasses.replace(self.settings, output_dir=directory)
 
@@ -83,18 +83,18 @@ class Trial:
 def run_trials(
     strategy: tf.distribute.Strategy, job: FineTuningJob, trials: Sequence[Trial]
 ) -> bool:
-    """Fine-tune several times; leave the best model.
+    """Fine-tune several times, and keep the best model.
 
     Args:
       strategy: a `tf.distribute` strategy.
-      job: `FineTuningJob`, whose evaluations decide the best.
-      trials: list of `Trial`, in one output directory.
+      job: `FineTuningJob`, whose evaluations decide which model is the best.
+      trials: list of `Trial`, all with the same output directory.
 
     Returns:
-      whether all runs came to their end; not after SIGTERM.
+      whether all runs finished; False after SIGTERM.
 
     Raises:
-      UserError: see `job.fine_tune`; or the directory holds something else.
+      UserError: see `job.fine_tune`; or the directory contains something else.
     """
     directory = trials[0].settings.output_dir
     chief = strategies.is_chief(strategy)
@@ -117,12 +117,12 @@ def run_trials(
             lines = summary(rows, job.task.metrics, job.trouble)
             best, metric = _row_of_model(directory, job.best_by), job.best_by
             lines.append(
-                f"Best {metric} {best[metric]:.4f}: batch {best['train_batch_size']}, "
-                f"rate {best['learning_rate']:g}, {best['num_train_epochs']:g} epochs, "
-                f"seed {best['seed']}."
+                f"Best {metric} {best[metric]:.4f}: batch size "
+                f"{best['train_batch_size']}, learning rate {best['learning_rate']:g}, "
+                f"{best['num_train_epochs']:g} epochs, seed {best['seed']}."
             )
             print(*lines, sep="\n", flush=True)
-            # That of the model's run goes beside the model.
+            # Put the manifest of the best run next to its model.
             name = run_manifest.MANIFEST_FILE
             source = os.path.join(directory, _name_of(best), name)
             files.copy(source, os.path.join(directory, name))
@@ -130,21 +130,21 @@ def run_trials(
 
 
 def _claim(directory):
-    """Make the directory that of a sweep; `UserError` if it holds a model."""
+    """Make the directory that of a sweep; raise `UserError` if it has a model."""
     summary_file = os.path.join(directory, SUMMARY_FILE)
     if files.exists(summary_file):
         return
     manifest = os.path.join(directory, run_manifest.MANIFEST_FILE)
     if files.exists(manifest) or any_format.holds_model(directory):
         raise UserError(
-            f"--output_dir: {directory} holds another run or a model; choose another "
-            "directory."
+            f"--output_dir: {directory} contains another run or a model. Choose "
+            "another directory."
         )
     files.write_json(summary_file, [])
 
 
 def _run(strategy, job, trial):
-    """Return a run's row, from its folder if it is done; None if it was stopped."""
+    """Train a run, or read its result; return its row, or None if it was stopped."""
     settings, chief = trial.own_settings, strategies.is_chief(strategy)
     directory, sweep_directory = settings.output_dir, trial.settings.output_dir
     fixed = fine_tuning.fingerprint(job, settings) | {
@@ -156,13 +156,13 @@ def _run(strategy, job, trial):
     done = results.get(os.path.basename(directory))
     if done and done.settings != fixed:
         raise UserError(
-            f"--output_dir: {directory} holds the result of a run with other settings "
-            "or data; choose another directory."
+            f"--output_dir: {directory} contains the result of a run with other "
+            "settings or data. Choose another directory."
         )
     if done:
         row = done.row
         if chief:
-            print(f"It is done: {job.objective.describe(row)}", flush=True)
+            print(f"Already finished: {job.objective.describe(row)}", flush=True)
     else:
         scores = fine_tuning.fine_tune(strategy, job, settings)
         if scores is None:
@@ -180,21 +180,21 @@ def _run(strategy, job, trial):
     if chief:
         if job.trouble(row):
             print(job.trouble(row), flush=True)
-        # Also where a kill came between the result and this.
+        # Repeated if a kill came after the result and before this.
         _remove_weights(directory)
     strategies.end_together(strategy)
-    # The model and what was compiled for it hold each other.
+    # The model and its compiled functions refer to each other.
     keras.backend.clear_session()
     gc.collect()
     return row
 
 
 def _check_results(directory, results, fixed):
-    """Raise `UserError` unless all results are of runs like one with `fixed`."""
+    """Raise `UserError` unless all results come from runs with these settings."""
     for result in results:
         known = result.settings
         varied = _VARIED
-        # It follows from the number of updates, unless its share is another.
+        # The warm-up follows from the number of steps, unless its proportion differs.
         if known.get("num_train_steps") == fixed["num_train_steps"]:
             varied = _VARIED - {"num_warmup_steps"}
         other = [
@@ -204,25 +204,25 @@ def _check_results(directory, results, fixed):
         ]
         if other:
             raise UserError(
-                f"--output_dir: {directory} holds results of runs with other settings "
-                f"or data ({', '.join(other)}); choose another directory."
+                f"--output_dir: {directory} contains results of runs with other "
+                f"settings or data ({', '.join(other)}). Choose another directory."
             )
 
 
 def _results(directory):
-    """Return folder -> `_Result` of all runs that are done, earlier commands' too."""
+    """Return folder -> `_Result` of all finished runs, including earlier commands."""
     results = {}
     for path in files.find_in(directory, os.path.join("*", RESULT_FILE)):
-        remedy = "remove its folder, and it is run again"
+        remedy = "remove its folder, and the run is repeated"
         result = read_record(_Result, path, "the result of a run", remedy)
         results[os.path.basename(os.path.dirname(path))] = result
     return results
 
 
 def _row_of_model(directory, name):
-    """Return the row of the run whose model is left in a sweep's directory."""
+    """Return the row of the run whose model the sweep's directory contains."""
     rows = [result.row for result in _results(directory).values() if result.was_best]
-    # Each was better than the one before it, so that none is as good as the last.
+    # Each best run was better than all before it, so the last one is the best.
     return next(
         row
         for row in rows
@@ -231,17 +231,17 @@ def _row_of_model(directory, name):
 
 
 def _move_model(source, target):
-    # Else the old weights would stand beside the new task for a moment.
+    # Otherwise the old weights would briefly be next to the new task.
     google.delete_checkpoint(os.path.join(target, names.MODEL_PREFIX))
     for name in fine_tuning.MODEL_FILES:
         files.rename(os.path.join(source, name), os.path.join(target, name))
 
 
 def _remove_weights(directory):
-    """Delete the checkpoints of a run that is done; its log and result stay."""
+    """Delete the checkpoints of a finished run; keep its log and result."""
     for step in names.numbered_checkpoints(directory):
         google.delete_checkpoint(os.path.join(directory, f"model.ckpt-{step}"))
-    # Of one that was being deleted when a kill came.
+    # Remaining files of a checkpoint whose deletion was interrupted by a kill.
     google.remove_halves(directory)
     for name in fine_tuning.MODEL_FILES[-2:]:
         with contextlib.suppress(FileNotFoundError):
@@ -253,16 +253,16 @@ def summary(
     metrics: Sequence[str],
     trouble: Callable[[Mapping[str, Any]], str | None],
 ) -> list[str]:
-    """Return what runs came to, lines for people.
+    """Return the scores of the runs as lines of text.
 
     Args:
-      rows: list of dict: what the runs differ in, and their scores.
-      metrics: names of scores, the one that tells the best first.
+      rows: list of dict: the varied settings of each run, and its scores.
+      metrics: names of scores; the first one selects the best run.
       trouble: see `FineTuningJob`.
 
     Returns:
-      list of str: a line for each combination with mean, deviation (of a
-      sample) and best over the seeds.
+      list of str: one line per combination, with mean, standard deviation (of a
+      sample) and best score over the seeds.
     """
     names = ("train_batch_size", "learning_rate", "num_train_epochs")
     lines: list[str] = []
@@ -275,20 +275,20 @@ def summary(
         if failed:
             parts.append(f"({failed} learned nothing)")
         lines.append(
-            f"batch {batch}, rate {rate:g}, {epochs:g} epochs, {len(same)} seeds: "
-            + "  ".join(parts)
+            f"batch size {batch}, learning rate {rate:g}, {epochs:g} epochs, "
+            f"{len(same)} seeds: " + "  ".join(parts)
         )
     return lines
 
 
 def _spread(values):
-    """Return "mean ± deviation (best x)" of scores."""
+    """Return "mean ± standard deviation (best x)" of scores."""
     deviation = statistics.stdev(values) if len(values) > 1 else 0.0
     return f"{statistics.fmean(values):.4f} ± {deviation:.4f} (best {max(values):.4f})"
 
 
 def _name_of(row):
-    """Return the name of the folder of a run, by what it differs in."""
+    """Return the name of a run's folder, made of its varied settings."""
     return (
         f"batch-{row['train_batch_size']}_rate-{row['learning_rate']:g}_"
         f"epochs-{row['num_train_epochs']:g}_seed-{row['seed']}"

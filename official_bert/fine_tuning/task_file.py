@@ -1,4 +1,4 @@
-"""`task.json`: what a fine-tuned model is for, so that no flag has to say it."""
+"""`task.json`, which describes the task of a fine-tuned model, so no flag has to."""
 
 import json
 import os
@@ -12,7 +12,7 @@ TASK_FILE = "task.json"
 
 
 class Task(Protocol):
-    """What `task.json` keeps; each family of tasks has a frozen dataclass for it.
+    """The content of `task.json`. Each family of tasks has a frozen dataclass for it.
 
     Attributes:
       TASK: the family's name.
@@ -22,34 +22,34 @@ class Task(Protocol):
 
     @property
     def max_seq_length(self) -> int:
-        """Tokens of a row at most."""
+        """The maximum number of tokens per sequence."""
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the scores; by the first a model is the best."""
+        """Names of the scores. The first one selects the best model."""
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes, fit for JSON."""
+        """Return the fields in a form for JSON, which `from_dict` reads."""
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a task of what `to_dict` returned."""
+        """Create a task from the result of `to_dict`."""
 
 
 _Task = TypeVar("_Task", bound=Task)
 
 
 def has_task(path: str | os.PathLike[str]) -> bool:
-    """Tell whether a path is a fine-tuned model's directory.
+    """Return whether a path is the directory of a fine-tuned model.
 
-    A KerasHub preset has a file of that name, too, which says something else.
+    A KerasHub preset also has a file `task.json`, with other content.
     """
     is_there = files.is_file(os.path.join(path, TASK_FILE))
     return is_there and not is_preset(path)
 
 
 def task_content(task: Task) -> dict[str, Any]:
-    """Return a task's name and fields as `task.json` has them: tuples are lists."""
+    """Return the task's name and fields as in `task.json`; tuples become lists."""
     return json.loads(json.dumps({"task": task.TASK, **task.to_dict()}))
 
 
@@ -58,15 +58,15 @@ def write_task(directory: str | os.PathLike[str], task: Task, global_step: int) 
 
     Args:
       directory: the folder.
-      task: has a name, `TASK`, and `to_dict()`, fit for JSON.
-      global_step: the updates that the model has had.
+      task: has a name, `TASK`, and `to_dict()`, whose result fits JSON.
+      global_step: number of training steps of the model.
     """
     content = {**task_content(task), "global_step": global_step}
     files.write_json(os.path.join(directory, TASK_FILE), content)
 
 
 def task_name(directory: str | os.PathLike[str]) -> str | None:
-    """Return the name in `task.json`; None if the directory has none.
+    """Return the name in `task.json`; None if the directory has no task.
 
     Raises:
       UserError: the file is not JSON.
@@ -84,19 +84,19 @@ def read_task(
 
     Args:
       directory: the folder.
-      *classes: the tasks that it may be of, with `TASK` and `from_dict`.
+      *classes: the accepted tasks, with `TASK` and `from_dict`.
 
     Returns:
-      (the task, the updates that the model has had).
+      (the task, the number of training steps of the model).
 
     Raises:
-      UserError: there is none, or of another kind, or it is damaged.
+      UserError: the file does not exist, is damaged, or describes another task.
     """
     path = os.path.join(directory, TASK_FILE)
     if not has_task(directory):
         raise UserError(
-            f"{directory} has no {TASK_FILE}: it is not the output directory of a "
-            "finished fine-tuning; train first."
+            f"{directory} has no {TASK_FILE}, so it is not the output directory of a "
+            "finished fine-tuning. Train first."
         )
     values = files.read_json(path, "the description of a fine-tuned model")
     name = values.get("task")
@@ -108,6 +108,6 @@ def read_task(
         return matching[0].from_dict(values), int(values["global_step"])
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise UserError(
-            f"{path} is damaged ({type(error).__name__}: {error}); take it from "
+            f"{path} is damaged ({type(error).__name__}: {error}). Take it from "
             "another copy of the model, or train again."
         ) from error

@@ -1,4 +1,4 @@
-"""A `.tflite` of `export_model.py`: what runs it, and what it carries with it."""
+"""Run a `.tflite` file of `export_model.py`, and read the files inside it."""
 
 import contextlib
 import hashlib
@@ -20,21 +20,21 @@ from official_bert.constants import INPUTS
 from official_bert.errors import UserError
 
 ENDING = ".tflite"
-# What it is called in the folder that is exported.
+# Name of the file in the export folder.
 FILE = f"model{ENDING}"
-# What `zipfile` raises for bytes that are no archive, or a damaged one.
+# Errors of `zipfile` for bytes that are not an archive or are damaged.
 _DAMAGE = (zipfile.BadZipFile, zlib.error, EOFError, RuntimeError, UnicodeDecodeError)
 _IDENTIFIER = b"TFL3"
-# Carried: the SHA-256 of the model.
+# File inside the `.tflite`: the SHA-256 of the model.
 HASH_FILE = "model.sha256"
-# A signature for each length of rows.
+# Name of a signature; there is one for each sequence length.
 SIGNATURE = "length_{}"
-# These outputs have a value for each token.
+# Outputs with a value per token.
 OF_TOKENS = ("start_logits", "end_logits", "tags", "tag_logits", "sequence_output")
 
 
 def find_file(path: str | os.PathLike[str]) -> str | None:
-    """Return the path of a `.tflite`: this one, or that in this folder; else None."""
+    """Return the path of a `.tflite` file: this one, or the one in this folder."""
     for file in (os.fspath(path), os.path.join(path, FILE)):
         if file.endswith(ENDING) and os.path.isfile(file):
             return file
@@ -42,24 +42,24 @@ def find_file(path: str | os.PathLike[str]) -> str | None:
 
 
 def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
-    """Return the files that a model carries.
+    """Return the files inside a `.tflite` file.
 
     Args:
-      path: of a `.tflite`.
+      path: path of a `.tflite` file.
 
     Returns:
       dict of name -> bytes.
 
     Raises:
-      UserError: it cannot be read, is no `.tflite`, carries none, or is damaged,
-        be it in the files or in the model.
+      UserError: the file cannot be read, is not a `.tflite` file, contains no files,
+        or is damaged (the model or the files inside).
     """
     try:
         with open(path, "rb") as source:
             if source.read(8)[4:] != _IDENTIFIER:
                 raise UserError(
-                    f"{path} is no model for TFLite; give a .tflite of export_model.py "
-                    "--format=tflite."
+                    f"{path} is not a TFLite model. Give a .tflite file of "
+                    "export_model.py --format=tflite."
                 )
             with zipfile.ZipFile(source) as packed:
                 contents = {name: packed.read(name) for name in packed.namelist()}
@@ -67,35 +67,34 @@ def read_files(path: str | os.PathLike[str]) -> dict[str, bytes]:
                 model_size = min(offsets, default=0)
             source.seek(0)
             model = source.read(model_size)
-        # The interpreter does not look: a damaged model ends the process, or answers.
+        # The interpreter does not check: a damaged model crashes it or gives wrong
+        # outputs.
         expected = contents.get(HASH_FILE)
         if expected and expected.decode() != hashlib.sha256(model).hexdigest():
-            raise EOFError("its SHA-256 is not what it was")
+            raise EOFError("the SHA-256 of the model has changed")
         return contents
     except OSError as error:
-        raise UserError(
-            f"Cannot read a model from {path}: {error.strerror}."
-        ) from error
+        raise UserError(f"Cannot read the model {path}: {error.strerror}.") from error
     except _DAMAGE as error:
         raise UserError(
-            f"{path} carries no files, or is damaged: {error}; export it with "
-            "export_model.py --format=tflite, or copy it again if that made it."
+            f"{path} is damaged, or contains no files ({error}). Export it with "
+            "export_model.py --format=tflite. If it was exported so, copy it again."
         ) from error
 
 
 @contextlib.contextmanager
 def carried_files(path: str | os.PathLike[str]) -> Iterator[str]:
-    """Yield a folder, for as long as it is needed, with the files in a `.tflite`.
+    """Yield a temporary folder with the files inside a `.tflite` file.
 
-    They are `task.json`, `vocab.txt`, and what else `export_model.py` puts there.
+    They are `task.json`, `vocab.txt`, and other files from `export_model.py`.
 
     Raises:
-      UserError: see `read_files`. One that is raised in the block and names the
-        folder names the `.tflite` instead.
+      UserError: see `read_files`. If the block raises an error that names the folder,
+        it names the `.tflite` file instead.
     """
     with tempfile.TemporaryDirectory() as folder:
         for name, content in read_files(path).items():
-            # Others are none that an export packs.
+            # An export never packs files with other names.
             if re.fullmatch(r"\w[\w.]{,99}", name):
                 pathlib.Path(folder, name).write_bytes(content)
         try:
@@ -105,43 +104,43 @@ def carried_files(path: str | os.PathLike[str]) -> Iterator[str]:
 
 
 class TfliteModel:
-    """A model in the interpreter, in place of what `outputs.compile_model` returns.
+    """A model in the interpreter. It replaces the result of `outputs.compile_model`.
 
-    It may be called from several threads; they take turns.
+    Several threads may call it; it runs one call at a time.
 
     Attributes:
-      lengths: of its signatures, rising.
+      lengths: sequence lengths of its signatures, in increasing order.
     """
 
     def __init__(self, path: str | os.PathLike[str]):
         """Load a model.
 
         Args:
-          path: of a `.tflite`.
+          path: path of a `.tflite` file.
 
         Raises:
-          UserError: the file is no model, or has other signatures. Damage inside a
-            model can end the process here; `read_files` notices it before.
+          UserError: the file is not a model, or has other signatures. Damage inside a
+            model can end the process here; call `read_files` first to detect it.
         """
         try:
             self._interpreter = interpreter(path)
         except (ValueError, RuntimeError) as error:
             raise UserError(
-                f"{path} is damaged, or no model for TFLite: {error}; export it again."
+                f"{path} is damaged or not a TFLite model: {error}. Export it again."
             ) from error
         names = self._interpreter.get_signature_list()
         matches = [re.fullmatch(SIGNATURE.format(r"(\d+)"), name) for name in names]
         self.lengths = sorted(int(match[1]) for match in matches if match)
         if not self.lengths:
             raise UserError(
-                f"{path} has no signature {SIGNATURE.format('…')}; give a model of "
+                f"{path} has no signature {SIGNATURE.format('…')}. Give a model of "
                 "export_model.py --format=tflite."
             )
         self._runners: dict[int, Any] = {}
         self._lock = threading.Lock()
 
     def outputs(self) -> dict[str, tuple[str, tuple[int, ...]]]:
-        """Return dict of name -> (dtype, shape) of the shortest signature's outputs."""
+        """Return name -> (dtype, shape) of the outputs of the shortest signature."""
         details = self._runner(self.lengths[0]).get_output_details()
         return {
             name: (np.dtype(one["dtype"]).name, tuple(map(int, one["shape"])))
@@ -149,14 +148,14 @@ class TfliteModel:
         }
 
     def __call__(self, batch: Mapping[str, np.ndarray]) -> dict[str, np.ndarray]:
-        """Return the outputs of rows.
+        """Return the outputs for a batch.
 
         Args:
           batch: dict of `INPUTS`, int32 [B, S], S <= the longest of `lengths`.
 
         Returns:
-          dict of float32 or int32 arrays [B, …]; those of tokens are [B, S, …], 0
-          where there is padding.
+          dict of float32 or int32 arrays [B, …]. Outputs per token are [B, S, …], and
+          0 at padding.
         """
         size, outputs = batch["input_ids"].shape[1], []
         for index, mask in enumerate(batch["input_mask"]):
@@ -179,7 +178,7 @@ class TfliteModel:
         return {name: np.stack([one[name] for one in outputs]) for name in outputs[0]}
 
     def _runner(self, length):
-        """Return the signature of a length; memory is taken with the first call."""
+        """Return the runner of a length; the first call allocates its memory."""
         if length not in self._runners:
             name = SIGNATURE.format(length)
             self._runners[length] = self._interpreter.get_signature_runner(name)
@@ -187,11 +186,11 @@ class TfliteModel:
 
 
 def interpreter(path: str | os.PathLike[str], num_threads: int | None = None) -> Any:
-    """Return an interpreter of a `.tflite`: LiteRT's where installed, or TensorFlow's.
+    """Return an interpreter of a `.tflite` file, LiteRT's if it is installed.
 
     Args:
-      path: of the file.
-      num_threads: int; None for one for each core.
+      path: path of the file.
+      num_threads: int; None for one thread per core.
     """
     threads = num_threads or os.cpu_count()
     try:
@@ -200,13 +199,13 @@ def interpreter(path: str | os.PathLike[str], num_threads: int | None = None) ->
         import tensorflow as tf
 
         with warnings.catch_warnings():
-            # It says that LiteRT is to be used instead.
+            # Suppress the warning that recommends LiteRT.
             warnings.simplefilter("ignore")
             return tf.lite.Interpreter(str(path), num_threads=threads)
     return litert.Interpreter(str(path), num_threads=threads)
 
 
 def _fitted(values, length):
-    """Return an array [T, …] cut or padded with 0 to a length."""
+    """Cut an array [T, …] to a length, or pad it with 0."""
     padding = [(0, max(0, length - len(values)))] + [(0, 0)] * (values.ndim - 1)
     return np.pad(values[:length], padding)

@@ -1,8 +1,8 @@
-"""Texts longer than a model reads, read through windows.
+"""Read texts that are longer than the model's maximum length in windows.
 
-A window is a run of the text's tokens. Windows overlap, so a token is in
-several of them, and its vector or score is taken from the one in which it has
-the most context on its poorer side (Devlin et al. in `run_squad.py`).
+A window is a contiguous part of the text's tokens. Windows overlap, so a token may be
+in several of them. Its vector or score comes from the window in which its shorter
+context, left or right, is longest (Devlin et al. in `run_squad.py`).
 """
 
 from collections.abc import Iterable
@@ -19,15 +19,16 @@ class Span(NamedTuple):
 
 
 def make_spans(num_tokens: int, max_tokens: int, doc_stride: int) -> list[Span]:
-    """Return the windows over a text, the last of which may be shorter.
+    """Return the windows of a text. The last window may be shorter.
 
     Follows the loop over `_DocSpan` in google-research/bert `run_squad.py`.
 
     Args:
-      num_tokens: of the text; 0 makes no window.
-      max_tokens: of a window, at least 1.
-      doc_stride: tokens from one window's start to the next one's, at least
-        1. One that is too large makes windows that touch; none leaves a gap.
+      num_tokens: tokens of the text; 0 gives no window.
+      max_tokens: tokens of a window, at least 1.
+      doc_stride: tokens from the start of a window to the start of the next one, at
+        least 1. If it is larger than `max_tokens`, windows do not overlap, but they
+        never leave a gap.
 
     Returns:
       list of `Span`.
@@ -36,7 +37,10 @@ def make_spans(num_tokens: int, max_tokens: int, doc_stride: int) -> list[Span]:
       ValueError: `max_tokens` or `doc_stride` is below 1.
     """
     if max_tokens < 1 or doc_stride < 1:
-        raise ValueError(f"No windows of {max_tokens} tokens every {doc_stride}.")
+        raise ValueError(
+            f"max_tokens ({max_tokens}) and doc_stride ({doc_stride}) must be at "
+            "least 1."
+        )
     spans, start = [], 0
     while start < num_tokens:
         length = min(num_tokens - start, max_tokens)
@@ -50,17 +54,16 @@ def make_spans(num_tokens: int, max_tokens: int, doc_stride: int) -> list[Span]:
 def best_spans(spans: Iterable[Span], num_tokens: int) -> np.ndarray:
     """Return, for each token, the window in which it has maximal context.
 
-    That is the smaller number of tokens to its left and right within the
-    window, plus 0.01 for each token of the window; the first window wins a
-    tie. Follows `_check_is_max_context` in google-research/bert
-    `run_squad.py`.
+    Context is the smaller number of tokens to the left and right within the window,
+    plus 0.01 for each token of the window. On a tie the first window wins. Follows
+    `_check_is_max_context` in google-research/bert `run_squad.py`.
 
     Args:
       spans: list of `Span` that cover the text.
-      num_tokens: of the text.
+      num_tokens: tokens of the text.
 
     Returns:
-      int array [num_tokens] of places in `spans`.
+      int array [num_tokens] of indexes into `spans`.
     """
     best = np.zeros(num_tokens, np.int64)
     best_score = np.full(num_tokens, -np.inf)

@@ -1,4 +1,4 @@
-"""The official scores: GLUE, SQuAD and entities.
+"""The official scores of GLUE, SQuAD, entities and retrieval.
 
-Plain Python and NumPy, equal to the published scripts.
+Plain Python and NumPy, with the same results as the published scripts.
 """

@@ -1,18 +1,19 @@
-"""Entities in tagged sentences, and how well they were found.
+"""Score the entities in tagged sentences.
 
-A tag is "O", or a letter that says where in an entity a word is and, after a
-hyphen, the entity's type: "B-PER", "I-PER". A type may hold hyphens itself, and
-may be missing ("B", "I"). The schemes:
+A tag is "O" (outside), or a letter, a hyphen and the type of the entity: "B-PER",
+"I-PER". The letter says which word of the entity this is. The type may contain
+hyphens. Without a type the tag is only the letter ("B", "I"). The schemes:
 
-* IOB1: an entity begins with I, or with B where one of its type ends just before.
-* IOB2 (or BIO): every entity begins with B and goes on with I.
-* BIOES: as IOB2, but ends with E, and one of a single word is S. L and U are
-  read as E and S (BILOU).
+* IOB1: an entity begins with I. It begins with B if an entity of the same type ends
+  directly before it.
+* IOB2 (or BIO): every entity begins with B and continues with I.
+* BIOES: as IOB2, but an entity ends with E, and an entity of one word is S. L and U
+  are read as E and S (BILOU).
 
-What counts as an entity in a sentence that keeps to no scheme, and all scores,
-are those of `conlleval`, the script of the CoNLL shared tasks. It knows no S and
-lets an entity go on from E to a B of the same type; here it ends, as in
-`conlleval`'s successors.
+Scores, and the entities of sentences with malformed tags, equal those of
+`conlleval`, the script of the CoNLL shared tasks. One difference: `conlleval` does
+not have S, and an entity continues from E to a B of the same type. Here the entity
+ends at E, as in the successors of `conlleval`.
 """
 
 import collections
@@ -24,12 +25,12 @@ from typing import NamedTuple
 IOB1, IOB2, BIOES = "IOB1", "IOB2", "BIOES"
 SCHEMES = (IOB1, IOB2, BIOES)
 OUTSIDE = "O"
-# What a letter is read as.
+# Letter of a tag -> letter that the code uses.
 _LETTERS = dict(zip("OBIESLU", "OBIESES", strict=True))
 
 
 class Entity(NamedTuple):
-    """The words start … end - 1 of a sentence, which are of the type `label`."""
+    """An entity of type `label`: the words start … end - 1 of a sentence."""
 
     start: int
     end: int
@@ -41,30 +42,31 @@ def split_tag(tag: str) -> tuple[str, str]:
     """Return the (letter, type) of a tag: one of "OBIES", and "" for no type.
 
     Raises:
-      ValueError: that is no tag.
+      ValueError: the string is not a tag.
     """
     letter, hyphen, label = tag.partition("-")
     if letter not in _LETTERS or (hyphen and (letter == OUTSIDE or not label)):
         raise ValueError(
-            f"{tag!r} is no tag such as O, B-PER or I-PER (or, in BIOES, E-PER, S-PER)"
+            f"{tag!r} is not a tag. Tags look like O, B-PER or I-PER (in BIOES also "
+            "E-PER, S-PER)."
         )
     return _LETTERS[letter], label
 
 
 def to_spans(tags: Iterable[str]) -> list[Entity]:
-    """Return the entities of a sentence as `conlleval` finds them.
+    """Return the entities of a sentence, as `conlleval` does.
 
-    An entity begins at B and S, at I and E behind O, E or S, and wherever the
-    type changes. Follows `startOfChunk` and `endOfChunk` of `conlleval`.
+    An entity begins at B and S, at I and E after O, E or S, and if the type
+    changes. Follows `startOfChunk` and `endOfChunk` of `conlleval`.
 
     Args:
-      tags: sequence of str, of any scheme; malformed ones are no error.
+      tags: sequence of str, of any scheme. A malformed sequence is not an error.
 
     Returns:
-      list of `Entity` in their order; no two overlap.
+      list of `Entity` in their order. They do not overlap.
 
     Raises:
-      ValueError: something is no tag.
+      ValueError: a string is not a tag.
     """
     spans, start = [], None
     before, label_before = OUTSIDE, ""
@@ -87,24 +89,26 @@ def to_tags(
 
     Args:
       spans: iterable of `Entity`, or of (start, end, label), in any order.
-      num_words: of the sentence.
+      num_words: number of words of the sentence.
       scheme: one of `SCHEMES`.
 
     Returns:
       list of `num_words` str.
 
     Raises:
-      ValueError: there is no such scheme; or spans overlap, are empty, or
-        leave the sentence.
+      ValueError: the scheme does not exist; or spans overlap, are empty, or
+        extend beyond the sentence.
     """
     if scheme not in SCHEMES:
-        raise ValueError(f"The scheme is {scheme!r}: choose from {', '.join(SCHEMES)}.")
+        raise ValueError(
+            f"Unknown scheme {scheme!r}. Choose one of {', '.join(SCHEMES)}."
+        )
     tags, end_before, label_before = [OUTSIDE] * num_words, 0, None
     for start, end, label in sorted(spans):
         if not end_before <= start < end <= num_words:
             raise ValueError(
                 f"The entity {label!r} of words {start} to {end} is empty, overlaps "
-                f"another, or leaves the sentence of {num_words} words."
+                f"another one, or extends beyond the sentence of {num_words} words."
             )
         touches = start == end_before and label == label_before
         if scheme == BIOES:
@@ -119,16 +123,16 @@ def to_tags(
 
 
 def convert_tags(tags: Sequence[str], scheme: str) -> list[str]:
-    """Return the tags of the same entities in another scheme; see `to_spans`."""
+    """Convert the tags of a sentence to another scheme; see `to_spans`."""
     return to_tags(to_spans(tags), len(tags), scheme)
 
 
 @dataclasses.dataclass(frozen=True)
 class Score:
-    """How many entities there are, were found, and were found rightly.
+    """Counts of entities: in the data, predicted, and predicted correctly.
 
-    One is found rightly if its borders and its type are right. Precision,
-    recall and F1 are from 0 to 1, and 0 where they are not defined.
+    A prediction is correct if both borders and the type are correct. Precision,
+    recall and F1 are from 0 to 1, and 0 if they are not defined.
     """
 
     num_gold: int
@@ -137,12 +141,12 @@ class Score:
 
     @property
     def precision(self) -> float:
-        """The share of the found entities that are right."""
+        """The fraction of the predicted entities that are correct."""
         return self.num_correct / self.num_predicted if self.num_predicted else 0.0
 
     @property
     def recall(self) -> float:
-        """The share of the entities that were found."""
+        """The fraction of the gold entities that were predicted correctly."""
         return self.num_correct / self.num_gold if self.num_gold else 0.0
 
     @property
@@ -158,9 +162,9 @@ class EntityScores:
 
     Attributes:
       overall: `Score` over all entities (micro average).
-      types: dict of type -> `Score`, sorted, of all that occur or were found.
-      num_words: of all sentences.
-      num_right_words: of those with the very tag that they should have.
+      types: dict of type -> `Score`, sorted, of all gold and predicted types.
+      num_words: words of all sentences.
+      num_right_words: words whose predicted tag equals the gold tag.
     """
 
     overall: Score
@@ -170,7 +174,7 @@ class EntityScores:
 
     @property
     def accuracy(self) -> float:
-        """The share of the words that have the right tag; 0 without words."""
+        """The fraction of the words with the correct tag; 0 without words."""
         return self.num_right_words / self.num_words if self.num_words else 0.0
 
 
@@ -179,30 +183,31 @@ def score(
 ) -> EntityScores:
     """Return the `EntityScores` of predicted tags.
 
-    Entities end with their sentence. Both may be of any scheme, and even of
-    different ones; the accuracy of words then means little, as it compares
-    the tags as they are.
+    An entity never continues in the next sentence. `gold` and `predicted` may use any
+    scheme, even different ones. With different schemes the accuracy of words means
+    little, because it compares the tags without conversion.
 
     Args:
       gold: sequence of N sentences, each a sequence of tags.
-      predicted: likewise; each sentence is as long as that of `gold`.
+      predicted: sequence of N sentences, each as long as the one of `gold`.
 
     Raises:
-      ValueError: the sentences do not match, or something is no tag.
+      ValueError: the numbers of sentences or words differ, or a string is not a tag.
     """
     if len(gold) != len(predicted):
         raise ValueError(
-            f"There are {len(gold)} sentences, but predictions for {len(predicted)}."
+            f"`gold` has {len(gold)} sentences, but `predicted` has {len(predicted)}. "
+            "Give one list of tags for each sentence."
         )
-    # Of the entities that there are, were predicted, and are both.
+    # Entities of the data, predicted entities, and entities that are both.
     counters: list[collections.Counter[str]] = [collections.Counter() for _ in range(3)]
     num_words = num_right_words = 0
     for number, pair in enumerate(zip(gold, predicted, strict=True)):
         lengths = tuple(map(len, pair))
         if lengths[0] != lengths[1]:
             raise ValueError(
-                f"Sentence {number}, counted from 0, has {lengths[0]} words, but "
-                f"{lengths[1]} tags were predicted."
+                f"Sentence {number} (counted from 0) has {lengths[0]} words, but "
+                f"{lengths[1]} predicted tags."
             )
         num_words += lengths[0]
         num_right_words += sum(a == b for a, b in zip(*pair, strict=True))
@@ -219,7 +224,7 @@ def score(
 
 
 def conlleval_table(scores: EntityScores) -> str:
-    """Return scores as the text that `conlleval` prints, several lines.
+    """Return the scores as text in the format of `conlleval`, several lines.
 
     Args:
       scores: `EntityScores`.
@@ -238,7 +243,7 @@ def conlleval_table(scores: EntityScores) -> str:
 
 
 def _row(counts):
-    """Return a row's percentages, rounded as `conlleval` comes to round them."""
+    """Return the percentages of a row, computed and rounded as in `conlleval`."""
     correct = counts.num_correct
     precision = 100 * correct / counts.num_predicted if correct else 0.0
     recall = 100 * correct / counts.num_gold if correct else 0.0

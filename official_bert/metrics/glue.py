@@ -1,9 +1,9 @@
-"""The metrics of GLUE (Wang et al. 2018), for class numbers and for scores.
+"""The metrics of GLUE (Wang et al. 2018), for classes and for numbers.
 
-A metric that is not defined for its input (one class only, predictions that
-are all the same) is 0.0, as scikit-learn has it for F1 and Matthews, so that
-a run which has learned nothing still has a score to be compared. Labels and
-predictions are int [N] for the metrics of classes, and float [N] for correlations.
+A metric that is not defined for its input (only one class, or all predictions equal)
+is 0.0, as scikit-learn does for F1 and Matthews. A model that learned nothing
+therefore still has a score to compare. Labels and predictions are int [N] for the
+metrics of classes, and float [N] for correlations.
 """
 
 import math
@@ -18,9 +18,9 @@ def score(
     """Return several metrics of the same predictions.
 
     Args:
-      names: of `METRICS`, for example `GlueTask.metrics`.
-      labels: the true class numbers, or scores, [N].
-      predictions: as `labels`.
+      names: names of `METRICS`, for example `GlueTask.metrics`.
+      labels: the true classes or numbers, [N].
+      predictions: predicted classes or numbers, [N].
 
     Returns:
       dict of name -> float, in the order of `names`.
@@ -32,15 +32,15 @@ def score(
 
 
 def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Return the share of predictions that are right.
+    """Return the fraction of predictions that are correct.
 
     Args:
       labels: int [N], N >= 1.
       predictions: int [N].
 
     Raises:
-      ValueError: the two are not as long as each other, or empty. So do the
-        other metrics.
+      ValueError: the two arrays differ in length or are empty. The other metrics
+        raise the same error.
     """
     labels, predictions = _checked(labels, predictions)
     return float(np.mean(labels == predictions))
@@ -49,11 +49,10 @@ def accuracy(labels: np.ndarray, predictions: np.ndarray) -> float:
 def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return the harmonic mean of precision and recall of class 1.
 
-    It is 0.0 when class 1 was never predicted rightly, be it that nobody
-    predicts it or that no label has it.
+    It is 0.0 if class 1 is never predicted correctly, or does not occur.
 
     Args:
-      labels: int [N]; whatever is not 1 counts as the other class.
+      labels: int [N]; all numbers except 1 count as the other class.
       predictions: int [N].
     """
     labels, predictions = _checked(labels, predictions)
@@ -63,22 +62,21 @@ def f1(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def macro_f1(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Return the mean, over the classes that occur, of each one's F1."""
+    """Return the mean F1 over the classes that occur."""
     labels, predictions = _checked(labels, predictions)
     classes = np.union1d(labels, predictions)
     return float(np.mean([f1(labels == one, predictions == one) for one in classes]))
 
 
 def matthews_correlation(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Return Matthews' correlation of two lists of classes, from -1 to 1.
+    """Return the Matthews correlation of labels and predictions, from -1 to 1.
 
-    For more than two classes it is Gorodkin's R_K (2004), which GLUE's
-    diagnostic set is scored by. It is 0.0 when the labels, or the predictions,
-    are all of one class.
+    For more than two classes it is Gorodkin's R_K (2004), the metric of GLUE's
+    diagnostic set. It is 0.0 if all labels, or all predictions, are the same class.
     """
     labels, predictions = _checked(labels, predictions)
     classes = np.union1d(labels, predictions)
-    # Python's numbers: the products exceed 64 bits for a few 100,000 rows.
+    # Python integers, because the products exceed 64 bits from some 100,000 examples.
     label_counts, predicted_counts = (
         np.array([int(np.sum(values == one)) for one in classes], object)
         for values in (labels, predictions)
@@ -95,11 +93,11 @@ def matthews_correlation(labels: np.ndarray, predictions: np.ndarray) -> float:
 def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
     """Return Pearson's linear correlation, from -1 to 1.
 
-    It is 0.0 when the labels, or the predictions, are all the same, and nan
-    when one of them is nan.
+    It is 0.0 if all labels, or all predictions, are equal. It is nan if one of
+    them is nan.
     """
     labels, predictions = _checked(labels, predictions, np.float64)
-    # Asked of the values: their deviations from a rounded mean are not all 0.
+    # Checks the values, because differences from a rounded mean may not be exactly 0.
     if np.ptp(labels) == 0 or np.ptp(predictions) == 0:
         return 0.0
     labels, predictions = labels - labels.mean(), predictions - predictions.mean()
@@ -108,10 +106,10 @@ def pearson(labels: np.ndarray, predictions: np.ndarray) -> float:
 
 
 def spearman(labels: np.ndarray, predictions: np.ndarray) -> float:
-    """Return Spearman's correlation: Pearson's of the ranks, from -1 to 1.
+    """Return Spearman's correlation: Pearson's correlation of the ranks, from -1 to 1.
 
-    Equal values share the mean of their ranks. Degenerate inputs are as for
-    `pearson`.
+    Equal values share the mean of their ranks. Results for constant inputs and nan
+    are those of `pearson`.
     """
     labels, predictions = _checked(labels, predictions, np.float64)
     return pearson(_ranks(labels), _ranks(predictions))
@@ -124,18 +122,18 @@ METRICS = {
 
 
 def _checked(labels, predictions, dtype=None):
-    """Return both as arrays [N]; ValueError if they do not belong together."""
+    """Return both as arrays [N]; raise `ValueError` if their shapes do not match."""
     labels, predictions = np.asarray(labels, dtype), np.asarray(predictions, dtype)
     if labels.ndim != 1 or labels.shape != predictions.shape or not labels.size:
         raise ValueError(
             f"Labels of shape {labels.shape} and predictions of shape "
-            f"{predictions.shape} cannot be compared: both must be [N], N >= 1."
+            f"{predictions.shape} cannot be compared. Both must be [N], N >= 1."
         )
     return labels, predictions
 
 
 def _ranks(values):
-    """Return the ranks from 1 of `values` [N], float [N]; nan if one is nan."""
+    """Return the ranks of `values` [N], from 1, float [N]; all nan if one is nan."""
     if np.isnan(values).any():
         return np.full(len(values), np.nan)
     _, groups, counts = np.unique(values, return_inverse=True, return_counts=True)

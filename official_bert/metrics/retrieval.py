@@ -1,4 +1,4 @@
-"""The metrics of retrieval: how well the relevant documents of queries are ranked."""
+"""The metrics of retrieval, which compare rankings with relevant documents."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,21 +14,27 @@ def score(
     """Return the mean of each metric over the queries.
 
     Args:
-      ranked: for each of Q queries the numbers of documents, the best first.
-      relevant: for each query its relevant documents: number -> gain, above 0.
-      depths: name of a metric, `recall`, `mrr` or `ndcg` -> the depths k at which it
-        is taken.
+      ranked: for each of Q queries, the document numbers in order, the best first.
+      relevant: for each query, its relevant documents: number -> gain, above 0.
+      depths: name of a metric (`recall`, `mrr` or `ndcg`) -> the depths k at which
+        to compute it.
 
     Returns:
       dict of `name_at_k` -> float.
 
     Raises:
-      ValueError: there is no query, or a query has no relevant document.
+      ValueError: `ranked` is empty, the lengths differ, or a query does not have
+        a relevant document.
     """
     if not ranked or len(ranked) != len(relevant):
-        raise ValueError(f"{len(ranked)} rankings and {len(relevant)} sets of answers.")
+        raise ValueError(
+            f"There are {len(ranked)} rankings, but {len(relevant)} sets of relevant "
+            "documents. Give one ranking and one set for each query."
+        )
     if not all(relevant):
-        raise ValueError("A query has no relevant document.")
+        raise ValueError(
+            "A query has no relevant document. Leave this query out, or give it one."
+        )
     metrics = {"recall": recall, "mrr": reciprocal_rank, "ndcg": ndcg}
     return {
         f"{name}_at_{k}": float(
@@ -42,9 +48,9 @@ def score(
 
 
 def recall(ranked: Sequence[int], relevant: Mapping[int, float], k: int) -> float:
-    """Return the share of the relevant documents that are among the first k.
+    """Return the fraction of the relevant documents that are among the first k.
 
-    If there are more than k relevant documents, it is the share of k.
+    If there are more than k relevant documents, it is the fraction of k.
     """
     hits = sum(document in relevant for document in ranked[:k])
     return hits / min(k, len(relevant))
@@ -61,7 +67,7 @@ def reciprocal_rank(
 
 
 def ndcg(ranked: Sequence[int], relevant: Mapping[int, float], k: int) -> float:
-    """Return the discounted gain of the first k, as a share of the best possible.
+    """Return the discounted gain of the first k, divided by the best possible one.
 
     The gain of rank r is divided by log2(r + 1) (Järvelin and Kekäläinen, 2002).
     """

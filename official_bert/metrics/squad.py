@@ -2,10 +2,10 @@
 
 Answers are compared in lower case, without ASCII punctuation, without the
 articles "a", "an" and "the", and with single spaces. Each question counts with
-its best score over the answers that annotators gave.
+its best score over the answers of the annotators.
 
-The two official scripts differ where a question has no prediction: for 1.1 it
-scores 0, for 2.0 it is left out as if it had never been asked.
+The two official scripts treat a question without a prediction differently. In 1.1
+it scores 0. In 2.0 the question is ignored.
 """
 
 import collections
@@ -18,7 +18,7 @@ from absl import logging
 
 from official_bert.errors import UserError, list_some
 
-# Of the scores, the threshold to answer with; `best_f1_thresh` is the official one.
+# Name of our score that is a threshold; `best_f1_thresh` is the official one.
 BEST_THRESHOLD = "best_null_score_diff_threshold"
 
 _NO_PUNCTUATION = str.maketrans("", "", string.punctuation)
@@ -26,7 +26,7 @@ _ARTICLES = re.compile(r"\b(a|an|the)\b")
 
 
 def normalize_answer(text: str) -> str:
-    """Return an answer as it is compared.
+    """Return an answer in the form that is compared.
 
     Follows `normalize_answer` in SQuAD's `evaluate-v1.1.py` and
     `evaluate-v2.0.py`.
@@ -36,11 +36,11 @@ def normalize_answer(text: str) -> str:
 
 
 def _compare(prediction, gold):
-    """Return (exact, f1), 0 or 1 and a number from 0 to 1, of normalized answers.
+    """Return (exact, f1) of two normalized answers: 0 or 1, and a number from 0 to 1.
 
-    Follows `compute_exact` and `compute_f1` in SQuAD's `evaluate-v2.0.py`,
-    where two answers that are both empty once normalized agree wholly. (The
-    F1 of `evaluate-v1.1.py` is 0 for these; see `evaluate_v1`.)
+    Follows `compute_exact` and `compute_f1` in SQuAD's `evaluate-v2.0.py`. There,
+    two answers that are both empty after normalization are equal. (Their F1 is 0
+    in `evaluate-v1.1.py`; see `evaluate_v1`.)
     """
     exact = int(prediction == gold)
     if exact or not prediction or not gold:
@@ -50,7 +50,7 @@ def _compare(prediction, gold):
     num_same = sum(common.values())
     if num_same == 0:
         return exact, 0
-    # Written as in the official scripts, whose last digit this keeps.
+    # The same expressions as in the official scripts, for the same last digit.
     precision = 1.0 * num_same / len(prediction)
     recall = 1.0 * num_same / len(gold)
     return exact, (2 * precision * recall) / (precision + recall)
@@ -64,30 +64,31 @@ def evaluate_v1(
     Follows `evaluate` in SQuAD's `evaluate-v1.1.py`.
 
     Args:
-      gold_answers: dict of question id -> texts, at least one each, of
-        `tasks.squad.files.read_gold_answers`; at least one question.
-      predictions: dict of question id -> text. Questions that it lacks score
-        0, with a warning; other ids are passed over.
+      gold_answers: dict of question id -> texts, as returned by
+        `tasks.squad.files.read_gold_answers`. At least one question, and at least
+        one text per question.
+      predictions: dict of question id -> text. Questions without a prediction
+        score 0, with a warning. Other ids are ignored.
 
     Returns:
       dict of `exact_match` and `f1`, in percent of all questions.
 
     Raises:
-      UserError: there is no question, or one without an answer.
+      UserError: there are no questions, or a question has no answer.
     """
     _check_questions(gold_answers)
     exact = f1 = 0
     for qas_id, golds in gold_answers.items():
         if not golds:
             raise UserError(
-                f"Question {qas_id} has no answer, which SQuAD 1.1 does not know; "
-                "score the file as SQuAD 2.0 (--version_2_with_negative)."
+                f"Question {qas_id} has no answer, but SQuAD 1.1 requires one. Score "
+                "the file as SQuAD 2.0 (--version_2_with_negative)."
             )
         if qas_id not in predictions:
             continue
         best_exact, best_f1 = _best_scores(predictions[qas_id], golds)
         exact += best_exact
-        # Two empty answers match here, too, but share no word.
+        # In 1.1, two empty answers match exactly, but their F1 is 0.
         if normalize_answer(predictions[qas_id]):
             f1 += best_f1
     _warn_of_missing(gold_answers, predictions, "they score 0")
@@ -103,42 +104,45 @@ def evaluate_v2(
 ) -> dict[str, float]:
     """Return the scores of SQuAD 2.0.
 
-    Follows `main` in SQuAD's `evaluate-v2.0.py`, but for three things. Its
-    threshold is 1.0 when none is given, which is meant for probabilities and
-    harms null odds; here there is none then. And where a question has no
-    prediction it fails at the scores of `HasAns` and `NoAns`; here these leave
-    out the question, as its other scores do. So do the scores at the best
-    threshold, which could exceed 100 there.
+    Follows `main` in SQuAD's `evaluate-v2.0.py`, with three differences:
+
+    * The script's default threshold is 1.0, which is meant for probabilities and
+      wrong for null odds. The default here is no threshold.
+    * The script fails at the scores of `HasAns` and `NoAns` if a question has no
+      prediction. Here these scores ignore the question, as the other scores do.
+    * The scores at the best threshold also ignore questions without a prediction.
+      In the script these scores could exceed 100.
 
     Args:
-      gold_answers: dict of question id -> texts, none for a question without
-        an answer, of `tasks.squad.files.read_gold_answers`; at least one question.
-      predictions: dict of question id -> text, "" for no answer. Questions
-        that it lacks are left out of all scores, with a warning. For the
-        scores at the best threshold these must be the best texts that are not
-        empty, since a threshold cannot bring back a text that is not there.
-      na_probs: None, or dict of question id -> float, the higher the less
-        likely is an answer: null odds, or probabilities.
-      na_prob_thresh: None, or float: questions whose `na_probs` is above it
-        have "" as their prediction.
+      gold_answers: dict of question id -> texts, as returned by
+        `tasks.squad.files.read_gold_answers`. A question without an answer has no
+        texts. At least one question.
+      predictions: dict of question id -> text, "" for no answer. All scores ignore
+        questions without a prediction, with a warning. The scores at the best
+        threshold need the best texts that are not empty, because a threshold can
+        remove an answer but cannot restore one.
+      na_probs: None, or dict of question id -> float: null odds or probabilities.
+        A higher number means that an answer is less likely.
+      na_prob_thresh: None, or float. Questions whose `na_probs` is above it get
+        the prediction "".
 
     Returns:
       dict of `exact` and `f1` in percent, and `total`, the number of questions
-      with a prediction; the same with `HasAns_` and `NoAns_` before the names,
-      if there are such questions; and, with `na_probs`, `best_exact`,
-      `best_exact_thresh`, `best_f1` and `best_f1_thresh`, and `BEST_THRESHOLD`,
-      which the official script has not: see `find_threshold_to_keep`.
+      with a prediction. The same scores with the prefixes `HasAns_` and `NoAns_`,
+      if such questions exist. With `na_probs` also `best_exact`,
+      `best_exact_thresh`, `best_f1`, `best_f1_thresh` and `BEST_THRESHOLD`. The
+      official script does not have the last; see `find_threshold_to_keep`.
 
     Raises:
-      UserError: there is no question, no question has a prediction, or one
-        with a prediction is not in `na_probs`.
+      UserError: there are no questions or no predictions, or a question with a
+        prediction is not in `na_probs`.
     """
     _check_questions(gold_answers)
     exact, f1 = raw_scores(gold_answers, predictions)
     if not exact:
         raise UserError(
-            "None of the questions has a prediction; are the predictions of another "
-            "file?"
+            "No question has a prediction. Check that the predictions and the "
+            "questions belong to the same file."
         )
     _warn_of_missing(gold_answers, predictions, "they are left out of the scores")
     if na_probs is not None:
@@ -146,7 +150,7 @@ def evaluate_v2(
         if missing:
             raise UserError(
                 f"{len(missing)} questions have a prediction but no null odds: "
-                f"{list_some(missing)}; take both files from the same run."
+                f"{list_some(missing)}. Use both files from the same run."
             )
     raw = exact, f1
     if na_probs is not None and na_prob_thresh is not None:
@@ -175,13 +179,13 @@ def evaluate_v2(
 def raw_scores(
     gold_answers: Mapping[str, Sequence[str]], predictions: Mapping[str, str]
 ) -> tuple[dict[str, float], dict[str, float]]:
-    """Return the score of every question that has a prediction.
+    """Return the score of each question that has a prediction.
 
     Follows `get_raw_scores` in SQuAD's `evaluate-v2.0.py`.
 
     Args:
-      gold_answers: see `evaluate_v2`. Answers that are empty once normalized
-        do not count; a question with no other has the answer "".
+      gold_answers: see `evaluate_v2`. Answers that are empty after normalization
+        do not count. A question without other answers has the answer "".
       predictions: see `evaluate_v2`.
 
     Returns:
@@ -204,19 +208,19 @@ def find_best_threshold(
 ) -> tuple[float, float]:
     """Return the best score that a threshold on `na_probs` reaches.
 
-    Follows `find_best_thresh` in SQuAD's `evaluate-v2.0.py`. It begins with no
-    question answered and answers one after the other, the smallest of
-    `na_probs` first. (Of equal ones it may so answer some and others not,
-    which no threshold does.) Questions without a prediction, which the script
-    counts here as not answered, are left out as everywhere.
+    Follows `find_best_thresh` in SQuAD's `evaluate-v2.0.py`. It starts without
+    answers and adds one answer after the other, the smallest of `na_probs` first.
+    If several `na_probs` are equal, it may count only some of these answers,
+    although no threshold separates them. The script counts questions without a
+    prediction as not answered; here they are ignored, as in all scores.
 
     The arguments are those of `evaluate_v2`; `scores` is one of the dicts of
     `raw_scores`.
 
     Returns:
-      (score in percent, threshold): a question keeps its answer if its
-      `na_probs` is not above the threshold. That is 0.0 where it is best to
-      answer none, though it may answer some; `find_threshold_to_keep` does not.
+      (score in percent, threshold). A question keeps its answer if its `na_probs`
+      is not above the threshold. If it is best to keep no answer, the threshold is
+      0.0, which may still keep some; `find_threshold_to_keep` avoids this.
     """
     score: float = sum(not gold_answers[qas_id] for qas_id in scores)
     best_score, best_threshold = score, 0.0
@@ -237,18 +241,18 @@ def find_threshold_to_keep(
     predictions: Mapping[str, str],
     na_probs: Mapping[str, float],
 ) -> float:
-    """Return the threshold on `na_probs` that answers with the best F1.
+    """Return the threshold on `na_probs` with the best F1.
 
-    It is the `best_f1_thresh` of `evaluate_v2`, and scores its `best_f1`, but
-    in two cases. Where it is best to answer nothing it is below all
-    `na_probs`, and not 0.0. And of questions whose `na_probs` are equal it
-    answers all or none, so that it may score less than `best_f1`, which counts
-    the first ones alone.
+    It equals `best_f1_thresh` of `evaluate_v2`, and its score is `best_f1`, except
+    in two cases. If it is best to keep no answer, the threshold is below all
+    `na_probs` instead of 0.0. Questions with equal `na_probs` are all kept or all
+    removed. The score may then be lower than `best_f1`, which may count only some
+    of these answers.
 
-    The arguments are those of `evaluate_v2`, with one prediction at least.
+    The arguments are those of `evaluate_v2`, with at least one prediction.
 
     Returns:
-      float, finite as `na_probs` are.
+      float; finite if all `na_probs` are.
     """
     _, answered = raw_scores(gold_answers, predictions)
     _, silent = raw_scores(gold_answers, dict.fromkeys(answered, ""))
@@ -263,7 +267,7 @@ def find_threshold_to_keep(
 
 
 def _best_scores(prediction, golds):
-    """Return the best exact and the best F1 of a text over the gold answers."""
+    """Return the best exact match and the best F1 of a text over the gold answers."""
     prediction = normalize_answer(prediction)
     scores = [_compare(prediction, normalize_answer(gold)) for gold in golds]
     return tuple(map(max, zip(*scores, strict=True)))
@@ -279,7 +283,7 @@ def _averages(exact, f1, ids):
 
 def _check_questions(gold_answers):
     if not gold_answers:
-        raise UserError("There is no question to score; is the file empty?")
+        raise UserError("The file has no questions to score. Use another file.")
 
 
 def _warn_of_missing(gold_answers, predictions, consequence):

@@ -1,4 +1,4 @@
 """CSV, TSV and JSON lines -> labeled examples.
 
-Readers find the columns, name wrong rows, and split off a dev set.
+Readers choose the columns, report wrong rows, and split off a dev set.
 """

@@ -1,19 +1,21 @@
-"""Which columns of a table hold the text and the label.
+"""Choose the columns of a table that hold the text and the label.
 
-A column is given by its name or by its number, counted from 0; a name wins. What
-is not given is guessed, and the guess is said in a note, so that a user sees it:
+The user names a column, or gives its number, counted from 0. If a column has this
+number as its name, the name wins. The program guesses columns that are not given.
+A note reports each guess:
 
-* the label is the column called `label` or `labels`; else the only column besides
-  the text; else the only one with few distinct values, that is at least two, and
-  no more than half as many as there are rows;
-* the text is the column called `text` or `sentence`; else the only column that
-  holds neither numbers nor few distinct values; else, among those, the longest, if
-  any other is on average at most half as long and has fewer than three words;
-* a column that numbers the rows (`id`, `idx`, `index`, a nameless column, or ten
-  numbers and more that count up by one) is neither;
-* a second text is never guessed: pairs need `--text_b_column`.
+* label: the column called `label` or `labels`. Otherwise the only column except the
+  text. Otherwise the only column with few distinct values: at least two, and at most
+  half as many as rows;
+* text: the column called `text` or `sentence`. Otherwise the only column that contains
+  neither numbers nor few distinct values. If several remain, it is the longest one,
+  provided that all others are on average at most half as long and have fewer than
+  three words;
+* row numbers (`id`, `idx`, `index`, a column without a name, or at least ten numbers
+  that increase by one) are neither text nor label;
+* the second text is never guessed: pairs need `--text_b_column`.
 
-When more than one column or none fits, the user is asked, with a list of them.
+If no column or more than one column fits, the error message lists the columns.
 """
 
 import dataclasses
@@ -29,14 +31,14 @@ LABEL_FLAG = "--label_column"
 
 @dataclasses.dataclass(frozen=True)
 class Columns:
-    """Where a table has its texts and labels.
+    """The names of the columns with texts and labels.
 
     Attributes:
       text: str, name of the column, or its number.
-      text_b: str, likewise, or None if there are no pairs.
-      label: str, likewise, or None if there are no labels.
-      has_header: bool, whether the training file had one; None of another file whose
-        looks are to tell.
+      text_b: str, the same for the second text, or None if there are no pairs.
+      label: str, the same for the label, or None if there are no labels.
+      has_header: bool, whether the training file had a header. None: each file is
+        checked with `looks_like_header`.
     """
 
     text: str
@@ -46,7 +48,7 @@ class Columns:
 
     @property
     def names(self) -> list[str]:
-        """Those of the texts, list of str."""
+        """The names of the text columns, list of str."""
         return [self.text] if self.text_b is None else [self.text, self.text_b]
 
 
@@ -56,19 +58,19 @@ def choose_columns(
     text_b_column: str | int | None = None,
     label_column: str | int | None = None,
 ) -> tuple[Columns, list[str]]:
-    """Return the columns of a training file: those given, the others guessed.
+    """Return the columns of a training file, and guess those that are not given.
 
     Args:
       table: `Table`.
       text_column: str or int, name or number of a column; None guesses.
-      text_b_column: likewise; None is no pair.
-      label_column: likewise; None guesses.
+      text_b_column: the same for the second text; None means no pairs.
+      label_column: the same for the label; None guesses.
 
     Returns:
       (`Columns`, list of str: a note on each guess).
 
     Raises:
-      UserError: a column is not there, is given twice, or cannot be guessed.
+      UserError: a column does not exist, is given twice, or cannot be guessed.
     """
     text, text_b, label = find_columns(table, text_column, text_b_column, label_column)
     notes = []
@@ -84,8 +86,8 @@ def choose_columns(
     chosen = [index for index in (text, text_b, label) if index is not None]
     if len(set(chosen)) < len(chosen):
         raise UserError(
-            f"{TEXT_FLAG}, {TEXT_B_FLAG} and {LABEL_FLAG} must be different columns; "
-            f"those of {table.path} are {describe_columns(table)}."
+            f"{TEXT_FLAG}, {TEXT_B_FLAG} and {LABEL_FLAG} must be different columns. "
+            f"The columns of {table.path} are {describe_columns(table)}."
         )
     second = None if text_b is None else _name_of(table, text_b)
     names = _name_of(table, text), second, _name_of(table, label)
@@ -102,10 +104,10 @@ def find_columns(table: Table, *names: str | int | None) -> list[int | None]:
 
 
 def find_column(table: Table, name: str | int, flag: str) -> int:
-    """Return the number of the column with a name, or with that number.
+    """Return the number of the column with this name or number.
 
     Raises:
-      UserError: there is none, or there are several of that name.
+      UserError: the column does not exist, or several columns have this name.
     """
     name = str(name).strip()
     count = table.columns.count(name)
@@ -113,30 +115,30 @@ def find_column(table: Table, name: str | int, flag: str) -> int:
         return table.columns.index(name)
     if count > 1:
         raise UserError(
-            f"{flag}: {table.path} has {count} columns called {name!r}; give the "
-            f"number of one: {describe_columns(table)}."
+            f"{flag}: {table.path} has {count} columns called {name!r}. Give the "
+            f"number of one column: {describe_columns(table)}."
         )
     if has_column(table, name):
         return int(name)
-    header = "" if table.has_header else " (it was read as having no header)"
+    header = "" if table.has_header else " (the file was read without a header)"
     hint = ""
     if table.has_header and table.format != JSON_LINES:
-        hint = " (--nohas_header if that is a row like the others)"
+        hint = " If the first row is not a header, add --nohas_header."
     raise UserError(
-        f"{flag}: {table.path} has no column {name!r}{header}; its columns are "
-        f"{describe_columns(table)}{hint}."
+        f"{flag}: {table.path} has no column {name!r}{header}. Its columns are "
+        f"{describe_columns(table)}.{hint}"
     )
 
 
 def has_column(table: Table, name: str) -> bool:
-    """Tell whether `find_column` finds a column, or more than one."""
+    """Return whether at least one column has this name or number."""
     return name in table.columns or (
         name.isdecimal() and int(name) < len(table.columns)
     )
 
 
 def describe_columns(table: Table) -> str:
-    """Return the numbers of the columns, with their names or first cells."""
+    """Return the numbers of the columns, each with its name or first cell."""
     if table.has_header:
         listed = [f"{index} {name!r}" for index, name in enumerate(table.columns)]
     else:
@@ -146,7 +148,7 @@ def describe_columns(table: Table) -> str:
 
 
 def _name_of(table, index):
-    """Return what `find_column` finds a column by."""
+    """Return a name or number with which `find_column` returns this column."""
     name = table.columns[index]
     return name if name and table.columns.count(name) == 1 else str(index)
 
@@ -154,13 +156,13 @@ def _name_of(table, index):
 def _note(table, flag, index):
     what = "text" if flag == TEXT_FLAG else "label"
     return (
-        f"{table.path}: the {what} is taken from column {_name_of(table, index)!r}; "
-        f"{flag} chooses another."
+        f"{table.path}: column {_name_of(table, index)!r} is used as the {what}. "
+        f"Choose another one with {flag}."
     )
 
 
 def _only_column_named(table, names, taken):
-    """Return the one free column with one of the names, or None."""
+    """Return the only free column with one of the names, or None."""
     matching = [
         index
         for index, column in enumerate(table.columns)
@@ -204,16 +206,16 @@ def _guess_label(table, taken):
 def _ask_for(table, flag, reason):
     if len(table.columns) == 1 and table.format == "TSV":
         raise UserError(
-            f"{table.path}: all of it is one column, as it has no tabs; if commas or "
-            "semicolons separate its columns, give it a name that ends with .csv."
+            f"{table.path} has only one column, because it contains no tabs. If commas "
+            "or semicolons separate the columns, give it a name that ends with .csv."
         )
     raise UserError(
-        f"{table.path}: {reason}; choose with {flag} among {describe_columns(table)}."
+        f"{table.path}: {reason}. Choose one with {flag}: {describe_columns(table)}."
     )
 
 
 def _free_columns(table, taken):
-    """Return the columns that are not taken and do not number the rows."""
+    """Return the columns that are not taken and are not row numbers."""
     return [
         index
         for index in range(len(table.columns))
@@ -239,7 +241,7 @@ def _cells(table, index):
 
 
 def _has_few_values(table, index):
-    """Tell whether there are at least two values, and each twice on average."""
+    """Return whether there are at least two values, each twice on average."""
     cells = _cells(table, index)
     distinct = len(set(map(str, cells)))
     return 2 <= distinct <= len(cells) / 2

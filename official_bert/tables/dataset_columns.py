@@ -1,13 +1,13 @@
-"""Which features of a dataset of TFDS hold the texts and the labels.
+"""Choose the features of a TFDS dataset that hold the texts and the labels.
 
 Flags decide first, then TFDS's `supervised_keys`, then names and kinds:
 
 * texts: two features that are commonly a pair (`premise` and `hypothesis`); else the
   one called `text` or `sentence`; else the only text, or the only two, in
-  alphabetical order. Features that number rows (`id`, `idx`, `title_id`) are not texts;
+  alphabetical order. Row numbers (`id`, `idx`, `title_id`) are not texts;
 * labels: the feature called `label` or `labels`; else the only class or sequence of
-  classes; else all booleans, if they are several: each is a label that may hold; else
-  the only boolean or number.
+  classes; else all booleans, if there are several (multi-label); else the only
+  boolean or number.
 """
 
 import dataclasses
@@ -33,7 +33,7 @@ _PAIRS = (
 )
 _COMMON_TEXTS, _COMMON_LABELS = ("text", "sentence"), ("label", "labels")
 _ROW_NUMBER = re.compile(r"(.*_)?(id|idx|index|uid|guid)", re.IGNORECASE)
-# The column of several features that are labels together.
+# Name of the column that combines several label features.
 LABELS = "labels"
 
 
@@ -43,9 +43,9 @@ class DatasetColumns:
 
     Attributes:
       text: name of the feature with the (first) text.
-      text_b: name of the second text's feature, or None.
-      label: names of the label's features, more than one if each is a label that
-        may hold; none if there are no labels.
+      text_b: name of the feature with the second text, or None.
+      label: names of the label features. Several names mean multi-label, one
+        boolean feature per label. Empty if there are no labels.
     """
 
     text: str
@@ -54,16 +54,16 @@ class DatasetColumns:
 
     @property
     def label_column(self) -> str | None:
-        """The name of the label's column in `dataset_tables.read_table`, or None."""
+        """The name of the label column in `dataset_tables.read_table`, or None."""
         if not self.label:
             return None
         return self.label[0] if len(self.label) == 1 else LABELS
 
 
 def kind_of(feature: Any) -> str:
-    """Return what a feature of TFDS holds: `TEXT`, `CLASS`, … or `OTHER`.
+    """Return the kind of a TFDS feature: `TEXT`, `CLASS`, … or `OTHER`.
 
-    It is `SEQUENCE + CLASS` for a sequence of classes, and so on.
+    The kind of a sequence starts with `SEQUENCE`, for example `SEQUENCE + CLASS`.
     """
     import numpy as np
     import tensorflow_datasets as tfds
@@ -87,7 +87,7 @@ def kind_of(feature: Any) -> str:
 
 
 def kinds_of(dataset: Dataset) -> dict[str, str]:
-    """Return name -> kind of each feature; a translated text is a `TEXT`."""
+    """Return name -> kind of each feature. A translated text is a `TEXT`."""
     translated = dataset.translations
     return {
         name: TEXT if name in translated else kind_of(feature)
@@ -106,16 +106,16 @@ def choose_columns(
 
     Args:
       dataset: `Dataset`.
-      text_column: name of the text's feature; None finds it.
-      text_b_column: name of the second text's feature; None finds it, unless
+      text_column: name of the text feature; None guesses.
+      text_b_column: name of the second text's feature; None guesses, unless
         `text_column` is given.
-      label_column: name of the label's feature, or several names with commas between
-        them; None finds it.
+      label_column: name of the label feature, or several names separated by commas;
+        None guesses.
       needs_label: whether to raise an error if no feature is a label.
 
     Raises:
-      UserError: a feature does not exist, is used twice or has another kind; or it
-        is not clear which one is meant. The message lists the features.
+      UserError: a feature does not exist, is used twice or has another kind; or
+        the guess is ambiguous. The message lists the features.
     """
     kinds = kinds_of(dataset)
     given_labels = tuple(label_column.split(",")) if label_column else ()
@@ -139,14 +139,14 @@ def choose_columns(
         if name is not None and kinds[name] != TEXT:
             raise UserError(
                 f"--dataset={dataset.name}: {name} is not a text but {kinds[name]}. "
-                f"Choose {TEXT_FLAG} among {_listed(kinds)}."
+                f"Choose {TEXT_FLAG} from {_listed(kinds)}."
             )
     _check_label(dataset, kinds, label)
     return DatasetColumns(text, text_b, label)
 
 
 def _find_texts(dataset, kinds, taken, text_b):
-    """Return the names of the text and the second text, or None."""
+    """Return the names of the text and of the second text (or None)."""
     free = [
         name
         for name, kind in kinds.items()
@@ -169,12 +169,12 @@ def _find_texts(dataset, kinds, taken, text_b):
     reason = "more than two features" if free else "no feature"
     raise UserError(
         f"--dataset={dataset.name}: {reason} may be the text. Choose with {TEXT_FLAG} "
-        f"(and {TEXT_B_FLAG} for pairs) among {_listed(kinds)}."
+        f"(and {TEXT_B_FLAG} for pairs) from {_listed(kinds)}."
     )
 
 
 def _find_label(dataset, kinds, texts, needs_label):
-    """Return the names of the label's features, a tuple."""
+    """Return the names of the label features, a tuple."""
     free = {
         name: kind
         for name, kind in kinds.items()
@@ -196,12 +196,12 @@ def _find_label(dataset, kinds, texts, needs_label):
     reason = "more than one feature" if classes or scalars else "no feature"
     raise UserError(
         f"--dataset={dataset.name}: {reason} may be the label. Choose with "
-        f"{LABEL_FLAG} among {_listed(kinds)}."
+        f"{LABEL_FLAG} from {_listed(kinds)}."
     )
 
 
 def _supervised(dataset, index):
-    """Return the names in a part of `supervised_keys`: 0 the input, 1 the label."""
+    """Return the names in `supervised_keys`: index 0 is the input, 1 the label."""
     keys = dataset.builder.info.supervised_keys
     if not keys or len(keys) != 2:
         return []
@@ -219,7 +219,7 @@ def _check_label(dataset, kinds, label):
             raise UserError(
                 f"--dataset={dataset.name}: {name} ({kinds[name]}) cannot be "
                 f"{'one of several labels' if len(label) > 1 else 'a label'}. Choose "
-                f"another {LABEL_FLAG} among {_listed(kinds)}."
+                f"another {LABEL_FLAG} from {_listed(kinds)}."
             )
 
 

@@ -1,4 +1,4 @@
-"""Opening a dataset of `tensorflow-datasets` (TFDS), which downloads it once."""
+"""Open a dataset of `tensorflow-datasets` (TFDS), which downloads it once."""
 
 import dataclasses
 import difflib
@@ -10,14 +10,14 @@ from collections.abc import Iterable
 from official_bert.errors import UserError, list_some
 from official_bert.tables.datasets import Dataset, DatasetName, one_line
 
-# TFDS 4.9.10 imports the second one without asking pip for it (its issue 11212).
+# TFDS 4.9.10 imports importlib-resources but does not require it (issue 11212).
 _PACKAGES = ("tensorflow-datasets", "importlib-resources")
-# Their texts have translations; TFDS has no configs for the languages.
+# Their texts have translations, but TFDS has no config for each language.
 _TRANSLATED = ("xnli", "xtreme_xnli")
 
 
 def require_tfds(flag: str = "--dataset") -> None:
-    """Raise `UserError` unless TFDS and what it imports are installed."""
+    """Raise `UserError` unless TFDS and its undeclared dependency are installed."""
     missing = [
         package
         for package in _PACKAGES
@@ -33,19 +33,19 @@ def require_tfds(flag: str = "--dataset") -> None:
 def open_dataset(
     name: DatasetName, data_dir: str | os.PathLike[str] | None = None
 ) -> Dataset:
-    """Download and prepare a dataset, unless that is done, and print what it is.
+    """Download and prepare a dataset if necessary, and print its description.
 
     Args:
       name: `DatasetName`.
-      data_dir: where TFDS keeps datasets; None for TFDS_DATA_DIR, or else its
-        default.
+      data_dir: folder in which TFDS stores datasets; None for TFDS_DATA_DIR, or
+        else TFDS's default.
 
     Returns:
       `Dataset`.
 
     Raises:
-      UserError: TFDS is not installed, has no such dataset, config, language or
-        version, or cannot download or prepare it.
+      UserError: TFDS is not installed; does not have this dataset, config, language
+        or version; or cannot download or prepare it.
     """
     require_tfds()
     language = None
@@ -56,7 +56,7 @@ def open_dataset(
         _check_language(name.dataset, language, builder.info.features)
     _prepare(name, builder)
     config = name.config or language
-    if not config and len(builder.builder_configs) > 1:  # It is the first one's.
+    if not config and len(builder.builder_configs) > 1:  # TFDS chose the first config.
         config = builder.builder_config.name
     dataset = Dataset(str(DatasetName(name.dataset, config)), builder, language)
     print(dataset.describe(), flush=True)
@@ -64,11 +64,11 @@ def open_dataset(
 
 
 def _builder(name, data_dir):
-    """Return the builder of TFDS, with its data where these are prepared."""
+    """Return the TFDS builder, which uses prepared data if they exist."""
     import tensorflow_datasets as tfds
 
     visibility = tfds.core.visibility
-    # Community datasets would be looked up on the network.
+    # TFDS would search the network for community datasets.
     with visibility.set_availables_tmp([visibility.DatasetType.TFDS_PUBLIC]):
         try:
             # With a version, TFDS forgets the checksums of the downloads.
@@ -77,7 +77,7 @@ def _builder(name, data_dir):
             if name.version in (None, str(builder.version)):
                 return builder
             return tfds.builder(str(name), data_dir=data_dir)
-        # Its errors have no other class in common.
+        # The errors of TFDS have no other common base class.
         except Exception as error:
             raise UserError(
                 f"--dataset={name}: {_what_is_unknown(name, error)}"
@@ -85,14 +85,14 @@ def _builder(name, data_dir):
 
 
 def _what_is_unknown(name, error):
-    """Return why TFDS has no builder of a name, and what to do."""
+    """Return the reason why TFDS has no builder for a name, and the remedy."""
     import tensorflow_datasets as tfds
 
     known = tfds.list_builders(with_community_datasets=False)
     if name.dataset not in known:
         return (
-            f"TFDS has no dataset {name.dataset}, and none of that name is prepared in "
-            f"--data_dir. {_nearest(name.dataset, known)}"
+            f"TFDS has no dataset {name.dataset}, and --data_dir has none prepared "
+            f"of this name. {_nearest(name.dataset, known)}"
         )
     builder_class = tfds.builder_cls(name.dataset)
     configs = builder_class.builder_configs
@@ -109,37 +109,37 @@ def _what_is_unknown(name, error):
 
 
 def _nearest(name: str, known: Iterable[str]) -> str:
-    """Return which names are like one, a sentence."""
+    """Return a sentence that lists similar names."""
     known = list(known)
     alike = difflib.get_close_matches(name, known, n=3, cutoff=0.6)
     nearest = [*filter(lambda one: name in one, known), *alike] or known
-    return f"Names like it: {list_some(dict.fromkeys(nearest), most=8)}."
+    return f"Similar names: {list_some(dict.fromkeys(nearest), most=8)}."
 
 
 def _check_language(dataset, language, features):
     languages = sorted(features["premise"].languages)
     if language not in languages:
         raise UserError(
-            f"--dataset={DatasetName(dataset, language)} does not name one of its "
-            f"languages. Give one, as in {dataset}/zh: {', '.join(languages)}."
+            f"--dataset={DatasetName(dataset, language)} must name a language, such "
+            f"as {dataset}/zh. Languages: {', '.join(languages)}."
         )
 
 
 def _prepare(name, builder):
-    """Download and prepare the data, unless that is done."""
+    """Download and prepare the data, unless they are prepared."""
     import tensorflow_datasets as tfds
 
     if not sys.stderr.isatty():
         tfds.disable_progress_bar()
     try:
         builder.download_and_prepare()
-    # Its errors about downloads have no other class in common.
+    # Errors of downloads have no other common base class.
     except Exception as error:
         manual = builder.MANUAL_DOWNLOAD_INSTRUCTIONS
         if manual and "Manual directory" in str(error):
             folder = os.path.join(builder.data_dir_root, "downloads", "manual")
             raise UserError(
-                f"--dataset={name} has files that you must download yourself. Put "
+                f"--dataset={name} needs files that you must download yourself. Put "
                 f"them into {folder}: {one_line(manual)}"
             ) from error
         raise UserError(

@@ -1,4 +1,4 @@
-"""The rows of a dataset of TFDS as a `Table`, which is read like a user's own file."""
+"""Read a TFDS dataset as a `Table`, like a file of the user."""
 
 from collections.abc import Sequence
 
@@ -20,10 +20,10 @@ from official_bert.tables.table_files import JSON_LINES, Table
 
 
 def read_table(dataset: Dataset, split: str, columns: DatasetColumns) -> Table:
-    """Return a split as a `Table`, whose rows are numbered from 1.
+    """Return a split as a `Table`. Its rows are numbered from 1.
 
-    A class is the cell with its name, several labels are a list of names, numbers
-    are text, and a hidden label is an empty cell.
+    A class becomes its name, several labels become a list of names, numbers become
+    text, and a hidden label becomes an empty cell.
 
     Args:
       dataset: `Dataset`.
@@ -31,8 +31,8 @@ def read_table(dataset: Dataset, split: str, columns: DatasetColumns) -> Table:
       columns: `DatasetColumns`.
 
     Raises:
-      UserError: see `Dataset.rows`; or there are no rows; or one of several labels
-        is neither 0 nor 1.
+      UserError: see `Dataset.rows`; or the split has no rows; or one of several label
+        features is neither 0 nor 1.
     """
     names = [columns.text, columns.text_b, columns.label_column]
     where = f"{dataset.name} ({split})"
@@ -51,7 +51,7 @@ def read_table(dataset: Dataset, split: str, columns: DatasetColumns) -> Table:
 
 
 def label_kind(dataset: Dataset, label: Sequence[str]) -> str | None:
-    """Return one of `labels.KINDS`, or None if the values have to decide."""
+    """Return one of `labels.KINDS`, or None if it depends on the values."""
     kind = kind_of(dataset.features[label[0]])
     if len(label) > 1 or kind.startswith(SEQUENCE):
         return MULTI_LABEL
@@ -59,7 +59,7 @@ def label_kind(dataset: Dataset, label: Sequence[str]) -> str | None:
 
 
 def label_names(dataset: Dataset, label: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of the labels in TFDS's order, () if it does not say them."""
+    """Return the names of the labels in TFDS's order; () if TFDS has no names."""
     feature = dataset.features[label[0]]
     kind = kind_of(feature)
     if len(label) > 1:
@@ -72,13 +72,13 @@ def label_names(dataset: Dataset, label: Sequence[str]) -> tuple[str, ...]:
 
 
 def _label_cell(dataset, label, row, where):
-    """Return the cell of a row's label; see `read_table`."""
+    """Return the label cell of a row; see `read_table`."""
     if len(label) > 1:
         for name in label:
             if row[name] not in (0, 1):
                 raise UserError(
-                    f"{where}: {name} is {row[name]}, but one of several labels must "
-                    f"be 0 or 1. Choose another {LABEL_FLAG}."
+                    f"{where}: {name} is {row[name]}, but if there are several labels, "
+                    f"each must be 0 or 1. Choose another {LABEL_FLAG}."
                 )
         return [name for name in label if row[name]]
     value, feature = row[label[0]], dataset.features[label[0]]

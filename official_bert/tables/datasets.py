@@ -1,7 +1,7 @@
 """Datasets of `tensorflow-datasets` (TFDS), and their names.
 
 A name is `DATASET` or `DATASET/CONFIG`, as TFDS writes it, and may end with
-`:VERSION`: `imdb_reviews`, `glue/mrpc`, `squad/v2.0:3.0.0`. Of `xnli` and
+`:VERSION`: `imdb_reviews`, `glue/mrpc`, `squad/v2.0:3.0.0`. For `xnli` and
 `xtreme_xnli` the part after the slash is a language: `xnli/zh`.
 """
 
@@ -13,7 +13,7 @@ from typing import Any
 from official_bert.errors import UserError
 
 TRAIN, DEV, TEST = "train", "dev", "test"
-# Part of a run -> the names of the split, the best one first.
+# Part of a run -> possible names of the split, the preferred one first.
 _SPLITS = {TRAIN: ("train",), DEV: ("validation", "dev"), TEST: ("test",)}
 _NAME = re.compile(r"(\w+)(?:/([\w+.-]+))?(?::(\d+\.\d+\.\d+))?", re.ASCII)
 _MOST_OF_AN_ERROR = 300
@@ -35,12 +35,12 @@ class DatasetName:
 
 @dataclasses.dataclass(frozen=True)
 class Dataset:
-    """A dataset that is ready to be read.
+    """A dataset that TFDS has prepared.
 
     Attributes:
-      name: without the version, as `glue/mrpc`.
-      builder: the builder of TFDS.
-      language: the one to read, of texts that have translations, or None.
+      name: the name without the version, such as `glue/mrpc`.
+      builder: the TFDS builder.
+      language: the language to read, if texts have translations; else None.
     """
 
     name: str
@@ -49,18 +49,19 @@ class Dataset:
 
     @property
     def features(self) -> dict[str, Any]:
-        """Name -> feature of TFDS, of the columns."""
+        """Name -> TFDS feature of each column."""
         import tensorflow_datasets as tfds
 
         features = dict(self.builder.info.features)
         if isinstance(self.builder, tfds.core.read_only_builder.ReadOnlyBuilder):
-            # Without their code, they have another order in each process.
+            # Builders that TFDS reads without code order the features differently in
+            # each process.
             return dict(sorted(features.items()))
         return features
 
     @property
     def translations(self) -> list[str]:
-        """Names of the features whose texts have translations, one of them read."""
+        """Names of the features with translations; only `language` is read."""
         if self.language is None:
             return []
         return [
@@ -70,11 +71,11 @@ class Dataset:
     def find_split(self, part: str) -> str | None:
         """Return the name of the split for `TRAIN`, `DEV` or `TEST`, or None.
 
-        If no split has one of the usual names, the first that begins with one is
-        taken: `validation_matched`.
+        If no split has one of the usual names, it is the first split that begins with
+        one, such as `validation_matched`.
         """
         splits = sorted(self.builder.info.splits)
-        if not splits:  # Those of made-up data are unknown: any name is right.
+        if not splits:  # TFDS's mock data accept any name.
             return _SPLITS[part][0]
         for name in _SPLITS[part]:
             if name in splits:
@@ -83,7 +84,7 @@ class Dataset:
         return next((name for name in splits if name.startswith(usual)), None)
 
     def require_split(self, part: str) -> str:
-        """Return `find_split`; raise `UserError` if there is no such split."""
+        """Return `find_split`; raise `UserError` if the split does not exist."""
         split = self.find_split(part)
         if split is None:
             raise UserError(
@@ -96,15 +97,15 @@ class Dataset:
     def rows(self, split: str) -> Iterator[dict[str, Any]]:
         """Yield the rows of a split as dicts of Python values.
 
-        Texts are str, and sequences are lists. TFDS stores rows in a shuffled
-        order that is always the same.
+        Texts are str, and sequences are lists. TFDS stores the rows in a shuffled
+        order that never changes.
 
         Args:
           split: the name of the split.
 
         Raises:
-          UserError: the files are damaged, or a text is not UTF-8 or lacks the
-            language.
+          UserError: the files are damaged, a text is not UTF-8, or a text does not
+            exist in the chosen language.
         """
         import tensorflow as tf
         import tensorflow_datasets as tfds
@@ -138,11 +139,11 @@ class Dataset:
         return f"Dataset {self.name}: {'; '.join(parts)}"
 
     def record(self) -> dict[str, Any]:
-        """Return what identifies the data, fit for JSON.
+        """Return a description that identifies the data, as a dict for JSON.
 
         Keys: name, version, source (homepage), license (or None), citations
-        (keys of BibTeX) and checksums (URL -> SHA-256 of each download that TFDS
-        has one of).
+        (BibTeX keys) and checksums (URL -> SHA-256 of each download for which TFDS
+        has one).
         """
         info = self.builder.info
         return {
@@ -163,41 +164,41 @@ class Dataset:
             texts = dict(pairs)
         if self.language not in texts:
             raise UserError(
-                f"--dataset={self.name}: row {number} has no {self.language} text in "
-                f"{name}. Choose another language."
+                f"--dataset={self.name}: {name} of row {number} has no {self.language} "
+                f"text. Choose another language."
             )
         return texts[self.language]
 
 
 def parse_name(name: str) -> DatasetName:
-    """Return the parts of a name.
+    """Split a name into its parts.
 
     Raises:
-      UserError: it is not written like one.
+      UserError: the text is not a dataset name.
     """
     match = _NAME.fullmatch(name)
     if not match:
         raise UserError(
-            f"--dataset={name} is not a name of TFDS. Write DATASET, DATASET/CONFIG, "
-            "or either with :VERSION, as glue/mrpc or squad/v2.0:3.0.0."
+            f"--dataset={name} is not a TFDS name. Write DATASET or DATASET/CONFIG, "
+            "optionally with :VERSION, for example glue/mrpc or squad/v2.0:3.0.0."
         )
     return DatasetName(*match.groups())
 
 
 def one_line(text: object) -> str:
-    """Return a message of TFDS on one line, without its full stop, cut if long."""
+    """Return a TFDS message on one line without the final period, cut if long."""
     line = " ".join(str(text).split()).rstrip(".")
     return line if len(line) <= _MOST_OF_AN_ERROR else f"{line[:_MOST_OF_AN_ERROR]}…"
 
 
 def _plain(value):
-    """Return a value of `tfds.as_numpy` as Python values."""
+    """Convert a value of `tfds.as_numpy` to Python values."""
     if isinstance(value, dict):
         return {name: _plain(each) for name, each in value.items()}
     if isinstance(value, bytes):
         return value.decode("utf-8")
     if getattr(value, "shape", None) == () and value.dtype == "float32":
-        return float(str(value))  # 3.8 stays 3.8.
+        return float(str(value))  # 3.8 stays 3.8, not 3.799….
     if hasattr(value, "tolist"):
         value = value.tolist()
     if isinstance(value, list):

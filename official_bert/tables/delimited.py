@@ -1,13 +1,13 @@
-"""Texts of cells with a delimiter between them, CSV and TSV, cut into rows.
+"""Split the text of a CSV or TSV file into rows.
 
-* CSV is as spreadsheets write it: `"` around a cell that holds commas, quotes
-  (doubled) or line ends. If the first line holds no comma but a semicolon (or a
-  tab), and most rows agree with it on the number of cells, that is the delimiter.
-* TSV comes in two kinds: as above with tabs, and as GLUE has it, where a quote is
-  a character like any other. Quotes are quoting if every one of them is in its
-  place, and without them more rows have another number of cells than the first,
-  or no row has and as many rows come out either way. A lone quote therefore does
-  not swallow the lines behind it.
+* CSV as spreadsheets write it: `"` around a cell that contains commas, quotes
+  (doubled) or line ends. If the first line contains no comma but a semicolon (or a
+  tab), and most rows have the same number of cells with it, that is the delimiter.
+* TSV exists in two forms: quoted as above, and as in GLUE, where a quote is an
+  ordinary character. The reader uses quoting only if all quotes are correctly placed,
+  and one of these holds: quoting reduces the number of rows with a wrong number of
+  cells; or no row has a wrong number, and both forms give the same number of rows.
+  A single stray quote therefore never swallows the lines after it.
 """
 
 import csv
@@ -22,8 +22,8 @@ class Row:
 
     Attributes:
       line: the line of the file in which the row starts, counted from 1.
-      cells: tuple of str; of JSON lines, numbers and booleans are as JSON
-        writes them, and lists and objects stay what they are.
+      cells: tuple of str. From JSON lines, numbers and booleans are text as in
+        JSON, and lists and objects stay Python values.
     """
 
     line: int
@@ -31,15 +31,15 @@ class Row:
 
 
 def read_csv(text: str) -> tuple[list[Row], list[tuple[int, str]]]:
-    """Cut a CSV into rows.
+    """Split a CSV text into rows.
 
     Args:
       text: str.
 
     Returns:
-      (list of `Row`, list of (line, what is wrong)). The rows have as many
-      cells as the first; the others are among the problems. Blank lines are
-      no rows, and empty cells too many at the end of a row are dropped.
+      (list of `Row`, list of (line, problem)). All rows have as many cells as the
+      first one; rows with another number are problems. Blank lines are skipped,
+      and extra empty cells at the end of a row are dropped.
     """
     records, problems = _read_records(text, ",")
     if records and len(records[0].cells) == 1:
@@ -52,7 +52,7 @@ def read_csv(text: str) -> tuple[list[Row], list[tuple[int, str]]]:
 
 
 def read_tsv(text: str) -> tuple[list[Row], list[tuple[int, str]]]:
-    """Cut a TSV into rows, see `read_csv`, with or without quoting."""
+    """Split a TSV text into rows, quoted or not; see `read_csv`."""
     rows, problems = _rectangular(*_read_records(text, "\t", csv.QUOTE_NONE))
     records, misquoted = _read_records(text, "\t") if '"' in text else ([], [])
     if misquoted or not records:
@@ -66,13 +66,13 @@ def read_tsv(text: str) -> tuple[list[Row], list[tuple[int, str]]]:
 
 
 def _read_records(text, delimiter, quoting=csv.QUOTE_MINIMAL):
-    """Return (list of `Row`, list of (line, what is wrong)), without blank lines."""
-    # A line may end with a line feed, a carriage return, or both.
+    """Return (list of `Row`, list of (line, problem)), without blank lines."""
+    # Lines may end with a line feed, a carriage return, or both.
     lines = io.StringIO(text, newline="")
     reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
     records: list[Row] = []
     problems: list[tuple[int, str]] = []
-    # A cell may be longer than the 131,072 characters of the csv module.
+    # The csv module limits cells to 131,072 characters by default.
     limit = csv.field_size_limit(2**31 - 1)
     try:
         while True:
@@ -94,18 +94,18 @@ def _what_is_wrong(error):
     if "end of data" in str(error):
         return "begins a quoted cell that never ends"
     if "expected after" in str(error):
-        return "has text behind a closing quote"
+        return "has text after a closing quote"
     return f"is malformed ({error})"
 
 
 def _rectangular(records, problems):
-    """Return the records as wide as the first, and all problems."""
+    """Return the records that are as wide as the first one, and all problems."""
     width = len(records[0].cells) if records else 0
     rows, problems = [], list(problems)
     for record in records:
         cells = record.cells
         if len(cells) == 1 < width and not cells[0].strip():
-            continue  # A line of spaces.
+            continue  # The line contains only spaces.
         if not any(cells[width:]):
             cells = cells[:width]
         if len(cells) == width:

@@ -1,4 +1,4 @@
-"""A dev set split off the training examples, and how labels are distributed."""
+"""Split a dev set off the training examples, and count labels."""
 
 import collections
 import hashlib
@@ -13,22 +13,21 @@ from official_bert.tables.examples import Example
 from official_bert.tables.labels import MULTI_LABEL, REGRESSION, Labels
 
 _MOST_LABELS_SHOWN = 30
-_NONE = ""  # No label is called so.
+_NONE = ""  # A label is never empty.
 
 
 def split_off_dev(
     examples: Sequence[Example], kind: str, seed: int, dev_fraction: float = 0.1
 ) -> tuple[list[Example], list[Example]]:
-    """Divide examples into a training and a dev set.
+    """Divide examples into a training set and a dev set.
 
-    The split is a pure function of the arguments. Examples with the same text
-    (or the same two) but for white space stay together on one side. Which texts
-    go to the dev set is decided by a hash of each text and the seed, so new rows
-    do not move the others about more than they must.
+    The result depends only on the arguments. Examples with the same text (or pair of
+    texts), ignoring white space, stay together on one side. A hash of the text and
+    the seed decides, so new rows move few of the others to the other side.
 
-    The split is stratified: of each label the dev set gets its share, and at
-    least one text if there are two or more, but never all. With several labels,
-    the rarest of an example's labels counts. Numbers are not stratified.
+    The split is stratified. The dev set gets its share of each label: at least one
+    text if there are two or more, but never all. With several labels, the rarest
+    label of an example counts. Regression labels are not stratified.
 
     Args:
       examples: list of `Example`.
@@ -40,11 +39,11 @@ def split_off_dev(
       (training list, dev list) of `Example`, both in the order of the file.
 
     Raises:
-      UserError: the fraction is out of range, or no label has two texts.
+      UserError: the fraction is out of range, or every label has only one text.
     """
     if not 0 < dev_fraction < 1:
         raise UserError(
-            f"The dev set's fraction is {dev_fraction}: choose one between 0 and 1."
+            f"The dev fraction is {dev_fraction}. Choose a number between 0 and 1."
         )
     groups = collections.defaultdict(list)
     for example in examples:
@@ -58,8 +57,8 @@ def split_off_dev(
         in_dev |= _choose_texts(sizes, seed, dev_fraction)
     if not in_dev:
         raise UserError(
-            f"There are too few rows ({len(examples)}) to split off a dev set; give "
-            "--dev_file, or add rows until a label has two texts."
+            f"{len(examples)} rows are too few to split off a dev set. Give "
+            "--dev_file, or add rows until at least one label has two texts."
         )
     sides: tuple[list[Example], list[Example]] = [], []
     for example in examples:
@@ -68,7 +67,7 @@ def split_off_dev(
 
 
 def _stratifier(examples, kind):
-    """Return the function from an example to its stratum."""
+    """Return the function that maps an example to its stratum."""
     if kind == REGRESSION:
         return lambda example: None
     if kind != MULTI_LABEL:
@@ -82,7 +81,7 @@ def _stratifier(examples, kind):
 def _choose_texts(sizes, seed, dev_fraction):
     """Return the texts of a stratum that go to the dev set.
 
-    `sizes` is a dict from texts to the number of rows that have them.
+    `sizes` maps texts to the number of rows with these texts.
     """
 
     def hashed(texts):
@@ -91,49 +90,50 @@ def _choose_texts(sizes, seed, dev_fraction):
     wanted = round(dev_fraction * sum(sizes.values()))
     chosen, num_rows = set(), 0
     in_order = sorted(sizes, key=hashed)
-    for texts in in_order[:-1]:  # One text is left to train on.
+    for texts in in_order[:-1]:  # At least one text stays in the training set.
         if num_rows + sizes[texts] <= wanted:
             chosen.add(texts)
             num_rows += sizes[texts]
     if not chosen and len(in_order) > 1:
-        # The stratum is small, or every text in it is repeated too often.
-        # Of equally frequent ones this is the first.
+        # The stratum is small, or each of its texts is in too many rows. Choose the
+        # text with the fewest rows; on a tie, the first one in hash order.
         chosen.add(min(in_order, key=sizes.get))
     return chosen
 
 
 def _texts(example):
-    """Return what makes examples the same: their texts but for white space."""
+    """Return an example's texts with normalized white space, to compare examples."""
     texts = example.text_a, example.text_b or ""
     return tuple(" ".join(text.split()) for text in texts)
 
 
 def count_shared_texts(examples: Iterable[Example], others: Iterable[Example]) -> int:
-    """Return how many of the examples have a text, or pair, of the others."""
+    """Return the number of examples whose text (or pair) is also in `others`."""
     texts = set(map(_texts, others))
     return sum(_texts(each) in texts for each in examples)
 
 
 def class_balance(sets: Mapping[str, Iterable[Example]], labels: Labels) -> list[str]:
-    """Return a table of how often each set has each label.
+    """Return a table with the number of rows per label in each set.
 
     Args:
-      sets: dict from a name ("train") to a list of `Example`; those without a
+      sets: dict from a name ("train") to a list of `Example`. Examples without a
         label are not counted.
       labels: `Labels`.
 
     Returns:
-      list of str, lines: a header, a line for each label (30 at most) with its
-      count and share of the set's rows, and a last line with the rows. With
-      several labels the shares may add up to more or less than 100 %. For
-      numbers, a line for each set: rows, mean, deviation, least and greatest.
+      list of str, lines: a header, a line for each label (at most 30) with its
+      count and its share of the set's rows, and a last line with the number of
+      rows. With several labels the shares may not add up to 100 %. For
+      regression, a line for each set: rows, mean, standard deviation, minimum and
+      maximum.
     """
     by_set: dict[str, list[Any]] = {
         name: [each.label for each in examples if each.label is not None]
         for name, examples in sets.items()
     }
     if labels.kind == REGRESSION:
-        header = ["label", "rows", "mean", "deviation", "min", "max"]
+        header = ["label", "rows", "mean", "std dev", "min", "max"]
         rows = [[name, *_summary(numbers)] for name, numbers in by_set.items()]
         return _align([header, *rows])
     counts = {}
@@ -157,7 +157,7 @@ def class_balance(sets: Mapping[str, Iterable[Example]], labels: Labels) -> list
 
 
 def _shares(counts, by_set, names):
-    """Return "90  45.0 %" for each set: occurrences of the names per row."""
+    """Return "90  45.0 %" for each set: count of these labels, and count per row."""
     cells = []
     for key, count in counts.items():
         number = sum(count[name] for name in names)
@@ -167,7 +167,7 @@ def _shares(counts, by_set, names):
 
 
 def _summary(numbers):
-    """Return the cells that describe a set of numbers, list of str."""
+    """Return the statistics of a set of numbers as cells, list of str."""
     if not numbers:
         return ["0", "", "", "", ""]
     mean, deviation = statistics.fmean(numbers), statistics.pstdev(numbers)
@@ -176,7 +176,7 @@ def _summary(numbers):
 
 
 def _align(rows):
-    """Return lines in which the columns stand below each other."""
+    """Return lines in which the columns are aligned."""
     width, *widths = (max(map(len, column)) for column in zip(*rows, strict=True))
     line = "  ".join([f"{{:<{width}}}", *(f"{{:>{each}}}" for each in widths)])
     return [line.format(*row).rstrip() for row in rows]

@@ -1,20 +1,19 @@
-"""`Example`: one row of a data set, whatever file it came from."""
+"""`Example`: one row of a data set, independent of its file format."""
 
 import dataclasses
 
 
 @dataclasses.dataclass(frozen=True)
 class Example:
-    """A text or a pair of texts, with its label if it has one.
+    """A text or a pair of texts, with its label if it is known.
 
     Attributes:
-      guid: which row it is, for messages: a name such as "dev-12", or the line
-        of its file in which it starts.
-      text_a: the text, or the first of two.
-      text_b: the second text; None or "" where there is none.
-      label: the label's name; a tuple of names, without repetitions, where
-        several may hold; a number for a regression task; or None where it is
-        not known.
+      guid: identifies the row in messages: a name such as "dev-12", or the line of
+        the file in which the row starts.
+      text_a: the text, or the first text of a pair.
+      text_b: the second text; None or "" if there is none.
+      label: the name of the label; a tuple of distinct names for multi-label tasks;
+        a number for regression; None if unknown.
     """
 
     guid: str | int

@@ -1,18 +1,18 @@
-"""Tables in files: CSV, TSV and JSON lines, plain or gzipped, as rows of cells.
+"""Read tables from CSV, TSV and JSON lines files, plain or gzipped.
 
-The ending decides on the format: `.csv`, `.tsv` or `.tab`, `.jsonl`, `.ndjson`
-or `.json`, each also with `.gz`. Of any other file the first line decides: one
-that begins with `{` is JSON lines, one with a tab in it is TSV, the rest CSV.
+The file name decides the format: `.csv`, `.tsv` or `.tab`, `.jsonl`, `.ndjson`
+or `.json`, each also with `.gz`. For other names the first line decides: JSON lines
+if it begins with `{`, TSV if it contains a tab, otherwise CSV.
 
 * Text is UTF-8 with or without a byte order mark. Lines end as on Unix, Windows
-  or the old Mac. Blank lines are no rows.
-* CSV and TSV: see `delimited`; every row has as many cells as the first.
-* JSON lines is one object a line. The columns are the keys in the order in which
-  they first appear; a key that a line lacks, or null, is an empty cell.
+  or classic Mac OS. Blank lines are skipped.
+* CSV and TSV: see `delimited`. All rows have as many cells as the first one.
+* JSON lines: one object per line. The columns are the keys, in the order of their
+  first appearance. A missing key and null are empty cells.
 
-Names of columns lose the blanks around them.
+White space around column names is removed.
 
-Whatever cannot be read is collected over the whole file and reported once.
+The reader checks the complete file, and one error reports all problems.
 """
 
 import dataclasses
@@ -43,8 +43,8 @@ _ENDINGS = {
 _BOM = "\ufeff"
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _WORD = re.compile(r"[^\W\d][\w.-]*")
-# What columns of texts and labels are commonly called. Read from a first line
-# with none of these, `looks_like_header` goes by the lines below it.
+# Common names of columns. If the first line has none of them,
+# `looks_like_header` compares it with the lines below.
 _COMMON_NAMES = (
     "category class content comment id idx index intent label labels message name "
     "polarity question query rating review score sentence sentence1 sentence2 "
@@ -56,12 +56,11 @@ _COMMON_NAMES = (
 class Table:
     """The rows of a file, each with one cell for each column.
 
-    Attributes:
-      path: the file.
-      format: `CSV`, `TSV` or `JSON_LINES`.
-      columns: tuple of str, the names; "0", "1", … if there is no header.
-      has_header: bool; a header is not among the rows.
-      rows: list of `Row`, at least one.
+    path: the file.
+    format: `CSV`, `TSV` or `JSON_LINES`.
+    columns: tuple of str, the names; "0", "1", … without a header.
+    has_header: bool. The header is not one of the rows.
+    rows: list of `Row`, at least one.
     """
 
     path: str
@@ -77,24 +76,24 @@ def read_table(
     has_header: bool | None = None,
     names: Iterable[str | int | None] = (),
 ) -> Table:
-    """Read a file; the module's docstring says what it may look like.
+    """Read a table from a file; the module's docstring describes the formats.
 
     Args:
       path: the file.
-      flag: the flag it came from, for messages.
-      has_header: whether the first row of a CSV or TSV is a header. None
-        looks: it is one if a column is asked for by name, or if
-        `looks_like_header` takes it for one.
-      names: columns that will be asked for, by name or number.
+      flag: the flag that named the file, for messages.
+      has_header: whether the first row of a CSV or TSV is a header. None: it is a
+        header if `names` contains a name and not only numbers, or if
+        `looks_like_header` returns True.
+      names: columns that the caller needs, by name or number.
 
     Returns:
       `Table`.
 
     Raises:
-      UserError: the file cannot be read, is empty or a header alone, or has
-        rows that are no JSON objects, are badly quoted, or have more or fewer
-        cells than the first. Cells that are missing are never made up; empty
-        cells too many at the end of a row are dropped.
+      UserError: the file cannot be read, is empty, or contains only a header.
+        Rows are not JSON objects, are badly quoted, or have more or fewer cells
+        than the first one. Missing cells are never filled in. Extra empty cells
+        at the end of a row are dropped.
     """
     path = os.fspath(path)
     text = read_text(path, flag)
@@ -103,12 +102,12 @@ def read_table(
         return _read_json_lines(path, text)
     rows, problems = read_csv(text) if kind == CSV else read_tsv(text)
     if problems:
-        advice = "mend them, and put quotes around cells that hold the delimiter"
+        advice = "correct them, and put quotes around cells with the delimiter"
         if any("quote" in what for _, what in problems):
-            advice = 'put quotes around the whole cell and double those inside ("")'
+            advice = 'put quotes around the complete cell, and double inner quotes ("")'
         fail_for_rows(path, problems, advice)
     if not rows:
-        raise UserError(f"{path} is empty; it needs at least one row with a text.")
+        raise UserError(f"{path} is empty. Add at least one row with a text.")
     if has_header is None:
         by_name = any(not str(name).isdecimal() for name in names)
         has_header = by_name or looks_like_header(rows)
@@ -116,7 +115,7 @@ def read_table(
     if has_header:
         columns = tuple(cell.strip() for cell in rows.pop(0).cells)
     if not rows:
-        raise UserError(f"{path} holds a header and no rows; add rows below it.")
+        raise UserError(f"{path} contains a header but no rows. Add rows below it.")
     return Table(path, kind, columns, has_header, rows)
 
 
@@ -124,8 +123,8 @@ def read_text(path: str, flag: str) -> str:
     """Return the text of a UTF-8 file, plain or gzipped, without its BOM.
 
     Raises:
-      UserError: the file cannot be read, is not UTF-8, or holds NUL
-        characters; the message names the lines.
+      UserError: the file cannot be read, is not UTF-8, or contains NUL
+        characters. The message names the lines.
     """
     given_paths.require_readable(path, flag)
     try:
@@ -134,23 +133,23 @@ def read_text(path: str, flag: str) -> str:
     except (OSError, EOFError, zlib.error) as error:
         raise UserError(f"{flag}: {path} cannot be read: {error}.") from error
     if content[:2] in (b"\xff\xfe", b"\xfe\xff"):
-        raise UserError(f"{path} is UTF-16; save it as UTF-8 (in Excel, CSV UTF-8).")
+        raise UserError(f"{path} is UTF-16. Save it as UTF-8 (in Excel: CSV UTF-8).")
     if content[:4] == b"PK\x03\x04":
-        raise UserError(f"{path} is an archive or a workbook; save it as CSV (UTF-8).")
+        raise UserError(f"{path} is an archive or a workbook. Save it as CSV (UTF-8).")
     try:
         text = content.decode()
     except UnicodeDecodeError as error:
-        # Bytes that are not UTF-8 become halves of surrogate pairs.
+        # Invalid bytes become lone surrogates, which mark the lines.
         lines = enumerate(content.decode(errors="surrogateescape").split("\n"), 1)
         bad = [number for number, line in lines if re.search("[\udc80-\udcff]", line)]
         raise UserError(
-            f"{path} is not UTF-8 in {name_lines(bad)}; save it as UTF-8."
+            f"{path} is not UTF-8 in {name_lines(bad)}. Save it as UTF-8."
         ) from error
     if "\0" in text:
         bad = [i for i, line in enumerate(text.split("\n"), 1) if "\0" in line]
         raise UserError(
-            f"{path} holds NUL characters in {name_lines(bad)}; it is damaged or no "
-            "text: save it again as UTF-8, or remove them."
+            f"{path} contains NUL characters in {name_lines(bad)}. It is damaged or "
+            "not text. Save it again as UTF-8, or remove these characters."
         )
     return text.removeprefix(_BOM)
 
@@ -166,15 +165,15 @@ def _format_of(path, text):
 
 
 def looks_like_header(rows: Sequence[Row]) -> bool:
-    """Tell whether the first row of a CSV or TSV names the columns.
+    """Return whether the first row of a CSV or TSV is a header.
 
-    The first of these that applies decides:
+    The first rule that applies decides:
 
-    1. a cell is a number, or comes up again below in its column: no header;
+    1. a cell is a number, or occurs again below in its column: no header;
     2. it is the only row: a header if a cell is a common name (`text`);
     3. a cell is a common name: a header;
-    4. all below a cell are numbers: a header;
-    5. a header if every cell that is not empty is one word.
+    4. all cells below a cell are numbers: a header;
+    5. otherwise: a header if every cell is empty or one word.
 
     Args:
       rows: list of `Row`, not empty.
@@ -196,7 +195,7 @@ def looks_like_header(rows: Sequence[Row]) -> bool:
 
 
 def is_number(cell: Any) -> bool:
-    """Tell whether a cell is a decimal number, as 3, -0.5 or 1e-3."""
+    """Return whether a cell is a decimal number, such as 3, -0.5 or 1e-3."""
     return isinstance(cell, str) and bool(_NUMBER.fullmatch(cell.strip()))
 
 
@@ -206,7 +205,7 @@ def name_lines(lines: Sequence[int | str]) -> str:
 
 
 def numbered_lines(text: str) -> list[tuple[int, str]]:
-    """Return the (line, content) of the lines of a text that are not blank."""
+    """Return (line, content) of each line of a text that is not blank."""
     lines = enumerate(io.StringIO(text, newline=""), 1)
     return [(line, content) for line, content in lines if content.strip()]
 
@@ -217,13 +216,13 @@ def convert_rows(
     convert: Callable[[int, _Content], _Value],
     advice: str,
 ) -> list[_Value]:
-    """Return what `convert` makes of each row; one `UserError` names all that fail.
+    """Convert each row; one `UserError` lists all rows that fail.
 
     Args:
       path: the file.
       rows: iterable of (line, content).
-      convert: function: (line, content) -> value; its `ValueError` says what is
-        wrong with the row.
+      convert: function: (line, content) -> value. Its `ValueError` describes the
+        problem of the row.
       advice: see `fail_for_rows`.
     """
     values, problems = [], []
@@ -244,9 +243,9 @@ def fail_for_rows(
 
     Args:
       path: the file.
-      problems: list of (line, what is wrong with it), not empty: (3, "has 1
-        cell instead of 2").
-      advice: what to do, without a full stop.
+      problems: list of (line, problem), not empty, such as (3, "has 1 cell
+        instead of 2").
+      advice: the remedy, without a period.
     """
     listed = [f"line {line} {what}" for line, what in sorted(problems)]
     count = "1 row" if len(listed) == 1 else f"{len(listed)} rows"
@@ -254,19 +253,19 @@ def fail_for_rows(
 
 
 def _read_json_lines(path, text):
-    """Return the `Table` of a text of JSON lines."""
+    """Read a text of JSON lines as a `Table`."""
     if text.lstrip().startswith("["):
         raise UserError(
-            f"{path} holds one JSON list; write JSON lines, one object a line."
+            f"{path} contains one JSON list. Write JSON lines: one object per line."
         )
     objects = convert_rows(
         path,
         numbered_lines(text),
         lambda line, content: (line, parse_object(content)),
-        "write one JSON object on each line",
+        "write one JSON object per line",
     )
     if not objects:
-        raise UserError(f"{path} is empty; it needs at least one row with a text.")
+        raise UserError(f"{path} is empty. Add at least one row with a text.")
     keys = list(dict.fromkeys(key for _, each in objects for key in each))
     rows = [
         Row(line, tuple(as_cell(each.get(key)) for key in keys))
@@ -277,15 +276,16 @@ def _read_json_lines(path, text):
 
 
 def parse_object(content: str, numbers_as_text: bool = True) -> dict[str, Any]:
-    """Return the dict on a line.
+    """Return the JSON object of a line as a dict.
 
     Args:
       content: str.
-      numbers_as_text: whether numbers stay as they are written, as str: 1.0 and 1
-        may be two labels.
+      numbers_as_text: whether numbers stay str as written, because 1.0 and 1 may be
+        two labels.
 
     Raises:
-      ValueError: says what is wrong with the line, "is not JSON (...)".
+      ValueError: the line is not valid; the message describes the problem, such as
+        "is not JSON (...)".
     """
     parsers: dict[str, Any] = {"parse_int": _whole_number}
     if numbers_as_text:
@@ -298,7 +298,7 @@ def parse_object(content: str, numbers_as_text: bool = True) -> dict[str, Any]:
     except json.JSONDecodeError as error:
         raise ValueError(f"is not JSON ({error.msg})") from error
     except UnicodeEncodeError as error:
-        raise ValueError("holds half a character (a lone surrogate)") from error
+        raise ValueError("contains a lone surrogate (half a character)") from error
     if not isinstance(record, dict):
         raise ValueError("is not a JSON object")
     return record
@@ -319,7 +319,7 @@ def _without_duplicates(pairs):
 
 
 def as_cell(value: Any) -> Any:
-    """Return a JSON value as a cell: scalars as text, null as an empty one."""
+    """Convert a JSON value to a cell: scalars become text, null becomes ""."""
     if value is None:
         return ""
     if isinstance(value, str | list | dict):

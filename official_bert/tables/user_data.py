@@ -1,13 +1,13 @@
-"""A user's own data: the rows of CSV, TSV and JSON lines as labeled examples.
+"""Read rows of a user's CSV, TSV and JSON lines files as labeled examples.
 
-Labels are of one of three kinds, see `labels`. The training file makes the list of
-them, and every other file must keep to it.
+Labels are of one of three kinds, see `labels`. The list of labels comes from the
+training file. All other files may contain only these labels.
 
-Rows of training and dev files that have no text or no label are left out and
-counted. Test files keep every row, so that each gets a prediction, and need no
-labels; those that are there must be valid.
+Rows of training and dev files without a text or a label are left out and counted.
+Test files keep every row, so each row gets a prediction. They need no labels, but
+labels that they contain must be valid.
 
-A `Table` that was read before, as those of datasets, may stand for a file.
+A `Table` can replace a file, for example one that comes from a TFDS dataset.
 """
 
 import dataclasses
@@ -59,25 +59,25 @@ def read_training_examples(
     has_header: bool | None = None,
     label_names: Sequence[str] = (),
 ) -> tuple[list[Example], Columns, Labels, list[str]]:
-    """Read a training file, and learn from it what the other files look like.
+    """Read a training file, and return the columns and labels for the other files.
 
     Args:
       source: the file, see `table_files`, or a `Table`.
       text_column: str or int, name or number of a column; None guesses, see
         `columns`.
-      text_b_column: likewise, the second text of pairs; None for no pairs.
-      label_column: likewise; None guesses.
+      text_b_column: the same for the second text of pairs; None for no pairs.
+      label_column: the same for the label; None guesses.
       kind: one of `KINDS`; None infers it.
-      separator: str between the labels of a cell; makes it multi-label.
-      has_header: bool; None looks, see `table_files.read_table`.
-      label_names: the labels in their order; () for those of the rows.
+      separator: str between the labels of a cell; makes the task multi-label.
+      has_header: bool; None guesses, see `table_files.read_table`.
+      label_names: the labels in their order; () for the labels of the rows.
 
     Returns:
-      (list of `Example`, `Columns`, `Labels`, list of str: what was guessed,
-      inferred and left out, a sentence each).
+      (list of `Example`, `Columns`, `Labels`, list of str: sentences about
+      everything that was guessed, inferred or left out).
 
     Raises:
-      UserError: the file cannot be used; names the rows.
+      UserError: the file cannot be used. The message names the rows.
     """
     _check_kind(kind, separator)
     given = [text_column, text_b_column, label_column]
@@ -108,22 +108,22 @@ def read_examples(
     flag: str,
     is_test: bool = False,
 ) -> tuple[list[Example], list[str]]:
-    """Read a dev or test file as the training file told.
+    """Read a dev or test file with the columns and labels of the training file.
 
     Args:
       source: the file, see `table_files`, or a `Table`.
       columns: `Columns` of the training file.
       labels: `Labels` of the training file.
-      flag: the flag the file came from, "--dev_file".
-      is_test: whether labels may be missing, one or all.
+      flag: the flag that named the file, such as "--dev_file".
+      is_test: whether rows may lack labels.
 
     Returns:
-      (list of `Example`, list of str: what was left out). A test file has an
-      example for every row, those without a text have "".
+      (list of `Example`, list of str: sentences about rows that were left out). A
+      test file gives one example per row; a missing text is "".
 
     Raises:
-      UserError: the file cannot be used, or has a label that is none of
-        `labels`; names the rows.
+      UserError: the file cannot be used, or has a label that is not in `labels`.
+        The message names the rows.
     """
     names = columns.names + ([] if is_test else [columns.label])
     table = _table_of(source, flag, columns.has_header, names)
@@ -137,7 +137,7 @@ def read_examples(
         columns = dataclasses.replace(columns, label=None)
     rows = _select(table, columns)
     textless = list(filter(_lacks_text, rows))
-    notes = _notes_on(path, "a text", textless, "kept all the same")
+    notes = _notes_on(path, "a text", textless, "kept for prediction")
     notes += _notes_on_header(table, columns)
     return _with_labels(path, rows, labels), notes
 
@@ -149,16 +149,16 @@ def _table_of(source, flag, has_header, names):
 
 
 def _notes_on_header(table, columns):
-    """Tell of a first row that might be taken for the other thing."""
+    """Return a note on a first row whose meaning may have been guessed wrong."""
     if table.format == JSON_LINES:
         return []
     if columns.has_header is None:
-        what = "names the columns" if table.has_header else "is one like the others"
-        note = f"by its looks, the first row {what}; --has_header, --nohas_header tell"
+        what = "is a header" if table.has_header else "is not a header"
+        note = f"the first row probably {what}; --has_header or --nohas_header decides"
     elif not table.has_header and looks_like_header(table.rows):
         note = (
-            "the first row looks like a header and is read like the others, as there "
-            "was none in training; --has_header leaves it out"
+            "the first row looks like a header but is read as data, because the "
+            "training file had no header; --has_header skips it"
         )
     else:
         return []
@@ -166,7 +166,7 @@ def _notes_on_header(table, columns):
 
 
 def _select(table, columns):
-    """Return an `Example` of every row, whose label is the cell as it is."""
+    """Return an `Example` of each row. Its label is the unchanged cell."""
     indexes = find_columns(table, columns.text, columns.text_b, columns.label)
     rows, problems = [], []
     for row in table.rows:
@@ -207,14 +207,14 @@ def _labeled_examples(path, rows, labels):
     )
     if not rows:
         raise UserError(
-            f"{path}: no row has both a text and a label; fill them in, or check "
+            f"{path}: no row has both a text and a label. Fill them in, or check "
             f"{TEXT_FLAG} and {LABEL_FLAG}."
         )
     return _with_labels(path, rows, labels), notes
 
 
 def _with_labels(path, rows, labels):
-    """Replace the cells of rows by labels; a `UserError` lists the bad ones."""
+    """Convert the label cells of rows; a `UserError` lists invalid labels."""
 
     def with_label(_, row):
         is_missing = _has_no_label(row, labels)
@@ -226,7 +226,7 @@ def _with_labels(path, rows, labels):
 
 
 def _has_no_label(row, labels):
-    # Split at a separator, an empty cell is the way to write no label at all.
+    # With a separator, an empty cell means "no label applies".
     return row.label is None or (labels.separator is None and _is_blank(row.label))
 
 
@@ -236,29 +236,34 @@ def _is_blank(cell):
 
 def _check_kind(kind, separator):
     if kind is not None and kind not in KINDS:
-        raise UserError(f"--label_kind is {kind!r}; choose from {', '.join(KINDS)}.")
+        raise UserError(
+            f"--label_kind={kind} is unknown. Choose one of {', '.join(KINDS)}."
+        )
     if separator is not None and kind not in (None, MULTI_LABEL):
         raise UserError(
-            f"--label_separator makes no sense with {kind} labels; leave it out."
+            f"--label_separator cannot be used with {kind} labels. Leave it out."
         )
     if separator == "":
-        raise UserError("--label_separator is empty; give a character.")
+        raise UserError("--label_separator is empty. Give a character.")
 
 
 def _check_label_count(path, examples, labels):
-    """Raise `UserError` if there is nothing to tell apart."""
+    """Raise `UserError` if the labels leave nothing to learn."""
     if labels.kind == SINGLE_LABEL and len(labels.names) < 2:
         raise UserError(
-            f"{path}: every row has the label {labels.names[0]!r}; a classifier needs "
-            "two labels or more."
+            f"{path}: every row has the label {labels.names[0]!r}. A classifier needs "
+            "at least two labels."
         )
     if labels.kind == MULTI_LABEL and not labels.names:
-        raise UserError(f"{path}: no row has any label; a classifier needs some.")
+        raise UserError(f"{path}: no row has a label. A classifier needs some.")
     if labels.kind == REGRESSION and len({each.label for each in examples}) < 2:
-        raise UserError(f"{path}: every row has the same number as its label.")
+        raise UserError(
+            f"{path}: every row has the same number as its label. Choose another "
+            f"{LABEL_FLAG}."
+        )
     if labels.kind == SINGLE_LABEL and 10 < len(examples) == len(labels.names):
         raise UserError(
-            f"{path}: every row has a label of its own, such as "
-            f"{show(examples[0].label)}; choose another "
+            f"{path}: every row has a different label, such as "
+            f"{show(examples[0].label)}. Choose another "
             f"{LABEL_FLAG}, or --label_kind=regression for numbers."
         )

@@ -1,4 +1,4 @@
-"""Tasks that a pre-trained model is fine-tuned on, one folder per family.
+"""Tasks for which a pre-trained model is fine-tuned, one folder per family.
 
 `predictor` loads a finished model of any family.
 """

@@ -1,12 +1,12 @@
-"""What fine-tuned models are asked, from lines of text and of JSON.
+"""Read the inputs of fine-tuned models from lines of text or JSON.
 
 * Taggers: a text; or `{"text": …}`.
 * SQuAD: "question ||| context"; or `{"question": …, "context": …}`.
-* Multiple choice: JSON alone, see `choice.files`.
+* Multiple choice: only JSON, see `choice.files`.
 
-A line that begins with `{` is JSON, wherever it stands; of JSON lines every line is.
-What else its object holds is not looked at. Blank lines are no questions; of text
-for a tagger a blank line is a text without words.
+A line that begins with `{` is JSON in any file. In a JSON lines file, all lines are
+JSON. Other keys of the objects are ignored. Blank lines are skipped, except that a
+blank line of plain text for a tagger is a text without words.
 """
 
 from collections.abc import Iterable, Iterator
@@ -19,15 +19,15 @@ _BOM = "\ufeff"
 
 
 def texts(lines: Iterable[str], name: str, is_json: bool = False) -> Iterator[str]:
-    """Yield the text of each line, for a tagger, as lines come.
+    """Yield the text of each line, for a tagger, as the lines arrive.
 
     Args:
       lines: iterable of str, without line ends.
-      name: of what they are from, for messages.
-      is_json: whether all of them are JSON.
+      name: name of the source, for messages.
+      is_json: whether all lines are JSON.
 
     Raises:
-      UserError: a line cannot be read; names it.
+      UserError: a line cannot be read. The message names it.
     """
     advice = 'write lines like {"text": "In Rome."}'
     of_text = _no_json if is_json else str
@@ -50,16 +50,16 @@ def questions(
 
 
 def prompts(lines: Iterable[str], name: str) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Yield the (prompt, choices) of each line, which is JSON; see `texts`."""
+    """Yield the (prompt, choices) of each line of JSON; see `texts`."""
     advice = 'write lines like {"prompt": "Where?", "choices": ["In Rome.", "Here."]}'
     return _read(lines, name, _no_json, parse_prompt, advice)
 
 
 def _read(lines, name, of_text, of_json, advice, keep_blank=False):
-    """Yield what lines hold; see `texts`.
+    """Yield the content of each line; see `texts`.
 
-    `of_text` converts a line without JSON, `of_json` one with it; their `ValueError`
-    says what is wrong. `advice` says how lines must be.
+    `of_text` converts a line of plain text, `of_json` a line of JSON. Their
+    `ValueError` describes the problem of a line. `advice` describes valid lines.
     """
     for number, line in enumerate(lines, 1):
         if number == 1:
@@ -78,7 +78,7 @@ def _no_json(line):
 
 
 def _pair_of_text(line):
-    # A context may well have the mark in it, a question hardly.
+    # Split at the first separator: a context may contain one, a question hardly does.
     question, mark, context = line.partition(SEPARATOR)
     if not mark:
         raise ValueError(f"has no {SEPARATOR.strip()} between two texts")
@@ -92,5 +92,5 @@ def _pair_of_json(line):
 
 def _text_of(record, key):
     if not isinstance(record.get(key), str):
-        raise ValueError(f'has no "{key}" that is a text')
+        raise ValueError(f'has no text in "{key}"')
     return record[key]

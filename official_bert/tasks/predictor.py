@@ -1,4 +1,4 @@
-"""`Predictor`: a fine-tuned model of any task that answers, in any program."""
+"""`Predictor` runs a fine-tuned model of any task, in any program."""
 
 import os
 from collections.abc import Iterable
@@ -39,14 +39,14 @@ _BY_ARCHITECTURE: dict[str, type[TaskPredictor]] = {
 
 
 class Predictor:
-    """A fine-tuned model, loaded once; `task.json` says what for.
+    """A fine-tuned model, loaded once. Its `task.json` says which task it has.
 
-    `predict` may be called from several threads at a time. The model is compiled
-    with the first call, and never again, whatever the texts' lengths and number.
+    Several threads may call `predict` at the same time. The first call compiles the
+    model, and texts of other lengths or numbers never compile it again.
 
     Attributes:
       task_predictor: the `TaskPredictor` of the model's task, see `load`.
-      task: its task; None for a pre-trained encoder.
+      task: the model's task; None for a pre-trained encoder.
     """
 
     def __init__(self, path: str | os.PathLike[str], batch_size: int = 32):
@@ -58,32 +58,31 @@ class Predictor:
         """Run the model.
 
         Args:
-          *texts: of a classifier a list of texts, or of pairs (text, text); of a
-            tagger a text, or a list of them; of SQuAD a question and a context; of
-            multiple choice a prompt and a list of choices; of embeddings a list of
-            texts.
+          *texts: classifier: a list of texts or of pairs (text, text). Tagger: a text,
+            or a list of texts. SQuAD: a question and a context. Multiple choice: a
+            prompt and a list of choices. Embeddings: a list of texts.
 
         Returns:
-          list of `Prediction`, or of `PredictedValue` for regression; list of
-          `FoundEntity`, or of such lists; an `Answer`; a `ChoiceAnswer`; vectors,
-          float32 [N, H].
+          classifier: list of `Prediction`, or of `PredictedValue` for regression.
+          Tagger: list of `FoundEntity`, or a list of such lists. SQuAD: an `Answer`.
+          Multiple choice: a `ChoiceAnswer`. Embeddings: vectors, float32 [N, H].
 
         Raises:
-          TypeError: these are not the texts that the task asks for.
+          TypeError: the texts do not match the task.
         """
         return self.task_predictor.predict(*texts)
 
     def vectors(self, texts: Iterable[str]) -> np.ndarray:
-        """Return the vector of each text, float32 [N, size], of an embedding model.
+        """Return the vectors of texts from an embedding model, float32 [N, size].
 
         Raises:
           UserError: the model has another task.
-          TypeError: `texts` is one text, or something in it is not a text.
+          TypeError: `texts` is a single text, or contains something else.
         """
         return self._embedding().vectors(texts)
 
     def similarity(self, texts: Iterable[str], others: Iterable[str]) -> np.ndarray:
-        """Return the cosine of each text with each of the others, float32 [N, M].
+        """Return the cosines of all texts with all others, float32 [N, M].
 
         Raises:
           UserError, TypeError: see `vectors`.
@@ -94,8 +93,8 @@ class Predictor:
         if not isinstance(self.task_predictor, EmbeddingPredictor):
             name = self.task.TASK if self.task else "none"
             raise UserError(
-                f"Only a model of the task 'embedding' has vectors and similarity, and "
-                f"the task of this model is {name!r}; use predict."
+                f"Only models of the task 'embedding' have vectors and similarity, but "
+                f"the task of this model is {name!r}. Use predict."
             )
         return self.task_predictor
 
@@ -104,22 +103,22 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
     """Load the predictor of a model's task.
 
     Args:
-      path: output directory of a finished fine-tuning; a `.tflite` exported from
-        one; a model of Hugging Face, where a classifier's or a tagger's config names
-        its labels; one of sentence-transformers; or one of SQuAD that the original has
-        trained. A name of such a model works, too; see `find_model`.
-      batch_size: texts that go through the model together.
+      path: output directory of a finished fine-tuning. Or a `.tflite` file exported
+        from one. Or a Hugging Face model; the config of a classifier or tagger must
+        name its labels. Or a sentence-transformers model. Or a SQuAD model trained
+        with the original. A name of such a model also works; see `find_model`.
+      batch_size: number of texts per batch.
 
     Returns:
       `ChoicePredictor`, `ClassifierPredictor`, `EmbeddingPredictor`, `NerPredictor` or
-      `SquadPredictor`; `EncoderPredictor` of a `.tflite` that was not fine-tuned.
+      `SquadPredictor`; `EncoderPredictor` for a `.tflite` file without a task.
 
     Raises:
-      UserError: something is missing or does not fit.
-      ValueError: `batch_size` is no size.
+      UserError: a file is missing, or files do not match.
+      ValueError: `batch_size` is below 1.
     """
     if batch_size < 1:
-        raise ValueError(f"batch_size is {batch_size}; it must be 1 or more.")
+        raise ValueError(f"batch_size is {batch_size}, but it must be at least 1.")
     path = find_model(path).path
     predictor_class: type[TaskPredictor]
     if tflite_file := find_file(path):
@@ -136,7 +135,7 @@ def load(path: str | os.PathLike[str], batch_size: int = 32) -> TaskPredictor:
 
 
 def _class_of_task(directory):
-    """Return the predictor class of a `task.json`; None without one."""
+    """Return the predictor class for a `task.json`; None if it does not exist."""
     if has_task(directory):
         return _BY_TASK[type(read_task(directory, *_BY_TASK)[0])]
     return None

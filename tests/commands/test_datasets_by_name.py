@@ -59,7 +59,7 @@ CLASSIFIER_BAD = {
     f"{RUN} --dataset=reviews --glue_submission=x": "--glue_submission … GLUE task",
     f"{RUN} --dataset=reviews --label_column=stars": "no feature stars … label (class)",
     f"{RUN} --dataset=reviewz": "TFDS has no dataset reviewz",
-    f"{RUN} --dataset=a+b": "--dataset=a+b is not a name of TFDS",
+    f"{RUN} --dataset=a+b": "--dataset=a+b is not a TFDS name",
     f"{RUN} --dataset=glue/mrpc --data_dir=model/vocab.txt": "vocab.txt is a file",
     f"{RUN} --dataset=unlabeled": "no feature may be the label",
     "--do_eval --dataset=reviews --data_dir=tfds --init_checkpoint=reviews": (
@@ -148,7 +148,7 @@ def test_run_squad(folder):
     bad = {
         f"{RUN} --dataset=squad/v1.1 --predict_file=a.json": "and --dev_file both",
         f"{RUN} --train_file=v2.0.json --predict_file=v2.0.json": "--data_dir is for",
-        f"{RUN} --dataset=squad/v3": "no config v3. Names like it: v1.1, v2.0",
+        f"{RUN} --dataset=squad/v3": "no config v3. Similar names: v1.1, v2.0",
         f"{RUN} --dataset=squad/v2.0 --noversion_2_with_negative": "--dev_file: "
         "squad/v2.0 (validation) has questions without an answer",
     }
@@ -224,7 +224,7 @@ def test_run_swag(folder):
     bad = {
         f"{RUN} --dataset=swag --test_file=a.csv": "and --test_file both name the data",
         f"{RUN} --dataset=swag --leave_out_generated": "no feature gold-source",
-        f"{RUN} --dataset=hellaswog": "Names like it: hellaswag",
+        f"{RUN} --dataset=hellaswog": "Similar names: hellaswag",
         f"{RUN} --train_file=a.csv": "--data_dir is for --dataset",
     }
     results = run("run_swag", folder, good, bad)

@@ -68,7 +68,7 @@ BAD = {
     "--data_file=v1.json --predictions=long.json": "['xxxxxxxxxxxx...xxx … b",
     "--data_file=v1.json --predictions=deep.json": "deep.json",
     "--data_file=v1.json --predictions=huge.json": "huge.json",
-    "--data_file=v2.json --predictions=other.json": "None of the questions",
+    "--data_file=v2.json --predictions=other.json": "No question has a prediction",
     f"{V1} --null_odds=odds.json": "--null_odds … SQuAD 2.0",
     # It would do nothing, and be thought to.
     f"{V1} --null_score_diff_threshold=0": "--null_score_diff_threshold",

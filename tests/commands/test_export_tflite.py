@@ -172,10 +172,10 @@ BAD = {
 }
 # `predict.py`: --model_dir -> words of the error.
 UNFIT = {
-    "text.tflite": "text.tflite is no model for TFLite",
+    "text.tflite": "text.tflite is not a TFLite model",
     "no.tflite": "no.tflite",
-    "cut.tflite": "cut.tflite carries no files, or is damaged",
-    "bare.tflite": "bare.tflite carries no files",
+    "cut.tflite": "cut.tflite is damaged, or contains no files",
+    "bare.tflite": "bare.tflite is damaged, or contains no files",
     "cut-folder": "cut-folder/model.tflite",
 }
 

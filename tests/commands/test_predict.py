@@ -92,7 +92,7 @@ DAMAGED = {
     "kind": ({"kind": "ranking"}, ["damaged"]),
     "more labels": (
         {"labels": ["a", "b", "c", "d"]},
-        ["more labels", "3 outputs", "asks for 4"],
+        ["more labels", "3 outputs", "needs 4"],
     ),
     "no labels": ({"labels": []}, ["no labels"]),
     "labels in one": ({"labels": "abc"}, ["damaged"]),

@@ -129,9 +129,9 @@ TO_FILE = "--output_file=out.jsonl"
 BAD = {
     "ner cut": ("ner", "", '{"text": "on"', "Standard input … line 1 is not JSON"),
     "ner brace": ("ner", "", "{x\n", 'line 1 is not JSON … {"text": "In Rome."}'),
-    "ner key": ("ner", "", '\n{"texts": "on"}', 'line 2 has no "text" that is a text'),
+    "ner key": ("ner", "", '\n{"texts": "on"}', 'line 2 has no text in "text"'),
     "ner deep": ("ner", "", '{"text": ' + "[" * 99999, "line 1 is nested too deeply"),
-    "ner half": ("ner", "", '{"text": "\\ud800"}', "line 1 holds half a character"),
+    "ner half": ("ner", "", '{"text": "\\ud800"}', "line 1 contains a lone surrogate"),
     "ner late": (
         "ner",
         f"--input_file=late.jsonl {TO_FILE}",
@@ -148,7 +148,7 @@ BAD = {
         "--text_column … classifiers … ner",
     ),
     "squad no pair": ("squad", "", "on ||| on\nthe horse\n", "line 2 has no ||| betwe"),
-    "squad one": ("squad", "", '{"question": "on"}', 'has no "context" that is a text'),
+    "squad one": ("squad", "", '{"question": "on"}', 'has no text in "context"'),
     "squad list": ("squad", "", '{"question": ["on"]}', 'has no "question"'),
     "squad late": (
         "squad",

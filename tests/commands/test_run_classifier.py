@@ -144,7 +144,7 @@ def test_what_is_left(first):
 def test_the_card_of_a_model(first):
     """Of several seeds it is that of the one whose model was left."""
     text = (first[0] / "mrpc" / "README.md").read_text()
-    assert "fine-tuned: classifier of texts (mrpc)" in text
+    assert "fine-tuned: text classification (mrpc)" in text
     assert "| `--data_dir` | MRPC |" in text and "| eval_f1 | " in text
     rows = json.loads((first[0] / "seeds" / "runs.json").read_text())
     best = max(rows, key=lambda row: row["accuracy"])
@@ -280,13 +280,16 @@ def test_seeds(first):
         f"2 seeds: accuracy {mean:.4f} ± {deviation:.4f} (best {max(values):.4f})"
         in (said)
     )
-    assert f"Best accuracy {max(values):.4f}: batch 8, rate 0.003, 2 epochs" in said
+    assert (
+        f"Best accuracy {max(values):.4f}: batch size 8, learning rate 0.003, 2 epochs"
+        in said
+    )
     assert scores(folder / "seeds")["eval_accuracy"] == max(values)
     assert models_in(folder / "seeds") == ["bert_model.ckpt.data-00000-of-00001"]
 
 
 def test_seeds_again(first, later):
-    assert said(later, "seeds").count("It is done: ") == 2
+    assert said(later, "seeds").count("Already finished: ") == 2
     assert "held-out" not in said(later, "seeds")
     assert contents(first[0] / "seeds") == later[1]["seeds"]
 
@@ -324,7 +327,7 @@ def alone(first):
 
 def test_what_is_said_of_the_data(alone):
     said = alone.stderr
-    assert "the text is taken from column 'text'" in said
+    assert "column 'text' is used as the text" in said
     assert "the labels are read as single_label" in said
     assert "6 of 60 rows were split off as the dev set" in said
     assert "no     27  50.0 %  3  50.0 %" in said

@@ -58,7 +58,7 @@ BAD = {
     f"{PAIRS} --vector_size=17": "--vector_size: 17 is more than the 16",
     f"{PAIRS} --text_columns=anchor,gone": "--text_columns … 'gone'",
     f"{PAIRS} --temperature=0": "--temperature",
-    f"{PAIRS} --dev_file=queries.txt": "--dev_file holds single texts",
+    f"{PAIRS} --dev_file=queries.txt": "--dev_file contains single texts",
     f"{PAIRS} --max_seq_length=33": "33 … 32 tokens",
     f"{PAIRS} --max_seq_length=4 --long_text=window": "windows need at least 5",
     f"{PAIRS} {CORPUS.replace('--do_eval', '')} --corpus_file=gone": "--corpus_file",

@@ -1,4 +1,4 @@
-"""Batches for a classifier: each a pure function of its number."""
+"""Each batch for a classifier is a pure function of its number."""
 
 import collections
 
@@ -13,7 +13,7 @@ SIZE, BATCH = 10, 4
 
 
 def make(lengths, label=int):
-    """Return features whose first id tells their number."""
+    """Return features whose first id is their number."""
     return [
         Features(
             np.full(length, number + 1, np.int32),
@@ -40,7 +40,7 @@ def numbers(batches):
 
 
 def order(data, count, seed):
-    """Return the numbers in the first batches, which `batch_records` tells sooner."""
+    """Return the numbers in the first batches, from the faster `batch_records`."""
     return [
         number
         for batch in range(count)
@@ -68,7 +68,7 @@ def test_a_batch_does_not_depend_on_those_before(data):
 def test_the_seed_decides(data):
     assert numbers(take(data, 0, 3)) == numbers(take(data, 0, 3))
     assert numbers(take(data, 0, 3)) != numbers(take(data, 0, 3, seed=2))
-    # Seeds and passes do not run into each other.
+    # Different seeds and passes have different orders.
     orders = {tuple(order(data, 5, s)[:SIZE]) for s in range(20)}
     orders |= {tuple(order(data, 5, s)[SIZE:]) for s in range(20)}
     assert len(orders) == 40

@@ -1,4 +1,4 @@
-"""What a config says of a task: that of the last fine-tuning, and nothing else."""
+"""A config describes the task of the last fine-tuning, and no other."""
 
 import dataclasses
 
@@ -28,7 +28,7 @@ OUTPUTS = (3, 8)  # Shape of a head's weights.
 
 
 def written_by(task, config):
-    """Return what a fine-tuning writes, without one."""
+    """Return the files that a fine-tuning writes, without training."""
     start, nothing = start_of(config), []
     if isinstance(task, ClassifierTask):
         return classifier_task.written_config(config, task)
@@ -57,7 +57,7 @@ TASKS = {
 @pytest.mark.parametrize("before", TASKS)
 @pytest.mark.parametrize("name", TASKS)
 def test_the_task_of_the_last_fine_tuning(name, before):
-    """Whatever the model was for that it began with."""
+    """The initial model's task does not matter."""
     config = dataclasses.replace(CONFIG, extra={"mine": 1})
     (first, _, _), (task, labels, head) = TASKS[before], TASKS[name]
     found = written_by(task, written_by(first, config))

@@ -1,4 +1,4 @@
-"""When the model of a fine-tuning run counts as written."""
+"""A model counts as written only if it is complete."""
 
 import json
 
@@ -11,7 +11,7 @@ from official_bert.tasks.embedding.predictor import EncoderPredictor
 
 @pytest.fixture
 def folder(tmp_path):
-    """A directory with all files of the model of step 7, empty but for the task."""
+    """Return a directory with all model files of step 7, empty except for the task."""
     for name in job.MODEL_FILES:
         (tmp_path / name).touch()
     (tmp_path / job.MODEL_FILES[0]).write_text(json.dumps({"global_step": 7}))
@@ -38,12 +38,12 @@ def test_a_damaged_task_is_not_it(folder):
 
 
 def test_a_folder_without_a_tflite_file_is_refused(tmp_path):
-    with pytest.raises(UserError, match="is not a .tflite file, and holds none"):
+    with pytest.raises(UserError, match="is not a .tflite file or a folder with one"):
         EncoderPredictor(str(tmp_path))
 
 
 def test_tuples_of_a_task_are_lists_as_in_the_file():
-    """So that a resumed run finds no difference to what it has written."""
+    """A resumed run then sees no difference from the file."""
 
     class Task:
         TASK = "toy"

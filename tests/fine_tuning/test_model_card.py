@@ -1,4 +1,4 @@
-"""The card of a model says what its files say, and leaves people's words alone."""
+"""A model card contains the facts of the model's files, and keeps people's edits."""
 
 import json
 
@@ -70,18 +70,18 @@ def test_a_pretrained_model(directory):
     assert "\n# BERT, pre-trained on masked words and next sentences\n" in text
     found, config = rows(text), tiny_model.MINI_CONFIG
     assert found["layers"] == str(config.num_hidden_layers)
-    assert found["vocabulary"] == f"{config.vocab_size} word pieces, lower-cased"
+    assert found["vocabulary"] == f"{config.vocab_size} WordPiece tokens, lower-cased"
     numbers = sum(value.size for value in tiny_model.tensors().values())
-    assert found["parameters"] == f"{numbers:,}, heads included"
+    assert found["parameters"] == f"{numbers:,}, including heads"
     assert found["started from"] == "random weights"
-    assert found["updates"] == "2,000"
+    assert found["training steps"] == "2,000"
     assert found["learning rate"] == "0.0001, warm-up over 200, then linear to 0"
-    assert (found["seed"], found["sequences in an update"]) == ("12", "16")
+    assert (found["seed"], found["batch size (sequences)"]) == ("12", "16")
     assert found["devices"] == r"2 × A \| B"
     assert found["training records"] == "4,100"
     assert found["`--input_file`"] == "one.tfrecord, two.tfrecord"
     assert found["`--data_dir`"] == "glue"
-    assert "Licence" in text and "fill_mask.py --model=THIS_FOLDER" in text
+    assert "License" in text and "fill_mask.py --model=THIS_FOLDER" in text
     assert "## Scores" not in text and str(directory) not in text and "/a/" not in text
 
 
@@ -90,7 +90,7 @@ def test_a_pretraining_that_ended_early(directory):
     for step in (500, 900):
         (directory / f"model.ckpt-{step}.index").touch()
     found = rows(card(directory))
-    assert (found["updates"], found["started from"]) == ("900 of 2,000", "base")
+    assert (found["training steps"], found["started from"]) == ("900 of 2,000", "base")
     assert found["optimizer"] == "lamb"
 
 
@@ -99,10 +99,10 @@ def test_a_fine_tuned_model(directory):
     (directory / "task.json").write_text(json.dumps(TASK))
     (directory / "eval_results.txt").write_text("eval_f1 = 0.75\nloss = 0.5\n")
     text = card(directory)
-    assert "\n# BERT, fine-tuned: classifier of texts (MRPC)\n" in text
-    assert "\nIts labels: no, yes.\nIt reads 24 tokens at once.\n" in text
+    assert "\n# BERT, fine-tuned: text classification (MRPC)\n" in text
+    assert "\nLabels: no, yes.\nMaximum length: 24 tokens.\n" in text
     found = rows(text)
-    assert found["updates"] == "150 of 2,000"
+    assert found["training steps"] == "150 of 2,000"
     assert found["optimizer"] == "adam, with bias correction"
     assert (found["eval_f1"], found["loss"]) == ("0.75", "0.5")
     assert "predict.py --model=THIS_FOLDER" in text and "fill_mask" not in text
@@ -153,7 +153,7 @@ def test_written_anew_while_nobody_has_changed_it(directory):
     "change",
     [
         lambda text: text + "x",
-        lambda text: text.replace("Licence", "License"),
+        lambda text: text.replace("License", "Licence"),
         lambda text: text.partition("\n")[2],
         lambda text: "Mine.\n",
         lambda text: "",
@@ -195,15 +195,15 @@ def test_the_title_says_what_was_learned():
     )
     titles = [title(config, names[:count]) for count in (1, 2, 3)]
     assert titles == [
-        "BERT, the encoder",
+        "BERT encoder",
         "BERT, pre-trained on masked words",
         "BERT, pre-trained on masked words and next sentences",
     ]
-    assert title(config, [names[0], "output_bias"]) == "BERT with the head of a task"
+    assert title(config, [names[0], "output_bias"]) == "BERT with a task head"
 
 
 def convert(directory, there, to):
-    """Return what is printed."""
+    """Convert a checkpoint, and return the output."""
     arguments = [f"--from={directory}", f"--to={there}", f"--format={to}"]
     done = warm_python.run([ROOT / "run_scripts" / "convert_checkpoint.py", *arguments])
     assert done.returncode == 0, done.stderr
@@ -216,7 +216,7 @@ def convert(directory, there, to):
 )
 @pytest.mark.parametrize("part", ["", "/bert_model.ckpt"])
 def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted, part):
-    """And what it was fine-tuned for, if it was."""
+    """The card names the task of a fine-tuned model."""
     there = tmp_path / to
     convert(f"{directory}{part}", there, to)
     text = (there / "README.md").read_text()
@@ -229,7 +229,7 @@ def test_a_converted_model_has_a_card(directory, tmp_path, to, wanted, part):
     there = tmp_path / "fine_tuned"
     convert(f"{directory}{part}", there, to)
     assert json.loads((there / "task.json").read_text()) == TASK
-    assert "fine-tuned: classifier of texts" in (there / "README.md").read_text()
+    assert "fine-tuned: text classification" in (there / "README.md").read_text()
 
 
 def test_a_preset_has_no_task_of_ours(directory, tmp_path):
@@ -237,4 +237,4 @@ def test_a_preset_has_no_task_of_ours(directory, tmp_path):
     told = convert(directory, tmp_path / "preset", "keras_hub")
     assert "task.json stays behind" in told
     text = (tmp_path / "preset" / "README.md").read_text()
-    assert "a preset of KerasHub" in text and "fine-tuned:" not in text
+    assert "a KerasHub preset" in text and "fine-tuned:" not in text

@@ -1,4 +1,4 @@
-"""Several runs of a fine-tuning: which model is left, and after which kill."""
+"""A sweep keeps the best model, also after kills at any moment."""
 
 import dataclasses
 import itertools
@@ -31,13 +31,14 @@ SETTINGS = fine_tuning_settings(
     seed=0,
 )
 START = start_of()
-# The best is neither the first nor the last; the third is as good.
+# The best run is neither the first nor the last, and the third run has the same score.
 F1 = {1: 0.5, 2: 0.75, 3: 0.75, 4: 0.25}
 
 
 @pytest.fixture
 def runs_made(monkeypatch):
-    """Let runs leave the files of a model, and no more; list of their seeds."""
+    """Replace runs by ones that only write model files; return a list of their
+    seeds."""
     made = []
 
     def fine_tune(strategy, job, settings):
@@ -46,7 +47,7 @@ def runs_made(monkeypatch):
         directory = settings.output_dir
         os.makedirs(directory, exist_ok=True)
         wanted = (*fine_tuning.MODEL_FILES, "training.json")
-        # A run that stands at its end, and a whole model, are left as they are.
+        # A finished run with a complete model is not changed.
         if not all(os.path.exists(os.path.join(directory, name)) for name in wanted):
             for name in wanted:
                 _write(directory, name, f"{name} of {seed}")
@@ -64,7 +65,7 @@ def runs_made(monkeypatch):
         }
 
     monkeypatch.setattr(fine_tuning, "fine_tune", fine_tune)
-    # There is nothing to collect, and looking for it takes long.
+    # Nothing needs collecting, and a collection takes long.
     monkeypatch.setattr(sweep.gc, "collect", lambda: 0)
     return made
 
@@ -104,7 +105,7 @@ def assert_holds_model_of(directory, seed):
 
 
 def assert_finished(directory, best=2, seeds=(1, 2, 3, 4)):
-    """The best model is there, and of the runs their results and logs alone."""
+    """The best model exists; of the runs, only results and logs remain."""
     assert_holds_model_of(directory, best)
     manifest = (directory / "training.json").read_text()
     assert manifest == f"training.json of {best}"
@@ -138,7 +139,7 @@ def test_the_best_model_of_all_is_left(tmp_path, runs_made, capsys):
     assert "Run 2 of 4: batch-16_rate-0.0001_epochs-2_seed-2\n" in out
     assert "All 1 dev examples are predicted as the same label" in out
     assert out.endswith(
-        "Best f1 0.7500: batch 16, rate 0.0001, 2 epochs, seed 2.\n",
+        "Best f1 0.7500: batch size 16, learning rate 0.0001, 2 epochs, seed 2.\n",
     )
 
 
@@ -149,8 +150,8 @@ def test_run_again_it_says_the_same_and_trains_nothing(tmp_path, runs_made, caps
     assert runs_made == [1, 2, 3, 4]
     assert_finished(tmp_path)
     again = capsys.readouterr().out.splitlines()
-    assert again.count("It is done: loss 1.000  accuracy 0.3750  f1 0.7500") == 2
-    assert [line for line in again if not line.startswith("It is done")] == first
+    assert again.count("Already finished: loss 1.000  accuracy 0.3750  f1 0.7500") == 2
+    assert [line for line in again if not line.startswith("Already finished")] == first
 
 
 def test_one_process_of_several_speaks(tmp_path, runs_made, monkeypatch, capsys):
@@ -162,7 +163,7 @@ def test_one_process_of_several_speaks(tmp_path, runs_made, monkeypatch, capsys)
 
 
 def killed(monkeypatch, directory, module, name, when):
-    """Run a sweep in which the `when`-th call of a function is the last."""
+    """Run a sweep that is killed at the `when`-th call of a function."""
     function, calls = getattr(module, name), []
 
     def call(*args, **named):
@@ -181,7 +182,7 @@ def killed(monkeypatch, directory, module, name, when):
 def test_killed_while_a_run_trains(tmp_path, runs_made, monkeypatch, when):
     killed(monkeypatch, tmp_path, fine_tuning, "fine_tune", when)
     assert run(tmp_path) is True
-    # What was done is not done again.
+    # Finished runs are not repeated.
     assert runs_made == [1, 2, 3, 4]
     assert_finished(tmp_path)
 
@@ -190,7 +191,7 @@ def test_killed_while_a_run_trains(tmp_path, runs_made, monkeypatch, when):
 def test_killed_before_the_result_of_a_moved_model(
     tmp_path, runs_made, monkeypatch, number
 ):
-    """Of these runs the model is moved; of the third there is nothing to move."""
+    """The models of some runs are moved; the third run has no model to move."""
     write_json = files.write_json
 
     def die(path, value):
@@ -204,7 +205,7 @@ def test_killed_before_the_result_of_a_moved_model(
             run(tmp_path)
     assert_holds_model_of(tmp_path, number)
     assert not (folder(tmp_path, number) / "result.json").exists()
-    # The run can go on from its checkpoints.
+    # The run can resume from its checkpoints.
     assert names.numbered_checkpoints(folder(tmp_path, number)) == [10, 20]
     assert run(tmp_path) is True
     assert runs_made.count(number) == 2
@@ -225,7 +226,7 @@ def test_killed_before_the_weights_are_removed(
 
 @pytest.mark.parametrize("when", range(1, 7))
 def test_killed_while_weights_are_removed(tmp_path, runs_made, monkeypatch, when):
-    """Between any two of the four files of checkpoints and two of a model."""
+    """The kill comes between any two of four checkpoint files and two model files."""
     run(tmp_path, (1, 2))
     remove, calls = os.remove, []
 
@@ -247,7 +248,7 @@ def test_killed_while_weights_are_removed(tmp_path, runs_made, monkeypatch, when
 
 @pytest.mark.parametrize("when", range(1, 7))
 def test_killed_while_the_model_is_moved(tmp_path, runs_made, monkeypatch, when):
-    """Then the output directory has files of two models until the end."""
+    """Until the move ends, the output directory has files of two models."""
     run(tmp_path, (1,))
     replace, calls = os.replace, []
 
@@ -262,7 +263,7 @@ def test_killed_while_the_model_is_moved(tmp_path, runs_made, monkeypatch, when)
         patch.setattr(os, "replace", die)
         with pytest.raises(KeyboardInterrupt):
             run(tmp_path)
-    # Nothing answers meanwhile: the old weights would beside the new task.
+    # The directory must not be usable: old weights with the new task would be wrong.
     assert not (tmp_path / f"{names.MODEL_PREFIX}.index").exists()
     assert run(tmp_path) is True
     assert runs_made == [1, 2, 2, 3, 4]
@@ -270,7 +271,7 @@ def test_killed_while_the_model_is_moved(tmp_path, runs_made, monkeypatch, when)
 
 
 def test_killed_before_the_summary(tmp_path, runs_made, monkeypatch):
-    # The first calls are the claim, and the result and the summary of run 1.
+    # The first calls are the claim, and the result and summary of run 1.
     killed(monkeypatch, tmp_path, files, "write_json", 5)
     assert run(tmp_path) is True
     assert runs_made == [1, 2, 3, 4]
@@ -304,7 +305,7 @@ def test_more_seeds_later(tmp_path, runs_made):
 def test_a_run_that_is_added_in_front_does_not_replace_a_better_one(
     tmp_path, runs_made
 ):
-    """The weights of runs that are done are gone: the best model is all there is."""
+    """Weights of finished runs are deleted, so only the best model remains."""
     run(tmp_path, (2, 3))
     assert_holds_model_of(tmp_path, 2)
     run(tmp_path, (1, 2, 3))
@@ -314,7 +315,9 @@ def test_a_run_that_is_added_in_front_does_not_replace_a_better_one(
 
 def test_another_run_s_directory_is_left_alone(tmp_path, runs_made):
     _write(tmp_path, fine_tuning.MODEL_FILES[-1], "precious")
-    with pytest.raises(UserError, match="holds another run or a model; choose another"):
+    with pytest.raises(
+        UserError, match="contains another run or a model. Choose another"
+    ):
         run(tmp_path)
     assert (tmp_path / fine_tuning.MODEL_FILES[-1]).read_text() == "precious"
     assert runs_made == []
@@ -352,7 +355,7 @@ def test_other_data_are_another_sweep(tmp_path, runs_made, change):
     ],
 )
 def test_runs_that_cannot_be_compared(tmp_path, runs_made, change, words):
-    """Other seeds or rates are more of the same sweep; other data are not."""
+    """A sweep accepts new seeds or learning rates, but not other data."""
     run(tmp_path, seeds=(1, 2))
     with pytest.raises(UserError, match=f"other settings or data \\(.*({words})"):
         run(tmp_path, seeds=(3, 4), **change)
@@ -389,7 +392,7 @@ def row(seed, score, rate=1e-4, **others):
 
 
 def test_summary_by_hand():
-    """0.5, 0.7, 0.9: mean 0.7, deviation √((0.04 + 0 + 0.04) / 2) = 0.2."""
+    """0.5, 0.7, 0.9: mean 0.7, standard deviation √((0.04 + 0 + 0.04) / 2) = 0.2."""
     rows = [
         row(1, 0.5),
         row(2, 0.7),
@@ -399,10 +402,11 @@ def test_summary_by_hand():
     ]
     trouble = lambda row: "It failed." if row.get("failed") else None  # noqa: E731
     assert sweep.summary(rows, ("f1", "accuracy"), trouble) == [
-        "batch 16, rate 0.0001, 3 epochs, 3 seeds: f1 0.7000 ± 0.2000 (best 0.9000)  "
-        "accuracy 0.3500 ± 0.1000 (best 0.4500)",
+        "batch size 16, learning rate 0.0001, 3 epochs, 3 seeds: "
+        "f1 0.7000 ± 0.2000 (best 0.9000)  accuracy 0.3500 ± 0.1000 (best 0.4500)",
         # √(0.09 + 0.09) = 0.4243.
-        "batch 16, rate 5e-05, 3 epochs, 2 seeds: f1 0.5000 ± 0.4243 (best 0.8000)  "
+        "batch size 16, learning rate 5e-05, 3 epochs, 2 seeds: "
+        "f1 0.5000 ± 0.4243 (best 0.8000)  "
         "accuracy 0.2500 ± 0.2121 (best 0.4000)  (1 learned nothing)",
     ]
 
@@ -424,7 +428,7 @@ def test_summary_of_one_seed_each():
 
 
 def test_a_grid_of_batches_and_epochs(tmp_path, runs_made):
-    """Their numbers of updates differ, and so does the warm-up."""
+    """The numbers of training steps and warm-up steps differ."""
 
     trials = []
     for batch, epochs in itertools.product((16, 32), (2.0, 3.0)):

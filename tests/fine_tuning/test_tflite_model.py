@@ -1,4 +1,4 @@
-"""What runs a `.tflite`: which length it takes, what it cuts, what it refuses."""
+"""A `.tflite` runs with the right length and cutting; damaged files are rejected."""
 
 import concurrent.futures
 import os
@@ -23,7 +23,7 @@ FILES = {"vocab.txt": b"[PAD]\nthe\n", "task.json": b"{}"}
 
 
 class Counting(tf.Module):
-    """Tells what it was given: for each text, and for each token."""
+    """Outputs its inputs: for each text, and for each token."""
 
     def __init__(self):
         super().__init__()
@@ -36,7 +36,7 @@ class Counting(tf.Module):
         def answer(ids, mask, segments):
             tokens = tf.cast(ids + 100 * segments, tf.float32) * self.one
             used = tf.reduce_sum(mask, 1, keepdims=True)
-            # Padding gets a number, too, as it does from a model.
+            # Padding also gets a number, as from a real model.
             return {
                 "logits": tf.concat([used, tf.fill([1, 1], length)], 1),
                 "tag_logits": tf.stack([tokens + 1, -tokens], 2),
@@ -47,7 +47,7 @@ class Counting(tf.Module):
 
 
 def written(path, names):
-    """Write a model with a signature of each name, "…_LENGTH"; return its path."""
+    """Write a model with these signatures, "…_LENGTH"; return its path."""
     model = Counting()
     signatures = {name: model.of_length(int(name.split("_")[1])) for name in names}
     folder = f"{path}.saved"
@@ -62,14 +62,14 @@ def written(path, names):
 
 @pytest.fixture(scope="module")
 def bare(tmp_path_factory):
-    """A model that carries nothing."""
+    """A model without files inside."""
     folder = tmp_path_factory.mktemp("counting")
     return written(folder / "bare.tflite", ["length_8", "length_4"])
 
 
 @pytest.fixture(scope="module")
 def path(bare):
-    """A model that carries files, in a folder."""
+    """A model with files inside, in a folder."""
     folder = bare.parent / "folder"
     folder.mkdir()
     path = folder / tflite_model.FILE
@@ -84,7 +84,7 @@ def model(path):
 
 
 def batch(*rows, size=8):
-    """Return rows of ids as a batch of a width; the last of two is of segment 1."""
+    """Return rows of ids as a padded batch; the last of two rows is of segment 1."""
     ids = np.zeros([len(rows), size], np.int32)
     mask, segments = np.zeros_like(ids), np.zeros_like(ids)
     for place, row in enumerate(rows):
@@ -135,7 +135,7 @@ def test_a_row_without_tokens(model):
 
 
 def test_a_row_of_one_token_at_the_end_of_a_gap(model):
-    """What counts is the last token of the mask, not how many there are."""
+    """The position of the mask's last token counts, not the number of tokens."""
     gap = batch([1, 2, 3, 4, 5, 6])
     gap["input_mask"][0, 1:5] = 0
     assert model(gap)["logits"].tolist() == [[2, 8]]
@@ -240,7 +240,7 @@ def test_names_with_folders_stay_inside(bare, tmp_path):
 
 
 def damaged(path, place):
-    """Return the bytes of a file with one that is wrong."""
+    """Return the bytes of a file with one wrong byte."""
     content = bytearray(path.read_bytes())
     content[place] ^= 0xFF
     return bytes(content)
@@ -253,14 +253,14 @@ def bad_files(bare, path):
     with zipfile.ZipFile(path) as packed:
         first = packed.infolist()[0].header_offset + 30 + len("vocab.txt")
     return {
-        "nothing": (b"", "is no model for TFLite"),
-        "text": (b"the horse is on water\n" * 99, "is no model for TFLite"),
-        "archive alone": (archive, "is no model for TFLite"),
-        "bare": (bare.read_bytes(), "carries no files"),
-        "cut": (whole[: size // 2], "carries no files, or is damaged"),
-        "cut in the archive": (whole[: size + 40], "carries no files, or is damaged"),
-        "without its last byte": (whole[:-1], "carries no files, or is damaged"),
-        "other bytes": (damaged(path, first), "carries no files, or is damaged"),
+        "nothing": (b"", "is not a TFLite model"),
+        "text": (b"the horse is on water\n" * 99, "is not a TFLite model"),
+        "archive alone": (archive, "is not a TFLite model"),
+        "bare": (bare.read_bytes(), "is damaged, or contains no files"),
+        "cut": (whole[: size // 2], "is damaged, or contains no files"),
+        "cut in the archive": (whole[: size + 40], "is damaged, or contains no files"),
+        "without its last byte": (whole[:-1], "is damaged, or contains no files"),
+        "other bytes": (damaged(path, first), "is damaged, or contains no files"),
     }
 
 
@@ -278,7 +278,7 @@ def test_bad_files_are_refused(bare, path, tmp_path, name):
 
 
 def test_any_byte_of_the_archive_may_be_wrong(bare, path, tmp_path):
-    """It is read as before, or refused: nothing else is raised."""
+    """The file is read as before, or rejected with a `UserError`."""
     start, bad = bare.stat().st_size, tmp_path / "bad.tflite"
     refused = 0
     for place in range(start, path.stat().st_size):
@@ -292,9 +292,7 @@ def test_any_byte_of_the_archive_may_be_wrong(bare, path, tmp_path):
 
 
 def test_what_cannot_be_opened(tmp_path):
-    with pytest.raises(
-        UserError, match="Cannot read a model from .*no.tflite: No such"
-    ):
+    with pytest.raises(UserError, match="Cannot read the model .*no.tflite: No such"):
         tflite_model.read_files(tmp_path / "no.tflite")
 
 

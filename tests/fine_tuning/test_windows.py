@@ -1,4 +1,4 @@
-"""Windows over long texts: those of the original's SQuAD code, and its truncation."""
+"""Windows and truncation of long texts equal the original's code."""
 
 import gzip
 import json
@@ -28,7 +28,7 @@ def test_a_stride_beyond_the_window_leaves_no_gap():
 
 @pytest.mark.parametrize(("size", "stride"), [(0, 1), (-1, 1), (1, 0), (1, -1)])
 def test_windows_that_would_never_end(size, stride):
-    with pytest.raises(ValueError, match="No windows"):
+    with pytest.raises(ValueError, match="must be at least 1"):
         make_spans(5, size, stride)
 
 
@@ -41,7 +41,7 @@ def test_windows_cover_the_text(num_tokens, size, stride):
 
 
 def slow_best(spans, position):
-    """The rule in words: the first of the windows with the highest score."""
+    """Return the first of the windows with the highest score, by the rule."""
     scores = []
     for start, length in spans:
         left, right = position - start, start + length - 1 - position
@@ -58,13 +58,13 @@ def test_best_window_of_each_token(num_tokens, size, stride):
 
 
 def test_the_first_window_wins_a_tie():
-    """Of windows 0-4 and 2-6, token 3 has one token beside it in either."""
+    """Token 3 has one token of context in both windows, 0-4 and 2-6."""
     spans = [Span(0, 5), Span(2, 5)]
     assert best_spans(spans, 7).tolist() == [0, 0, 0, 0, 1, 1, 1]
 
 
 def test_a_longer_window_wins_where_context_is_equal():
-    """Token 3 of 1-5 and 3-9 has 2 and 0 around it, token 4 has 1 and 1."""
+    """Token 3 has 2 and 0 neighbours in windows 1-5 and 3-9, token 4 has 1 and 1."""
     spans = [Span(1, 5), Span(3, 7)]
     assert best_spans(spans, 10)[3:6].tolist() == [0, 1, 1]
 
@@ -78,7 +78,7 @@ def test_a_long_text_is_the_same_in_no_time():
 
 @pytest.mark.comparison
 def test_maximal_context_as_the_original_recorded_it():
-    """`token_is_max_context` of every window of every question."""
+    """`token_is_max_context` is equal for each window of each question."""
     with gzip.open(MINI / "squad_expected.json.gz") as recorded:
         features = json.load(recorded)["dev"]
     questions = {}
@@ -88,7 +88,7 @@ def test_maximal_context_as_the_original_recorded_it():
     for windows in questions.values():
         firsts = [min(map(int, w["token_is_max_context"])) for w in windows]
         sizes = [len(w["token_is_max_context"]) for w in windows]
-        # Of the recording's settings: length 64 with [CLS] and two [SEP].
+        # The recording has length 64, including [CLS] and two [SEP].
         room = 64 - firsts[0] - 1
         spans = make_spans(24 * (len(windows) - 1) + sizes[-1], room, 24)
         assert [span.length for span in spans] == sizes
@@ -103,7 +103,8 @@ def test_maximal_context_as_the_original_recorded_it():
 
 @pytest.mark.comparison
 def test_truncation_as_the_original_recorded_it():
-    """Pairs of `run_classifier.py`, whose rule is that of `extract_features.py`."""
+    """The pairs come from `run_classifier.py`; `extract_features.py` has the same
+    rule."""
     tokenizer = FullTokenizer(str(MINI / "vocab.txt"))
     cls, sep = tokenizer.vocab["[CLS]"], tokenizer.vocab["[SEP]"]
     cut = 0

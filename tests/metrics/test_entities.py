@@ -1,4 +1,4 @@
-"""Entities of tags and their scores: by hand, by brute force, as seqeval's."""
+"""Entities and their scores equal hand computations, brute force and seqeval."""
 
 import collections
 import itertools
@@ -33,7 +33,7 @@ def spans(tags):
         ("O I-X O", [(1, 2, "X")]),
         ("I-X B-X I-X", [(0, 1, "X"), (1, 3, "X")]),
         ("B-X B-X", [(0, 1, "X"), (1, 2, "X")]),
-        # Another type begins another entity, whatever the letter.
+        # A new type always begins a new entity.
         ("B-X I-Y I-Y", [(0, 1, "X"), (1, 3, "Y")]),
         ("B-X I-Y I-X", [(0, 1, "X"), (1, 2, "Y"), (2, 3, "X")]),
         ("S-X S-X B-X I-X E-X", [(0, 1, "X"), (1, 2, "X"), (2, 5, "X")]),
@@ -55,7 +55,7 @@ def test_entities_by_hand(tags, expected):
 
 @pytest.mark.parametrize("tag", ["", "PER", "o", "O-X", "B-", "-", "b-PER", "BI-X"])
 def test_what_is_no_tag(tag):
-    with pytest.raises(ValueError, match="is no tag such as O, B-PER"):
+    with pytest.raises(ValueError, match="is not a tag. Tags look like O, B-PER"):
         entities.to_spans(["O", tag])
 
 
@@ -83,21 +83,21 @@ def test_from_iob1_to_iob2():
     "bad", [[(0, 0, "X")], [(1, 4, "X")], [(0, 2, "X"), (1, 3, "Y")], [(-1, 1, "X")]]
 )
 def test_spans_that_fit_no_sentence(bad):
-    with pytest.raises(ValueError, match="overlaps another, or leaves"):
+    with pytest.raises(ValueError, match="overlaps another one, or extends"):
         entities.to_tags(bad, 3)
 
 
 def test_an_unknown_scheme():
-    with pytest.raises(ValueError, match="choose from IOB1, IOB2, BIOES"):
+    with pytest.raises(ValueError, match="Choose one of IOB1, IOB2, BIOES"):
         entities.to_tags([], 3, "IOB3")
 
 
-# Where a sentence of one type is cut, by the letters on either side.
+# Letters on both sides of a border between entities of one type.
 CUTS = "BB IB EB SB BS IS ES SS EI SI EE SE OB OI OE OS BO IO EO SO"
 
 
 def slow_spans(tags):
-    """Every run of words that is cut off at both ends and nowhere inside."""
+    """Return the runs of words with a border at both ends and none inside."""
     cuts = {0, len(tags)}
     for place, (left, right) in enumerate(itertools.pairwise(tags), 1):
         if left[0] + right[0] in CUTS or left[2:] != right[2:]:
@@ -170,7 +170,7 @@ def test_scores_as_seqeval_s(pairs):
 
 
 def random_tags(tags):
-    """Return known and predicted tags of 300 sentences, many of them malformed."""
+    """Return gold and predicted tags of 300 sentences, many of them malformed."""
     rng, gold, predicted = random.Random(7), [], []
     for _ in range(300):
         known = [rng.choice(tags) for _ in range(rng.randint(1, 12))]
@@ -179,8 +179,8 @@ def random_tags(tags):
     return gold, predicted
 
 
-# What conlleval 0.2 of PyPI, a port of the script, reports; seqeval 1.2.2 has the same
-# precision, recall and F1.
+# Recorded with conlleval 0.2 from PyPI, a port of the script. Precision, recall and F1
+# equal seqeval 1.2.2.
 IOB_REPORT = """\
 processed 2052 tokens with 1164 phrases; found: 1151 phrases; correct: 846.
 accuracy:  77.97%; precision:  73.50%; recall:  72.68%; FB1:  73.09
@@ -214,7 +214,7 @@ FOUND = [words("B-PER I-PER O B-ORG"), words("O B-ORG O"), words("I-LOC B-PER")]
 
 
 def test_scores_by_hand():
-    """Right are the first person and, by whatever letter, the last place."""
+    """The first person and the last location are correct, with any letters."""
     found = entities.score(GOLD, FOUND)
     assert found.overall == Score(4, 5, 2)
     assert found.types == {
@@ -257,7 +257,7 @@ def test_nothing_to_find_is_no_division_by_zero():
 
 
 def test_predictions_must_fit():
-    with pytest.raises(ValueError, match="are 2 sentences, but predictions for 1"):
+    with pytest.raises(ValueError, match="has 2 sentences, but `predicted` has 1"):
         entities.score([["O"], ["O"]], [["O"]])
-    with pytest.raises(ValueError, match="Sentence 1, .*has 2 words, but 1 tags"):
+    with pytest.raises(ValueError, match="Sentence 1 .*has 2 words, but 1 predicted"):
         entities.score([["O"], ["O", "O"]], [["O"], ["O"]])

@@ -1,4 +1,4 @@
-"""GLUE's metrics: worked out by hand, and as scikit-learn and SciPy have them."""
+"""GLUE's metrics equal hand computations, scikit-learn and SciPy."""
 
 import math
 
@@ -21,7 +21,7 @@ def random_classes(count, seed=1, size=500):
 
 def random_scores():
     rng = np.random.default_rng(2)
-    labels = rng.integers(26, size=400) / 5  # Many ties.
+    labels = rng.integers(26, size=400) / 5  # With many ties.
     return labels, np.round(labels + rng.normal(size=400), 1)
 
 
@@ -31,7 +31,7 @@ def test_accuracy():
 
 
 def test_f1_is_of_class_1():
-    """Precision 2/3, recall 2/5: an F1 that is neither of them."""
+    """Precision is 2/3, recall 2/5: F1 differs from both."""
     assert glue.f1(LABELS, PREDICTIONS) == pytest.approx(0.5)
     flipped = [1 - np.array(LABELS), 1 - np.array(PREDICTIONS)]
     assert glue.f1(*flipped) == pytest.approx(2 * 4 / (5 + 7))
@@ -41,13 +41,13 @@ def test_macro_f1_of_two_classes():
     """The F1 of class 1 is 0.5, that of class 0 is 2 · 4 / (5 + 7)."""
     expected = (1 / 2 + 2 / 3) / 2
     assert glue.macro_f1(LABELS, PREDICTIONS) == pytest.approx(expected)
-    # No class comes before the others.
+    # The result does not depend on the order of the classes.
     flipped = [1 - np.array(LABELS), 1 - np.array(PREDICTIONS)]
     assert glue.macro_f1(*flipped) == pytest.approx(expected)
 
 
 def test_macro_f1_of_three_classes():
-    """2 · 2 / (3 + 4), 2 · 1 / (3 + 2) and 2 · 1 / (2 + 2); rare classes count."""
+    """The mean of 4/7, 2/5 and 2/4: rare classes count as much as frequent ones."""
     labels = [0, 0, 0, 1, 1, 1, 2, 2]
     predictions = [0, 0, 1, 1, 0, 2, 2, 0]
     expected = (4 / 7 + 2 / 5 + 1 / 2) / 3
@@ -56,7 +56,7 @@ def test_macro_f1_of_three_classes():
 
 
 def test_macro_f1_of_classes_that_only_one_side_has():
-    """Nobody predicts 1, no label is 2: their F1 is 0. There is no class 3."""
+    """Class 1 is never predicted and class 2 never a label: both F1 are 0."""
     assert glue.macro_f1([0, 0, 1], [0, 0, 0]) == pytest.approx((4 / 5 + 0) / 2)
     assert glue.macro_f1([0, 0, 0], [0, 0, 2]) == pytest.approx((4 / 5 + 0) / 2)
     assert glue.macro_f1([0, 0], [0, 0]) == 1
@@ -71,7 +71,7 @@ def test_matthews_of_two_classes():
 
 
 def test_matthews_of_three_classes():
-    """Four of 8 right; labels 3, 3, 2; predictions 4, 2, 2.
+    """Four of 8 are correct; labels 3, 3, 2; predictions 4, 2, 2.
 
     (4 · 8 - (12 + 6 + 4)) / √((64 - 22) (64 - 24)).
     """
@@ -84,7 +84,7 @@ def test_matthews_of_three_classes():
 
 
 def test_matthews_of_many_rows():
-    """The squares of 400,000 rows, multiplied, are beyond 64 bits."""
+    """The product of squares of 400,000 rows exceeds 64 bits."""
     labels = np.tile(LABELS, 40_000)
     predictions = np.tile(PREDICTIONS, 40_000)
     expected = 5 / math.sqrt(525)
@@ -92,17 +92,17 @@ def test_matthews_of_many_rows():
 
 
 def test_pearson():
-    """Deviations -1, 0, 1 and -2, -1, 3: 5 / √(2 · 14)."""
+    """Differences from the mean are -1, 0, 1 and -2, -1, 3: 5 / √(2 · 14)."""
     expected = 5 / math.sqrt(28)
     assert glue.pearson([1, 2, 3], [0, 1, 5]) == pytest.approx(expected)
     assert glue.pearson([1.0, 2.0, 3.0], [5.0, 4.0, 3.0]) == pytest.approx(-1)
 
 
 def test_spearman_by_average_ranks():
-    """Ranks 1, 2.5, 2.5, 4 and 2, 1, 4, 3.
+    """Ranks are 1, 2.5, 2.5, 4 and 2, 1, 4, 3.
 
-    Their deviations -1.5, 0, 0, 1.5 and -0.5, -1.5, 1.5, 0.5 multiply to 1.5,
-    and their squares add up to 4.5 and 5.
+    Their differences from the mean are -1.5, 0, 0, 1.5 and -0.5, -1.5, 1.5, 0.5. The
+    products add up to 1.5, the squares to 4.5 and 5.
     """
     expected = 1.5 / math.sqrt(4.5 * 5)
     found = glue.spearman([0, 1, 1, 9], [2.0, 0.5, 70.0, 3.0])
@@ -123,7 +123,7 @@ def test_without_class_1_there_is_no_f1(labels, predictions):
 def test_what_is_constant_correlates_with_nothing(metric):
     assert metric([1.0, 2.0, 3.0], [0.1, 0.1, 0.1]) == 0
     assert metric([0.1, 0.1, 0.1], [1.0, 2.0, 3.0]) == 0
-    # The mean of three times 0.1 is not 0.1, nor that of three times 0.7.
+    # In floats, the mean of three times 0.1 is not 0.1, and the same for 0.7.
     assert metric([0.1, 0.1, 0.1], [0.7, 0.7, 0.7]) == 0
     assert metric([4.0], [4.0]) == 0
 
@@ -150,8 +150,8 @@ def test_several_at_once():
     assert all(type(value) is float for value in found.values())
 
 
-# Of `random_classes(count)`: Matthews' correlation, accuracy, macro-F1 and, of two
-# classes, F1, by scikit-learn 1.9.1.
+# Results of scikit-learn 1.9.1 for `random_classes(count)`: Matthews correlation,
+# accuracy, macro-F1, and F1 for two classes.
 RECORDED = {
     1: (0.0, 1.0, 1.0, 0.0),
     2: (0.4647667091853912, 0.732, 0.7319614024419516, 0.7351778656126482),
@@ -173,7 +173,7 @@ def test_classes_as_scikit_learn_recorded(count):
 
 @pytest.mark.comparison
 def test_correlations_as_scipy_recorded():
-    """By SciPy 1.17.1."""
+    """Recorded with SciPy 1.17.1."""
     pair = random_scores()
     assert glue.pearson(*pair) == pytest.approx(0.8300293136934931, abs=1e-12)
     assert glue.spearman(*pair) == pytest.approx(0.8401368461708413, abs=1e-12)

@@ -1,4 +1,4 @@
-"""SQuAD's scores: worked out by hand, and as the official scripts published."""
+"""SQuAD's scores equal hand computations and the official scripts' results."""
 
 import json
 import logging
@@ -23,7 +23,7 @@ ANSWERED = {"a": "Paris, city", "b": "1895", "c": "", "d": "no", "e": "none"}
         ("theatre of Athens", "theatre of athens"),
         ("a.m.", "am"),
         ("the", ""),
-        ("\u00a0«Ça» – l'ÉTÉ\u3000\t", "«ça» – lété"),  # ASCII punctuation alone.
+        ("\u00a0«Ça» – l'ÉTÉ\u3000\t", "«ça» – lété"),  # Only ASCII punctuation.
         ("a\u00a0b", "b"),
     ],
 )
@@ -37,7 +37,12 @@ def test_normalized(text, normalized):
         ("the Nile", "Nile.", 1, 1),
         ("river Nile", "Nile", 0, 2 / 3),  # Precision 1/2, recall 1.
         ("Nile", "the river Nile, Egypt", 0, 1 / 2),
-        ("Nile Nile Nile", "Nile river Nile", 0, 2 / 3),  # Each word as often.
+        (
+            "Nile Nile Nile",
+            "Nile river Nile",
+            0,
+            2 / 3,
+        ),  # The counts of the words are equal.
         ("Po", "Nile", 0, 0),
         ("", "Nile", 0, 0),
         ("Nile", "", 0, 0),
@@ -50,7 +55,7 @@ def test_one_answer(prediction, gold, exact, f1):
 
 
 def test_version_1_takes_the_best_annotator():
-    """Of "Paris, city": 2/3 with "Paris", 4/5 with "city of Paris"."""
+    """The answer "Paris, city" scores 2/3 with "Paris" and 4/5 with "city of Paris"."""
     gold = {key: GOLD[key] for key in "ab"}
     found = squad.evaluate_v1(gold, ANSWERED)
     assert found == {"exact_match": 50, "f1": pytest.approx(90)}
@@ -106,7 +111,7 @@ def test_version_2_without_one_kind_of_question():
 
 
 def test_version_2_passes_over_gold_answers_that_are_nothing_but_an_article():
-    """But the question has an answer all the same."""
+    """The question still counts as one with an answer."""
     found = squad.evaluate_v2({"a": ["the", "Nile"]}, {"a": ""})
     assert (found["exact"], found["HasAns_total"]) == (0, 1)
     found = squad.evaluate_v2({"a": ["the"]}, {"a": ""})
@@ -114,9 +119,9 @@ def test_version_2_passes_over_gold_answers_that_are_nothing_but_an_article():
 
 
 def test_best_thresholds():
-    """Answered in the order b, d, a, c, e, from 3 for answering none.
+    """The order of answering is b, d, a, c, e. Answering none scores 3.
 
-    Exactly right: 4 with b, 3 with d, too. F1: 4, 3, 3.8 with a, and so on.
+    Exact matches: 4 with b, then 3 with d. F1: 4, 3, 3.8 with a, and so on.
     """
     na_probs = {"a": -1.0, "b": -3.0, "c": 0.5, "d": -2.0, "e": 2.0, "z": -9.0}
     found = squad.evaluate_v2(GOLD, ANSWERED, na_probs)
@@ -138,7 +143,7 @@ def test_best_to_answer_nothing():
     predictions = dict.fromkeys(GOLD, "wrong")
     found = squad.evaluate_v2(GOLD, predictions, dict.fromkeys(GOLD, -4.0))
     assert (found["best_exact"], found["best_exact_thresh"]) == (60, 0.0)
-    # That would answer everything.
+    # With this threshold all questions are answered.
     assert found["best_null_score_diff_threshold"] < -4.0
 
 
@@ -155,7 +160,7 @@ def test_a_threshold_that_is_given():
     unchanged = squad.evaluate_v2(GOLD, ANSWERED, na_probs)
     assert plain.items() <= unchanged.items()
     found = squad.evaluate_v2(GOLD, ANSWERED, na_probs, na_prob_thresh=1.5)
-    assert found["exact"] == 60  # a is lost, d is won, b is not above it.
+    assert found["exact"] == 60  # a becomes wrong, d right; b stays.
     assert found["f1"] == 60
     assert found["best_f1"] == unchanged["best_f1"]
 
@@ -187,13 +192,13 @@ def test_best_thresholds_are_those_of_a_search_through_all():
 
 
 def test_what_cannot_be_scored():
-    with pytest.raises(UserError, match="no question to score"):
+    with pytest.raises(UserError, match="no questions to score"):
         squad.evaluate_v1({}, {})
-    with pytest.raises(UserError, match="no question to score"):
+    with pytest.raises(UserError, match="no questions to score"):
         squad.evaluate_v2({}, {})
     with pytest.raises(UserError, match="Question c has no answer.*version_2_with"):
         squad.evaluate_v1(GOLD, ANSWERED)
-    with pytest.raises(UserError, match="None of the questions has a prediction"):
+    with pytest.raises(UserError, match="No question has a prediction"):
         squad.evaluate_v2(GOLD, {"z": "x"})
     with pytest.raises(UserError, match="4 questions have a prediction but .*: b, c,"):
         squad.evaluate_v2(GOLD, ANSWERED, {"a": 0.0})

@@ -1,4 +1,4 @@
-"""Which features of a dataset are texts and labels: TFDS's own, and made-up ones."""
+"""Texts and labels are chosen from the features of real and made-up datasets."""
 
 import types
 
@@ -54,7 +54,7 @@ def test_kinds():
     ("name", "text", "text_b", "label"),
     [
         ("imdb_reviews", "text", None, ("label",)),
-        # The class and the text that `supervised_keys` names.
+        # `supervised_keys` names the class and the text.
         ("ag_news_subset", "description", None, ("label",)),
         ("sentiment140", "text", None, ("polarity",)),
         ("scicite", "string", None, ("label",)),
@@ -63,7 +63,7 @@ def test_kinds():
         ("xnli/de", "premise", "hypothesis", ("label",)),
         ("paws_x_wiki/de", "sentence1", "sentence2", ("label",)),
         ("bool_q", "question", "passage", ("answer",)),
-        # Its third text is a number of the row.
+        # The third text is a row number.
         ("anli/r1", "context", "hypothesis", ("label",)),
     ],
 )
@@ -87,7 +87,7 @@ def test_an_unclear_label():
         choose_columns(dataset)
     assert str(caught.value) == (
         "--dataset=trec: more than one feature may be the label. Choose with "
-        "--label_column among label-coarse (class), label-fine (class), text (text)."
+        "--label_column from label-coarse (class), label-fine (class), text (text)."
     )
     assert choose_columns(dataset, label_column="label-fine").label == ("label-fine",)
 

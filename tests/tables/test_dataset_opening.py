@@ -1,4 +1,4 @@
-"""Opening datasets of TFDS, and what is told if that fails."""
+"""Opening TFDS datasets works, or fails with a helpful message."""
 
 import importlib.util
 from unittest import mock
@@ -41,16 +41,16 @@ def test_without_the_packages(monkeypatch, missing):
     [
         (
             "imdb",
-            "TFDS has no dataset imdb, and none of that name is prepared in "
-            "--data_dir. Names like it: imdb_reviews.",
+            "TFDS has no dataset imdb, and --data_dir has none prepared "
+            "of this name. Similar names: imdb_reviews.",
         ),
-        ("gleu/mrpc", "has no dataset gleu, .* Names like it: glue"),
-        ("swag", "TFDS has no dataset swag, .* Names like it: hellaswag"),
-        ("glue/mrcp", "it has no config mrcp. Names like it: mrpc."),
+        ("gleu/mrpc", "has no dataset gleu, .* Similar names: glue"),
+        ("swag", "TFDS has no dataset swag, .* Similar names: hellaswag"),
+        ("glue/mrcp", "it has no config mrcp. Similar names: mrpc."),
         ("snli/plain", "snli has no configs. Use --dataset=snli."),
         ("squad/v1.1:9.9.9", r"does not have version 9.9.9 \(.*only: 3.0.0\). Leave"),
-        ("xnli", "--dataset=xnli does not name one of its languages.*xnli/zh: ar, bg"),
-        ("xnli/xx", "--dataset=xnli/xx does not name one of its languages. Give one"),
+        ("xnli", "--dataset=xnli must name a language.*xnli/zh. Languages: ar, bg"),
+        ("xnli/xx", "--dataset=xnli/xx must name a language"),
     ],
 )
 def test_unknown_names(tmp_path, name, message):
@@ -62,7 +62,7 @@ def test_unknown_names(tmp_path, name, message):
 
 
 def fail_with(error):
-    """Let each preparation fail."""
+    """Make each preparation fail."""
     from named_datasets import tfds
 
     return mock.patch.object(
@@ -71,7 +71,7 @@ def fail_with(error):
 
 
 class DownloadError(Exception):
-    """As the package has it: no kind of `OSError`."""
+    """Stands for TFDS's class, which is not an `OSError`."""
 
 
 @pytest.mark.parametrize(
@@ -97,7 +97,7 @@ def test_files_that_a_user_must_download(tmp_path):
 
     message = message_of("story_cloze/2016", tmp_path)
     assert message.startswith(
-        "--dataset=story_cloze/2016 has files that you must download yourself. Put "
+        "--dataset=story_cloze/2016 needs files that you must download yourself. Put "
         f"them into {tmp_path}/downloads/manual: "
     )
     assert "cs.rochester.edu" in message
@@ -111,7 +111,7 @@ def test_each_is_described(tmp_path, capsys):
             "imdb_reviews": "imdb_reviews",
             "conll2003": "conll2003",
             "glue/mrpc:2.0.0": "glue/mrpc",
-            "squad": "squad/v1.1",  # The first config is the one that TFDS takes.
+            "squad": "squad/v1.1",  # TFDS uses the first config.
             "xnli/zh": "xnli/zh",
         }.items():
             dataset = opened(name, None)

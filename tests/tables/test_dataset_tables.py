@@ -1,4 +1,4 @@
-"""Rows of a dataset as a `Table`, and what its labels are."""
+"""Rows of a dataset become a `Table` with the right kind of labels."""
 
 import types
 
@@ -37,7 +37,7 @@ ROWS = [
 
 
 class Rows(Dataset):
-    """A `Dataset` of these rows in place of TFDS's."""
+    """A `Dataset` with these rows instead of TFDS's."""
 
     def rows(self, split):
         assert split == "train"

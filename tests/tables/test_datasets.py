@@ -1,4 +1,4 @@
-"""Names of datasets, and rows of TFDS as Python values."""
+"""Dataset names are parsed, and TFDS rows become Python values."""
 
 import re
 
@@ -28,13 +28,13 @@ def test_names(name, parts):
     "name", ["", "glue/", "/mrpc", "a b", "glue/mrpc:2", "huggingface:x", "../x", "ä"]
 )
 def test_what_is_no_name(name):
-    with pytest.raises(UserError, match="is not a name of TFDS"):
+    with pytest.raises(UserError, match="is not a TFDS name"):
         parse_name(name)
 
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """The folder of a dataset of every kind of feature."""
+    """Return the folder of a dataset with every kind of feature."""
     from named_datasets import prepare_rows, tfds
 
     folder = tmp_path_factory.mktemp("tfds")

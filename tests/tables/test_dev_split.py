@@ -1,4 +1,4 @@
-"""A dev set split off: stratified, reproducible, without leaks; and the balance."""
+"""The dev split is stratified, reproducible and without leaks; the balance is right."""
 
 import random
 
@@ -37,7 +37,7 @@ def test_the_split_is_a_function_of_seed_and_rows():
     dev = split_off_dev(examples, SINGLE_LABEL, seed=1)[1]
     assert split_off_dev(list(examples), SINGLE_LABEL, seed=1)[1] == dev
     assert split_off_dev(examples, SINGLE_LABEL, seed=2)[1] != dev
-    # Whatever the process's hash seed is.
+    # The hash seed of the process does not matter.
     assert [each.guid for each in dev][:4] == [15, 17, 21, 38]
     shuffled = random.Random(0).sample(examples, len(examples))
     assert set(split_off_dev(shuffled, SINGLE_LABEL, seed=1)[1]) == set(dev)
@@ -98,12 +98,12 @@ def test_the_fraction():
     assert len(split_off_dev(examples, SINGLE_LABEL, 1, 0.3)[1]) == 30
     assert len(split_off_dev(examples, SINGLE_LABEL, 1, 0.99)[1]) == 98
     for fraction in (0, 1, -1, 20, float("nan")):
-        with pytest.raises(UserError, match="choose one between 0 and 1"):
+        with pytest.raises(UserError, match="Choose a number between 0 and 1"):
             split_off_dev(examples, SINGLE_LABEL, 1, fraction)
 
 
 def test_too_few_rows():
-    with pytest.raises(UserError, match=r"too few rows \(3\) .* give --dev_file"):
+    with pytest.raises(UserError, match=r"3 rows are too few .* Give --dev_file"):
         split_off_dev(examples_of(["a", "b", "c"]), SINGLE_LABEL, 1)
 
 
@@ -142,7 +142,7 @@ def test_class_balance_of_many_labels():
 def test_class_balance_of_numbers():
     sets = {"train": examples_of([1.0, 2.0, 6.0]), "dev": []}
     assert class_balance(sets, Labels(REGRESSION, ())) == [
-        "label  rows  mean  deviation  min  max",
-        "train     3     3       2.16    1    6",
+        "label  rows  mean  std dev  min  max",
+        "train     3     3     2.16    1    6",
         "dev       0",
     ]

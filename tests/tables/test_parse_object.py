@@ -1,4 +1,4 @@
-"""Lines of JSON: objects as they are written, and what is no object."""
+"""JSON objects are read as written; other lines are rejected."""
 
 import pytest
 

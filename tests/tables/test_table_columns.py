@@ -1,4 +1,4 @@
-"""Which column is the text and which the label: given, guessed, or asked for."""
+"""The columns of text and label are given, guessed, or listed in an error."""
 
 import pytest
 
@@ -39,10 +39,10 @@ def test_two_columns_need_no_flags_and_say_so(swap):
     found, notes = choose_columns(table)
     assert found == Columns("review", None, "stars", True)
     assert notes == [
-        "data.csv: the text is taken from column 'review'; --text_column chooses "
-        "another.",
-        "data.csv: the label is taken from column 'stars'; --label_column chooses "
-        "another.",
+        "data.csv: column 'review' is used as the text. Choose another one "
+        "with --text_column.",
+        "data.csv: column 'stars' is used as the label. Choose another one "
+        "with --label_column.",
     ]
 
 
@@ -50,7 +50,7 @@ def test_without_a_header_columns_have_numbers():
     table = table_of(header=False, review=TEXTS, stars=STARS)
     assert choose_columns(table)[0] == Columns("0", None, "1", False)
     assert chosen(table, "0", None, 1) == ("0", None, "1")
-    assert "no column 'review' (it was read as having no header)" in message_of(
+    assert "no column 'review' (the file was read without a header)" in message_of(
         table, "review"
     )
 
@@ -71,7 +71,7 @@ def test_a_missing_column_is_named_with_those_there_are():
     for given in [("txt",), ("2",), ("review", None, "-1")]:
         message = message_of(table, *given)
         assert f"has no column {given[-1]!r}" in message
-        assert "its columns are 0 'review', 1 'stars'" in message
+        assert "Its columns are 0 'review', 1 'stars'" in message
     assert message_of(table, None, None, "x").startswith("--label_column: data.csv")
     assert message_of(table, None, "x").startswith("--text_b_column: data.csv")
 
@@ -80,7 +80,7 @@ def test_a_name_that_is_there_twice():
     rows = [Row(2, ("a b c", "d", "x"))]
     table = Table("data.csv", CSV, ("text", "text", "label"), True, rows)
     message = message_of(table, "text")
-    assert "has 2 columns called 'text'; give the number" in message
+    assert "has 2 columns called 'text'. Give the number" in message
     assert "0 'text', 1 'text', 2 'label'" in message
     assert chosen(table, "0") == ("0", None, "label")
     assert find_column(table, "0", "--text_column") == 0
@@ -109,7 +109,9 @@ def test_columns_that_number_the_rows_are_left_alone():
 def test_two_texts_are_not_guessed_but_asked_for():
     table = table_of(first=TEXTS, second=OTHERS, label=STARS)
     message = message_of(table)
-    assert "more than one column may be the text; choose with --text_column" in message
+    assert (
+        "more than one column may be the text. Choose one with --text_column" in message
+    )
     assert "0 'first', 1 'second', 2 'label'" in message
     assert chosen(table, "first", "second") == ("first", "second", "label")
 
@@ -126,18 +128,20 @@ def test_the_much_longer_column_is_the_text_beside_names():
 
 
 def test_a_pair_of_unequal_lengths_is_asked_for():
-    # As in RTE: half the task would be gone.
+    # Like RTE: without the second text, half of the task would be lost.
     premises = [text * 10 for text in OTHERS]
     hypotheses = ["It is so.", *["It is not so."] * 4, "It may be so."]
     hypotheses = [f"{text} {number}" for number, text in enumerate(hypotheses)]
     table = table_of(sentence1=premises, sentence2=hypotheses, label=STARS)
-    assert "choose with --text_column" in message_of(table)
+    assert "Choose one with --text_column" in message_of(table)
 
 
 def test_two_columns_of_few_values_are_asked_for():
     table = table_of(review=TEXTS, stars=STARS, city=["Ulm", "Bonn"] * 3)
     message = message_of(table)
-    assert "more than one column may be the label; choose with --label_col" in message
+    assert (
+        "more than one column may be the label. Choose one with --label_col" in message
+    )
 
 
 def test_a_text_is_no_number_and_no_list():
@@ -153,8 +157,8 @@ def test_the_only_other_column_is_the_label_whatever_it_holds():
 
 
 def test_a_tsv_with_commas():
-    """One column is no table of texts and labels; what ends with .tsv has tabs."""
+    """A single column is not a table of texts and labels. A `.tsv` file needs tabs."""
     rows = [Row(line, [f"{text},5"]) for line, text in enumerate(TEXTS, 1)]
     table = Table("data.tsv", TSV, ("0",), False, rows)
-    assert "data.tsv: all of it is one column" in message_of(table)
+    assert "data.tsv has only one column" in message_of(table)
     assert ".csv" in message_of(table)

@@ -1,4 +1,4 @@
-"""Tables as users have them, read back or refused in one sentence."""
+"""Tables in users' formats are read correctly, or rejected with one sentence."""
 
 import csv
 import gzip
@@ -154,12 +154,12 @@ def test_short_and_long_rows_are_counted_over_the_whole_file(tmp_path):
     "text, what",
     [
         ('text,label\n"a,1\nb,2\nc,3\n', "line 2 begins a quoted cell that never ends"),
-        ('text,label\na,1\n"b "c" d",2\n', "line 3 has text behind a closing quote"),
+        ('text,label\na,1\n"b "c" d",2\n', "line 3 has text after a closing quote"),
     ],
 )
 def test_bad_quoting(tmp_path, text, what):
     message = message_of(write(tmp_path, text))
-    assert what in message and "double those inside" in message
+    assert what in message and "double inner quotes" in message
 
 
 def test_long_cells_are_no_problem(tmp_path):
@@ -178,19 +178,19 @@ def test_an_empty_file(tmp_path, name, content):
 
 def test_a_header_alone(tmp_path):
     message = message_of(write(tmp_path, "review,stars\n"))
-    assert "holds a header and no rows" in message
+    assert "contains a header but no rows" in message
 
 
 def test_bytes_that_are_not_utf8(tmp_path):
     lines = [b"text,label", b"caf\xe9,1", "café,2".encode(), *[b"\xff,1"] * 6]
     message = message_of(write(tmp_path, b"\n".join(lines)))
     assert "not UTF-8 in lines 2, 4, 5, 6, 7 and 2 more" in message
-    assert "save it as UTF-8" in message
+    assert "Save it as UTF-8" in message
 
 
 def test_nul_characters(tmp_path):
     message = message_of(write(tmp_path, b"text,label\na\0,1\nb,2\n"))
-    assert "NUL characters in line 2;" in message
+    assert "NUL characters in line 2." in message
 
 
 @pytest.mark.parametrize(
@@ -204,7 +204,7 @@ def test_nul_characters(tmp_path):
             gzip.compress(b"text,label\n" * 99, mtime=0)[:-9],
             "cannot be read",
         ),
-        ("a.json", '[{"text": "a"}]', "one object a line"),
+        ("a.json", '[{"text": "a"}]', "one object per line"),
     ],
 )
 def test_files_of_other_formats(tmp_path, name, content, what):
@@ -255,7 +255,8 @@ def test_bad_json_lines(tmp_path):
     message = message_of(write(tmp_path, "\n".join(lines), "a.jsonl"))
     assert "6 rows cannot be used: line 2 is not JSON (" in message
     assert (
-        "line 3 is not a JSON object, line 4 has a key twice, line 5 holds" in message
+        "line 3 is not a JSON object, line 4 has a key twice, line 5 contains"
+        in message
     )
     assert "line 6 is nested too deeply and 1 more; write one JSON" in message
 
@@ -265,7 +266,7 @@ def test_bad_json_lines(tmp_path):
     [
         ("review,stars\nGood,5\n", True),
         ("Good film,5\nBad film,1\n", False),
-        (",Review text,stars\n0,Good,5\n", True),  # As pandas writes its index.
+        (",Review text,stars\n0,Good,5\n", True),  # An index column of pandas.
         ("Great movie,positive\nAwful,negative\nFine,positive\n", False),
         ("Great movie,positive\nAwful film,negative\n", False),
         ("Great,positive\nAwful,negative\nFine,positive\n", False),
@@ -324,9 +325,9 @@ def folder(tmp_path_factory):
 @settings(max_examples=300, deadline=None)
 @given(tables_of(CELLS), st.booleans())
 def test_what_python_writes_as_csv_is_read_back(folder, rows, quote_all):
-    # The header is what makes the delimiter certain.
+    # Only the header makes the delimiter unambiguous.
     header = [f"column {number}" for number in range(len(rows[0]))]
-    # With a line feed as the end, Python 3.11 leaves a carriage return unquoted.
+    # If lines end with a line feed, Python 3.11 does not quote a carriage return.
     options = {"lineterminator": "\n", "quoting": csv.QUOTE_ALL} if quote_all else {}
     path = written([header, *rows], folder, "a.csv", **options)
     table = read_table(path, has_header=True)
@@ -335,7 +336,7 @@ def test_what_python_writes_as_csv_is_read_back(folder, rows, quote_all):
 
 
 def lines_of(rows):
-    """Return where rows start below a header: behind all line ends before them."""
+    """Return the lines at which rows start below a header, counting all line ends."""
     lines, line = [], 2
     for row in rows:
         lines.append(line)
@@ -344,7 +345,7 @@ def lines_of(rows):
     return lines
 
 
-# A cell with tabs and line ends might look like rows of a TSV without quoting.
+# A cell with tabs and line ends might look like rows of an unquoted TSV.
 @settings(max_examples=300, deadline=None)
 @given(tables_of(CELLS.map(lambda cell: cell.replace("\n", "").replace("\r", ""))))
 def test_what_python_writes_as_tsv_is_read_back(folder, rows):

@@ -1,4 +1,4 @@
-"""A user's own rows as examples: kinds of labels, their names, bad rows."""
+"""Rows of a user become examples: kinds and names of labels, invalid rows."""
 
 import csv
 import gzip
@@ -64,10 +64,10 @@ def test_a_file_without_any_flag(tmp_path):
     ]
     assert columns == Columns("review", None, "stars", True)
     assert labels == Labels(SINGLE_LABEL, ("2", "10"), None)
-    assert [note.removeprefix(f"{path}: the ") for note in notes] == [
-        "text is taken from column 'review'; --text_column chooses another.",
-        "label is taken from column 'stars'; --label_column chooses another.",
-        "labels are read as single_label (numbers, of which 2 are different).",
+    assert [note.removeprefix(f"{path}: ") for note in notes] == [
+        "column 'review' is used as the text. Choose another one with --text_column.",
+        "column 'stars' is used as the label. Choose another one with --label_column.",
+        "the labels are read as single_label (numbers, 2 of them distinct).",
     ]
 
 
@@ -149,7 +149,7 @@ def test_a_test_file_needs_no_labels_and_keeps_its_rows(tmp_path):
     path = write(tmp_path, "id,text\n1,a\n2,\n3,c\n", "test.csv")
     examples, notes = read_examples(path, COLUMNS, LABELS, "--test_file", is_test=True)
     assert examples == [Example(2, "a"), Example(3, ""), Example(4, "c")]
-    assert notes == [f"{path}: 1 row without a text was kept all the same (line 3)."]
+    assert notes == [f"{path}: 1 row without a text was kept for prediction (line 3)."]
     message = message_of(read_examples, path, COLUMNS, LABELS, "--dev_file")
     assert message.startswith("--label_column") and "no column 'label'" in message
 
@@ -170,7 +170,7 @@ def test_a_headerless_test_file_of_texts_alone(tmp_path):
 def test_a_header_that_lacks_the_text(tmp_path):
     path = write(tmp_path, "some text here\nanother\n", "test.csv")
     message = message_of(read_examples, path, COLUMNS, LABELS, "--test_file", True)
-    assert "no column 'text'; its columns are 0 'some text here'" in message
+    assert "no column 'text'. Its columns are 0 'some text here'" in message
 
 
 def test_texts_that_are_lists(tmp_path):
@@ -183,8 +183,8 @@ def test_texts_that_are_lists(tmp_path):
 @pytest.mark.parametrize(
     "rows, what",
     [
-        (["a,x", "b,x"], "every row has the label 'x'; a classifier needs two"),
-        ([f"t{n} u,w{n}" for n in range(11)], "every row has a label of its own"),
+        (["a,x", "b,x"], "every row has the label 'x'. A classifier needs at"),
+        ([f"t{n} u,w{n}" for n in range(11)], "every row has a different label"),
     ],
 )
 def test_labels_that_tell_nothing_apart(tmp_path, rows, what):
@@ -197,7 +197,7 @@ def test_numbers_and_lists_that_tell_nothing_apart(tmp_path):
     message = message_of(read_training_examples, path, kind=REGRESSION)
     assert "every row has the same number" in message
     path = write(tmp_path, "text,label\na,[]\nb,[]\n")
-    assert "no row has any label" in message_of(read_training_examples, path)
+    assert "no row has a label" in message_of(read_training_examples, path)
 
 
 @pytest.mark.parametrize("quote", ["'", '""'])
@@ -233,8 +233,10 @@ def test_cells_split_at_a_separator(tmp_path):
 def test_several_labels_without_lists_or_separator(tmp_path):
     path = write(tmp_path, 'text,label\na,x y\nb,"[""x"", [1]]"\nc,[\n')
     message = message_of(read_training_examples, path, kind=MULTI_LABEL)
-    assert "line 2 has the label 'x y', which is no list, line 3" in message
-    assert "no list of texts, line 4 has the label '[', which is no list" in message
+    assert "line 2 has the label 'x y', which is not a list, line 3" in message
+    assert (
+        "not a list of texts, line 4 has the label '[', which is not a list" in message
+    )
     assert "give --label_separator" in message
 
 
@@ -246,8 +248,9 @@ def test_amounts_are_numbers(tmp_path):
     assert labels_of(examples)[:3] == [0.0, 0.1, 0.2]
     dev = write(tmp_path, "text,label\na,7\nb,high\nc,nan\nd,1e999\n", "dev.csv")
     message = message_of(read_examples, dev, columns, labels, "--dev_file")
-    assert "3 rows" in message and "line 3 has the label 'high', which is no num" in (
-        message
+    assert (
+        "3 rows" in message
+        and "line 3 has the label 'high', which is not a num" in (message)
     )
     assert "line 4 has the label 'nan'" in message and "line 5" in message
 
@@ -262,8 +265,8 @@ def test_a_given_kind_is_taken(tmp_path):
 @pytest.mark.parametrize(
     "arguments, what",
     [
-        ({"kind": "multi"}, "choose from single_label, multi_label, regression"),
-        ({"kind": REGRESSION, "separator": ","}, "makes no sense with regression"),
+        ({"kind": "multi"}, "Choose one of single_label, multi_label, regression"),
+        ({"kind": REGRESSION, "separator": ","}, "cannot be used with regression"),
         ({"separator": ""}, "is empty"),
     ],
 )
@@ -316,7 +319,7 @@ def test_labels_in_natural_order():
 
 @pytest.mark.parametrize("cell", ["[b'x']", "[1j]", "[{1}]", "[('a',)]", '[{"a": 1}]'])
 def test_lists_of_other_things(cell):
-    with pytest.raises(ValueError, match="no list of texts"):
+    with pytest.raises(ValueError, match="not a list of texts"):
         parse_label(cell, Labels(MULTI_LABEL, ()))
     assert parse_label("['a', 2, None, True]", Labels(MULTI_LABEL, ())) == (
         "a",
@@ -326,7 +329,7 @@ def test_lists_of_other_things(cell):
 
 
 def test_one_label_where_a_list_is():
-    with pytest.raises(ValueError, match="where one text belongs"):
+    with pytest.raises(ValueError, match="which is not a text"):
         parse_label(["a"], LABELS)
     assert parse_label("[x", Labels(SINGLE_LABEL, ())) == "[x"
 
@@ -386,7 +389,7 @@ def test_whatever_a_file_holds_there_is_no_traceback(folder, text, name, kind, c
     try:
         examples, columns, labels, _ = read_training_examples(path, kind=kind)
         assert read_examples(path, columns, labels, "--dev_file")[0] == examples
-        # May fail: a label of a row without text is none in training.
+        # May fail: training ignores the label of a row without a text.
         tests, _ = read_examples(path, columns, labels, "--test_file", is_test=True)
         assert {each.guid for each in tests} >= {each.guid for each in examples}
     except UserError as error:

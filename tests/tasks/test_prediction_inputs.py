@@ -1,4 +1,4 @@
-"""What models are asked: lines of text and of JSON, as they come, and bad ones."""
+"""Inputs are read from lines of text and of JSON, as they arrive; bad ones fail."""
 
 import json
 
@@ -27,7 +27,7 @@ def test_texts():
 def test_questions():
     pair = ("Where?", "Here ||| there.")
     assert list(questions(["", PAIR, "", "a ||| b"], "in")) == [pair, ("a", "b")]
-    # Contexts may have the separator in them.
+    # Contexts may contain the separator.
     assert list(questions(["a ||| b ||| c"], "in")) == [("a", "b ||| c")]
     assert list(questions([PAIR, ""], "in", is_json=True)) == [pair]
 
@@ -53,13 +53,13 @@ def test_lines_are_read_as_they_come():
     ("read", "line", "words"),
     [
         (texts, "{a}", "is not JSON"),
-        (texts, record(txt="a"), 'has no "text" that is a text'),
-        (texts, record(text=None), 'has no "text" that is a text'),
-        (texts, record(text=["a"]), 'has no "text" that is a text'),
+        (texts, record(txt="a"), 'has no text in "text"'),
+        (texts, record(text=None), 'has no text in "text"'),
+        (texts, record(text=["a"]), 'has no text in "text"'),
         (questions, "a", "has no ||| between two texts"),
         (questions, "a|||b", "has no ||| between two texts"),
-        (questions, record(question="a"), 'has no "context" that is a text'),
-        (questions, record(context="a"), 'has no "question" that is a text'),
+        (questions, record(question="a"), 'has no text in "context"'),
+        (questions, record(context="a"), 'has no text in "question"'),
         (prompts, "a ||| b", "is not a JSON object"),
         (prompts, record(prompt="a", choices=["b"]), "has 1 choice"),
         (prompts, record(prompt="a"), "has no choices"),

@@ -1,13 +1,13 @@
-"""Multiple choice from a dataset of TFDS.
+"""Read multiple choice from a TFDS dataset.
 
-These features are read:
+It must have one of these sets of features:
 
-* `sent1`, `sent2`, `ending0`, … and `label`, as SWAG's files have them;
+* `sent1`, `sent2`, `ending0`, … and `label`, as in SWAG's files;
 * `context` (or `question`), `endings` (or `choices`), a sequence of texts, and
-  `label`, counted from 0, as `hellaswag`;
-* `question`, `choices` with `text` and `label`, and `answerKey`, as `ai2_arc`.
+  `label`, counted from 0, as in `hellaswag`;
+* `question`, `choices` with `text` and `label`, and `answerKey`, as in `ai2_arc`.
 
-TFDS itself has no SWAG; a dataset `swag` is one that a user has prepared.
+TFDS does not contain SWAG. A dataset `swag` is one that the user has prepared.
 """
 
 from typing import Any
@@ -36,12 +36,12 @@ def read_dataset(
     leave_out_generated: bool = False,
     leave_out_damaged: bool = False,
 ) -> tuple[list[ChoiceExample], list[str]]:
-    """Return the examples of a split, and what was left out.
+    """Return the examples of a split, and notes on rows that were left out.
 
     Args:
       dataset: `Dataset`.
       split: the name of the split.
-      is_test: whether answers may be missing, one or all.
+      is_test: whether rows may lack answers.
       leave_out_generated: see `files.read_swag`; needs the feature `gold-source`.
       leave_out_damaged: see `files.read_choices`.
 
@@ -58,8 +58,8 @@ def read_dataset(
         )
     ):
         raise UserError(
-            f"--dataset={dataset.name} is not multiple choice as SWAG, hellaswag or "
-            f"ai2_arc: its features are {', '.join(features)}. Choose another dataset, "
+            f"--dataset={dataset.name} is not multiple choice like SWAG, hellaswag or "
+            f"ai2_arc. Its features are {', '.join(features)}. Choose another dataset, "
             "or write JSON lines."
         )
     if leave_out_generated and GOLD_SOURCE not in features:
@@ -78,7 +78,7 @@ def read_dataset(
 
 
 def _record(row, features):
-    """Return a row as a line of JSON has it: numbers are text, classes their names."""
+    """Convert a row to a JSON lines record: numbers are text, classes their names."""
     record: dict[str, Any] = {
         name: _cell(value, features[name]) for name, value in row.items()
     }
@@ -91,7 +91,7 @@ def _record(row, features):
 
 
 def _choices(choices, feature):
-    """Return `choices` with the names of their labels, or a list of texts."""
+    """Return `choices` with the names of their labels, or as a list of texts."""
     if not isinstance(choices, dict):
         return choices
     labels = feature.feature["label"]

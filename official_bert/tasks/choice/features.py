@@ -1,6 +1,6 @@
-"""Multiple choice as features: a pair of texts for each choice.
+"""Convert multiple-choice examples to features: a pair of texts for each choice.
 
-Legend: `B` examples of a batch, `C` choices, `S` tokens of a row.
+Legend: `B` examples per batch, `C` choices, `S` tokens per row.
 """
 
 import itertools
@@ -21,20 +21,20 @@ from official_bert.tokenization.full import FullTokenizer
 def convert_choices(
     examples: Sequence[ChoiceExample], tokenizer: FullTokenizer, max_seq_length: int
 ) -> list[list[Features]]:
-    """Return the features of examples, in order; warn of the pairs it cut.
+    """Return the features of examples, in order; warn about pairs that were cut.
 
-    Each choice is read beside the context, `[CLS] context [SEP] choice [SEP]`,
-    and cut as a pair of `classifier.features.convert_example`.
+    Each choice forms a pair with the context, `[CLS] context [SEP] choice [SEP]`. Long
+    pairs are cut as in `classifier.features.convert_example`.
 
     Args:
       examples: list of N `ChoiceExample`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: tokens of a pair at most, `[CLS]` and `[SEP]` among them;
-        at least 3.
+      max_seq_length: maximum number of tokens per pair, including `[CLS]` and
+        `[SEP]`; at least 3.
 
     Returns:
-      list of N lists of `Features`, as many as the example has choices. The
-      `label_id` of each is the place of the right choice, or None.
+      list of N lists of `Features`, one per choice. Their `label_id` is the index of
+      the correct choice, or None.
 
     Raises:
       UserError: `max_seq_length` is below 3.
@@ -60,25 +60,26 @@ def pad_choice_features(
     """Return features as the arrays of one batch.
 
     Args:
-      features: sequence of B lists of `Features`; all of them have a label, or
+      features: sequence of B lists of `Features`, with labels either for all or for
         none.
-      length: S, at least as many tokens as the longest has.
-      num_choices: C, at least as many as any example has; None for that.
+      length: S, at least the number of tokens of the longest pair.
+      num_choices: C, at least the largest number of choices; None for that number.
 
     Returns:
-      dict of int32 arrays: [B, C, S] `input_ids`, `input_mask` and
-      `segment_ids`, 0 where nothing stands; [B, C] `choice_mask`, 1 for choices
-      that there are; and, where the labels are known, [B] `label_ids`. The rows
-      of choices that there are not are padding from end to end; their logits
-      mean nothing and are left to `choice_mask`.
+      dict of int32 arrays: [B, C, S] `input_ids`, `input_mask` and `segment_ids`, 0
+      at padding; [B, C] `choice_mask`, 1 for existing choices; and, if the labels
+      are known, [B] `label_ids`. Rows of missing choices are only padding, and
+      their logits are undefined. `choice_mask` excludes them.
 
     Raises:
-      ValueError: an example has more than `num_choices`.
+      ValueError: an example has more than `num_choices` choices.
     """
     sizes = np.array([len(choices) for choices in features])
     num_choices = num_choices or int(sizes.max())
     if sizes.max() > num_choices:
-        raise ValueError(f"There is an example of {sizes.max()} choices.")
+        raise ValueError(
+            f"An example has {sizes.max()} choices, but num_choices is {num_choices}."
+        )
     choice_mask = np.arange(num_choices) < sizes[:, np.newaxis]  # [B, C]
     rows = pad_features(list(itertools.chain.from_iterable(features)), length)
     rows.pop("label_ids", None)

@@ -1,24 +1,25 @@
-"""Multiple choice in files: SWAG's table, ARC's, and JSON lines.
+"""Read multiple choice from files: SWAG's table, ARC's table, and JSON lines.
 
-What is in a file decides, not its name: one whose first character that is no blank
-is `{` is JSON lines, any other a table. The commands take a table for SWAG's; ARC's
-is read by `read_choices` alone, from Python.
+The content decides, not the file name: a file is JSON lines if its first character
+that is not blank is `{`, otherwise a table. The commands read tables as SWAG's. Only
+`read_choices` in Python reads ARC's.
 
 * SWAG ("regular" layout): CSV with the columns `sent1`, `sent2`, `ending0`, … and
-  `label`, which counts from 0; others are not looked at. JSON lines with these keys
-  are read as well. The model reads `sent1` and, for each choice, `sent2` and the
-  ending with a space between them.
+  `label`, which counts from 0. Other columns are ignored. JSON lines with these keys
+  are also read. The model reads `sent1` and, for each choice, `sent2` and the ending
+  joined by a space.
 * JSON lines: `question` (or `context`, or `prompt`), `choices`, and the answer.
-  `choices` is a list of texts, a list of `{"text": …, "label": "A"}` or
-  `{"text": […], "label": […]}`, also within a `question` that holds a `stem`, as
-  ARC has them. The answer is `answerKey`, one of the choices' own labels, or else
-  a letter from A or a number from 1; or it is `label`, a letter or a number from 0.
-* ARC's CSV, without those names: the question, the choices and in the last column the
-  answer, a letter from A or a number from 1. Where there are fewer choices, the
-  cells behind them are empty. A header is known by `question` in its first cell.
+  `choices` is a list of texts, a list of `{"text": …, "label": "A"}`, or
+  `{"text": […], "label": […]}`. It may also be inside a `question` object with a
+  `stem`, as in ARC. The answer is `answerKey` or `label`. `answerKey` is a label of the
+  choices; without labels it is a letter from A or a number from 1. `label` is a letter
+  from A or a number from 0.
+* ARC's CSV, without these names: the question, the choices, and in the last column the
+  answer, a letter from A or a number from 1. Cells of missing choices are empty. The
+  first row is a header if its first cell is `question`.
 
-Text is UTF-8 as `table_files.read_text` reads it, plain or gzipped. A table whose
-first line has a tab in it is TSV. A key that a line of JSON lacks, or null, is empty.
+Text is UTF-8, plain or gzipped; see `table_files.read_text`. A table whose first line
+contains a tab is TSV. A missing key of a JSON line, and null, are empty.
 """
 
 import dataclasses
@@ -42,25 +43,25 @@ from official_bert.tables.table_files import (
 
 SENTENCE, START, ENDING, LABEL = "sent1", "sent2", "ending", "label"
 GOLD_SOURCE = "gold-source"
-# What the source of an ending begins with that a language model wrote.
+# Prefix of the source of endings that a language model wrote.
 _GENERATED = "gen"
 _QUESTIONS = ("question", "context", "prompt")
 _ANSWER_KEY = "answerKey"
-# Those that a table begins with: without their spaces they are no rows.
+# Blank lines at the start of a table, which are skipped.
 _BLANK_LINES = re.compile(r"\A\s*[\r\n]")
 _BLANKS = re.compile(r"[^\r\n]")
 
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceExample:
-    """A text and C continuations or answers, one of which is right.
+    """A text with C continuations or answers, one of which is correct.
 
     Attributes:
-      guid: which row it is, for messages: the `id` of JSON lines, or the line of
-        its file in which it starts.
+      guid: identifies the row in messages: the `id` of JSON lines, or the line of the
+        file in which the row starts.
       context: the first text, common to all choices.
       choices: tuple of C str, C >= 2, the second texts.
-      label: the index of the right one, or None where it is not known.
+      label: the index of the correct choice, or None if unknown.
     """
 
     guid: str | int
@@ -70,11 +71,11 @@ class ChoiceExample:
 
 
 def is_json_lines(path: str | os.PathLike[str], flag: str = "--train_file") -> bool:
-    """Tell whether a file is JSON lines, by its first character that is no blank.
+    """Return whether the first character of a file that is not blank is `{`.
 
     Args:
       path: the file.
-      flag: the flag it came from, for messages.
+      flag: the flag that named the file, for messages.
 
     Raises:
       UserError: the file cannot be read.
@@ -89,23 +90,23 @@ def read_swag(
     leave_out_generated: bool = False,
     leave_out_damaged: bool = False,
 ) -> tuple[list[ChoiceExample], list[str]]:
-    """Read JSON lines, or a table in SWAG's regular layout; see the module's docstring.
+    """Read JSON lines or SWAG's regular table; see the module's docstring.
 
     Args:
       path: the file.
-      flag: the flag it came from, for messages.
-      is_test: whether labels may be missing, one or all.
-      leave_out_generated: whether to leave out rows of a table whose right
-        ending was written by a language model ("gen" or "gen-orig" in
-        `gold-source`).
-      leave_out_damaged: of JSON lines, see `read_choices`.
+      flag: the flag that named the file, for messages.
+      is_test: whether rows may lack labels.
+      leave_out_generated: whether to leave out rows of a table whose correct ending
+        was written by a language model ("gen" or "gen-orig" in `gold-source`).
+      leave_out_damaged: for JSON lines, see `read_choices`.
 
     Returns:
-      (list of `ChoiceExample`, at least one; list of str: what was left out).
+      (list of `ChoiceExample`, at least one; list of str: notes on rows that were
+      left out).
 
     Raises:
       UserError: the file cannot be read, lacks columns, or has rows without a
-        sentence, an ending or a label; names the lines.
+        sentence, an ending or a label. The message names the lines.
     """
     path = str(path)
     text = read_text(path, flag)
@@ -126,22 +127,22 @@ def read_choices(
     is_test: bool = False,
     leave_out_damaged: bool = False,
 ) -> tuple[list[ChoiceExample], list[str]]:
-    """Read JSON lines, of SWAG's keys too, or ARC's CSV; see the module's docstring.
+    """Read JSON lines (also with SWAG's keys) or ARC's CSV; see the module's docstring.
 
     Args:
       path: the file.
-      flag: the flag it came from, for messages.
-      is_test: whether answers may be missing, one or all.
-      leave_out_damaged: whether to leave out rows that cannot be used, and name
-        them in a note, instead of refusing the file.
+      flag: the flag that named the file, for messages.
+      is_test: whether rows may lack answers.
+      leave_out_damaged: whether to leave out invalid rows, and list them in a note,
+        instead of rejecting the file.
 
     Returns:
-      (list of `ChoiceExample`, at least one; list of str: what was left out).
-      Not all of them need have as many choices.
+      (list of `ChoiceExample`, at least one; list of str: notes on rows that were
+      left out). The number of choices may differ between examples.
 
     Raises:
-      UserError: the file cannot be read, or has rows without a question, fewer
-        than two choices, an empty one, or an answer that is none of them;
+      UserError: the file cannot be read; or a row has no question, fewer than two
+        choices, an empty choice, or an answer that is not one of them. The message
         names the lines.
     """
     path = str(path)
@@ -163,13 +164,13 @@ def read_records(
     leave_out_generated: bool = False,
     leave_out_damaged: bool = False,
 ) -> tuple[list[ChoiceExample], list[str]]:
-    """Return the examples of records that are not lines of a file.
+    """Return the examples of records that do not come from lines of a file.
 
     Args:
-      path: where they are from, for messages.
+      path: the source of the records, for messages.
       records: dicts with the keys of JSON lines or of SWAG, see the module's
-        docstring. Numbers are text; a key may be missing.
-      is_test: whether answers may be missing, one or all.
+        docstring. Numbers are text; keys may be missing.
+      is_test: whether records may lack answers.
       leave_out_generated: see `read_swag`.
       leave_out_damaged: see `read_choices`.
 
@@ -177,7 +178,7 @@ def read_records(
       see `read_choices`.
 
     Raises:
-      UserError: see `read_choices`; names the rows, counted from 1.
+      UserError: see `read_choices`. The message names the rows, counted from 1.
     """
     rows, notes = list(enumerate(records, 1)), []
     if leave_out_generated:
@@ -191,11 +192,11 @@ def read_records(
 def read_prompts(
     path: str | os.PathLike[str], flag: str = "--input_file"
 ) -> list[tuple[str, tuple[str, ...]]]:
-    """Read JSON lines, or SWAG's table, to be answered: answers are not looked at.
+    """Read JSON lines or SWAG's table for predictions, and ignore answers.
 
     Args:
       path: the file.
-      flag: the flag it came from, for messages.
+      flag: the flag that named the file, for messages.
 
     Returns:
       list of (prompt, choices), at least one, see `parse_prompt`.
@@ -209,7 +210,7 @@ def read_prompts(
         rows, parse = numbered_lines(text), parse_prompt
     else:
         rows, parse = _swag_rows(path, text), _prompt_of_record
-    advice = "a row is a question and two choices or more"
+    advice = "a row is a question and at least two choices"
     return convert_rows(path, rows, lambda _, content: parse(content), advice)
 
 
@@ -217,10 +218,10 @@ def parse_prompt(line: str) -> tuple[str, tuple[str, ...]]:
     """Return the (prompt, tuple of choices) of a line of JSON, without its answer.
 
     Args:
-      line: str, as the module's docstring has it.
+      line: str, in a format of the module's docstring.
 
     Raises:
-      ValueError: says what is wrong.
+      ValueError: the line is not valid; the message describes the problem.
     """
     return _prompt_of_record(_parse(line))
 
@@ -236,69 +237,69 @@ def _begins_with_object(text):
 
 
 def _parse(content):
-    """Return the object on a line; its values are cells, as those of a table."""
+    """Return the object on a line, with values as in the cells of a table."""
     return {name: as_cell(value) for name, value in parse_object(content).items()}
 
 
 def _table_rows(path, text):
-    """Return the rows of a table, a header among them; `UserError` if it has none."""
+    """Return the rows of a table, including a header; `UserError` without rows."""
     text = _BLANK_LINES.sub(lambda match: _BLANKS.sub("", match[0]), text)
     first = text.lstrip("\r\n").partition("\n")[0]
     rows, problems = read_tsv(text) if "\t" in first else read_csv(text)
     if problems:
         fail_for_rows(
-            path, problems, "mend them, and put quotes around cells with a delimiter"
+            path, problems, "correct them, and put quotes around cells with a delimiter"
         )
     if not rows:
-        raise UserError(f"{path} is empty; it needs at least one row with a text.")
+        raise UserError(f"{path} is empty. Add at least one row with a text.")
     return rows
 
 
 def _swag_rows(path, text, with_label=False, with_source=False):
-    """Return the (line, dict of column -> cell) of the rows of SWAG's table."""
+    """Return (line, dict of column -> cell) of each row of SWAG's table."""
     if text.lstrip().startswith("["):
         raise UserError(
-            f"{path} holds one JSON list; write JSON lines, one object a line."
+            f"{path} contains one JSON list. Write JSON lines: one object per line."
         )
     header, *rows = _table_rows(path, text)
     columns = [cell.strip() for cell in header.cells]
     needed = [SENTENCE, START, *_ending_names(columns)]
     if not set(needed) & set(columns):
         raise UserError(
-            f"{path} is neither SWAG's CSV, whose first row names the columns "
-            f"{SENTENCE}, {START}, {ENDING}0, {ENDING}1 and so on, nor JSON lines, "
-            "each an object in braces; bring it into one of these forms."
+            f"{path} is neither SWAG's CSV, whose first row has the columns "
+            f"{SENTENCE}, {START}, {ENDING}0, {ENDING}1 and so on, nor JSON lines with "
+            "one object in braces per line. Convert it to one of these formats."
         )
     needed += [LABEL] if with_label else []
     needed += [GOLD_SOURCE] if with_source else []
     for name in needed:
         if columns.count(name) > 1:
-            raise UserError(f"{path} has two columns {name}; leave one of them out.")
+            raise UserError(f"{path} has two columns {name}. Remove one of them.")
     missing = [name for name in needed if name not in columns]
     if missing:
         raise UserError(
-            f"{path} has no column {', '.join(missing)}; SWAG's regular files "
-            "(train.csv, val.csv, test.csv) have them in their first row."
+            f"{path} has no column {', '.join(missing)}. The first row of SWAG's "
+            "regular files (train.csv, val.csv, test.csv) has these columns."
         )
     if not rows:
-        raise UserError(f"{path} holds a header and no rows; add rows below it.")
+        raise UserError(f"{path} contains a header but no rows. Add rows below it.")
     return [(row.line, dict(zip(columns, row.cells, strict=True))) for row in rows]
 
 
 def _without_generated(path, rows):
-    """Return the rows whose right ending was not generated, and a note."""
+    """Return the rows whose correct ending was not generated, and a note."""
     kept = [row for row in rows if not row[1][GOLD_SOURCE].startswith(_GENERATED)]
     note = (
-        f"{path}: {len(rows) - len(kept)} of {len(rows)} rows were left out, whose "
-        "right ending was generated."
+        f"{path}: {len(rows) - len(kept)} of {len(rows)} rows were left out, because "
+        "a language model wrote their correct ending."
     )
     return kept, [note]
 
 
 def _ending_names(columns):
-    """Return `ending0` to the last one among columns, two at least.
+    """Return the names `ending0` to the last ending in the columns, at least two.
 
-    A gap, as ending0 and ending2, is a column that is missing, too.
+    Gaps are included, so a file with ending0 and ending2 lacks the column ending1.
     """
     names = [f"{ENDING}{number}" for number in range(len(columns) + 1)]
     ends = [number for number, name in enumerate(names, 1) if name in columns]
@@ -308,8 +309,8 @@ def _ending_names(columns):
 def _examples(path, rows, example_of, is_test, leave_out_damaged=False):
     """Return (examples, notes) of rows, (line, content); see `read_choices`.
 
-    `example_of` makes an example of (line, content, is_test). Its `ValueError` says
-    what is wrong with the row.
+    `example_of` converts (line, content, is_test) to an example. Its `ValueError`
+    describes the problem of a row.
     """
     examples, problems, notes = [], [], []
     for line, content in rows:
@@ -318,15 +319,15 @@ def _examples(path, rows, example_of, is_test, leave_out_damaged=False):
         except ValueError as error:
             problems.append((line, str(error)))
     if problems and not (leave_out_damaged and examples):
-        advice = "a row is a question, two choices or more, and the right one of them"
+        advice = "a row is a question, at least two choices, and the correct one"
         fail_for_rows(path, problems, advice)
     if not examples:
-        raise UserError(f"{path} has no rows that are examples.")
+        raise UserError(f"{path} contains no examples. Add rows with choices.")
     if problems:
         lines = name_lines([line for line, _ in problems])
         notes.append(
-            f"{path}: {len(problems)} of {len(rows)} rows were left out, which cannot "
-            f"be used: {lines}."
+            f"{path}: {len(problems)} of {len(rows)} rows cannot be used and were left "
+            f"out: {lines}."
         )
     return examples, notes
 
@@ -348,7 +349,7 @@ def _example_of_swag(line, record, is_test):
 
 
 def _example_of_cells(line, cells, is_test):
-    """Return the `ChoiceExample` of a row: question, choices, answer."""
+    """Return the `ChoiceExample` of a row with question, choices and answer."""
     if len(cells) < 2:
         raise ValueError("has 1 cell")
     question, *texts, answer = cells
@@ -386,7 +387,7 @@ def _example_of_record(line, record, is_test):
 
 
 def _texts_and_labels(listed):
-    """Return (texts, their labels, [] for none) of what `choices` holds."""
+    """Return (texts, labels) of `choices`; the labels are [] if it has none."""
     if isinstance(listed, dict):
         texts, labels = listed.get("text"), listed.get("label")
     elif isinstance(listed, list) and any(isinstance(one, dict) for one in listed):
@@ -396,18 +397,18 @@ def _texts_and_labels(listed):
     else:
         texts, labels = listed or [], []
     if not isinstance(texts, list) or not isinstance(labels, list):
-        raise ValueError("has choices that are no list of texts")
+        raise ValueError("has choices that are not a list of texts")
     if labels and (
         len(labels) != len(texts)
         or not all(isinstance(label, str) for label in labels)
         or len(set(labels)) < len(labels)
     ):
-        raise ValueError("has choices that do not have a label each")
+        raise ValueError("has choices with missing or repeated labels")
     return texts, labels
 
 
 def _checked(question, texts):
-    """Return the choices as a tuple; `ValueError` if a row is incomplete."""
+    """Return the choices as a tuple; raise `ValueError` if a row is incomplete."""
     _require_text(question, "question")
     if len(texts) < 2:
         raise ValueError(f"has {'1 choice' if texts else 'no choices'}")
@@ -424,7 +425,7 @@ def _require_text(text, what):
 
 
 def _counted(answer, choices, first):
-    """Return the index that a letter means, or a number counted from `first`."""
+    """Return the index for a letter, or for a number counted from `first`."""
     letters = list(string.ascii_uppercase[: len(choices)])
     numbers = [str(first + index) for index in range(len(choices))]
     text = answer.strip() if isinstance(answer, str) else None
@@ -439,5 +440,5 @@ def _index_of(answer, labels):
         raise ValueError("has no answer")
     if not isinstance(answer, str) or answer.strip() not in labels:
         listed = f"{', '.join(labels[:-1])} and {labels[-1]}"
-        raise ValueError(f"has the answer {answer!r}, which is none of {listed}")
+        raise ValueError(f"has the answer {answer!r}, which is not one of {listed}")
     return labels.index(answer.strip())

@@ -1,4 +1,4 @@
-"""A fine-tuned model that chooses among answers or continuations."""
+"""Choose among answers or continuations with a fine-tuned model."""
 
 import dataclasses
 from collections.abc import Sequence
@@ -29,7 +29,7 @@ class ChoiceAnswer:
     probabilities: tuple[float, ...]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it fit for JSON; probabilities to six places."""
+        """Return a dict for JSON; probabilities have 6 decimal places."""
         rounded = [round(value, 6) for value in self.probabilities]
         return {"index": self.index, "choice": self.choice, "probabilities": rounded}
 
@@ -37,8 +37,8 @@ class ChoiceAnswer:
 class ChoicePredictor(TaskPredictor):
     """A model that chooses; see `TaskPredictor`. The batch size counts choices.
 
-    Examples are `ChoiceExample`s, features a list for each, outputs logits, float32
-    [N, C], and results `ChoiceAnswer`s.
+    Examples are `ChoiceExample`s; features are a list per example; outputs are logits,
+    float32 [N, C]; results are `ChoiceAnswer`s.
     """
 
     task: training.ChoiceTask
@@ -49,7 +49,7 @@ class ChoicePredictor(TaskPredictor):
     task_of = staticmethod(training.task_of)
 
     def predict(self, prompt: str, choices: Sequence[str]) -> ChoiceAnswer:
-        """Choose for one prompt.
+        """Choose among the choices of one prompt.
 
         Args:
           prompt: str, a question or the beginning of a text.
@@ -59,7 +59,7 @@ class ChoicePredictor(TaskPredictor):
           `ChoiceAnswer`.
 
         Raises:
-          TypeError: these are not a prompt and its choices.
+          TypeError: the arguments are not a prompt and its choices.
         """
         return self.predict_all([(prompt, choices)])[0]
 
@@ -68,15 +68,15 @@ class ChoicePredictor(TaskPredictor):
         parts = tuple(value) if isinstance(value, list | tuple) else (value,)
         if len(parts) != 2 or not isinstance(parts[0], str):
             raise TypeError(
-                f"Question {number} is {value!r}: not a prompt, a str, and its choices."
+                f"Question {number} is {value!r}, not a prompt and its choices."
             )
         prompt, choices = parts
         message = f"The choices of question {number} are {choices!r}"
         is_list = isinstance(choices, list | tuple)
         if not is_list or not all(isinstance(text, str) for text in choices):
-            raise TypeError(f"{message}: not a list of str.")
+            raise TypeError(f"{message}, not a list of str.")
         if len(choices) < 2:
-            raise TypeError(f"{message}: give two or more.")
+            raise TypeError(f"{message}. Give at least two.")
         return ChoiceExample(number, prompt, tuple(choices))
 
     def features(self, examples: Sequence[ChoiceExample]) -> list[list[Features]]:
@@ -96,7 +96,7 @@ class ChoicePredictor(TaskPredictor):
     def results(
         self, examples: Sequence[ChoiceExample], outputs: np.ndarray
     ) -> list[ChoiceAnswer]:
-        """Return the `ChoiceAnswer` that each row of logits [N, C] stands for."""
+        """Return the `ChoiceAnswer` of each row of logits [N, C]."""
         best = outputs.argmax(axis=1).tolist()
         rows = training.probabilities(outputs).tolist()
         return [

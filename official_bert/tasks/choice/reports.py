@@ -1,7 +1,7 @@
-"""What a model that chooses says of whole sets, in files.
+"""Write the scores and predictions of a multiple-choice model for complete sets.
 
 * `eval_results.txt`: scores, `key = value`;
-* `test_predictions.jsonl`: a line for each question, with the text chosen.
+* `test_predictions.jsonl`: a line per question, with the text of the choice.
 """
 
 import os
@@ -25,8 +25,8 @@ def evaluate(
     Args:
       predictor: `ChoicePredictor`.
       examples: list of labeled `ChoiceExample`.
-      directory: for the file.
-      batch_size: of the evaluation, see also `training.results`.
+      directory: folder of the file.
+      batch_size: batch size of the evaluation, see also `training.results`.
     """
     features = predictor.features(examples)
     logits = predictor.outputs(examples, features, batch_size)
@@ -41,12 +41,12 @@ def predict(
     examples: Sequence[ChoiceExample],
     directory: str | os.PathLike[str],
 ) -> None:
-    """Write the answers to a set; print scores where all answers are known.
+    """Write the answers to a set; print scores if all answers are known.
 
     Args:
       predictor: `ChoicePredictor`.
       examples: list of `ChoiceExample`.
-      directory: for the file.
+      directory: folder of the file.
     """
     features = predictor.features(examples)
     logits = predictor.outputs(examples, features)

@@ -1,6 +1,6 @@
-"""Fine-tuning on multiple choice (Sec. 4.4): the objective, the evaluation, the run.
+"""Fine-tune on multiple choice (Sec. 4.4): the objective, the evaluation, the run.
 
-Legend: `N` examples, `C` choices of the example that has most.
+Legend: `N` examples, `C` largest number of choices.
 """
 
 import dataclasses
@@ -38,11 +38,11 @@ ARCHITECTURE = "BertForMultipleChoice"
 
 @dataclasses.dataclass(frozen=True)
 class ChoiceTask:
-    """How a model reads questions and choices; kept in `task.json`.
+    """How a model reads questions and choices; stored in `task.json`.
 
     Attributes:
-      max_seq_length: tokens of a question with one of its choices at most.
-      metrics: names of the scores; by the first a model is the best.
+      max_seq_length: maximum number of tokens of a question with one choice.
+      metrics: names of the scores. The first one selects the best model.
     """
 
     TASK: ClassVar[str] = MULTIPLE_CHOICE
@@ -51,31 +51,31 @@ class ChoiceTask:
     max_seq_length: int = 128
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes, fit for JSON."""
+        """Return the fields in a form for JSON, which `from_dict` reads."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a task of what `to_dict` returned.
+        """Create a task from the result of `to_dict`.
 
         Raises:
-          KeyError, ValueError: that is not what it holds.
+          KeyError, ValueError: values are missing or wrong.
         """
         task = from_json(cls, values)
         if task.max_seq_length < 3:
-            raise ValueError("max_seq_length is not above 2")
+            raise ValueError("max_seq_length is below 3")
         return task
 
 
 def task_of(config: BertConfig) -> ChoiceTask | None:
-    """Return the `ChoiceTask` of a model of Hugging Face by its config, or None."""
+    """Return the `ChoiceTask` of a Hugging Face model's config, or None."""
     if architecture_of(config) != ARCHITECTURE:
         return None
     return ChoiceTask(config.max_position_embeddings)
 
 
 def describe(row: Mapping[str, float]) -> str:
-    """Return the loss and the accuracy of a row, for people."""
+    """Return the loss and the accuracy as one line of text."""
     return f"loss {row['loss']:.3f}  accuracy {row['accuracy']:.4f}"
 
 
@@ -83,17 +83,17 @@ OBJECTIVE = mean_over_examples(LOSS, choice_terms, describe)
 
 
 def length_of(choices: Sequence[Features]) -> int:
-    """Return the tokens of the longest choice of an example."""
+    """Return the number of tokens of an example's longest choice."""
     return max(len(one.input_ids) for one in choices)
 
 
 def feature_set(
     features: Sequence[Sequence[Features]], max_seq_length: int
 ) -> FeatureSet:
-    """Return examples as a `FeatureSet` whose batches have C choices each.
+    """Return examples as a `FeatureSet` whose batches have C choices per example.
 
     Args:
-      features: list of N lists of `Features`, as of
+      features: list of N lists of `Features`, from
         `choice_features.convert_choices`.
       max_seq_length: see `FeatureSet`.
     """
@@ -105,15 +105,15 @@ def feature_set(
 def compile_model(
     model: keras.Model,
 ) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Return the compiled function of a batch of rows; see `outputs_of`."""
+    """Compile the function of a batch of rows; see `outputs_of`."""
     return outputs.compile_model(outputs_of(model))
 
 
 def outputs_of(model: keras.Model) -> Callable[..., dict[str, tf.Tensor]]:
     """Return a function: rows -> dict with their scores, `logits` float32 [B].
 
-    A row is a question with one of its choices: a choice's score does not depend
-    on the others, so none has to be padded to another's length or number.
+    A row is a question with one of its choices. The score of a choice does not depend
+    on the others, so choices need no padding to a common length or number.
     """
 
     def compute(features, kernels=PLAIN):
@@ -133,13 +133,13 @@ def predict(
     """Return the logits of examples.
 
     Args:
-      score: what `compile_model` returned.
+      score: result of `compile_model`.
       features: list of N lists of `Features`, N >= 1.
-      batch_size: rows, a choice each, that go through the model together.
+      batch_size: number of rows (choices) per batch.
       max_seq_length: see `FeatureSet`.
 
     Returns:
-      float32 [N, C], `NO_CHOICE` where there is no choice.
+      float32 [N, C], `NO_CHOICE` for missing choices.
     """
     rows = outputs.run_examples(
         score, _all_choices(features, max_seq_length), batch_size
@@ -148,13 +148,13 @@ def predict(
 
 
 def _all_choices(features, max_seq_length):
-    """Return the choices of all examples as a `FeatureSet`, a row each."""
+    """Return the choices of all examples as a `FeatureSet`, one row each."""
     flat = list(itertools.chain.from_iterable(features))
     return FeatureSet(flat, max_seq_length, pad_features)
 
 
 def _choice_logits(rows, features):
-    """Return what `predict` does, of the model's outputs for each choice."""
+    """Return the result of `predict`, from the model's outputs per choice."""
     sizes = np.array([len(choices) for choices in features])
     is_there = np.arange(sizes.max()) < sizes[:, np.newaxis]
     logits = np.full(is_there.shape, NO_CHOICE, np.float32)
@@ -163,7 +163,7 @@ def _choice_logits(rows, features):
 
 
 def probabilities(logits: np.ndarray) -> np.ndarray:
-    """Return the softmax over the choices that there are, float32 [N, C]."""
+    """Return the softmax over the existing choices, float32 [N, C]."""
     return tf.nn.softmax(logits).numpy()
 
 
@@ -173,7 +173,7 @@ def evaluate(
     """Return the mean loss and the accuracy.
 
     Args:
-      logits: float32 [N, C], as of `predict`.
+      logits: float32 [N, C], from `predict`.
       features: list of N lists of `Features` with labels.
 
     Returns:
@@ -191,10 +191,10 @@ def results(
     """Return the entries of `eval_results.txt`, except `global_step`.
 
     Args:
-      logits: float32 [N, C], as of `predict`.
+      logits: float32 [N, C], from `predict`.
       features: list of N lists of `Features` with labels.
-      batch_size: examples of a batch, over which `loss` is the mean, as it is in
-        the original's other tasks.
+      batch_size: examples per batch. `loss` is the mean over batches, as in the
+        original's other tasks.
 
     Returns:
       dict of name -> float: `eval_accuracy`, `eval_loss`, `loss`.
@@ -220,8 +220,8 @@ def make_job(
       start: `job.Start`.
       task: `ChoiceTask`.
       train_features: list of lists of `Features` with labels.
-      dev_features: likewise, to choose the best model by; or None, and the last
-        one is left.
+      dev_features: list of lists of `Features` with labels, which selects the best
+        model; None keeps the last model.
     """
     dev_set = None
     if dev_features:
@@ -249,7 +249,7 @@ def make_job(
 
 
 def _parts_of(features):
-    """Yield what distinguishes examples from others, as arrays."""
+    """Yield arrays that distinguish these examples from others."""
     for choices in features:
         yield np.array([len(choices), choices[0].label_id])
         for one in choices:

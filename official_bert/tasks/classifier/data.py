@@ -1,4 +1,4 @@
-"""What a classifier is trained, evaluated and asked on, wherever it comes from."""
+"""Read the data of a classifier, from GLUE, from a dataset or from a user's files."""
 
 import dataclasses
 import os
@@ -29,13 +29,13 @@ from official_bert.tasks.glue import tfds as glue_tfds
 from official_bert.tasks.glue.tasks import GlueTask, find_task
 from official_bert.tasks.glue.tfds import GlueDatasets
 
-# A user's own data are scored by these; the first tells the best model.
+# Scores of a user's data. The first one selects the best model.
 OWN_METRICS = {
     SINGLE_LABEL: ("accuracy", "macro_f1"),
     MULTI_LABEL: ("f1", "accuracy"),
     REGRESSION: ("pearson", "spearman"),
 }
-# A dev set that is split off is the same for every --seed of the training.
+# --seed of the training does not change the dev set that is split off.
 SPLIT_SEED = 0
 
 
@@ -44,12 +44,12 @@ class ClassifierData:
     """The examples of a command.
 
     Attributes:
-      task: `ClassifierTask` that they are of.
-      train: list of `Example`, or None where nothing is trained.
-      dev: dict of a set's name -> list of `Example`; the first is the one that
-        decides which model is the best.
-      test: dict of a set's name -> list of `Example`, likewise.
-      datasets: those of `tensorflow-datasets` that the examples come from.
+      task: `ClassifierTask` of the examples.
+      train: list of `Example`, or None without training.
+      dev: dict of a set's name -> list of `Example`. The first set selects the best
+        model.
+      test: dict of a set's name -> list of `Example`.
+      datasets: datasets of `tensorflow-datasets` from which the examples come.
     """
 
     task: ClassifierTask
@@ -61,17 +61,17 @@ class ClassifierData:
 
 @dataclasses.dataclass(frozen=True)
 class OwnFiles:
-    """A user's own files, and what the flags say of them; None: it is found out.
+    """A user's files, and the flags that describe them. None means: guess it.
 
     Attributes:
-      train_file, dev_file, test_file: paths, or None; or the `Table`s of a dataset.
+      train_file, dev_file, test_file: paths, or None; or `Table`s of a dataset.
       text_column, text_b_column, label_column: names or numbers of columns.
       label_kind: one of `labels.KINDS`.
       label_separator: str between the labels of a cell.
       has_header: bool.
-      dev_fraction: of the training rows, that become the dev set where there
-        is no file of it.
-      label_names: the labels in their order, where a dataset says them.
+      dev_fraction: fraction of the training rows that becomes the dev set if there
+        is no dev file.
+      label_names: the labels in their order, if a dataset defines them.
     """
 
     train_file: str | Table | None
@@ -108,20 +108,20 @@ def read_glue(
     long_text: str,
     wanted: Container[str],
 ) -> ClassifierData:
-    """Read the sets of a GLUE task, and of those that go with it.
+    """Read the sets of a GLUE task and of its companion tasks.
 
-    MNLI has a second dev set, and three test sets: matched, mismatched and the
-    diagnostic one. The others are read where they are there.
+    MNLI has a second dev set and three test sets: matched, mismatched and the
+    diagnostic one. Companions are read if their files exist.
 
     Args:
       glue_task: `GlueTask`.
       data_dir: see `glue.files.read_examples`, or the `GlueDatasets`.
-      max_seq_length: of the `ClassifierTask`.
-      long_text: likewise.
-      wanted: which of "train", "dev" and "test".
+      max_seq_length: for the `ClassifierTask`.
+      long_text: for the `ClassifierTask`.
+      wanted: the needed sets: "train", "dev", "test".
 
     Returns:
-      `ClassifierData`, whose sets are named as the tasks are.
+      `ClassifierData`, whose sets have the names of their tasks.
 
     Raises:
       UserError: a set of the task itself is missing, or a file cannot be read.
@@ -151,21 +151,21 @@ def read_glue(
 def read_own(
     own: OwnFiles, max_seq_length: int, long_text: str, wanted: Container[str]
 ) -> ClassifierData:
-    """Read a user's own training file, and the dev and test files beside it.
+    """Read a user's training file, and the dev and test files that go with it.
 
-    What was guessed, left out and split off is logged, and the labels' balance.
+    Logs the guesses, the rows left out, the split, and the number of rows per label.
 
     Args:
       own: `OwnFiles` with a `train_file`.
-      max_seq_length: of the `ClassifierTask`.
-      long_text: likewise.
-      wanted: which of "train", "dev" and "test".
+      max_seq_length: for the `ClassifierTask`.
+      long_text: for the `ClassifierTask`.
+      wanted: the needed sets: "train", "dev", "test".
 
     Returns:
       `ClassifierData`, whose sets are named "dev" and "test".
 
     Raises:
-      UserError: a file cannot be used; names the rows.
+      UserError: a file cannot be used. The message names the rows.
     """
     assert own.train_file is not None
     train, columns, labels, notes = read_training_examples(
@@ -195,7 +195,7 @@ def read_own(
         train, dev[DEV] = dev_split.split_off_dev(
             train, labels.kind, SPLIT_SEED, own.dev_fraction
         )
-        hint, path = "--dev_file gives one of your own", own.train_file
+        hint, path = "--dev_file names another dev set", own.train_file
         if isinstance(path, Table):
             hint, path = "--dev_fraction changes how many", path.path
         logging.info(
@@ -220,15 +220,15 @@ def read_own_for(
     wanted: Container[str],
     dev_flag: str = "--dev_file",
 ) -> ClassifierData:
-    """Read the dev and the test file of a model that is already fine-tuned.
+    """Read the dev and test files for a model that is already fine-tuned.
 
     Args:
       task: its `ClassifierTask`.
       own: `OwnFiles`.
-      max_seq_length: may be another than the model was fine-tuned with.
-      long_text: likewise.
-      wanted: which of "dev" and "test".
-      dev_flag: the flag that the dev file came from, for messages.
+      max_seq_length: may differ from the one of the fine-tuning.
+      long_text: may differ from the one of the fine-tuning.
+      wanted: the needed sets: "dev", "test".
+      dev_flag: the flag that named the dev file, for messages.
 
     Returns:
       `ClassifierData`; see `read_own`.
@@ -239,7 +239,7 @@ def read_own_for(
     columns = _columns_of(
         own,
         task.columns,
-        "--text_column (and --text_b_column and --label_column, if there are such)",
+        "--text_column (also --text_b_column and --label_column, if they exist)",
     )
     labels = Labels(task.kind, task.labels, own.label_separator or task.label_separator)
     dev, test = {}, {}
@@ -252,34 +252,34 @@ def read_own_for(
 
 
 def read_texts(task: ClassifierTask, own: OwnFiles, flag: str) -> list[Example]:
-    """Read the texts of a table for a fine-tuned model; labels do not matter.
+    """Read the texts of a table for a fine-tuned model, and ignore labels.
 
     Args:
       task: the model's `ClassifierTask`.
-      own: `OwnFiles`; the `test_file` is read, and its columns come before
-        those of the training.
-      flag: the flag that the file came from, for messages.
+      own: `OwnFiles`. Only `test_file` is read. Its columns replace those of the
+        training.
+      flag: the flag that named the file, for messages.
 
     Returns:
-      list of `Example` without labels, one for each row.
+      list of `Example` without labels, one per row.
 
     Raises:
-      UserError: the file cannot be used; names the rows.
+      UserError: the file cannot be used. The message names the rows.
     """
-    flags = "--text_column (and --text_b_column, if there is one)"
+    flags = "--text_column (also --text_b_column, if it exists)"
     columns = dataclasses.replace(_columns_of(own, task.columns, flags), label=None)
     labels = Labels(task.kind, task.labels, task.label_separator)
     return _read(own.test_file, columns, labels, flag, is_test=True)
 
 
 def _columns_of(own, known, flags):
-    """Return `Columns`: those of `own`, and else `known`, those of the training."""
+    """Return the `Columns` that `own` names, or else `known`, those of the training."""
     if known is None and own.text_column is None:
-        raise UserError(f"The model was not fine-tuned on a table: give {flags}.")
+        raise UserError(f"The model was not fine-tuned on a table. Add {flags}.")
     known = known or Columns("", None, None, own.has_header)
     has_header = own.has_header
-    # A name is that of a header; of a file whose columns have numbers only its looks
-    # tell whether it is like the training file.
+    # A column name implies a header. With column numbers, the file may differ from the
+    # training file, so its first row decides.
     if has_header is None and not (own.text_column or "").isdecimal():
         has_header = known.has_header
     return Columns(
@@ -291,14 +291,14 @@ def _columns_of(own, known, flags):
 
 
 def in_order_of(glue_task: GlueTask, labels: Sequence[str]) -> GlueTask:
-    """Return a `GlueTask` with its labels in the order of a model's.
+    """Return a `GlueTask` with its labels in the model's order.
 
-    Hugging Face numbers MNLI's in another order than the original.
+    Hugging Face numbers MNLI's labels in another order than the original.
 
     Args:
       glue_task: `GlueTask`.
-      labels: the model's names of labels, tuple of str; if they are not the
-        task's, written in whatever case, the task's own order is kept.
+      labels: the model's label names, tuple of str. If they differ from the task's
+        labels (ignoring case), the task's order is kept.
     """
     names = {name.lower(): name for name in glue_task.labels}
     ordered: tuple[Any, ...] = tuple(names.get(label.lower()) for label in labels)
@@ -310,12 +310,12 @@ def in_order_of(glue_task: GlueTask, labels: Sequence[str]) -> GlueTask:
 def check_same_answers(
     model_task: ClassifierTask, task: ClassifierTask, path: str | os.PathLike[str]
 ) -> None:
-    """Raise `UserError` unless a model gives the answers that a task asks for.
+    """Raise `UserError` unless the model's labels are those of the task.
 
     Args:
       model_task: the model's `ClassifierTask`.
-      task: the `ClassifierTask` it is asked.
-      path: the model's, for the message.
+      task: the `ClassifierTask` of the data.
+      path: path of the model, for the message.
     """
     if (model_task.kind, model_task.labels) != (task.kind, task.labels):
         has, needs = (
@@ -323,7 +323,7 @@ def check_same_answers(
             for one in (model_task, task)
         )
         raise UserError(
-            f"{path} was fine-tuned for {has}, and {task.name} has {needs}; choose "
+            f"{path} was fine-tuned for {has}, but {task.name} has {needs}. Choose "
             "another model, or train one (--do_train)."
         )
 
@@ -339,7 +339,7 @@ def _warn_of_shared_texts(train, sets):
         shared = dev_split.count_shared_texts(examples, train)
         if shared:
             logging.warning(
-                "%d of %d %s texts are also in the training set: their scores say "
+                "%d of %d %s texts are also in the training set, so their scores say "
                 "little about new texts.",
                 shared,
                 len(examples),

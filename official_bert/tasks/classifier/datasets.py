@@ -1,4 +1,4 @@
-"""A dataset of TFDS as the files of a user, so that both are read alike."""
+"""Convert a TFDS dataset to tables, which are read like files of a user."""
 
 import dataclasses
 from collections.abc import Container
@@ -14,17 +14,17 @@ from official_bert.tasks.classifier.data import OwnFiles
 
 
 def as_own_files(dataset: Dataset, own: OwnFiles, wanted: Container[str]) -> OwnFiles:
-    """Return `OwnFiles` with the tables of a dataset in place of paths.
+    """Return `OwnFiles` with the tables of a dataset instead of paths.
 
     Args:
       dataset: `Dataset`.
-      own: `OwnFiles` with the names of columns that the user gave, the kind of
-        labels and so on, and without files.
-      wanted: which of "train", "dev" and "test". If there is no split for "dev",
-        `read_own` splits rows off the training set.
+      own: `OwnFiles` with the user's columns, label kind and other settings, but
+        without files.
+      wanted: the needed sets: "train", "dev", "test". If there is no split for
+        "dev", `read_own` splits rows off the training set.
 
     Raises:
-      UserError: a split is missing, or it is not clear which columns are meant.
+      UserError: a split is missing, or the columns are ambiguous.
     """
     columns = choose_columns(
         dataset,
@@ -35,11 +35,11 @@ def as_own_files(dataset: Dataset, own: OwnFiles, wanted: Container[str]) -> Own
     )
 
     logging.info(
-        "%s: texts are %s, labels are %s (--text_column, --text_b_column and "
-        "--label_column choose others).",
+        "%s: texts are %s, labels are %s (change with --text_column, "
+        "--text_b_column and --label_column).",
         dataset.name,
         " and ".join(filter(None, (columns.text, columns.text_b))),
-        ", ".join(columns.label) or "not there",
+        ", ".join(columns.label) or "missing",
     )
 
     def table(part):

@@ -1,7 +1,7 @@
-"""Texts and pairs of texts with a label, as the features a classifier reads.
+"""Convert texts and pairs of texts with labels to the features of a classifier.
 
-Follows `convert_single_example` in google-research/bert `run_classifier.py`,
-except that nothing is padded here: a batch is as long as it needs to be.
+Follows `convert_single_example` in google-research/bert `run_classifier.py`, except
+that features are not padded. A batch is padded only to its longest text.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,15 +25,15 @@ from official_bert.tokenization.model_inputs import (
 
 
 class Features(NamedTuple):
-    """What the model reads of an example, T tokens of it.
+    """The model's inputs for one example of T tokens.
 
     Attributes:
       input_ids: int32 [T], `[CLS] a [SEP]` or `[CLS] a [SEP] b [SEP]`.
-      segment_ids: int32 [T], 0 and, from `b` on, 1.
-      label_id: int, the index of the label among the task's labels; where
-        several may hold, a tuple of C int, 1 for those that do; float for a
-        regression task; None where the label is not known.
-      num_cut: how many tokens did not fit and were cut off.
+      segment_ids: int32 [T], 0 for `[CLS] a [SEP]`, 1 for `b [SEP]`.
+      label_id: int, the index of the label in the task's labels; for multi-label
+        tasks a tuple of C int, 1 for labels that apply; float for regression; None
+        if unknown.
+      num_cut: number of tokens that were cut off.
     """
 
     input_ids: np.ndarray
@@ -45,7 +45,7 @@ class Features(NamedTuple):
 def encode(
     task: ClassifierTask, examples: Iterable[Example], tokenizer: FullTokenizer
 ) -> list[list[Features]]:
-    """Return the features of examples, windows included, as a task wants them.
+    """Return the features of examples, in windows if the task has them.
 
     Args:
       task: `ClassifierTask`.
@@ -53,8 +53,8 @@ def encode(
       tokenizer: `FullTokenizer`.
 
     Returns:
-      list of N lists of `Features`, the windows of each example: one, unless
-      `task.long_text` is `WINDOW` and the example longer than one.
+      list of N lists of `Features`, the windows of each example. Each list has one
+      item, unless `task.long_text` is `WINDOW` and the example is longer.
 
     Raises:
       UserError, ValueError: see `convert_examples`.
@@ -71,23 +71,22 @@ def convert_examples(
     max_seq_length: int,
     labels: Sequence[str] = (),
 ) -> list[Features]:
-    """Return the features of examples, in order; warn of the texts it cut.
+    """Return the features of examples, in order; warn about texts that were cut.
 
     Args:
       examples: iterable of `Example`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: tokens of an example at most, `[CLS]` and `[SEP]` among
-        them; at least 3.
-      labels: names of the classes in the order of their numbers; none for a
-        regression task. Of the labels of an example where several may hold,
-        those that are not among them are passed over.
+      max_seq_length: maximum number of tokens per example, including `[CLS]` and
+        `[SEP]`; at least 3.
+      labels: names of the classes in the order of their numbers; empty for
+        regression. In multi-label tasks, unknown labels of an example are ignored.
 
     Returns:
       list of `Features`.
 
     Raises:
       UserError: `max_seq_length` is below 3.
-      ValueError: an example's only label is not in `labels`.
+      ValueError: the single label of an example is not in `labels`.
     """
     check_length(max_seq_length)
     features = [
@@ -103,7 +102,7 @@ def _warn_of_cuts(features, max_seq_length):
     if cut:
         logging.warning(
             "%d of %d texts are longer than max_seq_length %d: %d tokens were cut "
-            "off, %d from one text at most.",
+            "off, at most %d from one text.",
             len(cut),
             len(features),
             max_seq_length,
@@ -121,8 +120,8 @@ def convert_example(
     """Return the `Features` of one example; see `convert_examples`."""
     ids_a = tokenizer.encode(example.text_a)
     ids_b = tokenizer.encode(example.text_b or "")
-    # Whether room is left for a second [SEP] is asked before the cut, whether
-    # there is one after it: the cut may leave nothing of the second text.
+    # As in the original: the room for a second [SEP] is computed before cutting, but
+    # the second [SEP] depends on the result, which may have no second text.
     room = max_seq_length - (3 if ids_b else 2)
     num_cut = max(0, len(ids_a) + len(ids_b) - room)
     ids_a, ids_b = truncate_pair(ids_a, ids_b, room)
@@ -141,17 +140,17 @@ def convert_windows(
     max_seq_length: int,
     labels: Sequence[str] = (),
 ) -> list[list[Features]]:
-    """Return the features of examples, long texts through several windows.
+    """Return the features of examples, long texts split into several windows.
 
-    Windows begin half a window apart. Of a pair, the longer text (the second
-    if both are equally long) is read through windows, each beside the whole
-    other text, of which at most half of the room is kept.
+    Windows begin half a window apart. In a pair, the longer text (the second if both
+    are equally long) is split. Each window also contains the other text, cut to
+    at most half of the length.
 
     Args:
       examples: list of N `Example`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: tokens of a window at most, `[CLS]` and `[SEP]` among
-        them; at least 5.
+      max_seq_length: maximum number of tokens per window, including `[CLS]` and
+        `[SEP]`; at least 5.
       labels: see `convert_examples`.
 
     Returns:
@@ -159,11 +158,11 @@ def convert_windows(
 
     Raises:
       UserError: `max_seq_length` is below 5.
-      ValueError: an example's only label is not in `labels`.
+      ValueError: the single label of an example is not in `labels`.
     """
     if max_seq_length < 5:
         raise UserError(
-            f"max_seq_length is {max_seq_length}: windows need at least 5 tokens."
+            f"max_seq_length is {max_seq_length}, but windows need at least 5 tokens."
         )
     windows = [
         _windows(example, tokenizer, max_seq_length, labels) for example in examples
@@ -171,7 +170,7 @@ def convert_windows(
     several = [len(each) for each in windows if len(each) > 1]
     if several:
         logging.info(
-            "%d of %d texts are longer than max_seq_length %d: they are read through "
+            "%d of %d texts are longer than max_seq_length %d: they are read in "
             "%d windows.",
             len(several),
             len(windows),
@@ -204,7 +203,7 @@ def _windows(example, tokenizer, max_seq_length, labels):
 
 
 def _label_id(example, labels):
-    """Return the number that stands for an example's label, or None."""
+    """Return the number of an example's label (or its label ids), or None."""
     if example.label is None:
         return None
     if not labels:
@@ -213,7 +212,7 @@ def _label_id(example, labels):
         return tuple(int(name in example.label) for name in labels)
     if example.label not in labels:
         raise ValueError(
-            f"{example.guid}: the label {example.label!r} is none of "
+            f"{example.guid}: the label {example.label!r} is not one of "
             f"{', '.join(labels)}."
         )
     return labels.index(example.label)
@@ -223,14 +222,13 @@ def pad_features(features: Sequence[Features], length: int) -> dict[str, np.ndar
     """Return features as the arrays of one batch.
 
     Args:
-      features: sequence of B `Features`; all of them have a label, or none.
-      length: S, tokens of a row, at least as many as the longest has.
+      features: sequence of B `Features`, with labels either for all or for none.
+      length: S, tokens per row, at least as many as the longest example has.
 
     Returns:
-      dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`,
-      0 where nothing stands, and, where the labels are known, `label_ids`: int32
-      [B]; float32 [B] for regression; float32 [B, C] where several labels may
-      hold.
+      dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`, 0 at
+      padding. If the labels are known, also `label_ids`: int32 [B]; float32 [B]
+      for regression; float32 [B, C] for multi-label tasks.
     """
     batch = pad_rows(features, length)
     label_ids = [one.label_id for one in features]

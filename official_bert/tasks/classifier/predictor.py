@@ -1,4 +1,4 @@
-"""A fine-tuned classifier that answers."""
+"""Predict with a fine-tuned classifier."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -16,19 +16,19 @@ from official_bert.tasks.classifier.task import ARCHITECTURE, ClassifierTask, ta
 
 @dataclasses.dataclass(frozen=True)
 class Prediction:
-    """The labels of one text.
+    """The predicted labels of one text.
 
     Attributes:
-      label: name of the most probable label; a tuple of the names of all that
-        hold, where several may.
-      probabilities: dict of every label's name -> float.
+      label: name of the most probable label; in multi-label tasks a tuple with the
+        names of all labels that apply.
+      probabilities: dict of label name -> float, all labels.
     """
 
     label: str | tuple[str, ...]
     probabilities: dict[str, float]
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it fit for JSON; numbers to six places."""
+        """Return a dict for JSON; numbers have 6 decimal places."""
         label = list(self.label) if isinstance(self.label, tuple) else self.label
         rounded = {name: round(p, 6) for name, p in self.probabilities.items()}
         return {"label": label, "probabilities": rounded}
@@ -36,7 +36,7 @@ class Prediction:
 
 @dataclasses.dataclass(frozen=True)
 class PredictedValue:
-    """The number that a regression task gives to one text.
+    """The predicted number of one text in a regression task.
 
     Attributes:
       value: float.
@@ -45,27 +45,28 @@ class PredictedValue:
     value: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it fit for JSON, to six places; the key is that of other labels."""
+        """Return a dict for JSON with the key "label"; 6 decimal places."""
         return {"label": round(self.value, 6)}
 
 
 def example_of(number: int, text: str | Sequence[str]) -> Example:
-    """Return the `Example` of a text, or of a pair of them.
+    """Return the `Example` of a text or of a pair of texts.
 
     Raises:
-      TypeError: it is neither.
+      TypeError: the value is neither.
     """
     parts = tuple(text) if isinstance(text, list | tuple) else (text,)
     if len(parts) not in (1, 2) or not all(isinstance(part, str) for part in parts):
-        raise TypeError(f"Text {number} is {text!r}: neither a str nor a pair of str.")
+        raise TypeError(f"Text {number} is {text!r}, not a str or a pair of str.")
     return Example(number, *parts)
 
 
 class ClassifierPredictor(TaskPredictor):
     """A fine-tuned classifier; see `TaskPredictor`.
 
-    Examples are `Example`s, features a list of windows for each, outputs logits,
-    float32 [N, C], and results `Prediction`s or, of regression, `PredictedValue`s.
+    Examples are `Example`s; features are a list of windows per example; outputs are
+    logits, float32 [N, C]; results are `Prediction`s, or `PredictedValue`s for
+    regression.
     """
 
     task: ClassifierTask
@@ -86,10 +87,10 @@ class ClassifierPredictor(TaskPredictor):
           list of `Prediction`, or of `PredictedValue` for regression.
 
         Raises:
-          TypeError: `texts` is one text, or something in it is none.
+          TypeError: `texts` is a single text, or contains something else.
         """
         if isinstance(texts, str):
-            raise TypeError("predict takes a list of texts; put this one into a list.")
+            raise TypeError("predict needs a list of texts. Put this text into a list.")
         return self.predict_all(texts)
 
     def features(self, examples: Sequence[Example]) -> list[list[Features]]:
@@ -109,7 +110,7 @@ class ClassifierPredictor(TaskPredictor):
     def results(
         self, examples: Sequence[Example], outputs: np.ndarray
     ) -> list[Prediction | PredictedValue]:
-        """Return what each row of logits [N, C] stands for."""
+        """Return the prediction for each row of logits [N, C]."""
         task = self.task
         predictions: list[Prediction | PredictedValue] = []
         for values in training.probabilities(task, outputs).tolist():

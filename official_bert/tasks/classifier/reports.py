@@ -1,9 +1,9 @@
-"""What a fine-tuned classifier says of whole sets, in files.
+"""Write a fine-tuned classifier's scores and predictions for complete sets.
 
-* `eval_results.txt`: scores, `key = value` as the original has it;
-* `test_results.tsv`: a row of probabilities for each test text, likewise;
-* `test_predictions.jsonl`: the same with the labels' names;
-* what GLUE's server wants to be sent.
+* `eval_results.txt`: scores as `key = value`, as in the original;
+* `test_results.tsv`: a row of probabilities per test text, as in the original;
+* `test_predictions.jsonl`: the same with label names;
+* the files for the GLUE server.
 """
 
 import dataclasses
@@ -34,14 +34,14 @@ def evaluate(
 ) -> None:
     """Score dev sets; write and print `eval_results.txt`.
 
-    The first set's scores have the original's names. Those of further ones
-    (MNLI's mismatched) end with the set's name.
+    The scores of the first set have the original's names. The names of others, such
+    as MNLI's mismatched set, end with the set's name.
 
     Args:
       predictor: `ClassifierPredictor`.
       sets: dict of name -> list of labeled `Example`.
-      directory: for the file.
-      batch_size: of the evaluation, see also `training.results`.
+      directory: folder of the file.
+      batch_size: batch size of the evaluation, see also `training.results`.
     """
     task = predictor.task
     results: dict[str, float] = {}
@@ -64,16 +64,15 @@ def predict(
     sets: Mapping[str, Sequence[Example]],
     directory: str | os.PathLike[str],
 ) -> dict[str, np.ndarray]:
-    """Write the predictions of test sets, and print where.
+    """Write the predictions of test sets, and print the paths.
 
-    The files of the first set have the plain names; those of further ones end
-    with the set's name. Where all texts of a set have labels, its scores are
-    printed.
+    File names of the first set are the plain names; those of other sets end with
+    the set's name. If all texts of a set have labels, its scores are printed.
 
     Args:
       predictor: `ClassifierPredictor`.
       sets: dict of name -> list of `Example`.
-      directory: for the files.
+      directory: folder of the files.
 
     Returns:
       dict of name -> float32 logits [N, C].
@@ -97,7 +96,7 @@ def predict(
 def write_predictions(
     path: str | os.PathLike[str], examples: Iterable[Any], predictions: Iterable[Any]
 ) -> None:
-    """Write results of examples as JSON lines with their `guid`s.
+    """Write the results of examples as JSON lines with their `guid`s.
 
     Args:
       path: the file.
@@ -117,13 +116,13 @@ def submit(
     task: ClassifierTask,
     directory: str | os.PathLike[str],
 ) -> None:
-    """Write the GLUE server's files of test sets; zip all once none is missing.
+    """Write the files of test sets for the GLUE server; zip them if all exist.
 
     Args:
-      logits: dict of a GLUE task's name -> float32 [N, C], as of `predict`; every
+      logits: dict of a GLUE task's name -> float32 [N, C], from `predict`. Each
         task has a `submission`.
       task: `ClassifierTask`.
-      directory: for the files.
+      directory: folder of the files.
     """
     for name, values in logits.items():
         predictions = (
@@ -135,7 +134,10 @@ def submit(
     missing = submission.missing_submissions(directory)
     if missing:
         logging.info(
-            "No archive for the server yet: %s are missing.", ", ".join(missing)
+            "No archive for the GLUE server yet: %s are missing.", ", ".join(missing)
         )
     else:
-        print(f"All together: {submission.zip_submission(directory)}", flush=True)
+        print(
+            f"Archive for the server: {submission.zip_submission(directory)}",
+            flush=True,
+        )

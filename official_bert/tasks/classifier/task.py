@@ -1,4 +1,4 @@
-"""What a fine-tuned classifier is for; it is kept in `task.json`."""
+"""The task of a fine-tuned classifier, stored in `task.json`."""
 
 import dataclasses
 from typing import Any, ClassVar, Self
@@ -15,7 +15,7 @@ from official_bert.metrics.glue import METRICS
 from official_bert.tables.columns import Columns
 from official_bert.tables.labels import KINDS, MULTI_LABEL, REGRESSION, SINGLE_LABEL
 
-# What Hugging Face's `config.json` calls the kinds of labels.
+# Kind of labels -> `problem_type` in Hugging Face's `config.json`.
 PROBLEM_TYPES = {
     SINGLE_LABEL: "single_label_classification",
     MULTI_LABEL: "multi_label_classification",
@@ -26,21 +26,22 @@ ARCHITECTURE = "BertForSequenceClassification"
 
 @dataclasses.dataclass(frozen=True)
 class ClassifierTask:
-    """What a classifier tells of a text or a pair of texts.
+    """The labels and settings of a classifier of texts or pairs of texts.
 
     Attributes:
       kind: "single_label", "multi_label" or "regression".
-      labels: names of the classes in the order of their numbers; none for a
-        regression task.
-      metrics: names of scores, see `classifier.evaluate`; by the first a model
-        is the best.
-      max_seq_length: tokens of a text at most.
-      name: the GLUE task's; "" for a user's own data.
+      labels: names of the classes in the order of their numbers; empty for
+        regression.
+      metrics: names of scores, see `classifier.evaluate`. The first one selects
+        the best model.
+      max_seq_length: maximum number of tokens per text.
+      name: name of the GLUE task; "" for a user's data.
       long_text: `TRUNCATE` or `WINDOW`.
-      threshold: from this probability on a label holds, where several may.
+      threshold: in multi-label tasks, the minimum probability of a predicted label.
       label_separator: str between the labels of a cell, or None.
-      columns: of a user's own files, or None.
-      bilstm: whether the model has a BiLSTM on top; `task.json` says it only then.
+      columns: `Columns` of a user's files, or None.
+      bilstm: whether the model has a BiLSTM on top. `task.json` contains it only if
+        True.
     """
 
     TASK: ClassVar[str] = CLASSIFIER
@@ -58,11 +59,11 @@ class ClassifierTask:
 
     @property
     def num_outputs(self) -> int:
-        """C: how many scores the model gives."""
+        """C: the number of outputs of the model."""
         return 1 if self.kind == REGRESSION else len(self.labels)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes, fit for JSON."""
+        """Return the fields in a form for JSON, which `from_dict` reads."""
         return {
             name: list(value) if isinstance(value, tuple) else value
             for name, value in dataclasses.asdict(self).items()
@@ -71,16 +72,16 @@ class ClassifierTask:
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a task of what `to_dict` returned.
+        """Create a task from the result of `to_dict`.
 
         Raises:
-          KeyError, ValueError: that is not what it holds.
+          KeyError, ValueError: values are missing or wrong.
         """
         task = from_json(cls, values, optional=("bilstm",))
         if (task.kind == REGRESSION) == bool(task.labels):
             raise ValueError("labels and kind contradict each other")
         if task.kind not in KINDS or task.long_text not in LONG_TEXT:
-            raise ValueError("an unknown word")
+            raise ValueError("unknown kind or long_text")
         if not set(task.metrics) <= METRICS.keys():
             raise ValueError("an unknown score")
         if len(set(task.labels)) < len(task.labels):
@@ -91,7 +92,7 @@ class ClassifierTask:
 
 
 def written_config(config: BertConfig, task: ClassifierTask) -> BertConfig:
-    """Return the `BertConfig` to write beside a classifier, with its labels.
+    """Return the `BertConfig` to write with a classifier, with its labels.
 
     Args:
       config: `BertConfig`.
@@ -102,13 +103,13 @@ def written_config(config: BertConfig, task: ClassifierTask) -> BertConfig:
 
 
 def task_of(config: BertConfig) -> ClassifierTask | None:
-    """Return the `ClassifierTask` of a `BertConfig` that tells of one, or None.
+    """Return the `ClassifierTask` that a `BertConfig` describes, or None.
 
-    It tells of one if it names labels, or says that what is told is a number.
+    It describes one if it names labels, or if its `problem_type` is regression.
     """
     labels = labels_of(config)
     kinds: dict[str | None, str] = {name: kind for kind, name in PROBLEM_TYPES.items()}
-    # One label is a number, if nothing is said; so it is with transformers.
+    # As in transformers: with one label the default is regression.
     usual = REGRESSION if len(labels) == 1 else SINGLE_LABEL
     kind = kinds.get(config.extra.get("problem_type"), usual)
     if kind == REGRESSION:

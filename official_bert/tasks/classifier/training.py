@@ -1,4 +1,4 @@
-"""Fine-tuning a classifier (Sec. 4.1): the objective, the evaluation, the run."""
+"""Fine-tune a classifier (Sec. 4.1): the objective, the evaluation, the run."""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -38,7 +38,7 @@ def objective(task: ClassifierTask) -> Objective:
 
 
 def describe(row: Mapping[str, float]) -> str:
-    """Return the loss and the scores of a row, for people."""
+    """Return the loss and the scores as one line of text."""
     shown = [f"loss {row['loss']:.3f}"]
     shown += [f"{name} {row[name]:.4f}" for name in glue.METRICS if name in row]
     return "  ".join(shown)
@@ -57,12 +57,12 @@ def predict(
     batch_size: int,
     max_seq_length: int,
 ) -> np.ndarray:
-    """Return the logits of examples, each the mean of those of its windows.
+    """Return the logits of examples, each the mean of the logits of its windows.
 
     Args:
-      score: what `compile_model` returned.
-      windows: list of N lists of `Features`, as of `classifier_features.encode`.
-      batch_size: windows that go through the model together.
+      score: result of `compile_model`.
+      windows: list of N lists of `Features`, from `classifier_features.encode`.
+      batch_size: number of windows per batch.
       max_seq_length: see `FeatureSet`.
 
     Returns:
@@ -91,10 +91,9 @@ def evaluate(
 ) -> dict[str, float]:
     """Return the mean loss and the task's scores.
 
-    Where several labels may hold, `f1` is of all texts and labels together
-    (micro-averaged) and `accuracy` the share of texts all of whose labels are
-    right. Where one holds, `predicted_classes` is how many labels the model
-    gives at all.
+    For multi-label tasks, `f1` is micro-averaged over all texts and labels, and
+    `accuracy` is the fraction of texts with all labels correct. For single-label
+    tasks, `predicted_classes` is the number of distinct predicted labels.
 
     Args:
       task: `ClassifierTask`.
@@ -102,7 +101,7 @@ def evaluate(
       windows: list of N lists of `Features` with labels.
 
     Returns:
-      dict of name -> float, `loss` among them.
+      dict of name -> float, including `loss`.
     """
     labels = _label_ids(windows)
     row = {"loss": outputs.mean_loss(*_LOSSES[task.kind], logits, labels)}
@@ -135,13 +134,12 @@ def results(
       task: `ClassifierTask`.
       logits: float32 [N, C].
       windows: list of N lists of `Features` with labels.
-      batch_size: of the evaluation in the original, over whose batches its
-        `loss` is the mean.
+      batch_size: batch size of the evaluation. The original's `loss` is the mean
+        over its batches.
 
     Returns:
-      dict of name -> float: the original's `eval_loss`, `loss` and, except of a
-      regression task, `eval_accuracy`; and `eval_…` for each of the task's
-      metrics.
+      dict of name -> float: the original's `eval_loss`, `loss` and, except for
+      regression, `eval_accuracy`; and `eval_…` for each of the task's metrics.
     """
     row = evaluate(task, logits, windows)
     labels = _label_ids(windows)
@@ -154,14 +152,14 @@ def results(
 
 
 def probabilities(task: ClassifierTask, logits: np.ndarray) -> np.ndarray:
-    """Return what logits mean, float32 [N, C].
+    """Convert logits to probabilities, float32 [N, C].
 
     Args:
       task: `ClassifierTask`.
       logits: float32 [N, C].
 
     Returns:
-      the probability of each label; of a regression task the number itself.
+      the probability of each label; for regression the number itself.
     """
     if task.kind == SINGLE_LABEL:
         return tf.nn.softmax(logits).numpy()
@@ -175,10 +173,10 @@ def _label_ids(windows):
 def only_class(
     task: ClassifierTask, logits: np.ndarray, windows: Sequence[Sequence[Features]]
 ) -> str | None:
-    """Return the label that is predicted for every text, if that is a failure.
+    """Return the label that is predicted for all texts, if that is a failure.
 
-    Training that has diverged often ends so. It is none where the examples
-    themselves have one label only.
+    Training that has diverged often ends like this. It is not a failure if all
+    examples have the same label.
 
     Args:
       task: `ClassifierTask`.
@@ -208,8 +206,8 @@ def make_job(
       start: `job.Start`.
       task: `ClassifierTask`.
       train_features: list of `Features` to train on.
-      dev_windows: list of lists of `Features` to choose the best model by; or
-        None, and the last model is left.
+      dev_windows: list of lists of `Features` that selects the best model; None
+        keeps the last model.
     """
     data, dev_set = fingerprint(task, train_features), None
     if dev_windows is not None:
@@ -237,16 +235,16 @@ def make_job(
 
 
 def one_class_warning(count: int, label: str | None = None) -> str:
-    """Return the sentence about a model that says the same of all texts."""
+    """Return the warning about a model that predicts the same for all texts."""
     what = "the same label" if label is None else repr(label)
     return (
         f"All {count} dev examples are predicted as {what}: the training has learned "
-        "nothing; try another --seed, a lower --learning_rate or --bias_correction."
+        "nothing. Try another --seed, a lower --learning_rate or --bias_correction."
     )
 
 
 def fingerprint(task: ClassifierTask, features: Sequence[Features]) -> dict[str, Any]:
-    """Return what distinguishes a task and examples from others, as a dict."""
+    """Return a dict that distinguishes this task and its examples from others."""
     return {
         "task": task_content(task),
         "num_examples": len(features),

@@ -1,4 +1,4 @@
-"""Vectors of texts from an exported encoder.
+"""Sentence embeddings: vectors of texts.
 
-The predictor runs a `.tflite` file and returns one vector for each text.
+Files, features, the training job, evaluation, search, and the predictors.
 """

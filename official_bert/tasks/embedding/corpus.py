@@ -1,9 +1,9 @@
-"""Retrieval over a corpus: queries, documents, and which document answers which query.
+"""Evaluate retrieval over a corpus of queries, documents and relevance judgments.
 
 The files are those of BEIR (Thakur et al., 2021):
 
-* corpus and queries: JSON lines, `{"_id": ..., "text": ...}`, a `"title"` is put before
-  the text; or plain text, a line each, whose id is the number of the line from 1;
+* corpus and queries: JSON lines, `{"_id": ..., "text": ...}`, where a `"title"` is put
+  before the text; or plain text, one per line, with the line number (from 1) as id;
 * relevance: TSV or CSV with the columns query id, document id and gain.
 """
 
@@ -21,7 +21,7 @@ from official_bert.metrics import retrieval
 from official_bert.tables.table_files import fail_for_rows, parse_object, read_table
 from official_bert.tasks.embedding.search import nearest
 
-# Documents whose vectors are in memory at a time.
+# Number of documents whose vectors are in memory at the same time.
 BLOCK = 4096
 DEPTHS = {"mrr": (10,), "recall": (1, 10, 100), "ndcg": (10,)}
 _DEEPEST = max(map(max, DEPTHS.values()))
@@ -29,20 +29,20 @@ _ADVICE = 'write lines like {"_id": "1", "text": "In Rome."}, or plain text'
 
 
 class Encoder(Protocol):
-    """What makes vectors of texts, such as an `EmbeddingPredictor`."""
+    """Makes vectors of texts, such as an `EmbeddingPredictor`."""
 
     def vectors(self, texts: Iterable[str], /) -> np.ndarray:
         """Return the vector of each text, float32 [N, D]."""
 
 
 def read_texts(path: str | os.PathLike[str], flag: str) -> Iterator[tuple[str, str]]:
-    """Yield (id, text) of each line of a corpus or of queries, as they are read.
+    """Yield (id, text) of each line of a corpus or query file, while reading it.
 
-    Blank lines are left out.
+    Blank lines are skipped.
 
     Args:
       path: the file, plain or .gz.
-      flag: the flag that it came from, for messages.
+      flag: the flag that named the file, for messages.
 
     Raises:
       UserError: the file cannot be read, or a line has no id or text.
@@ -70,7 +70,7 @@ def _of_json(line):
 def read_relevance(
     path: str | os.PathLike[str], flag: str
 ) -> dict[str, dict[str, float]]:
-    """Return for each query id its relevant documents: id -> gain.
+    """Return, for each query id, its relevant documents: document id -> gain.
 
     Documents with the gain 0 are not relevant.
 
@@ -93,7 +93,10 @@ def read_relevance(
         advice = "write a row like q1, d7, 1"
         fail_for_rows(table.path, problems, advice)
     if not relevant:
-        raise UserError(f"{flag}: {table.path} has no document with a gain above 0.")
+        raise UserError(
+            f"{flag}: {table.path} has no document with a gain above 0. Check its "
+            "columns."
+        )
     return relevant
 
 
@@ -103,9 +106,9 @@ def evaluate(
     queries_file: str | os.PathLike[str],
     relevance_file: str | os.PathLike[str],
 ) -> dict[str, float]:
-    """Search the documents of each query in the whole corpus, exactly.
+    """Search the documents of each query in the complete corpus, exactly.
 
-    Memory is that of the queries and of `BLOCK` documents, however large the corpus.
+    Memory holds the queries and `BLOCK` documents, independent of the corpus size.
 
     Args:
       encoder: makes vectors of texts.
@@ -115,18 +118,18 @@ def evaluate(
       relevance_file: see `read_relevance`; --relevance_file in messages.
 
     Returns:
-      dict of `corpus_recall_at_10` and the like -> float.
+      dict of `corpus_recall_at_10` and similar names -> float.
 
     Raises:
-      UserError: a file cannot be read, or the ids of one are not in the others.
+      UserError: a file cannot be read, or ids do not match between the files.
     """
     relevant = read_relevance(relevance_file, "--relevance_file")
     queries = dict(read_texts(queries_file, "--queries_file"))
     chosen = [query for query in queries if query in relevant]
     if not chosen:
         raise UserError(
-            f"--relevance_file: none of the query ids of {relevance_file} is in "
-            f"{queries_file}; the first is {next(iter(relevant))!r}."
+            f"--relevance_file: {queries_file} contains none of the query ids in "
+            f"{relevance_file}, such as {next(iter(relevant))!r}. Use matching files."
         )
     wanted = {document for query in chosen for document in relevant[query]}
     numbers: dict[str, int] = {}
@@ -137,8 +140,8 @@ def evaluate(
     if missing:
         raise UserError(
             f"--corpus_file: {corpus_file} lacks {len(missing)} of the documents in "
-            f"{relevance_file}: {list_some(missing, 3)}; give the corpus that the ids "
-            "are from."
+            f"{relevance_file}: {list_some(missing, 3)}. Give the corpus to which "
+            "these ids belong."
         )
     answers = [
         {numbers[document]: gain for document, gain in relevant[query].items()}
@@ -149,7 +152,7 @@ def evaluate(
 
 
 def _blocks(encoder, path, wanted, numbers):
-    """Yield the vectors of the corpus; note the numbers of the wanted documents."""
+    """Yield the vectors of the corpus; record the numbers of the wanted documents."""
     texts = read_texts(path, "--corpus_file")
     first = 0
     while block := list(itertools.islice(texts, BLOCK)):

@@ -1,4 +1,4 @@
-"""Directories of embedding models: `task.json`, and files of sentence-transformers."""
+"""Read and write embedding models' `task.json` and sentence-transformers files."""
 
 import os
 
@@ -15,12 +15,12 @@ from official_bert.tasks.embedding.task import EmbeddingTask
 
 
 def described_task(path: str | os.PathLike[str]) -> EmbeddingTask | None:
-    """Return the task of a model's directory; None if it is not of embeddings.
+    """Return the task of a model's directory; None if it is not an embedding task.
 
-    A `task.json` counts more than the files of sentence-transformers.
+    A `task.json` has priority over the files of sentence-transformers.
 
     Raises:
-      UserError: a file is damaged, or has a module that is not known here.
+      UserError: a file is damaged, or names an unsupported module.
     """
     if has_task(path):
         if task_name(path) != EMBEDDING:
@@ -33,7 +33,7 @@ def described_task(path: str | os.PathLike[str]) -> EmbeddingTask | None:
 
 
 def write_missing_task(directory: str | os.PathLike[str], task: EmbeddingTask) -> None:
-    """Write a task into a model's directory that has none."""
+    """Write a task into a model's directory, if it has none."""
     if not has_task(directory):
         write_task(directory, task, 0)
 
@@ -41,15 +41,15 @@ def write_missing_task(directory: str | os.PathLike[str], task: EmbeddingTask) -
 def write_sentence_files(
     directory: str | os.PathLike[str], task: EmbeddingTask
 ) -> list[str]:
-    """Write what sentence-transformers reads into a directory of Hugging Face.
+    """Write sentence-transformers' files into a Hugging Face model directory.
 
     Returns:
-      sentences about what these files cannot say.
+      sentences about settings that these files cannot express.
     """
     if task.pooling == "pooler":
         return [
-            "There is no modules.json: sentence-transformers does not know the pooling "
-            "'pooler'."
+            "modules.json was not written, because sentence-transformers does not "
+            "support the pooling 'pooler'."
         ]
     path = os.path.join(directory, config_json.CONFIG_FILE)
     width = files.read_json(path, "a config")["hidden_size"]
@@ -60,6 +60,6 @@ def write_sentence_files(
     if task.size is None:
         return []
     return [
-        "The files of sentence-transformers do not hold the size of the vectors: load "
+        "sentence-transformers' files do not store the size of the vectors. Load "
         f"the model with SentenceTransformer(path, truncate_dim={task.size})."
     ]

@@ -1,4 +1,4 @@
-"""The evaluation of sentence vectors: similarity of pairs, and retrieval."""
+"""Evaluate sentence vectors: similarity of pairs, and retrieval."""
 
 import dataclasses
 from collections.abc import Callable, Sequence
@@ -13,7 +13,7 @@ from official_bert.tasks.embedding.search import nearest, unit
 SIMILARITY = ("spearman", "pearson")
 DEPTHS = {"mrr": (10,), "recall": (1, 10), "ndcg": (10,)}
 RETRIEVAL = tuple(f"{name}_at_{k}" for name, ks in DEPTHS.items() for k in ks)
-# Documents whose vectors are compared at once.
+# Number of documents whose vectors are compared at the same time.
 _BLOCK = 4096
 
 
@@ -36,12 +36,12 @@ def of_examples(examples: Sequence[EmbeddingExample], flag: str) -> Evaluation:
     """Return the `Evaluation` of a dev set.
 
     With scores: the correlation of cosines and scores. Without scores: each anchor
-    searches its positive texts among the other texts of all rows; hard negatives are
-    among them.
+    searches its positive texts among all other texts of the set, including hard
+    negatives.
 
     Args:
       examples: list of `EmbeddingExample`.
-      flag: the flag that they came from, for messages.
+      flag: the flag that named their file, for messages.
 
     Raises:
       UserError: the examples are single texts.
@@ -50,8 +50,8 @@ def of_examples(examples: Sequence[EmbeddingExample], flag: str) -> Evaluation:
         return _of_scores(examples)
     if any(len(example.texts) < 2 for example in examples):
         raise UserError(
-            f"{flag} holds single texts, which cannot be scored; give pairs, with or "
-            "without scores."
+            f"{flag} contains single texts, which cannot be scored. Give pairs, with "
+            "or without scores."
         )
     return _of_pairs(examples)
 
@@ -86,7 +86,10 @@ def _of_pairs(examples):
     relevant = {anchor: own - {anchor} for anchor, own in relevant.items()}
     anchors = [anchor for anchor, own in relevant.items() if own]
     if not anchors:
-        raise UserError("Each pair of the dev set has the same text twice.")
+        raise UserError(
+            "Each pair of the dev set has the same text twice. Give pairs of different "
+            "texts."
+        )
     documents = sorted({numbers[t] for each in examples for t in each.texts[1:]})
     answers = [dict.fromkeys(relevant[anchor], 1.0) for anchor in anchors]
 
@@ -95,7 +98,7 @@ def _of_pairs(examples):
         blocks = (
             candidates[at : at + _BLOCK] for at in range(0, len(candidates), _BLOCK)
         )
-        # One more, as an anchor may be among the documents.
+        # One more, because the anchor may be among the documents.
         _, found = nearest(queries, blocks, 1 + max(map(max, DEPTHS.values())))
         ranked = [
             [documents[column] for column in row if documents[column] != anchor]

@@ -1,6 +1,6 @@
-"""Texts as the features of an embedding model.
+"""Convert texts to the features of an embedding model.
 
-Legend: `B` examples of a batch, `K` texts of an example, `S` tokens of a row.
+Legend: `B` examples per batch, `K` texts per example, `S` tokens per row.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,17 +22,17 @@ from official_bert.tasks.embedding.search import unit
 from official_bert.tasks.embedding.task import EmbeddingTask
 from official_bert.tokenization.full import FullTokenizer
 
-# Batches have text numbers as float32, which is exact below this.
+# Batches store text numbers as float32, which is exact below this number.
 _MOST_NUMBERS = 2**24
 
 
 class TrainingFeatures(NamedTuple):
-    """What the model reads of an example with K texts.
+    """The model's inputs for one example with K texts.
 
     Attributes:
       rows: `Features` of each text.
-      numbers: int of each text; equal for texts that mean the same.
-      score: how similar the first two texts are; 0 if unknown.
+      numbers: int of each text; equal for texts with the same meaning.
+      score: similarity of the first two texts; 0 if unknown.
     """
 
     rows: tuple[Features, ...]
@@ -46,14 +46,15 @@ def convert_training(
     max_seq_length: int,
     loss: str,
 ) -> list[TrainingFeatures]:
-    """Return the features of examples, in order; warn of the texts that it cut.
+    """Return the features of examples, in order; warn about texts that were cut.
 
-    For `SIMCSE` each first text is its own positive: the two differ in dropout.
+    With `SIMCSE` each first text is its own positive: the two copies differ in dropout.
 
     Args:
       examples: list of `EmbeddingExample`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: tokens of a text at most, `[CLS]` and `[SEP]` included.
+      max_seq_length: maximum number of tokens per text, including `[CLS]` and
+        `[SEP]`.
       loss: one of `constants.EMBEDDING_LOSSES`.
 
     Raises:
@@ -82,7 +83,7 @@ def convert_training(
 
 
 def length_of(example: TrainingFeatures) -> int:
-    """Return the tokens of the longest text of an example."""
+    """Return the number of tokens of an example's longest text."""
     return max(len(row.input_ids) for row in example.rows)
 
 
@@ -93,13 +94,13 @@ def pad_training(
 
     Args:
       features: sequence of B `TrainingFeatures`.
-      length: S, at least as many tokens as the longest text has.
-      num_texts: K, at least as many as any example has.
+      length: S, at least the number of tokens of the longest text.
+      num_texts: K, at least the largest number of texts of an example.
 
     Returns:
-      dict: `INPUTS` int32 [B, K, S]; `text_mask` int32 [B, K], 1 for texts that exist;
-      `text_numbers` int32 [B, K]; `scores` float32 [B]. A text that does not exist has
-      one token, so that attention has something to read.
+      dict: `INPUTS` int32 [B, K, S]; `text_mask` int32 [B, K], 1 for existing texts;
+      `text_numbers` int32 [B, K]; `scores` float32 [B]. A missing text has one
+      token, because attention needs at least one.
     """
     shape = (len(features), num_texts)
     batch = {name: np.zeros((*shape, length), np.int32) for name in INPUTS}
@@ -147,7 +148,7 @@ def vectors_of_texts(
     windows: Sequence[Sequence[Features]],
     normalize: bool,
 ) -> np.ndarray:
-    """Return one vector for each text: the mean of its windows' vectors.
+    """Return one vector per text: the mean of its windows' vectors.
 
     Args:
       rows: outputs of the model for each window of all texts, with `embedding`

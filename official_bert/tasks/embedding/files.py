@@ -1,15 +1,15 @@
-"""Files of texts that belong together, as examples for sentence embeddings.
+"""Read files of related texts as examples for sentence embeddings.
 
-A file is a CSV, a TSV or JSON lines (`tables.table_files`), or plain text. Its columns
-decide what a row is:
+A file is CSV, TSV or JSON lines (`tables.table_files`), or plain text. Its columns
+decide how rows are read:
 
 * pairs: an anchor and a positive text. Further texts are hard negatives.
-* pairs with a score: the two texts and how similar they are.
-* groups: a text and the number or name of its group. All texts of a group mean the
-  same. In JSON lines a row may also be a whole group, `{"texts": [...]}`.
-* texts: one column, or a line each of a `.txt`.
+* pairs with a score: two texts and their similarity.
+* groups: a text and the number or name of its group. All texts of a group have the
+  same meaning. In JSON lines a row may also be a complete group, `{"texts": [...]}`.
+* texts: one column, or one text per line of a `.txt`.
 
-Columns are named by the caller, or found by their usual names.
+The caller names the columns, or the reader recognizes their usual names.
 """
 
 import dataclasses
@@ -26,7 +26,7 @@ from official_bert.tables.table_files import (
     read_text,
 )
 
-# What columns of pairs are commonly called; of each tuple all must be there.
+# Usual names of the columns of pairs; all names of a tuple must exist.
 _PAIRS = (
     ("anchor", "positive"),
     ("query", "positive"),
@@ -42,7 +42,7 @@ _SCORES = ("score", "similarity", "similarity_score")
 _GROUPS = ("group", "cluster", "group_id", "cluster_id")
 _TEXTS = ("text", "sentence", "question")
 _WHOLE_GROUP = "texts"
-# The names of hard negatives begin with this.
+# Prefix of the names of hard negatives.
 _NEGATIVE = "negative"
 PLAIN = (".txt", ".txt.gz")
 
@@ -54,8 +54,8 @@ class EmbeddingExample:
     Attributes:
       guid: line of the file in which the row starts.
       texts: an anchor, its positive and hard negatives; or one text.
-      score: how similar the first two are; None if unknown.
-      group: texts of one group mean the same; None if there are no groups.
+      score: similarity of the first two texts; None if unknown.
+      group: texts of one group have the same meaning; None without groups.
     """
 
     guid: int
@@ -66,13 +66,13 @@ class EmbeddingExample:
 
 @dataclasses.dataclass(frozen=True)
 class ColumnNames:
-    """The columns of a table, by name or number, as flags give them.
+    """The columns of a table, by name or number, as in the flags.
 
     Attributes:
-      texts: () to find them by their usual names.
-      score: None to find it.
-      group: None to find it.
-      has_header: whether the first row names the columns; None to look.
+      texts: names; () to recognize usual names.
+      score: name; None to recognize a usual name.
+      group: name; None to recognize a usual name.
+      has_header: whether the first row is a header; None to guess.
     """
 
     texts: tuple[str, ...] = ()
@@ -91,17 +91,17 @@ def read_examples(
 ) -> list[EmbeddingExample]:
     """Return the examples of a file, in order.
 
-    A group of N texts becomes N pairs, of each text and the next; two texts become one.
-    A group with one text has no pair and is left out.
+    A group of N texts becomes N pairs of neighbouring texts, including the last with
+    the first; a group of two becomes one pair. A group with one text is left out.
 
     Args:
       path: the file.
-      flag: the flag that it came from, for messages.
+      flag: the flag that named the file, for messages.
       columns: `ColumnNames`.
 
     Raises:
-      UserError: the file cannot be read, its columns cannot be found, or a row lacks a
-        text or has a score that is not a number.
+      UserError: the file cannot be read, its columns do not exist or are ambiguous, or
+        a row lacks a text or has a score that is not a number.
     """
     path = os.fspath(path)
     if path.endswith(PLAIN):
@@ -117,14 +117,17 @@ def read_examples(
             examples = _rows(table, *_find(table, columns))
     if not examples:
         raise UserError(
-            f"{flag}: {path} has no examples; add rows with two texts, or with one "
+            f"{flag}: {path} has no examples. Add rows with two texts, or with one "
             "text for --loss=simcse."
         )
     return examples
 
 
 def _find(table, columns):
-    """Return (numbers of the text columns, of the score, of the group; or None)."""
+    """Return (numbers of the text columns, number of score, number of group).
+
+    Score and group may be None.
+    """
     score = _one(table, columns.score, "--score_column", _SCORES)
     group = _one(table, columns.group, "--group_column", _GROUPS)
     if columns.texts:
@@ -135,26 +138,26 @@ def _find(table, columns):
     if len(set(chosen)) < len(chosen):
         raise UserError(
             "--text_columns, --score_column and --group_column must be different "
-            f"columns; those of {table.path} are {describe_columns(table)}."
+            f"columns. The columns of {table.path} are {describe_columns(table)}."
         )
     if group is not None and (len(texts) != 1 or score is not None):
         raise UserError(
-            f"{table.path}: a table of groups has one column of texts and no scores; "
-            "give one --text_columns, or leave --group_column out."
+            f"{table.path}: a table of groups has one text column and no scores. Name "
+            "one column in --text_columns, or leave out --group_column."
         )
     if score is not None and len(texts) != 2:
-        # A label of something else, found by its name.
+        # The usual name belongs to a label with another meaning.
         if columns.score is None:
             return texts, None, group
         raise UserError(
-            f"{table.path}: a score belongs to two texts, and --text_columns names "
-            f"{len(texts)}; give two."
+            f"{table.path}: a score needs two texts, but --text_columns names "
+            f"{len(texts)} columns. Name two."
         )
     return texts, score, group
 
 
 def _one(table, name, flag, usual):
-    """Return the number of a column that is given, or has a usual name; or None."""
+    """Return the number of the named column, or of a usual name; or None."""
     if name is not None:
         return find_column(table, name, flag)
     lower = [column.lower() for column in table.columns]
@@ -182,8 +185,8 @@ def _guess_texts(table, taken, is_group):
     if len(free) == 1 or (len(free) == 2 and not table.has_header):
         return free
     raise UserError(
-        f"{table.path}: the columns of the texts are unclear; choose with "
-        f"--text_columns among {describe_columns(table)}."
+        f"{table.path}: the text columns are ambiguous. Choose --text_columns from "
+        f"{describe_columns(table)}."
     )
 
 
@@ -204,7 +207,7 @@ def _whole_groups(table):
 
 def _rows(table, texts, score, group):
     def convert(line, cells):
-        # A row may have fewer hard negatives than others.
+        # Rows may have different numbers of hard negatives.
         own = [_text(cells[index]) for index in texts[:2]]
         own += [_text(cells[index]) for index in texts[2:] if cells[index] != ""]
         value = None if score is None else _score(cells[score])
@@ -228,7 +231,7 @@ def _grouped(examples):
 
 
 def _pairs(guid: int, group: str, texts: Sequence[str]) -> Iterator[EmbeddingExample]:
-    """Yield each text of a group with the next; the last with the first."""
+    """Yield each text of a group with the next one, and the last with the first."""
     count = len(texts) if len(texts) > 2 else len(texts) - 1
     for index in range(count):
         pair = (texts[index], texts[(index + 1) % len(texts)])
@@ -254,23 +257,25 @@ def check_loss(examples: Sequence[EmbeddingExample], loss: str, flag: str) -> No
     Args:
       examples: list of `EmbeddingExample`.
       loss: one of `constants.EMBEDDING_LOSSES`.
-      flag: the flag that they came from, for messages.
+      flag: the flag that named their file, for messages.
     """
     for example in examples:
         if loss in (COSINE, COSENT) and example.score is None:
             raise UserError(
-                f"{flag}: --loss={loss} needs pairs with scores, and the example in "
-                f"line {example.guid} has none; give --score_column or another --loss."
+                f"{flag}: --loss={loss} needs pairs with scores, but line "
+                f"{example.guid} has no score. Add --score_column, or choose "
+                "another --loss."
             )
         if loss == INFO_NCE and len(example.texts) < 2:
             raise UserError(
-                f"{flag}: --loss={loss} needs two texts in each row, and line "
-                f"{example.guid} has one; give two --text_columns, or --loss=simcse."
+                f"{flag}: --loss={loss} needs two texts per row, but line "
+                f"{example.guid} has one. Name two --text_columns, or use "
+                "--loss=simcse."
             )
 
 
 def default_loss(examples: Sequence[EmbeddingExample]) -> str:
-    """Return the loss that fits examples: by their scores, pairs, or texts alone."""
+    """Return the default loss for examples with scores, with pairs or with one text."""
     if all(example.score is not None for example in examples):
         return COSENT
     return INFO_NCE if len(examples[0].texts) > 1 else SIMCSE

@@ -1,4 +1,4 @@
-"""A pre-trained encoder on a device's format: a vector for each text."""
+"""Run a pre-trained encoder in TFLite format: one vector per text."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,7 +20,7 @@ from official_bert.tasks.classifier.predictor import example_of
 
 
 class EncoderPredictor(TaskPredictor):
-    """The `.tflite` of a pre-trained model, which has no task: `task` is None."""
+    """The `.tflite` file of a pre-trained model. It has no task: `task` is None."""
 
     make_example = staticmethod(example_of)
 
@@ -28,17 +28,17 @@ class EncoderPredictor(TaskPredictor):
         """Load a model.
 
         Args:
-          path: of a `.tflite`, or of the folder it was exported to.
-          batch_size: of no effect: sequences go through it one by one.
+          path: path of a `.tflite` file, or of its export folder.
+          batch_size: ignored, because sequences are processed one by one.
 
         Raises:
-          UserError: the file is damaged, or the model in it has no pooler.
+          UserError: the file is damaged, or its model has no pooler.
         """
         self.model, self.tokenizer, self.task = load_tflite(path)
         if "pooled_output" not in self.model.outputs():
             raise UserError(
-                f"{path}: the model has no pooler, so it gives vectors of tokens "
-                "(sequence_output) and none of texts; ask its signatures for those."
+                f"{path}: the model has no pooler, so it returns vectors of tokens "
+                "(sequence_output) but not of texts. Call its signatures directly."
             )
         self.global_step, self.batch_size = None, batch_size
 
@@ -49,10 +49,10 @@ class EncoderPredictor(TaskPredictor):
           texts: iterable of str, or of pairs (text, text).
 
         Raises:
-          TypeError: `texts` is one text, or something in it is none.
+          TypeError: `texts` is a single text, or contains something else.
         """
         if isinstance(texts, str):
-            raise TypeError("predict takes a list of texts; put this one into a list.")
+            raise TypeError("predict needs a list of texts. Put this text into a list.")
         return self.predict_all(texts)
 
     def predict_all(self, inputs: Iterable[str | Sequence[str]]) -> np.ndarray:
@@ -71,7 +71,7 @@ class EncoderPredictor(TaskPredictor):
         features: Sequence[Features],
         batch_size: int | None = None,
     ) -> list[dict[str, np.ndarray]]:
-        """Return the dict of the model's outputs for each example."""
+        """Return a dict of the model's outputs for each example."""
         feature_set = FeatureSet(features, self.model.lengths[-1], pad_features)
         return run_examples(self.model, feature_set, batch_size or self.batch_size)
 

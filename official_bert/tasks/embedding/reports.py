@@ -1,8 +1,8 @@
-"""The results of an embedding model for whole sets, in files.
+"""Write the scores and predictions of an embedding model for complete sets.
 
 * `eval_results.txt`: scores, `key = value`;
-* `test_predictions.jsonl`: a line for each example: its texts and their cosine, or its
-  text and the vector.
+* `test_predictions.jsonl`: a line per example: two texts with their cosine, or one
+  text with its vector.
 """
 
 import itertools
@@ -16,7 +16,7 @@ from official_bert.tasks.embedding.files import EmbeddingExample
 from official_bert.tasks.embedding.vectors import EmbeddingPredictor
 from official_bert.training.logs import eval_results
 
-# Examples whose vectors are in memory at a time.
+# Number of examples whose vectors are in memory at the same time.
 CHUNK = 1024
 
 
@@ -32,9 +32,9 @@ def evaluate(
     Args:
       predictor: `EmbeddingPredictor`.
       evaluation: `Evaluation` of the dev set; None without one.
-      corpus_scores: what `corpus.evaluate` returned; {} without a corpus.
-      directory: for the file.
-      batch_size: texts that go through the model together.
+      corpus_scores: the result of `corpus.evaluate`; {} without a corpus.
+      directory: folder of the file.
+      batch_size: number of texts per batch.
     """
     results = dict(corpus_scores)
     if evaluation is not None:
@@ -53,12 +53,12 @@ def predict(
     examples: Sequence[EmbeddingExample],
     directory: str | os.PathLike[str],
 ) -> None:
-    """Write the cosine of each pair, or the vector of each text; say where.
+    """Write the cosine of each pair, or the vector of each text; print the path.
 
     Args:
       predictor: `EmbeddingPredictor`.
-      examples: list of `EmbeddingExample`; of each the first two texts.
-      directory: for the file.
+      examples: list of `EmbeddingExample`, of which the first two texts are used.
+      directory: folder of the file.
     """
     path = os.path.join(directory, "test_predictions.jsonl")
     rest = iter(examples)

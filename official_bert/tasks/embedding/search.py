@@ -1,23 +1,23 @@
-"""Exact search for the nearest vectors, block by block.
+"""Search for the nearest vectors, exactly and block by block.
 
-Legend: `Q` queries, `N` documents of a block, `D` numbers of a vector, `k` results.
+Legend: `Q` queries, `N` documents per block, `D` numbers per vector, `k` results.
 """
 
 from collections.abc import Iterable
 
 import numpy as np
 
-# Scores in memory at a time: this many queries with one block of documents.
+# Limit of the scores in memory: this number of queries times one block of documents.
 QUERY_BLOCK = 1024
 
 
 def nearest(
     queries: np.ndarray, blocks: Iterable[np.ndarray], k: int
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Return the k documents whose cosine with each query is the largest.
+    """Return, for each query, the k documents with the largest cosine.
 
-    Memory is that of the queries, of one block, and of `QUERY_BLOCK` rows of scores.
-    Of equal scores, the document with the smaller number comes first.
+    Memory holds the queries, one block, and `QUERY_BLOCK` rows of scores. On equal
+    scores the document with the smaller number comes first.
 
     Args:
       queries: float32 [Q, D].
@@ -26,7 +26,7 @@ def nearest(
 
     Returns:
       (cosines float32 [Q, k], numbers int64 [Q, k]), the best first. If there are
-      fewer than k documents, the arrays have as many columns as documents.
+      fewer than k documents, the arrays have one column per document.
     """
     queries = unit(queries)
     cosines = np.empty((len(queries), 0), np.float32)
@@ -45,7 +45,7 @@ def nearest(
 
 
 def unit(vectors: np.ndarray) -> np.ndarray:
-    """Return vectors [N, D] with length 1, float32; zeros stay zeros."""
+    """Scale vectors [N, D] to length 1, float32; zero vectors stay zero."""
     vectors = np.asarray(vectors, np.float32)
     lengths = np.linalg.norm(vectors, axis=-1, keepdims=True)
     return vectors / np.maximum(lengths, 1e-12)
@@ -56,10 +56,10 @@ def _parts(count):
 
 
 def _merged(cosines, numbers, scores, first, k):
-    """Return the best k of what was found and of a block's scores [Q, N]."""
+    """Return the best k of the previous results and of a block's scores [Q, N]."""
     own = np.broadcast_to(first + np.arange(scores.shape[1]), scores.shape)
     if scores.shape[1] > k:
-        # The k-th largest score; ties with it are sorted out below.
+        # The k-th largest score. Ties with it are resolved below.
         least = np.partition(scores, -k, axis=1)[:, -k]
         kept = scores >= least[:, np.newaxis]
         width = kept.sum(1).max()
@@ -68,6 +68,6 @@ def _merged(cosines, numbers, scores, first, k):
         own = np.take_along_axis(own, columns, 1)
     scores = np.concatenate([cosines, scores], 1)
     own = np.concatenate([numbers, own], 1)
-    # Numbers rise within equal scores, so that a stable sort keeps their order.
+    # Numbers increase within equal scores, and a stable sort keeps their order.
     order = np.argsort(-scores, axis=1, kind="stable")[:, :k]
     return np.take_along_axis(scores, order, 1), np.take_along_axis(own, order, 1)

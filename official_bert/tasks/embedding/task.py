@@ -1,4 +1,4 @@
-"""`EmbeddingTask`: what `task.json` keeps of a model of sentence vectors."""
+"""`EmbeddingTask`, the content of `task.json` for sentence embeddings."""
 
 import dataclasses
 from typing import Any, ClassVar, Self
@@ -9,18 +9,17 @@ from official_bert.json_records import from_json
 
 @dataclasses.dataclass(frozen=True)
 class EmbeddingTask:
-    """How a model makes a vector of a text; kept in `task.json`.
+    """How a model computes the vector of a text; stored in `task.json`.
 
     Attributes:
-      max_seq_length: tokens of a text at most, `[CLS]` and `[SEP]` included.
+      max_seq_length: maximum number of tokens per text, including `[CLS]` and `[SEP]`.
       pooling: one of `constants.POOLINGS`; see `modeling.embedding.model.pool`.
       normalize: whether vectors have length 1.
-      size: how many of the first numbers of a vector are kept (Matryoshka); None for
-        all.
-      long_text: what becomes of longer texts: "truncate" cuts them. "window" reads
-        them through windows, half a window apart; the text's vector is the mean of
-        the windows' vectors, normalized again if `normalize`.
-      metrics: names of the scores; the first decides which model is the best.
+      size: number of leading dimensions to keep (Matryoshka); None for all.
+      long_text: "truncate" cuts longer texts. "window" reads them in windows that
+        start half a window apart. The text's vector is the mean of the windows'
+        vectors, normalized again if `normalize`.
+      metrics: names of the scores. The first one selects the best model.
     """
 
     TASK: ClassVar[str] = EMBEDDING
@@ -33,15 +32,15 @@ class EmbeddingTask:
     metrics: tuple[str, ...] = ("spearman", "pearson")
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes, fit for JSON."""
+        """Return the fields in a form for JSON, which `from_dict` reads."""
         return dataclasses.asdict(self)
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a task of what `to_dict` returned.
+        """Create a task from the result of `to_dict`.
 
         Raises:
-          KeyError, ValueError: a value is missing or impossible.
+          KeyError, ValueError: values are missing or wrong.
         """
         task = from_json(cls, values)
         if task.max_seq_length < (5 if task.long_text == WINDOW else 3):
@@ -53,5 +52,5 @@ class EmbeddingTask:
         if task.size is not None and task.size < 1:
             raise ValueError(f"size is {task.size}")
         if not task.metrics:
-            raise ValueError("there are no metrics")
+            raise ValueError("metrics is empty")
         return task

@@ -1,4 +1,4 @@
-"""Training of sentence embeddings: the objective, the evaluation, the run."""
+"""Train sentence embeddings: the objective, the evaluation, the run."""
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
@@ -32,7 +32,7 @@ ARCHITECTURE = "BertModel"
 
 
 def describe(row: Mapping[str, float]) -> str:
-    """Return what a log line says of a row: its loss and its scores."""
+    """Return the loss and the scores as one line of text."""
     names = ("accuracy", "spearman", "pearson", "mrr_at_10", "recall_at_1")
     parts = [f"{name} {row[name]:.4f}" for name in names if name in row]
     if "loss" in row:
@@ -60,14 +60,14 @@ def outputs_of(model: keras.Model) -> Callable[..., dict[str, tf.Tensor]]:
 def compile_model(
     model: keras.Model,
 ) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Return the compiled function of a batch of rows; see `outputs_of`."""
+    """Compile the function of a batch of rows; see `outputs_of`."""
     return outputs.compile_model(outputs_of(model))
 
 
 def feature_set(
     features: Sequence[TrainingFeatures], max_seq_length: int
 ) -> FeatureSet:
-    """Return examples as a `FeatureSet` whose batches have K texts each."""
+    """Return examples as a `FeatureSet` whose batches have K texts per example."""
     num_texts = max(len(each.rows) for each in features)
     pad = functools.partial(pad_training, num_texts=num_texts)
     return FeatureSet(features, max_seq_length, pad, length_of)
@@ -84,11 +84,11 @@ def make_job(
 
     Args:
       start: `job.Start`.
-      task: `EmbeddingTask`; its `metrics` are those of the evaluation.
+      task: `EmbeddingTask`, with the `metrics` of the evaluation.
       loss: `LossSettings`.
       train_features: list of `TrainingFeatures`.
-      evaluation: `Evaluation` that decides which model is the best; None keeps the
-        last.
+      evaluation: `Evaluation` that selects the best model; None keeps the last
+        model.
     """
     return FineTuningJob(
         start=start,
@@ -123,7 +123,7 @@ def _dev_set(start, task, evaluation):
 
 
 def _parts_of(features):
-    """Yield what distinguishes examples from others, as arrays."""
+    """Yield arrays that distinguish these examples from others."""
     for example in features:
         yield np.array([len(example.rows), *example.numbers], np.int64)
         yield np.array([example.score], np.float32)

@@ -1,4 +1,4 @@
-"""A model of sentence embeddings: vectors of texts, and their similarity."""
+"""Compute vectors of texts, and their similarity, with an embedding model."""
 
 import os
 from collections.abc import Iterable, Sequence
@@ -25,16 +25,16 @@ from official_bert.tasks.embedding.task import EmbeddingTask
 
 
 class EmbeddingPredictor(TaskPredictor):
-    """A model that makes a vector of each text; see `TaskPredictor`.
+    """A model that computes a vector per text; see `TaskPredictor`.
 
-    Examples are tuples of one text or two, features a list of windows for each text,
-    outputs vectors, float32 [texts, size]. The result of one text is its vector; that
-    of two texts is their cosine.
+    Examples are tuples of one or two texts; features are a list of windows per text;
+    outputs are vectors, float32 [texts, size]. The result for one text is its vector,
+    for two texts their cosine.
     """
 
     task: EmbeddingTask
     task_class = EmbeddingTask
-    # There is no head; every encoder can be read.
+    # These models have no task head. Every encoder has these weights.
     head = "bert/embeddings/word_embeddings"
     make_model = staticmethod(training.make_model)
     compile_model = staticmethod(training.compile_model)
@@ -51,7 +51,7 @@ class EmbeddingPredictor(TaskPredictor):
     ):
         """Load a model; see `TaskPredictor`.
 
-        A directory of sentence-transformers needs no task: its files describe it.
+        A sentence-transformers directory needs no task, because its files describe it.
         """
         if task is None and not find_file(path) and not has_task(path):
             task = described_task(path)
@@ -67,13 +67,13 @@ class EmbeddingPredictor(TaskPredictor):
         if missing:
             raise UserError(
                 f"{path} lacks {', '.join(missing)}, which --pooling="
-                f"{self.task.pooling} needs; give a complete model, or another pooling."
+                f"{self.task.pooling} needs. Give a complete model, or another pooling."
             )
         width = self.model.config.hidden_size
         if self.task.size is not None and self.task.size > width:
             raise UserError(
-                f"{path}: the vectors have {width} numbers, and size is "
-                f"{self.task.size}; choose a smaller one."
+                f"{path}: the vectors have {width} dimensions, but size is "
+                f"{self.task.size}. Choose a smaller size."
             )
 
     def predict(self, texts: Iterable[str]) -> np.ndarray:
@@ -81,13 +81,13 @@ class EmbeddingPredictor(TaskPredictor):
         return self.vectors(texts)
 
     def vectors(self, texts: Iterable[str]) -> np.ndarray:
-        """Return the vector of each text, float32 [N, size].
+        """Return the vectors of texts, float32 [N, size].
 
         Raises:
-          TypeError: `texts` is one text, or something in it is not a text.
+          TypeError: `texts` is a single text, or contains something else.
         """
         if isinstance(texts, str):
-            raise TypeError("vectors takes a list of texts; put this one into a list.")
+            raise TypeError("vectors needs a list of texts. Put this text into a list.")
         texts = list(texts)
         for number, text in enumerate(texts):
             if not isinstance(text, str):
@@ -99,7 +99,7 @@ class EmbeddingPredictor(TaskPredictor):
         return self.outputs(examples, self.features(examples))
 
     def similarity(self, texts: Iterable[str], others: Iterable[str]) -> np.ndarray:
-        """Return the cosine of each text with each of the others, float32 [N, M].
+        """Return the cosines of all texts with all others, float32 [N, M].
 
         Raises:
           TypeError: see `vectors`.
@@ -115,13 +115,11 @@ class EmbeddingPredictor(TaskPredictor):
         """Return one text or two as a tuple.
 
         Raises:
-          TypeError: it is neither a text nor a pair of texts.
+          TypeError: the value is neither a text nor a pair of texts.
         """
         parts = (value,) if isinstance(value, str) else tuple(value or ())
         if len(parts) not in (1, 2) or not all(isinstance(each, str) for each in parts):
-            raise TypeError(
-                f"Text {number} is {value!r}: neither a str nor a pair of str."
-            )
+            raise TypeError(f"Text {number} is {value!r}, not a str or a pair of str.")
         return parts
 
     def features(self, examples: Sequence[tuple[str, ...]]) -> list[list[Features]]:
@@ -146,7 +144,7 @@ class EmbeddingPredictor(TaskPredictor):
     def results(
         self, examples: Sequence[tuple[str, ...]], outputs: np.ndarray
     ) -> list[Any]:
-        """Return the vector float32 [size] of a text, or the cosine of two."""
+        """Return the vector float32 [size] of one text, or the cosine of two."""
         found: list[Any] = []
         rows = iter(outputs)
         for example in examples:
@@ -159,7 +157,7 @@ class EmbeddingPredictor(TaskPredictor):
         return found
 
     def to_json(self, value: str | Sequence[str], result: Any) -> dict[str, Any]:
-        """Return a text with its vector, or two with their cosine, for JSON."""
+        """Return one text with its vector, or two with their cosine, for JSON."""
         if isinstance(result, float):
             pair = dict(zip(("text", "text_b"), value, strict=True))
             return {**pair, "similarity": round(result, 6)}

@@ -1,4 +1,4 @@
 """GLUE and XNLI: their tasks, files and submissions.
 
-One row of a table describes a task; `classifier/` trains and evaluates it.
+One entry of a table describes each task; `classifier/` trains and evaluates it.
 """

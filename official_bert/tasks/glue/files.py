@@ -1,8 +1,8 @@
-"""GLUE's own files: tables of text, one row an example.
+"""Read GLUE's files: tables of text with one example per row.
 
-Rows end at line feeds and cells at tabs alone; quotes are text, as in the
+Rows end only at line feeds and cells only at tabs. Quotes are text, as in the
 original's `_read_tsv`. A byte order mark and carriage returns at line ends are
-left out, and so are bytes that are not UTF-8, of which a warning tells.
+removed. Bytes that are not UTF-8 are also removed, with a warning.
 """
 
 import codecs
@@ -17,7 +17,7 @@ from official_bert.errors import UserError, list_some
 from official_bert.tables.examples import Example
 from official_bert.tasks.glue.tasks import MSR_TRAIN, GlueTask
 
-# More row numbers than these are not listed in a warning.
+# A warning lists at most this many row numbers.
 LISTED_ROWS = 10
 
 
@@ -28,15 +28,15 @@ def read_examples(
 
     Args:
       task: `GlueTask`.
-      data_dir: the task's folder, or the folder that holds those of all tasks.
+      data_dir: the task's folder, or the folder with the folders of all tasks.
       split: "train", "dev" or "test".
 
     Returns:
-      list of `Example`, at least one. Labels are one of `task.labels`, floats
-      for a regression task, None in a test set that does not tell them.
+      list of `Example`, at least one. Labels are one of `task.labels`, floats for
+      regression, and None in a test set without labels.
 
     Raises:
-      UserError: see `read_file`; or no file of the split is there.
+      UserError: see `read_file`; or the file of the split does not exist.
     """
     if split not in task.layouts:
         raise UserError(
@@ -45,11 +45,11 @@ def read_examples(
     path = _path_of(task, data_dir, split)
     if not path:
         raise UserError(
-            f"--data_dir: there is no {' or '.join(task.layouts[split].files)} in "
-            f"{data_dir}, nor in its folder {task.directory}; name the folder of "
+            f"--data_dir: {data_dir} and its folder {task.directory} do not contain "
+            f"{' or '.join(task.layouts[split].files)}. Give the folder of "
             f"{task.name}'s data."
         )
-    # Both the train and the dev set are in Microsoft's file.
+    # Microsoft's file contains both the train and the dev set.
     wanted = None
     if os.path.basename(path) == MSR_TRAIN:
         wanted = _msr_rows_of(path, split)
@@ -57,7 +57,7 @@ def read_examples(
 
 
 def has_examples(task: GlueTask, data_dir: str | os.PathLike[str], split: str) -> bool:
-    """Tell whether the file of a split is there; see `read_examples`."""
+    """Return whether the file of a split exists; see `read_examples`."""
     return _path_of(task, data_dir, split) is not None
 
 
@@ -79,24 +79,23 @@ def read_file(
 ) -> list[Example]:
     """Return the examples of one file.
 
-    A row with more or fewer cells than the header has is left out, with a
-    warning that lists such rows. Not in a test set, where predictions belong
-    to rows by their number: there missing cells are empty, further ones unread.
+    Rows with more or fewer cells than the header are left out, and a warning lists
+    them. A test set keeps all rows, because predictions refer to row numbers. There
+    missing cells are empty, and extra cells are ignored.
 
     Args:
       path: the file.
       task: `GlueTask`.
       split: "train", "dev" or "test", a key of `task.layouts`.
-      wanted: None, or a function of a row's cells that says whether to keep
-        it.
+      wanted: None, or a function: cells of a row -> whether to keep the row.
 
     Returns:
-      list of `Example`. The number in their `guid` counts rows of the file
-      from 0, the header among them, as the original's does.
+      list of `Example`. The number in their `guid` counts rows of the file from 0,
+      including the header, as in the original.
 
     Raises:
-      UserError: the file cannot be read, has too few columns, has no rows, or
-        a label is none of the task's; names the row, counted from 1.
+      UserError: the file cannot be read, has too few columns or no rows, or a label
+        does not belong to the task. The message names the row, counted from 1.
     """
     layout, rows = task.layouts[split], _read_rows(path)
     num_columns = layout.num_columns or _header_size(rows, path, layout, task)
@@ -117,10 +116,13 @@ def read_file(
             guid = f"{split}-{number - 1}"
             examples.append(Example(guid, cells[layout.text_a], text_b, label))
     if malformed:
-        what = "what is missing is empty" if split == "test" else "they were left out"
+        what = "missing cells are empty" if split == "test" else "they were left out"
         _warn_of(path, malformed, f"do not have {num_columns} cells; {what}")
     if not examples:
-        raise UserError(f"{path} has no rows that are examples of {task.name}.")
+        raise UserError(
+            f"{path} contains no examples of {task.name}. Check --data_dir and "
+            "--task_name."
+        )
     return examples
 
 
@@ -141,7 +143,7 @@ def _read_rows(path):
         if text:
             yield number, text.split("\t")
     if invalid:
-        _warn_of(path, invalid, "have bytes that are not UTF-8; these were left out")
+        _warn_of(path, invalid, "have bytes that are not UTF-8; these were removed")
 
 
 def _warn_of(path, numbers, what):
@@ -150,26 +152,26 @@ def _warn_of(path, numbers, what):
 
 
 def _header_size(rows, path, layout, task):
-    """Take the header from `rows` and return how many columns it names."""
+    """Remove the header from `rows`, and return its number of columns."""
     _, header = next(rows, (1, []))
     columns = (layout.text_a, layout.text_b, layout.label)
     needed = max(c + 1 if c >= 0 else -c for c in columns if c is not None)
     if len(header) < needed:
         raise UserError(
-            f"{path}: its first row has {len(header)} columns, but {task.name} needs "
-            f"{needed}, separated by tabs; is it another task's file?"
+            f"{path}: the first row has {len(header)} columns, but {task.name} needs "
+            f"{needed}, separated by tabs. Check that the file belongs to this task."
         )
     return len(header)
 
 
 def _label(text, task, where):
-    """Return the label that a cell says, a str or a float."""
+    """Return the label in a cell, a str or a float."""
     if not task.label_range:
         label = task.aliases.get(text, text)
         if label not in task.labels:
             raise UserError(
-                f"{where}: the label {text!r} is none of {', '.join(task.labels)}, the "
-                f"labels of {task.name}; correct the row or take it out."
+                f"{where}: the label {text!r} is not one of {', '.join(task.labels)}, "
+                f"the labels of {task.name}. Correct the row or remove it."
             )
         return label
     low, high = task.label_range
@@ -177,22 +179,22 @@ def _label(text, task, where):
         number = float(text)
     except ValueError:
         number = math.nan
-    # Written so that nan is refused, too.
+    # This form of the condition also rejects nan.
     if not low <= number <= high:
         raise UserError(
-            f"{where}: the label {text!r} is no number from {low:g} to {high:g}; "
-            "correct the row or take it out."
+            f"{where}: the label {text!r} is not a number from {low:g} to {high:g}. "
+            "Correct the row or remove it."
         )
     return number
 
 
 def _msr_rows_of(path, split):
-    """Return a function that says whether a row of `MSR_TRAIN` is of a split."""
+    """Return a function: cells of a row of `MSR_TRAIN` -> whether it is in a split."""
     ids_path = os.path.join(os.path.dirname(path), "dev_ids.tsv")
     if not os.path.isfile(ids_path):
         raise UserError(
-            f"{path} is both the train and the dev set of mrpc, and {ids_path} is "
-            "missing, which tells them apart; GLUE distributes it."
+            f"{path} contains both the train and the dev set of mrpc. {ids_path}, "
+            "which separates them, is missing. GLUE distributes it."
         )
     dev_ids = {tuple(cells) for _, cells in _read_rows(ids_path)}
     return lambda cells: (tuple(cells[1:3]) in dev_ids) == (split == "dev")

@@ -1,7 +1,7 @@
-"""Predictions in files: the original's `test_results.tsv`, and GLUE's server's.
+"""Write predictions: the original's `test_results.tsv`, and the GLUE server's files.
 
-The server wants one zip archive with a file for each of the 11 test sets, all
-of them even if only one is of interest.
+The server accepts only one zip archive with the files of all 11 test sets, even if
+only one score is of interest.
 """
 
 import os
@@ -18,12 +18,12 @@ _SERVER_FILES = [task.submission for task in TASKS.values() if task.submission]
 
 
 def write_test_results(path: str | os.PathLike[str], outputs: np.ndarray) -> None:
-    """Write a row per example, a column per class, as `run_classifier.py` does.
+    """Write a row per example and a column per class, as `run_classifier.py` does.
 
     Args:
       path: the file, `test_results.tsv` in the original.
-      outputs: float32 [N, C], probabilities of the classes; [N, 1] or [N], the
-        scores of a regression task.
+      outputs: float32 [N, C], probabilities of the classes; for regression the
+        numbers, [N, 1] or [N].
     """
     outputs = np.asarray(outputs, np.float32)
     rows = outputs[:, None] if outputs.ndim == 1 else outputs
@@ -36,17 +36,17 @@ def write_submission(
     """Write one task's file for the GLUE server.
 
     Args:
-      directory: folder for the file; it must be there.
+      directory: existing folder for the file.
       task: `GlueTask` with a `submission`.
-      predictions: for each row of the test set, in its order, the number of a
-        class, int [N], or for a regression task the score, float [N].
+      predictions: for each row of the test set, in order, the number of a class,
+        int [N], or for regression the number, float [N].
 
     Returns:
-      path of the file: `index` and `prediction` in each row, the class by its
-      name, a score within the task's range to three places.
+      path of the file. Each row has `index` and `prediction`: the class name, or a
+      number with three decimal places, limited to the task's range.
 
     Raises:
-      ValueError: a score is nan.
+      ValueError: a number is nan.
     """
     assert task.submission is not None
     path = os.path.join(directory, task.submission)
@@ -63,7 +63,7 @@ def write_submission(
 
 
 def missing_submissions(directory: str | os.PathLike[str]) -> list[str]:
-    """Return the names of the server's files that are not in a folder yet."""
+    """Return the names of the server's files that a folder does not contain yet."""
     paths = {name: os.path.join(directory, name) for name in _SERVER_FILES}
     return [name for name, path in paths.items() if not os.path.isfile(path)]
 
@@ -72,19 +72,19 @@ def zip_submission(directory: str | os.PathLike[str]) -> str:
     """Put the files of all tasks, and no others, into one archive.
 
     Args:
-      directory: the folder that `write_submission` wrote to.
+      directory: the folder with the files of `write_submission`.
 
     Returns:
       path of the archive, `ARCHIVE` in the folder.
 
     Raises:
-      UserError: the file of a task is missing; lists those.
+      UserError: files of tasks are missing. The message lists them.
     """
     missing = missing_submissions(directory)
     if missing:
         raise UserError(
-            f"{directory} lacks {', '.join(missing)}: the server scores nothing "
-            "unless all tasks are there; predict these, too."
+            f"{directory} lacks {', '.join(missing)}. The server scores only complete "
+            "submissions, so predict these tasks too."
         )
     path = os.path.join(directory, ARCHIVE)
     with (

@@ -1,16 +1,16 @@
-"""The tasks of GLUE (Wang et al. 2018) and XNLI: one row of a table each.
+"""The tasks of GLUE (Wang et al. 2018) and XNLI as a table.
 
-What their files look like, which labels they have in which order, how they are
-scored and what the GLUE server wants to be sent. Columns count from 0, from
-the end if negative. The orders of the labels are those of the original's
-processors, where it has one; Hugging Face numbers MNLI's differently.
+Each entry describes the files, the labels and their order, the metrics and the
+submission. Columns count from 0, or from the end if negative. The order of labels is
+that of the original's processors, if they exist. Hugging Face numbers MNLI's labels
+differently.
 """
 
 import dataclasses
 
 from official_bert.errors import UserError
 
-# Where a task's scores are of two kinds, the first decides what is best.
+# If a task has several metrics, the first one selects the best model.
 ACCURACY = ("accuracy",)
 F1_AND_ACCURACY = ("f1", "accuracy")
 MATTHEWS = ("matthews_correlation",)
@@ -26,12 +26,12 @@ class Layout:
     """The layout of one file of a task.
 
     Attributes:
-      files: names it may have in the task's folder, the best one first.
+      files: possible names in the task's folder, the preferred one first.
       text_a: column of the (first) text.
       text_b: column of the second text, or None.
-      label: column of the label, or None where it is not told.
-      num_columns: None where the first row is a header, and says it.
-      language: None, or what column 0 must say for a row to be read.
+      label: column of the label, or None if the file has no labels.
+      num_columns: number of columns of a file without a header; else None.
+      language: None, or the value of column 0 in the rows to read.
     """
 
     files: tuple[str, ...]
@@ -47,16 +47,16 @@ class GlueTask:
     """One task.
 
     Attributes:
-      name: what `--task_name` says.
-      directory: its folder among those of GLUE.
+      name: value of `--task_name`.
+      directory: its folder in the GLUE folder.
       layouts: dict of split ("train", "dev", "test") -> `Layout`.
-      labels: names of its classes, in the order of their numbers; none where
-        the label is a number (see `label_range`).
+      labels: names of its classes, in the order of their numbers; empty if the
+        label is a number (see `label_range`).
       metrics: names of its scores in `official_bert.metrics.glue`.
-      submission: name of the file for the server; None where it takes none.
+      submission: name of the file for the server; None if the server has none.
       label_range: lowest and highest label of a regression task, or None.
       aliases: other names of labels -> those in `labels`.
-      companions: names of tasks whose sets a model of this one is asked too.
+      companions: names of tasks whose sets a model of this task also predicts.
     """
 
     name: str
@@ -70,17 +70,17 @@ class GlueTask:
     companions: tuple[str, ...] = ()
 
 
-# Microsoft's own files, which GLUE's train.tsv and dev.tsv are made from: the
-# rows that dev_ids.tsv names are the dev set.
+# Microsoft's file, from which GLUE's train.tsv and dev.tsv are made. dev_ids.tsv
+# lists the rows of the dev set.
 MSR_TRAIN = "msr_paraphrase_train.txt"
 MSR_TEST = "msr_paraphrase_test.txt"
 
 
 def _layouts(train, test, dev_files=("dev.tsv",), test_files=("test.tsv",), more=()):
-    """Return the layouts of a task with train.tsv, or one of `more` in its place.
+    """Return the layouts of a task with train.tsv, or another name from `more`.
 
-    `train` and `test` are fields of `Layout` after the files; a dev set has those of
-    `train`.
+    `train` and `test` are the fields of `Layout` after `files`. The dev set has the
+    fields of `train`.
     """
     return {
         "train": Layout(("train.tsv", *more), *train),
@@ -89,7 +89,7 @@ def _layouts(train, test, dev_files=("dev.tsv",), test_files=("test.tsv",), more
     }
 
 
-# Number, two texts and label.
+# Columns: number, two texts and label.
 _NUMBERED_PAIRS = _layouts((1, 2, 3), (1, 2))
 
 _ALL = (
@@ -150,7 +150,7 @@ _ALL = (
     GlueTask(
         "ax",
         "diagnostic",
-        # Whoever predicts it has trained on MNLI, and may have named its folder.
+        # A model for it is trained on MNLI, so --data_dir may be the folder of MNLI.
         {"test": Layout(("diagnostic.tsv", "../diagnostic/diagnostic.tsv"), 1, 2)},
         THREE,
         MATTHEWS,
@@ -159,7 +159,7 @@ _ALL = (
     GlueTask("qnli", "QNLI", _NUMBERED_PAIRS, ENTAILMENT, ACCURACY, "QNLI.tsv"),
     GlueTask("rte", "RTE", _NUMBERED_PAIRS, ENTAILMENT, ACCURACY, "RTE.tsv"),
     GlueTask("wnli", "WNLI", _NUMBERED_PAIRS, TWO, ACCURACY, "WNLI.tsv"),
-    # Chinese, trained on MNLI as it was translated: the original's setting.
+    # Chinese, trained on the machine translation of MNLI: the original's setting.
     GlueTask(
         "xnli",
         "XNLI",
@@ -181,17 +181,19 @@ TASKS = {task.name: task for task in _ALL}
 
 
 def find_task(name: str) -> GlueTask:
-    """Return the task of a `--task_name`, in whatever case it is written.
+    """Return the task with this `--task_name`, in upper or lower case.
 
-    Hyphens may be missing or underscores ("sst2", "MNLI_mm").
+    Hyphens may be missing or be underscores ("sst2", "MNLI_mm").
 
     Raises:
-      UserError: there is no such task; lists those there are.
+      UserError: the task does not exist. The message lists the tasks.
     """
     for task in _ALL:
         if _plain(task.name) == _plain(name):
             return task
-    raise UserError(f"--task_name: no task {name!r}; choose from {', '.join(TASKS)}.")
+    raise UserError(
+        f"--task_name={name} does not exist. Choose one of {', '.join(TASKS)}."
+    )
 
 
 def _plain(name):

@@ -1,7 +1,7 @@
 """GLUE's sets from `tensorflow-datasets` (TFDS).
 
-Columns and labels are found by their names, as the order of MNLI's labels there
-is another than the original's.
+Columns and labels are found by their names, because TFDS orders MNLI's labels
+differently from the original.
 """
 
 import dataclasses
@@ -14,7 +14,7 @@ from official_bert.tables.examples import Example
 from official_bert.tasks.glue.tasks import GlueTask, find_task
 
 GLUE = "glue"
-# Of each task: the config there, and the columns of its text or of the two.
+# Task -> its config in TFDS, and the one or two text columns.
 _SETS = {
     "cola": ("cola", ("sentence",)),
     "sst-2": ("sst2", ("sentence",)),
@@ -30,18 +30,18 @@ _SETS = {
 }
 _SPLITS = {"train": "train", "dev": "validation", "test": "test"}
 _HALVES = {"mnli": "_matched", "mnli-mm": "_mismatched"}
-# Of a set whose labels are not told.
+# Label of a set with hidden labels.
 _HIDDEN = -1
 
 
 @dataclasses.dataclass(frozen=True)
 class GlueDatasets:
-    """Where TFDS has GLUE's datasets. Each is opened when it is first read.
+    """GLUE's datasets in TFDS. Each one is opened when it is first read.
 
     Attributes:
-      data_dir: where TFDS keeps datasets; None for its default.
-      version: of the datasets, or None for the newest.
-      opened: config -> `Dataset`, those that were read.
+      data_dir: folder in which TFDS stores datasets; None for its default.
+      version: version of the datasets, or None for the newest.
+      opened: config -> `Dataset`, the datasets opened so far.
     """
 
     data_dir: str | os.PathLike[str] | None = None
@@ -57,10 +57,10 @@ class GlueDatasets:
 
 
 def task_of(name: DatasetName) -> GlueTask | None:
-    """Return the task of a dataset, or None if the dataset is not one of GLUE's.
+    """Return the task of a dataset, or None if the dataset does not belong to GLUE.
 
     Raises:
-      UserError: GLUE has no such config, or it is a part of another one.
+      UserError: GLUE has no such config, or it is part of another config.
     """
     if name.dataset != GLUE:
         return None
@@ -75,7 +75,7 @@ def task_of(name: DatasetName) -> GlueTask | None:
 
 
 def has_examples(task: GlueTask, datasets: GlueDatasets, split: str) -> bool:
-    """Return whether TFDS has such a set of a task; nothing is opened."""
+    """Return whether TFDS has this set of a task, without opening a dataset."""
     if task.name not in _SETS or split not in task.layouts:
         return False
     return task.name != "mnli-mm" or split != "train"
@@ -90,11 +90,11 @@ def read_examples(task: GlueTask, datasets: GlueDatasets, split: str) -> list[Ex
       split: "train", "dev" or "test".
 
     Returns:
-      list of `Example` in the order of GLUE's own numbers, labeled as those of
+      list of `Example` in the order of GLUE's row numbers, with labels as in
       `files.read_examples`.
 
     Raises:
-      UserError: there is no such set, or it cannot be opened or read.
+      UserError: the set does not exist, or cannot be opened or read.
     """
     if not has_examples(task, datasets, split):
         raise UserError(
@@ -125,5 +125,5 @@ def _label(value, feature, task):
         return None
     if set(task.labels) <= set(feature.names):
         return feature.names[value]
-    # Two classes that GLUE's files number, and that have names there.
+    # Classes that are numbers in GLUE's files but names in TFDS.
     return task.labels[value]

@@ -1,4 +1,4 @@
-"""CoNLL columns, read and written; see `files`."""
+"""Read and write CoNLL columns; see `files`."""
 
 import itertools
 import os
@@ -20,21 +20,21 @@ BLANKS = re.compile("[ \t]+")
 def read_conll(
     path: str, text: str, labels: Container[str] | None, with_tags: bool
 ) -> NerData:
-    """Return the `NerData` of a text of columns.
+    """Read a text of columns as `NerData`.
 
     Args:
-      path: of the file, for messages.
-      text: what it holds, lines ending as on Unix.
-      labels: set of the types there may be; None for any.
+      path: the file, for messages.
+      text: the file's text, with Unix line ends.
+      labels: set of allowed types; None allows all.
       with_tags: see `files.read_ner_file`.
 
     Raises:
-      UserError: see there.
+      UserError: see `files.read_ner_file`.
     """
     rows: list[tuple[int, list[str]]] = []
     documents: list[list[Any]] = [[]]
     problems, width = [], None
-    # Whatever the last line is, a sentence ends after it.
+    # The added empty line ends the last sentence.
     for line, content in enumerate([*text.split("\n"), ""], 1):
         cells = BLANKS.split(content.strip(" \t"))
         is_border = cells[0] == DOCUMENT_START
@@ -55,7 +55,7 @@ def read_conll(
     has_borders = len(documents) > 1
     documents = [document for document in documents if document]
     if not documents:
-        raise UserError(f"{path} holds no words; give a file with a word a line.")
+        raise UserError(f"{path} contains no words. Write one word per line.")
     notes = []
     if not has_borders and len(documents[0]) > 1:
         notes.append(
@@ -66,14 +66,14 @@ def read_conll(
 
 
 def has_tag(row: str) -> bool:
-    """Tell whether a row of columns ends with a tag after its word."""
+    """Return whether a row of columns ends with a tag after its word."""
     cells = BLANKS.split(row.strip(" \t"))
     is_border = cells[0] == DOCUMENT_START
     return not is_border and not _what_is_wrong(cells, len(cells), None, True)
 
 
 def _what_is_wrong(cells, width, labels, with_tags):
-    """Return what is wrong with a row, or None."""
+    """Return the problem of a row, or None."""
     if len(cells) != width:
         count = "1 column" if len(cells) == 1 else f"{len(cells)} columns"
         return f"has {count} instead of {width}"
@@ -84,7 +84,7 @@ def _what_is_wrong(cells, width, labels, with_tags):
     try:
         letter, label = entities.split_tag(cells[-1])
     except ValueError:
-        return f"has {cells[-1]!r} for a tag"
+        return f"has {cells[-1]!r}, which is not a tag"
     if labels is not None and letter != entities.OUTSIDE and label not in labels:
         return f"has the tag {cells[-1]!r} of an unknown type"
     return None
@@ -94,7 +94,7 @@ def _advice_on_columns(problems):
     if any("of an unknown type" in what for _, what in problems):
         return "correct them, or train with a file that has these types"
     return (
-        "a row is a word, further columns if all rows have them, and a tag such as "
+        "a row is a word, then the same columns in all rows, then a tag such as "
         "O, B-PER or I-PER"
     )
 
@@ -105,10 +105,10 @@ def tagged_data(
     with_tags: bool,
     notes: list[str],
 ) -> NerData:
-    """Return the `NerData` of rows.
+    """Convert rows to `NerData`.
 
     Args:
-      path: of the file, for notes.
+      path: the file, for notes.
       documents: lists of sentences, which are lists of (line, cells). Cells are the
         word, further columns, and the tag if there are tags.
       with_tags: see `files.read_ner_file`.
@@ -132,12 +132,12 @@ def tagged_data(
 
 
 def _scheme_of(sentences):
-    """Return which scheme tags have, for a note.
+    """Describe the scheme of the tags, for a note.
 
-    Only in IOB1 do entities begin with I, and only in IOB2 with B where none
-    of their type ends just before.
+    Only IOB1 has entities that begin with I. Only IOB2 has entities that begin with B
+    without an entity of the same type directly before.
     """
-    inside, begun = [], 0  # Lines of entities that begin with I; count of the latter.
+    inside, begun = [], 0  # Entities with I: lines; IOB2 entities: count.
     for rows in sentences:
         tags = [cells[-1] for _, cells in rows]
         if any(tag[0] in "ESLU" for tag in tags):
@@ -155,8 +155,8 @@ def _scheme_of(sentences):
     if not begun:
         return "IOB1 and were converted to IOB2"
     return (
-        f"IOB2, but {len(inside)} of {len(inside) + begun} entities begin with I; they "
-        f"were made to begin with B: {name_lines(inside)}"
+        f"IOB2, but {len(inside)} of {len(inside) + begun} entities begin with I; "
+        f"their first tags were changed to B: {name_lines(inside)}"
     )
 
 
@@ -167,15 +167,15 @@ def write_conll(
 ) -> None:
     """Write predictions as CoNLL columns, atomically.
 
-    A row is a word, its further columns, its tag in IOB2 if it is known, and
-    the predicted tag, with spaces between them, as `conlleval` reads them. If
-    there are several documents, `-DOCSTART-` begins each; `conlleval` counts
-    it as a word outside of entities.
+    A row is a word, its further columns, its tag in IOB2 if known, and the predicted
+    tag, separated by spaces, as `conlleval` reads them. If there are several
+    documents, each begins with `-DOCSTART-`, which `conlleval` counts as a word
+    outside of entities.
 
     Args:
-      path: of the file.
-      documents: as those of `NerData`.
-      tags: for each document and sentence of it the tags of its words.
+      path: the file.
+      documents: documents as in `NerData`.
+      tags: the tags of the words, for each sentence of each document.
     """
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):
@@ -184,7 +184,7 @@ def write_conll(
             for sentence, predicted in zip(sentences, tags_of_document, strict=True)
             if sentence.words
         ]
-        # Rows of all documents are as long as each other, and so is the border.
+        # All rows have the same number of columns, and so has the -DOCSTART- row.
         if len(documents) > 1 and blocks:
             num_tags = 1 if sentences[0].tags is None else 2
             border = ["-X-"] * (len(blocks[0][0]) - num_tags) + ["O"] * num_tags

@@ -1,8 +1,8 @@
-"""Tagged sentences from a dataset of TFDS: `conll2003` and those built alike.
+"""Read tagged sentences from TFDS: `conll2003`, and datasets like it.
 
-A row is a sentence: a sequence of words, a sequence of tags that are classes, and
-perhaps more such sequences, as of parts of speech. TFDS keeps neither documents nor
-the order of the sentences.
+A row is a sentence: a sequence of words, a sequence of tags (classes), and optional
+further sequences such as parts of speech. TFDS keeps neither the documents nor the
+order of the sentences.
 """
 
 from collections.abc import Container
@@ -27,15 +27,15 @@ def read_sentences(
     Args:
       dataset: `Dataset`.
       split: the name of the split.
-      labels: the types there may be, as `NerData.labels`; None for any.
+      labels: allowed types, as in `NerData.labels`; None allows all.
 
     Returns:
-      `NerData` with one document, whose sentences do not belong together.
+      `NerData` with one document of unrelated sentences.
 
     Raises:
-      UserError: no features are words and tags, or it is not clear which; rows have
-        more words than tags, an empty word, or tags that are none or of an unknown
-        type; or there are no words.
+      UserError: the features of words and tags do not exist or are ambiguous. Rows
+        have different numbers of words and tags, an empty word, an invalid tag or
+        an unknown type. There are no words.
     """
     words, tags, others = _find_features(dataset)
     names = {name: dataset.features[name].feature.names for name in (*others, tags)}
@@ -55,12 +55,12 @@ def read_sentences(
         fail_for_rows(where, problems, "choose another dataset or version")
     if not sentences:
         raise UserError(f"{where} has no words. Choose another dataset.")
-    note = f"{where}: sentences are read one by one, since TFDS keeps no documents."
+    note = f"{where}: sentences are read one by one, because TFDS keeps no documents."
     return tagged_data(where, [sentences], True, [note])
 
 
 def _find_features(dataset):
-    """Return the names of the words, the tags, and a list of further columns."""
+    """Return the names of the words, the tags, and the further columns (a list)."""
     kinds = kinds_of(dataset)
     texts = [name for name, kind in kinds.items() if kind == SEQUENCE + TEXT]
     classes = [name for name, kind in kinds.items() if kind == SEQUENCE + CLASS]
@@ -69,14 +69,15 @@ def _find_features(dataset):
     if len(words) != 1 or len(tags) != 1:
         listed = ", ".join(f"{name} ({kind})" for name, kind in kinds.items())
         raise UserError(
-            f"--dataset={dataset.name} does not have one sequence of words and one "
-            f"sequence of tags, as conll2003 has, but {listed}. Choose another dataset."
+            f"--dataset={dataset.name} must have one sequence of words and one "
+            f"sequence of tags, as conll2003 does. It has {listed}. Choose another "
+            "dataset."
         )
     return words[0], tags[0], [name for name in classes if name != tags[0]]
 
 
 def _what_is_wrong(columns, labels):
-    """Return what is wrong with a sentence, or None."""
+    """Return the problem of a sentence, or None."""
     words, *_, tags = columns
     if any(len(column) != len(words) for column in columns):
         return f"has {len(words)} words and {len(tags)} tags"
@@ -86,7 +87,7 @@ def _what_is_wrong(columns, labels):
         try:
             letter, label = entities.split_tag(tag)
         except ValueError:
-            return f"has {tag!r} for a tag"
+            return f"has {tag!r}, which is not a tag"
         if labels is not None and letter != entities.OUTSIDE and label not in labels:
             return f"has the tag {tag!r} of an unknown type"
     return None

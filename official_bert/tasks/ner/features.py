@@ -1,11 +1,10 @@
-"""Tagged sentences as the features a tagger reads: windows of WordPieces.
+"""Convert tagged sentences to the features of a tagger: windows of WordPiece tokens.
 
-As in Devlin et al. (Sec. 5.3): the first piece of a word carries its tag, the
-others none, and a window is filled with neighbouring sentences of the document.
-Windows overlap; a word is trained on and scored once, where it has the most
-context on its poorer side. So no word is lost, however long a sentence is. A word
-without pieces (control characters, or accents alone where they are dropped) is
-read as `[UNK]`.
+As in Devlin et al. (Sec. 5.3), only the first token of a word carries its tag, and a
+window is filled with neighbouring sentences of the document. Windows overlap. Each
+word is trained and scored in one window only, in which its shorter context, left or
+right, is longest. So no word is lost, however long a sentence is. A word without
+tokens (control characters, or only accents if they are dropped) becomes `[UNK]`.
 """
 
 import itertools
@@ -25,18 +24,18 @@ from official_bert.tokenization.wordpiece import UNKNOWN
 
 
 class NerFeatures(NamedTuple):
-    """A window over a document: T tokens, K words of which are scored here.
+    """A window over a document: T tokens, of which K words are scored here.
 
     Attributes:
-      input_ids: int32 [T], `[CLS] pieces [SEP]`.
+      input_ids: int32 [T], `[CLS] tokens [SEP]`.
       segment_ids: int32 [T], all 0.
-      label_ids: int32 [T], places among the tags; `IGNORED` where there is no
-        label: at pieces of words that are not scored here, behind the first
-        piece of a word unless all were asked for, and where tags are unknown.
-      document: int, the place of the document.
-      positions: int32 [K], the first piece of each scored word.
-      words: int32 [K, 2], the place of its sentence in the document, and its
-        own in the sentence.
+      label_ids: int32 [T], indexes of tags. `IGNORED` at tokens without a label:
+        words that are scored in another window, later tokens of a word (unless all
+        are labeled), and unknown tags.
+      document: int, index of the document.
+      positions: int32 [K], position of the first token of each scored word.
+      words: int32 [K, 2], index of the sentence in the document, and of the word in
+        the sentence.
     """
 
     input_ids: np.ndarray
@@ -48,19 +47,19 @@ class NerFeatures(NamedTuple):
 
 
 class _Pieces(NamedTuple):
-    """The P pieces of W words in a row."""
+    """The P tokens of W consecutive words."""
 
     ids: np.ndarray  # int32 [P].
-    labels: np.ndarray  # int32 [P], that of its word for each piece.
-    firsts: np.ndarray  # int64 [W], the first piece of each word.
+    labels: np.ndarray  # int32 [P], the label of the word.
+    firsts: np.ndarray  # int64 [W], first token of each word.
     words: np.ndarray  # int32 [W, 2], as in `NerFeatures`.
 
 
 def tag_names(labels: Iterable[str]) -> tuple[str, ...]:
-    """Return the tags of types of entities: ("O", "B-LOC", "I-LOC", …).
+    """Return the tags for types of entities: ("O", "B-LOC", "I-LOC", …).
 
     Args:
-      labels: types, as `NerData.labels`; they are taken in sorted order.
+      labels: types, as in `NerData.labels`; the result is in sorted order.
     """
     pairs = (
         (f"B-{label}", f"I-{label}") if label else "BI" for label in sorted(labels)
@@ -82,26 +81,26 @@ def convert_documents(
     Args:
       documents: list of documents, each a list of `Sentence`.
       tokenizer: `FullTokenizer`.
-      max_seq_length: tokens of a window at most, `[CLS]` and `[SEP]` among
-        them; at least 3.
-      tags: names of the tags in the order of their numbers, see `tag_names`;
-        () leaves everything without label.
-      doc_stride: tokens from one window's start to the next one's; None for
-        half of a window.
-      one_sentence: whether a window holds words of one sentence only.
-      label_all_pieces: whether all pieces of a scored word that are in its
-        window carry its label.
+      max_seq_length: maximum number of tokens per window, including `[CLS]` and
+        `[SEP]`; at least 3.
+      tags: names of the tags in the order of their numbers, see `tag_names`; ()
+        leaves all tokens without a label.
+      doc_stride: tokens from the start of a window to the next start; None for half
+        a window.
+      one_sentence: whether a window contains words of one sentence only.
+      label_all_pieces: whether all tokens of a scored word in its window carry its
+        label.
 
     Returns:
-      list of `NerFeatures`; in all of them together each word is scored once.
+      list of `NerFeatures`. Each word is scored in exactly one of them.
 
     Raises:
       UserError: `max_seq_length` is below 3, or `doc_stride` below 1.
-      ValueError: a sentence has a tag that is none of `tags`.
+      ValueError: a sentence has a tag that is not in `tags`.
     """
     check_length(max_seq_length)
     if doc_stride is not None and doc_stride < 1:
-        raise UserError(f"doc_stride is {doc_stride}: it must be at least 1.")
+        raise UserError(f"doc_stride is {doc_stride}, but it must be at least 1.")
     room = max_seq_length - 2
     stride = doc_stride or max(1, room // 2)
     label_ids = {tag: index for index, tag in enumerate(tags)}
@@ -118,7 +117,7 @@ def convert_documents(
 
 
 def _pieces_of(sentences, tokenizer, label_ids):
-    """Return the `_Pieces` of (number, `Sentence`) pairs, in order."""
+    """Tokenize (number, `Sentence`) pairs, in order; return `_Pieces`."""
     unknown = [tokenizer.vocab[UNKNOWN]]
     ids: list[int] = []
     labels, firsts, words = [], [], []
@@ -129,7 +128,7 @@ def _pieces_of(sentences, tokenizer, label_ids):
             if unknown_tags:
                 raise ValueError(
                     f"The sentence of line {sentence.line} has the tag "
-                    f"{unknown_tags[0]!r}, none of {', '.join(label_ids)}."
+                    f"{unknown_tags[0]!r}, which is not one of {', '.join(label_ids)}."
                 )
             sentence_labels = [label_ids[tag] for tag in sentence.tags]
         for word_number, word in enumerate(sentence.words):
@@ -147,10 +146,10 @@ def _pieces_of(sentences, tokenizer, label_ids):
 
 
 def _windows(pieces, spans, label_all_pieces, vocab, document):
-    """Yield the `NerFeatures` of the windows in which a word is scored."""
+    """Yield the `NerFeatures` of all windows that score at least one word."""
     num_pieces = len(pieces.ids)
     best = best_spans(spans, num_pieces)[pieces.firsts]
-    # The window that scores the word of each piece.
+    # Token -> the window that scores its word.
     best_of_pieces = np.repeat(best, np.diff(pieces.firsts, append=num_pieces))
     for number, (start, length) in enumerate(spans):
         first, end = np.searchsorted(pieces.firsts, [start, start + length])
@@ -181,12 +180,12 @@ def word_tags(
     predictions: Iterable[Sequence[int] | np.ndarray],
     tags: Sequence[str],
 ) -> list[list[list[str]]]:
-    """Return what was predicted for each word.
+    """Return the predicted tag of each word.
 
     Args:
-      documents: those that `features` were made of.
-      features: all windows of `convert_documents`, in any order.
-      predictions: for each of them the numbers of the tags at its tokens,
+      documents: the documents from which `features` were made.
+      features: all windows from `convert_documents`, in any order.
+      predictions: for each window the numbers of the predicted tags of its tokens,
         sequence of int [>= T].
       tags: names of the tags, as for `convert_documents`.
 
@@ -209,7 +208,7 @@ def word_tags(
                 raise ValueError(f"Word {word} of a sentence has two predictions.")
             of_document[sentence][word] = tags[number]
     if any(None in sentence for document in tagged for sentence in document):
-        raise ValueError("There are words without a prediction: windows are missing.")
+        raise ValueError("Some words have no prediction, because windows are missing.")
     return tagged
 
 
@@ -220,11 +219,11 @@ def pad_ner_features(
 
     Args:
       features: sequence of B `NerFeatures`.
-      length: S, tokens of a row, at least as many as the longest has.
+      length: S, tokens per row, at least as many as the longest window has.
 
     Returns:
-      dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`,
-      0 where nothing stands, and `label_ids`, `IGNORED` there.
+      dict of int32 arrays [B, S] `input_ids`, `input_mask` and `segment_ids`, 0 at
+      padding, and `label_ids`, `IGNORED` at padding.
     """
     batch = pad_rows(features, length)
     batch["label_ids"] = np.full((len(features), length), IGNORED, np.int32)

@@ -1,16 +1,17 @@
-"""Files of tagged text, in two formats: CoNLL columns and JSON lines.
+"""Read files of tagged text in two formats: CoNLL columns and JSON lines.
 
-* CoNLL: a word a line, with its tag in the last column; blank lines end sentences
-  and rows that begin with `-DOCSTART-` begin documents. Columns stand between
-  spaces or tabs. The scheme of the tags is found by looks, and they are converted
-  to IOB2. Without `-DOCSTART-` a file is one document.
-* JSON lines: `{"text": …, "entities": [{"start": …, "end": …, "label": …}]}`, each
-  line a document of one sentence. Offsets count characters (code points), and the
-  end is after the last one. The words are those of `split_words`; an entity that
-  ends within one is read as the whole word, and a note tells where that was.
+* CoNLL: one word per line, with its tag in the last column. Blank lines end sentences.
+  Rows that begin with `-DOCSTART-` begin documents; without them, a file is one
+  document. Spaces or tabs separate columns. The scheme of the tags is detected, and
+  tags are converted to IOB2.
+* JSON lines: `{"text": …, "entities": [{"start": …, "end": …, "label": …}]}`. Each
+  line is a document of one sentence. Offsets count characters (code points); `end` is
+  the index after the last one. The words are those of `split_words`. If an entity
+  begins or ends inside a word, it is extended to the complete word, and a note lists
+  the lines.
 
-Text is UTF-8 as `table_files.read_text` reads it, plain or gzipped. Whatever cannot be
-used is collected over the whole file and reported once.
+Text is UTF-8, plain or gzipped; see `table_files.read_text`. The reader checks the
+complete file, and one error reports all problems.
 """
 
 import contextlib
@@ -30,24 +31,25 @@ def read_ner_file(
     labels: Iterable[str] | None = None,
     with_tags: bool = True,
 ) -> NerData:
-    """Read a file; the module's docstring says what it may look like.
+    """Read a tagged file; the module's docstring describes the formats.
 
     Args:
-      path: the file: JSON lines if it ends in `.jsonl`, `.ndjson` or `.json`
-        (also with `.gz`) or begins with a JSON object, else CoNLL columns.
-      flag: the flag it came from, for messages.
-      labels: the types there may be, as `NerData.labels`; None for any.
-      with_tags: whether the words have tags. If not, columns behind a word,
-        and entities, are not looked at.
+      path: the file: JSON lines if the name ends with `.jsonl`, `.ndjson` or
+        `.json` (also with `.gz`) or the text begins with a JSON object, else CoNLL
+        columns.
+      flag: the flag that named the file, for messages.
+      labels: allowed types, as in `NerData.labels`; None allows all.
+      with_tags: whether the words have tags. If not, columns after the word, and
+        entities, are ignored.
 
     Returns:
       `NerData`.
 
     Raises:
-      UserError: the file cannot be read, or holds no sentences; or rows have
-        more or fewer columns than the first, or tags that are none or of an
-        unknown type; or lines are no such JSON, or have entities that leave
-        the text, overlap, or share a word. Names the lines.
+      UserError: the file cannot be read, or contains no sentences. Rows have more or
+        fewer columns than the first one, invalid tags or unknown types. Lines are
+        not valid JSON. Entities extend beyond the text, overlap or share a word.
+        The message names the lines.
     """
     path = os.fspath(path)
     text, is_json = _read(path, flag)
@@ -56,9 +58,9 @@ def read_ner_file(
 
 
 def has_tags(path: str | os.PathLike[str], flag: str) -> bool:
-    """Tell whether a file has tags: the last column of a row, or a line of JSON.
+    """Return whether a file has tags: in the last column, or as JSON entities.
 
-    A file to be tagged may have other columns behind its words.
+    An untagged file may also have columns after its words.
 
     Raises:
       UserError: the file cannot be read.
@@ -68,7 +70,7 @@ def has_tags(path: str | os.PathLike[str], flag: str) -> bool:
 
 
 def _read(path, flag):
-    """Return a file's text with line ends as on Unix, and whether it is JSON lines."""
+    """Return a file's text with Unix line ends, and whether it is JSON lines."""
     text = read_text(path, flag).replace("\r\n", "\n").replace("\r", "\n")
     is_json = path.removesuffix(".gz").lower().endswith((".jsonl", ".ndjson", ".json"))
     with contextlib.suppress(ValueError, RecursionError):

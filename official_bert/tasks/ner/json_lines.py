@@ -1,4 +1,4 @@
-"""Texts with entities as JSON lines, read and written; see `files`."""
+"""Read and write texts with entities as JSON lines; see `files`."""
 
 import bisect
 import dataclasses
@@ -27,7 +27,7 @@ from official_bert.tasks.ner.sentences import (
 def read_json_lines(
     path: str, text: str, labels: Container[str] | None, with_tags: bool
 ) -> NerData:
-    """Return the `NerData` of a text of JSON lines; see `conll.read_conll`."""
+    """Read a text of JSON lines as `NerData`; see `conll.read_conll`."""
     parsed = convert_rows(
         path,
         numbered_lines(text),
@@ -36,7 +36,7 @@ def read_json_lines(
         '"label": "LOC"}]}, with offsets in characters',
     )
     if not parsed:
-        raise UserError(f"{path} is empty; it needs at least one line with a text.")
+        raise UserError(f"{path} is empty. Add at least one line with a text.")
     documents = [[sentence] for sentence, _, _ in parsed]
     widened_lines = [one.line for one, _, num_widened in parsed if num_widened]
     notes = []
@@ -44,14 +44,14 @@ def read_json_lines(
         count = sum(num_entities for _, num_entities, _ in parsed)
         num_widened = sum(number for _, _, number in parsed)
         notes.append(
-            f"{path}: {num_widened} of {count} entities do not begin and end with a "
-            f"word; they are read as the whole words: {name_lines(widened_lines)}."
+            f"{path}: {num_widened} of {count} entities begin or end inside a word "
+            f"and were extended to complete words: {name_lines(widened_lines)}."
         )
     return NerData(JSON_LINES, documents, notes)
 
 
 def has_entities(content: str) -> bool:
-    """Tell whether a line of JSON lists entities; a damaged one does not."""
+    """Return whether a line of JSON lists entities; False if the line is damaged."""
     try:
         return parse_object(content).get("entities") is not None
     except ValueError:
@@ -59,23 +59,24 @@ def has_entities(content: str) -> bool:
 
 
 def _parse_line(content, line, labels, with_tags):
-    """Return (`Sentence`, number of entities, how many were widened)."""
+    """Return (`Sentence`, number of entities, number of extended entities)."""
     record = parse_object(content, numbers_as_text=False)
     if not isinstance(record.get("text"), str):
-        raise ValueError('has no "text" that is a string')
+        raise ValueError('has no string "text"')
     sentence = text_sentence(record["text"], line)
     if not with_tags:
         return sentence, 0, 0
     listed = record.get("entities")
     if not isinstance(listed, list):
-        raise ValueError('has no list of "entities"')
+        raise ValueError('has no list "entities"')
     parsed = sorted(_parse_entity(each, sentence.text, labels) for each in listed)
     spans: list[tuple[int, int, str]] = []
     num_widened, end_before, offsets = 0, 0, sentence.offsets
     for start, end, label in parsed:
         if start < end_before:
             raise ValueError(f"has entities that overlap (at character {start})")
-        # The words that the characters belong to. Those of no word do not matter.
+        # The words that contain the characters. Characters outside of words are
+        # ignored.
         first = bisect.bisect_right(offsets, start, key=lambda word: word[1])
         last = bisect.bisect_left(offsets, end, key=lambda word: word[0]) - 1
         if last < first:
@@ -95,7 +96,7 @@ def _parse_entity(record, text, labels):
         raise ValueError("has an entity without start, end and label")
     start, end, label = record["start"], record["end"], record["label"]
     if type(start) is not int or type(end) is not int:
-        raise ValueError("has an entity whose start or end is no whole number")
+        raise ValueError("has an entity whose start or end is not an integer")
     if not 0 <= start < end <= len(text):
         raise ValueError(
             f"has an entity from {start} to {end} in a text of {len(text)} characters"
@@ -112,10 +113,10 @@ def write_entities(
     documents: Sequence[Sequence[Sentence]],
     tags: Sequence[Sequence[Sequence[str]]],
 ) -> None:
-    """Write predictions as JSON lines, one of each sentence, atomically.
+    """Write predictions as JSON lines, one per sentence, atomically.
 
-    A line is `{"text": …, "entities": …}`, see `text_entities`, and can be read
-    again by `read_ner_file`. The arguments are those of `conll.write_conll`.
+    A line is `{"text": …, "entities": …}`, see `text_entities`. `read_ner_file` can
+    read it. The arguments are those of `conll.write_conll`.
     """
     lines = []
     for sentences, tags_of_document in zip(documents, tags, strict=True):

@@ -1,4 +1,4 @@
-"""A fine-tuned tagger that finds entities in texts."""
+"""Find entities in texts with a fine-tuned tagger."""
 
 import dataclasses
 from collections.abc import Iterable, Sequence
@@ -12,13 +12,13 @@ from official_bert.tasks.ner.sentences import Sentence, text_entities, text_sent
 
 @dataclasses.dataclass(frozen=True)
 class FoundEntity:
-    """An entity in a text.
+    """An entity that was found in a text.
 
     Attributes:
       text: the text from `start` to `end`.
-      start: int, its first character.
-      end: int, after its last character.
-      label: its type.
+      start: int, index of the first character.
+      end: int, index after the last character.
+      label: type of the entity.
     """
 
     text: str
@@ -30,9 +30,9 @@ class FoundEntity:
 class NerPredictor(TaskPredictor):
     """A model that finds entities; see `TaskPredictor`.
 
-    Examples are documents, lists of `Sentence`; features windows over all of them;
-    outputs the tags of each document's sentences, and results the `FoundEntity`s of
-    each document's only sentence.
+    Examples are documents, lists of `Sentence`; features are windows over all of
+    them; outputs are the tags of each document's sentences; results are the
+    `FoundEntity`s of each document's only sentence.
     """
 
     task: training.NerTask
@@ -46,18 +46,18 @@ class NerPredictor(TaskPredictor):
         """Find entities.
 
         Args:
-          texts: str, of any length; or an iterable of them.
+          texts: str of any length; or an iterable of such texts.
 
         Returns:
-          list of `FoundEntity` in their order; for several a list of such lists.
+          list of `FoundEntity` in their order; for several texts a list of such lists.
 
         Raises:
-          TypeError: something in it is no str.
+          TypeError: a text is not a str.
         """
         if isinstance(texts, str):
             return self.predict_all([texts])[0]
         if isinstance(texts, (dict, bytes)) or not isinstance(texts, Iterable):
-            raise TypeError(f"{texts!r} is neither a str nor a list of them.")
+            raise TypeError(f"{texts!r} is neither a str nor a list of str.")
         return self.predict_all(texts)
 
     def make_example(self, number: int, value: str) -> list[Sentence]:
@@ -85,7 +85,7 @@ class NerPredictor(TaskPredictor):
         examples: Sequence[Sequence[Sentence]],
         outputs: Sequence[Sequence[Sequence[str]]],
     ) -> list[list[FoundEntity]]:
-        """Return the `FoundEntity`s of documents of one sentence each, lists."""
+        """Return the `FoundEntity`s of documents with one sentence each, as lists."""
         return [
             [FoundEntity(**entity) for entity in text_entities(sentence, tags)]
             for (sentence,), (tags,) in zip(examples, outputs, strict=True)

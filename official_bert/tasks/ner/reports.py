@@ -1,8 +1,8 @@
-"""What a tagger says of whole files.
+"""Write a tagger's scores and predictions for complete files.
 
 * `eval_results.txt`: entity-level scores, `key = value`;
-* `test_predictions.jsonl`: a line for each sentence, entities with offsets;
-* `test_predictions.conll`: a word a line, with the predicted tag last, as
+* `test_predictions.jsonl`: a line per sentence, entities with offsets;
+* `test_predictions.conll`: a word per line, with the predicted tag last, as
   `conlleval` reads it.
 """
 
@@ -29,8 +29,8 @@ def evaluate(
     Args:
       predictor: `NerPredictor`.
       documents: list of lists of `Sentence` with tags.
-      directory: for the file.
-      batch_size: windows that go through the model together.
+      directory: folder of the file.
+      batch_size: number of windows per batch.
     """
     tags = predictor.outputs(documents, predictor.features(documents), batch_size)
     scores = training.evaluate(documents, tags)
@@ -47,12 +47,12 @@ def predict(
     documents: Sequence[Sequence[Sentence]],
     directory: str | os.PathLike[str],
 ) -> None:
-    """Write the entities of a set, and its scores where it is tagged.
+    """Write the entities of a set, and print its scores if it is tagged.
 
     Args:
       predictor: `NerPredictor`.
       documents: list of lists of `Sentence`.
-      directory: for the files.
+      directory: folder of the files.
     """
     tags = predictor.outputs(documents, predictor.features(documents))
     path = os.path.join(directory, "test_predictions")

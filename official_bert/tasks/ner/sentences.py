@@ -1,4 +1,4 @@
-"""Sentences, their words and tags: what all files of tagged text hold."""
+"""Sentences with words and tags: the content of all files of tagged text."""
 
 import dataclasses
 import functools
@@ -11,25 +11,25 @@ from official_bert.tasks.ner.words import joined
 from official_bert.tokenization.basic import BasicTokenizer
 
 CONLL, JSON_LINES = "CoNLL columns", "JSON lines"
-# From so large a part of words on, punctuation within them is no exception.
+# If at least this fraction of the words has inner punctuation, it is systematic.
 MANY = 0.01
-# Cased: so the words of a text do not depend on the model that will read them.
+# Cased, so that the words of a text do not depend on the model that reads them.
 _WORDS = BasicTokenizer(do_lower_case=False)
 
 
 @dataclasses.dataclass(frozen=True)
 class Sentence:
-    """Words that belong together, W of them, and where they stand.
+    """A sequence of W words, with their offsets in the text.
 
     Attributes:
-      line: of its file, counted from 1, in which it begins.
-      text: the text that the offsets are of; for CoNLL columns, which do not
-        tell it, the words with spaces between them.
+      line: line of the file in which it begins, counted from 1.
+      text: the text that the offsets refer to. CoNLL columns do not contain it, so
+        it is the words joined by spaces.
       words: tuple of W str.
       offsets: tuple of W (start, end); text[start:end] is the word.
-      tags: tuple of W str in IOB2, or None where they are not known.
-      columns: of CoNLL columns, for each word what stood between it and its
-        tag, a tuple of str; else ().
+      tags: tuple of W str in IOB2, or None if unknown.
+      columns: for CoNLL columns, the cells between each word and its tag, a tuple of
+        str per word; else ().
     """
 
     line: int
@@ -42,12 +42,12 @@ class Sentence:
 
 @dataclasses.dataclass(frozen=True)
 class NerData:
-    """What a file holds.
+    """The content of a file.
 
     Attributes:
       format: `CONLL` or `JSON_LINES`.
       documents: list of documents, each a list of `Sentence`, at least one.
-      notes: list of str, a sentence each: what was found by looks or changed.
+      notes: list of str, a sentence about each thing that was detected or changed.
     """
 
     format: str
@@ -64,11 +64,11 @@ class NerData:
 
 
 def split_words(text: str) -> list[tuple[int, int]]:
-    """Return where the words of a text are: a list of (start, end).
+    """Return the words of a text, as a list of (start, end).
 
-    They are those of `BasicTokenizer` without lower-casing: whitespace ends
-    them, and punctuation and Chinese characters are words of their own.
-    Control characters are not part of a word unless they stand within one.
+    They are the words of `BasicTokenizer` without lower-casing: whitespace separates
+    them, and each punctuation mark and Chinese character is a word. Control
+    characters belong to a word only inside it.
 
     Args:
       text: str.
@@ -84,8 +84,8 @@ def text_sentence(text: str, line: int = 1, as_columns: bool = False) -> Sentenc
     Args:
       text: str.
       line: see `Sentence`.
-      as_columns: whether its words are those of columns (`words`), and not
-        those of `split_words`.
+      as_columns: whether to split words as CoNLL columns do (module `words`)
+        instead of `split_words`.
     """
     offsets = split_words(text)
     if as_columns:
@@ -100,7 +100,7 @@ def word_sentence(
     line: int = 1,
     columns: Iterable[tuple[str, ...]] = (),
 ) -> Sentence:
-    """Return words as a `Sentence`, whose text has spaces between them."""
+    """Return words as a `Sentence`. Its text is the words joined by spaces."""
     offsets, start = [], 0
     for word in words:
         offsets.append((start, start + len(word)))
@@ -112,21 +112,21 @@ def word_sentence(
 
 
 def text_entities(sentence: Sentence, tags: Sequence[str]) -> list[dict[str, Any]]:
-    """Return the entities that tags make of a sentence, fit for JSON.
+    """Return the entities that tags define in a sentence, for JSON.
 
     Args:
       sentence: `Sentence`.
-      tags: as many str as it has words, of any scheme.
+      tags: list of str of any scheme, one per word.
 
     Returns:
-      list of dict: `start` and `end` in the text, `label`, and `text`, which
-      is text[start:end].
+      list of dict: `start` and `end` in the text, `label`, and `text`, which is
+      text[start:end].
 
     Raises:
-      ValueError: the tags are more or fewer, or something is no tag.
+      ValueError: the number of tags is wrong, or a string is not a tag.
     """
     if len(tags) != len(sentence.words):
-        raise ValueError(f"{len(tags)} tags for {len(sentence.words)} words.")
+        raise ValueError(f"There are {len(tags)} tags for {len(sentence.words)} words.")
     listed = []
     for first, behind, label in entities.to_spans(tags):
         start, end = sentence.offsets[first][0], sentence.offsets[behind - 1][1]
@@ -136,9 +136,10 @@ def text_entities(sentence: Sentence, tags: Sequence[str]) -> list[dict[str, Any
 
 
 def has_joined_words(documents: Iterable[Iterable[Sentence]]) -> bool:
-    """Tell whether words of documents have punctuation within, as columns may.
+    """Return whether words have inner punctuation, as in CoNLL columns.
 
-    It takes `MANY` of them, so that an address on the web does not count.
+    At least the fraction `MANY` of the words must have it, so a single web address
+    does not count.
     """
     sentences = itertools.chain.from_iterable(documents)
     words = [word for sentence in sentences for word in sentence.words]

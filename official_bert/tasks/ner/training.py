@@ -1,4 +1,4 @@
-"""Fine-tuning on tagged words (Sec. 5.3): the task, the objective, the evaluation."""
+"""Fine-tune a tagger of words (Sec. 5.3): the task, the objective, the evaluation."""
 
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
@@ -37,29 +37,29 @@ from official_bert.training.step import Objective
 LOSS = "token_loss"
 METRICS = ("f1", "precision", "recall")
 ARCHITECTURE = "BertForTokenClassification"
-# Fields that `task.json` has only if they are true.
+# `task.json` contains these fields only if they are True.
 ONLY_IF_TRUE = ("bilstm", "words_as_columns")
 
 
 @dataclasses.dataclass(frozen=True)
 class NerTask:
-    """How a model reads sentences and which tags it gives; kept in `task.json`.
+    """How a model reads sentences, and which tags it predicts; stored in `task.json`.
 
     Attributes:
-      tags: tuple of C str, as of `ner_features.tag_names`.
-      max_seq_length: tokens of a window at most.
-      doc_stride: tokens from one window's start to the next one's; None for
-        half of a window.
-      one_sentence: whether a window holds words of one sentence only, instead
-        of as much of the document as fits.
-      label_all_pieces: whether all pieces of a word are trained, not the first
-        alone.
+      tags: tuple of C str, see `ner_features.tag_names`.
+      max_seq_length: maximum number of tokens per window.
+      doc_stride: tokens from the start of a window to the next start; None for half
+        a window.
+      one_sentence: whether a window contains words of one sentence only, instead of
+        as much of the document as fits.
+      label_all_pieces: whether all tokens of a word are trained instead of the
+        first one only.
       feature_based: None for fine-tuning; one of `constants.FEATURE_LAYERS` for a
         BiLSTM over these layers of an encoder that is not trained.
-      bilstm: whether a model that is fine-tuned has a BiLSTM on top; `task.json`
-        says it only then.
-      words_as_columns: whether texts have words like "U.S.", see `ner_words`;
-        likewise.
+      bilstm: whether a fine-tuned model has a BiLSTM on top. `task.json` contains
+        it only if True.
+      words_as_columns: whether texts are split into words like "U.S.", see
+        `ner_words`. `task.json` contains it only if True.
     """
 
     TASK: ClassVar[str] = NER
@@ -80,20 +80,20 @@ class NerTask:
         return tuple(sorted({tag[2:] for tag in self.tags if tag != entities.OUTSIDE}))
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes, fit for JSON."""
+        """Return the fields in a form for JSON, which `from_dict` reads."""
         values = dataclasses.asdict(self) | {"tags": list(self.tags)}
         return {name: v for name, v in values.items() if name not in ONLY_IF_TRUE or v}
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a task of what `to_dict` returned.
+        """Create a task from the result of `to_dict`.
 
         Raises:
-          KeyError, ValueError: that is not what it holds.
+          KeyError, ValueError: values are missing or wrong.
         """
         task = from_json(cls, values, optional=ONLY_IF_TRUE)
         if len(set(task.tags)) < max(2, len(task.tags)):
-            raise ValueError("tags are less than two, or one is there twice")
+            raise ValueError("fewer than two tags, or a tag twice")
         for tag in task.tags:
             entities.split_tag(tag)
         lengths = (task.max_seq_length, task.doc_stride)
@@ -119,14 +119,14 @@ def convert(
     tokenizer: FullTokenizer,
     with_labels: bool = True,
 ) -> list[NerFeatures]:
-    """Return the `NerFeatures` of documents as a `NerTask` wants them.
+    """Return the `NerFeatures` of documents with the settings of a `NerTask`.
 
     Args:
       task: `NerTask`.
       documents: list of lists of `Sentence`.
       tokenizer: `FullTokenizer`.
-      with_labels: whether for training; a model that is asked needs none, and one of
-        others may lack tags that the documents have, such as B-.
+      with_labels: whether to add labels, for training. Predictions do not need them,
+        and a foreign model may lack tags of the documents, such as B-.
 
     Raises:
       ValueError: a sentence has a tag that the task lacks.
@@ -143,23 +143,23 @@ def convert(
 
 
 def written_config(config: BertConfig, task: NerTask) -> BertConfig:
-    """Return the `BertConfig` to write beside a tagger, with its tags as labels."""
+    """Return the `BertConfig` to write with a tagger, with its tags as labels."""
     return config_with_labels(config, task.tags, architectures=[ARCHITECTURE])
 
 
 def task_of(config: BertConfig) -> NerTask | None:
-    """Return the `NerTask` of a tagger of Hugging Face by its `BertConfig`, or None."""
+    """Return the `NerTask` of a Hugging Face tagger's `BertConfig`, or None."""
     if architecture_of(config) != ARCHITECTURE:
         return None
     named = NerTask(labels_of(config), config.max_position_embeddings)
     try:
         return NerTask.from_dict(named.to_dict())
     except ValueError:
-        return None  # Its labels are no tags of entities.
+        return None  # Its labels are not tags of entities.
 
 
 def describe(row: Mapping[str, float]) -> str:
-    """Return the loss or the scores of a row, for people."""
+    """Return the loss or the scores as one line of text."""
     if "loss" in row:
         return f"loss {row['loss']:.3f}  token accuracy {row['token_accuracy']:.4f}"
     return "  ".join(f"{name} {row[name]:.4f}" for name in METRICS)
@@ -170,14 +170,14 @@ def _weights(features):
     return {LOSS: tf.reduce_sum(tf.cast(scored, tf.float32))}
 
 
-# A window may have no word of its own to score: then its share of the loss is 0.
+# A window may score no word. Then its share of the loss is 0.
 OBJECTIVE = Objective({LOSS: 1e-5}, _weights, token_terms, describe)
 
 
 def compile_model(
     model: keras.Model,
 ) -> Callable[[Mapping[str, np.ndarray]], dict[str, np.ndarray]]:
-    """Return the compiled function of a batch; see `outputs_of`."""
+    """Compile the function of a batch; see `outputs_of`."""
     return outputs.compile_model(outputs_of(model))
 
 
@@ -201,11 +201,11 @@ def predict(
     """Return the tags of all words.
 
     Args:
-      score: what `compile_model` returned.
+      score: result of `compile_model`.
       task: `NerTask`.
       documents: list of lists of `Sentence`.
       features: their `NerFeatures`.
-      batch_size: windows that go through the model together.
+      batch_size: number of windows per batch.
 
     Returns:
       list of documents, each a list of sentences, each a list of str.
@@ -223,18 +223,18 @@ def _word_tags(rows, task, documents, features):
 def evaluate(
     documents: Sequence[Sequence[Sentence]], tags: Sequence[Sequence[Sequence[str]]]
 ) -> EntityScores:
-    """Return the `EntityScores` of predicted tags, as `conlleval` has them.
+    """Return the `EntityScores` of predicted tags, equal to `conlleval`'s.
 
     Args:
       documents: list of lists of `Sentence` with tags.
-      tags: as of `predict`.
+      tags: the result of `predict`.
     """
     gold: list[Any] = [sentence.tags for document in documents for sentence in document]
     return entities.score(gold, [of_one for document in tags for of_one in document])
 
 
 def row_of(scores: EntityScores) -> dict[str, float]:
-    """Return `EntityScores` as a row of measures, from 0 to 1."""
+    """Return `EntityScores` as a dict of measures from 0 to 1."""
     row = {name: getattr(scores.overall, name) for name in METRICS}
     return row | {"word_accuracy": scores.accuracy}
 
@@ -251,8 +251,8 @@ def make_job(
       start: `job.Start`.
       task: `NerTask`.
       train_features: list of `NerFeatures`.
-      dev_documents: list of lists of `Sentence` with tags, to choose the best
-        model by; or None, and the last one is left.
+      dev_documents: list of lists of `Sentence` with tags, which select the best
+        model; None keeps the last model.
     """
     documents = dev_documents or []
     dev_features = convert(task, documents, start.tokenizer) if documents else []
@@ -281,7 +281,7 @@ def make_job(
 
 
 def _fingerprint(task, features, dev_features):
-    """Return what distinguishes a task and windows from others, as a dict."""
+    """Return a dict that distinguishes this task and its windows from others."""
     return {
         "task": task_content(task),
         "num_windows": len(features),

@@ -1,10 +1,10 @@
-"""Words of raw text as the columns of CoNLL have them.
+"""Split raw text into words as CoNLL columns do.
 
-`BasicTokenizer` ends a word at each punctuation mark; columns have "U.S.", "J.",
-"Chester-le-Street" and "2,250" as one word, but "'s", and what stands around a word,
-apart from it. A model that was trained on columns has to meet such words in texts, too.
-The rules are one function of what is known of each word of `BasicTokenizer`, so that
-they are the same in Python, on NumPy arrays, and in a graph, on tensors.
+`BasicTokenizer` splits at each punctuation mark. In CoNLL columns, "U.S.", "J.",
+"Chester-le-Street" and "2,250" are one word each, but "'s" and punctuation around a
+word are separate. A model that was trained on columns needs such words in texts too.
+The rules are one function of properties of `BasicTokenizer`'s words, so the same rules
+run in Python (on NumPy arrays) and in a graph (on tensors).
 """
 
 from collections.abc import Callable, Sequence
@@ -17,12 +17,12 @@ from official_bert.tokenization import characters
 if TYPE_CHECKING:
     import tensorflow as tf
 
-# Marks that may stand within a word, and those that do between digits.
+# Marks that may be inside a word; marks that may be between digits.
 WITHIN_WORDS = "-.'’/&_@"
 WITHIN_NUMBERS = ",:"
 APOSTROPHES = "'’"
 DIGITS = "0123456789"
-# After an apostrophe they are a word with it.
+# An apostrophe and one of these form a separate word.
 CLITICS = ("s", "d", "m", "ll", "re", "ve", "S", "D", "M", "LL", "RE", "VE")
 
 
@@ -37,21 +37,22 @@ def joins(
     before: Callable[[Any], Any],
     after: Callable[[Any], Any],
 ) -> "np.ndarray | tf.Tensor":
-    """Return whether each word is one with the word before it, bool [W].
+    """Return whether each word is joined to the word before it, bool [W].
 
     Args:
-      touches: whether nothing stands between a word of `BasicTokenizer` and the word
-        before it, of the same text, bool [W].
-      category: of the first character of each, of `characters`, int [W].
-      first: the code point of that character, int [W].
-      last: that of the last character, int [W].
-      length: characters of each, int [W].
-      is_clitic: whether it is one of `CLITICS`, bool [W].
+      touches: whether a word of `BasicTokenizer` directly follows the word before
+        it in the same text, bool [W].
+      category: category of the first character, from `characters`, int [W].
+      first: code point of the first character, int [W].
+      last: code point of the last character, int [W].
+      length: number of characters, int [W].
+      is_clitic: whether the word is one of `CLITICS`, bool [W].
       is_any: function: (int [W], str) -> bool [W], whether a code point is one of
         these characters.
-      before: function: bool [W] -> that of the word before each, False for the
-        first.
-      after: likewise of the word after each.
+      before: function: bool [W] -> the value of the word before each word, False
+        for the first.
+      after: function: bool [W] -> the value of the word after each word, False for
+        the last.
     """
     is_word = ~((category == characters.PUNCTUATION) | (category == characters.CJK))
     begins_with_digit = is_any(first, DIGITS)
@@ -64,7 +65,7 @@ def joins(
     in_number = before(is_any(last, DIGITS)) & after(begins_with_digit)
     within = is_any(first, WITHIN_WORDS) | (is_any(first, WITHIN_NUMBERS) & in_number)
     within &= is_between
-    # "'s" begins a word, unless it goes on, as in "d'Italia".
+    # "'s" begins a word, unless more letters follow, as in "d'Italia".
     begins_clitic = is_apostrophe & after(touches & is_clitic & ~after(within))
     within &= ~begins_clitic
     goes_on = touches & is_word & before(within | begins_clitic)
@@ -72,14 +73,14 @@ def joins(
 
 
 def joined(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return where the words of a text are, those of columns.
+    """Return the words of a text, joined as in CoNLL columns.
 
     Args:
       text: str.
       offsets: list of (start, end) of the words of `BasicTokenizer`.
 
     Returns:
-      list of (start, end), as many or fewer.
+      list of (start, end), at most as many as `offsets`.
     """
     if not offsets:
         return []
@@ -91,7 +92,7 @@ def joined(text: str, offsets: Sequence[tuple[int, int]]) -> list[tuple[int, int
         np.array([ord(word[0]) for word in words]),
         np.array([ord(word[-1]) for word in words]),
         ends - starts,
-        # A NumPy array of the words would give each the room of the longest.
+        # A NumPy array of the words would pad each one to the longest.
         np.array([word in CLITICS for word in words]),
         lambda points, marks: np.isin(points, list(map(ord, marks))),
         lambda values: np.append(False, values[:-1]),

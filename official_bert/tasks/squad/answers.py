@@ -1,8 +1,8 @@
-"""From the model's logits to answers.
+"""Convert the model's logits to answers.
 
-Follows `write_predictions` in google-research/bert `run_squad.py`, except that no
-question makes it fail: where SQuAD 2.0 is answered and no span of the context can be
-an answer, the answer is "".
+Follows `write_predictions` in google-research/bert `run_squad.py`, with one
+difference: the original fails if no span of the context can be an answer in SQuAD 2.0.
+Here the answer is then "".
 """
 
 import collections
@@ -20,27 +20,27 @@ from official_bert.tasks.squad.files import SquadExample
 from official_bert.tasks.squad.texts import WindowTexts
 from official_bert.tokenization.full import FullTokenizer
 
-# The null odds where nothing can be an answer: more than any logits reach. It
-# is also the original's first value in its search for the smallest null score.
+# Null odds if no span can be an answer: larger than all differences of logits. It
+# is also the initial value of the original's search for the smallest null score.
 NO_CANDIDATE = 1000000.0
 
-# What the original answers under SQuAD 1.1 where nothing can be an answer.
+# The original's answer in SQuAD 1.1 if no span can be an answer.
 NOTHING = "empty"
 
 
 @dataclasses.dataclass(frozen=True)
 class Decoding:
-    """How answers are chosen; the original's flags.
+    """How to choose answers. The fields are the original's flags.
 
     Attributes:
-      n_best_size: how many answers to list; also how many starts and ends of
-        each window are looked at.
-      max_answer_length: of an answer, in tokens.
+      n_best_size: number of answers to list; also the number of starts and ends
+        considered per window.
+      max_answer_length: maximum number of tokens of an answer.
       version_2_with_negative: whether a question may have no answer.
-      null_score_diff_threshold: with null odds above it, the answer is "".
+      null_score_diff_threshold: if the null odds are above it, the answer is "".
 
     Raises:
-      UserError: one of the first two is below 1.
+      UserError: `n_best_size` or `max_answer_length` is below 1.
     """
 
     n_best_size: int = 20
@@ -52,31 +52,31 @@ class Decoding:
         for name in ("n_best_size", "max_answer_length"):
             if getattr(self, name) < 1:
                 raise UserError(
-                    f"{name} is {getattr(self, name)}: it must be at least 1."
+                    f"{name} is {getattr(self, name)}, but it must be at least 1."
                 )
 
 
 @dataclasses.dataclass(frozen=True, slots=True)
 class SquadAnswer:
-    """One answer that is possible, or the "no answer" of SQuAD 2.0.
+    """A possible answer, or the "no answer" of SQuAD 2.0.
 
-    `text` is what the original writes and scores: words of the context, joined by
-    single spaces. The original finds it by searching for the answer's tokens, as
-    letters, in the words they come from. So it may begin or end inside a word; it
-    is whole words where the tokenizer dropped or added characters (lone accents,
-    soft hyphens, [UNK]), a few characters off where it did both; and of letters
-    that occur twice in a word it is the first.
+    `text` is the text that the original writes and scores: words of the context,
+    joined by single spaces. The original searches the letters of the answer's tokens
+    in the words they come from. The text may therefore begin or end inside a word. If
+    letters occur twice in a word, it is their first occurrence. If the tokenizer
+    dropped or added characters (lone accents, soft hyphens, [UNK]), the text is the
+    complete words. If it did both, the text is shifted by a few characters.
 
-    context[start:end] is what to show to people: exactly the characters that the
-    tokens were made from, with the context's own whitespace. Apart from whitespace
-    and the cases above the two are equal.
+    context[start:end] is the text to show to people. It contains exactly the
+    characters of the tokens, with the context's whitespace. Except for whitespace and
+    the cases above, both are equal.
 
     Attributes:
       text: str; "" for no answer.
-      start: int; 0, as `end`, for no answer.
-      end: int.
-      start_logit: of the answer's first token.
-      end_logit: of its last token.
+      start: int; 0 for no answer.
+      end: int; 0 for no answer.
+      start_logit: start logit of the first token.
+      end_logit: end logit of the last token.
       probability: softmax of the scores over the n best answers.
     """
 
@@ -89,23 +89,23 @@ class SquadAnswer:
 
     @property
     def score(self) -> float:
-        """Sum of the two logits, comparable between contexts."""
+        """The sum of the two logits, comparable between contexts."""
         return self.start_logit + self.end_logit
 
 
 @dataclasses.dataclass(frozen=True)
 class SquadPrediction:
-    """What is answered to one question.
+    """The predicted answer to one question, and its alternatives.
 
     Attributes:
       qas_id: the question's id.
-      answer: `SquadAnswer`, the one that is given.
-      nbest: tuple of `SquadAnswer` with different texts, the best first. Under
-        SQuAD 2.0 "no answer" is one of them, and may be one too many.
-      best_non_null: `SquadAnswer`, the best one that is a part of the context;
-        None if there is none.
-      null_odds: the score of "no answer" less that of `best_non_null`, or
-        `NO_CANDIDATE`; None under SQuAD 1.1.
+      answer: `SquadAnswer`, the predicted answer.
+      nbest: tuple of `SquadAnswer` with different texts, the best first. In SQuAD
+        2.0 it contains "no answer", in addition to the n best if necessary.
+      best_non_null: `SquadAnswer`, the best one that is a part of the context; None
+        if no span can be an answer.
+      null_odds: score of "no answer" minus the score of `best_non_null`, or
+        `NO_CANDIDATE`; None in SQuAD 1.1.
     """
 
     qas_id: str
@@ -115,8 +115,8 @@ class SquadPrediction:
     null_odds: float | None
 
     def answer_at(self, null_score_diff_threshold: float) -> SquadAnswer:
-        """Return the `SquadAnswer` that another threshold gives; SQuAD 2.0."""
-        assert self.null_odds is not None  # Those of SQuAD 2.0 never are.
+        """Return the `SquadAnswer` for another threshold (only SQuAD 2.0)."""
+        assert self.null_odds is not None  # Always set in SQuAD 2.0.
         if self.best_non_null and self.null_odds <= null_score_diff_threshold:
             return self.best_non_null
         return next(each for each in self.nbest if not each.text)
@@ -130,15 +130,15 @@ def decode(
     tokenizer: FullTokenizer,
     decoding: Decoding,
 ) -> list[SquadPrediction]:
-    """Return what is answered to each question.
+    """Return the predicted answers to questions.
 
     Args:
       examples: list of E `SquadExample`.
       features: list of N `SquadFeatures` of these examples.
       start_logits: float array [N, S] or sequence of N arrays, each at least as
-        long as its window. Logits of padding take part in the choice of the n best
-        starts and ends, as in the original, which has S = max_seq_length.
-      end_logits: likewise.
+        long as its window. The choice of the n best starts and ends includes
+        logits of padding, as in the original, where S = max_seq_length.
+      end_logits: the same for the ends.
       tokenizer: `FullTokenizer` that made the features.
       decoding: `Decoding`.
 
@@ -147,12 +147,12 @@ def decode(
 
     Raises:
       UserError: a logit is not finite.
-      ValueError: there are not as many logits as features and tokens.
+      ValueError: the numbers of logits, features or tokens do not match.
     """
     if not len(features) == len(start_logits) == len(end_logits):
         raise ValueError(
-            f"{len(features)} windows have {len(start_logits)} rows of start logits "
-            f"and {len(end_logits)} of end logits."
+            f"There are {len(features)} windows, but {len(start_logits)} rows of start "
+            f"logits and {len(end_logits)} rows of end logits."
         )
     windows = collections.defaultdict(list)
     for one, *logits in zip(features, start_logits, end_logits, strict=True):
@@ -165,7 +165,7 @@ def decode(
 
 
 def _checked(feature, logits):
-    """Return logits as float64, in which the original adds and compares."""
+    """Return logits as float64, the type of the original's sums and comparisons."""
     logits = np.asarray(logits, np.float64)
     if len(logits) < len(feature.input_ids):
         raise ValueError(
@@ -174,23 +174,23 @@ def _checked(feature, logits):
         )
     if not np.isfinite(logits[: len(feature.input_ids)]).all():
         raise UserError(
-            f"The model's logits of window {feature.unique_id} are not finite: its "
-            "weights are damaged, or its training went astray; take an earlier "
+            f"The model's logits of window {feature.unique_id} are not finite. Its "
+            "weights are damaged, or its training diverged. Use an earlier "
             "checkpoint."
         )
     return logits
 
 
 def _predict(example, windows, texts, decoding):
-    """Return the `SquadPrediction` of an example, whose windows have their logits."""
+    """Return the `SquadPrediction` of an example from its windows with logits."""
     windows = [
         (one, _checked(one, start), _checked(one, end)) for one, start, end in windows
     ]
-    # The two logits of "no answer": those of the window with the lowest score.
+    # The two logits of "no answer" come from the window with the lowest null score.
     pairs = [(float(start[0]), float(end[0])) for _, start, end in windows]
     null = min(pairs, key=sum, default=(0.0, 0.0))
     null_score = sum(null) if pairs else NO_CANDIDATE
-    by_text = {}  # By their texts, the best first.
+    by_text = {}  # Text -> best candidate, best first.
     for window, start, end, *logits in _candidates(windows, null, decoding):
         text = texts.text(example, window, start, end) if window else ""
         if text not in by_text:
@@ -215,9 +215,9 @@ def _predict(example, windows, texts, decoding):
 def _candidates(windows, null, decoding):
     """Yield (`SquadFeatures`, start, end, start logit, end logit), best first.
 
-    Of equal scores the earlier window, then the better start, then the better
-    end is first. "No answer", where it is allowed, comes after all others of
-    its score, with None for the window and its logits.
+    On equal scores, the earlier window comes first, then the better start, then the
+    better end. "No answer", if allowed, follows all others with its score. Its
+    window is None, and it has the logits of `null`.
     """
     features = [feature for feature, _, _ in windows]
     spans = [
@@ -245,15 +245,15 @@ def _candidates(windows, null, decoding):
 def _spans_of_window(feature, start_logits, end_logits, decoding):
     """Return (starts, ends, start logits, end logits) of the spans to consider.
 
-    Each start among the n best with each end among the n best, if they make an
-    answer: both in the context, the start with its maximal context, the end
-    not before the start nor too far behind.
+    These are all pairs of the n best starts and the n best ends that form an answer.
+    Both tokens are in the context, the start has its maximal context, and the end is
+    not before the start or too far after it.
     """
     size = len(feature.input_ids)
     starts = _best_indexes(start_logits, decoding.n_best_size)
     ends = _best_indexes(end_logits, decoding.n_best_size)
     starts, ends = starts[starts < size], ends[ends < size]
-    # Tokens of the context alone can have maximal context.
+    # Only tokens of the context can have maximal context.
     starts = starts[feature.token_is_max_context[starts]]
     ends = ends[feature.token_to_orig_map[ends] >= 0]
     lengths = ends - starts[:, None] + 1
@@ -263,18 +263,18 @@ def _spans_of_window(feature, start_logits, end_logits, decoding):
 
 
 def _best_indexes(logits, count):
-    """Return the indexes of the largest values, the largest first; ties in order."""
+    """Return the indexes of the largest values, in descending order; stable on ties."""
     return np.argsort(-logits, kind="stable")[:count]
 
 
 def _with_probabilities(
     candidates: Collection[tuple[str, int, int, float, float]],
 ) -> tuple[SquadAnswer, ...]:
-    """Return the tuple of `SquadAnswer`s of tuples that lack the probability."""
+    """Add the probabilities to candidates; return a tuple of `SquadAnswer`."""
     scores = [start_logit + end_logit for *_, start_logit, end_logit in candidates]
     best = max(scores)
     exponentials = [math.exp(score - best) for score in scores]
-    # Added one by one, as in the original; `sum` would give other last digits.
+    # One by one, as in the original, because `sum` gives other last digits.
     total = functools.reduce(operator.add, exponentials)
     return tuple(
         SquadAnswer(*each, exponential / total)

@@ -1,4 +1,4 @@
-"""SQuAD from a dataset of TFDS: `squad/v1.1`, `squad/v2.0` and those built alike."""
+"""Read SQuAD from TFDS: `squad/v1.1`, `squad/v2.0`, and datasets like them."""
 
 from typing import Any
 
@@ -11,16 +11,16 @@ _IS_IMPOSSIBLE = "is_impossible"
 
 
 def has_impossible_questions(dataset: Dataset) -> bool:
-    """Return whether a dataset says which questions have no answer, as SQuAD 2.0."""
+    """Return whether a dataset marks questions without an answer, as SQuAD 2.0 does."""
     return _IS_IMPOSSIBLE in dataset.features
 
 
 def read_articles(dataset: Dataset, split: str) -> Articles:
     """Return a split in the format of SQuAD's files.
 
-    Questions on one context become one paragraph, and paragraphs with one title one
-    article. Both are in the order in which TFDS has them first, which is not that of
-    SQuAD's files.
+    Questions about one context become one paragraph. Paragraphs with the same title
+    become one article. Both keep the order of their first appearance in TFDS, which
+    differs from SQuAD's files.
 
     Args:
       dataset: `Dataset`.
@@ -32,8 +32,8 @@ def read_articles(dataset: Dataset, split: str) -> Articles:
     missing = [name for name in _NEEDED if name not in dataset.features]
     if missing:
         raise UserError(
-            f"--dataset={dataset.name} has no feature {', '.join(missing)}, as SQuAD "
-            f"has, only {', '.join(dataset.features)}. Choose squad/v1.1, squad/v2.0 "
+            f"--dataset={dataset.name} lacks the SQuAD features {', '.join(missing)}. "
+            f"It has only {', '.join(dataset.features)}. Choose squad/v1.1, squad/v2.0 "
             "or a dataset with the same features."
         )
     titles: dict[str, dict[str, list[dict[str, Any]]]] = {}
@@ -54,7 +54,7 @@ def read_articles(dataset: Dataset, split: str) -> Articles:
 
 
 def _question(row):
-    """Return a row of the dataset as SQuAD's files have a question."""
+    """Convert a row of the dataset to a question in SQuAD's format."""
     answers = row["answers"]
     question = {
         "id": row["id"],

@@ -1,4 +1,4 @@
-"""The official scores of predictions, and the threshold that scores best."""
+"""Compute the official scores of predictions, and the best threshold."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -15,18 +15,18 @@ def evaluate_predictions(
     """Return the official scores of predictions, in percent.
 
     Args:
-      decoding: `Decoding` that they were chosen by.
+      decoding: `Decoding` of the predictions.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `files.read_gold_answers`.
+      gold_answers: dict, from `files.read_gold_answers`.
 
     Returns:
-      dict of name -> float; of SQuAD 2.0 also the scores at the best threshold
-      on the null odds, and that threshold.
+      dict of name -> float. For SQuAD 2.0 also the scores at the best threshold on
+      the null odds, and this threshold.
     """
     texts = {one.qas_id: one.answer.text for one in predictions}
     if not decoding.version_2_with_negative:
         return evaluate_v1(gold_answers, texts)
-    # A threshold cannot bring back a text that another threshold has taken.
+    # A threshold can remove an answer but cannot restore one.
     non_null = {
         one.qas_id: one.best_non_null.text if one.best_non_null else ""
         for one in predictions

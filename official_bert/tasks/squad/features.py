@@ -1,8 +1,8 @@
-"""Questions and contexts as the features of windows that the model reads.
+"""Convert questions and contexts to the features of windows.
 
-A context that is too long for one row is read through several windows, each
-beside the whole question. Follows `convert_examples_to_features` in
-google-research/bert `run_squad.py`, except that nothing is padded here.
+If a context is too long for one row, several windows cover it. Each one contains the
+complete question. Follows `convert_examples_to_features` in google-research/bert
+`run_squad.py`, except that features are not padded.
 """
 
 from collections.abc import Iterable, Sequence
@@ -26,20 +26,20 @@ class SquadFeatures(NamedTuple):
 
     Attributes:
       unique_id: int, from `FIRST_UNIQUE_ID` on.
-      example_index: int, the place of the example in its list.
+      example_index: int, the index of the example in its list.
       doc_span_index: int, the number of the window, from 0.
       input_ids: int32 [T].
-      segment_ids: int32 [T], 0 and, from the context on, 1.
-      token_to_orig_map: int32 [T], for each token of the context the number of
-        its word in `doc_tokens`, `NO_WORD` for the others.
-      token_is_max_context: bool [T], whether a token of the context has more
-        context here than in any other window; see `windows.best_spans`.
-      start_position: int, the place in the row of the answer's first token, 0
-        if the answer is not wholly in the window or there is none; None if no
-        answer was asked for.
-      end_position: likewise, of its last token.
-      is_impossible: that of the example.
-      doc_start: the place in the context's tokens of the first one here.
+      segment_ids: int32 [T], 0 for the question, 1 from the context on.
+      token_to_orig_map: int32 [T], for each token of the context the number of its
+        word in `doc_tokens`; `NO_WORD` for other tokens.
+      token_is_max_context: bool [T], whether a token of the context has more context
+        here than in any other window; see `windows.best_spans`.
+      start_position: int, position of the answer's first token in this row. It is 0
+        if the window does not contain the complete answer, or if there is no
+        answer; None if the example has no answer information.
+      end_position: the same for the answer's last token.
+      is_impossible: copied from the example.
+      doc_start: index of the window's first context token in all context tokens.
     """
 
     unique_id: int
@@ -70,17 +70,16 @@ def convert_examples(
     doc_stride: int = 128,
     max_query_length: int = 64,
 ) -> list[SquadFeatures]:
-    """Return the features of examples, in order; warn of questions it cut.
+    """Return the features of examples, in order; warn about questions that were cut.
 
-    An example without a word in its context has none.
+    An example whose context has no words has no features.
 
     Args:
-      examples: iterable of `SquadExample`: of training, or of questions to be
-        answered.
+      examples: iterable of `SquadExample`, with or without answers.
       tokenizer: `FullTokenizer`.
-      max_seq_length: tokens of a window at most.
-      doc_stride: tokens of the context from one window's start to the next.
-      max_query_length: tokens of a question at most; its rest is cut off.
+      max_seq_length: maximum number of tokens per window.
+      doc_stride: context tokens from the start of a window to the next start.
+      max_query_length: maximum number of tokens of a question; the rest is cut off.
 
     Returns:
       list of `SquadFeatures`.
@@ -93,7 +92,7 @@ def convert_examples(
     features: list[SquadFeatures] = []
     documents, cut = {}, []
     for index, example in enumerate(examples):
-        # Training shuffles examples, so those on one context may be far apart.
+        # Training examples are shuffled, so questions about a context may be far apart.
         if example.context not in documents:
             documents[example.context] = _tokenize(example.doc_tokens, tokenizer)
         document = documents[example.context]
@@ -121,7 +120,7 @@ def convert_examples(
     if cut:
         logging.warning(
             "%d questions are longer than max_query_length %d: %d tokens were cut "
-            "off, %d from one question at most.",
+            "off, at most %d from one question.",
             len(cut),
             max_query_length,
             sum(cut),
@@ -135,7 +134,7 @@ def _window(
 ) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return the four arrays [T] of a window, which begins with the ids `head`.
 
-    `is_best`, bool [D], is true for the tokens that have maximal context here.
+    `is_best`, bool [D], is True for tokens that have maximal context here.
     """
     inside = slice(span.start, span.start + span.length)
     context = slice(len(head), len(head) + span.length)
@@ -152,9 +151,9 @@ def _window(
 def _positions(
     answer: tuple[int | None, int | None], span: Span, first: int
 ) -> tuple[int | None, int | None]:
-    """Return the positions in a window of the first and last token of the answer.
+    """Return the positions of the answer's first and last token in a window.
 
-    The answer is one of `_answer_tokens`; the window's context begins at `first`.
+    `answer` is a result of `_answer_tokens`; the window's context begins at `first`.
     """
     start, end = answer
     if start is None or end is None:
@@ -165,7 +164,7 @@ def _positions(
 
 
 def _tokenize(words, tokenizer):
-    """Return the `_Document` of the words of a context."""
+    """Tokenize the words of a context; return a `_Document`."""
     pieces = [tokenizer.encode(word) for word in words]
     lengths = np.array([len(each) for each in pieces], np.int64)
     return _Document(
@@ -178,7 +177,7 @@ def _tokenize(words, tokenizer):
 def _answer_tokens(example, document, tokenizer):
     """Return the first and last token of the answer in the document.
 
-    (None, None) if no answer was asked for, (-1, -1) if there is none.
+    (None, None) without answer information, (-1, -1) if there is no answer.
     """
     if example.start_position is None:
         return None, None
@@ -191,11 +190,11 @@ def _answer_tokens(example, document, tokenizer):
 
 
 def _improve_span(ids, start, end, answer):
-    """Narrow a span of whole words to the tokens that are the answer.
+    """Narrow a span of complete words to the tokens of the answer.
 
-    An answer may be a part of a word: of "(1895-1943)." the year 1895. The span stays
-    if the answer's ids are not in it ("Japan" of "Japanese"). Follows
-    `_improve_answer_span` in google-research/bert `run_squad.py`.
+    An answer may be a part of a word, such as the year 1895 in "(1895-1943).". The
+    span stays the same if it does not contain the answer's ids ("Japan" in
+    "Japanese"). Follows `_improve_answer_span` in google-research/bert `run_squad.py`.
     """
     length = len(answer)
     if length:
@@ -212,11 +211,11 @@ def pad_squad_features(
 
     Args:
       features: sequence of B `SquadFeatures`.
-      length: S, tokens of a row, at least as many as the longest has.
+      length: S, tokens per row, at least as many as the longest window has.
 
     Returns:
-      dict of int32 arrays [B, S] `input_ids`, `input_mask`, `segment_ids`, and,
-      where an answer was asked for, [B] `start_positions`, `end_positions`.
+      dict of int32 arrays [B, S] `input_ids`, `input_mask`, `segment_ids`. If
+      answers are known, also [B] `start_positions`, `end_positions`.
     """
     batch = pad_rows(features, length)
     if features[0].start_position is not None:
@@ -230,9 +229,9 @@ def _check_lengths(max_seq_length, doc_stride, max_query_length):
     lengths = {"doc_stride": doc_stride, "max_query_length": max_query_length}
     for name, value in lengths.items():
         if value < 1:
-            raise UserError(f"{name} is {value}: it must be at least 1.")
+            raise UserError(f"{name} is {value}, but it must be at least 1.")
     if max_seq_length <= max_query_length + 3:
         raise UserError(
             f"max_seq_length {max_seq_length} must be greater than max_query_length "
-            f"{max_query_length} + 3, or no room is left for the context."
+            f"{max_query_length} + 3. Otherwise the context gets no room."
         )

@@ -1,4 +1,4 @@
-"""SQuAD's files, versions 1.1 and 2.0: questions on paragraphs of articles.
+"""Read SQuAD's files, versions 1.1 and 2.0: questions about paragraphs of articles.
 
 The format is one JSON object, plain or gzipped (`.gz`):
 
@@ -6,8 +6,8 @@ The format is one JSON object, plain or gzipped (`.gz`):
         {"id": …, "question": …, "is_impossible": …,
          "answers": [{"text": …, "answer_start": …}, …]}, …]}, …]}, …]}
 
-`title` may be missing, and so may `is_impossible` in version 1.1 and, where
-nothing is trained or scored, `answers`.
+`title` is optional. `is_impossible` is optional in version 1.1. `answers` is optional
+without training and scoring.
 """
 
 import bisect
@@ -22,7 +22,7 @@ from absl import logging
 from official_bert.errors import UserError, list_some
 from official_bert.tables.table_files import read_text
 
-# What separates words: fewer characters than `str.split()` takes.
+# Characters that separate words: fewer than in `str.split()`.
 WHITESPACE = " \t\r\n\u202f"
 
 _MOST_OF_A_NAME = 60
@@ -31,10 +31,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 
 @dataclasses.dataclass(frozen=True)
 class Articles:
-    """What a file would hold, from another source.
+    """The content of a SQuAD file, from another source.
 
     Attributes:
-      name: where it is from, for messages.
+      name: name of the source, for messages.
       articles: the list "data" of the format.
     """
 
@@ -47,23 +47,23 @@ class Articles:
 
 @dataclasses.dataclass(frozen=True)
 class SquadExample:
-    """A question on a context, with its answer where that is known.
+    """A question about a context, with its answer if it is known.
 
-    Examples on one context share its three attributes.
+    Examples with the same context share its three attributes.
 
     Attributes:
       qas_id: the question's id.
       question_text: the question.
-      doc_tokens: tuple of W str, the words of the context: what is between
+      doc_tokens: tuple of W str, the words of the context, which are separated by
         `WHITESPACE`.
-      orig_answer_text: the answer as the file has it; "" if there is none,
-        None if none was asked for.
+      orig_answer_text: the answer as in the file; "" if there is no answer; None
+        if answers were not read.
       start_position: the number of the answer's first word; -1 if there is no
-        answer, None if none was asked for.
-      end_position: likewise, of its last word.
-      is_impossible: whether the context does not answer the question; False
-        where that is not known.
-      context: the text itself.
+        answer; None if answers were not read.
+      end_position: the same for the answer's last word.
+      is_impossible: whether the context does not answer the question; False if
+        unknown.
+      context: the context as in the file.
       doc_offsets: tuple of W int: word i is context[doc_offsets[i] :
         doc_offsets[i] + len(doc_tokens[i])].
     """
@@ -80,7 +80,7 @@ class SquadExample:
 
 
 def split_words(context: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
-    """Return the words of a context and where each begins.
+    """Return the words of a context and the offsets at which they begin.
 
     Returns:
       (words, offsets): tuples of W str and W int, see `SquadExample`.
@@ -90,7 +90,7 @@ def split_words(context: str) -> tuple[tuple[str, ...], tuple[int, ...]]:
 
 
 def make_example(question: str, context: str, qas_id: str = "0") -> SquadExample:
-    """Return a `SquadExample` to be answered, of a text at hand."""
+    """Return a `SquadExample` without an answer, for a prediction."""
     paragraph = _Paragraph(context, *split_words(context))
     return _example(_Question(qas_id, question, paragraph, {}, ""))
 
@@ -103,26 +103,26 @@ def read_examples(
 ) -> list[SquadExample]:
     """Return the questions of a file, in order.
 
-    In training, the first answer of each question is used; a warning counts the
-    questions that have several. A question is left out, with a warning that counts,
-    if its answer is not where the file says it is, or is empty. Follows
-    `read_squad_examples` in google-research/bert `run_squad.py`, which keeps an
-    empty answer, and fails at one that reaches beyond the context and at several.
+    Training uses the first answer of each question; a warning counts questions with
+    several answers. A question is left out, and a warning counts it, if its answer is
+    empty or not at the given position. Follows `read_squad_examples` in
+    google-research/bert `run_squad.py`. The original keeps empty answers. It fails at
+    answers that extend beyond the context, and at several answers.
 
     Args:
       path: the file, or its content.
-      is_training: read the answers; each question must have one.
-      version_2_with_negative: in training, whether questions may have no
-        answer, as SQuAD 2.0's `is_impossible` says.
-      flag: the flag the file came from, for messages.
+      is_training: whether to read the answers; each question must have one.
+      version_2_with_negative: in training, whether questions may have no answer, as
+        marked by SQuAD 2.0's `is_impossible`.
+      flag: the flag that named the file, for messages.
 
     Returns:
       list of `SquadExample`, at least one.
 
     Raises:
-      UserError: the file cannot be read, is no SQuAD file, lacks something
-        (names article, paragraph and question), has an id twice (when not in
-        training), no answer where it must have one, or no questions.
+      UserError: the file cannot be read, is not a SQuAD file, or has no questions. A
+        value or a required answer is missing; the message names article, paragraph
+        and question. Two questions have the same id (except in training).
     """
     examples, misplaced, num_several = [], [], 0
     for question in _read_questions(path, flag, unique=not is_training):
@@ -148,8 +148,8 @@ def read_examples(
         )
     if misplaced:
         logging.warning(
-            "%s: %d of %d questions are left out, since their answer is not where "
-            "the file says it is: %s.",
+            "%s: %d of %d questions are left out, because their answers are not at "
+            "the given positions: %s.",
             path,
             len(misplaced),
             len(misplaced) + len(examples),
@@ -163,20 +163,18 @@ def read_examples(
 def read_gold_answers(
     path: str | os.PathLike[str] | Articles, flag: str = "--dev_file"
 ) -> dict[str, tuple[str, ...]] | None:
-    """Return the answers that a file has, for `metrics.squad`.
+    """Return the answers in a file, for `metrics.squad`.
 
     Args:
       path: the file, or its content.
-      flag: the flag the file came from, for messages.
+      flag: the flag that named the file, for messages.
 
     Returns:
-      dict of question id -> tuple of texts, none for a question without an
-      answer; None if no question of the file has `answers`: it cannot be
-      scored.
+      dict of question id -> tuple of texts, empty for a question without an answer.
+      None if no question of the file has `answers`, so the file cannot be scored.
 
     Raises:
-      UserError: see `read_examples`; or some questions have `answers` and
-        others not.
+      UserError: see `read_examples`; or only some of the questions have `answers`.
     """
     questions = list(_read_questions(path, flag, unique=True))
     if questions and not any("answers" in each.fields for each in questions):
@@ -200,7 +198,7 @@ class _Question(NamedTuple):
     qas_id: str
     text: str
     paragraph: _Paragraph
-    fields: dict  # Of the JSON.
+    fields: dict  # The JSON object.
     where: str  # For messages.
 
 
@@ -213,14 +211,14 @@ def _example(question, text=None, start=None, end=None, is_impossible=False):
 
 
 def _get_answers(question, version_2_with_negative):
-    """Return the answers of a question, a list of at least one."""
+    """Return the answers of a question, a list with at least one item."""
     answers = _get(question, "answers", list)
     if not answers:
         hint = ""
         if not version_2_with_negative:
-            hint = ", or, if the file is SQuAD 2.0, give --version_2_with_negative"
+            hint = ". For SQuAD 2.0, add --version_2_with_negative"
         raise UserError(
-            f"{question.where} has no answer; for training it must have one{hint}."
+            f"{question.where} has no answer, but training needs one{hint}."
         )
     return answers
 
@@ -228,7 +226,7 @@ def _get_answers(question, version_2_with_negative):
 def _read_answer(question, answer):
     """Return (text, first word, last word) of one of a question's answers.
 
-    None if the answer is not where the file says it is.
+    None if the answer is not at the position in the file.
     """
     where = f"{question.where}, its answer"
     text = _get_from(answer, "text", str, where)
@@ -237,11 +235,11 @@ def _read_answer(question, answer):
     last = start + len(text) - 1
     if not text.split() or not 0 <= start <= last < len(context):
         return None
-    # The words at the answer's first and last character, or before these.
+    # The words that contain, or precede, the answer's first and last character.
     first_word = bisect.bisect_right(offsets, start) - 1
     last_word = bisect.bisect_right(offsets, last) - 1
-    # All of Unicode's whitespace, unlike that between words: an answer with
-    # another kind of it is not found, and left out as in the original.
+    # Splits at all Unicode whitespace, in contrast to `split_words`. An answer with
+    # other whitespace is therefore left out, as in the original.
     span = " ".join(words[first_word : last_word + 1])
     if first_word < 0 or " ".join(text.split()) not in span:
         return None
@@ -249,7 +247,7 @@ def _read_answer(question, answer):
 
 
 def _read_questions(path, flag, unique):
-    """Yield the `_Question`s of a file; see `read_examples` for the errors."""
+    """Yield the `_Question`s of a file; see `read_examples` for errors."""
     seen = set()
     for number, article in enumerate(_read_articles(path, flag), 1):
         where = f"{path}: article {number}"
@@ -264,8 +262,8 @@ def _read_questions(path, flag, unique):
                 question = _question(qa, paragraph, f"{part}, question {qa_number}")
                 if unique and question.qas_id in seen:
                     raise UserError(
-                        f"{question.where} has the id of another question; give each "
-                        "its own, since answers are told apart by it."
+                        f"{question.where} has the id of another question. Give each "
+                        "question its own id: predictions are stored by id."
                     )
                 seen.add(question.qas_id)
                 yield question
@@ -279,17 +277,19 @@ def _read_articles(path, flag):
         content = json.loads(text)
     except json.JSONDecodeError as error:
         raise UserError(
-            f"{path} is no SQuAD file: line {error.lineno}, column {error.colno}: "
-            f"{error.msg}; is it damaged, or cut off?"
+            f"{path} is not a SQuAD file: line {error.lineno}, column {error.colno}: "
+            f"{error.msg}. Check whether it is damaged or truncated."
         ) from error
     except RecursionError as error:
-        raise UserError(f"{path} is no SQuAD file: it is nested too deeply.") from error
+        raise UserError(
+            f"{path} is not a SQuAD file: its JSON is nested too deeply."
+        ) from error
     except ValueError as error:
-        raise UserError(f"{path} is no SQuAD file: {error}.") from error
+        raise UserError(f"{path} is not a SQuAD file: {error}.") from error
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         raise UserError(
-            f'{path} is no SQuAD file: it must hold one JSON object with a list "data" '
-            "of articles."
+            f"{path} is not a SQuAD file. It must contain one JSON object with a list "
+            '"data" of articles.'
         )
     return content["data"]
 
@@ -306,25 +306,25 @@ def _get(question, key, kind):
 
 
 def _get_from(fields, key, kind, where):
-    """Return the value of a key; `UserError` if it is missing or of another kind."""
+    """Return the value of a key; raise `UserError` if it is missing or invalid."""
     if not isinstance(fields, dict):
-        raise UserError(f"{where} is no JSON object; is the file damaged?")
+        raise UserError(f"{where} is not a JSON object. The file may be damaged.")
     if key not in fields:
-        hint = "; is the file damaged?"
+        hint = ". The file may be damaged."
         if key == "is_impossible":
-            hint = ", which SQuAD 2.0 has; is --version_2_with_negative meant?"
+            hint = ", which SQuAD 2.0 has. Remove --version_2_with_negative for 1.1."
         raise UserError(f'{where} has no "{key}"{hint}')
     value = fields[key]
-    # To Python, true is a number.
+    # In Python, bool is a subclass of int.
     if not isinstance(value, kind) or (isinstance(value, bool) and kind is not bool):
         raise UserError(
-            f'{where}: "{key}" is {_shortened(json.dumps(value))}, which it cannot be; '
-            "is the file damaged?"
+            f'{where}: "{key}" is {_shortened(json.dumps(value))}, which is not valid. '
+            "The file may be damaged."
         )
     if isinstance(value, str) and _SURROGATE.search(value):
         raise UserError(
-            f'{where}: "{key}" holds half a character (a lone surrogate); mend it, '
-            "since no file of answers could hold it."
+            f'{where}: "{key}" contains a lone surrogate (half a character). Correct '
+            "it, because answers with it cannot be written."
         )
     return value
 

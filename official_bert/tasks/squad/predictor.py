@@ -1,4 +1,4 @@
-"""A fine-tuned model that answers questions on contexts."""
+"""Answer questions about contexts with a fine-tuned model."""
 
 import dataclasses
 import os
@@ -17,16 +17,16 @@ from official_bert.tasks.squad.files import SquadExample, make_example
 
 @dataclasses.dataclass(frozen=True)
 class Answer:
-    """The answer to one question.
+    """The predicted answer to one question.
 
     Attributes:
       text: context[start:end]; "" for no answer.
-      start: int, its first character.
-      end: int, after its last character.
-      score: sum of the logits of its first and its last token; comparable
-        between contexts.
-      null_score: the same of "no answer"; None where the model always answers.
-      probability: among the best answers.
+      start: int, index of the first character.
+      end: int, index after the last character.
+      score: sum of the start logit of the first token and the end logit of the last
+        one; comparable between contexts.
+      null_score: the same sum for "no answer"; None in SQuAD 1.1.
+      probability: probability among the n best answers.
     """
 
     text: str
@@ -37,7 +37,7 @@ class Answer:
     probability: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return it fit for JSON; numbers to six places."""
+        """Return a dict for JSON; numbers have 6 decimal places."""
         record = {"answer": self.text, "start": self.start, "end": self.end}
         for name in ("score", "null_score", "probability"):
             if getattr(self, name) is not None:
@@ -48,8 +48,8 @@ class Answer:
 class SquadPredictor(TaskPredictor):
     """A model that answers questions; see `TaskPredictor`.
 
-    Examples are `SquadExample`s, features windows over all of them, outputs
-    `SquadPrediction`s, and results `Answer`s. The batch size counts windows.
+    Examples are `SquadExample`s; features are windows over all of them; outputs are
+    `SquadPrediction`s; results are `Answer`s. The batch size counts windows.
     """
 
     task: training.SquadTask
@@ -72,7 +72,7 @@ class SquadPredictor(TaskPredictor):
 
         Args:
           path: see `TaskPredictor`.
-          batch_size: windows that go through the model together.
+          batch_size: number of windows per batch.
           task: see `TaskPredictor`.
           pad_to_max_seq_length: see `training.window_logits`.
           **files: config, vocabulary and casing, see `TaskPredictor`.
@@ -97,8 +97,8 @@ class SquadPredictor(TaskPredictor):
         parts = value if isinstance(value, list | tuple) else (value,)
         if len(parts) != 2 or not all(isinstance(part, str) for part in parts):
             raise TypeError(
-                f"Question {number} is {value!r}: not a question and a context, two "
-                "str."
+                f"Question {number} is {value!r}, not a pair of str: a question and a "
+                "context."
             )
         question, context = parts
         return make_example(question, context, str(number))
@@ -130,7 +130,7 @@ class SquadPredictor(TaskPredictor):
         Args:
           examples: list of `SquadExample`.
           features: list of their `SquadFeatures`.
-          logits: instead of the model's own, as those of several models.
+          logits: replace the model's logits, for example those of an ensemble.
         """
         start_logits, end_logits = logits or self.logits(features)
         return decode(
@@ -145,7 +145,7 @@ class SquadPredictor(TaskPredictor):
     def results(
         self, examples: Sequence[SquadExample], outputs: Sequence[SquadPrediction]
     ) -> list[Answer]:
-        """Return the `Answer` that each `SquadPrediction` stands for."""
+        """Return the `Answer` of each `SquadPrediction`."""
         answers = []
         for prediction, example in zip(outputs, examples, strict=True):
             answer, null_score = prediction.answer, None

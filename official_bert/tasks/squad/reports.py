@@ -1,4 +1,4 @@
-"""What models answer to a whole SQuAD file, and how that is scored."""
+"""Answer all questions of a SQuAD file, and score the answers."""
 
 import dataclasses
 import json
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 def answer(
     predictors: Sequence["SquadPredictor"], examples: Sequence[SquadExample]
 ) -> list[SquadPrediction]:
-    """Return the predictions of one model, or of several together.
+    """Return the predictions of one model, or of an ensemble.
 
     Args:
-      predictors: list of `SquadPredictor`, of one vocabulary and casing; the
+      predictors: list of `SquadPredictor` with the same vocabulary and casing. The
         logits of their windows are averaged.
       examples: list of `SquadExample`.
 
@@ -34,7 +34,7 @@ def answer(
       list of `SquadPrediction`.
 
     Raises:
-      UserError: the models do not read the same tokens.
+      UserError: the models have different tokens.
     """
     first = predictors[0]
     tokenizers = [
@@ -43,11 +43,11 @@ def answer(
     if any(tokenizer != tokenizers[0] for tokenizer in tokenizers):
         raise UserError(
             "--ensemble_dirs: the models have different vocabularies or casing, so "
-            "their logits are of different tokens; take models of one kind."
+            "their logits belong to different tokens. Use models with the same ones."
         )
     features = first.features(examples)
     by_model = [one.logits(features) for one in predictors]
-    # Models, then start and end, then windows.
+    # Axes: models, then start and end, then windows.
     logits = [
         [sum(of_window) / len(by_model) for of_window in zip(*of_models, strict=True)]
         for of_models in zip(*by_model, strict=True)
@@ -60,12 +60,12 @@ def best_threshold(
     predictions: Sequence[SquadPrediction],
     gold_answers: Mapping[str, Sequence[str]],
 ) -> float:
-    """Return the threshold on the null odds that answers with the best F1.
+    """Return the threshold on the null odds with the best F1.
 
     Args:
       task: `SquadTask` of SQuAD 2.0.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `files.read_gold_answers`.
+      gold_answers: dict, from `files.read_gold_answers`.
     """
     scores = evaluate_predictions(task.decoding, predictions, gold_answers)
     return scores[BEST_THRESHOLD]
@@ -90,17 +90,17 @@ def write(
     """Write the original's files, and `predictions.jsonl`.
 
     * `predictions.json`: a JSON object of question id -> text;
-    * `nbest_predictions.json`: of question id -> list of the n best answers;
-    * `null_odds.json`: of question id -> float, for SQuAD 2.0;
+    * `nbest_predictions.json`: the same with lists of the n best answers;
+    * `null_odds.json`: the same with floats, for SQuAD 2.0;
     * `predictions.jsonl`: lines of `{"id", "text", "start", "end", "score",
-      "probability"}`, and of SQuAD 2.0 `"null_odds"`. `text` is context[start:end],
-      "" for no answer; that of `predictions.json` may differ, see `SquadAnswer`.
+      "probability"}`, and for SQuAD 2.0 `"null_odds"`. `text` is context[start:end],
+      "" for no answer; it may differ from `predictions.json`, see `SquadAnswer`.
 
-    The first three equal the original's byte for byte; SQuAD's official scripts read
+    The first three equal the original's byte for byte. SQuAD's official scripts read
     them.
 
     Args:
-      directory: for the files.
+      directory: folder of the files.
       examples: list of `SquadExample`.
       predictions: list of their `SquadPrediction`.
       version_2_with_negative: whether there are null odds.
@@ -116,7 +116,7 @@ def write(
     odds_file = os.path.join(directory, "null_odds.json")
     if version_2_with_negative:
         _write(odds_file, {one.qas_id: one.null_odds for one in predictions})
-    else:  # Those of an earlier model would be read as of these answers.
+    else:  # Null odds of an earlier model do not belong to these answers.
         pathlib.Path(odds_file).unlink(missing_ok=True)
     lines = [
         json.dumps(_line(one, example.context), ensure_ascii=False) + "\n"
@@ -127,7 +127,7 @@ def write(
 
 
 def _line(prediction, context):
-    """Return the line of a prediction as a dict; its null odds are not rounded."""
+    """Return the dict for a prediction's line. Null odds are not rounded."""
     answer = prediction.answer
     line = {
         "id": prediction.qas_id,
@@ -153,13 +153,13 @@ def score(
     predictions: Sequence[SquadPrediction],
     gold_answers: Mapping[str, Sequence[str]],
 ) -> None:
-    """Score predictions officially; write and print `eval_results.txt`, `key = value`.
+    """Compute the official scores; write and print `eval_results.txt`.
 
     Args:
-      directory: for the file.
+      directory: folder of the file.
       task: `SquadTask`.
       predictions: list of `SquadPrediction`.
-      gold_answers: dict, of `files.read_gold_answers`.
+      gold_answers: dict, from `files.read_gold_answers`.
     """
     decoding = task.decoding
     scores = evaluate_predictions(decoding, predictions, gold_answers)
@@ -178,8 +178,8 @@ def threshold_notes(
     """Return sentences that explain why thresholds on the null odds differ.
 
     Args:
-      scores: what `score` writes, of SQuAD 2.0.
-      null_odds: those of all questions.
+      scores: the scores that `score` writes, for SQuAD 2.0.
+      null_odds: null odds of all questions.
 
     Returns:
       list of str; empty if `best_f1_thresh` is the threshold in use.
@@ -189,14 +189,14 @@ def threshold_notes(
     notes = []
     if best < min(null_odds):
         notes.append(
-            f"best_f1_thresh is {official}: the official script writes 0.0 if no "
-            f"answer at all scores best. {BEST_THRESHOLD} is {best}, below all null "
-            "odds, and leaves every question unanswered."
+            f"best_f1_thresh is {official}: the official script writes 0.0 if it is "
+            f"best to answer no question. {BEST_THRESHOLD} is {best}, below all null "
+            "odds, so every question stays unanswered."
         )
     elif official != best:
         notes.append(
             f"best_f1_thresh is {official}: the official script answers only some of "
-            "the questions with equal null odds, which no threshold can do. "
+            "the questions with equal null odds, which a threshold cannot do. "
             f"{BEST_THRESHOLD} is {best} and answers all of them or none."
         )
     if used not in (official, best):
@@ -204,7 +204,7 @@ def threshold_notes(
             f"best_f1_thresh is {official}, but these answers use "
             f"null_score_diff_threshold {used}, from the flag or the model's "
             f"task.json: f1 is {scores['f1']:.2f} instead of {scores['best_f1']:.2f}. "
-            "--do_eval without --do_train keeps the best threshold in task.json."
+            "--do_eval without --do_train stores the best threshold in task.json."
         )
     return notes
 
@@ -214,15 +214,15 @@ def silence_warning(
     threshold: float,
     gold_answers: Mapping[str, Sequence[str]] | None = None,
 ) -> str | None:
-    """Return a sentence about a model that answers no question of SQuAD 2.0.
+    """Return a warning about a model that leaves all SQuAD 2.0 questions unanswered.
 
     Args:
       predictions: list of `SquadPrediction`.
-      threshold: the one on the null odds that chose them.
-      gold_answers: dict, of `files.read_gold_answers`; None if not known.
+      threshold: the threshold on the null odds that chose them.
+      gold_answers: dict, from `files.read_gold_answers`; None if unknown.
 
     Returns:
-      str; None if there is an answer, or if no question has one.
+      str; None if at least one question is answered, or if no question has an answer.
     """
     if any(one.answer.text for one in predictions):
         return None
@@ -231,6 +231,6 @@ def silence_warning(
     return (
         f"Warning: the model leaves all {len(predictions)} questions unanswered at "
         f"null_score_diff_threshold {threshold}. Find a better threshold with "
-        "--do_eval; if that does not help, train longer, with another --seed or a "
+        "--do_eval. If that does not help, train longer, with another --seed or a "
         "lower --learning_rate."
     )

@@ -1,4 +1,4 @@
-"""From tokens of a window back to the text of the context.
+"""Convert tokens of a window back to the text of the context.
 
 Follows `get_final_text` in google-research/bert `run_squad.py`.
 """
@@ -14,7 +14,7 @@ from official_bert.tokenization.full import FullTokenizer
 
 
 class WindowTexts:
-    """Turns tokens of a window back into the text of the context."""
+    """Converts tokens of a window back to the text of the context."""
 
     def __init__(self, tokenizer: FullTokenizer):
         self.tokenizer = tokenizer
@@ -25,19 +25,19 @@ class WindowTexts:
     def text(
         self, example: SquadExample, feature: SquadFeatures, start: int, end: int
     ) -> str:
-        """Return the original's text of the tokens start … end of a window.
+        """Return the text that the original writes for the tokens start … end.
 
-        The tokens are lower-cased and have lost accents, so they are searched
-        in the tokenized words they come from, and the characters counted: if
-        these are as many as the words have, the n-th is taken for the n-th.
-        Otherwise, or if nothing is found ([UNK]), it is the whole words.
-        Follows `get_final_text`.
+        Tokens are lower-cased and without accents. They are searched in the tokenized
+        words that they come from. If both have the same number of characters without
+        spaces, the position in one gives the position in the other. If not, or if the
+        search fails ([UNK]), the result is the complete words. Follows
+        `get_final_text`.
 
         Args:
           example: `SquadExample`.
-          feature: `SquadFeatures` of it.
-          start: the first token.
-          end: the last token.
+          feature: `SquadFeatures` of the example.
+          start: position of the first token in the window.
+          end: position of the last token in the window.
         """
         first = feature.token_to_orig_map[start]
         last = feature.token_to_orig_map[end]
@@ -54,14 +54,14 @@ class WindowTexts:
     def span(
         self, example: SquadExample, feature: SquadFeatures, start: int, end: int
     ) -> tuple[int, int]:
-        """Return where in the context the tokens start … end of a window are.
+        """Return the character offsets of the tokens start … end in the context.
 
         The arguments are those of `text`.
 
         Returns:
-          (start, end), so that context[start:end] is all they were made from.
+          (start, end): context[start:end] is the text that the tokens come from.
         """
-        # Of position 0 in the row, counted in the context's tokens.
+        # Position 0 of the row, as an index into the context's tokens.
         origin = feature.doc_start - int(np.argmax(feature.segment_ids))
         word_starts = self._word_starts(example.doc_tokens)
         bounds = []
@@ -73,36 +73,36 @@ class WindowTexts:
         return bounds[0], bounds[1]
 
     def _tokenize(self, word):
-        """Return the basic tokens of a word with a space between each two.
+        """Return the basic tokens of a word, joined by spaces.
 
-        Word by word is as good as all at once: no rule of the basic tokenizer looks
-        across a space.
+        Tokenizing single words is sufficient, because no rule of the basic tokenizer
+        looks across a space.
         """
         return " ".join(self.tokenizer.basic_tokenizer.tokenize(word))
 
     def _count_word_starts(self, words):
-        """Return how many tokens of the context are before each word."""
+        """Return, for each word, the number of context tokens before it."""
         lengths = map(len, map(self.tokenizer.encode, words))
         return list(itertools.accumulate(lengths, initial=0))
 
     def _find_piece_offsets(self, word):
-        """Return int32 [P, 2], start and end in the word of its pieces."""
+        """Return the (start, end) of a word's pieces in the word, int32 [P, 2]."""
         _, spans = self.tokenizer.tokenize_with_offsets(word)
         offsets = np.array(spans, np.int32)
-        # Marks may have changed places: what a piece begins is not to leave
-        # out what follows it, nor what it ends what comes before.
+        # Normalization may reorder marks. Extend each piece, so its span leaves out
+        # nothing that belongs to the pieces after or before it.
         offsets[:, 0] = np.minimum.accumulate(offsets[::-1, 0])[::-1]
         offsets[:, 1] = np.maximum.accumulate(offsets[:, 1])
         return offsets
 
     def _bounds(self, text, words):
-        """Return where a text of tokens begins and ends in the words it comes from.
+        """Return the first and last character of a text of tokens in its words.
 
-        That is two pairs of (number of the word, number of the character in it).
+        Both are a pair (number of the word, number of the character in it).
         """
         whole = (0, 0), (len(words) - 1, len(words[-1]) - 1)
         tokenized = " ".join(filter(None, map(self._tokenized, words)))
-        if text == tokenized:  # By far the commonest, and quickly seen.
+        if text == tokenized:  # The most frequent case, and cheap.
             return whole
         position = tokenized.find(text)
         if position < 0 or len(tokenized.replace(" ", "")) != sum(map(len, words)):
@@ -113,7 +113,7 @@ class WindowTexts:
 
 
 def _locate(number, words):
-    """Return (word, character in it) of a character, counted through all words."""
+    """Convert a character number, counted over all words, to (word, character)."""
     for index, word in enumerate(words):
         if number < len(word):
             return index, number

@@ -1,4 +1,4 @@
-"""Fine-tuning on questions and contexts (Sec. 4.2, 4.3): objective, evaluation."""
+"""Fine-tune on questions about contexts (Sec. 4.2, 4.3): objective, evaluation."""
 
 import dataclasses
 import json
@@ -35,12 +35,12 @@ ARCHITECTURE = "BertForQuestionAnswering"
 
 @dataclasses.dataclass(frozen=True)
 class SquadTask:
-    """How a model reads contexts and chooses answers; kept in `task.json`.
+    """How a model reads contexts and chooses answers; stored in `task.json`.
 
     Attributes:
-      max_seq_length: tokens of a window at most.
-      doc_stride: tokens from one window's start to the next one's.
-      max_query_length: tokens of a question at most.
+      max_seq_length: maximum number of tokens per window.
+      doc_stride: context tokens from the start of a window to the next start.
+      max_query_length: maximum number of tokens of a question.
       decoding: `Decoding`.
     """
 
@@ -53,34 +53,34 @@ class SquadTask:
 
     @property
     def lengths(self) -> tuple[int, int, int]:
-        """The three lengths, as `squad_features.convert_examples` takes them."""
+        """The three lengths, in the order of `squad_features.convert_examples`."""
         return self.max_seq_length, self.doc_stride, self.max_query_length
 
     @property
     def metrics(self) -> tuple[str, ...]:
-        """Names of the scores; by the first a model is the best."""
+        """Names of the scores. The first one selects the best model."""
         if self.decoding.version_2_with_negative:
             return ("best_f1", "best_exact")
         return ("f1", "exact_match")
 
     def with_threshold(self, threshold: float) -> Self:
-        """Return the same with another threshold on the null odds, a float."""
+        """Return a copy with another threshold on the null odds, a float."""
         decoding = dataclasses.replace(
             self.decoding, null_score_diff_threshold=threshold
         )
         return dataclasses.replace(self, decoding=decoding)
 
     def to_dict(self) -> dict[str, Any]:
-        """Return what `from_dict` takes, fit for JSON."""
+        """Return the fields in a form for JSON, which `from_dict` reads."""
         values = dataclasses.asdict(self)
         return values | values.pop("decoding")
 
     @classmethod
     def from_dict(cls, values: dict[str, Any]) -> Self:
-        """Make a task of what `to_dict` returned.
+        """Create a task from the result of `to_dict`.
 
         Raises:
-          KeyError, ValueError: that is not what it holds.
+          KeyError, ValueError: values are missing or wrong.
         """
         task = from_json(cls, {**values, "decoding": values})
         if min(task.lengths) < 1:
@@ -91,7 +91,7 @@ class SquadTask:
 def task_of(config: BertConfig) -> SquadTask:
     """Return the `SquadTask` of a model that has no `task.json`.
 
-    Nothing tells how it was trained: it reads as the original does by default, and
+    Its training settings are unknown. It gets the original's default lengths, and
     always answers.
 
     Args:
@@ -103,7 +103,7 @@ def task_of(config: BertConfig) -> SquadTask:
 
 
 def describe(row: Mapping[str, float]) -> str:
-    """Return the loss or the scores of a row, for people."""
+    """Return the loss or the scores as one line of text."""
     if "loss" in row:
         return f"loss {row['loss']:.3f}  span accuracy {row['span_accuracy']:.4f}"
     shown = ("exact_match", "exact", "best_exact", "f1", "best_f1", "best_f1_thresh")
@@ -123,13 +123,13 @@ def window_logits(
     """Return the logits of windows.
 
     Args:
-      score: what `compile_model` returned.
+      score: result of `compile_model`.
       task: `SquadTask`.
       features: list of N `SquadFeatures`.
-      batch_size: windows that go through the model together.
-      pad_to_max_seq_length: whether to pad windows to `task.max_seq_length` and
-        keep the logits of padding, which take part in the choice of the n best
-        starts and ends in the original.
+      batch_size: number of windows per batch.
+      pad_to_max_seq_length: whether to pad windows to `task.max_seq_length` and keep
+        the logits of padding. The original includes them in the choice of the n
+        best starts and ends.
 
     Returns:
       (start logits, end logits), lists of N float32 arrays [T], or with padding
@@ -146,7 +146,7 @@ def _feature_set(task, features, pad_to_max_seq_length):
 
 
 def _logits_of(rows, task, features, pad_to_max_seq_length):
-    """Return what `window_logits` does, of the model's outputs for each window."""
+    """Return the result of `window_logits`, from the model's outputs per window."""
     sizes = [len(one.input_ids) for one in features]
     if pad_to_max_seq_length:
         sizes = [task.max_seq_length] * len(features)
@@ -157,7 +157,7 @@ def _logits_of(rows, task, features, pad_to_max_seq_length):
 
 
 def at_best_threshold(task: SquadTask, row: Mapping[str, float]) -> SquadTask:
-    """Return a `SquadTask` with the threshold that scored best, if there is one."""
+    """Return a `SquadTask` with the threshold that scored best, if it is known."""
     if BEST_THRESHOLD not in row:
         return task
     return task.with_threshold(float(row[BEST_THRESHOLD]))
@@ -165,12 +165,12 @@ def at_best_threshold(task: SquadTask, row: Mapping[str, float]) -> SquadTask:
 
 @dataclasses.dataclass(frozen=True)
 class AnsweredQuestions:
-    """Questions whose answers are known.
+    """Questions with known answers.
 
     Attributes:
       examples: list of `SquadExample`.
       features: list of their `SquadFeatures`.
-      gold_answers: dict, of `squad_files.read_gold_answers`.
+      gold_answers: dict, from `squad_files.read_gold_answers`.
       pad_to_max_seq_length: see `window_logits`.
     """
 
@@ -185,7 +185,7 @@ class AnsweredQuestions:
         task: SquadTask,
         tokenizer: FullTokenizer,
     ) -> dict[str, float]:
-        """Return the scores of a model by its outputs for each window."""
+        """Return the scores of a model, from its outputs for each window."""
         start_logits, end_logits = _logits_of(
             rows, task, self.features, self.pad_to_max_seq_length
         )
@@ -213,9 +213,9 @@ def make_job(
       start: `job.Start`.
       task: `SquadTask`.
       train_features: list of `SquadFeatures` with positions of answers.
-      dev: `AnsweredQuestions` to choose the best model by; or None, and the last
-        one is left.
-      epoch_size: windows of an epoch; None for all.
+      dev: `AnsweredQuestions` that selects the best model; None keeps the last
+        model.
+      epoch_size: number of windows per epoch; None for all.
     """
     dev_set = None
     if dev is not None:
@@ -228,7 +228,7 @@ def make_job(
         task=task,
         written_config=config_with_labels(start.config),
         make_model=lambda recompute: SpanModel(start.config, recompute),
-        # The softmax over a window's positions goes over its padding too.
+        # The softmax over a window's positions includes its padding.
         reads_padding=True,
         objective=OBJECTIVE,
         train_set=FeatureSet(train_features, task.max_seq_length, pad_squad_features),
@@ -240,7 +240,7 @@ def make_job(
 
 
 def _fingerprint(task, features, dev):
-    """Return what distinguishes a task and questions from others, as a dict."""
+    """Return a dict that distinguishes this task and its questions from others."""
     values = {
         "task": task_content(task),
         "num_windows": len(features),
@@ -254,7 +254,7 @@ def _fingerprint(task, features, dev):
 
 
 def _parts_of(features):
-    """Yield what distinguishes windows from others, as arrays."""
+    """Yield arrays that distinguish these windows from others."""
     for one in features:
         yield one.input_ids
         yield np.array([one.start_position or 0, one.end_position or 0])

@@ -1,4 +1,4 @@
-"""Multiple choice on a tiny task: it learns, comes back, and answers."""
+"""Multiple choice on a tiny task learns, resumes, and predicts."""
 
 import concurrent.futures
 import dataclasses
@@ -25,7 +25,7 @@ from official_bert.tasks.choice.training import ChoiceTask
 from official_bert.tasks.classifier.features import Features
 from official_bert.tasks.predictor import Predictor
 
-# So narrow a model learns soon if its weights are not as small as usual.
+# A narrow model learns quickly if its initial weights are larger than usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 STRATEGY = tf.distribute.get_strategy()
 TASK = ChoiceTask(32)
@@ -39,7 +39,7 @@ QUESTIONS = [
 
 
 def examples(count, seed):
-    """Return random examples; the right choice is the one with the token 20."""
+    """Return random examples; the correct choice contains the token 20."""
     rng, found = np.random.default_rng(seed), []
     for number in range(count):
         num_choices = 2 + number % 3
@@ -69,7 +69,7 @@ def run(directory, train=TRAIN, dev=DEV, **changes):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """(output directory, scores) of a run that nobody disturbed."""
+    """Return (output directory, scores) of an uninterrupted run."""
     directory = tmp_path_factory.mktemp("whole")
     return directory, run(directory)
 
@@ -92,7 +92,7 @@ def tensors(directory):
 
 
 def test_it_learns(whole):
-    """A guess is right in 36 % of them."""
+    """Guessing is correct for 36 % of the examples."""
     assert whole[1]["accuracy"] > 0.9
     assert set(whole[1]) == {"global_step", "loss", "accuracy"}
 
@@ -130,7 +130,7 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
 
 @pytest.mark.slow
 def test_micro_batches_learn_the_same(tmp_path):
-    """Batches of different lengths, too; dropout is all that differs."""
+    """Also with batches of different lengths; only dropout differs."""
     lengths = set()
     for batch in choice.feature_set(TRAIN, 32).training_batches(4, 3, 0).take(8):
         lengths.add(batch["input_ids"].shape[2])
@@ -163,7 +163,7 @@ def test_without_a_dev_set_the_last_model_is_left(tmp_path):
 
 
 def test_batches_have_the_choices_of_the_whole_set():
-    """Also those that have no example with so many."""
+    """Also batches without an example with the largest number of choices."""
     batch_set = choice.feature_set(TRAIN, 32)
     for batch in batch_set.training_batches(4, 1, 0).take(5):
         assert batch["choice_mask"].shape == (4, 4)
@@ -179,7 +179,7 @@ def test_batches_have_the_choices_of_the_whole_set():
 
 
 def test_choices_scored_alone_are_what_training_sees(model):
-    """One row at a time, or [B, C, S] with choices that are not there."""
+    """One row at a time gives the same as [B, C, S] with missing choices."""
     logits = choice.predict(choice.compile_model(model), DEV, 8, 32)
     batch = choice.feature_set(DEV, 32).pad(DEV, 32)
     np.testing.assert_allclose(logits, model(batch)["logits"], atol=1e-4)
@@ -273,7 +273,7 @@ def assert_same(left, right):
 
 
 def test_the_right_choice_may_stand_anywhere(predictor):
-    """The model learned a token, and not a place."""
+    """The model learned a token, not an index."""
     word = predictor.tokenizer.convert_ids_to_tokens([RIGHT])[0]
     others = predictor.tokenizer.convert_ids_to_tokens([30, 40])
     for place in range(3):
@@ -290,7 +290,7 @@ def test_any_fine_tuned_model_can_be_asked(whole, predictor):
 
 
 def test_a_model_of_hugging_face_answers(whole, predictor, tmp_path):
-    """It has no `task.json`; its config says what it is for."""
+    """It has no `task.json`, but its config describes the task."""
     path = str(tmp_path / "converted")
     convert.convert(str(whole[0]), path, "huggingface")
     assert not has_task(path)
@@ -307,7 +307,7 @@ def test_the_answers_do_not_depend_on_the_batch(whole, predictor):
 
 
 def test_eight_threads_get_what_one_gets(whole, predictor, monkeypatch):
-    """The first calls, too, in which the model is traced, and only once."""
+    """Also for the first calls, during which the model is traced, but only once."""
     call, calls = MultipleChoiceModel.call, []
 
     def counted(self, inputs, *args, **kwargs):
@@ -327,16 +327,16 @@ def test_eight_threads_get_what_one_gets(whole, predictor, monkeypatch):
 @pytest.mark.parametrize(
     ("pairs", "words"),
     [
-        (["abc"], "Question 0 is 'abc': not a prompt, a str, and its choices."),
-        ([("a", ["b", "c"]), ("a", ["b"], "c")], r"Question 1 is \('a'.*: not a"),
-        ([(None, ["b", "c"])], "Question 0 is .*: not a prompt"),
-        ([(b"a", ["b", "c"])], "Question 0 is .*: not a prompt"),
-        ([None], "Question 0 is None: not a prompt"),
-        ([("a", "bc")], "The choices of question 0 are 'bc': not a list of str."),
-        ([("a", ["b", None])], r"choices of question 0 are \['b', None\]: not a list"),
-        ([("a", ["b", 1])], r"choices of question 0 are \['b', 1\]: not a list"),
-        ([("a", ["b"])], r"choices of question 0 are \['b'\]: give two or more."),
-        ([("a", [])], r"choices of question 0 are \[\]: give two or more."),
+        (["abc"], "Question 0 is 'abc', not a prompt and its choices."),
+        ([("a", ["b", "c"]), ("a", ["b"], "c")], r"Question 1 is \('a'.*, not a"),
+        ([(None, ["b", "c"])], "Question 0 is .*, not a prompt"),
+        ([(b"a", ["b", "c"])], "Question 0 is .*, not a prompt"),
+        ([None], "Question 0 is None, not a prompt"),
+        ([("a", "bc")], "The choices of question 0 are 'bc', not a list of str."),
+        ([("a", ["b", None])], r"choices of question 0 are \['b', None\], not a list"),
+        ([("a", ["b", 1])], r"choices of question 0 are \['b', 1\], not a list"),
+        ([("a", ["b"])], r"choices of question 0 are \['b'\]. Give at least two."),
+        ([("a", [])], r"choices of question 0 are \[\]. Give at least two."),
     ],
 )
 def test_what_is_no_question(predictor, pairs, words):
@@ -355,10 +355,12 @@ def message_of(*arguments, **named):
 def test_no_fine_tuned_model(whole, tmp_path):
     other = tiny_model.write(tmp_path / "other")
     assert f"{other} has no task.json" in message_of(str(other))
-    assert "3 outputs, and the task asks for 1" in message_of(str(other), task=TASK)
+    assert "3 outputs, but the task needs 1" in message_of(str(other), task=TASK)
     (other / "task.json").write_text('{"task": "squad"}')
     assert "its task is 'squad'" in message_of(str(other))
     (other / "task.json").write_text('{"task": "multiple_choice", "global_step": 1}')
     assert "task.json is damaged (KeyError" in message_of(str(other))
     longer = ChoiceTask(33)
-    assert "33, and the model reads up to 32" in message_of(str(whole[0]), task=longer)
+    assert "33, but the model reads at most 32" in message_of(
+        str(whole[0]), task=longer
+    )

@@ -1,4 +1,4 @@
-"""Multiple choice by name: SWAG's columns, hellaswag's and ai2_arc's."""
+"""Multiple choice by name reads SWAG's, hellaswag's and ai2_arc's features."""
 
 import numpy as np
 import pytest
@@ -56,7 +56,8 @@ def test_generated_endings_are_left_out(prepared):
     )
     assert {one.label for one in found} == {0, 2, 3}
     assert notes == [
-        "swag (train): 1 of 4 rows were left out, whose right ending was generated."
+        "swag (train): 1 of 4 rows were left out, because a language model "
+        "wrote their correct ending."
     ]
 
 
@@ -113,11 +114,11 @@ def test_ai2_arc(tmp_path):
         read_dataset(dataset, "train")
     found, notes = read_dataset(dataset, "train", leave_out_damaged=True)
     assert found == [ChoiceExample("x7", "Who?", ("Anna", "Bob", "Eve"), 1)]
-    assert "1 of 2 rows were left out" in notes[0]
+    assert "1 of 2 rows cannot be used" in notes[0]
 
 
 def test_datasets_of_tfds_have_these_features():
-    """Its random rows are damaged, but the features are accepted."""
+    """TFDS's random rows are damaged, but the features are accepted."""
     with tfds.testing.mock_data(num_examples=1):
         for name in ("hellaswag", "ai2_arc/ARC-Easy"):
             with pytest.raises(UserError, match="cannot be used: line 1 has"):
@@ -126,5 +127,7 @@ def test_datasets_of_tfds_have_these_features():
 
 def test_other_features(tmp_path):
     prepare_rows("texts", tmp_path, {"text": TEXT}, {"train": [{"text": "a"}]})
-    with pytest.raises(UserError, match="is not multiple choice as SWAG, hellaswag or"):
+    with pytest.raises(
+        UserError, match="is not multiple choice like SWAG, hellaswag or"
+    ):
         read_dataset(opened("texts", tmp_path), "train")

@@ -1,4 +1,4 @@
-"""Features of multiple choice: a pair for each choice, and batches of them."""
+"""Multiple choice becomes features: a pair per choice, and batches of them."""
 
 import logging
 
@@ -50,7 +50,7 @@ def test_pairs_are_cut_alone(tokenizer, caplog):
     assert [one.num_cut for one in first] == [0, 2]
     assert caplog.messages == [
         "1 of 2 texts are longer than max_seq_length 7: 2 tokens were cut off, "
-        "2 from one text at most."
+        "at most 2 from one text."
     ]
 
 
@@ -85,7 +85,7 @@ def test_as_many_choices_as_the_most(tokenizer):
     features = convert_choices(EXAMPLES, tokenizer, 20)
     assert pad_choice_features(features, 9)["input_ids"].shape == (2, 3, 9)
     assert pad_choice_features(features[:1], 9)["choice_mask"].tolist() == [[1, 1]]
-    with pytest.raises(ValueError, match="an example of 3 choices"):
+    with pytest.raises(ValueError, match="An example has 3 choices"):
         pad_choice_features(features, 9, 2)
 
 

@@ -1,4 +1,4 @@
-"""Multiple choice in files: the layouts of SWAG and ARC, and damaged rows."""
+"""Multiple choice is read from SWAG's and ARC's layouts; damaged rows are rejected."""
 
 import csv
 import gzip
@@ -107,7 +107,7 @@ def test_a_column_that_stands_twice(tmp_path, name):
     header, *rows = SWAG_TABLE.splitlines()
     table = [f"{header},{name}", *(f"{row},0" for row in rows)]
     message = message_of(read_swag, write(tmp_path, "\n".join(table), "data.csv"))
-    assert f"has two columns {name}; leave one of them out" in message
+    assert f"has two columns {name}. Remove one of them" in message
 
 
 def test_swag_without_labels(tmp_path):
@@ -115,7 +115,7 @@ def test_swag_without_labels(tmp_path):
     path = write(tmp_path, swag_text(swag_row(), header=header), "test.csv")
     (found,) = examples(read_swag, path, is_test=True)
     assert (found.choices, found.label) == (CHOICES, None)
-    assert "has no column label; SWAG's regular" in message_of(read_swag, path)
+    assert "has no column label. The first row of SWAG's" in message_of(read_swag, path)
     path = write(tmp_path, swag_text(swag_row(""), swag_row("3")))
     found = examples(read_swag, path, is_test=True)
     assert [one.label for one in found] == [None, 3]
@@ -128,11 +128,12 @@ def test_generated_endings_may_be_left_out(tmp_path):
     found, notes = read_swag(path, leave_out_generated=True)
     assert [one.guid for one in found] == [2, 4]
     assert notes == [
-        f"{path}: 2 of 4 rows were left out, whose right ending was generated."
+        f"{path}: 2 of 4 rows were left out, because a language "
+        "model wrote their correct ending."
     ]
     only_generated = write(tmp_path, swag_text(swag_row(source="gen")))
     message = message_of(read_swag, only_generated, leave_out_generated=True)
-    assert "has no rows that are examples" in message
+    assert "contains no examples" in message
     header = [name for name in HEADER if name != "gold-source"]
     path = write(tmp_path, swag_text(swag_row(), header=header))
     message = message_of(read_swag, path, leave_out_generated=True)
@@ -145,7 +146,7 @@ def test_swag_s_bad_labels(tmp_path, label):
     message = message_of(read_swag, path)
     assert "1 row cannot be used: line 3 has " in message
     if label:
-        assert f"has the answer '{label}', which is none of 0, 1, 2 and 3" in message
+        assert f"has the answer '{label}', which is not one of 0, 1, 2 and 3" in message
         message_of(read_swag, path, is_test=True)
     else:
         assert "has no answer" in message
@@ -169,10 +170,10 @@ def test_swag_s_damaged_rows(tmp_path):
 def test_other_layouts_are_not_swag(tmp_path):
     header = ["sent1", "sent2", "gold-ending", "distractor-0"]
     path = write(tmp_path, swag_text(swag_row(), header=header))
-    assert "has no column ending0, ending1, label;" in message_of(read_swag, path)
+    assert "has no column ending0, ending1, label." in message_of(read_swag, path)
     gap = [name for name in HEADER if name != "ending1"]
     path = write(tmp_path, swag_text(swag_row(), header=gap))
-    assert "has no column ending1;" in message_of(read_swag, path)
+    assert "has no column ending1." in message_of(read_swag, path)
     for content in (swag_text(), ""):
         message_of(read_swag, write(tmp_path, content))
 
@@ -234,14 +235,17 @@ def test_tabs(tmp_path):
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        ("Which?,a,b,A\n", "is neither SWAG's CSV, whose first row names the columns"),
-        ("the horse\n", "nor JSON lines, each an object in braces; bring it into"),
+        ("Which?,a,b,A\n", "is neither SWAG's CSV, whose first row has the columns"),
+        (
+            "the horse\n",
+            "nor JSON lines with one object in braces per line. Convert it",
+        ),
         ('"{}"\n', "is neither SWAG's CSV"),
-        ('[{"sent1": "a"}]', "holds one JSON list; write JSON lines"),
+        ('[{"sent1": "a"}]', "contains one JSON list. Write JSON lines"),
         ("\n \n", "is empty"),
         ("\ufeff", "is empty"),
         (gzip.compress(b"a", mtime=0), "is not UTF-8"),
-        (b"PK\x03\x04", "save it as CSV"),
+        (b"PK\x03\x04", "Save it as CSV"),
     ],
 )
 @pytest.mark.parametrize("read", [read_swag, read_prompts])
@@ -264,7 +268,7 @@ def test_json_lines_with_both_kinds_of_keys(tmp_path):
         "line 3 has an empty sent1",
         "line 4 has no text as its sent2",
         "line 5 has an empty ending1",
-        "line 6 has the answer '2', which is none of 0 and 1",
+        "line 6 has the answer '2', which is not one of 0 and 1",
         "line 7 has no answer",
     ):
         assert expected in message
@@ -273,14 +277,14 @@ def test_json_lines_with_both_kinds_of_keys(tmp_path):
         ChoiceExample(1, "Q?", ("a", "b"), 0),
         ChoiceExample(2, *PROMPT, 1),
     ]
-    assert "5 of 7 rows were left out" in notes[0]
+    assert "5 of 7 rows cannot be used" in notes[0]
 
 
 def test_lines_that_are_no_json_may_be_left_out(tmp_path):
     content = json.dumps(GOOD) + '\n{"question"\n[]\n' + json.dumps(GOOD)
     found, notes = read_choices(write(tmp_path, content), leave_out_damaged=True)
     assert [one.guid for one in found] == [1, 4]
-    assert "2 of 4 rows were left out, which cannot be used: lines 2, 3." in notes[0]
+    assert "2 of 4 rows cannot be used and were left out: lines 2, 3." in notes[0]
 
 
 @pytest.mark.parametrize("label", ["9", "", "none"])
@@ -397,7 +401,7 @@ def test_arc_s_table(tmp_path):
         ("Q?,,,,A", "has no choices"),
         ("Q?,a,,,A", "has 1 choice;"),
         ("Q?,a,,c,A", "has an empty choice"),
-        ("Q?,a,b,,C", "has the answer 'C', which is none of A and B"),
+        ("Q?,a,b,,C", "has the answer 'C', which is not one of A and B"),
         ("Q?,a,b,,0", "has the answer '0'"),
         ("Q?,a,b,c,", "has no answer"),
     ],
@@ -409,9 +413,7 @@ def test_damaged_rows_of_a_table(tmp_path, row, expected):
     assert "1 row cannot be used: line 2 has " in message and expected in message
     found, notes = read_choices(path, leave_out_damaged=True)
     assert [one.guid for one in found] == [1, 3]
-    assert notes == [
-        f"{path}: 1 of 3 rows were left out, which cannot be used: line 2."
-    ]
+    assert notes == [f"{path}: 1 of 3 rows cannot be used and were left out: line 2."]
     with pytest.raises(UserError, match="line 1 has"):
         read_choices(write(tmp_path, row + "\n"), leave_out_damaged=True)
 
@@ -427,16 +429,25 @@ GOOD = {"question": "Q?", "choices": ["a", "b"], "label": 0}
         ({"question": {"choices": ["a", "b"]}}, "has no text as its question"),
         ({"question": {"stem": "Q?"}}, "has no choices"),
         ({"choices": None}, "has no choices"),
-        ({"choices": "a b"}, "has choices that are no list of texts"),
+        ({"choices": "a b"}, "has choices that are not a list of texts"),
         ({"choices": ["a", 1.5, None]}, "has no text as its choice"),
-        ({"choices": ["a", {"text": "b", "label": "B"}]}, "do not have a label each"),
-        ({"choices": {"text": ["a", "b"], "label": ["A"]}}, "do not have a label each"),
-        ({"choices": {"text": ["a", "b"], "label": ["A", "A"]}}, "not have a label"),
-        ({"choices": {"text": ["a", "b"]}}, "has choices that are no list of texts"),
-        ({"label": 2}, "has the answer '2', which is none of A and B"),
+        (
+            {"choices": ["a", {"text": "b", "label": "B"}]},
+            "with missing or repeated labels",
+        ),
+        (
+            {"choices": {"text": ["a", "b"], "label": ["A"]}},
+            "with missing or repeated labels",
+        ),
+        (
+            {"choices": {"text": ["a", "b"], "label": ["A", "A"]}},
+            "with missing or repeated labels",
+        ),
+        ({"choices": {"text": ["a", "b"]}}, "has choices that are not a list of texts"),
+        ({"label": 2}, "has the answer '2', which is not one of A and B"),
         ({"label": ["A"]}, "has the answer"),
-        ({"answerKey": "0"}, "has the answer '0', which is none of A and B"),
-        ({"choices": {"text": ["a", "b"], "label": ["X", "Y"]}}, "none of X and Y"),
+        ({"answerKey": "0"}, "has the answer '0', which is not one of A and B"),
+        ({"choices": {"text": ["a", "b"], "label": ["X", "Y"]}}, "not one of X and Y"),
     ],
 )
 def test_damaged_json(tmp_path, changes, expected):
@@ -473,11 +484,11 @@ def test_damaged_files(tmp_path):
     ],
 )
 def test_arc_as_it_is(shared, name, num_rows, num_left_out):
-    """Questions with numbers for labels have lost their choices in these files."""
+    """In these files, questions with numeric labels have lost their choices."""
     path = shared / "data" / "arc" / name
     assert f"{num_left_out} rows cannot be used" in message_of(read_choices, path)
     found, notes = read_choices(path, leave_out_damaged=True)
     assert len(found) == num_rows - num_left_out
-    assert f"{num_left_out} of {num_rows} rows were left out" in notes[0]
+    assert f"{num_left_out} of {num_rows} rows cannot be used" in notes[0]
     assert {len(one.choices) for one in found} == {3, 4}
     assert {one.label for one in found} == {0, 1, 2, 3}

@@ -1,4 +1,4 @@
-"""Fine-tuning on tiny tasks: it learns, comes back, and keeps the best."""
+"""Fine-tuning on tiny tasks learns, resumes, and keeps the best model."""
 
 import dataclasses
 import json
@@ -19,7 +19,7 @@ from official_bert.tasks.classifier.features import Features
 from official_bert.tasks.classifier.task import ClassifierTask
 from official_bert.training import loop, saving
 
-# So narrow a model learns soon if its weights are not as small as usual.
+# A narrow model learns quickly if its initial weights are larger than usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 STRATEGY = tf.distribute.get_strategy()
 TASK = ClassifierTask("single_label", ("no", "yes"), ("accuracy",), 16)
@@ -28,7 +28,7 @@ CLS, SEP, YES = 2, 3, 20
 
 
 def examples(count, seed, label_of=int):
-    """Return random texts; the label is whether the token 20 is in it."""
+    """Return random texts; the label is whether a text contains the token 20."""
     rng = np.random.default_rng(seed)
     found = []
     for _ in range(count):
@@ -42,7 +42,7 @@ def examples(count, seed, label_of=int):
 
 
 def alone(features):
-    """Return features as the only window each of its example."""
+    """Return features in lists, each as the only window of its example."""
     return [[one] for one in features]
 
 
@@ -51,7 +51,7 @@ TRAIN, DEV = examples(200, 1), alone(examples(50, 2))
 
 @pytest.fixture(scope="module")
 def start(tmp_path_factory):
-    """A checkpoint with all heads, among them a classifier of three classes."""
+    """A checkpoint with all heads, including a classifier of three classes."""
     return tiny_model.write(tmp_path_factory.mktemp("start") / "model")
 
 
@@ -67,7 +67,7 @@ def run(directory, start, task=TASK, train=TRAIN, dev=DEV, **changes):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """(output directory, scores) of a run that nobody disturbed."""
+    """Return (output directory, scores) of an uninterrupted run."""
     directory = tmp_path_factory.mktemp("whole")
     return directory, run(directory, None)
 
@@ -132,7 +132,7 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
 
 @pytest.mark.slow
 def test_no_task_is_there_without_its_model(tmp_path, monkeypatch):
-    """Else a full disk would leave a directory that answers with other weights."""
+    """Otherwise, after a full disk, the directory would predict with wrong weights."""
     run(tmp_path, None, stop_at_step=20)
 
     def save(*arguments):
@@ -150,7 +150,7 @@ def test_no_task_is_there_without_its_model(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_what_somebody_deleted_is_written_again(tmp_path):
-    """A sweep that was killed while it took the model lacks files as well."""
+    """Files are also missing after a sweep was killed while it moved the model."""
     run(tmp_path, None, num_train_steps=20)
     before = {name: (tmp_path / name).read_bytes() for name in fine_tuning.MODEL_FILES}
     for name in before:

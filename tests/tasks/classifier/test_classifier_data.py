@@ -1,4 +1,4 @@
-"""What a command trains, evaluates and predicts on, from GLUE and from tables."""
+"""Data for training, evaluation and prediction are read from GLUE and tables."""
 
 import dataclasses
 import json
@@ -26,7 +26,7 @@ from official_bert.tasks.glue import files as glue_files
 from official_bert.tasks.glue.tasks import TASKS
 
 ALL = ("train", "dev", "test")
-# Ten texts of each label, none of them twice.
+# Ten texts of each label, all different.
 ROWS = [(f"text number {i}", "good" if i % 2 else "bad") for i in range(20)]
 
 
@@ -34,7 +34,7 @@ FOLDER = "glue_data"
 
 
 def imitate_files(monkeypatch, missing=()):
-    """Return a list that grows with what is read; `missing`: (task, split)."""
+    """Return a list that grows with each read; `missing`: (task, split)."""
     calls = []
 
     def read(task, data_dir, split):
@@ -92,7 +92,7 @@ def test_nothing_is_read_that_is_not_wanted(wanted, monkeypatch):
 def test_mnli_with_its_companions(monkeypatch):
     calls = imitate_files(monkeypatch)
     data = read_glue(TASKS["mnli"], FOLDER, 128, "truncate", ALL)
-    # In this order: the first decides on the best model, and has the plain names.
+    # In this order: the first set selects the best model, and has the plain names.
     assert list(data.dev) == ["mnli", "mnli-mm"]
     assert list(data.test) == ["mnli", "mnli-mm", "ax"]
     assert data.test["ax"][0].text_a == "ax test"
@@ -136,7 +136,7 @@ def test_own_files(tmp_path, train_file):
     )
     assert [(each.text_a, each.label) for each in data.train] == ROWS
     assert [each.label for each in data.dev["dev"]] == ["good", "bad"]
-    # A prediction for every row, those without a text among them.
+    # Each row gets a prediction, also rows without a text.
     assert texts_of(data.test) == {"test": ["one", ""]}
     assert [each.label for each in data.test["test"]] == [None, None]
 
@@ -150,11 +150,11 @@ def test_a_dev_set_is_split_off(train_file, caplog):
     both = {each.guid for each in data.train} & {each.guid for each in data.dev["dev"]}
     assert not both
     assert (
-        f"{train_file}: 4 of 20 rows were split off as the dev set (--dev_file gives "
-        "one of your own)." in caplog.messages
+        f"{train_file}: 4 of 20 rows were split off as the dev set (--dev_file names "
+        "another dev set)." in caplog.messages
     )
     assert "also in the training set" not in caplog.text
-    # The same one, whatever else is wanted: to evaluate later is no new split.
+    # The split does not depend on the wanted sets, so a later evaluation has it too.
     later = read_own(own, 128, "truncate", ("dev",))
     assert later.dev == data.dev and later.train is None
 
@@ -167,7 +167,7 @@ def test_all_rows_train_where_no_dev_set_is_wanted(train_file):
 def test_guesses_and_balance_are_logged(train_file, caplog):
     with caplog.at_level(logging.INFO, logger="absl"):
         read_own(OwnFiles(train_file, None, None), 128, "truncate", ("train",))
-    assert f"{train_file}: the text is taken from column 'text'" in caplog.text
+    assert f"{train_file}: column 'text' is used as the text" in caplog.text
     assert f"{train_file}: the labels are read as single_label" in caplog.text
     assert "good   10  50.0 %" in caplog.messages
 
@@ -178,10 +178,10 @@ def test_texts_that_sets_share_are_warned_of(tmp_path, train_file, caplog):
     with caplog.at_level(logging.WARNING):
         read_own(OwnFiles(train_file, dev, test), 128, "truncate", ALL)
     assert caplog.messages == [
-        "2 of 3 dev texts are also in the training set: their scores say little about "
-        "new texts.",
-        "1 of 1 test texts are also in the training set: their scores say little about "
-        "new texts.",
+        "2 of 3 dev texts are also in the training set, so their scores say little "
+        "about new texts.",
+        "1 of 1 test texts are also in the training set, so their scores say little "
+        "about new texts.",
     ]
 
 
@@ -258,14 +258,14 @@ def test_labels_with_the_model_s_separator(tmp_path):
 
 
 def glue_task():
-    """A model that was fine-tuned on no table."""
+    """A model that was not fine-tuned on a table."""
     return glue_classifier_task(TASKS["sst-2"], 64, "truncate")
 
 
 def test_a_model_of_no_table_needs_to_be_told_the_columns(tmp_path):
     dev = write(tmp_path, "dev.tsv", [("1", "new")], ("stars", "review"))
     with pytest.raises(
-        UserError, match="not fine-tuned on a table: give --text_column .*label_column"
+        UserError, match="not fine-tuned on a table. Add --text_column .*label_column"
     ):
         read_own_for(glue_task(), OwnFiles(None, dev, None), 64, "truncate", ("dev",))
     own = OwnFiles(None, dev, None, text_column="review", label_column="stars")
@@ -275,7 +275,7 @@ def test_a_model_of_no_table_needs_to_be_told_the_columns(tmp_path):
 
 
 def test_a_dev_file_needs_a_label_column(tmp_path):
-    """One sentence that names the flag, as in the advice to give it."""
+    """One sentence names the flag and recommends adding it."""
     dev = write(tmp_path, "dev.tsv", [("1", "new")], ("stars", "review"))
     own = OwnFiles(None, dev, None, text_column="review")
     with pytest.raises(UserError, match="--label_column"):
@@ -304,7 +304,7 @@ def test_texts(tmp_path):
 
 @pytest.mark.parametrize("has_header", [True, False])
 def test_a_column_by_its_number_tells_nothing_of_a_header(tmp_path, has_header, caplog):
-    """The training file had one; whether this one has is seen by its looks."""
+    """The training file had a header. For this file its first row decides."""
     caplog.set_level("INFO", logger="absl")
     rows = [("A fine film.", "3"), ("I left early.", "1"), ("Not bad at all.", "2")]
     path = write(
@@ -313,8 +313,8 @@ def test_a_column_by_its_number_tells_nothing_of_a_header(tmp_path, has_header, 
     own = OwnFiles(None, None, path, text_column="0")
     found = [each.text_a for each in read_texts(TASK, own, "--input_file")]
     assert found == [text for text, _ in rows[has_header:]]
-    what = "names the columns" if has_header else "is one like the others"
-    assert f"new.tsv: by its looks, the first row {what}" in caplog.text
+    what = "is a header" if has_header else "is not a header"
+    assert f"new.tsv: the first row probably {what}" in caplog.text
     own = dataclasses.replace(own, has_header=not has_header)
     assert len(read_texts(TASK, own, "--input_file")) == len(found) + (
         1 if has_header else -1
@@ -327,9 +327,7 @@ def test_a_header_that_the_training_file_lacked(tmp_path, caplog):
     path = write(tmp_path, "new.tsv", [("A fine film.", "3"), ("I left.", "1")])
     found = read_texts(task, OwnFiles(None, None, path), "--input_file")
     assert [each.text_a for each in found] == ["text", "A fine film.", "I left."]
-    assert "the first row looks like a header and is read like the others" in (
-        caplog.text
-    )
+    assert "the first row looks like a header but is read as data" in (caplog.text)
     caplog.clear()
     path = write(tmp_path, "b.tsv", [("A fine film.", "3")], ("I left.", "1"))
     assert len(read_texts(task, OwnFiles(None, None, path), "--input_file")) == 2
@@ -354,7 +352,7 @@ def test_texts_that_are_not_there(tmp_path):
     with pytest.raises(UserError, match="not fine-tuned on a table") as caught:
         read_texts(glue_task(), OwnFiles(None, None, path), "--input_file")
     assert "--text_b_column" in str(caught.value)
-    # predict.py has no such flag.
+    # predict.py does not have this flag.
     assert "--label_column" not in str(caught.value)
 
 
@@ -366,14 +364,14 @@ def test_the_model_answers_what_is_asked():
     with pytest.raises(UserError) as caught:
         check_same_answers(sst, rte, "output/sst")
     assert str(caught.value) == (
-        "output/sst was fine-tuned for the labels 0, 1, and rte has the labels "
-        "entailment, not_entailment; choose another model, or train one (--do_train)."
+        "output/sst was fine-tuned for the labels 0, 1, but rte has the labels "
+        "entailment, not_entailment. Choose another model, or train one (--do_train)."
     )
     number = glue_classifier_task(TASKS["sts-b"], 128, "truncate")
-    with pytest.raises(UserError, match="was fine-tuned for numbers, and rte has"):
+    with pytest.raises(UserError, match="was fine-tuned for numbers, but rte has"):
         check_same_answers(number, rte, "output/stsb")
     multi = ClassifierTask("multi_label", rte.labels, ("f1",), 128)
-    with pytest.raises(UserError, match="choose another model"):
+    with pytest.raises(UserError, match="Choose another model"):
         check_same_answers(multi, rte, "output/multi")
 
 

@@ -1,4 +1,4 @@
-"""A dataset of TFDS read like the files of a user."""
+"""A TFDS dataset is read like a user's files."""
 
 import logging
 
@@ -42,7 +42,7 @@ def test_all_splits(tmp_path):
     splits = {"train": rows_of(6), "validation": rows_of(4, word="dev"), "test": test}
     data = read(prepared(tmp_path, splits))
     task = data.task
-    # The labels have TFDS's order, and not the natural one.
+    # The labels have TFDS's order, not the natural one.
     assert (task.kind, task.labels) == ("single_label", ("positive", "negative"))
     assert task.metrics == ("accuracy", "macro_f1")
     assert (task.columns.text, task.columns.text_b) == ("text", None)
@@ -143,7 +143,7 @@ def test_a_missing_split(tmp_path):
 
 
 def test_mocked_data():
-    """Rows at random, and splits of any name, as TFDS makes them for tests."""
+    """TFDS's mock data for tests have random rows, and accept any split name."""
     with tfds.testing.mock_data(num_examples=8):
         data = read(opened("imdb_reviews", None))
     assert data.task.labels == ("neg", "pos")
@@ -152,7 +152,7 @@ def test_mocked_data():
 
 
 def test_a_language_of_xnli(tmp_path):
-    """Its texts have translations; a model of MNLI knows its labels."""
+    """Its texts have translations, and a model of MNLI has its labels."""
     languages = ("de", "zh")
     features = {
         "premise": tfds.features.Translation(languages=languages),
@@ -169,7 +169,7 @@ def test_a_language_of_xnli(tmp_path):
         }
     ]
     prepare_rows("xnli", tmp_path, features, {"test": rows, "validation": rows})
-    # TFDS's own code has another version, and so is not in the way.
+    # TFDS's code has another version, so it is not used.
     for language, texts in {"de": ("eins", "zwei"), "zh": ("一", "二")}.items():
         dataset = opened(f"xnli/{language}:1.0.0", tmp_path)
         assert dataset.name == f"xnli/{language}"

@@ -1,4 +1,4 @@
-"""Features of texts and pairs: those of the original's `run_classifier.py`."""
+"""Features of texts and pairs equal those of the original's `run_classifier.py`."""
 
 import json
 import logging
@@ -60,10 +60,10 @@ def test_two_texts(tokenizer):
 @pytest.mark.parametrize(
     ("length", "ids"),
     [
-        (7, [CLS, A, B, SEP, D, E, SEP]),  # The longer one is cut,
-        (6, [CLS, A, B, SEP, D, SEP]),  # of equally long ones the second,
+        (7, [CLS, A, B, SEP, D, E, SEP]),  # The longer text is cut,
+        (6, [CLS, A, B, SEP, D, SEP]),  # or the second if both are equally long,
         (5, [CLS, A, SEP, D, SEP]),
-        (4, [CLS, A, SEP]),  # of which may be nothing left, nor its [SEP].
+        (4, [CLS, A, SEP]),  # until nothing is left, not even [SEP].
         (3, [CLS, SEP]),
     ],
 )
@@ -86,7 +86,9 @@ def test_labels(tokenizer):
     assert convert(tokenizer, 9, "a", None, labels=labels).label_id is None
     found = convert(tokenizer, 9, "a", None, label=3.25)
     assert found.label_id == 3.25
-    with pytest.raises(ValueError, match="dev-0: the label 'maybe' is none of contr"):
+    with pytest.raises(
+        ValueError, match="dev-0: the label 'maybe' is not one of contr"
+    ):
         convert(tokenizer, 9, "a", None, label="maybe", labels=labels)
 
 
@@ -97,7 +99,7 @@ def test_what_was_cut_is_told(tokenizer, caplog):
     assert [one.num_cut for one in found] == [2, 0, 2]
     assert caplog.messages == [
         "2 of 3 texts are longer than max_seq_length 5: 4 tokens were cut off, "
-        "2 from one text at most."
+        "at most 2 from one text."
     ]
     caplog.clear()
     convert_examples(examples, tokenizer, 7)
@@ -148,7 +150,7 @@ def test_mini_as_the_original(mini):
 
 
 def real_features(shared, name):
-    """Return the padded dev features of a task, as those of BERT-Base uncased."""
+    """Return the padded dev features of a task, for BERT-Base Uncased."""
     vocab = shared / "data" / "vocab" / "bert-base-uncased" / "vocab.txt"
     examples = read_examples(TASKS[name], str(shared / "data" / "glue"), "dev")
     tokenizer = FullTokenizer(str(vocab))

@@ -1,4 +1,4 @@
-"""`Predictor`: what it answers, from how many threads, and what it refuses."""
+"""`Predictor` returns correct results from any thread, and rejects bad arguments."""
 
 import concurrent.futures
 import dataclasses
@@ -62,7 +62,7 @@ def predictor(path):
 
 
 def logits_of(predictor, path, texts, num_outputs=3):
-    """Return the logits of texts, each alone and without padding."""
+    """Return the logits of texts, each one separate and without padding."""
     model = ClassificationModel(CONFIG, num_outputs)
     model_directory.load_opened(model, google_checkpoint(path))
     found = []
@@ -120,7 +120,7 @@ def test_pairs(path, predictor):
     found = predictor.predict(PAIRS)
     expected = softmax(logits_of(predictor, path, PAIRS))
     np.testing.assert_allclose(table(found), expected, rtol=1e-3, atol=1e-5)
-    # The second text is in a segment of its own.
+    # The second text is in segment 1.
     joined = predictor.predict(["the crust of it"])
     assert abs(table(found)[0] - table(joined)[0]).max() > 1e-3
     mixed = predictor.predict([TEXTS[0], PAIRS[0]])
@@ -142,7 +142,7 @@ def test_several_labels_from_the_threshold_on(tmp_path):
     np.testing.assert_allclose(table(found), expected, rtol=1e-3, atol=1e-5)
     assert [each.label for each in found] == holding(expected >= 0.5)
 
-    # Such that one probability more or less is above it.
+    # Chosen so that one more or one fewer probability is above it.
     values = np.sort(expected.ravel())
     threshold = float(values[-2:].mean())
     write_task(path, dataclasses.replace(MULTI, threshold=threshold), 7)
@@ -187,7 +187,7 @@ def test_long_texts_through_windows(tmp_path):
 
 
 def count_calls(monkeypatch):
-    """Return a list that grows with each call of the model in Python."""
+    """Return a list that grows with each Python call of the model."""
     call, calls = ClassificationModel.call, []
 
     def counted(self, inputs, *args, **kwargs):
@@ -217,7 +217,7 @@ def test_the_answers_do_not_depend_on_the_batch(path, predictor):
 
 
 def test_eight_threads_get_what_one_gets(path, monkeypatch):
-    """The first calls, too, in which the model is traced."""
+    """Also for the first calls, during which the model is traced."""
     tasks = [
         [TEXTS[(start + i) % len(TEXTS)] for i in range(1 + start % 4)]
         for start in range(64)
@@ -234,16 +234,16 @@ def test_eight_threads_get_what_one_gets(path, monkeypatch):
 @pytest.mark.parametrize(
     ("texts", "words"),
     [
-        ("one text", "predict takes a list of texts; put this one into a list."),
-        (["a", ("b", "c", "d")], r"Text 1 is \('b', 'c', 'd'\): neither a str nor a"),
-        ([("a", None)], r"Text 0 is \('a', None\): neither"),
-        ([()], r"Text 0 is \(\): neither"),
-        ([b"ab"], "Text 0 is b'ab': neither"),
-        ([["a", 1]], "Text 0 is .*: neither"),
-        # What a table's empty cells become.
-        (["a", None], "Text 1 is None: neither"),
-        ([float("nan")], "Text 0 is nan: neither"),
-        ([5], "Text 0 is 5: neither"),
+        ("one text", "predict needs a list of texts. Put this text into a list."),
+        (["a", ("b", "c", "d")], r"Text 1 is \('b', 'c', 'd'\), not a str or a"),
+        ([("a", None)], r"Text 0 is \('a', None\), not a str"),
+        ([()], r"Text 0 is \(\), not a str"),
+        ([b"ab"], "Text 0 is b'ab', not a str"),
+        ([["a", 1]], "Text 0 is .*, not a str"),
+        # Pandas reads empty cells of a table as this value.
+        (["a", None], "Text 1 is None, not a str"),
+        ([float("nan")], "Text 0 is nan, not a str"),
+        ([5], "Text 0 is 5, not a str"),
     ],
 )
 def test_what_is_no_text(predictor, texts, words):
@@ -268,7 +268,9 @@ def test_no_fine_tuned_model(tmp_path):
     folder = tmp_path / "encoder"
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
-    expected = f"{folder} is not fine-tuned for 'classifier': it lacks output_weights"
+    expected = (
+        f"{folder} is not fine-tuned for 'classifier': it has no weights output_weights"
+    )
     assert expected in message_of(str(folder), task=TASK)
 
 
@@ -282,16 +284,16 @@ def test_a_damaged_task(tmp_path):
 
 def test_a_task_that_does_not_fit_the_weights(tmp_path, path):
     fewer = dataclasses.replace(TASK, labels=("bad", "good"))
-    assert "3 outputs, and the task asks for 2" in message_of(path, task=fewer)
+    assert "3 outputs, but the task needs 2" in message_of(path, task=fewer)
     longer = dataclasses.replace(TASK, max_seq_length=33)
     assert message_of(path, task=longer) == (
-        "max_seq_length is 33, and the model reads up to 32 tokens; choose a smaller "
-        "one."
+        "max_seq_length is 33, but the model reads at most 32 tokens. Choose a "
+        "smaller length."
     )
 
 
 def test_a_checkpoint_of_the_original(tmp_path):
-    """A prefix without `task.json`, nor the training's step."""
+    """A prefix without `task.json` and without a step."""
     folder = tiny_model.write(tmp_path / "model")
     by_directory = ClassifierPredictor(str(folder), task=TASK)
     prefix = folder / names.MODEL_PREFIX
@@ -303,7 +305,7 @@ def test_a_checkpoint_of_the_original(tmp_path):
 
 
 def test_the_step_of_a_checkpoint_of_the_original(tmp_path):
-    """Its training saved it, as `run_classifier.py` of the original tells it."""
+    """The step is saved by the original's `run_classifier.py`."""
     folder = tiny_model.write(tmp_path / "model")
     tensors = tiny_model.tensors() | {names.GLOBAL_STEP: np.int64(343)}
     google.write_checkpoint(str(folder / "model.ckpt-343"), tensors)
@@ -340,7 +342,7 @@ def write_hugging_face(directory, kind="safetensors", **changes):
 
 
 def hugging_face_logits(path):
-    """Return the logits of "a b c .", from weights that nobody has converted."""
+    """Return the logits of "a b c ." from unconverted weights."""
     weights = huggingface_files.weights("BertForSequenceClassification")
     with any_format.opened(path) as checkpoint:
         model = ClassificationModel(checkpoint.config, 3)
@@ -369,7 +371,7 @@ def test_a_checkpoint_of_hugging_face(tmp_path, kind):
 
 @pytest.mark.parametrize("labels", [None, {"0": "LABEL_0", "1": "LABEL_1"}])
 def test_labels_without_names(tmp_path, labels):
-    """They are called as transformers calls them, and as many as the model has."""
+    """Names and number are those of transformers."""
     architectures = ["BertForSequenceClassification"]
     path = write_hugging_face(
         tmp_path / "model", architectures=architectures, id2label=labels
@@ -381,7 +383,7 @@ def test_labels_without_names(tmp_path, labels):
 
 
 def test_labels_of_hugging_face_s_config(tmp_path):
-    """They are in the order of their numbers, whatever that of the file."""
+    """They are in the order of their numbers, not in the order of the file."""
     labels = {"2": "neutral", "0": "entailment", "1": "contradiction"}
     path = write_hugging_face(tmp_path / "model", id2label=labels)
     predictor = ClassifierPredictor(path)

@@ -1,4 +1,4 @@
-"""What a classifier says of whole sets, in files and on the terminal."""
+"""A classifier's reports on complete sets are correct, in files and on the terminal."""
 
 import dataclasses
 import json
@@ -24,7 +24,7 @@ NUMBER = ClassifierTask("regression", (), ("pearson", "spearman"), 16)
 
 
 class FakePredictor:
-    """Its scores are the numbers that a text holds."""
+    """Its logits are the numbers in the text."""
 
     features, results = ClassifierPredictor.features, ClassifierPredictor.results
 
@@ -41,18 +41,18 @@ class FakePredictor:
 
 
 def examples(*rows):
-    """Return examples of (scores, label)."""
+    """Return examples of (logits, label)."""
     return [Example(f"dev-{n}", text, None, y) for n, (text, y) in enumerate(rows)]
 
 
-# Predicted: no, yes, yes, no, yes.
+# Predictions: no, yes, yes, no, yes.
 DEV = examples(
     ("2 0", "no"), ("0 1", "yes"), ("-1 1", "no"), ("3 0", "yes"), ("0 4", "yes")
 )
 
 
 def cross_entropy(margin):
-    """Return -log of the probability of a class that is `margin` above the other."""
+    """Return -log of the probability of a class whose logit is larger by `margin`."""
     return math.log(1 + math.exp(-margin))
 
 
@@ -78,7 +78,7 @@ def test_loss_is_the_mean_over_batches_and_eval_loss_that_over_texts():
         "eval_loss": pytest.approx(sum(LOSSES) / 5, rel=1e-5),
         "loss": pytest.approx(sum(batches) / 3, rel=1e-5),
         "eval_accuracy": pytest.approx(3 / 5),
-        # Two hits, one false and one missed.
+        # Two true positives, one false positive, one false negative.
         "eval_f1": pytest.approx(2 * 2 / (3 + 3)),
     }
     whole = classifier.results(SINGLE, logits, windows([0, 1, 0, 1, 1]), 5)
@@ -87,7 +87,7 @@ def test_loss_is_the_mean_over_batches_and_eval_loss_that_over_texts():
 
 
 def test_results_of_a_number():
-    """Squared errors 1, 0, 4: batches of two have the means 0.5 and 4."""
+    """Squared errors are 1, 0, 4; batches of two have the means 0.5 and 4."""
     logits = np.array([[1], [2], [5]], np.float32)
     found = classifier.results(NUMBER, logits, windows([2.0, 2.0, 3.0]), 2)
     assert set(found) == {"eval_loss", "loss", "eval_pearson", "eval_spearman"}
@@ -96,11 +96,11 @@ def test_results_of_a_number():
 
 
 def test_results_of_several_labels():
-    """The threshold holds for the scores; the loss is a mean over labels, too."""
+    """The threshold applies to the scores; the loss is also a mean over labels."""
     logits = np.array([[2, -2], [-1, 3], [0.5, 0.5]], np.float32)
     task = dataclasses.replace(MULTI, labels=("a", "b"), threshold=0.7)
     found = classifier.results(task, logits, windows([(1, 0), (0, 1), (1, 0)]), 2)
-    # 0.5 is a probability of 0.62, below the threshold.
+    # Logit 0.5 is a probability of 0.62, below the threshold.
     assert found["eval_accuracy"] == pytest.approx(2 / 3)
     assert found["eval_f1"] == pytest.approx(2 * 2 / (2 + 3))
     losses = [
@@ -115,7 +115,7 @@ def test_results_of_several_labels():
 
 def test_eval_results(tmp_path, capsys):
     found = evaluated(FakePredictor(SINGLE), {"dev": DEV}, tmp_path, 2)
-    # As in the original, and beside it the task's own.
+    # The original's scores, and the task's additional ones.
     assert list(found) == [
         "eval_accuracy",
         "eval_f1",
@@ -267,4 +267,6 @@ def test_all_submissions_are_zipped_once_none_is_missing(tmp_path, capsys):
         submit(name, {name: np.ones((2, width), np.float32)}, tmp_path)
     with zipfile.ZipFile(tmp_path / "submission.zip") as archive:
         assert len(archive.namelist()) == len(names) == 11
-    assert f"All together: {tmp_path}/submission.zip" in capsys.readouterr().out
+    assert (
+        f"Archive for the server: {tmp_path}/submission.zip" in capsys.readouterr().out
+    )

@@ -1,4 +1,4 @@
-"""`task.json` and the labels in a config: out, back in, and damaged."""
+"""`task.json` and a config's labels are written, read, and checked for damage."""
 
 import dataclasses
 import json
@@ -49,7 +49,7 @@ def test_there_and_back(tmp_path, task):
     written = json.loads((tmp_path / "task.json").read_text("utf-8"))
     assert written == {"task": "classifier", **values, "global_step": 1234}
     found = read_task(str(tmp_path), ClassifierTask)[0]
-    # A frozen dataclass can be hashed if its attributes can.
+    # A frozen dataclass is hashable only if its attributes are.
     assert hash(found) == hash(task)
 
 
@@ -72,8 +72,8 @@ def message_of(directory):
 
 def test_no_task(tmp_path):
     assert message_of(tmp_path) == (
-        f"{tmp_path} has no task.json: it is not the output directory of a finished "
-        "fine-tuning; train first."
+        f"{tmp_path} has no task.json, so it is not the output directory of a "
+        "finished fine-tuning. Train first."
     )
 
 
@@ -113,7 +113,7 @@ def test_a_value_that_is_missing(tmp_path, name):
         {"kind": None},
         {"labels": None},
         {"labels": 2},
-        # Not the letters of one label, nor a classifier of nothing.
+        # Neither the letters of one label, nor a classifier without labels.
         {"labels": "yes"},
         {"labels": []},
         {"metrics": "accuracy"},
@@ -162,7 +162,7 @@ def test_labels_of_another_task_do_not_stay():
 def test_more_than_ten_labels_are_in_the_order_of_their_numbers():
     task = dataclasses.replace(SINGLE, labels=tuple(f"label {i}" for i in range(12)))
     numbered = written_config(CONFIG, task).extra["id2label"]
-    # As a tool that sorts the keys writes them.
+    # As written by a tool that sorts the keys.
     as_text = dict(sorted(numbered.items()))
     assert list(as_text)[:3] == ["0", "1", "10"]
     config = dataclasses.replace(CONFIG, extra={"id2label": as_text})
@@ -198,7 +198,7 @@ def test_a_task_from_a_config(problem, kind):
 
 @pytest.mark.parametrize("extra", [{}, {"problem_type": None}])
 def test_one_label_alone_is_a_number(extra):
-    """Hugging Face's rule: a model with one output is of a regression."""
+    """As in Hugging Face: a model with one output is a regression."""
     extra = {"id2label": {"0": "LABEL_0"}, **extra}
     task = task_of(dataclasses.replace(CONFIG, extra=extra))
     assert task.kind == "regression" and task.num_outputs == 1

@@ -1,4 +1,4 @@
-"""Texts longer than a model reads, through windows: nothing of them is lost."""
+"""Long texts are read in windows, without losing tokens."""
 
 import logging
 
@@ -27,7 +27,7 @@ LABELS = ("no", "yes")
 
 @pytest.fixture(scope="module")
 def tokenizer(tmp_path_factory):
-    """Word n is `wn` and has the id 5 + n, so that tokens tell their place."""
+    """Word n is `wn` and has the id 5 + n, so ids show positions."""
     path = tmp_path_factory.mktemp("vocab") / "vocab.txt"
     words = [f"w{n}" for n in range(COUNT)]
     path.write_text("\n".join(["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *words]))
@@ -49,7 +49,7 @@ def windows_of(tokenizer, length, *texts, label=None, labels=()):
 
 
 def parts(window):
-    """Return (tokens of the first text, those of the second) of a window."""
+    """Return (tokens of the first text, tokens of the second) of a window."""
     found = window.input_ids.tolist()
     assert found[0] == CLS and found[-1] == SEP
     middle = found.index(SEP)
@@ -61,7 +61,7 @@ def parts(window):
 
 
 def test_one_long_text(tokenizer):
-    """Eight tokens of ten remain; the windows begin at 0, 4, 8 and 12."""
+    """Windows have room for 8 of 10 tokens, and start at 0, 4, 8 and 12."""
     found = windows_of(tokenizer, 10, words(0, 19))
     assert [parts(one)[0] for one in found] == [
         ids(0, 8),
@@ -73,7 +73,7 @@ def test_one_long_text(tokenizer):
 
 
 def test_a_pair_whose_second_text_is_long(tokenizer):
-    """Of 9 tokens 3 are the first text's, so that windows of 6 begin 3 apart."""
+    """The first text takes 3 of 9 tokens, so windows of 6 start 3 apart."""
     found = windows_of(tokenizer, 12, words(0, 3), words(20, 32))
     assert [parts(one) for one in found] == [
         (ids(0, 3), ids(20, 26)),
@@ -93,7 +93,7 @@ def test_a_pair_whose_first_text_is_long(tokenizer):
 
 
 def test_a_pair_of_two_long_texts(tokenizer, caplog):
-    """Of the shorter one half of the 9 tokens is kept: 4; 5 are a window's."""
+    """The shorter text keeps 4 of 9 tokens, half of them; windows have 5."""
     with caplog.at_level(logging.INFO, logger="absl"):
         found = windows_of(tokenizer, 12, words(0, 10), words(20, 29))
     assert [parts(one) for one in found] == [
@@ -103,12 +103,11 @@ def test_a_pair_of_two_long_texts(tokenizer, caplog):
         (ids(6, 10), ids(20, 24)),
     ]
     assert [one.num_cut for one in found] == [5] * 4
-    # A text is counted once, not with each of its windows.
+    # A text is counted once, not once per window.
     assert caplog.messages == [
-        "1 of 1 texts are longer than max_seq_length 12: they are read through 4 "
-        "windows.",
-        "1 of 1 texts are longer than max_seq_length 12: 5 tokens were cut off, 5 from "
-        "one text at most.",
+        "1 of 1 texts are longer than max_seq_length 12: they are read in 4 windows.",
+        "1 of 1 texts are longer than max_seq_length 12: 5 tokens were cut off, at "
+        "most 5 from one text.",
     ]
 
 
@@ -140,7 +139,7 @@ def test_nothing_is_lost_and_nothing_too_long(tokenizer, length, sizes):
     seen = sorted({token for one in read for token in one})
     assert seen == ids(30 * long, 30 * long + sizes[long])
     assert all(len(one.input_ids) <= length for one in found)
-    # All but the last are full, and begin half a window apart.
+    # All windows except the last are full, and start half a window apart.
     half = max(1, (room - kept) // 2)
     assert all(len(one.input_ids) == length for one in found[:-1])
     assert [one[0] - read[0][0] for one in read] == [half * i for i in range(len(read))]
@@ -154,7 +153,7 @@ def assert_equal(left, right):
 
 
 def test_short_texts_are_as_ever(tokenizer, caplog):
-    """Up to the last token that fits, and texts of nothing."""
+    """Texts that just fit, and empty texts, have one window as without windows."""
     examples = [
         Example(0, words(0, 8), None, "yes"),
         Example(1, words(0, 4), words(4, 7), "no"),
@@ -188,14 +187,16 @@ def test_each_window_has_the_label(tokenizer, label, labels, expected):
 
 
 def test_limits(tokenizer):
-    with pytest.raises(UserError, match="max_seq_length is 4: windows need at least 5"):
+    with pytest.raises(
+        UserError, match="max_seq_length is 4, but windows need at least 5"
+    ):
         convert_windows([], tokenizer, 4)
     assert convert_windows([], tokenizer, 5) == []
     found = windows_of(tokenizer, 5, words(0, 5), words(10, 13))
     assert [parts(one) for one in found] == [
         (ids(i, i + 1), ids(10, 11)) for i in range(5)
     ]
-    with pytest.raises(ValueError, match="3: the label 'maybe' is none of no, yes."):
+    with pytest.raises(ValueError, match="3: the label 'maybe' is not one of no, yes."):
         windows_of(tokenizer, 5, words(0, 9), label="maybe", labels=LABELS)
 
 
@@ -217,7 +218,7 @@ def window(*tokens):
 
 
 def sums(batch):
-    """A "model": the sum of a row's ids, and its length."""
+    """A "model" that returns the sum of a row's ids, and its length."""
     assert not (batch["input_ids"] * (1 - batch["input_mask"])).any()
     columns = [batch["input_ids"].sum(axis=1), batch["input_mask"].sum(axis=1)]
     return {"logits": np.stack(columns, axis=1).astype(np.float32)}
@@ -225,7 +226,7 @@ def sums(batch):
 
 @pytest.mark.parametrize("batch_size", [1, 2, 3, 100])
 def test_the_logits_of_windows_are_averaged(batch_size):
-    """By hand; windows of an example are in different batches, out of order."""
+    """The windows of an example are in different batches, out of order."""
     windows = [
         [window(1, 2, 3)],
         [window(10, 20, 30, 40), window(30, 40), window(5)],

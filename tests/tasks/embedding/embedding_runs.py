@@ -1,4 +1,4 @@
-"""Short trainings of embeddings on a tiny task, for the tests of this folder."""
+"""Train embeddings on a tiny task, for the tests of this folder."""
 
 import dataclasses
 
@@ -15,7 +15,7 @@ from official_bert.tasks.embedding.features import convert_training
 from official_bert.tasks.embedding.files import EmbeddingExample
 from official_bert.tasks.embedding.task import EmbeddingTask
 
-# So narrow a model learns soon if its weights are not as small as usual.
+# A narrow model learns quickly if its initial weights are larger than usual.
 CONFIG = dataclasses.replace(
     tiny_model.MINI_CONFIG,
     initializer_range=0.2,
@@ -45,7 +45,7 @@ def pairs(count, seed, scored=False):
 
 
 def make_job(task, loss, train, dev=None, start=START):
-    """Return the job of examples."""
+    """Return the fine-tuning job for examples."""
     evaluation = of_examples(dev, "--dev_file") if dev else None
     if evaluation:
         task = dataclasses.replace(task, metrics=evaluation.metrics)

@@ -1,4 +1,4 @@
-"""Files of pairs, triplets, scores, groups and texts."""
+"""Files of pairs, triplets, scores, groups and texts are read."""
 
 import pytest
 
@@ -57,7 +57,7 @@ def test_scores(tmp_path):
 
 
 def test_groups_become_pairs(tmp_path):
-    """Three texts make a ring, two one pair, and one none."""
+    """Three texts make a ring of pairs, two texts one pair, and one text no pair."""
     found = read(tmp_path, "groups.csv")
     rings = [("a", "c"), ("c", "d"), ("d", "a"), ("b", "e")]
     assert texts(found) == rings
@@ -81,15 +81,15 @@ def test_columns_by_name(tmp_path):
 @pytest.mark.parametrize(
     ("name", "columns", "words"),
     [
-        ("three.csv", {"has_header": True}, "choose with --text_columns among 0 'x'"),
+        ("three.csv", {"has_header": True}, "Choose --text_columns from 0 'x'"),
         ("three.csv", {"texts": ("x", "w")}, "--text_columns: .* has no column 'w'"),
         ("three.csv", {"texts": ("x", "x")}, "must be different columns"),
-        ("three.csv", {"texts": ("x",), "score": "y"}, "a score belongs to two texts"),
+        ("three.csv", {"texts": ("x",), "score": "y"}, "a score needs two texts"),
         ("pairs.csv", {"group": "anchor"}, "has no examples"),
         (
             "three.csv",
             {"texts": ("x", "y"), "group": "z"},
-            "a table of groups has one column",
+            "a table of groups has one text column",
         ),
         ("empty.csv", {}, "line 2 has an empty text, line 4 has"),
         ("score.csv", {}, "the score 'high', which is not a number"),
@@ -108,7 +108,7 @@ def test_losses_for_files(tmp_path):
         examples = read(tmp_path, name)
         assert default_loss(examples) == loss
         check_loss(examples, loss, "--train_file")
-    with pytest.raises(UserError, match="line 2 has none"):
+    with pytest.raises(UserError, match="line 2 has no score"):
         check_loss(read(tmp_path, "pairs.csv"), "cosine", "--train_file")
     with pytest.raises(UserError, match="line 1 has one"):
         check_loss(read(tmp_path, "texts.txt"), "info_nce", "--train_file")

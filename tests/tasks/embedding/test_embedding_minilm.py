@@ -1,6 +1,6 @@
-"""MiniLM's vectors are those of sentence-transformers.
+"""MiniLM's vectors equal those of sentence-transformers.
 
-tests/fixtures/minilm/record_sentence_vectors.py has recorded them.
+Recorded with tests/fixtures/minilm/record_sentence_vectors.py.
 """
 
 import importlib.util

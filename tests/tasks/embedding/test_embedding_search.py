@@ -1,4 +1,4 @@
-"""Exact search: the same as a sort of all cosines, in blocks of any size."""
+"""Exact search equals a sort of all cosines, with blocks of any size."""
 
 import numpy as np
 import pytest
@@ -9,7 +9,7 @@ from official_bert.tasks.embedding.files import EmbeddingExample
 
 RNG = np.random.default_rng(0)
 QUERIES = RNG.normal(size=(7, 5)).astype(np.float32)
-# Whole numbers, so that many cosines are equal.
+# Integers, so that many cosines are equal.
 DOCUMENTS = RNG.integers(-1, 2, (50, 5)).astype(np.float32)
 
 
@@ -23,7 +23,7 @@ def test_search_in_blocks(size, k, monkeypatch):
     monkeypatch.setattr(search, "QUERY_BLOCK", 3)
     scores, numbers = search.nearest(QUERIES, blocks(size), k)
     cosines = search.unit(QUERIES) @ search.unit(DOCUMENTS).T
-    # Equal cosines must be equal to the last bit in the comparison.
+    # Equal cosines must be equal to the last bit for the comparison.
     expected = np.sort(cosines, axis=1)[:, ::-1][:, :k]
     np.testing.assert_allclose(scores, expected, atol=1e-6)
     assert numbers.shape == (7, min(k, 50))
@@ -58,7 +58,7 @@ class Encoder:
 
 @pytest.fixture
 def files(tmp_path):
-    """Corpus, queries and relevance; document d<n> points to the angle n."""
+    """Corpus, queries and relevance; document d<n> has the angle n."""
     angles = np.radians(np.arange(10) * 10)
     lines = [
         f'{{"_id": "d{n}", "title": "", "text": "{np.cos(a)} {np.sin(a)}"}}'
@@ -76,7 +76,7 @@ def test_retrieval_over_a_corpus(files, monkeypatch):
     monkeypatch.setattr(corpus, "BLOCK", 4)
     encoder = Encoder()
     found = corpus.evaluate(encoder, *files)
-    # The first query finds d0 at once; the second d9, d8 and then d7.
+    # The first query finds d0 first; the second finds d9, d8 and then d7.
     assert found["corpus_mrr_at_10"] == pytest.approx((1 + 1 / 3) / 2)
     assert found["corpus_recall_at_1"] == 0.5 and found["corpus_recall_at_10"] == 1
     assert found["corpus_ndcg_at_10"] == pytest.approx((1 + 1 / 2) / 2)
@@ -108,13 +108,13 @@ def test_a_dev_set_of_pairs():
     assert scores["mrr_at_10"] == 1 and scores["recall_at_1"] == 1
     examples[0] = EmbeddingExample(0, ("1 0", "1 8"))
     worse = evaluation.of_examples(examples, "--dev_file")
-    # Of "1 0" the second of its positives comes first.
+    # For "1 0", the second of its positives comes first.
     assert worse.measure(Encoder().vectors(worse.texts))["recall_at_10"] == 1
     assert worse.measure(Encoder().vectors(worse.texts))["ndcg_at_10"] < 1
 
 
 def test_a_dev_set_of_groups():
-    """Each text searches all others of its group, and does not find itself."""
+    """Each text searches all others of its group, and never itself."""
     texts = ["1 0", "9 1", "9 2"]
     examples = [
         EmbeddingExample(0, (texts[n], texts[(n + 1) % 3]), group="x") for n in range(3)

@@ -1,4 +1,4 @@
-"""Training of embeddings on a tiny task: it learns, resumes, and predicts."""
+"""Training embeddings on a tiny task learns, resumes, and predicts."""
 
 import json
 
@@ -26,7 +26,7 @@ def trained(directory, **changes):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """(output directory, scores) of an undisturbed run."""
+    """Return (output directory, scores) of an uninterrupted run."""
     directory = tmp_path_factory.mktemp("whole")
     return directory, trained(directory)
 
@@ -64,7 +64,7 @@ def test_task_json(whole):
 
 
 def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch):
-    """Also with dropout, whose masks are functions of the step."""
+    """Also with dropout, because masks are functions of the step."""
     killed_at(30, lambda: trained(tmp_path), monkeypatch)
     assert not (tmp_path / "task.json").exists()
     assert trained(tmp_path) == whole[1]
@@ -109,7 +109,7 @@ def test_results_of_texts_and_pairs(predictor):
 def test_what_is_not_a_text(predictor, texts, words):
     with pytest.raises(TypeError, match=words):
         predictor.vectors(texts)
-    with pytest.raises(TypeError, match="neither a str nor a pair"):
+    with pytest.raises(TypeError, match="not a str or a pair"):
         predictor.predict_all([None])
 
 
@@ -127,7 +127,7 @@ def test_windows_are_averaged(whole):
     windows = EmbeddingPredictor(str(whole[0]), task=task)
     cut = EmbeddingPredictor(str(whole[0]), task=EmbeddingTask(12))
     words = ["horse"] * 15
-    # Windows of 10 tokens, from 0 and from 5 on.
+    # Windows of 10 tokens start at 0 and 5.
     parts = cut.vectors([" ".join(words[:10]), " ".join(words[5:])])
     mean = parts.mean(0)
     expected = mean / np.linalg.norm(mean)
@@ -171,6 +171,6 @@ def test_what_is_not_a_task(changes, word):
 
 def test_a_vector_cannot_be_longer_than_the_model_s(whole):
     task = EmbeddingTask(32, size=CONFIG.hidden_size + 1)
-    with pytest.raises(UserError, match="choose a smaller one"):
+    with pytest.raises(UserError, match="Choose a smaller size"):
         EmbeddingPredictor(str(whole[0]), task=task)
     assert START.config.hidden_size == CONFIG.hidden_size

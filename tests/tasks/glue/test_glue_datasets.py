@@ -1,4 +1,4 @@
-"""GLUE by name: the same features as from GLUE's files, which TFDS's code reads."""
+"""GLUE by name has the same features as GLUE's files, which TFDS's code reads."""
 
 import numpy as np
 import pytest
@@ -30,7 +30,7 @@ ALL = ("train", "dev", "test")
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """(folder of GLUE's files, folder of TFDS, which each test fills)."""
+    """Return (folder of GLUE's files, folder of TFDS, which each test fills)."""
     folder = tmp_path_factory.mktemp("glue")
     write_glue(folder / "files")
     return folder / "files", folder / "tfds"
@@ -68,7 +68,7 @@ def assert_same(task, files, datasets, wanted=ALL):
                 assert as_read_by_the_model(one) == as_read_by_the_model(other)
 
 
-# The layouts of the others are like that of RTE.
+# All other tasks have the layout of RTE.
 @pytest.mark.parametrize(
     "task",
     [
@@ -95,7 +95,7 @@ def test_mnli_has_all_its_sets(prepared, capsys):
     labels = [one.label for one in sets["dev mnli"]]
     assert labels[:3] == ["contradiction", "entailment", "neutral"]
     assert {one.label for one in sets["test ax"]} == {None}
-    # Each dataset is opened once.
+    # Each dataset is opened once only.
     printed = capsys.readouterr().out.splitlines()
     assert [line.split(":")[0] for line in printed] == [
         "Dataset glue/mnli",
@@ -110,7 +110,7 @@ def test_all_of_a_task(tmp_path, task):
     if not folder.is_dir():
         pytest.skip("needs GLUE in ../shared")
     if task == "mrpc":
-        # Its train.tsv has rows that Microsoft's file, which TFDS reads, has not.
+        # Its train.tsv has rows that Microsoft's file, which TFDS reads, does not have.
         for name in ("msr_paraphrase_train.txt", "msr_paraphrase_test.txt"):
             (tmp_path / name).symlink_to(folder / "MRPC" / name)
         (tmp_path / "dev_ids.tsv").symlink_to(folder / "MRPC" / "dev_ids.tsv")

@@ -1,4 +1,4 @@
-"""GLUE's files as they are distributed, and as they should not be."""
+"""GLUE's distributed files are read, and damaged ones are rejected."""
 
 import logging
 import shutil
@@ -115,14 +115,14 @@ def test_a_list_of_rows_ends_somewhere(tmp_path, caplog):
 
 
 def test_no_row_of_a_test_set_is_left_out(tmp_path, caplog):
-    """Or each later prediction would be sent as that of another row."""
+    """Otherwise all later predictions would be sent for the wrong rows."""
     rows = "index\tsentence1\tsentence2\n0\tA.\n1\tC.\tD.\tE.\n2\tF.\tG.\n"
     path = write(tmp_path, "test.tsv", rows)
     with caplog.at_level(logging.WARNING):
         found = read_file(path, TASKS["rte"], "test")
     assert texts(found) == [("A.", "", None), ("C.", "D.", None), ("F.", "G.", None)]
-    assert "2 rows do not have 3 cells; what is missing is empty" in caplog.text
-    # The columns of STS-B count from the end of the header.
+    assert "2 rows do not have 3 cells; missing cells are empty" in caplog.text
+    # The columns of STS-B are counted from the end of the header.
     path = write(tmp_path, "test.tsv", "index\ta\tb\n0\tA.\tB.\tC.\n")
     assert texts(read_file(path, TASKS["sts-b"], "test")) == [("A.", "B.", None)]
 
@@ -143,20 +143,22 @@ def test_unknown_labels_name_file_and_row(tmp_path):
     with pytest.raises(UserError) as caught:
         read_examples(TASKS["rte"], str(tmp_path), "dev")
     assert str(caught.value) == (
-        f"{path}: row 3: the label 'neutral' is none of entailment, not_entailment, "
-        "the labels of rte; correct the row or take it out."
+        f"{path}: row 3: the label 'neutral' is not one of entailment, "
+        "not_entailment, the labels of rte. Correct the row or remove it."
     )
 
 
 @pytest.mark.parametrize("label", ["5.1", "-0.1", "nan", "inf", "good", ""])
 def test_what_is_no_score_of_sts_b(tmp_path, label):
     path = write(tmp_path, "dev.tsv", f"a\tb\tscore\nA.\tB.\t{label}\n")
-    with pytest.raises(UserError, match=f"row 2: the label '{label}' is no number"):
+    with pytest.raises(UserError, match=f"row 2: the label '{label}' is not a number"):
         read_file(path, TASKS["sts-b"], "dev")
 
 
 def test_missing_files_and_splits(tmp_path):
-    with pytest.raises(UserError, match="no train.tsv in .*, nor in its folder QQP;"):
+    with pytest.raises(
+        UserError, match="its folder QQP do not contain train.tsv. Give"
+    ):
         read_examples(TASKS["qqp"], str(tmp_path), "train")
     with pytest.raises(UserError, match="ax has no train set, only test."):
         read_examples(TASKS["ax"], str(tmp_path), "train")
@@ -164,7 +166,7 @@ def test_missing_files_and_splits(tmp_path):
 
 def test_files_without_examples(tmp_path):
     path = write(tmp_path, "train.tsv", RTE_HEADER)
-    with pytest.raises(UserError, match="train.tsv has no rows that are examples"):
+    with pytest.raises(UserError, match="train.tsv contains no examples"):
         read_file(path, TASKS["rte"], "train")
     path = write(tmp_path, "train.tsv", "")
     with pytest.raises(UserError, match="first row has 0 columns"):
@@ -199,7 +201,9 @@ def test_mrpc_from_microsofts_files(tmp_path):
     rows = "1\t10\t11\tA.\tB.\n0\t11\t10\tC.\tD.\n1\t10\t12\tE.\tF.\n"
     write(tmp_path, "msr_paraphrase_train.txt", "\ufeff" + header + rows)
     write(tmp_path, "msr_paraphrase_test.txt", header + "1\t20\t21\tG.\tH.\n")
-    with pytest.raises(UserError, match="dev_ids.tsv is missing"):
+    with pytest.raises(
+        UserError, match="dev_ids.tsv, which separates them, is missing"
+    ):
         read_examples(TASKS["mrpc"], str(tmp_path), "train")
     write(tmp_path, "dev_ids.tsv", "\ufeff11\t10\r\n")
     found = {
@@ -213,7 +217,7 @@ def test_mrpc_from_microsofts_files(tmp_path):
     }
 
 
-# What the first lines of files look like: a training and a test file.
+# First lines of files: a training file and a test file.
 FIRST_LINES = {
     "qqp": (
         "id\tqid1\tqid2\tquestion1\tquestion2\tis_duplicate\n"
@@ -252,7 +256,7 @@ def test_xnli_in_chinese(tmp_path):
     write(tmp_path, "multinli/multinli.train.zh.tsv", rows)
     row = "{}\t{}\t\t\t\t\t{}\t{}\n"
     rows = [("language", "gold_label", "sentence1", "sentence2")]
-    # Another language's rows do not matter, whatever their label.
+    # Rows of other languages are ignored, even if their label is wrong.
     rows += [("fr", "?", "A.", "B."), ("zh", "entailment", "甲", "乙")]
     write(tmp_path, "xnli.dev.tsv", "".join(row.format(*cells) for cells in rows))
     found = texts(read_examples(TASKS["xnli"], str(tmp_path), "train"))
@@ -263,7 +267,7 @@ def test_xnli_in_chinese(tmp_path):
         assert found == [("甲", "乙", "entailment")]
 
 
-# As the GLUE paper counts them (table 1), where all rows are at hand.
+# Counts in table 1 of the GLUE paper, for tasks with complete data.
 SIZES = {
     ("cola", "train"): 8551,
     ("cola", "dev"): 1043,

@@ -1,4 +1,4 @@
-"""Files of predictions, byte for byte."""
+"""Prediction files are correct, byte for byte."""
 
 import pathlib
 import zipfile
@@ -71,14 +71,14 @@ def test_nothing_is_zipped_while_a_file_is_missing(tmp_path):
     for name in ("AX.tsv", "WNLI.tsv"):
         (tmp_path / name).unlink()
     assert missing_submissions(str(tmp_path)) == ["AX.tsv", "WNLI.tsv"]
-    with pytest.raises(UserError, match="lacks AX.tsv, WNLI.tsv: the server"):
+    with pytest.raises(UserError, match="lacks AX.tsv, WNLI.tsv. The server"):
         zip_submission(str(tmp_path))
     assert not list(tmp_path.glob("*.zip*"))
 
 
 def test_test_results_are_a_row_of_probabilities_each(tmp_path):
     path = tmp_path / "test_results.tsv"
-    # The shortest numbers that are these float32, as the original's str() has.
+    # The shortest decimals that are these float32 numbers, as the original's str() has.
     write_test_results(str(path), np.array([[0.1, 0.9], [1e-8, 1]], np.float32))
     assert path.read_bytes() == b"0.1\t0.9\n1e-08\t1.0\n"
     write_test_results(str(path), np.array([[1 / 3, 1 / 3, 1 / 3]]))

@@ -1,4 +1,4 @@
-"""Examples of GLUE's rows in `tensorflow-datasets`, from an imitation of it.
+"""GLUE examples are read from an imitation of `tensorflow-datasets`.
 
 Names of features, splits and labels are those of its version 4.9.10.
 """
@@ -23,7 +23,7 @@ MNLI_SPLITS = (
 )
 ENTAILMENT = ["entailment", "not_entailment"]
 THREE = ["entailment", "neutral", "contradiction"]
-# Of each data set there: texts, names of labels (None: numbers), splits.
+# Dataset -> texts, names of labels (None: numbers), splits.
 THERE = {
     "cola": (("sentence",), ["unacceptable", "acceptable"], PLAIN),
     "sst2": (("sentence",), ["negative", "positive"], PLAIN),
@@ -47,7 +47,7 @@ class Imitation:
     """Stands for `GlueDatasets`.
 
     Attributes:
-      calls: list of (config, split) that were read.
+      calls: list of (config, split), the splits that were read.
       labels: dict of config -> list of (idx, label), in TFDS's order.
     """
 
@@ -94,7 +94,7 @@ def test_every_set_can_be_had(there, name, split):
 
 @pytest.mark.parametrize("name", ["mnli", "ax"])
 def test_labels_go_by_their_names(there, name):
-    """Numbered there as entailment, neutral, contradiction."""
+    """TFDS has the order entailment, neutral, contradiction."""
     there.labels[f"{name}"] = [(0, 0), (1, 1), (2, 2)]
     found = [example.label for example in read(there, name, "test")]
     assert found == ["entailment", "neutral", "contradiction"]
@@ -139,7 +139,7 @@ def test_hidden_labels(there, name):
 
 
 def test_rows_are_in_glue_s_order(there):
-    """The server's answers belong to rows by their number."""
+    """The server matches predictions to rows by their number."""
     there.labels["mrpc"] = [(10, 1), (2, 0), (0, 1), (1, 0)]
     assert read(there, "mrpc", "test") == [
         Example(

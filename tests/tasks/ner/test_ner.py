@@ -1,4 +1,4 @@
-"""Fine-tuning on tagged words: `task.json`, scores, predictions, runs that learn."""
+"""Fine-tuning a tagger: `task.json`, scores, predictions, and runs that learn."""
 
 import dataclasses
 import json
@@ -27,7 +27,7 @@ from official_bert.tasks.ner.training import NerTask
 from official_bert.tokenization.full import FullTokenizer
 from official_bert.training import saving
 
-# So narrow a model learns soon if its weights are not as small as usual.
+# A narrow model learns quickly if its initial weights are larger than usual.
 CONFIG = dataclasses.replace(tiny_model.MINI_CONFIG, initializer_range=0.2)
 TAGS = tag_names(["ANIMAL", "PLACE"])
 TASK = NerTask(TAGS, 16)
@@ -49,8 +49,8 @@ def narrow():
 def corpus(count, seed):
     """Return documents of three sentences.
 
-    In each is a horse, which may be of several pieces, or a crust, which may be
-    of two words.
+    Each sentence contains a horse, which may have several tokens, or a crust, which
+    may have two words.
     """
     rng = np.random.default_rng(seed)
     names = [
@@ -86,7 +86,7 @@ def run(directory, task=TASK, train=TRAIN, dev=DEV, **changes):
 
 @pytest.fixture(scope="module", params=[TASK, slow(FROZEN)], ids=["tuned", "frozen"])
 def whole(request, tmp_path_factory):
-    """(task, output directory, scores) of a run that nobody disturbed."""
+    """Return (task, output directory, scores) of an uninterrupted run."""
     directory = tmp_path_factory.mktemp("whole")
     return request.param, directory, run(directory, request.param)
 
@@ -181,7 +181,7 @@ def test_scores_by_hand():
     ]
     found = [[["B-X", "O", "O"]], [["B-Y"], ["O", "O"]]]
     scores = ner.evaluate(documents, found)
-    # Of three entities one of the two that were found.
+    # Of three entities, two were predicted, one of them correctly.
     expected = {"precision": 1 / 2, "recall": 1 / 3, "f1": 0.4, "word_accuracy": 4 / 6}
     assert ner.row_of(scores) == pytest.approx(expected)
     assert list(scores.types) == ["X", "Y"] and scores.types["Y"].f1 == 1
@@ -215,7 +215,7 @@ def predict(score, task, documents, batch_size=8):
 
 @pytest.mark.parametrize("task", [TASK, FROZEN], ids=["tuned", "frozen"])
 def test_predictions_are_those_of_single_windows(task):
-    """Without padding, and in the order of the documents."""
+    """Batches have no padding there, and the order of the documents stays."""
     task = dataclasses.replace(task, max_seq_length=9)
     model = random_model(task)
     documents = DEV[:3]
@@ -242,7 +242,7 @@ def test_it_breaks_off():
 
 @pytest.mark.parametrize("task", [TASK, FROZEN], ids=["tuned", "frozen"])
 def test_the_document_is_context(task):
-    """Unless each sentence was asked to be read alone."""
+    """Except if each sentence is read separately."""
     score = ner.compile_model(random_model(task))
     last = [document[-1] for document in DEV]
     before = [[word_sentence(["horse", "was"]), one] for one in last]
@@ -296,7 +296,7 @@ def test_the_best_model_is_left(whole):
 
 
 def test_it_is_a_model_that_answers(whole):
-    """As the run's own evaluation did."""
+    """Its predictions equal the run's evaluation."""
     task, directory, row = whole
     predictor = NerPredictor(str(directory))
     assert (predictor.task, predictor.global_step) == (task, row["global_step"])
@@ -322,7 +322,9 @@ def test_other_windows_or_tags_are_another_run(tmp_path):
     with pytest.raises(UserError, match="windows_crc32"):
         run(tmp_path, train=TRAIN[1:] + TRAIN[:1], num_train_steps=20)
     with pytest.raises(UserError, match="windows_crc32"):
-        run(tmp_path, dev=DEV[1:] + DEV[:1], num_train_steps=20)  # As many windows.
+        run(
+            tmp_path, dev=DEV[1:] + DEV[:1], num_train_steps=20
+        )  # The same number of windows.
     with pytest.raises(UserError, match="windows_crc32|num_dev_windows"):
         run(tmp_path, dev=DEV[1:], num_train_steps=20)
     other = dataclasses.replace(TASK, tags=(*TAGS[:3], "B-ROAD", "I-ROAD"))
@@ -331,7 +333,7 @@ def test_other_windows_or_tags_are_another_run(tmp_path):
 
 
 def roads(documents):
-    """Return documents with roads for places."""
+    """Return documents with roads instead of places."""
     return [
         [
             word_sentence(s.words, [t.replace("PLACE", "ROAD") for t in s.tags])
@@ -342,7 +344,7 @@ def roads(documents):
 
 
 def test_without_a_dev_set_the_last_model_is_left(tmp_path):
-    """With the frozen encoder of the checkpoint that it began with."""
+    """It contains the frozen encoder of the initial checkpoint."""
     start = tiny_model.write(tmp_path / "start")
     directory = tmp_path / "run"
     settings = {"init_checkpoint": str(start), "num_train_steps": 10}

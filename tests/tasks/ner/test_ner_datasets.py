@@ -1,4 +1,4 @@
-"""CoNLL-2003 by name: the sentences that our reader finds in the same files."""
+"""CoNLL-2003 by name has the same sentences as our reader gets from the files."""
 
 import pytest
 from named_datasets import opened, prepare, prepare_rows, tfds
@@ -17,7 +17,7 @@ FILE = "-DOCSTART- -X- -X- O\n\n" + "\n".join(SENTENCES) + "\n"
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """(path of a CoNLL file, folder of TFDS)."""
+    """Return (path of a CoNLL file, folder of TFDS)."""
     folder = tmp_path_factory.mktemp("conll")
     for name in ("train.txt", "valid.txt", "test.txt"):
         (folder / name).write_text(FILE)
@@ -42,7 +42,7 @@ def test_sentences_are_those_of_the_file(prepared):
     assert found.labels == wanted.labels == ("LOC", "ORG", "PER")
     assert found.format == wanted.format
     assert found.notes[0] == (
-        "conll2003 (train): sentences are read one by one, since TFDS keeps no "
+        "conll2003 (train): sentences are read one by one, because TFDS keeps no "
         "documents."
     )
     assert "1 of 4 entities begin with I" in found.notes[1]
@@ -87,7 +87,11 @@ def test_another_dataset(tmp_path):
     [
         ({"words": ["a", "b"], "tags": ["O"]}, ("O",), "has 2 words and 1 tags"),
         ({"words": ["a", " "], "tags": ["O", "O"]}, ("O",), "has an empty word"),
-        ({"words": ["a"], "tags": ["noun"]}, ("noun",), "has 'noun' for a tag"),
+        (
+            {"words": ["a"], "tags": ["noun"]},
+            ("noun",),
+            "has 'noun', which is not a tag",
+        ),
         ({"words": [], "tags": []}, ("O",), r"tagged \(train\) has no words"),
     ],
 )

@@ -1,4 +1,4 @@
-"""Windows over tagged sentences: each word is scored once, none is lost."""
+"""Windows over tagged sentences score each word exactly once."""
 
 import numpy as np
 import pytest
@@ -43,7 +43,7 @@ def only(features):
 
 
 def scored(features):
-    """Return the (document, sentence, word) of all that is scored, sorted."""
+    """Return the (document, sentence, word) of all scored words, sorted."""
     return sorted(
         (one.document, *word) for one in features for word in one.words.tolist()
     )
@@ -96,7 +96,7 @@ def test_words_without_pieces_are_unknown(tokenizer):
 
 
 def test_a_window_is_filled_with_neighbouring_sentences(tokenizer):
-    """Windows of 4 of the 8 pieces a b c a | b c a b, from 2 to 2."""
+    """Windows have 4 of the 8 tokens a b c a | b c a b, at stride 2."""
     document = [sentence("a b c a", "O B-X I-X O"), sentence("b c a b", "O O O B-X")]
     found = convert_documents([document], tokenizer, 6, TAGS)
     ids = [one.input_ids.tolist()[1:-1] for one in found]
@@ -155,7 +155,9 @@ def test_without_labels(tokenizer):
 
 
 def test_a_tag_that_is_none(tokenizer):
-    with pytest.raises(ValueError, match="of line 1 has the tag 'B-Y', none of O, B-X"):
+    with pytest.raises(
+        ValueError, match="of line 1 has the tag 'B-Y', which is not one of O, B-X"
+    ):
         convert_documents([[sentence("a b", "O B-Y")]], tokenizer, 9, TAGS)
 
 
@@ -173,7 +175,7 @@ def test_the_window_is_that_of_most_context(tokenizer):
     found = convert_documents([document], tokenizer, 12, doc_stride=3)
     spans = make_spans(63, 10, 3)
     best = best_spans(spans, 63)
-    # Every word has one piece, and every window is the best of some word.
+    # Each word is one token, and each window is the best one for some word.
     assert len(found) == len(spans)
     for place, one in enumerate(found):
         pieces = [7 * s + w for s, w in one.words.tolist()]
@@ -221,7 +223,7 @@ def test_every_word_is_scored_once(documents, length, stride, one, all_pieces, d
 @settings(deadline=None)
 @given(st.text(st.characters(exclude_categories=["Cs"]), max_size=60), LENGTHS, STRIDES)
 def test_predictions_lead_back_to_any_text(text, length, stride):
-    """Every word alone is an entity: all that is no word is left out."""
+    """Each word is an entity of its own; other characters are left out."""
     documents = [[text_sentence(text)]]
     found = convert_documents(documents, MINI_TOKENIZER, length, doc_stride=stride)
     predictions = [[B_ID] * len(window.input_ids) for window in found]
@@ -236,7 +238,7 @@ def test_windows_that_are_missing_or_double(tokenizer):
     found = convert_documents(documents, tokenizer, 5)
     predictions = [np.zeros(5, np.int32)] * len(found)
     assert word_tags(documents, found[::-1], predictions, TAGS) == [[["O"] * 6]]
-    with pytest.raises(ValueError, match="words without a prediction"):
+    with pytest.raises(ValueError, match="words have no prediction"):
         word_tags(documents, found[1:], predictions[1:], TAGS)
     with pytest.raises(ValueError, match="two predictions"):
         word_tags(documents, found * 2, predictions * 2, TAGS)

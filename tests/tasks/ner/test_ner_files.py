@@ -1,4 +1,4 @@
-"""Tagged text in files: read, refused in one sentence, written."""
+"""Files of tagged text are read, written, or rejected with one sentence."""
 
 import collections
 import gzip
@@ -139,7 +139,7 @@ def test_schemes(tmp_path, tags, expected, note):
 
 def test_an_entity_that_begins_with_i_is_named_by_its_line(tmp_path):
     data = read(tmp_path, "a B-X\n\nb O\nc I-X\n")
-    assert data.notes[-1].endswith("made to begin with B: line 4.")
+    assert data.notes[-1].endswith("were changed to B: line 4.")
 
 
 def test_without_borders_a_file_is_one_document(tmp_path):
@@ -171,9 +171,12 @@ def test_words_without_tags(tmp_path):
             "1 row .*: line 2 has 3 columns instead of 2; a row is a word",
         ),
         ("a\nb\n", "line 1 has a word without a tag, line 2 has"),
-        ("a O\n\nb X-LOC\nc B-\n", "line 3 has 'X-LOC' for a tag, line 4 has 'B-'"),
-        ("", "holds no words"),
-        ("\n \n-DOCSTART- O\n", "holds no words"),
+        (
+            "a O\n\nb X-LOC\nc B-\n",
+            "line 3 has 'X-LOC', which is not a tag, line 4 has 'B-'",
+        ),
+        ("", "contains no words"),
+        ("\n \n-DOCSTART- O\n", "contains no words"),
         (b"a O\nb\xff O\n\xfe O\n", "not UTF-8 in lines 2, 3"),
         (b"a O\n\0 O\n", "NUL characters in line 2"),
         ("a O\n".encode("utf-16"), "is UTF-16"),
@@ -232,13 +235,13 @@ def test_entities_within_words_are_widened_and_named(tmp_path):
         ("B-LOC",),
     ]
     assert data.notes == [
-        f"{tmp_path / 'data.jsonl'}: 3 of 5 entities do not begin and end with a word; "
-        "they are read as the whole words: lines 2, 3."
+        f"{tmp_path / 'data.jsonl'}: 3 of 5 entities begin or end inside a word "
+        "and were extended to complete words: lines 2, 3."
     ]
 
 
 def test_characters_of_no_word_do_not_cut_one(tmp_path):
-    """A zero-width space before the word, a soft hyphen in it."""
+    """There is a zero-width space before the word, and a soft hyphen in it."""
     data = read_json(tmp_path, record("\u200bRo\u00adme!", (0, 6, "LOC")))
     assert data.notes == []
     assert data.documents[0][0].offsets == ((1, 6), (6, 7))
@@ -281,7 +284,7 @@ def test_json_has_tags_or_not(tmp_path, lines, expected):
     ],
 )
 def test_columns_have_tags_or_not(tmp_path, text, expected):
-    """A typing error in one tag does not make a file one without tags."""
+    """A typing error in one tag does not turn the file into an untagged one."""
     path = tmp_path / "data.txt"
     path.write_text(text)
     assert has_tags(path, "--test_file") is expected
@@ -296,14 +299,14 @@ GOOD = record("In Rome.", (3, 7, "LOC"))
         ("{", "line 2 is not JSON"),
         ("[1]", "line 2 is not a JSON object"),
         ("[" * 100_000, "line 2 is nested too deeply"),
-        ('{"text": "\\ud800"}', "line 2 holds half a character"),
-        ({"entities": []}, 'line 2 has no "text"'),
-        ({"text": 3, "entities": []}, 'line 2 has no "text"'),
-        ({"text": "a"}, 'line 2 has no list of "entities"'),
-        ({"text": "a", "entities": {}}, 'line 2 has no list of "entities"'),
+        ('{"text": "\\ud800"}', "line 2 contains a lone surrogate"),
+        ({"entities": []}, 'line 2 has no string "text"'),
+        ({"text": 3, "entities": []}, 'line 2 has no string "text"'),
+        ({"text": "a"}, 'line 2 has no list "entities"'),
+        ({"text": "a", "entities": {}}, 'line 2 has no list "entities"'),
         ({"text": "a", "entities": [[0, 1, "X"]]}, "without start, end and label"),
-        (record("a", (0, "1", "X")), "whose start or end is no whole number"),
-        (record("a", (0, True, "X")), "whose start or end is no whole number"),
+        (record("a", (0, "1", "X")), "whose start or end is not an integer"),
+        (record("a", (0, True, "X")), "whose start or end is not an integer"),
         (record("ab", (1, 1, "X")), "from 1 to 1 in a text of 2 characters"),
         (record("ab", (1, 3, "X")), "from 1 to 3 in a text of 2 characters"),
         (record("ab", (-1, 1, "X")), "from -1 to 1 in a text"),
@@ -443,7 +446,7 @@ COUNTS = {
 
 @pytest.mark.parametrize("split", [slow("train"), "valid", slow("test")])
 def test_conll_2003_holds_what_it_should(shared, tmp_path, split):
-    """The counts that Tjong Kim Sang and De Meulder (2003) give."""
+    """The counts equal those of Tjong Kim Sang and De Meulder (2003)."""
     data = read_ner_file(shared / "data" / "conll2003" / f"{split}.txt")
     sentences = [each for document in data.documents for each in document]
     num_documents, num_sentences, num_words, of_types = COUNTS[split]
@@ -457,7 +460,7 @@ def test_conll_2003_holds_what_it_should(shared, tmp_path, split):
 
 
 def check_iob1(folder, data):
-    """The same sentences as they were distributed, in IOB1, are read the same."""
+    """The same sentences in IOB1, the distributed scheme, give the same result."""
     path = folder / "iob1.txt"
     tags = [
         [entities.convert_tags(s.tags, IOB1) for s in document]

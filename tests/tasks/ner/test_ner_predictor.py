@@ -1,4 +1,4 @@
-"""`NerPredictor`: offsets in any script, any number of texts, wrong arguments."""
+"""`NerPredictor` returns correct offsets for all scripts and rejects bad arguments."""
 
 import concurrent.futures
 import dataclasses
@@ -34,7 +34,7 @@ WORDS = {
     "  two\t spaces \n": ["two", "spaces"],
     "Ångström né à Genève": ["Ångström", "né", "à", "Genève"],
     "cafe\u0301 noe\u0308l\u0301": ["cafe\u0301", "noe\u0308l\u0301"],
-    # An accent alone, of which an uncased model keeps nothing.
+    # A lone accent, which an uncased model drops.
     "a \u0301 b": ["a", "\u0301", "b"],
     "🍕 pizza🍕 👩‍🚀!": ["🍕", "pizza🍕", "👩‍🚀", "!"],
     "北京is大": ["北", "京", "is", "大"],
@@ -56,7 +56,7 @@ TEXTS = [
 
 
 def write(directory, task=TASK, tag=None, config=MINI_CONFIG):
-    """Write a tagger with random weights, or one that gives all words a tag."""
+    """Write a tagger with random weights, or one that gives one tag to all words."""
     directory.mkdir(exist_ok=True)
     model = ner.make_model(config, task)
     rng = np.random.default_rng(0)
@@ -83,20 +83,20 @@ def predictor(path):
 
 @pytest.fixture(scope="module")
 def each_word(tmp_path_factory):
-    """A model to which every word is a place."""
+    """A model that predicts a location for each word."""
     folder = tmp_path_factory.mktemp("word") / "model"
     return NerPredictor(write(folder, tag="B-LOC"))
 
 
 @pytest.fixture(scope="module")
 def whole_text(tmp_path_factory):
-    """A model to which every text is a person."""
+    """A model that predicts each text as one person."""
     folder = tmp_path_factory.mktemp("text") / "model"
     return NerPredictor(write(folder, tag="I-PER"))
 
 
 def assert_offsets(text, found):
-    """Entities are in order, apart, and where they say."""
+    """Entities are in order, do not overlap, and have correct offsets."""
     end = 0
     for entity in found:
         assert end <= entity.start < entity.end <= len(text)
@@ -143,7 +143,7 @@ def test_no_words(each_word, text):
 
 
 def test_several_texts(predictor, path):
-    """What is found in one depends neither on the others nor on the batches."""
+    """Results do not depend on the other texts or on the batches."""
     expected = [predictor.predict(text) for text in TEXTS]
     assert predictor.predict(TEXTS) == expected
     assert predictor.predict(TEXTS[::-1]) == expected[::-1]
@@ -159,7 +159,7 @@ def test_any_iterable_will_do(predictor):
 
 
 def test_a_very_long_text(each_word, predictor):
-    """Every one of its 20,400 words is looked at, in windows."""
+    """All 20,400 words are tagged, in windows."""
     text = "the crust of 北京, " * 3400
     found = each_word.predict(text)
     assert len(found) == 3400 * 6
@@ -212,7 +212,7 @@ def test_what_is_no_text(predictor, texts, words):
 
 
 def count_calls(monkeypatch):
-    """Return a list that grows with each call of the model in Python."""
+    """Return a list that grows with each Python call of the model."""
     call, calls = TokenClassificationModel.call, []
 
     def counted(self, inputs, *args, **kwargs):
@@ -224,7 +224,7 @@ def count_calls(monkeypatch):
 
 
 def test_eight_threads_get_what_one_gets(path, monkeypatch):
-    """The first calls, too, in which the model is traced, and that once."""
+    """Also for the first calls, during which the model is traced, but only once."""
     tasks = [
         [TEXTS[(start + i) % len(TEXTS)] for i in range(1 + start % 4)]
         for start in range(40)
@@ -282,16 +282,19 @@ def test_no_tagger(tmp_path):
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
     write_task(str(folder), TASK, 1)
-    expected = f"{folder} is not fine-tuned for 'ner': it lacks output_weights"
+    expected = f"{folder} is not fine-tuned for 'ner': it has no weights output_weights"
     assert expected in message_of(folder)
 
 
 @pytest.mark.parametrize(
     ("change", "words"),
     [
-        ({"tags": TAGS[:3]}, "5 outputs, and the task asks for 3"),
-        ({"max_seq_length": 33}, "max_seq_length is 33, and the model reads up to 32"),
-        ({"feature_based": "last"}, "no whole model of its task: it lacks bilstm_0/"),
+        ({"tags": TAGS[:3]}, "5 outputs, but the task needs 3"),
+        (
+            {"max_seq_length": 33},
+            "max_seq_length is 33, but the model reads at most 32",
+        ),
+        ({"feature_based": "last"}, "is incomplete: it lacks bilstm_0/"),
     ],
     ids=str,
 )
@@ -310,7 +313,7 @@ def test_a_damaged_task(tmp_path):
 
 @pytest.fixture(scope="module")
 def hugging_face(tmp_path_factory):
-    """An untrained tagger, as `convert_checkpoint.py` leaves it."""
+    """An untrained tagger, as written by `convert_checkpoint.py`."""
     folder = tmp_path_factory.mktemp("converted")
     config = ner.written_config(MINI_CONFIG, TASK)
     path = write(folder / "google", config=config)
@@ -327,7 +330,7 @@ def test_a_converted_tagger_names_its_tags(hugging_face):
 
 
 def test_a_tagger_of_hugging_face_answers(hugging_face, path):
-    """It has no `task.json`; its config says what it is for."""
+    """It has no `task.json`, but its config describes the task."""
     found = Predictor(str(hugging_face))
     longest = MINI_CONFIG.max_position_embeddings
     assert found.task == dataclasses.replace(TASK, max_seq_length=longest)
@@ -347,14 +350,14 @@ def test_a_tagger_of_hugging_face_answers(hugging_face, path):
     ],
 )
 def test_other_labels_of_tokens_are_no_entities(hugging_face, tmp_path, change, caplog):
-    """As those of parts of speech; nor are they labels of whole texts."""
+    """For example parts of speech. They are not labels of complete texts either."""
     copied = tmp_path / "model"
     shutil.copytree(hugging_face, copied)
     config = json.loads((copied / "config.json").read_text())
     (copied / "config.json").write_text(json.dumps(config | change))
     with pytest.raises(UserError, match="task.json"):
         Predictor(str(copied))
-    # Its encoder can be exported, with a word about the head.
+    # Its encoder can be exported, with a note about the head.
     assert sources.predictor_of(str(copied)) is None
     with caplog.at_level("WARNING", logger="absl"):
         assert not sources.load_pretrained(str(copied))[1]

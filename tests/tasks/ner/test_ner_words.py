@@ -1,4 +1,4 @@
-"""Words of text as columns have them: in Python, and in a graph."""
+"""Text is split into words as in CoNLL columns, in Python and in a graph."""
 
 import json
 import tracemalloc
@@ -39,7 +39,7 @@ def words_of(text):
     ],
 )
 def test_words_of_columns(columns):
-    """Also where the text has no space before what stands around a word."""
+    """Also if the text has no space before the surrounding punctuation."""
     assert words_of(columns) == columns.split(" ")
     text = columns
     for mark in (" 's", " 'll", " 've", " 'd", " ,", " )"):
@@ -91,7 +91,7 @@ def test_only_what_touches_is_joined(text):
 
 
 class Finder(ner_model.ServedTagger):
-    """A tagger that has words only."""
+    """A tagger that only splits words."""
 
     def __init__(self):
         tf.Module.__init__(self)
@@ -142,7 +142,7 @@ def test_task_json_says_it_only_then():
 
 
 def test_nearly_all_words_of_conll(shared):
-    """What is left are "--", "1." and abbreviations such as "Inc."."""
+    """The exceptions are "--", "1." and abbreviations such as "Inc."."""
     path = shared / "data/conll2003/valid.txt"
     documents = ner_files.read_ner_file(path).documents
     assert has_joined_words(documents)

@@ -33,7 +33,7 @@ from official_bert.tasks.squad.predictor import SquadPredictor
 from official_bert.tasks.squad.training import SquadTask
 from official_bert.tokenization.full import FullTokenizer
 
-# So narrow a model learns soon if its weights are not as small as usual.
+# A narrow model learns quickly if its initial weights are larger than usual.
 CONFIG = dataclasses.replace(
     tiny_model.MINI_CONFIG, initializer_range=0.2, max_position_embeddings=64
 )
@@ -71,7 +71,7 @@ def run(directory, task=V2, train=TRAIN, dev=DEV, **changes):
 
 @pytest.fixture(scope="module")
 def whole(tmp_path_factory):
-    """(output directory, scores) of a run that nobody disturbed."""
+    """Return (output directory, scores) of an uninterrupted run."""
     directory = tmp_path_factory.mktemp("whole")
     return directory, run(directory)
 
@@ -147,7 +147,7 @@ def test_a_value_that_is_missing(tmp_path, name):
         ),
         {"max_query_length": 0},
         {"max_answer_length": "30"},
-        # No text is false.
+        # A text is not a bool.
         {"version_2_with_negative": "false"},
         {"version_2_with_negative": None},
         {"null_score_diff_threshold": None},
@@ -195,10 +195,10 @@ PREDICTIONS = [
 
 
 def test_scores_of_version_2():
-    """Answers that the threshold has taken still count for the best one.
+    """The best threshold considers answers that the current threshold removes.
 
-    Of "Nile river": 2/3. In the order of the null odds that is +2/3 (c), -1 (b),
-    +1 (a), +1 (e) to the two questions that are right without an answer.
+    "Nile river" scores 2/3. In the order of the null odds, +2/3 (c), -1 (b), +1 (a)
+    and +1 (e) are added to the two questions that are correct without an answer.
     """
     found = evaluate_predictions(V2.decoding, PREDICTIONS, GOLD)
     plain = {one.qas_id: one.answer.text for one in PREDICTIONS}
@@ -213,13 +213,13 @@ def test_scores_of_version_2():
 
 
 def f1_at(predictions, gold, threshold):
-    """Return the F1 of what is answered with a threshold."""
+    """Return the F1 of the answers with a threshold."""
     texts = {one.qas_id: one.answer_at(threshold).text for one in predictions}
     return scores.evaluate_v2(gold, texts)["f1"]
 
 
 def random_questions(rng, odds):
-    """Return (predictions, gold answers) of a set whose null odds are drawn."""
+    """Return (predictions, gold answers) with random null odds."""
     gold, predictions = {}, []
     for key in "abcdefg"[: rng.integers(1, 8)]:
         gold[key] = ("x y",) if rng.random() < 0.5 else ()
@@ -233,7 +233,7 @@ def random_questions(rng, odds):
 
 
 def test_the_threshold_to_keep_answers_with_the_best_f1():
-    """Also where that is to answer nothing, and all null odds are below 0."""
+    """Also if it is best to answer nothing, and if all null odds are below 0."""
     rng, num_silent = np.random.default_rng(3), 0
     for _ in range(200):
         shift = rng.choice([-20, 0, 20])
@@ -251,7 +251,7 @@ def test_the_threshold_to_keep_answers_with_the_best_f1():
 
 
 def test_of_equal_null_odds_all_are_answered_or_none():
-    """The official search may count some of them, which no threshold can."""
+    """The official search may count only some of them, which a threshold cannot do."""
     rng, num_less = np.random.default_rng(4), 0
     for _ in range(200):
         predictions, gold = random_questions(rng, [-2.0, -1.0, 0.0])
@@ -304,7 +304,7 @@ def model():
 
 @pytest.mark.parametrize("batch_size", [1, 7, 200])
 def test_logits_are_those_of_each_window_alone(model, batch_size):
-    """Of different lengths, in their order, and without those of padding."""
+    """Windows have different lengths; order is kept, and padding has no logits."""
     examples = [
         squad_files.make_example("how deep is the lake ?"[:n], "the water " * n)
         for n in (12, 3, 30, 1, 20)
@@ -362,7 +362,7 @@ def test_the_best_threshold_is_kept_and_moves_the_score(whole):
     assert step == row["global_step"] and task.lengths == V2.lengths
     threshold = task.decoding.null_score_diff_threshold
     assert threshold == row["best_f1_thresh"] != 0
-    # Of the same batches, since the odds of one question are the threshold.
+    # From the same batches, because the threshold equals the null odds of a question.
     predictor = SquadPredictor(str(directory), batch_size=8)
     assert predictor.task == task and predictor.global_step == step
     logits = predictor.logits(DEV.features)
@@ -389,11 +389,11 @@ def test_killed_and_started_again_it_ends_the_same(whole, tmp_path, monkeypatch)
 
 
 def test_without_a_dev_set_the_last_model_is_left(tmp_path):
-    """And what is other than in a run makes another one."""
+    """Different settings start a different run."""
     row = run(tmp_path, V1, dev=None, num_train_steps=20)
     assert row == {"global_step": 20}
     assert read_task(str(tmp_path), SquadTask) == (V1, 20)
-    # A threshold that was found or chosen afterwards is not lost with the same command.
+    # The same command keeps a threshold that was chosen later.
     tuned = V1.with_threshold(-2.5)
     write_task(str(tmp_path), tuned, 20)
     assert run(tmp_path, V1, dev=None, num_train_steps=20) == row
@@ -413,7 +413,7 @@ def test_without_a_dev_set_the_last_model_is_left(tmp_path):
 
 
 def test_other_answers_to_choose_the_best_by_are_another_run(tmp_path):
-    """Else the best model of both would be told by different questions."""
+    """Otherwise models would be compared by scores on different questions."""
     run(tmp_path, num_train_steps=20)
     gold = {**DEV.gold_answers, "q0": ("nobody",)}
     other = dataclasses.replace(DEV, gold_answers=gold)

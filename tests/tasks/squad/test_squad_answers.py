@@ -1,4 +1,4 @@
-"""Answers of given logits: those of the original's `write_predictions`."""
+"""Answers for given logits equal those of the original's `write_predictions`."""
 
 import gzip
 import json
@@ -24,15 +24,15 @@ from official_bert.tasks.squad.files import (
 from official_bert.tasks.squad.training import SquadTask, window_logits
 from official_bert.tokenization.full import FullTokenizer
 
-# The last two change places in a decomposed text, and are no accents.
+# Normalization swaps the last two, and they are not accents.
 LETTERS = "abcdefgiqAéİσςשלم王国人😀\u302e\U00016ff0"
 ENTRIES = ["[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", *LETTERS, *"-,.("]
 ENTRIES += [f"##{letter}" for letter in LETTERS]
-# What words are made of in random texts, things that are dropped among them:
-# accents, a soft hyphen, a joiner, a vowel sign, half of what is a pair.
+# Parts of words in random texts, including characters that are dropped: accents, a
+# soft hyphen, a joiner, a vowel sign, half of a surrogate pair.
 PARTS = ["a", "b", "Ab", "é", "e\u0301", "\u0301", "İ", "Σ", "ΑΣ", "😀", "👩\u200d👩"]
 PARTS += ["王", "国", "王国", "ש", "שָל", "م", "مُ", "\u00ad", "\u200f", "\u00a0", "½"]
-EXPANDED = "\U0001d15e"  # Two characters to the tokenizer.
+EXPANDED = "\U0001d15e"  # The tokenizer reads two characters.
 PARTS += [",", "-", "(", "x", "\ufffd", "क्", "\u2028", "ﬁ"]
 
 
@@ -44,18 +44,18 @@ def tokenizer(tmp_path_factory):
 
 
 def answer(tokenizer, context, scores, length=64, stride=32, padded=None, **settings):
-    """Return the prediction for a context that is asked "q".
+    """Return the prediction for a context and the question "q".
 
     Args:
       tokenizer: `FullTokenizer`.
       context: str.
-      scores: dict of (window, first token, last token), counted in the
-        window's part of the context, -3 for [CLS], -> (start logit, end logit);
-        all others are -9.
-      length: tokens of a window.
-      stride: of windows.
+      scores: dict of (window, first token, last token) -> (start logit, end logit).
+        Tokens are counted in the window's part of the context; -3 is [CLS]. All
+        other logits are -9.
+      length: tokens per window.
+      stride: tokens between the starts of windows.
       padded: length of the rows of logits.
-      **settings: of `Decoding`.
+      **settings: settings of `Decoding`.
     """
     example = make_example("q", context)
     features = convert_examples([example], tokenizer, length, stride, 1)
@@ -122,7 +122,7 @@ def test_equal_scores_are_taken_in_order(tokenizer):
 
 
 def test_padding_takes_part_as_in_the_original(tokenizer):
-    """Of equal logits the first come first; the padding has higher ones."""
+    """On equal logits the first come first; the padding has higher ones."""
     scores = {(0, 7, 7): (9, 9), (0, 8, 8): (8, 8), (0, 0, 0): (7, 7)}
     found = answer(tokenizer, "a b", scores, padded=15, n_best_size=2)
     assert texts(found) == [squad_answers.NOTHING]
@@ -130,14 +130,14 @@ def test_padding_takes_part_as_in_the_original(tokenizer):
     assert texts(found) == ["a"]
 
 
-WINDOWS = "a b c d e f g"  # Windows of 4 tokens every 2: abcd, cdef, efg.
+WINDOWS = "a b c d e f g"  # Windows of 4 tokens at stride 2: abcd, cdef, efg.
 
 
 @pytest.mark.parametrize(
     ("place", "text"),
     [
-        ((0, 0, 3), "a b c d"),  # The end needs no maximal context,
-        ((0, 3, 3), None),  # but the start does.
+        ((0, 0, 3), "a b c d"),  # The end may lack maximal context,
+        ((0, 3, 3), None),  # but not the start.
         ((1, 1, 1), "d"),
         ((1, 0, 1), None),
         ((1, 2, 3), "e f"),
@@ -160,7 +160,7 @@ def test_no_answer(tokenizer):
     scores[1, 1, 1] = (0, 1)
     settings = {"version_2_with_negative": True, "n_best_size": 2}
     found = answer(tokenizer, WINDOWS, scores, 8, 2, **settings)
-    assert found.null_odds == -1 + 1 - 0 - 1  # The window that is least sure of it.
+    assert found.null_odds == -1 + 1 - 0 - 1  # The window with the lowest null score.
     assert found.answer.text == "d"
     null = found.nbest[1]
     assert (null.text, null.start, null.end) == ("", 0, 0)
@@ -191,7 +191,7 @@ NO_CANDIDATES = [
 @pytest.mark.parametrize(("context", "scores"), NO_CANDIDATES)
 @pytest.mark.parametrize("threshold", [0.0, -5.0, 1e7])
 def test_no_answer_where_nothing_can_be_one(tokenizer, context, scores, threshold):
-    """The original fails here."""
+    """The original fails in this case."""
     settings = {"n_best_size": 2, "null_score_diff_threshold": threshold}
     found = answer(tokenizer, context, scores, version_2_with_negative=True, **settings)
     (null,) = found.nbest
@@ -202,7 +202,7 @@ def test_no_answer_where_nothing_can_be_one(tokenizer, context, scores, threshol
 
 @pytest.mark.parametrize(("context", "scores"), NO_CANDIDATES)
 def test_an_answer_where_nothing_can_be_one(tokenizer, context, scores):
-    """The file has the original's "empty"; people are shown nothing."""
+    """The file contains the original's "empty"; people see an empty text."""
     found = answer(tokenizer, context, scores, n_best_size=2)
     assert texts(found) == [found.answer.text] == ["empty"]
     assert shown(context, found) == ""
@@ -210,7 +210,7 @@ def test_an_answer_where_nothing_can_be_one(tokenizer, context, scores):
 
 
 def test_one_best(tokenizer):
-    """There is another one to compare "no answer" with all the same."""
+    """A second answer still exists, which is compared with "no answer"."""
     scores = {(0, 0, 0): (2, 1), (0, 1, 1): (1, 2), (0, -3, -3): (1.5, 1.5)}
     settings = {"n_best_size": 1, "version_2_with_negative": True}
     found = answer(tokenizer, "a b", scores, **settings)
@@ -230,14 +230,14 @@ def test_texts_that_repeat_count_once(tokenizer):
     ("context", "tokens", "text", "shown_text"),
     [
         ("a Bé, c", (1, 2), "Bé", "Bé"),
-        # As many accents that stand alone as make the counts differ:
+        # Enough lone accents to make the counts differ:
         ("a (be\u0301, c", (2, 3), "(be\u0301,", "be\u0301"),
         ("a\u00adb,", (0, 1), "a\u00adb,", "a\u00adb"),
         ("(xyz) b", (1, 1), "(xyz)", "xyz"),  # [UNK]
         ("(xyz)\n\tb-c", (1, 3), "(xyz) b-c", "xyz)\n\tb"),
         ("a\u202f b", (0, 1), "a b", "a\u202f b"),
         ("王国王人", (2, 2), "王", "王"),
-        ("ab-AB", (3, 4), "ab", "AB"),  # The first place that reads the same.
+        ("ab-AB", (3, 4), "ab", "AB"),  # The first position with the same letters.
         ("שלש ל", (1, 3), "לש ל", "לש ל"),
         ("👩\u200d👩 a", (0, 0), "👩\u200d👩", "👩\u200d👩"),
         ("a\u0301\u0301b", (0, 0), "a\u0301\u0301b", "a\u0301\u0301"),
@@ -251,7 +251,7 @@ def test_texts_and_spans(tokenizer, context, tokens, text, shown_text):
 
 
 def test_spans_in_one_long_word_of_several_windows(tokenizer):
-    """Chinese has no spaces; a window may begin anywhere in such a word."""
+    """Chinese has no spaces, so a window may begin anywhere in a long word."""
     context = " 王国" * 2 + "人王国b" * 9
     example = make_example("q", context)
     features = convert_examples([example], tokenizer, 11, 3, 1)
@@ -268,7 +268,7 @@ def test_spans_in_one_long_word_of_several_windows(tokenizer):
 
 
 def plain_final_text(pieces, original, basic_tokenizer):
-    """`get_final_text`, of whole texts and slowly."""
+    """Compute `get_final_text` on complete texts, slowly."""
     wanted = " ".join(" ".join(pieces).replace(" ##", "").replace("##", "").split())
     tokens = " ".join(basic_tokenizer.tokenize(original))
     place = tokens.find(wanted)
@@ -284,7 +284,7 @@ def plain_final_text(pieces, original, basic_tokenizer):
 
 
 def plain_nbest(example, features, starts, ends, tokenizer, decoding):
-    """The n best of one example under SQuAD 1.1, one span after the other.
+    """Return the n best answers of one SQuAD 1.1 example, one span after the other.
 
     Returns:
       list of (text, start logit, end logit, pieces).
@@ -352,7 +352,7 @@ def test_random_texts(tmp_path, do_lower_case):
 
 
 def letters_of(text, tokenizer):
-    # How a sigma is written depends on what stands around it.
+    # The lower case of a sigma depends on its neighbours.
     return "".join(tokenizer.basic_tokenizer.tokenize(text)).replace("σ", "ς")
 
 
@@ -371,7 +371,7 @@ def test_each_question_gets_its_own_windows(tokenizer):
 
 def test_what_cannot_be_decoded(tokenizer):
     for name in ("n_best_size", "max_answer_length"):
-        with pytest.raises(UserError, match=f"{name} is 0: it must be at least 1"):
+        with pytest.raises(UserError, match=f"{name} is 0, but it must be at least 1"):
             Decoding(**{name: 0})
     with pytest.raises(UserError, match="window 1000000000 are not finite"):
         answer(tokenizer, "a b", {(0, 0, 0): (math.nan, 0)})
@@ -380,12 +380,14 @@ def test_what_cannot_be_decoded(tokenizer):
     with pytest.raises(ValueError, match="has 6 tokens, but 5 logits"):
         answer(tokenizer, "a b", {}, padded=5)
     features = convert_examples([make_example("q", "a")], tokenizer, 9, 2, 1)
-    with pytest.raises(ValueError, match="1 windows have 1 rows of start .* 2 of end"):
+    with pytest.raises(
+        ValueError, match="1 windows, but 1 rows of start .* 2 rows of end"
+    ):
         decode([], features, [0], [0, 1], tokenizer, Decoding())
 
 
 def written(folder, examples, predictions):
-    """Return the bytes of the three files; two of SQuAD 1.1."""
+    """Return the bytes of the three files; two files for SQuAD 1.1."""
     with_odds = predictions[0].null_odds is not None
     squad_reports.write(folder, examples, predictions, with_odds)
     names = ["predictions", "nbest_predictions", *["null_odds"] * with_odds]
@@ -423,7 +425,7 @@ def test_mini_as_the_original(mini, tmp_path):
 @pytest.mark.comparison
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_squad_as_the_original(shared, tmp_path, version):
-    """Byte for byte."""
+    """The files are equal byte for byte."""
     folder = shared / "golden" / "squad"
     settings = json.loads((folder / "settings.json").read_text())
     vocab = shared / "data" / "vocab" / settings["vocab"] / "vocab.txt"
@@ -455,7 +457,7 @@ def test_squad_as_the_original(shared, tmp_path, version):
 @pytest.mark.comparison
 @pytest.mark.parametrize("version", ["1.1", "2.0"])
 def test_padding_competes_as_in_the_original(shared, tmp_path, version):
-    """The recorded answers, only with --pad_to_max_seq_length."""
+    """The recorded answers result only with --pad_to_max_seq_length."""
     folder = shared / "golden" / "squad"
     settings = json.loads((folder / "settings.json").read_text())
     vocab = shared / "data" / "vocab" / settings["vocab"] / "vocab.txt"
@@ -469,7 +471,7 @@ def test_padding_competes_as_in_the_original(shared, tmp_path, version):
         logits = {name: recorded[name] for name in ("start_logits", "end_logits")}
 
     def nbest(pad_to_max_seq_length):
-        """Return the n best file of a model with the recorded logits."""
+        """Return the n-best file of a model with the recorded logits."""
         windows = FeatureSet(features, task.max_seq_length, pad_squad_features)
         numbers = (numbers for numbers, _ in windows.ordered_batches(8))
 
@@ -489,9 +491,9 @@ def test_padding_competes_as_in_the_original(shared, tmp_path, version):
 
 
 def assert_quickly_decoded(examples, tokenizer):
-    """Ten thousand questions, of which hardly any is without an answer.
+    """Decode ten thousand questions, nearly all with an answer, quickly.
 
-    It takes five seconds of a processor; the rest is for slow ones and noise.
+    It takes five seconds of processor time. The limit allows slow processors and noise.
     """
     assert len(examples) == 10_000
     features = convert_examples(examples, tokenizer)
@@ -507,7 +509,7 @@ def assert_quickly_decoded(examples, tokenizer):
 
 @pytest.mark.slow
 def test_ten_thousand_questions_in_seconds(mini):
-    """The eight of the fixture again and again: windows of about a hundred tokens."""
+    """The fixture's eight questions repeat, with windows of about a hundred tokens."""
     tokenizer = FullTokenizer(str(mini / "vocab.txt"))
     examples = read_examples(mini / "squad.json", is_training=False) * 1250
     assert_quickly_decoded(examples, tokenizer)

@@ -1,4 +1,4 @@
-"""SQuAD by name: what TFDS's code makes of a file, and what our reader makes of it."""
+"""SQuAD by name from TFDS equals the same file from our reader."""
 
 import json
 
@@ -47,7 +47,7 @@ def articles(version_2, extra_answers=0):
 
 @pytest.fixture(scope="module")
 def prepared(tmp_path_factory):
-    """(folder of SQuAD's files, folder of TFDS)."""
+    """Return (folder of SQuAD's files, folder of TFDS)."""
     folder = tmp_path_factory.mktemp("squad")
     for version in ("1.1", "2.0"):
         paths = {}
@@ -109,6 +109,7 @@ def test_other_features(tmp_path):
     with pytest.raises(UserError) as caught:
         read_articles(opened("half_squad", tmp_path), "train")
     assert str(caught.value) == (
-        "--dataset=half_squad has no feature id, answers, as SQuAD has, only context, "
-        "question. Choose squad/v1.1, squad/v2.0 or a dataset with the same features."
+        "--dataset=half_squad lacks the SQuAD features id, answers. It has only "
+        "context, question. Choose squad/v1.1, squad/v2.0 or a dataset with the same "
+        "features."
     )

@@ -1,4 +1,4 @@
-"""Windows of questions and contexts: those of the original's `run_squad.py`."""
+"""Windows of questions and contexts equal those of the original's `run_squad.py`."""
 
 import dataclasses
 import gzip
@@ -58,7 +58,7 @@ def test_one_window(tokenizer):
 
 
 def test_several_windows(tokenizer):
-    """Windows of 4 tokens every 2, so that the middle tokens are best in one."""
+    """Windows have 4 tokens at stride 2, so middle tokens are best in one window."""
     found = convert(tokenizer, make_example("f", "a b c d e a b"))
     assert [one.input_ids[3:-1].tolist() for one in found] == [
         [A, B, C, D],
@@ -116,13 +116,13 @@ def test_an_answer_longer_than_a_window(tokenizer):
 @pytest.mark.parametrize(
     ("context", "text", "words", "tokens"),
     [
-        ("a (abc d", "abc", (1, 1), (2, 4)),  # A part of a word.
+        ("a (abc d", "abc", (1, 1), (2, 4)),  # Part of a word.
         ("a (abc d", "ab", (1, 1), (2, 3)),
-        ("a abc d", "bc", (1, 1), (1, 3)),  # b is not ##b: the whole word.
-        ("a(a d", "a", (0, 0), (0, 0)),  # The first of two places.
+        ("a abc d", "bc", (1, 1), (1, 3)),  # b is not ##b, so the complete word.
+        ("a(a d", "a", (0, 0), (0, 0)),  # The first of two positions.
         ("a d a d", "a d", (2, 3), (2, 3)),  # Only among the answer's words.
         ("a d", "", (0, 1), (0, 1)),
-        ("a bx d", "bx d", (1, 2), (1, 2)),  # [UNK] is a token like others.
+        ("a bx d", "bx d", (1, 2), (1, 2)),  # [UNK] is an ordinary token.
     ],
 )
 def test_answers_are_narrowed(tokenizer, context, text, words, tokens):
@@ -148,8 +148,8 @@ def test_long_questions_are_cut_and_counted(tokenizer, caplog):
         [CLS, A, SEP, A, B, C, SEP],
     ]
     assert caplog.messages == [
-        "2 questions are longer than max_query_length 3: 3 tokens were cut off, 2 "
-        "from one question at most."
+        "2 questions are longer than max_query_length 3: 3 tokens were cut off, at "
+        "most 2 from one question."
     ]
 
 
@@ -163,8 +163,8 @@ def test_an_empty_question(tokenizer):
     ("lengths", "message"),
     [
         ((67, 128, 64), "max_seq_length 67 must be greater than max_query_length 64"),
-        ((384, 0, 64), "doc_stride is 0: it must be at least 1"),
-        ((384, 128, 0), "max_query_length is 0: it must be at least 1"),
+        ((384, 0, 64), "doc_stride is 0, but it must be at least 1"),
+        ((384, 128, 0), "max_query_length is 0, but it must be at least 1"),
     ],
 )
 def test_lengths_that_cannot_be(tokenizer, lengths, message):
@@ -236,7 +236,7 @@ def test_mini_as_the_original(mini, split):
 
 
 def first_answers(path, folder):
-    """Write a dev file anew, as one to train on, and return its path."""
+    """Rewrite a dev file as a training file, and return its path."""
     content = json.loads(path.read_text("utf-8"))
     for article in content["data"]:
         for paragraph in article["paragraphs"]:

@@ -1,4 +1,4 @@
-"""SQuAD's files: words and where they are, answers, and damage."""
+"""SQuAD's files are read: words, offsets, answers, and damaged files."""
 
 import copy
 import gzip
@@ -109,7 +109,7 @@ def test_gzip_and_byte_order_mark(tmp_path):
         ("The  tower\nwas", 0, 2),
         ("Paris", 6, 6),
         ("r\nwas b", 1, 3),
-        (" tower", 0, 1),  # The whitespace counts with the word before.
+        (" tower", 0, 1),  # The space belongs to the word before.
     ],
 )
 def test_answers_are_found(write, text, first, last):
@@ -126,7 +126,7 @@ def test_answers_that_are_not_there_are_counted(write, caplog):
     answers = [
         answer("1889"),
         answer("1889", start=1),
-        answer(nbsp, context),  # As in the original: cleaned, it is not found.
+        answer(nbsp, context),  # As in the original, it is not found.
         answer("1889", start=len(context) - 3),
         answer("1889", start=-4),
         answer("", start=3),
@@ -138,8 +138,8 @@ def test_answers_that_are_not_there_are_counted(write, caplog):
         found = read_examples(path, is_training=True)
     assert [one.qas_id for one in found] == ["q0"]
     assert caplog.messages == [
-        f"{path}: 6 of 7 questions are left out, since their answer is not where the "
-        "file says it is: q1, q2, q3, q4, q5 and 1 more."
+        f"{path}: 6 of 7 questions are left out, because their answers are not "
+        "at the given positions: q1, q2, q3, q4, q5 and 1 more."
     ]
     with pytest.raises(UserError, match="has no questions to train on"):
         read_examples(write(squad(*questions[1:])), is_training=True)
@@ -166,8 +166,8 @@ def test_gold_answers(write):
 @pytest.mark.parametrize(
     ("version_2", "message"),
     [
-        (False, "no answer; .* must have one, or, if .* give --version_2_with_neg"),
-        (True, "has no answer; for training it must have one."),
+        (False, "no answer, but training needs one. For .* add --version_2_with_neg"),
+        (True, "has no answer, but training needs one."),
     ],
 )
 def test_a_question_without_its_answer(write, version_2, message):
@@ -180,7 +180,7 @@ def test_a_question_without_its_answer(write, version_2, message):
 
 def test_the_first_of_several_answers_is_trained_on(write, caplog):
     several = question("When?", "q", [answer("in"), answer("1889")])
-    # Where the first is not found the second is not taken.
+    # If the first answer is not found, the second is not used.
     misplaced = question("Which?", "r", [answer("in", start=0), answer("in")])
     path = write(squad(several, misplaced, question("Who?", "s", [answer("Paris")])))
     with caplog.at_level(logging.WARNING):
@@ -210,7 +210,7 @@ def test_half_a_character(write, key):
     content = squad(question("When?"))
     paragraph = content["data"][0]["paragraphs"][0]
     (paragraph if key == "context" else paragraph["qas"][0])[key] += "\ud83d"
-    with pytest.raises(UserError, match=f'"{key}" holds half a character'):
+    with pytest.raises(UserError, match=f'"{key}" contains a lone surrogate'):
         read_examples(write(content), False)
 
 
@@ -242,7 +242,7 @@ def test_damage_is_named(write, place, where, damage):
     parent = content
     for key in place[:-1]:
         grandparent, parent = parent, parent[key]
-    expected = f'{where}: "{place[-1]}" is {json.dumps(damage)}, which it cannot be'
+    expected = f'{where}: "{place[-1]}" is {json.dumps(damage)}, which is not valid'
     if damage == "missing":
         del parent[place[-1]]
         expected = f'{where} has no "{place[-1]}"'
@@ -265,10 +265,10 @@ def test_damage_is_named(write, place, where, damage):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        (json.dumps(WHOLE)[:-9], "is no SQuAD file: line 1, column .* cut off"),
-        ("", "is no SQuAD file: line 1, column 1"),
-        ("[1]", 'must hold one JSON object with a list "data"'),
-        ('{"data": {}}', 'must hold one JSON object with a list "data"'),
+        (json.dumps(WHOLE)[:-9], "is not a SQuAD file: line 1, column .* truncated"),
+        ("", "is not a SQuAD file: line 1, column 1"),
+        ("[1]", 'must contain one JSON object with a list "data"'),
+        ('{"data": {}}', 'must contain one JSON object with a list "data"'),
         ("[" * 100000, "nested too deeply"),
         ('{"data": []}', "has no questions."),
     ],

@@ -1,4 +1,4 @@
-"""Answers in running text: their place, their scores, and what is refused."""
+"""Answers have correct offsets and scores; bad arguments are rejected."""
 
 import concurrent.futures
 import dataclasses
@@ -73,7 +73,7 @@ def always(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def never(tmp_path_factory):
-    """A model whose threshold lets no answer through."""
+    """A model whose threshold removes all answers."""
     decoding = dataclasses.replace(MAY_NOT.decoding, null_score_diff_threshold=-1e9)
     folder = tmp_path_factory.mktemp("predictor") / "never"
     return SquadPredictor(
@@ -138,7 +138,7 @@ def test_the_answer_is_in_its_place(always, question, context):
 
 
 def test_every_place_can_be_an_answer(always):
-    """With the logits of each token in turn the largest."""
+    """The logits of each token are the largest once."""
     for context in CONTEXTS[1:5]:
         example = example_of(context)
         features = always.features([example])
@@ -156,7 +156,7 @@ def test_every_place_can_be_an_answer(always):
 
 
 def test_scores_are_those_of_the_logits(predictor, always):
-    """By hand, from the model's two columns for one window."""
+    """The model's two columns for one window give the scores by hand."""
     context = "the light over the water"
     example = example_of(context)
     (window,) = features = always.features([example])
@@ -181,7 +181,7 @@ def test_scores_are_those_of_the_logits(predictor, always):
 
 
 def test_padding_takes_part_with_the_original_s_padding(path):
-    """Its logits are the model's own for input_ids 0 that input_mask hides."""
+    """The logits of padding are the model's, for input_ids 0 with input_mask 0."""
     padded = SquadPredictor(path, 3, MAY_NOT, pad_to_max_seq_length=True)
     examples = [example_of(context) for context in CONTEXTS]
     features = padded.features(examples)
@@ -230,7 +230,7 @@ def test_a_context_without_words(predictor, always, context):
 
 
 def test_the_null_score_where_nothing_can_be_an_answer(never, monkeypatch):
-    """Every start and end is among the tokens of the question."""
+    """All starts and ends are among the tokens of the question."""
     example = example_of(MINI)
     features = never.features([example])
     logits = []
@@ -247,7 +247,7 @@ def test_the_null_score_where_nothing_can_be_an_answer(never, monkeypatch):
 
 
 def test_a_long_context(always):
-    """Its answer is found wherever it stands."""
+    """An answer is found at any position of the context."""
     rng = np.random.default_rng(0)
     words = rng.choice(
         ["the", "light", "over", "water", "naïve", "😀", "42,"], 20000
@@ -285,7 +285,7 @@ def test_the_answers_do_not_depend_on_the_batch(path, predictor, batch_size):
 
 
 def test_eight_threads_get_what_one_gets(path, predictor, monkeypatch):
-    """The first calls, too, in which the model is traced: once."""
+    """Also for the first calls, during which the model is traced, but only once."""
     call, calls = SpanModel.call, []
 
     def counted(self, inputs, *args, **kwargs):
@@ -307,7 +307,7 @@ def test_eight_threads_get_what_one_gets(path, predictor, monkeypatch):
     ids=repr,
 )
 def test_what_is_no_question(predictor, pair):
-    with pytest.raises(TypeError, match="Question 1 is .*: not a question and a conte"):
+    with pytest.raises(TypeError, match="Question 1 is .*, not a pair of str: a"):
         predictor.predict_all([("Who?", MINI), pair])
 
 
@@ -334,18 +334,18 @@ def test_no_fine_tuned_model(tmp_path):
     folder.mkdir()
     google.write_model(str(folder), tiny_model.checkpoint(heads=False))
     expected = (
-        f"{folder} is not fine-tuned for 'squad': it lacks cls/squad/output_weights"
+        "is not fine-tuned for 'squad': it has no weights cls/squad/output_weights"
     )
-    assert expected in message_of(str(folder), task=ALWAYS)
+    assert f"{folder} {expected}" in message_of(str(folder), task=ALWAYS)
     task = dataclasses.replace(ALWAYS, max_seq_length=33)
-    assert "33, and the model reads up to 32" in message_of(str(bare), task=task)
-    # Nothing shows that it was trained to answer questions: it has all heads.
+    assert "33, but the model reads at most 32" in message_of(str(bare), task=task)
+    # It has all heads, so no file shows that it was trained to answer questions.
     with pytest.raises(UserError, match=f"{bare} has no task.json"):
         Predictor(str(bare))
 
 
 def test_a_checkpoint_of_the_original(tmp_path):
-    """A prefix without `task.json`; all its weights are in the answers."""
+    """A prefix without `task.json`; all of its weights influence the answers."""
     folder = tiny_model.write(tmp_path / "model")
     found = SquadPredictor(str(folder / names.MODEL_PREFIX), task=ALWAYS)
     assert found.global_step is None and found.task == ALWAYS
@@ -387,7 +387,7 @@ def test_decode_takes_the_task_s_settings(predictor):
 @pytest.mark.parametrize("positions, longest", [(100, 100), (500, 384)])
 @pytest.mark.parametrize("to", ["google", "huggingface"])
 def test_a_model_without_a_task(tmp_path, to, positions, longest):
-    """It reads as the original does by default, and always answers."""
+    """It uses the original's default lengths, and always answers."""
     config = dataclasses.replace(CONFIG, max_position_embeddings=positions)
     path = write(tmp_path / "ours", config=config)
     convert.convert(path, str(tmp_path / "other"), to)

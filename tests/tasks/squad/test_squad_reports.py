@@ -1,4 +1,4 @@
-"""Several models together, and the files of answers and scores."""
+"""An ensemble, and the files of answers and scores, are correct."""
 
 import dataclasses
 import json
@@ -47,7 +47,7 @@ def models(tmp_path_factory):
 
 
 def test_the_three_files(tmp_path):
-    """Laid out as the original's, which writes ASCII."""
+    """The layout is the original's, which writes ASCII."""
     one = SquadAnswer("é", 0, 1, 1.0, 1.5, 0.75)
     null = SquadAnswer("", 0, 0, -9.0, -8.5, 0.25)
     example = squad_files.make_example("who ?", "é!", "q")
@@ -77,7 +77,7 @@ def test_the_three_files(tmp_path):
 
 
 def test_places_of_answers(tmp_path):
-    """The context's own characters; null odds to the last digit."""
+    """Offsets refer to the unchanged context; null odds are exact."""
     one = SquadAnswer("é b", 2, 6, 1.0, 1.23456789, 0.7512345678)
     null = SquadAnswer("", 0, 0, -9.0, -8.5, 0.25)
     nothing = SquadAnswer(squad_answers.NOTHING, 0, 0, 0.0, 0.0, 1.0)
@@ -109,7 +109,7 @@ def averaged(models, features):
 
 
 def assert_averaged(models):
-    """The answers are those of the means, read with the first model's lengths."""
+    """Answers come from the mean logits, with the lengths of the first model."""
     found = squad_reports.answer(models, EXAMPLES)
     features = models[0].features(EXAMPLES)
     expected = squad_answers.decode(
@@ -166,7 +166,7 @@ def test_models_that_read_other_tokens(models, tmp_path):
 @pytest.mark.parametrize("version_2", [True, False])
 def test_the_original_s_files(models, tmp_path, capsys, version_2):
     found = squad_reports.answer(models[:1], EXAMPLES)
-    # Of a model that was asked before.
+    # Written by an earlier model.
     (tmp_path / "null_odds.json").write_text("{}")
     squad_reports.write(str(tmp_path), EXAMPLES, found, version_2)
     names = {"predictions.json", "nbest_predictions.json", "predictions.jsonl"}
@@ -214,7 +214,7 @@ TEXT = SquadAnswer("Paris", 0, 5, 1.0, 1.0, 0.5)
 
 
 def answered(odds, threshold):
-    """Return a prediction for each null odds; all texts are "Paris"."""
+    """Return a prediction for each of the null odds; all texts are "Paris"."""
     return [
         SquadPrediction(
             key, TEXT if value <= threshold else NULL, (TEXT, NULL), TEXT, value
@@ -224,7 +224,7 @@ def answered(odds, threshold):
 
 
 def told(tmp_path, capsys, odds, gold, threshold):
-    """Return what is printed after the scores."""
+    """Return the text that is printed after the scores."""
     task = V2.with_threshold(threshold)
     squad_reports.score(str(tmp_path), task, answered(odds, threshold), gold)
     lines = capsys.readouterr().out.splitlines()

@@ -468,7 +468,7 @@ def test_what_is_written_can_be_read_by_whoever_reads_other_files(tmp_path):
 def test_a_pipe_is_not_replaced_by_a_file(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     with (
-        pytest.raises(UserError, match="pipe is there and is no file"),
+        pytest.raises(UserError, match="pipe exists but is not a regular file"),
         files.atomic_path(tmp_path / "pipe"),
     ):
         raise AssertionError("nothing is to be written")

@@ -120,9 +120,9 @@ def test_the_model_goes_on_as_it_was_trained(made):
 
 
 BAD = {
-    "--ner_train_file=a.txt": "--ner_train_file and --ner_dev_file go together",
-    "--glue_data_dir=glue": "--glue_data_dir: there is no train set of sts-b in glue "
-    "(STS-B/train.tsv); leave it out with --tasks",
+    "--ner_train_file=a.txt": "--ner_train_file and --ner_dev_file must be given",
+    "--glue_data_dir=glue": "--glue_data_dir=glue has no train set of sts-b "
+    "(STS-B/train.tsv). Give the folder of GLUE, or leave sts-b out with --tasks",
     "--vocab_file=small.txt": "small.txt",
 }
 

@@ -98,7 +98,7 @@ BAD_ALONE = {
     f"{ASK} --do_eval --dev_file=iob1.dev --label_all_pieces": "--label_all_pieces",
     f"{ASK} --do_eval --dev_file=iob1.dev --feature_based=last": "--feature_based",
     "--init_checkpoint=frozen --do_eval --dev_file=iob1.dev --feature_based=last": (
-        "--feature_based is for --do_train … frozen"
+        "--feature_based differs … frozen"
     ),
     f"{ASK} --do_eval --dev_file=iob1.dev --vocab_file=gone.txt": "gone.txt",
 }

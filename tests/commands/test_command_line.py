@@ -439,7 +439,7 @@ def test_help_is_in_groups(tmp_path, flag):
         "  --layers",
         *(old if flag == "--helpfull" else []),
     ]
-    assert ("--helpfull adds" in done.stdout) == (flag == "--help")
+    assert ("--helpfull also shows" in done.stdout) == (flag == "--help")
     assert "      A note.\n" in done.stdout
     # No name is broken over two lines.
     assert f"      <{'x' * 50} |\n      {'y' * 50}>: Which.\n" in done.stdout

@@ -53,7 +53,7 @@ def test_python_range_is_that_of_the_package():
         ("tensorflow", "2.21.0rc1", "ok", ""),
         ("tensorflow", "2.19.1", "bad", ""),
         ("tensorflow", "2.22.0", "bad", "<2.22"),
-        ("matplotlib", None, "note", "no picture"),
+        ("matplotlib", None, "note", "no figures"),
         ("tensorboard", None, "note", "JSON lines"),
         ("tensorboard", "2.20.0", "ok", ""),
     ],

@@ -224,8 +224,8 @@ def test_texts_that_a_threshold_has_taken_are_missed(results, folder, tmp_path):
     done = run_alone(folder, tmp_path, GOOD["taken"])
     assert json.loads(done.stdout) == found
     assert found["best_f1"] == 50 and scores(results, "nbest")["best_f1"] > 69
-    words = "2 of 4 predictions are empty, and no threshold brings back their texts; "
-    assert done.stderr == f"{words}give --nbest_predictions, which has them.\n"
+    words = "2 of 4 predictions are empty, so no threshold can restore their answers. "
+    assert done.stderr == f"{words}Give --nbest_predictions, which contains them.\n"
 
 
 def test_a_threshold(results):

@@ -107,10 +107,10 @@ def test_the_command_says_what_it_wrote(results, folder):
     said = result["stdout"].splitlines()
     path = os.path.join("exports", "reviews")
     assert said[0] == f"Exported to {path}/1: single-label classifier"
-    assert said[1].startswith("A fresh process answers the same as Python on ")
+    assert said[1].startswith("A new process gives the same outputs as Python for ")
     # 9 samples of each of two signatures, one for each length, and the file's.
-    assert " on 23 rows (numbers differ by " in said[1]
-    assert said[-1] == f"{path}/README.md tells how to start and ask a server."
+    assert " for 23 inputs (largest difference " in said[1]
+    assert said[-1] == f"{path}/README.md explains how to start and query a server."
     has_warmup = (folder / path / "1" / server_files.WARMUP).exists()
     assert len(said) == (3 if has_warmup else 4)
     assert has_warmup or "tensorflow-serving-api" in said[2]

@@ -77,7 +77,7 @@ BAD = {
     ),
     "nothing worth it": (
         [INIT, TEXT, "--min_frequency=99", "--output_dir=x"],
-        ["No word", "--min_frequency=99"],
+        ["There is no word to add", "--min_frequency=99"],
     ),
     "mistakes": (
         [INIT, "--new_words_file=mistakes.txt", "--output_dir=x"],
@@ -92,7 +92,7 @@ BAD = {
             *(INIT, TEXT, "--new_words_file=harmful.txt", "--output_dir=x"),
             "--keep_other_words",
         ],
-        ["harmful.txt", "leave out --keep_other_words"],
+        ["harmful.txt", "Leave out --keep_other_words"],
     ),
     "list and number": (
         [INIT, "--new_words_file=list.txt", "--num_words=3", "--output_dir=x"],
@@ -207,7 +207,7 @@ def test_suggestions_are_printed_and_written(results, folder):
         ["logshoes", "5", "3", "10", "log", "##shoe", "##s"],
         ["horsehouse", "6", "2", "6", "horse", "##house"],
     ]
-    assert lines[0].startswith("Words of the text unknown to the model: 1, most oft")
+    assert lines[0].startswith("The model does not know 1 words of the text, most o")
     assert "often zoo. " in lines[0]
     assert lines[5] == "All 3 suggestions are in words.tsv."
     rows = (folder / "words.tsv").read_text().splitlines()
@@ -238,9 +238,9 @@ def test_what_the_words_save(results):
     # 5 times 2 of logshoes, 6 of horsehouse, 1 of each horsehouses.
     assert f" {before - 18} with the new words, {18 / before:.2%} less" in saved
     assert changed.startswith(
-        "Other words cut differently, since they begin with a new"
+        "Other words are tokenized differently, because they start with a new"
     )
-    assert f"new one: 1 ({2 / 36:.2%} of the text)" in changed
+    assert f"new word: 1 ({2 / 36:.2%} of the text)" in changed
     assert "horsehouses from horse ##house ##s to horsehouse ##s" in changed
 
 
@@ -273,8 +273,8 @@ def test_words_that_become_unknown_are_told_of(results):
     assert [line.split() for line in lines[2:-3]] == [
         ["counti", "3", "2", "3", "count", "##i"]
     ]
-    assert "unknown to the model: 1, most often zoo. " in lines[0]
-    assert lines[-1].startswith("Of these, 1 become unknown, ")
+    assert "does not know 1 words of the text, most often zoo. " in lines[0]
+    assert lines[-1].startswith("1 of these words become unknown, ")
     assert lines[-1].endswith("such as counting from count ##ing to [UNK].")
 
 
@@ -313,15 +313,15 @@ def test_words_in_unused_rows_in_padding_and_in_new_rows(results, folder, name):
             )
     unused, rows = {"from_list": (5, 4), "appended": (0, 9)}[name]
     assert (
-        f"{name}: 12 words added, {unused} of them in the place of [unused…] tokens, "
-        f"3 in rows that padded the table, {rows} in new rows; vocab_size was 128 and "
-        f"is {new.config.vocab_size}." in lines
+        f"{name}: 12 words added: {unused} replaced [unused…] tokens, "
+        f"3 replaced padding rows of the embedding table, {rows} are new rows. "
+        f"vocab_size was 128 and is now {new.config.vocab_size}." in lines
     )
     assert lines[0].endswith("taken as the tokenizer writes them: Logshoes as logshoes "
                              "(line 1).")  # fmt: skip
     assert lines[1].endswith("tokens already, passed over: the (line 4).")
     assert lines[2].endswith("there before, passed over: J (line 8).")
-    assert lines[-1].endswith("give --input_file to see the effect on a text.")
+    assert lines[-1].endswith("Give --input_file to see the effect on a text.")
 
 
 @pytest.mark.parametrize("name", ["from_text", "from_list", "appended"])
@@ -363,13 +363,13 @@ def test_suggestions_given_back(results, folder):
 @pytest.mark.parametrize("name", ["keep", "keep list"])
 def test_other_words_can_be_kept(results, folder, name):
     lines = good(results, name)
-    assert lines[-1] == "Every other word of the text keeps its pieces."
+    assert lines[-1] == "All other words of the text keep their tokens."
     vocab = (folder / name.replace("keep ", "kept_").replace("keep", "kept")) / (
         "vocab.txt"
     )
     assert vocab.read_text().splitlines()[1:4] == ["logshoes", "counting", "[unused2]"]
     if name == "keep list":
-        assert "Left out, with --keep_other_words: horsehouse." in lines
+        assert "Left out because of --keep_other_words: horsehouse." in lines
 
 
 def test_casing_and_vocabulary_can_be_given(results, folder):

@@ -153,7 +153,7 @@ BAD = {
     ),
     "output is the input": (
         [*READ, "--output_file=input.txt"],
-        ["input.txt is an input"],
+        ["input.txt is also an input"],
     ),
     "output in no folder": ([*READ, "--output_file=gone/out"], ["gone", "mkdir"]),
     "rows in no folder": ([*READ, "--sentence_vectors=gone/out"], ["gone", "mkdir"]),

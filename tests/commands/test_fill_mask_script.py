@@ -88,7 +88,7 @@ BAD = {
         {"arguments": [*MODEL, "--vocab_file=gone.txt", "--text=[MASK]"]},
         ["gone.txt"],
     ),
-    "nothing to score": ({"arguments": [*SCORE, "--text="]}, ["nothing to score"]),
+    "nothing to score": ({"arguments": [*SCORE, "--text="]}, ["no tokens to score"]),
     "a mask to score": (
         {"arguments": [*SCORE, "--text=the [MASK]"]},
         ["There is a [MASK]"],
@@ -103,15 +103,15 @@ BAD = {
     ),
     "more second texts": (
         {"arguments": [*MODEL, *PAIR, "--text_b=the"]},
-        ["--text_b is given 2 times and --text 1"],
+        ["--text_b is given 2 times, but --text 1"],
     ),
     "second texts only": (
         {"arguments": [*MODEL, "--text_b=the"], "stdin": "the\n"},
-        ["--text_b is given 1 times and --text 0"],
+        ["--text_b is given 1 times, but --text 0"],
     ),
     "empty second text": (
         {"arguments": [*MODEL, "--text=the", "--text_b="]},
-        ["is empty; give two texts"],
+        ["is empty. Give two texts"],
     ),
     "no head for pairs": (
         {"arguments": ["--model_dir=headless", *PAIR]},

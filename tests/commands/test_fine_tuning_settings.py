@@ -85,5 +85,10 @@ def test_each_combination_of_the_grid_is_a_trial(trials):
 
 
 def test_runs_without_an_update_are_refused(trials):
-    assert "60 examples in batches of 61 make no update" in trials["too few"]
-    assert "--stop_at_step=999 lies behind the end of the run" in trials["stops late"]
+    assert (
+        "60 examples in batches of 61 give less than one training step"
+        in trials["too few"]
+    )
+    assert (
+        "--stop_at_step=999 is after the last step of the run" in trials["stops late"]
+    )

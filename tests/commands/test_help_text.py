@@ -90,7 +90,7 @@ def test_the_short_help_is_short_and_the_full_one_complete(helps, name):
     assert set(flags_in(full)) == every
     assert len(flags_in(full)) == len(every)
     assert set(flags_in(usual)) == every - {*facts["old"]}
-    assert ("--helpfull adds" in usual) == bool(facts["old"])
+    assert ("--helpfull also shows" in usual) == bool(facts["old"])
     for text in (short, usual, full):
         assert text.endswith("\n") and not text.endswith("\n\n")
         assert max(map(len, text.splitlines())) <= 92

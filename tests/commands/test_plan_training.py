@@ -31,7 +31,7 @@ def plan(flags, status=0):
             "--flagfile=configs/glue/mrpc.flags --topology=t4 "
             "--num_train_examples=3668",
             "configs/bert_base.json: 32 x 128, float32, on 1 x T4 (t4)",
-            ["343 steps", "a run; --grid makes several"],
+            ["343 steps", "per run; --grid makes several"],
         ),
         (
             "--flagfile=configs/squad1.flags --topology=a100 --micro_batch_size=8 "

@@ -47,6 +47,7 @@ def test_a_model_of_other_text_is_trained_anew(tmp_path):
     assert run(tmp_path, "one").splitlines()[-1] == goes_on
     lines = run(tmp_path, "two").splitlines()
     assert lines[-1] == "True" and not (tmp_path / "model").exists()
-    assert "This Python has other text than last time: the model is trained anew." in (
-        lines
+    assert (
+        "The text of this Python differs from last time: the model is trained again."
+        in (lines)
     )

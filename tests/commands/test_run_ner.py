@@ -227,7 +227,7 @@ def test_what_people_see(first):
     assert done.returncode == 0, done.stderr
     for words in (
         "iob1.train: the tags are IOB1 and were converted to IOB2.",
-        "found better by a cased one",
+        "A cased model, as in the paper, finds names better.",
     ):
         assert done.stderr.count(words) == 1
     assert "Traceback" not in done.stderr and "step 1/1 " in done.stdout

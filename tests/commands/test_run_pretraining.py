@@ -361,7 +361,7 @@ def test_without_a_vocabulary_there_is_a_warning(results, place):
 
 
 def test_records_without_a_manifest_are_not_checked_and_it_says_so(results):
-    line = "The vocabulary of the records could not be checked: no manifest.json"
+    line = "Could not check the vocabulary of the records: no manifest.json"
     assert results[1]["good"]["logged"].count(line) == 1
     assert results[1]["described"]["status"] == 0, results[1]["described"]["stderr"]
-    assert "could not be checked" not in results[1]["described"]["logged"]
+    assert "Could not check" not in results[1]["described"]["logged"]

@@ -90,7 +90,7 @@ def test_version_1(first):
     assert not task["version_2_with_negative"] and task["max_answer_length"] == 9
     # 7 questions in batches of 4: 17 updates in 10 passes.
     assert task["global_step"] == 17
-    assert "7 questions to train on, " in first[1]["v1"]["stdout"]
+    assert "7 training questions, " in first[1]["v1"]["stdout"]
     assert all(predictions.values())
     run = read(out / "run.json")
     assert {"v1.json.gz", "v1.json", "model/vocab.txt"} <= set(run["inputs"])
@@ -302,10 +302,10 @@ def test_an_evaluation_keeps_the_best_threshold(first, later):
     tuned = read(first[0] / "v2" / "task.json")
     threshold = tuned["null_score_diff_threshold"]
     path = "untuned-1/task.json\n"
-    told = "the fine-tuned model in untuned-1 that is asked, not --model"
+    told = "the fine-tuned model in untuned-1; --model is ignored"
     assert told in said(later, "untuned-1")
-    assert "that is asked" not in said(later, "scored")
-    assert f"Best threshold {threshold}, kept in {path}" in said(later, "untuned-1")
+    assert "is ignored" not in said(later, "scored")
+    assert f"Best threshold {threshold}, saved in {path}" in said(later, "untuned-1")
     assert read(out / "task.json") == tuned
     found = contents(out)
     changed = {name for name in found if found[name] != before.get(name)}

@@ -123,7 +123,7 @@ def test_from_the_start_through_a_new_version_to_sigterm(servers):
         process.send_signal(signal.SIGTERM)
         assert answer.result()[0] == 200
     modules = set(assert_over(process, url).split())
-    assert log.read_text() == "Version 2 takes over from 1.\n"
+    assert log.read_text() == "Now serving version 2 instead of 1.\n"
     # Nothing of how the model was made.
     parts = {name.split(".")[1] for name in modules}
     assert parts == {"command_line", "commands", "errors", "files", "serving"}

@@ -54,7 +54,7 @@ def test_pictures_and_numbers(results, folder):
     for name in GOOD:
         assert (results[name]["status"], results[name]["stderr"]) == (0, "")
     assert results["all"]["stdout"] == (
-        "The numbers are in all.npz.\nThe picture is in all.png.\n"
+        "Wrote the attention probabilities to all.npz.\nWrote the figure to all.png.\n"
     )
     assert (folder / "all.png").read_bytes().startswith(b"\x89PNG")
     assert (folder / "last.pdf").read_bytes().startswith(b"%PDF")

@@ -83,7 +83,7 @@ def test_too_long(bert):
 def test_numbers_of_layers():
     assert [attention.layer_number(n, 3) for n in (0, 2, -1, -3)] == [0, 2, 2, 0]
     for wrong in (3, -4):
-        with pytest.raises(UserError, match=f"--layer is {wrong}, .* 0 to 2"):
+        with pytest.raises(UserError, match=f"--layer={wrong} does not exist.* 0 to 2"):
             attention.layer_number(wrong, 3)
 
 

@@ -171,9 +171,9 @@ def refused(match, call, *arguments):
 
 @pytest.mark.parametrize("text", ["", "  ", "\x01"])
 def test_nothing_to_score(bert, text):
-    refused("nothing to score", pseudo_log_likelihood, bert, text)
-    refused("is empty; give two texts", next_sentence_probability, bert, text, "a")
-    refused("is empty; give two texts", next_sentence_probability, bert, "a", text)
+    refused("no tokens to score", pseudo_log_likelihood, bert, text)
+    refused("is empty. Give two texts", next_sentence_probability, bert, text, "a")
+    refused("is empty. Give two texts", next_sentence_probability, bert, "a", text)
 
 
 def test_a_mask_has_no_likelihood(bert):

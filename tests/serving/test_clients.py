@@ -118,8 +118,8 @@ def test_an_answer_that_comes_too_late():
         with pytest.raises(UserError) as caught:
             clients.predict_by_grpc(address, "answers", timeout_s=0.3)
     assert str(caught.value) == (
-        f"{address} did not answer within 0.3 s; raise --timeout_s or send fewer "
-        "rows at a time."
+        f"{address} did not respond within 0.3 s. Raise --timeout_s or send fewer "
+        "rows at once."
     )
 
 

@@ -1,10 +1,10 @@
-"""Break the code on purpose, place by place, and see that tests fail each time.
+"""Break the code on purpose, one change at a time, and check that tests fail.
 
     python tests/mutations.py [NUMBER ...]
 
-Each break is made in a copy of the checkout, and only the tests named beside it run
-there. It prints which test failed first; the exit status is the number of breaks that
-no test noticed.
+Each change is made in a copy of the checkout. Only the tests named with the change run
+there. The script prints the first test that failed. The exit status is the number of
+changes that no test detected.
 """
 
 import dataclasses
@@ -38,13 +38,13 @@ COPIED_FILES = (
 
 @dataclasses.dataclass(frozen=True)
 class Break:
-    """A change that makes the code wrong, and the tests that have to notice.
+    """A change that makes the code wrong, and the tests that must detect it.
 
     Attributes:
-      what: for people.
-      file: from `official_bert` on.
-      right: what stands there, once.
-      wrong: what is put in its place.
+      what: description for people.
+      file: path below `official_bert`.
+      right: the correct code, which occurs once.
+      wrong: the replacement.
       tests: files or folders in `tests`.
     """
 
@@ -748,7 +748,7 @@ BREAKS = [
 
 
 def main(numbers):
-    """Make the breaks of these numbers; return how many no test noticed."""
+    """Make the changes with these numbers; return how many no test detected."""
     unnoticed = 0
     with tempfile.TemporaryDirectory() as folder:
         copy = pathlib.Path(folder, "checkout")
@@ -773,7 +773,7 @@ def _copy(copy):
 
 
 def _first_failure(copy, one):
-    """Return the name of the first test that fails with a break, or None."""
+    """Return the first test that fails with a change, or None."""
     path = copy / "official_bert" / one.file
     text = path.read_text("utf-8")
     if text.count(one.right) != 1:

@@ -1,4 +1,4 @@
-"""Files that a run writes anew: unless a person has changed them."""
+"""Files that a run regenerates, unless a person has changed them."""
 
 import pytest
 

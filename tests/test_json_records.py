@@ -1,4 +1,4 @@
-"""Small JSON records: what is read, and what is refused."""
+"""Small JSON records: valid and invalid ones."""
 
 import dataclasses
 import json

@@ -1,4 +1,4 @@
-"""Which commands an ablation runs, which it does not run again, what it prints."""
+"""The commands that an ablation runs, the ones it skips, and its output."""
 
 import json
 import math
@@ -16,11 +16,11 @@ GLUE = {"sst-2": ["--data_dir=glue"], "sts-b": ["--data_dir=glue"]}
 
 
 class Commands:
-    """Stands for the commands: leaves what they would leave, in no time."""
+    """Fake commands that write their output files immediately."""
 
     def __init__(self, folder, checkpoints=(2, 4), stop_at=None, stopped=None):
         self.folder, self.checkpoints, self.stop_at = folder, checkpoints, stop_at
-        # A step whose command is told to end early, and does so without an error.
+        # A step whose command is stopped early, without an error.
         self.stopped = stopped
         self.steps = {}
 
@@ -153,7 +153,7 @@ def test_other_flags_are_refused(tmp_path):
 
 
 def test_another_config_is_refused(tmp_path):
-    """Its file is named in a flag file, and keeps its name."""
+    """A config that changed counts, although its flag file names the same path."""
     run(tmp_path, Commands(tmp_path), rows=["bert"])
     path = tmp_path / steps.RESULTS_FILE
     old = path.read_text()
@@ -253,7 +253,7 @@ def test_each_twentieth_document_is_held_out(tmp_path):
 
 
 def test_what_each_command_reads(tmp_path):
-    """The text that is measured on is not the one that is trained on."""
+    """The evaluation text is not the training text."""
     commands = Commands(tmp_path)
     run(tmp_path, commands)
     for name, path in {

@@ -1,4 +1,4 @@
-"""The commands of test_run_classifier.py, and the files that they read."""
+"""The commands of test_run_classifier.py, and their input files."""
 
 import gzip
 import json
@@ -30,10 +30,10 @@ FIRST = {
     "window": f"{OWN} --long_text=window --max_seq_length=6",
     "stopped": f"{OWN} --stop_at_step=8",
     "seeds": SEEDS,
-    # What a sweep has made when it is killed before it notes a run's result.
+    # State of a sweep that was killed before it recorded a run's result.
     f"killed-late/{SEED_5}": f"{OWN} --seed=5",
 }
-# After the first runs were looked at, and some of their folders copied.
+# Commands after the first runs were checked and some folders copied.
 LATER = {
     "mrpc": ALL,
     "eval-alone": f"{MRPC} --do_eval",
@@ -49,7 +49,7 @@ LATER = {
     "killed-late": SEEDS,
     "more-seeds": f"{OWN} --grid --grid_learning_rates=3e-3 --seed=6",
 }
-# Flags beside `OWN` -> words of the error, in any order.
+# Flags in addition to `OWN` -> words of the error, in any order.
 BAD_OWN = {
     "--output_dir=": "--output_dir",
     MRPC: "--train_file … one of the two",
@@ -105,7 +105,7 @@ BAD_OWN = {
     "--label_separator=": "--label_separator is empty",
     "--label_kind=ranking": "label_kind",
 }
-# Flags beside `TRAIN`.
+# Flags in addition to `TRAIN`.
 BAD_TRAIN = {
     "--task_name=MRPC": "--data_dir",
     "--data_dir=glue": "--task_name",
@@ -129,7 +129,7 @@ BAD_TRAIN = {
     "--train_file=one.csv": "'yes' … two labels",
     "--train_file=ragged.csv": "line 3 … 1 cell",
 }
-# Whole commands.
+# Complete commands.
 BAD_ALONE = {
     "--output_dir=": "--output_dir",
     MRPC: "--do_train … --do_eval … --do_predict",
@@ -159,7 +159,7 @@ BAD = {
 
 
 def sentences(count, seed):
-    """Return (text, other text, whether there is a horse in the first)."""
+    """Return (text, other text, whether the first contains a horse)."""
     rng = random.Random(seed)
     found = []
     for number in range(count):
@@ -228,7 +228,7 @@ def write_own(folder):
 
 
 def prepare_later(folder):
-    """Leave folders as kills and accidents do."""
+    """Leave folders in the state of kills and accidents."""
     shutil.copytree(folder / "mrpc", folder / "eval-alone")
     (folder / "eval-alone" / "eval_results.txt").unlink()
     for name in ("killed-seeds", "more-seeds", "other-sweep", "cut-sweep"):

@@ -17,7 +17,7 @@ WORDS = ("water", "light")
 
 
 def run(script, folder, good, bad):
-    """Return name -> result of good and bad commands, all run in one process."""
+    """Run good and bad commands in one process; return name -> result."""
     runs = {
         name: {"arguments": [*flags.split(), f"--output_dir={name}"]}
         for name, flags in good.items()
@@ -41,7 +41,7 @@ def folder(tmp_path_factory):
 
 
 def record_of(folder, name):
-    """Return the dataset in a run's `run.json`, whose card names it, too."""
+    """Return the dataset in a run's `run.json`; the model card names it too."""
     (record,) = json.loads((folder / name / "run.json").read_text())["datasets"]
     assert f"| `--dataset` | {record['name']}" in (
         folder / name / "README.md"
@@ -97,7 +97,7 @@ def test_run_classifier(folder):
     assert predictions == json_lines(folder / "later" / "test_predictions.jsonl")
 
 
-@pytest.mark.slow  # Features of files and datasets are compared elsewhere, faster.
+@pytest.mark.slow  # Faster tests compare features of files and datasets.
 def test_glue_is_the_same_wherever_it_comes_from(folder):
     write_glue(folder / "glue")
     prepare_glue("mrpc", folder / "glue", folder / "tfds")
@@ -160,7 +160,7 @@ def test_run_squad(folder):
     assert record["version"] == "3.0.0" and record["checksums"]
 
 
-@pytest.mark.slow  # SQuAD 2.0 has what 1.1 has, and more.
+@pytest.mark.slow  # SQuAD 2.0 covers 1.1.
 def test_squad_1_and_a_model_that_is_asked_later(folder):
     for version in ("1.1", "2.0"):
         prepare_squad(folder, version)

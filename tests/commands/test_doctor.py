@@ -1,4 +1,4 @@
-"""What the doctor says about machines other than this one."""
+"""The doctor's report on machines other than this one."""
 
 import json
 import re
@@ -96,7 +96,7 @@ def test_what_is_not_optional_is_needed():
 
 
 def test_an_installation_lists_its_own_requirements(monkeypatch, tmp_path):
-    """Those of the package, and of extras only what is looked for."""
+    """It checks the package's requirements, and extras only if doctor.py uses them."""
     listed = [
         "keras>=3.12",
         "aiohttp>=3.10; extra == 'serving'",

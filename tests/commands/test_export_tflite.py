@@ -1,7 +1,6 @@
-"""`export_model.py --format=tflite` as people call it, and `predict.py` with a result.
+"""`export_model.py --format=tflite` from the command line, then `predict.py`.
 
-What is in a `.tflite`, and whether it answers as Python does, is tested with the
-library.
+The library's tests check the contents of a `.tflite` and its equality with Python.
 """
 
 import json
@@ -95,13 +94,13 @@ GOOD = {
     "int8": f"{TO}classifier --lengths=12 --dev_file=dev.csv --max_accuracy_drop=100",
     "squad32": f"{TO}squad --quantization=float32 --dev_file=squad.json --lengths=24",
     "encoder16": f"{TO}encoder --quantization=float16 --lengths=3 --max_seq_length=8",
-    # No lengths named, and short texts alone.
+    # No lengths are given, and all texts are short.
     "full": f"{TO}classifier --quantization=full_int8 --calibration_file=short.csv "
     "--dev_file=dev.csv --max_accuracy_drop=100",
 }
 FULL = f"{TO}classifier --quantization=full_int8"
 CALIBRATED = f"{FULL} --dev_file=dev.csv --calibration_file"
-# Flags besides --export_dir=new-N -> words of the error.
+# Flags in addition to --export_dir=new-N -> words of the error.
 BAD = {
     TO: "--model:",
     f"{TO}nowhere": "nowhere",
@@ -146,7 +145,7 @@ BAD = {
     f"{CALIBRATED}=latin.csv": "latin.csv",
     f"{CALIBRATED}=short.csv --lengths=24": "accuracy "
     "falls from 100.00 to … --max_accuracy_drop 1",
-    # Files with answers.
+    # Labeled files.
     f"{TO}classifier --dev_file=no.csv": "--dev_file … no.csv",
     f"{TO}classifier --dev_file=.": "--dev_file",
     f"{TO}classifier --dev_file=other.csv": "other.csv … awful",
@@ -193,7 +192,7 @@ def folder(tmp_path_factory):
     for name, content in FILES.items():
         content = content if isinstance(content, bytes) else content.encode()
         (folder / name).write_bytes(content)
-    # What Python answers is right.
+    # Python's predictions are the reference.
     found = ClassifierPredictor(str(folder / "classifier")).predict(TEXTS)
     labels = [one.label for one in found]
     assert len(set(labels)) > 1
@@ -208,14 +207,14 @@ def results(folder):
         for name, flags in GOOD.items()
     }
     for number, flags in enumerate(BAD):
-        # The last of two counts.
+        # If a flag is given twice, the last one counts.
         runs[flags] = {"arguments": [f"--export_dir=new-{number}", *flags.split()]}
     return run_many("export_model", runs, folder)
 
 
 @pytest.fixture(scope="module")
 def predictions(results, folder):
-    """What `predict.py` says with exports, and with what is none."""
+    """Return the output of `predict.py` for exports and for other files."""
     whole = (folder / "int8" / "model.tflite").read_bytes()
     with zipfile.ZipFile(folder / "int8" / "model.tflite") as packed:
         start = min(one.header_offset for one in packed.infolist())

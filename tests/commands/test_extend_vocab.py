@@ -1,4 +1,4 @@
-"""`extend_vocab.py` as people call it."""
+"""`extend_vocab.py` from the command line."""
 
 import gzip
 import json
@@ -21,7 +21,7 @@ Horsehouse, horsehouse and logshoes on logshoes; logshoes light, logshoes!
 counting counting counting the HORSEHOUSE counting and one horsehouse horsehouse
 zoo zoo horsehouses horsehouses logshoes counting
 """
-# 125 tokens of which 5 are [unused…], in a table of 128 rows.
+# 125 tokens, 5 of them [unused…], in a table of 128 rows.
 WORDS = ["horsehouse", "loghouse", "the", "j", "q", "z", "J", "ß", "lightning"]
 WORDS += ["overlight", "bookish", "waterhorse", "counted"]
 LIST = ["Logshoes", *WORDS]
@@ -150,7 +150,7 @@ BAD = {
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory):
-    """A model with biases that are no zeros, the same bare, and texts."""
+    """Return a model with non-zero biases, the same without heads, and texts."""
     from official_bert.config import BertConfig
     from official_bert.modeling.pretraining import PretrainingModel
 
@@ -231,11 +231,11 @@ def test_all_suggestions_are_printed_if_they_are_not_written(results, folder):
 
 def test_what_the_words_save(results):
     lines = good(results, "text")
-    # 36 words and marks, 5 of them in 3 pieces, 11 in 2, and 2 in 3.
+    # 36 words and marks: 5 have 3 tokens, 11 have 2, and 2 have 3.
     before = 36 + 5 * 2 + 11 + 2 * 2
     saved, changed = lines[-2:]
     assert saved.startswith(f"Tokens of the text: {before} before, ")
-    # 5 times 2 of logshoes, 6 of horsehouse, 1 of each horsehouses.
+    # 5 times 2 for logshoes, 6 for horsehouse, 1 for each of 2 horsehouses.
     assert f" {before - 18} with the new words, {18 / before:.2%} less" in saved
     assert changed.startswith(
         "Other words are tokenized differently, because they start with a new"
@@ -268,7 +268,7 @@ def test_the_new_model_directory(results, folder):
 
 
 def test_words_that_become_unknown_are_told_of(results):
-    """Half a surrogate pair in the text cannot be printed and is no hindrance."""
+    """Unprintable text, half a surrogate pair, does not prevent the report."""
     lines = good(results, "lost")
     assert [line.split() for line in lines[2:-3]] == [
         ["counti", "3", "2", "3", "count", "##i"]

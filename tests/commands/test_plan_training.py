@@ -1,4 +1,4 @@
-"""`plan_training.py` as people call it."""
+"""`plan_training.py` from the command line."""
 
 import importlib.util
 import json
@@ -78,7 +78,7 @@ def test_json_with_a_remedy():
     [
         ("--flagfile=configs/base.flags", "Give --topology"),
         ("--flagfile=configs/base.flags --topology=v9", "--topology=v9 is not known"),
-        ("--topology=h100", "Give --bert_config_file"),
+        ("--topology=h100", "The error messages of the training itself."),
         (
             "--flagfile=configs/base.flags --topology=h100 --chips=2",
             "--chips=2: h100 has 1 chips",

@@ -1,4 +1,4 @@
-"""`run_pretraining.py` as people call it: one good run, and many bad ones."""
+"""`run_pretraining.py` from the command line: one good run, and many bad ones."""
 
 import gzip
 import json
@@ -170,7 +170,7 @@ BAD = {
         ["--output_dir", "begun holds a run with ", "--allow_changed_settings"],
     ),
 }
-# What `GOOD` would have written, with another seed.
+# Output of `GOOD` with another seed.
 BEGUN = {
     "bert_config": MINI_CONFIG.to_dict(),
     "train_batch_size": 16,
@@ -180,8 +180,7 @@ BEGUN = {
     "optimizer": "adam",
     "seed": 1,
 }
-# The good runs come last in the process, so that they also show that the
-# runs before left no trace in it.
+# The good runs come last in the process, to show that earlier runs left no state in it.
 AFTERWARDS = {
     "good": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
     "again": {"do_eval": True, "eval_input_file": "records/1.tfrecord"},
@@ -296,7 +295,7 @@ def test_refused(results, name):
 
 
 def test_refused_runs_left_nothing(results, place):
-    """But for a run that has trained to its end and cannot be evaluated."""
+    """The only exception is a run that trained to its end and cannot be evaluated."""
     before, _ = results
     after = listing(place)
     assert {name: after.get(name) for name in before} == before
@@ -340,7 +339,7 @@ def test_the_same_command_again_trains_no_further(results):
 
 
 def test_a_packed_run(results, place):
-    """The mini records are full, so each has a row of its own."""
+    """The mini records are full, so each record has its own row."""
     found = results[1]["packed"]
     assert found["status"] == 0, found["stderr"]
     line = "--pack: 41 sequences in 41 rows of 32, 1.00 per row. Padding: 0.0% of"
@@ -351,7 +350,7 @@ def test_a_packed_run(results, place):
 
 
 def test_without_a_vocabulary_there_is_a_warning(results, place):
-    """The weights are a model all the same."""
+    """The weights are still a model."""
     found = results[1]["without vocabulary"]
     assert found["status"] == 0, found["stderr"]
     assert "Without --vocab_file the model directory gets no" in found["logged"]

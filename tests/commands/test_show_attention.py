@@ -1,4 +1,4 @@
-"""`show_attention.py` as people call it."""
+"""`show_attention.py` from the command line."""
 
 import json
 

@@ -1,4 +1,4 @@
-"""The words a model expects where a text says [MASK]."""
+"""Predicted tokens at the [MASK] positions of a text."""
 
 import keras
 import numpy as np
@@ -24,7 +24,7 @@ def bert():
 
 @pytest.fixture(scope="module")
 def learned(bert):
-    """The same after learning one sentence by heart, each word masked once."""
+    """Return a model that learned one sentence by heart, each word masked once."""
     tokens = bert.tokenizer.tokenize(SENTENCE)
     ids = encode_with_masks(bert.tokenizer, SENTENCE)
     places = range(1, len(ids) - 1)
@@ -95,7 +95,7 @@ def test_probabilities_are_the_model_s(bert):
 
 
 def test_all_pieces_together_are_one(bert):
-    """The padding rows of the table (125 to 127) are no words."""
+    """The padding rows of the table (125 to 127) are not tokens."""
     (candidates,) = fill_mask(bert, "the [MASK]", 10_000)
     assert len(candidates) == 125
     assert sum(c.probability for c in candidates) == pytest.approx(1, abs=1e-5)

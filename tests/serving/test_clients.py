@@ -22,7 +22,7 @@ def test_without_the_package(monkeypatch):
 
 @pytest.fixture(scope="module")
 def address(versions):
-    """The address of a service that answers as TF Serving does."""
+    """Return the address of a service that responds like TF Serving."""
     pytest.importorskip("tensorflow_serving")
     import grpc
     from tensorflow_serving.apis import prediction_service_pb2_grpc
@@ -112,7 +112,7 @@ def test_errors_are_sentences(address):
 
 def test_an_answer_that_comes_too_late():
     pytest.importorskip("tensorflow_serving")
-    # It takes connections and says nothing.
+    # It accepts connections and never responds.
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         with pytest.raises(UserError) as caught:
@@ -124,7 +124,7 @@ def test_an_answer_that_comes_too_late():
 
 
 def test_outputs_without_rows():
-    """A model may have them; they are nothing that rows could be made of."""
+    """A model may have outputs that cannot be split into rows."""
     pytest.importorskip("tensorflow_serving")
     import tensorflow as tf
     from tensorflow_serving.apis import model_pb2, predict_pb2

@@ -68,10 +68,7 @@ def main() -> None:
                 shutil.copyfile(source / name, os.path.join(folder, name))
         else:
             _download(folder)
-    print(
-        f"The model is in {directory}. To fine-tune it, use "
-        f"--init_checkpoint={directory}."
-    )
+    print(f"The model is in {directory}. To fine-tune it, use --model={directory}.")
 
 
 def _download(folder):

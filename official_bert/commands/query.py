@@ -5,9 +5,9 @@ r"""Query a served model: one line of JSON per input.
     echo '{"text": "Wonderful!"}' | \
         python run_scripts/query.py --url=http://127.0.0.1:8501 --model_name=reviews
 
-The server is serve.py or TF Serving. Each line of standard input is one input: a JSON
-object of input name -> value (such as {"question": ..., "context": ...}), or a text.
-For a classifier of pairs, write "text a ||| text b".
+The server is serve.py or TF Serving. Each line of standard input is one input:
+a JSON object of input name -> value (such as {"question": ..., "context": ...}), or a
+text. For a classifier of pairs, write "text a ||| text b".
 """
 
 import itertools

@@ -12,8 +12,8 @@ r"""Fine-tune BERT on a GLUE task or on your table; evaluate and predict.
         --model=uncased_L-12_H-768_A-12 --output_dir=output/imdb \
         --do_train --do_eval --do_predict
 
-To resume a stopped run, repeat the command. The output directory is then a model with
-its labels: use it as predict.py --model=…. More in docs/finetuning.md.
+To resume a stopped run, repeat the command. At the end, the output directory is a model
+with its labels: use it as predict.py --model=…. More in docs/finetuning.md.
 """
 
 import dataclasses

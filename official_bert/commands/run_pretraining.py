@@ -8,8 +8,8 @@ r"""Pre-train BERT with masked LM and next-sentence prediction.
         --do_train --train_batch_size=32 --num_train_steps=2000 \
         --num_warmup_steps=200 --learning_rate=5e-4
 
-To resume, repeat the command, even after a kill. The output directory is then a model:
-try it with `fill_mask.py --model=…`. More in docs/pretraining.md.
+To resume, repeat the command, even after a kill. At the end, the output directory is a
+model: try it with `fill_mask.py --model=…`. More in docs/pretraining.md.
 """
 
 from typing import Any

@@ -148,8 +148,8 @@ def test_a_zero_dropout_written_as_a_whole_number():
     "content, message",
     [
         ("{", "line 1"),
-        ("[]", "no JSON object"),
-        ('{"vocab_size": 0}', "vocab_size is 0"),
+        ("[]", "not a JSON object"),
+        ('{"vocab_size": 0}', "vocab_size=0 is invalid"),
         ('{"vocab_size": 7, "hidden_size": 10}', "multiple of"),
     ],
 )
@@ -178,5 +178,7 @@ def test_causal_attention_is_written_where_it_is_true():
     config = BertConfig(vocab_size=100, causal_attention=True)
     assert config.to_dict()["causal_attention"] is True
     assert BertConfig.from_dict(config.to_dict()) == config
-    with pytest.raises(UserError, match="causal_attention is 1: it must be true or"):
+    with pytest.raises(
+        UserError, match="causal_attention=1 is invalid: it must be true or"
+    ):
         BertConfig(vocab_size=100, causal_attention=1)

@@ -109,7 +109,7 @@ def test_require_parent(tmp_path, monkeypatch):
     os.mkfifo(tmp_path / "pipe")
     with pytest.raises(UserError) as error:
         given_paths.require_parent(tmp_path / "pipe", "--output_file")
-    one_sentence(error, tmp_path / "pipe", "is no file")
+    one_sentence(error, tmp_path / "pipe", "not a regular file")
     monkeypatch.chdir(tmp_path)
     given_paths.require_parent("new", "--output_file")
     monkeypatch.setattr(files.os, "access", lambda path, mode: mode != os.W_OK)
@@ -157,7 +157,7 @@ def test_an_output_that_is_an_input(tmp_path):
     given_paths.require_no_input(outputs, [], "--output_file")
     with pytest.raises(UserError) as error:
         given_paths.require_no_input(outputs, [str(tmp_path / "text")], "--output_file")
-    one_sentence(error, "--output_file", tmp_path / "link", "is an input")
+    one_sentence(error, "--output_file", tmp_path / "link", "is also an input")
 
 
 def test_make_directory(tmp_path):
@@ -236,7 +236,7 @@ def test_byte_order_mark_is_no_text(tmp_path):
     ("data", "words"),
     [
         (b'{"a": 1,\n "b" 2}', ["line 2"]),
-        (b"[1]", ["no JSON object"]),
+        (b"[1]", ["not a JSON object"]),
         (b'"\xff"', ["not UTF-8"]),
         (b"", ["line 1"]),
         (None, ["No such file"]),

@@ -66,7 +66,7 @@ def test_help_imports_nothing_heavy(name):
         # A message before the error names the model that is used.
         (
             ["--do_eval", "--init_checkpoint=y", "--num_train_epochs=1e9"],
-            "--num_train_epochs is 1000000000.0",
+            "--num_train_epochs=1000000000.0 is out of range",
         ),
     ],
 )

@@ -176,9 +176,8 @@ def _check():
     if FLAGS.do_train and not FLAGS.model:
         if not FLAGS.bert_config_file:
             raise UserError(
-                "Training needs initial weights. Give --model, a pre-trained model; "
-                "or give --bert_config_file and --vocab_file to start from random "
-                "weights."
+                "Give --model, a pre-trained model to start from; or give "
+                "--bert_config_file and --vocab_file to start from random weights."
             )
         require("vocab_file")
         logging.warning("--model is not given: training starts from random weights.")

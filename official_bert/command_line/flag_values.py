@@ -59,7 +59,7 @@ def require(*names: str) -> None:
     """Raise `UserError` for the first of these flags that was not given."""
     for name in names:
         if not flags.FLAGS[name].value:
-            raise UserError(f"--{name} is required: {flags.FLAGS[name].help}")
+            raise UserError(f"Give --{name}: {flags.FLAGS[name].help}")
 
 
 @overload

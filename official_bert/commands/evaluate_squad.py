@@ -152,8 +152,7 @@ def _read(flag, kind):
         is_wild = isinstance(value, (int, float)) and not abs(value) < 1e300
         if is_wild or isinstance(value, bool) or not isinstance(value, kind):
             raise UserError(
-                f"--{flag}={path} has the value {reprlib.repr(value)} for question "
-                f"{qas_id}. Use a file that run_squad.py wrote, with one value per "
-                "question."
+                f"--{flag}: {path} has {reprlib.repr(value)} for question {qas_id}. "
+                "Use a file that run_squad.py wrote, with one value per question."
             )
     return values

@@ -195,8 +195,8 @@ def _read_questions(dataset):
     if gold_answers is None:
         if FLAGS.do_eval:
             raise UserError(
-                f"--do_eval needs answers, but the questions of {path} have none. "
-                "Use a file with answers."
+                f"--do_eval: the questions of {path} have no answers. Use a file "
+                "with answers."
             )
     elif not with_negative and not all(gold_answers.values()):
         if FLAGS.do_eval or FLAGS.version_2_with_negative is None:
@@ -298,8 +298,8 @@ def _keep(threshold):
     else:
         print(
             f"Best threshold {threshold}. It is not saved, because --output_dir is "
-            "not the evaluated model. To use it for predictions, add "
-            f"--null_score_diff_threshold={threshold}.",
+            "not the evaluated model. Add "
+            f"--null_score_diff_threshold={threshold} to use it for predictions.",
             flush=True,
         )
 

@@ -71,7 +71,7 @@ BAD_TRAIN = {
     "--max_seq_length=2": "max_seq_length … 3",
     "--doc_stride=0": "--doc_stride=0 … positive",
     "--feature_based=first": "feature_based … concat_last_four",
-    "--train_batch_size=999": "999 … no update",
+    "--train_batch_size=999": "999 … training step",
     "--init_checkpoint=gone": "gone",
     "--output_dir=iob1 --seed=1": "iob1 … seed",
     "--output_dir=iob1 --doc_stride=3": "iob1 holds a run with",

@@ -117,7 +117,7 @@ BAD_V1 = {
     "--null_score_diff_threshold=low": "null_score_diff_threshold",
     "--null_score_diff_threshold=nan": "null_score_diff_threshold",
     "--learning_rate=nan": "--learning_rate … nan",
-    "--train_batch_size=999": "999 … no update",
+    "--train_batch_size=999": "999 … training step",
     "--num_seeds=2": "--num_seeds … --do_eval",
     "--early_stopping_patience=1": "--do_eval",
     "--stop_at_step=99": "--stop_at_step=99",

@@ -147,7 +147,9 @@ def test_missing_flag_is_named(script):
 
 def test_full_disk_is_one_line(script):
     done = script(body='raise OSError(errno.ENOSPC, "No space", "big.bin")')
-    message = "No space left on the disk of big.bin: free some and run the command "
+    message = (
+        "No space left on the disk of big.bin. Free some space and run the command "
+    )
     check(done, 1, f"error: {message}again.\n")
 
 
@@ -301,7 +303,7 @@ def test_a_short_name_stands_for_a_config(project, tmp_path, own):
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("--word=x\n--flagfile=b.flags\n", "'b.flags' is neither in "),
+        ("--word=x\n--flagfile=b.flags\n", "--flagfile=b.flags: no such file in "),
         ("--flagfile=a.flags\n", "a.flags includes itself."),
         ("\nword=x\n", "a.flags, line 2: 'word=x' is not a flag"),
         ("--word=x\n--wurd=x\n", "a.flags, line 2: Unknown command line flag 'wurd'"),
@@ -327,8 +329,8 @@ def test_mistake_on_the_command_line_is_not_blamed_on_the_file(script, tmp_path)
 
 def test_missing_flag_file_says_where_it_was_looked_for(script, tmp_path):
     done = script("--flagfile=none.flags")
-    where = f"{os.path.realpath(tmp_path)} nor in {ROOT}"
-    check(done, 2, f"error: --flagfile: 'none.flags' is neither in {where}.\n")
+    where = f"{os.path.realpath(tmp_path)} or {ROOT}"
+    check(done, 2, f"error: --flagfile=none.flags: no such file in {where}.\n")
     assert script("--flagfile").returncode == 2
 
 
@@ -462,7 +464,9 @@ def test_without_a_package_the_answer_is_one_line(tmp_path, name):
         text=True,
     )
     assert done.returncode == 1
-    assert done.stderr.startswith(f"error: {name} is not installed: pip install -r")
+    assert done.stderr.startswith(
+        f"error: {name} is not installed. Run: pip install -r"
+    )
     assert done.stderr.count("\n") == 1
 
 

@@ -60,7 +60,7 @@ BAD = {
     "--data_file=v1.json --predictions=gone.json": "--predictions … gone.json",
     "--data_file=v1.json --predictions=.": "--predictions … directory",
     "--data_file=v1.json --predictions=cut.json": "cut.json is not … line 1",
-    "--data_file=v1.json --predictions=list.json": "list.json … no JSON object",
+    "--data_file=v1.json --predictions=list.json": "list.json … not a JSON object",
     "--data_file=v1.json --predictions=bytes.json": "bytes.json … UTF-8",
     "--data_file=v1.json --predictions=numbers.json": "numbers.json has 5 … b",
     "--data_file=v1.json --predictions=nbest.json": "nbest.json has … a",

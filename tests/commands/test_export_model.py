@@ -50,7 +50,7 @@ BAD = {
     f"{MODEL} --lengths=16,": "--lengths",
     f"{MODEL} --lengths=16,2": "--lengths … 3 tokens",
     f"{MODEL} --lengths=8.5": "--lengths … 8.5",
-    "--model_dir=nowhere --model_name=a/b": "--model_name: 'a/b' … letters",
+    "--model_dir=nowhere --model_name=a/b": "--model_name='a/b' … letters",
     f"{MODEL} --version=0": "--version",
     f"{MODEL} --version=one": "--version",
     f"{MODEL} --check_file=nowhere.jsonl": "--check_file … nowhere.jsonl",

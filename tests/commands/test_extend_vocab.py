@@ -122,7 +122,7 @@ BAD = {
     ),
     "suggestions over the text": (
         [INIT, TEXT, "--suggest_only", "--suggestions_file=./corpus.txt"],
-        ["--suggestions_file", "corpus.txt is an input"],
+        ["--suggestions_file", "corpus.txt is also an input"],
     ),
     "suggestions nowhere": (
         [INIT, TEXT, "--suggest_only", "--suggestions_file=none/s.tsv"],

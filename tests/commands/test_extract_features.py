@@ -158,17 +158,26 @@ BAD = {
     "output in no folder": ([*READ, "--output_file=gone/out"], ["gone", "mkdir"]),
     "rows in no folder": ([*READ, "--sentence_vectors=gone/out"], ["gone", "mkdir"]),
     "output is a folder": ([*READ, "--output_file=model"], ["directory"]),
-    "layers are words": ([*READ, *TO_FILE, "--layers=last"], ["--layers is 'last'"]),
-    "layers are nothing": ([*READ, *TO_FILE, "--layers="], ["--layers is ''"]),
-    "layer too low": ([*READ, *TO_FILE, "--layers=-1,-6"], ["no layer -6", "-5 to 4"]),
-    "layer too high": ([*READ, *TO_NPY, "--layers=5"], ["no layer 5", "-5 to 4"]),
+    "layers are words": (
+        [*READ, *TO_FILE, "--layers=last"],
+        ["--layers='last' is invalid"],
+    ),
+    "layers are nothing": ([*READ, *TO_FILE, "--layers="], ["--layers='' is invalid"]),
+    "layer too low": (
+        [*READ, *TO_FILE, "--layers=-1,-6"],
+        ["Layer -6 does not exist", "-5 to 4"],
+    ),
+    "layer too high": (
+        [*READ, *TO_NPY, "--layers=5"],
+        ["Layer 5 does not exist", "-5 to 4"],
+    ),
     "layers of the pooler": (
         [*READ, *TO_NPY, "--pooling=pooler", "--layers=-2"],
         ["--layers has no effect"],
     ),
     "too long": (
         [*READ, *TO_FILE, "--max_seq_length=33"],
-        ["33", "max_position_embeddings 32"],
+        ["33", "max_position_embeddings=32"],
     ),
     "too short": ([*READ, *TO_FILE, "--max_seq_length=2"], ["max_seq_length", "3"]),
     "no batch": ([*READ, *TO_FILE, "--batch_size=0"], ["batch_size", "positive"]),

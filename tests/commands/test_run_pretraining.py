@@ -89,7 +89,7 @@ BAD = {
     ),
     "packed without padding": (
         {"pack": True, "skip_padding": True},
-        ["--pack fills padding", "give one of them"],
+        ["--pack fills padding", "Use only one of them"],
     ),
     "vocabulary size": ({"vocab_file": "long.txt"}, ["long.txt: line 129", "128"]),
     "vocabulary": (

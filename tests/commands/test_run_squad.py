@@ -319,12 +319,12 @@ def test_an_evaluation_of_a_model_that_is_elsewhere(first, later):
     folder = first[0]
     threshold = scores(folder / "v2")["null_score_diff_threshold"]
     told = said(later, "elsewhere")
-    assert f"Best threshold {threshold}: it is not kept" in told
+    assert f"Best threshold {threshold}. It is not saved" in told
     assert f"--null_score_diff_threshold={threshold} " in told
     assert contents(folder / "untuned-2") == later[1]["untuned-2"]
     for name, content in contents(folder / "elsewhere").items():
         assert content == later[1]["v2"][name]
-    assert "it is not kept" in said(later, "ensemble-eval")
+    assert "It is not saved" in said(later, "ensemble-eval")
     found = scores(folder / "ensemble-eval")
     assert found["f1"] == pytest.approx(found["best_f1"])
     assert set(contents(folder / "ensemble-eval")) == {"eval_results.txt"}

@@ -73,7 +73,7 @@ BAD = {
     f"{EVAL} --init_checkpoint=swag --leave_out_generated": "--leave_out_generated",
     f"{SWAG} --max_seq_length=2": "max_seq_length … 3",
     f"{SWAG} --max_seq_length=33": "33 … 32 tokens",
-    f"{SWAG} --train_batch_size=999": "999 … no update",
+    f"{SWAG} --train_batch_size=999": "999 … training step",
     f"{SWAG} --output_dir=swag --seed=1": "seed 12345",
     f"{SWAG} --output_dir=swag --train_file=dev.csv": "examples_crc32",
     f"{SWAG} --output_dir=own": "own holds a run with",

@@ -23,7 +23,7 @@ BAD = {
     "no folder": ([*MODEL, TEXT, "--output=gone/x.png"], ["mkdir -p"]),
     "no layer": (
         [*MODEL, TEXT, "--layer=9", "--output=x.png"],
-        ["--layer is 9", "0 to 1"],
+        ["--layer=9 does not exist", "0 to 1"],
     ),
     "missing": (["--model_dir=gone", TEXT, "--output=x.png"], ["gone"]),
 }

@@ -76,7 +76,7 @@ def _noting(call, given):
 
 
 def test_too_long(bert):
-    with pytest.raises(UserError, match="42 tokens .* up to 32"):
+    with pytest.raises(UserError, match="42 tokens.* at most 32"):
         attention.attention_maps(bert, "of " * 40)
 
 

@@ -484,10 +484,10 @@ def refused(match, call, *arguments, **options):
 @pytest.mark.parametrize("layer", [3, -4, 12])
 def test_no_such_layer(bert, layer):
     refused(
-        f"no layer {layer} in a model of 3: .* -3 to 2",
+        f"Layer {layer} does not exist: the model has 3 layers.* -3 to 2",
         lambda: token_features(bert, [], (-1, layer), LENGTH),
     )
-    refused("no layer", lambda: sentence_vectors(bert, [], layers=(layer,)))
+    refused("does not exist", lambda: sentence_vectors(bert, [], layers=(layer,)))
 
 
 def test_no_layers(bert):
@@ -498,9 +498,12 @@ def test_no_layers(bert):
     ("settings", "match"),
     [
         ({"max_seq_length": 2}, "max_seq_length is 2: it must be at least 3"),
-        ({"batch_size": 0}, "batch_size is 0"),
-        ({"doc_stride": 0}, "doc_stride is 0"),
-        ({"long_text": "split"}, "long_text is 'split': choose from truncate, window"),
+        ({"batch_size": 0}, "batch_size=0 is invalid"),
+        ({"doc_stride": 0}, "doc_stride=0 is invalid"),
+        (
+            {"long_text": "split"},
+            "long_text='split' is invalid. Choose from truncate, window",
+        ),
     ],
 )
 def test_impossible_settings(settings, match):
@@ -508,13 +511,15 @@ def test_impossible_settings(settings, match):
 
 
 def test_a_length_that_the_model_does_not_read(bert):
-    match = "max_seq_length 33 is larger than the model's max_position_embeddings 32"
+    match = "max_seq_length=33 is larger than the model's max_position_embeddings=32"
     refused(match, lambda: token_features(bert, [], reading=Reading(33), layers=(-1,)))
     refused(match, lambda: sentence_vectors(bert, [], reading=Reading(33)))
 
 
 def test_unknown_pooling(bert):
-    refused("pooling is 'max'", sentence_vectors, bert, [], "max", reading=LENGTH)
+    refused(
+        "pooling='max' is invalid", sentence_vectors, bert, [], "max", reading=LENGTH
+    )
 
 
 def test_a_random_pooler_is_refused(bert):

@@ -177,7 +177,7 @@ def test_nothing_to_score(bert, text):
 
 
 def test_a_mask_has_no_likelihood(bert):
-    refused(r"There is a \[MASK\]", pseudo_log_likelihood, bert, "the [MASK]")
+    refused(r"contains \[MASK\]", pseudo_log_likelihood, bert, "the [MASK]")
 
 
 def test_too_long(bert):
@@ -192,7 +192,7 @@ def test_too_long(bert):
 
 
 def test_batch_size(bert):
-    refused("batch_size is 0", pseudo_log_likelihood, bert, "the", 0)
+    refused("batch_size=0 is invalid", pseudo_log_likelihood, bert, "the", 0)
 
 
 @pytest.mark.parametrize("start", NEXT_SENTENCE)

@@ -74,7 +74,9 @@ def test_another_model_or_other_texts_do_not_continue(tmp_path, model, source):
     path = tmp_path / "killed.npy"
     interrupted(path)
     before = (tmp_path / "killed.npy.partial").read_bytes()
-    with pytest.raises(UserError, match="killed.npy.partial is of an unfinished run"):
+    with pytest.raises(
+        UserError, match="killed.npy.partial belongs to an unfinished run"
+    ):
         write_vectors(path, iter(TEXTS), model, source, chunk=5)
     assert (tmp_path / "killed.npy.partial").read_bytes() == before
 

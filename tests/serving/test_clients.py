@@ -96,7 +96,7 @@ def test_the_same_answers_as_by_rest(address, own_url):
 
 
 def test_errors_are_sentences(address):
-    with pytest.raises(UserError, match="no signature nope; it has .*serving_default"):
+    with pytest.raises(UserError, match="no signature nope. It has .*serving_default"):
         clients.predict_by_grpc(address, "answers", signature="nope")
     with pytest.raises(UserError, match="NOT_FOUND: .*Specific"):
         clients.predict_by_grpc(address, "answers", 7)

@@ -628,8 +628,8 @@ def test_activations(model, name, ours):
         ({"pruned_heads": {"0": [1]}}, "pruned_heads is not empty"),
         ({"hidden_act": "quick_gelu"}, "hidden_act is 'quick_gelu'; the activations"),
         ({"hidden_act": ["gelu"]}, "hidden_act is ['gelu']; the activations"),
-        ({"hidden_size": 0}, "hidden_size is 0"),
-        ({"hidden_size": 9}, "hidden_size 9 is not a multiple"),
+        ({"hidden_size": 0}, "hidden_size=0 is invalid"),
+        ({"hidden_size": 9}, "hidden_size=9 is not a multiple"),
     ],
 )
 def test_configs_that_are_refused(model, changes, message):

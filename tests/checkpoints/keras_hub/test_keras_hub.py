@@ -147,7 +147,7 @@ def batch(length=33, seed=1):
 
 
 def encoder(checkpoint):
-    """Return our encoder, initialised from a checkpoint."""
+    """Return our encoder, initialized from a checkpoint."""
     model = BertEncoder(checkpoint.config)
     assert initialize.load_opened(model, checkpoint).new == []
     return model
@@ -475,7 +475,7 @@ def test_weights_of_fewer_layers(tmp_path, backbone):
 def test_an_impossible_config(tmp_path, backbone):
     backbone.save_to_preset(str(tmp_path))
     edit(tmp_path / "config.json", config__num_heads=5)
-    refused(tmp_path, "config.json: hidden_size 32 is not a multiple")
+    refused(tmp_path, "config.json: hidden_size=32 is not a multiple")
     edit(tmp_path / "config.json", config={"vocabulary_size": 128})
     refused(tmp_path, "config.json lacks hidden_dim")
 

@@ -48,9 +48,9 @@ def from_json(
     Other keys are ignored, because a later version may write more.
 
     Args:
-      record_class: a dataclass. The types of its fields are str, int, float, bool, dict
-        or such a dataclass; tuples of one type (`tuple[str, ...]`), read from a list;
-        or one of these or None.
+      record_class: a dataclass. Its fields have the types str, int, float, bool, dict
+        or such a dataclass. They can also be tuples of one of these types
+        (`tuple[str, ...]`), read from a list, and may allow None.
       values: dict. Tuples may still be tuples, as in `dataclasses.asdict`.
       optional: names of fields that may be missing and then have their defaults.
 

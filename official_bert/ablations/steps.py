@@ -164,9 +164,9 @@ def fine_tuning(study: Study, row: Row, task: str, step: int | None = None) -> S
 def scores_of(study: Study, step: Step) -> dict[str, Any]:
     """Return the result of a finished step, as a dict for JSON.
 
-    It contains the `steps` of the checkpoints of a pre-training, the loss of an
-    evaluation in nats, or the score of a fine-tuning for each seed. For records it is
-    empty.
+    For a pre-training, it contains the `steps` of the checkpoints. For an evaluation,
+    it contains the loss in nats. For a fine-tuning, it contains the score for each
+    seed. For records, it is empty.
 
     Raises:
       UserError: the command was stopped before its end, without an error.

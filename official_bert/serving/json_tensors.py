@@ -1,9 +1,9 @@
 """Convert TF Serving's JSON to arrays, and arrays to JSON.
 
-A request has rows in `instances` (a list; each row is a value, or an object of input
-name -> value) or columns in `inputs` (one value, or an object of input name -> value).
-Bytes are written {"b64": "..."}. Error messages are those of TF Serving's source,
-tensorflow_serving/util/json_tensor.cc.
+A request has rows in `instances` or columns in `inputs`. `instances` is a list. Each
+row is a value, or an object of input name -> value. `inputs` is one value, or an object
+of input name -> value. Bytes are written {"b64": "..."}. Error messages are those of TF
+Serving's source, tensorflow_serving/util/json_tensor.cc.
 """
 
 import base64

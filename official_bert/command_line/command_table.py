@@ -153,8 +153,7 @@ def listing() -> str:
         ]
     lines += [
         "",
-        f"{PROGRAM} COMMAND -h shows a command's most used flags; --help shows all "
-        "flags.",
+        f"{PROGRAM} COMMAND -h shows the most used flags, --help shows all flags.",
         f"{PROGRAM} --version shows the version.",
     ]
     return "\n".join(lines)

@@ -226,7 +226,7 @@ def test_rows_of_the_paper_alone_stand_below_ours(tmp_path):
 
 
 def test_unknown_names(tmp_path):
-    with pytest.raises(UserError, match="no table 'table9': choose from table5"):
+    with pytest.raises(UserError, match="'table9' is not a table. Choose from table5"):
         find_table("table9")
     with pytest.raises(UserError, match="--rows: table5 has no row 'x'"):
         find_table("table5", ["x"])

@@ -351,7 +351,7 @@ def test_texts_without_the_new_words_give_the_same_bits(results, folder, name):
 
 def test_suggestions_given_back(results, folder):
     lines = good(results, "back")
-    assert "sub/back: 3 words added, 3 of them in the place" in " ".join(lines)
+    assert "sub/back: 3 words added: 3 replaced [unused…] tokens" in " ".join(lines)
     vocab = (folder / "sub" / "back" / "vocab.txt").read_text().splitlines()
     assert vocab[:7] == [
         *("[PAD]", "logshoes", "horsehouse", "counting", "[unused3]", "[unused4]"),

@@ -177,7 +177,7 @@ def _count_words(sources, tokenizer):
     )
     if not counter.words():
         raise UserError(
-            "--input_file={FLAGS.input_file} contains no words. Check that it is the "
+            f"--input_file={FLAGS.input_file} contains no words. Check that it is the "
             "right file."
         )
     if counter.pruned:

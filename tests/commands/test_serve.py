@@ -182,7 +182,7 @@ FLAGS = ["--model_dir=model", "--model_name=m", "--port=0"]
 BAD_SERVE = {
     "no folder": (["--model_name=m"], ["Give --model:"]),
     "name": ([*FLAGS, "--model_name=a/b"], ["--model_name", "a/b"]),
-    "missing": ([*FLAGS, "--model_dir=gone"], ["--model=gone"]),
+    "missing": ([*FLAGS, "--model_dir=gone"], ["--model=", "gone"]),
     "empty": ([*FLAGS, "--model_dir=empty"], ["empty", "saved_model.pb"]),
     "a file": ([*FLAGS, "--model_dir=file"], ["file", "not a directory"]),
     "a version": ([*FLAGS, "--model_dir=model/1"], ["one version"]),
